@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from dbdyno.model.design import Design
 
@@ -87,6 +88,76 @@ SECONDARY = (
     "server_cpu_us_per_query",
     "written_bytes_per_query",
 )
+
+PERCENTILES: dict[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}  # as names of metrics end
+LATENCY_PERCENTILES: dict[str, float] = {f"latency_ms_{end}": share for end, share in PERCENTILES.items()}
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a source's figures of a metric lie apart: in the metric's unit, or as a part of the figure, or both."""
+
+    absolute: float = 0.0
+    relative: float = 0.0  # the width of a bucket of its histogram
+
+
+def _of_percentiles(relative: float) -> dict[str, Step]:
+    return dict.fromkeys(LATENCY_PERCENTILES, Step(relative=relative))
+
+
+# An HdrHistogram of d digits tells apart half of the least power of two from 2 * 10^d on in each octave.
+HDR_OF_3_DIGITS, HDR_OF_2_DIGITS = 1 / 1024, 1 / 128
+# sysbench's sb_logger.c: 1024 values from .001 to 100,000 ms, evenly in the logarithm; sb_histogram.c rounds to one.
+SYSBENCH_BUCKET = math.log(1e5 / 1e-3) / 1023
+FIO_BUCKET = 1 / 64  # fio's stat.h: FIO_IO_U_PLAT_BITS is 6, so an octave has 64 buckets; a percentile is their middle
+
+# What each program's figures come in, by the kind that its load is stored under. What is not here is told exactly, or
+# has a step that is found in the figures.
+STEPS_OF_PROGRAMS: dict[str, dict[str, Step]] = {
+    "sysbench": {
+        **dict.fromkeys(LATENCY_PERCENTILES, Step(absolute=0.001, relative=SYSBENCH_BUCKET)),
+        "latency_ms_mean": Step(absolute=0.01),
+        "latency_ms_max": Step(absolute=0.01),
+        "seconds_real": Step(absolute=0.0001),
+    },
+    "fio": {**_of_percentiles(FIO_BUCKET), "seconds_real": Step(absolute=0.001)},
+    "mysqlslap": {"seconds_real": Step(absolute=0.001)},
+    "bonnie": {},
+    "command": {},
+    "dump": {},
+}
+STEPS_OF_OURS: dict[str, Step] = _of_percentiles(HDR_OF_3_DIGITS)  # dbdyno-load and the simulator
+STEPS_OF_TRACE: dict[str, Step] = dict.fromkeys(("queue_ms_p99", "device_ms_p99"), Step(relative=HDR_OF_2_DIGITS))
+
+
+def steps_of(kind: str) -> dict[str, Step]:
+    """Return what the figures of a load of this kind come in, by metric; of a kind that is not named, as of ours."""
+    return {**STEPS_OF_PROGRAMS.get(kind, STEPS_OF_OURS), **STEPS_OF_TRACE}
+
+
+def steps_to_store(kind: str, metrics: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Return the same of the metrics that a trial has, as it is kept with the trial: a later dbdyno may not know."""
+    return {name: asdict(step) for name, step in steps_of(kind).items() if name in metrics}
+
+
+def step_stated(load: Mapping[str, Any], name: str) -> Step:
+    """Return what a trial's figures of a metric come in: as stored with its load, or else by the load's kind."""
+    stored = load.get("steps")
+    if not isinstance(stored, Mapping):
+        return steps_of(str(load.get("kind"))).get(name, Step()) if load.get("kind") else Step()
+    of_metric = stored.get(name)
+    known = of_metric if isinstance(of_metric, Mapping) else {}
+    return Step(*(max(0.0, _finite(known.get(part))) for part in ("absolute", "relative")))
+
+
+def _finite(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+
+
+def percentile_of(name: str) -> float | None:
+    """Return which share of the events does not exceed a metric's figure; ``None`` of what is no latency percentile."""
+    return LATENCY_PERCENTILES.get(name)
+
 
 SECONDS_PER_1000 = "seconds_per_1000_queries"
 # What tables are published in: a trial's metrics and what follows from them.

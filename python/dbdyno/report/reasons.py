@@ -60,8 +60,12 @@ def resolution_text(found: Resolution, margin: float) -> str:
     """Return how coarse the figures are; empty where that is little beside the margin."""
     if not found.notable(margin):
         return ""
-    size = f"{found.step:g}" if found.unit in {"", "1"} else f"{found.step:g} {found.unit}"
-    steps = f"the figures come in steps of {size}, {percent(found.log_width, sign=False)} of them"
+    if found.relative:
+        width = percent(found.log_width, sign=False)
+        steps = f"the figures come from a histogram with buckets that are {width} wide"
+    else:
+        size = f"{found.step:g}" if found.unit in {"", "1"} else f"{found.step:g} {found.unit}"
+        steps = f"the figures come in steps of {size}, {percent(found.log_width, sign=False)} of them"
     if found.too_coarse(margin):
         more = f"more than half the margin of {margin_text(margin)}"
         return f"{steps}: {more}, so nothing can be called equivalent, however many the blocks"

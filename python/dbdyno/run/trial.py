@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
+from dbdyno.model.metrics import steps_to_store
 from dbdyno.plan.order import Slot
 from dbdyno.probe.sampler import Series
 from dbdyno.run.ports import Ports
@@ -100,11 +101,13 @@ def _measured(  # noqa: PLR0913, PLR0917  (as above)
         watch.lap("check after")
     watch.lap("lower scratch")
     cuts = crash.examined(load.window_ns)
+    figures_of_trial = {**metrics(load, series), **traced.metrics()}
+    steps = steps_to_store(str(load.result.get("kind")), figures_of_trial)
     trial = Trial(
         *(slot.id, slot.block, slot.attempt, slot.position, slot.treatment, started_at),
-        metrics={**metrics(load, series), **traced.metrics()},
+        metrics=figures_of_trial,
         observed=observed,
-        load={**load.result, "second_half_ratio": load.second_half_ratio()},
+        load={**load.result, "second_half_ratio": load.second_half_ratio(), "steps": steps},
         probes={name: probe_cost(one, load) for name, one in {**series, **background.known()}.items()} | traced.cost,
         device=since_measuring(figures, load.window_ns[0]),
         seconds=phases(watch.laps, load) if ports.kinds[spec.stack.kind].ON_HOST else watch.laps,

@@ -77,7 +77,7 @@ def parse_output(text: str) -> dict[str, Any]:
 def fio_figures(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Throughput (MB/s, decimal), IOPS and latencies over all jobs and directions; latencies by fio's histogram.
 
-    fio's buckets are 1/64 of a power of two wide, so a percentile is within 0.8 % (its ``stat.h``).
+    Its buckets, and so how coarse a percentile is, stand in ``model.metrics``.
     """
     seconds = positive(max(_most(jobs, name, "runtime") for name in DIRECTIONS) / 1000, "fio's runtime")
     operations = sum(_total(jobs, name) for name in DIRECTIONS)

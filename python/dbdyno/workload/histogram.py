@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from itertools import accumulate
 
-PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+from dbdyno.model.metrics import PERCENTILES
 
 
 def percentiles(buckets: Mapping[int, int] | Mapping[float, int]) -> dict[str, float]:

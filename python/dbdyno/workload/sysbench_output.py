@@ -60,7 +60,7 @@ def totals_of(text: str) -> dict[str, float]:
 
 
 def sysbench_figures(text: str) -> dict[str, float]:
-    """Rates, latencies (ms), errors. Percentiles come from the histogram, whose buckets are 1.8 % wide."""
+    """Rates, latencies (ms), errors. Percentiles come from the histogram, whose buckets ``model.metrics`` has."""
     totals = totals_of(text)
     seconds = positive(totals["seconds"], "sysbench's total time")
     found = {

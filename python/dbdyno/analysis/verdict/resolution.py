@@ -1,19 +1,21 @@
-"""How coarse a metric's figures are: milliseconds that a program prints whole, counts, ticks of a clock.
+"""How coarse a metric's figures are: whole milliseconds, counts, ticks of a clock, buckets of a histogram.
 
 A figure in whole units lies up to half a unit from what was measured, in all trials alike: repeating does
 not help. So an interval becomes one unit wider at either end, and where the unit is a large part of the margin
-nothing can be called equivalent.
+nothing can be called equivalent. A percentile from buckets that are each a part w of their value wide is as coarse as
+w in the logarithm, whatever the value: no common step is seen in such figures, so their source states it
+(``model.metrics.steps_of``). Of what is stated and what is found in the figures the coarser holds.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.statistics.effect import log_margin
-from dbdyno.model.metrics import value_of
+from dbdyno.model.metrics import Step, step_stated, value_of
 
 FINE = 0.001  # of the figures: a smaller step changes nothing that is printed
 SAME_MIN, DISTINCT_MIN = 6, 5  # figures that are all the same; different ones, of which a common factor is no chance
@@ -27,11 +29,15 @@ EXACT = frozenset({"achieved_ratio"})  # 1 where the rate was kept; no program's
 
 @dataclass(frozen=True)
 class Resolution:
-    """The step between one figure and the next, in the metric's unit or that of the time it was made from."""
+    """The step between one figure and the next, in the metric's unit or that of the time it was made from.
+
+    Where the figures are buckets as wide as a part of their value, the step is that part, and ``relative``.
+    """
 
     step: float = 0.0
     unit: str = ""
     log_width: float = 0.0  # of the step, as a part of the figures compared
+    relative: bool = False
 
     @property
     def coarse(self) -> bool:
@@ -83,10 +89,28 @@ def resolutions(blocks: UsableBlocks, metric: str, unit: str = "") -> dict[str, 
     of_time = _step_of_time(seconds)
     found = {}
     for treatment, values in own.items():
-        by_value = Resolution(step, unit, half_width(step, values))
-        by_time = Resolution(of_time, "s", half_width(of_time, seconds.get(treatment, [])))
-        found[treatment] = max(by_value, by_time, key=lambda one: one.log_width)
+        stated, stated_of_time = (_coarsest_stated(blocks, treatment, name) for name in (metric, "seconds_real"))
+        by_value = resolution_of(values, Step(max(step, stated.absolute), stated.relative), unit)
+        time = Step(max(of_time, stated_of_time.absolute), stated_of_time.relative)
+        by_time = resolution_of(seconds.get(treatment, []), time, "s")
+        found[treatment] = max(by_value, by_time, key=lambda resolution: resolution.log_width)
     return found
+
+
+def resolution_of(values: Sequence[float], step: Step, unit: str = "") -> Resolution:
+    """Return how coarse one treatment's figures are: a bucket's value that was rounded as well is off by both."""
+    if not len(values):
+        return FINE_ENOUGH
+    rounding, bucket = half_width(step.absolute, values), step.relative / 2
+    if bucket > rounding:
+        return Resolution(step.relative, unit, bucket + rounding, relative=True)
+    return Resolution(step.absolute, unit, rounding + bucket)
+
+
+def _coarsest_stated(blocks: UsableBlocks, treatment: str, metric: str) -> Step:
+    """Return the coarsest of what the sources of a treatment's figures state; nothing where none does."""
+    stated = [step_stated(trial.load, metric) for trial in blocks.of(treatment)]
+    return Step(max((step.absolute for step in stated), default=0.0), max((s.relative for s in stated), default=0.0))
 
 
 def combined(each: Iterable[tuple[float, Resolution]]) -> Resolution:
@@ -96,7 +120,7 @@ def combined(each: Iterable[tuple[float, Resolution]]) -> Resolution:
         return FINE_ENOUGH
     coarsest = max((one for _, one in terms), key=lambda one: one.log_width)
     width = math.fsum(weight * one.log_width for weight, one in terms)
-    return Resolution(coarsest.step, coarsest.unit, width) if width >= FINE else FINE_ENOUGH
+    return replace(coarsest, log_width=width) if width >= FINE else FINE_ENOUGH
 
 
 def of_pair(found: Mapping[str, Resolution], baseline: str, level: str) -> Resolution:

@@ -50,7 +50,7 @@ def verdict_json(verdict: Finding, analysis: Analysis) -> dict[str, Any]:
         "level_id": verdict.level_id,
         "totals": _totals(verdict.totals),
         "exaggeration": verdict.exaggeration.factor,
-        "resolution": verdict.resolution.step or None,
+        "resolution": None if verdict.resolution.relative else verdict.resolution.step or None,
         "remarks": remarks(verdict, analysis),
         "carry_over": carry_over_json(verdict),
         "withheld": verdict.withheld_for is not None,
