@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dbdyno.analysis.advice.advise import Advice, Found, advise
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
@@ -25,6 +26,7 @@ from dbdyno.analysis.reported import Beside, beside
 from dbdyno.analysis.safety.judge import CrashSafety, crash_safety
 from dbdyno.analysis.server_defaults import ServerDefaults, server_defaults
 from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics.sample_size import is_feasible
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict.evidence import Rule
@@ -86,12 +88,12 @@ def analyse(
     blocks = usable_blocks(run)
     primary, design = metric_of(run.design), run.design
     failures = Counter(failure.treatment for failure in run.failures)
-    rule = _rule(run)
+    rule, feasible = _rule(run), partial(is_feasible, design=design)
     figures = Figures(run, blocks, primary.name)
     pairs = compared(figures, design.comparisons)
     others = secondary_metrics(run, blocks, rule)
-    verdicts = [_with(one, others) for one in judge(pairs, primary, design.margin, rule)]
-    unplanned = judge(compared(figures, pairs_not_planned(design)), primary, design.margin, rule)
+    verdicts = [_with(one, others) for one in judge(pairs, primary, design.margin, rule, feasible)]
+    unplanned = judge(compared(figures, pairs_not_planned(design)), primary, design.margin, rule, feasible)
     steady = steadiness(run, blocks, load_series or {}, rule)
     treatments = summarise(design, blocks, failures, [*verdicts, *unplanned])
     kept = [one.id for one in design.treatments if one.id not in blocks.dropped]

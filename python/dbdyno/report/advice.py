@@ -27,11 +27,12 @@ _REMEDIES = {
     Lack.HIGHER_RATE: "No recommendation: the load asked for no more than this; compare latencies, or raise its rate",
     Lack.A_TREATMENT_THAT_RUNS: "Not yet: a treatment failed, or has a figure of 0; see to that first",
     Lack.REST_BETWEEN_TRIALS: f"Not yet: trials leave something for the next; {_AGAIN} with rests (settle in [design])",
+    Lack.A_DISK_IN_TIME: f"Not yet: the emulated disk was late by more than what is compared; {_AGAIN} on a free host",
     Lack.EQUAL_FAILURES: "Not yet: one side failed more often; find out why",
     Lack.NO_STALLS: "No recommendation: in total it comes out otherwise than in the usual block; find the stalls first",
     Lack.FINER_FIGURES: f"Not yet: the figures are too coarse; {_AGAIN} with longer trials",
     Lack.A_COMPARISON: f'Not yet: what matters was not compared; {_AGAIN} with compare = "every-pair" in [design]',
-    Lack.LESS_NOISE: f"Not yet: too much noise for more blocks to help; {_AGAIN} with longer trials",
+    Lack.LESS_NOISE: f"Not yet: not feasible at this noise; {_AGAIN} with longer trials, or on a host you can watch",
 }
 
 

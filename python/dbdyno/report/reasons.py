@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Sequence
 
+from dbdyno.analysis.checks.lateness import LateDisk
 from dbdyno.analysis.verdict.exaggeration import Exaggeration
-from dbdyno.analysis.verdict.finding import MANY_BLOCKS
 from dbdyno.analysis.verdict.reasons import (
     CarryOver,
     Cause,
@@ -22,6 +22,7 @@ from dbdyno.analysis.verdict.resolution import Resolution
 from dbdyno.analysis.verdict.totals import Totals, excluded_share
 from dbdyno.model.design import ALPHA
 from dbdyno.model.wording import count, listed, margin_text, p_value, percent, percent_range
+from dbdyno.report.notes.overhead import late_text
 
 
 def reason_text(reason: Reason | Obstacle) -> str:
@@ -123,6 +124,11 @@ def _cause_text(cause: Cause) -> str:
                 "what one trial leaves for the next may account for it: without this carry-over as estimated"
                 f" ({percent(size.value)}, {percent_range(size.low, size.high)}) the same can't be said"
             )
+        case LateDisk():
+            return (
+                f"the emulated disk of {cause.label} answered {late_text(cause.late_us)} per request, which may account"
+                f" for {percent(cause.reach, sign=False)} of the ratio"
+            )
         case UnequalFailures():
             return (
                 f"{cause.label} failed or met interference in {count(cause.attempts, 'attempt')} at a block,"
@@ -199,7 +205,7 @@ def _then(reason: Reason, text: str) -> str:
             which = f"all {n} blocks" if reason.disturbed == n else f"{reason.disturbed} of {n} blocks"
             return f"{text}; interference in {which}: end what else runs on the host, rather than run more blocks"
         case Lack.LESS_NOISE:
-            return f"{text}; resolving {margin} would take more than {MANY_BLOCKS:,} further blocks, or less noise"
+            return f"{text}; resolving {margin} is not feasible at this noise: longer trials, or a host you can watch"
         case Lack.MORE_BLOCKS:
             return f"{text}; about {count(reason.lack.blocks if reason.lack else 0, 'more block')} to resolve {margin}"
         case Lack.A_WIDER_MARGIN:

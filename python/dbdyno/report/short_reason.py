@@ -27,11 +27,12 @@ _LACKS = {
     Lack.HIGHER_RATE: "the load asked for no more",
     Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
     Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
+    Lack.A_DISK_IN_TIME: "the emulated disk was late",
     Lack.EQUAL_FAILURES: "one side failed more often",
     Lack.NO_STALLS: "stalls",
     Lack.FINER_FIGURES: "figures are too coarse",
     Lack.A_COMPARISON: "they were not compared",
-    Lack.LESS_NOISE: "too much noise",
+    Lack.LESS_NOISE: "not feasible at this noise",
     Lack.A_WIDER_MARGIN: "too close to the margin",
 }
 

@@ -176,6 +176,12 @@ def test_an_average_over_cells_that_are_open_is_worded_as_an_average():
 # What nothing distinguishes between two runs shows what the host did.
 
 
+def reading_back(trial, flush_method):
+    """The trial with how its server flushes, as read back."""
+    server = {**trial.observed["server"], "innodb_flush_method": flush_method}
+    return replace(trial, observed={**trial.observed, "server": server})
+
+
 def two_runs(*, faster, changed=(), gains=1.0):
     """A run, and one in which all is so much faster.
 
@@ -186,8 +192,8 @@ def two_runs(*, faster, changed=(), gains=1.0):
     for one in after.trials:
         times = faster * (gains if one.treatment in changed else 1.0)
         metrics = {**one.metrics, "queries_per_second": one.metrics["queries_per_second"] * times}
-        server = {**one.observed["server"], **({"innodb_flush_method": "O_DIRECT"} if one.treatment in changed else {})}
-        trials.append(replace(one, metrics=metrics, observed={**one.observed, "server": server}))
+        trials.append(reading_back(replace(one, metrics=metrics), "O_DIRECT" if one.treatment in changed else "fsync"))
+    before = replace(before, trials=[reading_back(one, "fsync") for one in before.trials])
     return before, replace(after, trials=trials)
 
 
@@ -309,7 +315,9 @@ def on_a_late_drive(p99_us):
     late = {"count": 50_000, "min": 0, "mean": 0.9 * p99_us * 1e3, "p50": int(0.9e3 * p99_us), "p90": int(1e3 * p99_us)}
     late |= {"p99": int(1e3 * p99_us), "max": int(2e3 * p99_us)}
     path = {name: {**late} for name in ("path_taken_ns", "path_left_ns")} | {"path_early_ns": {"mean": 0.0}}
-    return replace(run, trials=[replace(one, device={"lateness_ns": late, **path}) for one in run.trials])
+    took = {"write": {"count": 50_000, "mean": 1e3 * (80 + 0.9 * p99_us)}}
+    device = {"lateness_ns": late, "service_ns": took, **path}
+    return replace(run, trials=[replace(one, device=device) for one in run.trials])
 
 
 def test_a_late_emulated_drive_is_a_badge_and_nothing_is_called_faster():

@@ -51,20 +51,3 @@ def _back(adjusted: Floats, order: Ints) -> Floats:
     placed = np.empty_like(adjusted)
     np.put_along_axis(placed, order, adjusted, axis=-1)
     return placed
-
-
-def holm_levels(p: npt.ArrayLike, alpha: float) -> Floats:
-    """Return the level at which Holm's procedure tests each p of a family, those of one family on the last axis.
-
-    The i-th smallest of m is tested at ``alpha / (m - i + 1)``, as long as all smaller ones are rejected; all that are
-    not rejected are held against the level at which the procedure stopped. An interval at its own level leaves out the
-    null hypothesis exactly where Holm rejects it, if test and interval are each other's inverse; and its coverage is at
-    least ``1 - alpha``.
-    """
-    values = np.asarray(p, dtype=np.float64)
-    order = np.argsort(values, axis=-1, kind="stable")
-    count = values.shape[-1]
-    levels = np.broadcast_to(alpha / np.arange(count, 0, -1), values.shape)
-    kept = np.take_along_axis(values, order, axis=-1) > levels
-    first_kept = np.where(kept.any(axis=-1), np.argmax(kept, axis=-1), count - 1)[..., None]
-    return _back(np.take_along_axis(levels, np.minimum(np.arange(count), first_kept), axis=-1), order)

@@ -31,6 +31,7 @@ from typing import Protocol
 
 import numpy as np
 
+from dbdyno.analysis.checks.lateness import LateDisk
 from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level
 from dbdyno.analysis.looks.min_blocks import blocks_needed
 from dbdyno.analysis.statistics import mean
@@ -218,15 +219,20 @@ class Paired(TwoTreatments):
 
 
 def judge(
-    pairs: Sequence[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule] = Looks.single
+    pairs: Sequence[Paired],
+    metric: Metric,
+    margin: float,
+    rule: Callable[[int], Rule] = Looks.single,
+    is_feasible: Callable[[int], bool] = lambda more: more <= MANY_BLOCKS,
 ) -> list[Finding]:
     """Return one finding per comparison, in the order given; all of them are one family.
 
-    ``rule`` says, of a number of usable blocks, how often the data were looked at; without it, once.
+    ``rule`` says, of a number of usable blocks, how often the data were looked at; without it, once. ``is_feasible``
+    says whether so many more blocks are worth proposing.
     """
     obstacles = [_obstacle(pair) for pair in pairs]
     tested = [pair for pair, obstacle in zip(pairs, obstacles, strict=True) if obstacle is None]
-    judged = iter(_Family(tested, metric, margin, rule).findings() if tested else ())
+    judged = iter(_Family(tested, metric, margin, rule, is_feasible).findings() if tested else ())
     return [
         next(judged) if obstacle is None else _without_figures(pair, metric, obstacle, len(pairs))
         for pair, obstacle in zip(pairs, obstacles, strict=True)
@@ -264,8 +270,15 @@ def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle, co
 class _Family:
     """Comparisons that share the 5 %, none of which has an obstacle."""
 
-    def __init__(self, pairs: Sequence[Paired], metric: Metric, margin: float, rule: Callable[[int], Rule]) -> None:
-        self.pairs, self.metric, self.margin, self.rule = pairs, metric, margin, rule
+    def __init__(
+        self,
+        pairs: Sequence[Paired],
+        metric: Metric,
+        margin: float,
+        rule: Callable[[int], Rule],
+        is_feasible: Callable[[int], bool],
+    ) -> None:
+        self.pairs, self.metric, self.margin, self.rule, self.is_feasible = pairs, metric, margin, rule, is_feasible
         p = evidence_of_pairs(pairs, margin, rule).combined.p
         self.levels = holm_levels(p, ALPHA)
         seen = evidence_of_pairs(pairs, margin, rule, self.levels.tolist())
@@ -308,7 +321,9 @@ class _Family:
                 withheld_for=withheld,
                 withheld=word_of(would_be, more_is_better=self.metric.more_is_better),
             )
-            reason = replace(reason, lack=_lack(reason, n) if relation is Relation.UNDECIDED else None)
+            reason = replace(
+                reason, lack=_lack(reason, n, self.is_feasible) if relation is Relation.UNDECIDED else None
+            )
             yield replace(
                 _without_figures(pair, self.metric, reason, len(self.pairs)),
                 effect=effect,
@@ -429,10 +444,11 @@ def _lack_of_obstacle(found: Obstacle, blocks: int, comparisons: int) -> Step:
 _LACK_OF_CAUSE: dict[type[Cause], Lack] = {
     CarryOver: Lack.REST_BETWEEN_TRIALS,
     UnequalFailures: Lack.EQUAL_FAILURES,
+    LateDisk: Lack.A_DISK_IN_TIME,
 }
 
 
-def _lack(reason: Reason, blocks: int) -> Step:
+def _lack(reason: Reason, blocks: int, is_feasible: Callable[[int], bool]) -> Step:
     """Return what it takes to decide, where nothing is decided.
 
     What the design could not have shown on the quietest host comes first: no remedy on the host would have helped.
@@ -447,7 +463,7 @@ def _lack(reason: Reason, blocks: int) -> Step:
     if reason.resolution.too_coarse(reason.margin):
         return Step(Lack.FINER_FIGURES)
     more = reason.needed - blocks
-    if more > MANY_BLOCKS:
+    if not is_feasible(more):
         return Step(Lack.LESS_NOISE, more)
     return Step(Lack.MORE_BLOCKS, more) if more > 0 else Step(Lack.A_WIDER_MARGIN)
 

@@ -6,13 +6,15 @@ from itertools import combinations
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks.durability import durability
+from dbdyno.analysis.checks.lateness import late_disk, ratios_without_lateness
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.verdict.figures import Contrasted, Figures, difference_of_pair
-from dbdyno.analysis.verdict.finding import Paired
+from dbdyno.analysis.verdict.finding import OtherRatios, Paired
 from dbdyno.analysis.verdict.reasons import Dropped, LimitedClients, Obstacle, PairSafety, ZeroFigures, first
 from dbdyno.analysis.verdict.unequal_failures import by_one, spoiled_ratios, struck
 from dbdyno.model.design import Comparison, Design
+from dbdyno.model.metrics import METRICS
 
 
 def compared(figures: Figures, comparisons: Sequence[Comparison]) -> list[Paired]:
@@ -51,7 +53,7 @@ def compared(figures: Figures, comparisons: Sequence[Comparison]) -> list[Paired
         if not in_the_way:
             by = [by_one(*ids, left_out, kept) for ids in ((one.level, one.baseline), (one.baseline, one.level))]
             spoiled = spoiled_ratios(pair.d, tuple(ratios), (pair.level, pair.baseline), *by)
-            pair = replace(pair, alternatives=spoiled)
+            pair = replace(pair, alternatives=(*spoiled, *_without_lateness(pair, blocks, metric, run.design.margin)))
         pairs.append(pair)
     return pairs
 
@@ -59,6 +61,15 @@ def compared(figures: Figures, comparisons: Sequence[Comparison]) -> list[Paired
 def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], which: Iterable[int]) -> int:
     """Return in how many of the blocks others disturbed a trial of these treatments."""
     return sum(any(blocks.trials[block][id_].disturbed for id_ in treatments) for block in which)
+
+
+def _without_lateness(pair: Paired, blocks: UsableBlocks, metric: str, margin: float) -> tuple[OtherRatios, ...]:
+    """Return the ratios there may have been had an emulated disk been in time, where that exceeds the margin."""
+    trials = [[blocks.trials[block][id_] for block in pair.log_ratios] for id_ in (pair.level_id, pair.baseline_id)]
+    cause = late_disk((pair.level, pair.baseline), trials[0], trials[1], METRICS[metric], margin)
+    if cause is None:
+        return ()
+    return tuple(OtherRatios(d, cause) for d in ratios_without_lateness(pair.d, trials[0], trials[1], METRICS[metric]))
 
 
 def _safety(blocks: UsableBlocks, pair: Comparison) -> PairSafety | None:

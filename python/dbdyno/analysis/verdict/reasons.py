@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from dbdyno.analysis.checks.durability import Durability, Lacking, worse_in
+from dbdyno.analysis.checks.lateness import LateDisk
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
@@ -129,7 +130,7 @@ class UnequalFailures:
     other_attempts: int
 
 
-Cause = CarryOver | UnequalFailures
+Cause = CarryOver | UnequalFailures | LateDisk
 
 
 class Code(StrEnum):
@@ -169,6 +170,7 @@ class Lack(StrEnum):
     HIGHER_RATE = "a higher rate"
     A_TREATMENT_THAT_RUNS = "a treatment that runs"
     REST_BETWEEN_TRIALS = "rest between trials"
+    A_DISK_IN_TIME = "an emulated disk that is in time"
     EQUAL_FAILURES = "failures that favour neither"
     NO_STALLS = "totals that agree with the usual block"
     FINER_FIGURES = "finer figures"

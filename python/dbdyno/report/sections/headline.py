@@ -10,6 +10,7 @@ from dbdyno.report.crash import headline as crash_headline
 from dbdyno.report.crash.names import names_of
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.fleet.summary import hosts_used, of_hosts
+from dbdyno.report.sections.server_defaults import headline_defaults
 from dbdyno.report.sentences import how_different
 from dbdyno.report.short_reason import what_is_lacking, why_not_comparable
 from dbdyno.report.source import Source
@@ -45,7 +46,9 @@ def _all(source: Source) -> list[str]:
 def headline(run: Run, analysis: Analysis) -> list[str]:
     """Return the sentences; the first answers what the most interesting comparison asks."""
     sentences = [*leading(analysis), *_of_comparisons(analysis)] or [_without_comparison(analysis)]
-    sentences += [*of_hosts(analysis), *beside_comparisons(analysis)]
+    pairs = [(one.baseline_id, one.level_id) for one in analysis.verdicts]
+    defaults = filter(None, [headline_defaults(analysis.server_defaults, pairs)])
+    sentences += [*defaults, *of_hosts(analysis), *beside_comparisons(analysis)]
     so_far = run.ended != "done" and analysis.blocks.trials
     opening = ["simulated"] * run.is_simulated + ["so far"] * bool(so_far)
     opening += (

@@ -87,9 +87,9 @@ def _names(servers: Sequence[str]) -> str:
 
 
 _DOES = {
-    "log_bin": "writes a binary log",
-    "general_log": "logs every statement",
-    "slow_query_log": "logs slow statements",
+    "log_bin": "writes a binary log (log_bin)",
+    "general_log": "logs every statement (general_log)",
+    "slow_query_log": "logs slow statements (slow_query_log)",
     "innodb_doublewrite": "writes each page twice",
 }
 _SYNCS = {

@@ -1,0 +1,471 @@
+"""Where a report contradicts itself or says more than was found.
+
+Any two statements about the same pair of treatments must agree (``tests/statements.py`` finds them). A headline or an
+advice may say less than the findings and never more; a less safe setting stands beside its risk; an interval is on the
+side of 0 that its word says; interference is named where it matters, and not where the design could not have decided.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from dbdyno.analysis.analyse import Analysis, analyse
+from dbdyno.analysis.looks.min_blocks import smallest_p
+from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.model.design import ALPHA
+from dbdyno.model.wording import percent, percent_range
+from dbdyno.report import comparison
+from dbdyno.report.document import List, plain
+from dbdyno.report.outcome import compared
+from dbdyno.report.versus import Versus
+from dbdyno.store.records import Run
+from tests.statements import (
+    DECIDED,
+    DIFFERENT,
+    FLUSH,
+    SIZE,
+    TURNED,
+    Pair,
+    Report,
+    Statement,
+    around_the_word,
+    blocks_of,
+    opening,
+    sentences,
+)
+
+_OPEN = {"undecided", "not comparable"}
+_RISK = re.compile(r"may lose|may take|power cut|not durable")
+_KNEE_SHARE = 0.05  # of its best that a curve leaves at a knee
+_STANDS_OUT = math.log(1.5)  # beside a rate that is the same, as a log ratio
+_DIFFERS = re.compile(
+    rf"(?P<level>\S.*?) is (?:{SIZE} % (?P<word>faster|slower)|{SIZE} times as fast|(?P<plain>faster|slower))"
+    r"(?: (?:than|as) (?P<rest>.*))?"
+)
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """What is wrong: its kind, the same for all runs, and in words with the treatments of this one."""
+
+    kind: str
+    text: str
+
+
+def contradictions(run: Run, analysis: Analysis | None = None) -> list[Contradiction]:
+    """Return what contradicts itself in the report of a run, or says more than was found; each once."""
+    return contradictions_in(Report(run, analysis or analyse(run)))
+
+
+def contradictions_in(report: Report) -> list[Contradiction]:
+    """Return the same of a report that is there."""
+    found = [
+        *_between_statements(report),
+        *_beside_intervals(report.statements),
+        *_in_results(report),
+        *_in_reasons(report),
+        *_in_factors(report),
+        *_in_ranking(report),
+        *_in_curves(report),
+        *_in_cost(report),
+        *_in_headline(report),
+        *_in_advice(report),
+        *_in_safety(report),
+        *_in_interference(report),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def contradictions_of_two(before: Run, after: Run) -> list[Contradiction]:
+    """Return what contradicts itself where two runs are compared, or blames a treatment for what the host did."""
+    document = comparison.document(before, after, compare(before, after))
+    values = document.values()
+    said, found, headline = compared(document), [], values["headline"]
+    for one in values["changes"]:
+        statement = Statement((one["after"], "before"), one["verdict"], "changes (JSON)", one["low"], one["high"])
+        found += _beside_intervals([statement])
+    for one in () if values["against_control"] else values["changes"]:
+        clause = re.search(rf"(?<![\w/] ){re.escape(one['after'])} is [^;,]*?(faster|slower|times as fast)", headline)
+        if clause and one["verdict"] not in DIFFERENT:
+            found.append(Contradiction("compare, headline: says more than a finding", f"{clause[0]} {one['verdict']}"))
+    everywhere = any(not one["of"] for one in values["differences"])
+    changed = {label for one in values["differences"] for label in one["of"]}
+    for one in said:
+        label = one.name.partition(" against ")[0]
+        if one.word.is_different and not everywhere and label not in changed:
+            found.append(Contradiction("compare: a difference where nothing changed", one.sentence))
+    busy = any(2 * sum(trial.disturbed for trial in run.trials) >= len(run.trials) for run in (before, after))
+    if busy and any(one.word.is_different for one in said) and "interference" not in opening(document):
+        found.append(Contradiction("compare, opening: a word without the interference it met", headline))
+    return found
+
+
+# 1. What is said of the same pair in two places.
+
+
+def _between_statements(report: Report) -> Iterator[Contradiction]:
+    """Yield what clashes with the first that is said of a pair, the finding where there is one; each claim once."""
+    by_pair: dict[Pair, list[Statement]] = {}
+    for one in report.statements:
+        by_pair.setdefault(one.in_order.pair, []).append(one.in_order)
+    for pair, (first, *others) in by_pair.items():
+        claims = {other.claim: other for other in reversed(others) if first.clashes_with(other)}
+        for other in claims.values():
+            said = f"{report.called(pair)} is {first.claim}, {other.claim}"
+            yield Contradiction(f"{first.where} / {other.where}", said)
+
+
+def _in_results(report: Report) -> Iterator[Contradiction]:
+    """Yield effects and intervals of tables that are others than those of the findings."""
+    baseline = report.run.design.baseline
+    for row in report.values["treatments"]:
+        found = report.planned.get((row["id"], baseline))
+        if found is None or not (math.isfinite(row["effect"]) and math.isfinite(found["effect"])):
+            continue
+        if percent(row["effect"]) != percent(found["effect"]):
+            said = f"{row['label']}: {percent(row['effect'])}, in its verdict {percent(found['effect'])}"
+            yield Contradiction("results (table): another effect than the verdict's", said)
+        pair = (row["id"], baseline)
+        yield from _beside_intervals([Statement(pair, found["verdict"], "results (table)", row["low"], row["high"])])
+    for one, row in report.rows():
+        found = report.planned[one.verdict.level_id, one.verdict.baseline_id]
+        shown = percent_range(found["low"], found["high"])
+        if math.isfinite(found["low"]) and shown not in str(row[2]):
+            yield Contradiction("comparisons (table): another interval than the verdict's", f"{row[0]}: {row[2]}")
+
+
+def _in_reasons(report: Report) -> Iterator[Contradiction]:
+    """Yield comparisons whose row in the table says another next step than the verdict's reason."""
+    for one, row in report.rows():
+        found = report.planned[one.verdict.level_id, one.verdict.baseline_id]
+        if found["verdict"] != "undecided":
+            continue
+        because, reason = str(row[-1]), found["reason"]
+        more = [re.search(r"about ([\d,]+) (?:more|further) block", said) for said in (because, reason)]
+        said = f"{row[0]}: {because!r}, {reason!r}"
+        if all(more) and more[0][1] != more[1][1]:
+            yield Contradiction("because / reason: another number of blocks", said)
+        if (more[0] and "too close" in reason) or (more[1] and "too close" in because):
+            yield Contradiction("because / reason: more blocks, and too close for more blocks", said)
+
+
+def _in_factors(report: Report) -> Iterator[Contradiction]:
+    """Yield averages over cells that say otherwise than every cell, or decide what all of them leave open."""
+    for one in report.values["factors"]["main_effects"]:
+        word, ends = one["verdict"], (one["level"], one["baseline"])
+        yield from _beside_intervals([Statement(ends, word, "main effects", one["low"], one["high"])])
+        words = {report.claim(*pair) for pair in _cells(report, one["factor"], *ends)}
+        said = f"{one['factor']} {ends[0]} against {ends[1]} is {word}, its cells {', '.join(sorted(words))}"
+        if not words or word not in DECIDED:
+            continue
+        if words <= _OPEN and not _worded_as_average(report, one):
+            yield Contradiction("factors: decides what its cells leave open", said)
+        if len(words) == 1 and words <= DECIDED and words != {word} and not one["depends_on"]:
+            yield Contradiction("factors: otherwise than every cell", said)
+        if TURNED.get(word) in words and not one["depends_on"]:
+            yield Contradiction("factors: hides a cell that goes the other way", said)
+    for one in report.values["factors"]["interactions"]:
+        words = {end["verdict"] for end in one["simple_effects"]}
+        word = {"differs": "faster", "does not differ": "equivalent"}.get(one["verdict"], one["verdict"])
+        if word == "equivalent" and words == DIFFERENT:
+            said = f"{one['factor']} {one['level']} by {one['other']}"
+            yield Contradiction("interactions: opposite ends do not differ", said)
+        ratio = Statement((one["level"], one["baseline"]), word, "interactions", one["low"] - 1, one["high"] - 1)
+        yield from _beside_intervals([ratio])
+
+
+def _worded_as_average(report: Report, effect: dict) -> bool:
+    """Whether the sentence on a main effect says that it is an average before it says anything else."""
+    for section, block in blocks_of(report.document):
+        for item in block.items if section.id == "factors" and isinstance(block, List) else ():
+            before, word, _ = around_the_word(item.text)
+            if f"{effect['factor']} {effect['level']}" in plain(item.text) and word == effect["verdict"]:
+                return re.search(r"average|mean", before, re.IGNORECASE) is not None
+    return False
+
+
+def _cells(report: Report, factor: str, level: str, baseline: str) -> list[Pair]:
+    """Return the pairs that were compared and differ in nothing but these two levels of a factor."""
+    by_levels = {tuple(sorted(one.levels.items())): id_ for id_, one in report.treatments.items()}
+    found = []
+    for id_, one in report.treatments.items():
+        other = by_levels.get(tuple(sorted({**one.levels, factor: baseline}.items())), "")
+        if one.levels.get(factor) == level and other and report.claim(id_, other):
+            found.append((id_, other))
+    return found
+
+
+def _in_ranking(report: Report) -> Iterator[Contradiction]:
+    """Yield stacks that a ranking sets apart or not, unlike the comparisons of every test."""
+    ranking = report.values["ranking"] or {"stacks": ()}
+    of_stack: dict[str, list[str]] = {}
+    for id_, one in report.treatments.items():
+        label = " / ".join(level for name, level in one.levels.items() if name not in report.loads)
+        of_stack.setdefault(label, []).append(id_)
+    for one, other in combinations(ranking["stacks"], 2):
+        both = [(a, b) for a in of_stack.get(one["stack"], ()) for b in of_stack.get(other["stack"], ())]
+        words = {report.claim(*pair) for pair in both if report.load_of(pair[0]) == report.load_of(pair[1])} - {""}
+        letters = [set(each["letters"]) for each in (one, other)]
+        if not words or not all(letters):
+            continue
+        said = f"{one['stack']} {one['letters']}, {other['stack']} {other['letters']}: {', '.join(sorted(words))}"
+        if not letters[0] & letters[1] and words == {"equivalent"}:
+            yield Contradiction("ranking: apart, though equivalent in every test", said)
+        if letters[0] & letters[1] and words in ({"faster"}, {"slower"}):
+            yield Contradiction("ranking: tied, though apart in every test", said)
+
+
+def _in_curves(report: Report) -> Iterator[Contradiction]:
+    """Yield knees, and curves called flat or rising, that the comparisons of their levels don't bear out."""
+    for curves in report.values.get("curves", ()):
+        for line in curves["lines"] if curves["metric"] == report.values["metric"] else ():
+            yield from _in_line(report, line)
+
+
+def _in_line(report: Report, line: dict) -> Iterator[Contradiction]:
+    ids = {point["level"]: point["treatment"] for point in line["points"]}
+    levels, said = list(ids), line["text"]
+    first = levels.index(line["knee"]["low"]) if line["knee"] else 0
+    last = levels.index(line["worse_beyond"]["high"]) if line["worse_beyond"] else len(levels) - 1
+    for level in [*levels[:first], *levels[last + 1 :]]:
+        words = {report.claim(ids[level], ids[best]) for best in levels[first : last + 1]} - {""}
+        if words and "slower" not in words:
+            yield Contradiction("curves: off its best, at a level that is not slower", f"{level} {words}: {said}")
+    if "no knee: from" in said.lower():
+        for pair in combinations(levels, 2):
+            found = report.findings.get((ids[pair[1]], ids[pair[0]])) or report.findings.get(
+                (ids[pair[0]], ids[pair[1]])
+            )
+            if found and found["verdict"] in DIFFERENT and _surely_beyond(found, _KNEE_SHARE):
+                yield Contradiction("curves: flat, though two levels differ by more", f"{pair}: {said}")
+    if re.search(r"no knee in the range measured: \S+ \S+ still (raises|lowers)", said, re.IGNORECASE):
+        words = {report.claim(ids[levels[-1]], ids[level]) for level in levels[:-1]} - {""}
+        if words - {"faster"}:
+            yield Contradiction("curves: rising, though the last level is not ahead", f"{words}: {said}")
+
+
+def _surely_beyond(found: dict, share: float) -> bool:
+    low, high = found["low"], found["high"]
+    return math.isfinite(low) and (math.log1p(low) > math.log1p(share) or math.log1p(high) < -math.log1p(share))
+
+
+def _in_cost(report: Report) -> Iterator[Contradiction]:
+    """Yield costs whose interval is narrower than what the comparison's own comes to in money."""
+    for one in (report.values["cost"] or {}).get("comparisons", ()):
+        found, money = report.planned.get((one["level_id"], one["baseline_id"])), one["per_million"]
+        if not found or not all(
+            map(math.isfinite, (*(money[name] for name in ("value", "low", "high")), found["low"]))
+        ):
+            continue
+        times = (1 + money["value"]) * (1 + found["effect"])  # a cost is the price of a second over its queries
+        low, high = sorted(times / (1 + found[end]) - 1 for end in ("low", "high"))
+        if money["low"] > low + 1e-6 or money["high"] < high - 1e-6:
+            said = f"{percent_range(money['low'], money['high'])}, by its verdict {percent_range(low, high)}"
+            yield Contradiction("cost: a narrower interval than the verdict's", f"{one['level']}: {said}")
+
+
+# 2. A headline or an advice that says more than the findings.
+
+
+def _in_headline(report: Report) -> Iterator[Contradiction]:
+    headline = report.headline
+    if report.analysis.noise_floor:
+        yield from _in_headline_of_the_same(report)
+        return
+    if "Nothing is decided yet" in headline:
+        yield from _in_nothing(report)
+    yield from _in_knees(report)
+    for sentence in sentences(headline):
+        if sentence.startswith(("The knee", "A query costs", "Over ")) or re.search(r"stead(y|ier) than", sentence):
+            continue
+        if found := re.search(r"(?P<best>.+?) is ahead of (?P<those>.*)", sentence):
+            yield from _in_the_best(report, found)
+            continue
+        start = re.match(r"Against (?P<baseline>.+?), (?=\S.* (?:is|are|makes?|can't) )", sentence)
+        for clause in sentence[start.end() if start else 0 :].rstrip(".").split("; "):
+            yield from _in_clause(report, clause, start["baseline"] if start else "")
+
+
+def _in_nothing(report: Report) -> Iterator[Contradiction]:
+    """Yield what is decided beside "Nothing is decided yet"."""
+    for pair, one in report.planned.items():
+        if one["verdict"] in DECIDED:
+            yield Contradiction("headline: nothing is decided, and a comparison is", report.called(pair))
+    for one in report.values["factors"]["main_effects"]:
+        if one["verdict"] in DECIDED:
+            said = f"{one['factor']} {one['level']} is {one['verdict']}"
+            yield Contradiction("headline: nothing is decided, and a factor is", said)
+    if "The knee in" in report.headline:
+        yield Contradiction("headline: nothing is decided, and a knee is", report.headline)
+
+
+def _in_knees(report: Report) -> Iterator[Contradiction]:
+    """Yield knees whose interval is left out."""
+    said = next((one for one in sentences(report.headline) if one.startswith("The knee in")), "")
+    for curves in report.values.get("curves", ()) if said else ():
+        for line in curves["lines"] if curves["metric"] == report.values["metric"] else ():
+            turn = line["knee"] or line["worse_beyond"]
+            is_named = turn and turn["low"] != turn["high"] and f"{curves['factor']} {turn['at']}" in said
+            if is_named and f"{turn['low']} to {turn['high']}" not in said:
+                yield Contradiction("headline: a knee without its interval", f"{said} {line['text']}")
+
+
+def _in_headline_of_the_same(report: Report) -> Iterator[Contradiction]:
+    """Yield what an A/A run's headline says otherwise than its one comparison."""
+    word = next((one["verdict"] for one in report.values["verdicts"]), "not comparable")
+    differs = "a difference where there is none (" in report.headline
+    if differs != (word in DIFFERENT) or ("no difference beyond" in report.headline) != (word == "equivalent"):
+        yield Contradiction("headline: an A/A run otherwise than its verdict", f"{word}: {report.headline}")
+
+
+def _in_clause(report: Report, clause: str, baseline: str) -> Iterator[Contradiction]:
+    """Yield what a clause says of comparisons that these don't say; ``baseline`` is what the sentence begins with."""
+    meant: list[tuple[Versus, str]] = []
+    if found := re.search(
+        r"(?P<level>.*) and (?P<baseline>.*?) show no difference beyond [\d.]+ %(?P<where>.*)", clause
+    ):
+        each = _meant(report, found["level"], found["baseline"], found["where"])
+        meant += [(one, "equivalent") for one in each]
+    elif found := re.search(r"(?P<of>.*?) makes? no difference beyond [\d.]+ %(?P<where>.*)", clause):
+        meant += [(one, "equivalent") for one in _meant(report, found["of"], baseline, found["where"])]
+    for part in re.split(r", | and (?=\S.*? is )", clause):
+        if found := _DIFFERS.match(part):
+            rest = found["rest"] or part[found.end() :]
+            ends = [one.baseline for one in report.versus if rest.startswith(one.baseline)]
+            against = baseline or max(ends, key=len, default="")
+            word = found["word"] or found["plain"] or "faster"
+            meant += [(one, word) for one in _meant(report, found["level"], against, rest.removeprefix(against))]
+    for one, word in meant:
+        finding = report.planned[one.verdict.level_id, one.verdict.baseline_id]
+        if finding["verdict"] != word:
+            said = f"{clause!r}, but {one.name} is {finding['verdict']}"
+            yield Contradiction("headline: says more than a finding", said)
+        totals, margin = finding["totals"], report.values["margin"]
+        cost = totals["effect"]  # in total, of time or of what less is better of
+        against_it = {"faster": cost >= 0, "slower": cost <= 0, "equivalent": not -margin <= cost <= margin}
+        if totals["apart"] and against_it[word] and not re.search(r"\btotals?\b", report.headline):
+            yield Contradiction("headline: a size without the total that says otherwise", f"{clause}; {percent(cost)}")
+
+
+def _meant(report: Report, names: str, baseline: str, where: str) -> list[Versus]:
+    """Return the comparisons that a clause is about: named by a level, or by the one factor that varies."""
+    names = names.strip().removeprefix("the ").removeprefix("The ")
+    each = {one for one in re.split(r", | and ", names) if one} | {names}
+    found = [one for one in report.versus if one.level in each or one.factors == (names,)]
+    found = [one for one in found if not baseline or one.baseline == baseline]
+    if re.search(r"in \d+ combinations", where):
+        return []  # which these are it does not say
+    places = [one for one in found if one.place and one.place.partition(" ")[2] in where]
+    return places or ([] if where.strip() else found)
+
+
+def _in_the_best(report: Report, found: re.Match[str]) -> Iterator[Contradiction]:
+    """Yield who is said to be behind the best one though no comparison has it so."""
+    best = report.ids.get(found["best"].strip(), "")
+    tied = found["those"].partition("not shown to be ahead of ")[2].partition(";")[0]
+    for label, id_ in report.ids.items() if best and "more" not in tied else ():
+        if id_ != best and label not in tied and report.claim(best, id_) != "faster":
+            said = f"{found[0]!r}, but {label} is {report.claim(id_, best) or 'not compared with it'}"
+            yield Contradiction("headline: ahead of one that is not behind", said)
+
+
+def _in_advice(report: Report) -> Iterator[Contradiction]:
+    advice = report.values["advice"]
+    for part in advice.get("parts", ()):
+        if part["action"] != "open":
+            yield from _in_part(report, part)
+    believed = advice["hold"] == "SAME_TREATMENTS" and "Nothing to change" in report.advice
+    if believed and any(map(report.mostly_disturbed, report.planned)):
+        yield Contradiction("advice: rests on findings that others disturbed", report.advice)
+
+
+def _in_part(report: Report, part: dict) -> Iterator[Contradiction]:
+    """Yield what is advised under some loads and not found."""
+    advice, pool = report.advice, [*part["take"], *part["as_good"]]
+    words = {one: {report.claim(one, other) for other in _beside(report, one)} for one in pool}
+    for one in pool:
+        if "slower" in words[one] and part["action"] != "safer":
+            yield Contradiction("advice: what a comparison shows to be slower", f"{one}: {advice}")
+    for one in part["take"] if part["action"] == "take" else ():
+        if not words[one] & {"faster", "equivalent"}:
+            yield Contradiction("advice: to take what no finding speaks for", f"{one}: {advice}")
+    for one in part["as_good"]:
+        if "equivalent" not in words[one]:
+            yield Contradiction("advice: as good, though no finding says so", f"{one}: {advice}")
+    behind = [pair for pair, one in report.planned.items() if set(pair) & set(pool) and one["verdict"] in DECIDED]
+    if behind and 2 * sum(map(report.mostly_disturbed, behind)) >= len(behind):
+        yield Contradiction("advice: rests on findings that others disturbed", advice)
+    yield from _in_all_alike(report, set(pool), {other for one in pool for other in _beside(report, one)})
+
+
+def _beside(report: Report, id_: str) -> list[str]:
+    """Return the treatments under the same load, itself among them."""
+    return [other for other in report.treatments if report.load_of(other) == report.load_of(id_)]
+
+
+def _in_all_alike(report: Report, pool: set[str], stacks: set[str]) -> Iterator[Contradiction]:
+    """Yield that any will do, where one was left out or something else stands out between them."""
+    advice = report.advice
+    for factor in re.findall(r"(?:either|any) (\S+)(?= (?:and|will) )", advice):
+        levels = [{report.treatments[id_].levels.get(factor, "") for id_ in ids} for ids in (stacks, pool)]
+        if left := levels[0] - levels[1]:
+            yield Contradiction("advice: either, where a level was left out", f"{', '.join(left)}: {advice}")
+    if "all are as good" in advice and stacks - pool:
+        yield Contradiction("advice: all, where a treatment was left out", f"{sorted(stacks - pool)}: {advice}")
+    if not re.search(r"will do|as good|as fast within", advice) or re.search(r"p99|latenc", advice):
+        return
+    for one in report.values["screened"]:
+        far = abs(math.log1p(max(one["effect"], -0.99))) > _STANDS_OUT
+        if one["stands_out"] and far and {one["level_id"], one["baseline_id"]} <= pool:
+            said = f"{one['metric']} {percent(one['effect'])}: {advice}"
+            yield Contradiction("advice: will do, where another figure stands out", said)
+
+
+# 3. A less safe setting stands beside its risk, and a safer one is not advised against for speed alone.
+
+
+def _in_safety(report: Report) -> Iterator[Contradiction]:
+    loses = {id_: found for id_ in report.treatments if (found := report.loses(id_)) is not None}
+    for part in report.values["advice"].get("parts", ()):
+        for one in (*part["take"], *part["as_good"]):
+            safer = [id_ for id_ in _beside(report, one) if loses.get(id_, 9) < loses.get(one, 0)]
+            if safer and not (_RISK.search(report.advice) and FLUSH in report.advice):
+                yield Contradiction("advice: a less safe setting without its risk", f"{one}: {report.advice}")
+    for found in re.finditer(r"not ([^;.]+?), which (?:is|are) slower", report.advice):
+        against = {one.verdict.level_id for one in report.versus if one.level in found[1]}
+        against |= {one.verdict.baseline_id for one in report.versus if one.baseline in found[1]}
+        if any(loses.get(one, 9) < other for one in against for other in loses.values()):
+            yield Contradiction("advice: against a safer setting for speed alone", report.advice)
+
+
+# 4. An interval is on the side of 0 that its word says.
+
+
+def _beside_intervals(statements: list[Statement]) -> Iterator[Contradiction]:
+    for one in statements:
+        if not (math.isfinite(one.low) and math.isfinite(one.high)):
+            continue
+        excludes, said = one.low > 0 or one.high < 0, f"{' vs '.join(one.pair)}, {percent_range(one.low, one.high)}"
+        if one.claim == "undecided" and excludes:
+            yield Contradiction(f"{one.where}: undecided beside an interval that excludes 0", said)
+        if one.claim in DIFFERENT and not excludes:
+            yield Contradiction(f"{one.where}: different beside an interval that includes 0", said)
+
+
+# 5. Interference is said where it matters, and 6. is no cause where the design could not have decided.
+
+
+def _in_interference(report: Report) -> Iterator[Contradiction]:
+    for pair, found in report.planned.items():
+        if found["verdict"] in DECIDED and report.mostly_disturbed(pair) and "interference" not in report.opening:
+            yield Contradiction("opening: a word without the interference it met", report.called(pair))
+    for one, row in report.rows():
+        found = report.planned[one.verdict.level_id, one.verdict.baseline_id]
+        best = smallest_p(found["blocks"]) * len(report.planned)
+        out_of_reach = report.run.design.until == "blocks" and best > ALPHA
+        is_hopeless = found["verdict"] == "undecided" and (out_of_reach or found["reason_code"] == "P_OUT_OF_REACH")
+        if is_hopeless and "interference" in f"{row[-1]} {found['reason']}":
+            said = f"{row[0]}: {row[-1]}; {found['reason']}"
+            yield Contradiction("because: interference, where the design could not decide", said)
