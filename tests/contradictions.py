@@ -434,8 +434,9 @@ def _in_safety(report: Report) -> Iterator[Contradiction]:
             if safer and not (_RISK.search(report.advice) and FLUSH in report.advice):
                 yield Contradiction("advice: a less safe setting without its risk", f"{one}: {report.advice}")
     for found in re.finditer(r"not ([^;.]+?), which (?:is|are) slower", report.advice):
-        against = {one.verdict.level_id for one in report.versus if one.level in found[1]}
-        against |= {one.verdict.baseline_id for one in report.versus if one.baseline in found[1]}
+        names = re.split(r", | and ", found[1])
+        against = {one.verdict.level_id for one in report.versus if one.level in names}
+        against |= {one.verdict.baseline_id for one in report.versus if one.baseline in names}
         if any(loses.get(one, 9) < other for one in against for other in loses.values()):
             yield Contradiction("advice: against a safer setting for speed alone", report.advice)
 

@@ -11,7 +11,7 @@ from dbdyno.analysis.two_runs.compare import Change, Compared, HostShift, Interf
 from dbdyno.analysis.verdict.reasons import Reason
 from dbdyno.model.design import ALPHA
 from dbdyno.model.word import Word
-from dbdyno.model.wording import count, listed, margin_text, number, p_value, percent, percent_range
+from dbdyno.model.wording import capital, count, listed, margin_text, number, p_value, percent, percent_range
 from dbdyno.report.differences import Difference, run_differences
 from dbdyno.report.document import Document, Paragraph, Section, bullets
 from dbdyno.report.reasons import as_sentence, reason_code, reason_text
@@ -153,7 +153,16 @@ def changes_sentence(compared: Compared) -> str:
     clauses = [_clause(word, found, compared) for word, found in by_word.items() if found]
     against = f"Against {_controls_text(compared)}, " if compared.against_control else ""
     text = f"{against}{'; '.join(clauses)}."
-    return f"{met}W{text[1:]}" if text.startswith("whether ") else f"{met}{text}"
+    text = capital(text) if text.startswith("whether ") else text  # a label keeps its letters
+    return f"{met}{_shift_first(compared)}{text}"
+
+
+def _shift_first(compared: Compared) -> str:
+    """Return what the host did, which stands before what is said against it; empty where it was to be expected."""
+    host = compared.control
+    if host is None or not compared.against_control or (compared.control_is_named and not host.verdict.is_different):
+        return ""
+    return f"{capital(_host_clause(compared))}. "
 
 
 def _controls_text(compared: Compared) -> str:

@@ -30,7 +30,8 @@ def leading(analysis: Analysis) -> list[str]:
 
 def beside_comparisons(analysis: Analysis) -> list[str]:
     """Return what is worth knowing beside them."""
-    knees = filter(None, (knees_in_brief(one) for one in analysis.curves if one.primary))
+    is_any_decided = any(not one.verdict.is_open for one in analysis.verdicts) or not analysis.verdicts
+    knees = filter(None, (knees_in_brief(one) for one in analysis.curves if one.primary and is_any_decided))
     return [*_contradicted(analysis), *knees, *_steadiness(analysis), *_cost(analysis), *_published(analysis.beside)]
 
 

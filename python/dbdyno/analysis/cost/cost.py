@@ -27,6 +27,7 @@ from dbdyno.analysis.cost.money import (
 from dbdyno.analysis.statistics.effect import log_ratios, logarithms
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.evidence import Rule, evidence, relative_effect
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import Comparison, Design
 from dbdyno.model.metrics import value_of
 from dbdyno.model.treatment import Treatment
@@ -91,8 +92,17 @@ class Cost:
     comparisons: list[CostComparison]
 
 
-def cost(design: Design, blocks: UsableBlocks, prices: Prices | None, rule: Callable[[int], Rule]) -> Cost | None:
-    """Return what the study's devices come to in money; ``None`` where it gives no prices."""
+def cost(
+    design: Design,
+    blocks: UsableBlocks,
+    prices: Prices | None,
+    rule: Callable[[int], Rule],
+    findings: Sequence[Finding],
+) -> Cost | None:
+    """Return what the study's devices come to in money; ``None`` where it gives no prices.
+
+    ``findings`` are those of the planned comparisons: no interval of a cost is narrower than that of its comparison.
+    """
     if prices is None:
         return None
     offered = {
@@ -110,7 +120,11 @@ def cost(design: Design, blocks: UsableBlocks, prices: Prices | None, rule: Call
             found.append(_treatment(one, device, prices, offered[one.id], blocks.of(one.id), rule))
     by_id = {one.id: one for one in found}
     compared = [
-        _comparison(by_id[pair.level], by_id[pair.baseline], prices, offered, rule) for pair in _compared(design, by_id)
+        _as_wide_as(
+            {(one.baseline_id, one.level_id): one for one in findings}[pair.baseline, pair.level],
+            _comparison(by_id[pair.level], by_id[pair.baseline], prices, offered, rule),
+        )
+        for pair in _compared(design, by_id)
     ]
     return Cost(prices, found, compared)
 
@@ -237,6 +251,23 @@ def _comparison(
         break_even_per_second=estimate_of(starts, rule),
         pays_back_years=_pays_back(dear, cheap, prices),
     )
+
+
+def _as_wide_as(finding: Finding, compared: CostComparison) -> CostComparison:
+    """Return a comparison of costs whose interval reaches at least as far to either side as that of the finding.
+
+    A cost goes down as the rate goes up, and is as unsure.
+    """
+    effect, of_rate = compared.per_million, finding.effect
+    if not effect.known:
+        return compared
+    if not (effect.bounded and of_rate.bounded):
+        return replace(compared, per_million=replace(effect, low=-math.inf, high=math.inf))
+    value, low, high = (math.log1p(end) for end in (of_rate.value, of_rate.low, of_rate.high))
+    middle = math.log1p(effect.value)
+    reach = max(high - value, value - low)
+    ends = min(effect.low, math.expm1(middle - reach)), max(effect.high, math.expm1(middle + reach))
+    return replace(compared, per_million=replace(effect, low=ends[0], high=ends[1]))
 
 
 def _curve(one: TreatmentCost, prices: Prices, load: Offered) -> Curve:

@@ -13,6 +13,7 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.geometric_mean import geometric_mean
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import Figures, common_blocks
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import ALPHA, Factor
 from dbdyno.model.metrics import METRICS, Metric
 from dbdyno.model.quantity import Quantity, quantity_of
@@ -56,15 +57,20 @@ class Curves:
     lines: tuple[Curve, ...]
 
 
-def curves(run: Run, blocks: UsableBlocks, primary: Metric, rule: Callable[[int], Rule]) -> list[Curves]:
-    """Return the curves of each factor that has three amounts or more: of the study's metric, then of a load's own."""
+def curves(
+    run: Run, blocks: UsableBlocks, primary: Metric, rule: Callable[[int], Rule], findings: Sequence[Finding]
+) -> list[Curves]:
+    """Return the curves of each factor that has three amounts or more: of the study's metric, then of a load's own.
+
+    ``findings`` are those of every two treatments, of the study's metric.
+    """
     found, design = [], run.design
     for factor in design.factors:
         amounts = quantity_of(factor.levels)
         if amounts is None or len(factor.levels) < LEVELS_MIN:
             continue
         for metric in _metrics(factor, primary):
-            measured = _Measured(Figures(run, blocks, metric.name), metric, rule)
+            measured = _Measured(Figures(run, blocks, metric.name), metric, rule, _shown(findings, metric))
             lines = tuple(measured.lines(design.treatments, factor, amounts))
             if lines:
                 ours = metric.name == primary.name
@@ -89,6 +95,7 @@ class _Measured:
     figures: Figures
     metric: Metric
     rule: Callable[[int], Rule]
+    shown: Mapping[tuple[str, str], tuple[float, float]] | None  # (level, baseline) -> both ends as log ratios
 
     def lines(self, treatments: Sequence[Treatment], factor: Factor, amounts: Quantity) -> Iterator[Curve]:
         """Yield a curve for each combination of the other factors in which three levels or more are known."""
@@ -116,8 +123,29 @@ class _Measured:
                 self.rule,
                 more_is_better=self.metric.more_is_better,
                 without_carry_over=_array([corrected[ids[level]] for level in known], common) if corrected else None,
+                shown=self._shown([ids[level] for level in known]),
             )
             yield Curve(dict(at), tuple(points), found, len(logs))
+
+    def _shown(self, ids: Sequence[str]) -> tuple[Floats, Floats] | None:
+        """Return the ends shown of each level against each other, shape (levels, levels); None where none are."""
+        if self.shown is None:
+            return None
+        unknown = (-math.inf, math.inf)
+        ends = [[(0.0, 0.0) if one == of else self.shown.get((one, of), unknown) for of in ids] for one in ids]
+        low, high = np.moveaxis(np.array(ends, dtype=np.float64), -1, 0)
+        return low, high
+
+
+def _shown(findings: Sequence[Finding], metric: Metric) -> dict[tuple[str, str], tuple[float, float]] | None:
+    """Return the bounded intervals that are shown; None of a metric that nothing is found of."""
+    of_metric = [one for one in findings if one.metric == metric.name]
+    ends: dict[tuple[str, str], tuple[float, float]] = {}
+    for one in of_metric:
+        if one.effect.bounded:
+            low, high = math.log1p(one.effect.low), math.log1p(one.effect.high)
+            ends |= {(one.level_id, one.baseline_id): (low, high), (one.baseline_id, one.level_id): (-high, -low)}
+    return ends if of_metric else None
 
 
 def _array(values: Sequence[Mapping[int, float]], blocks: Sequence[int]) -> Floats:

@@ -71,11 +71,18 @@ class Plateau:
 
 
 def plateau(
-    logs: Floats, rule: Callable[[int], Rule], *, more_is_better: bool, without_carry_over: Floats | None = None
+    logs: Floats,
+    rule: Callable[[int], Rule],
+    *,
+    more_is_better: bool,
+    without_carry_over: Floats | None = None,
+    shown: tuple[Floats, Floats] | None = None,
 ) -> Plateau | None:
     """Return the plateau of logarithms, shape (blocks, levels), levels ascending; None of fewer than two blocks.
 
-    ``without_carry_over`` are the same less what the trial before left, where that is known: the intervals span both.
+    ``without_carry_over`` are the same less what the trial before left, where that is known; ``shown`` are the ends of
+    the intervals that are shown of each level against each other, log ratios of shape (levels, levels). The intervals
+    span them all, so that a knee says no more of two levels than their finding does.
     """
     blocks, levels = logs.shape
     if blocks < 2 or levels < 2:  # noqa: PLR2004
@@ -86,6 +93,9 @@ def plateau(
         corrected = without_carry_over if more_is_better else -without_carry_over
         others = _intervals(_apart(corrected), rule(blocks), ALPHA / (levels - 1))
         low, high = np.minimum(low, others[0]), np.maximum(high, others[1])
+    if shown is not None:
+        of_findings = shown if more_is_better else (-shown[1], -shown[0])
+        low, high = np.minimum(low, of_findings[0]), np.maximum(high, of_findings[1])
     bound = np.log1p(SHARE)
     may_be_best = np.all(high >= 0, axis=1)
     surely, maybe = (high <= bound)[may_be_best], (low <= bound)[may_be_best]

@@ -10,14 +10,14 @@ interaction into words.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 from dbdyno.analysis.factors.contrast import difference, effect_of
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import Contrast, Contrasted, Figures
-from dbdyno.analysis.verdict.finding import Finding, Paired, judge
+from dbdyno.analysis.verdict.finding import Finding, Paired, judge, turned
 from dbdyno.analysis.verdict.pairs import obstacle
 from dbdyno.analysis.verdict.reasons import first
 from dbdyno.model.design import Design, Factor
@@ -90,6 +90,12 @@ class _Study:
     figures: Figures
     metric: Metric
     rule: Callable[[int], Rule]
+    findings: Mapping[tuple[str, str], Finding]  # by the ids of level and baseline, either way round
+
+    def judged_unless_found(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
+        """Return the same, where each contrast that is a pair with a finding has that."""
+        found = {name: one for name, contrast in contrasts.items() if (one := self.findings.get(_pair_of(contrast)))}
+        return found | self.judged({name: one for name, one in contrasts.items() if name not in found})
 
     def judged(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
         """Return a finding for each contrast; all of them are one family."""
@@ -124,20 +130,34 @@ class _Study:
         return [level for level in factor.levels if level != self.baseline(factor)]
 
 
-def factorial(figures: Figures, metric: Metric, rule: Callable[[int], Rule]) -> Factorial:
+def factorial(
+    figures: Figures, metric: Metric, rule: Callable[[int], Rule], findings: Sequence[Finding] = ()
+) -> Factorial:
     """Return main effects and two-way interactions of a study of two or more factors.
 
-    ``rule`` says, of a number of usable blocks, how often the data were looked at.
+    ``rule`` says, of a number of usable blocks, how often the data were looked at. ``findings`` are those of pairs: a
+    simple effect that is the difference of two treatments is what their finding says, and has no word of its own.
     """
     design = figures.run.design
     factors = [factor for factor in design.factors if len(factor.levels) > 1]
     if len(factors) < 2:  # noqa: PLR2004
         return Factorial([], [], [])
-    study = _Study(design, figures, metric, rule)
+    study = _Study(design, figures, metric, rule, _by_pair(findings))
     pairs = [_effect_and_other(*pair) for pair in combinations(factors, 2)]
     simple = _simple_effects(study, pairs)
     interactions = _interactions(study, pairs, simple)
     return Factorial(_main_effects(study, factors, interactions), list(simple.values()), interactions)
+
+
+def _by_pair(findings: Sequence[Finding]) -> dict[tuple[str, str], Finding]:
+    as_found = {(one.level_id, one.baseline_id): one for one in findings}
+    return {(one.baseline_id, one.level_id): turned(one) for one in findings} | as_found
+
+
+def _pair_of(contrast: Contrast) -> tuple[str, str]:
+    """Return the level and the baseline of a contrast of two treatments; nothing of one of more."""
+    above, below = ([id_ for id_, weight in contrast.items() if sign * weight > 0] for sign in (1, -1))
+    return (above[0], below[0]) if len(above) == len(below) == 1 else ("", "")
 
 
 def _effect_and_other(one: Factor, two: Factor) -> tuple[Factor, Factor]:
@@ -189,7 +209,7 @@ def _simple_effects(study: _Study, pairs: list[tuple[Factor, Factor]]) -> dict[_
         for level in study.others(factor)
         for at in (study.baseline(other), *study.others(other))
     ]
-    found = study.judged({_key(*place): _simple(study, *place) for place in places})
+    found = study.judged_unless_found({_key(*place): _simple(study, *place) for place in places})
     return {
         (factor.name, level, other.name, at): SimpleEffect(
             factor.name, level, study.baseline(factor), other.name, at, found[_key(factor, level, other, at)]

@@ -223,10 +223,19 @@ def _is_control(sides: tuple[_Side, _Side], pair: Pair) -> bool:
 
 
 def _withheld(changes: Sequence[Change], cause: Withheld | None) -> list[Change]:
-    """Return changes whose word is not given, for ``cause``; what had none to give says so only of a missing change."""
+    """Return changes whose word is not given, for ``cause``; what had none to give says so only of a missing change.
+
+    Their intervals are not given either: they cover the noise inside the runs, and what may have made the difference is
+    not of that kind.
+    """
     asked = isinstance(cause, NothingChanged)
     return [
-        replace(one, verdict=Word.UNDECIDED, withheld_for=cause)
+        replace(
+            one,
+            verdict=Word.UNDECIDED,
+            withheld_for=cause,
+            effect=replace(one.effect, low=-math.inf, high=math.inf),
+        )
         if cause and one.verdict != Word.NOT_COMPARABLE and (asked or not one.verdict.is_open)
         else one
         for one in changes

@@ -151,6 +151,20 @@ class Finding(TwoTreatments):
         return self.level_id if self.verdict is Word.FASTER else self.baseline_id
 
 
+def turned(one: Finding) -> Finding:
+    """Return what the same finding says of the baseline against the level."""
+    return replace(
+        one,
+        baseline=one.level,
+        level=one.baseline,
+        baseline_id=one.level_id,
+        level_id=one.baseline_id,
+        effect=one.effect.inverse(),
+        verdict=one.verdict.turned,
+        by_block=tuple((block, 1 / (1 + ratio) - 1) for block, ratio in one.by_block),
+    )
+
+
 def mostly(disturbed: int, blocks: int) -> bool:
     """Return whether so many disturbed blocks are half of all or more: from their spread nothing can be planned."""
     return 0 < blocks <= 2 * disturbed

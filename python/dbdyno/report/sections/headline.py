@@ -77,7 +77,7 @@ def _of_comparisons(analysis: Analysis) -> list[str]:
     if not analysis.blocks.trials:
         return [_NO_BLOCK]
     ordered = by_interest(analysis.verdicts, analysis)
-    if answer := _nothing_known(ordered) or the_best_of_all(ordered, analysis):
+    if answer := _nothing_known(ordered, analysis) or the_best_of_all(ordered, analysis):
         return [answer]
     groups: dict[tuple[tuple[str, ...], str], list[Versus]] = {}
     for one in ordered:
@@ -89,7 +89,7 @@ def _of_comparisons(analysis: Analysis) -> list[str]:
     return [*(_Group(group, analysis).sentence() for group in shown), *rest]
 
 
-def _nothing_known(ordered: Sequence[Versus]) -> str:
+def _nothing_known(ordered: Sequence[Versus], analysis: Analysis) -> str:
     """Return one sentence where several comparisons are all undecided, or none of them can be judged."""
     words = {one.verdict.verdict for one in ordered}
     if len(ordered) == 1 or not all(word.is_open for word in words):
@@ -99,7 +99,19 @@ def _nothing_known(ordered: Sequence[Versus]) -> str:
         return f"Nothing can be compared: {why_not_comparable(first)}."
     lacking = {what_is_lacking(one.verdict) for one in ordered if one.verdict.verdict == Word.UNDECIDED}
     why = next(iter(lacking)) if len(lacking) == 1 else "below is what each comparison lacks"
-    return f"Nothing is decided yet: {why}."
+    means = [one for one in analysis.factors.main_effects if not one.verdict.verdict.is_open]
+    if not means:
+        return f"Nothing is decided yet: {why}."
+    averages = [
+        f"{one.factor} {one.level} is {one.verdict.verdict} {_to(one.verdict.verdict)} {one.baseline} on average over"
+        f" {listed(one.averaged_over)}"
+        for one in means
+    ]
+    return f"No single comparison is decided yet: {why}. But {listed(averages, LISTED_MAX)}."
+
+
+def _to(word: Word) -> str:
+    return "to" if word is Word.EQUIVALENT else "than"
 
 
 class _Group:
