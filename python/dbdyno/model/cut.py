@@ -34,6 +34,9 @@ CrashMode = Literal["power", "kill"]
 Keep = Literal["none", "worst", "all"]
 """Which broken states are kept: none, of each treatment one with the worst outcome, or all that lost anything."""
 
+BOUND_MOST = 0.10  # a bound beyond it says too little for "no loss seen"
+RUNS_LEAST = 29  # of a treatment, none of which lost anything, for a bound of 10 %: 1 - .05^(1/29) = 9.8 %
+
 
 @dataclass(frozen=True)
 class Cut:

@@ -8,7 +8,7 @@ from dbdyno.model.cut import CrashMode, Keep, Survivors, When
 from dbdyno.study.section import Section
 from dbdyno.study.units import Duration
 
-CUTS = 300  # 0 lost of so many shows at most 1 %, with 95 % confidence
+CUTS = 300  # of 30 runs: nothing lost in them shows at most 9.5 %, with 95 % confidence
 CUTS_PER_RUN = 10
 _UNIFORM: list[When] = ["uniform"]
 _RANDOM: list[Survivors] = ["random-4096"]
@@ -35,11 +35,12 @@ class CrashSection(Section):
     killed, once a trial, and the page cache survives: a weaker test, and the only one on a device that is not emulated.
     """
     cuts: Annotated[StrictInt, Field(ge=1, le=100_000)] = CUTS
-    """Cuts of each treatment that are examined, all kinds of cut together. They decide the number of blocks. 0 lost of
-    59 shows at most 5 %, of 300 at most 1 %, of 3000 at most 0.1 %.
+    """Cuts of each treatment that are examined, all kinds of cut together. They decide the number of blocks: nothing
+    lost in 29 trials shows at most 10 %, in 59 at most 5 %, in 299 at most 1 %.
     """
     cuts_per_run: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
-    """Cuts of one trial: 10 if not given, and with `mode = "kill"` 1. They share one load, so bounds resample trials.
+    """Cuts of one trial: 10 if not given, and with `mode = "kill"` 1. They share one load, so what is shown
+    goes by trials.
     """
     when: Annotated[list[When], AfterValidator(_some)] = _UNIFORM
     """When the power is cut. `uniform`: at a random time of the load. `ack`: right after a commit was acknowledged.

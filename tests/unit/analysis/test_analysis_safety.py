@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from benches.honesty import crash
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.safety.bounds import lower, share, upper
+from dbdyno.analysis.safety.bounds import lower, lower_by_runs, share, upper, upper_by_runs
 from dbdyno.analysis.safety.by_runs import fisher, p_by_runs
 from dbdyno.analysis.safety.correlation import ALONE, Correlation, correlation
 from dbdyno.analysis.safety.judge import crash_safety
 from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, NoControl, RunsFailed, Stratum, TooFewCuts
+from dbdyno.model.cut import BOUND_MOST, RUNS_LEAST
 from dbdyno.store.records import Failure
 from tests.crash_runs import FLUSH_0, SAFE, Loses, crash_run, cut, speed_run
 
@@ -43,12 +44,37 @@ def test_the_interval_of_a_share_is_clopper_and_pearsons():
     assert found == pytest.approx((2.08, 6.88), abs=0.01)
 
 
-def test_of_nothing_seen_the_bound_is_by_cuts_or_by_runs():
-    runs = [(0, 10)] * 30
-    assert share(runs, NONE_SEEN).at_most == pytest.approx(upper(0, 300))
-    found = share(runs, SEEN)
-    assert found.at_most == found.by_runs == pytest.approx(upper(0, 30))
+@pytest.mark.parametrize("related", [NONE_SEEN, SEEN])
+def test_of_nothing_seen_the_bound_is_by_runs_whatever_the_control_shows(related):
+    found = share([(0, 10)] * 30, related)
+    assert found.at_most == found.high == pytest.approx(upper(0, 30))
     assert found.if_independent == pytest.approx(upper(0, 300))
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [[0.1] * 3 + [0.0] * 27, [0.9] * 5 + [1.0] * 5, [0.3] * 30, [0.0, 0.0, 0.5], [0.2, 0.4, 0.6, 1.0] * 5, [0.5]],
+)
+@pytest.mark.parametrize("alpha", [0.05, 0.025])
+def test_the_bound_by_runs_is_the_quantile_that_it_is_defined_as(shares, alpha):
+    """By drawing Dirichlet weights; ours is computed."""
+    weights = np.random.default_rng(5).dirichlet(np.ones(len(shares) + 1), 200_000)
+    drawn = np.quantile(weights @ np.array([*shares, 1.0]), 1 - alpha)
+    assert upper_by_runs(shares, alpha) == pytest.approx(drawn, abs=0.003)
+    assert lower_by_runs([1 - one for one in shares], alpha) == pytest.approx(1 - drawn, abs=0.003)
+
+
+@given(st.integers(0, 30), st.integers(0, 30))
+def test_of_runs_that_lose_all_or_nothing_it_is_clopper_and_pearsons_over_runs(seen, spared):
+    assert upper_by_runs([1.0] * seen + [0.0] * spared) == upper(seen, seen + spared)
+    mixed = [0.5, *[1.0] * seen, *[0.0] * spared]  # and between what it is with that run at either end
+    assert upper(seen, seen + spared + 1) <= upper_by_runs(mixed) <= upper(seen + 1, seen + spared + 1)
+
+
+def test_no_loss_seen_takes_as_many_runs_as_is_said():
+    assert upper(0, RUNS_LEAST) <= BOUND_MOST < upper(0, RUNS_LEAST - 1)
+    for blocks, word in ((RUNS_LEAST, "no loss seen"), (RUNS_LEAST - 1, "undecided")):
+        assert crash_safety(crash_run({"1": SAFE}, blocks=blocks)).treatments[0].word == word
 
 
 def test_cuts_that_go_by_runs_count_as_runs():
@@ -63,8 +89,7 @@ def test_cuts_that_go_by_runs_count_as_runs():
 def test_bounds_are_in_order(seen):
     found = share([(one, 6) for one in seen], NONE_SEEN)
     assert 0 <= found.low <= found.value <= found.at_most <= 1
-    assert found.at_most <= found.by_runs or found.by_runs == pytest.approx(found.at_most)
-    assert found.if_independent <= found.at_most + 1e-9
+    assert found.at_most <= upper(found.runs_with, found.runs) + 1e-9
     assert found.effective_cuts <= found.cuts
 
 
@@ -106,7 +131,8 @@ def test_words_of_a_usual_run():
     assert found.control.compared
     assert found.control.tally.lost.seen >= 285
     safe, lazy, _ = found.treatments
-    assert 100 * safe.tally.lost.at_most == pytest.approx(0.994, abs=0.001)
+    assert 100 * safe.tally.lost.at_most == pytest.approx(9.50, abs=0.01)
+    assert 100 * safe.tally.lost.if_independent == pytest.approx(0.994, abs=0.001)
     assert (safe.tally.cuts, safe.tally.runs) == (300, 30)
     assert lazy.tally.worst == "tail"
     assert 900 < lazy.tally.tail.ms_most <= 1000

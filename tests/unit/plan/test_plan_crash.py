@@ -1,19 +1,26 @@
 """The plan of a study of crash safety: blocks from cuts, the control, and what so many cuts can show."""
 
 import json
+import re
 import tomllib
 from itertools import groupby
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from dbdyno.analysis.safety.bounds import share
+from dbdyno.analysis.safety.correlation import ALONE
 from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
 from dbdyno.errors import UserError
+from dbdyno.model.cut import BOUND_MOST, RUNS_LEAST
 from dbdyno.plan.aa import aa_plan
-from dbdyno.plan.cuts import CUT_SECONDS, bound_of_none, cuts_for
+from dbdyno.plan.cuts import CUT_SECONDS, bound_of_none, crash_warnings
 from dbdyno.plan.plan import make_plan
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.run.planned_images import planned_images
 from dbdyno.store.header import header_in
+from dbdyno.study.crash_section import CrashSection
 
 DESIGN = 'baseline = { device = "hdd-7200" }\nblocks = 6\n'
 TIMED = ('kind = "slap"\nclients = 10\nqueries = 1000', 'kind = "ledger"\nclients = 10\nduration = "3s"')
@@ -139,21 +146,35 @@ def test_the_exact_bound_of_none_lost_is_that_of_the_tables():
     known = {30: 0.0950, 59: 0.0495, 60: 0.0487, 100: 0.0295, 300: 0.00994, 1000: 0.00299, 3000: 0.000998}
     for cuts, bound in known.items():
         assert bound_of_none(cuts) == pytest.approx(bound, rel=0.006)
-    assert (cuts_for(0.05), cuts_for(0.01), cuts_for(0.001)) == (59, 299, 2995)
+    assert bound_of_none(RUNS_LEAST) <= BOUND_MOST < bound_of_none(RUNS_LEAST - 1)
+
+
+@given(st.integers(1, 400), st.integers(1, 20))
+def test_a_plan_promises_what_the_report_says_if_nothing_is_lost(cuts, each):
+    section = CrashSection(cuts=cuts, cuts_per_run=each)
+    found = share([(0, each)] * section.blocks, ALONE)
+    assert found.at_most == pytest.approx(bound_of_none(section.blocks))
+    assert found.if_independent == pytest.approx(bound_of_none(section.blocks * each))
+    warned = [*crash_warnings(section, section.blocks)]
+    assert (found.at_most > BOUND_MOST) == any("too few to call anything safe" in one for one in warned)
 
 
 WARNED = {
-    "cuts = 58\ncuts_per_run = 2\n": (
-        "58 cuts of each treatment are too few to call anything safe: if none loses, up to 5.03 % of such cuts still "
-        "may; give crash.cuts = 59 or more"
+    "cuts = 28\ncuts_per_run = 1\n": (
+        "28 trials of each treatment are too few to call anything safe: if none loses, up to 10.1 % of such cuts still "
+        "may, as cuts of one trial are alike; give crash.cuts = 29 or more"
     ),
-    'cuts = 100\nwhen = ["uniform", "ack"]\n': (
-        "of each of the 2 kinds of cut there are about 50, which alone show at best 5.82 %; give crash.cuts = 118 for "
-        "a bound of 5 % to each"
+    "cuts = 100\n": (
+        "10 trials of each treatment are too few to call anything safe: if none loses, up to 25.9 % of such cuts still "
+        "may, as cuts of one trial are alike; give crash.cuts_per_run = 3, or crash.cuts = 290"
     ),
-    "cuts = 100\ncuts_per_run = 50\n": (
-        "all cuts of a treatment are of 2 trials, and cuts of one trial are alike: give less crash.cuts_per_run, or "
-        "more crash.cuts"
+    "cuts = 20\ncuts_per_run = 20\n": (
+        "1 trial of each treatment is too few to call anything safe: if none loses, up to 95 % of such cuts still "
+        "may, as cuts of one trial are alike; give crash.cuts_per_run = 1 and crash.cuts = 29"
+    ),
+    'cuts = 50\ncuts_per_run = 1\nwhen = ["uniform", "ack"]\n': (
+        "of each of the 2 kinds of cut there are about 25, which alone show at best 11.3 %; give crash.cuts = 58 for "
+        "a bound of 10 % to each"
     ),
 }
 
@@ -170,7 +191,18 @@ def test_a_log_so_small_that_it_is_synced_all_the_time_makes_no_control(crash, s
     assert [said in one for one in found] == [True] * warned
 
 
-@pytest.mark.parametrize("text", ["cuts = 59\ncuts_per_run = 1\n", "", 'cuts = 118\nwhen = ["uniform", "ack"]\n'])
+@pytest.mark.parametrize("text", WARNED)
+def test_the_remedy_that_is_named_is_one(crash, text):
+    """Whichever of the two ways is taken, nothing is warned of any more."""
+    said = WARNED[text].rpartition("; give ")[2]
+    for remedy in said.split(", or ") if " and " not in said else [said]:
+        given = dict(re.findall(r"crash\.(\w+) = (\d+)", remedy))
+        kept = [line for line in text.splitlines() if line.split(" = ")[0] not in given]
+        mended = [*kept, *(f"{name} = {value}" for name, value in given.items()), ""]
+        assert [*crash("\n".join(mended)).warnings()] == []
+
+
+@pytest.mark.parametrize("text", ["cuts = 29\ncuts_per_run = 1\n", "", 'cuts = 300\nwhen = ["uniform", "ack"]\n'])
 def test_cuts_that_are_enough_are_not(crash, text):
     assert [*crash(text).warnings()] == []
 
@@ -190,7 +222,8 @@ def test_json(crash, plan):
     assert json.loads(json.dumps(made)) == made
     assert made["crash"]["strata"] == [{"when": "uniform", "survivors": "random-4096"}]
     assert made["crash"]["control"]["id"] == "control"
-    assert made["crash"]["bound_of_none"] == pytest.approx(0.0487, rel=0.01)
+    assert made["crash"]["bound_of_none"] == pytest.approx(0.393, rel=0.01)
+    assert made["crash"]["bound_of_none_if_independent"] == pytest.approx(0.0487, rel=0.01)
     assert "crash" not in plan_as_dict(plan(), [])
 
 

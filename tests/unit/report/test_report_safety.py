@@ -51,15 +51,15 @@ def test_a_terminal_answers_in_25_lines(kind, snapshot):
 def test_the_headline_is_the_answer():
     found = json.loads(as_json(run := crash_run(), analyse(run)))
     assert found["headline"].startswith(
-        "innodb_flush_log_at_trx_commit = 1 lost nothing in 300 power cuts (at most 1.0 % of such cuts lose anything);"
-        " 2 and 0 lose up to 1.0 s of commits."
+        "innodb_flush_log_at_trx_commit = 1 lost nothing in 300 power cuts (at most 9.5 % of such cuts lose anything;"
+        " 1.0 % if those of one run are independent); 2 and 0 lose up to 1.0 s of commits."
     )
     assert found["advice"]["take"] == ["t1"]
     assert found["advice"]["parts"] == []
     safety = found["safety"]
     assert [one["verdict"] for one in safety["treatments"]] == ["no loss seen", *["loses the newest commits"] * 2]
     assert safety["control"]["enough"] is True
-    assert safety["treatments"][0]["lost"]["at_most"] == pytest.approx(0.00994, abs=1e-5)
+    assert safety["treatments"][0]["lost"]["at_most"] == pytest.approx(0.0950, abs=1e-4)
     assert safety["pareto"][0] == "t3"
 
 
@@ -69,7 +69,7 @@ def test_all_formats_have_it(kind):
     analysis = analyse(run)
     page, wiki = as_page(run, analysis), as_markdown(run, analysis)
     assert "Speed against safety" in page
-    assert "By runs" in as_text(run, analysis)
+    assert "by runs: it holds" in " ".join(as_text(run, analysis).split())
     for told in (page, wiki):
         assert "Crash safety" in told
         assert "innodb_flush_log_at_trx_commit" in told
@@ -191,7 +191,7 @@ def test_rank_says_that_it_ranks_speed():
 
 def several_factors():
     """Return a crash run of twelve treatments over three factors, in which only both logs synced lose nothing."""
-    run = crash_run(blocks=10)
+    run = crash_run(blocks=30, cuts=3)
     levels = [
         {FACTOR: log, "sync_binlog": binlog, "device": device}
         for log in ("1", "2", "0")
@@ -199,9 +199,9 @@ def several_factors():
         for device in ("ssd-sata", "ssd-plp")
     ]
     named = [Treatment(f"t{place}", each) for place, each in enumerate(levels, start=1)]
-    made = crash_run({str(place): _behaves(each) for place, each in enumerate(levels)}, blocks=10, control=None)
+    made = crash_run({str(place): _behaves(each) for place, each in enumerate(levels)}, blocks=30, cuts=3, control=None)
     pairs = [Comparison("t1", one.id) for one in named[1:]]
-    design = replace(run.design, treatments=named, comparisons=pairs, blocks=10, control=named[9])
+    design = replace(run.design, treatments=named, comparisons=pairs, blocks=30, control=named[9])
     return replace(run, trials=made.trials, design=design)
 
 
@@ -270,7 +270,7 @@ def test_the_picture_in_a_browser(width, tmp_path):
     for box in found["marks"] + found["names"]:
         assert left <= box[0] < box[2] <= right + 1
         assert top <= box[1] < box[3] <= bottom
-    assert any("lost in 0 of 100, at most 3.0 %" in text for text in found["says"])
+    assert any("lost in 0 of 90, at most 9.5 %" in text for text in found["says"])
     touching = [
         (one, other)
         for one, other in combinations(found["names"], 2)
@@ -281,7 +281,7 @@ def test_the_picture_in_a_browser(width, tmp_path):
 
 def on_three(treatments, lost):
     """Return a crash run whose blocks are of three hosts; where ``lost(host, treatment)``, every cut lost its tail."""
-    run = crash_run(treatments, blocks=24, cuts=5)
+    run = crash_run(treatments, blocks=30, cuts=5)
     trials = []
     for trial in run.trials:
         host = f"db{1 + trial.block % 3}"
@@ -297,14 +297,14 @@ def test_each_host_is_said_where_outcomes_differ_by_host():
     told = as_text(run, analyse(run))
     lines = " ".join(told.split())
     assert (
-        "innodb_flush_log_at_trx_commit = 1 differs by host: db3 commits lost in 40 of 40 power cuts; db2 and db1 "
-        "nothing in 80 power cuts; more than chance (db3: p" in lines
+        "innodb_flush_log_at_trx_commit = 1 differs by host: db3 commits lost in 50 of 50 power cuts; db2 and db1 "
+        "nothing in 100 power cuts; more than chance (db3: p" in lines
     )
     assert "Runs of 3 hosts together: bounds hold for these hosts." in lines
     assert "By host" in told
     found = json.loads(as_json(run, analyse(run)))["safety"]["by_host"]
     assert [(one["id"], one["differs"]) for one in found] == [("t1", True), ("t2", False), ("control", False)]
-    assert {one["host"]: one["lost"]["seen"] for one in found[0]["hosts"]} == {"db1": 0, "db2": 0, "db3": 40}
+    assert {one["host"]: one["lost"]["seen"] for one in found[0]["hosts"]} == {"db1": 0, "db2": 0, "db3": 50}
 
 
 def test_the_headline_claims_no_safety_of_hosts_like_these():
@@ -312,7 +312,7 @@ def test_the_headline_claims_no_safety_of_hosts_like_these():
     hosts = ["db1", "db2", "db3"]
     run = replace(run, design=replace(run.design, fleet=Fleet(hosts)), hosts={one: {"cores": 2} for one in hosts})
     found = json.loads(as_json(run, analyse(run)))
-    assert found["headline"].startswith("On these 3 hosts: innodb_flush_log_at_trx_commit = 1 lost nothing in 120")
+    assert found["headline"].startswith("On these 3 hosts: innodb_flush_log_at_trx_commit = 1 lost nothing in 150")
     assert "as fast as" in found["headline"]
     assert "hosts like these" not in found["headline"]
 
@@ -323,7 +323,8 @@ def test_a_difference_that_may_be_chance_is_said_to_be_so():
     lost = replace(first, cuts=[replace(first.cuts[0], outcome="tail", lost=1, lost_ms=3.0), *first.cuts[1:]])
     run = replace(run, trials=[lost if one is first else one for one in run.trials])
     lines = " ".join(as_text(run, analyse(run)).split())
-    assert "db2 commits lost in 1 of 40 power cuts; db3 and db1 nothing in 80 power cuts; which may be chance." in lines
+    few = "db2 commits lost in 1 of 50 power cuts; db3 and db1 nothing in 100 power cuts; which may be chance."
+    assert few in lines
 
 
 def test_hosts_that_do_not_differ_are_one_sentence():

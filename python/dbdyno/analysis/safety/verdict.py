@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from dbdyno.analysis.safety.tally import Tally
-from dbdyno.model.cut import Survivors, When
+from dbdyno.model.cut import BOUND_MOST, Survivors, When
 
 Word = Literal["no loss seen", "loses the newest commits", "not crash-safe", "undecided"]
 WORDS: tuple[Word, ...] = get_args(Word)
@@ -12,7 +12,6 @@ WORDS: tuple[Word, ...] = get_args(Word)
 CONTROL_LEAST = 0.95  # of its cuts a treatment known to lose must lose in
 CONTROL_FLOOR = 0.20  # in each stratum
 TELLING: tuple[When, ...] = ("uniform", "ack")  # when commits are always pending; a FLUSH or a page write saves them
-BOUND_MOST = 0.10  # a bound beyond it says too little for "no loss seen": 29 independent cuts
 FAILED_MOST = 0.10  # of a treatment's runs: what a failed one would have shown is not known
 
 
@@ -45,7 +44,7 @@ class ControlKept:
 
 @dataclass(frozen=True)
 class TooFewCuts:
-    """The bound is so wide that it says next to nothing."""
+    """The bound is so wide that it says next to nothing: there were too few runs."""
 
     cuts: int
     runs: int

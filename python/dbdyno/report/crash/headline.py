@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
 from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, NoControl, RunsFailed, TooFewCuts, Word
-from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES
+from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES, RUNS_LEAST
 from dbdyno.model.wording import count, listed
 from dbdyno.report.crash.names import ALL_BUT, LISTED_MAX, Names
 from dbdyno.report.crash.wording import (
@@ -63,7 +63,10 @@ class _Said:
         of = cuts(self.mode, min(tried)) if len(tried) == 1 else f"{min(tried):,} or more {many(self.mode)}"
         each = " each" if len(found) > 1 else ""
         most = share_text(max(one.tally.lost.at_most for one in found))
-        return f"{self._named(found)} lost nothing in {of}{each} (at most {most} of {such(self.mode)} lose anything)"
+        alone = max(one.tally.lost.if_independent for one in found)
+        apart = f"; {share_text(alone)} if those of one run are independent" if share_text(alone) != most else ""
+        room = f"at most {most} of {such(self.mode)} lose anything{apart}"
+        return f"{self._named(found)} lost nothing in {of}{each} ({room})"
 
     def _tail(self, found: Sequence[TreatmentSafety]) -> str:
         verb = "lose" if len(found) > 1 else "loses"
@@ -123,7 +126,7 @@ def doubt_text(doubts: Sequence[Doubt], mode: str) -> str:
         case TooFewCuts() as few:
             at_most = share_text(few.at_most)
             room = f"{few.cuts:,} {what} of {count(few.runs, 'run')} leave room for a loss in {at_most} of them"
-            return f"nothing was lost, but {room}"
+            return f"nothing was lost, but {room} ({RUNS_LEAST} runs are needed)"
         case RunsFailed() as failed:
             return f"{failed.failed} of its runs failed, and what they would have shown is not known"
         case None:

@@ -5,12 +5,10 @@ from collections.abc import Iterator
 
 from dbdyno.analysis.safety.judge import CrashSafety
 from dbdyno.analysis.safety.verdict import RunsFailed
-from dbdyno.model.wording import count, drive_bytes, listed
+from dbdyno.model.wording import drive_bytes, listed
 from dbdyno.report.crash.headline import doubt_text
 from dbdyno.report.crash.names import Names
-from dbdyno.report.crash.wording import cuts, many, share_text, stratum_text
-
-FEW_RUNS = 6
+from dbdyno.report.crash.wording import cuts, many, stratum_text
 
 
 def crash_warnings(safety: CrashSafety, names: Names) -> Iterator[str]:
@@ -32,25 +30,17 @@ def crash_warnings(safety: CrashSafety, names: Names) -> Iterator[str]:
         failed = [doubt for doubt in one.doubts if isinstance(doubt, RunsFailed)]
         if failed and one.word != "undecided":
             yield f"{names.long(one.id)}: {doubt_text(failed, safety.mode)}."
-    runs = min((one.tally.runs for one in safety.treatments if one.tally.cuts), default=0)
-    if 0 < runs < FEW_RUNS:
-        yield f"Only {count(runs, 'run')} of a treatment: {what} of one run may be more alike than can be seen."
-    elif safety.correlation.may_be:
+    if safety.correlation.may_be and math.isfinite(safety.correlation.within):
         yield from _correlated(safety, what)
     yield from _spared(safety, names)
 
 
 def _correlated(safety: CrashSafety, what: str) -> Iterator[str]:
-    """Yield what it means for bounds, where there is one of what was not seen."""
-    known = safety.correlation.within
-    seen = f"correlation {known:.2f} of what the control lost" if math.isfinite(known) else "how much is not known"
+    """Yield how much alike cuts of one run are, where there is a bound of what was not seen."""
     bounds = [one.tally.lost for one in safety.treatments if one.tally.cuts and not one.tally.lost.seen]
     if bounds:
-        by_runs, by_cuts = max(one.by_runs for one in bounds), max(one.if_independent for one in bounds)
-        yield (
-            f"{what.capitalize()} of one run resemble each other ({seen}): where nothing was lost bounds are by runs,"
-            f" {share_text(by_runs)}, not by {what}, {share_text(by_cuts)}."
-        )
+        how = f"correlation {safety.correlation.within:.2f} of what the control lost"
+        yield f"{what.capitalize()} of one run resemble each other ({how}): only more runs say more."
 
 
 def _spared(safety: CrashSafety, names: Names) -> Iterator[str]:

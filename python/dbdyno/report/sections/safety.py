@@ -141,11 +141,9 @@ def _details(safety: CrashSafety, names: Names) -> tuple[Block, ...]:
 
 
 _BOUNDS = (
-    "Damage is whatever is worse than to lose the newest commits. Bounds are one-sided, 95 %. If cuts are independent:"
-    " Clopper and Pearson over cuts. By runs: over runs, by whether it was seen in one; it holds however much cuts of"
-    " one run resemble each other. At most is what is said: of what was seen, by as many cuts as the spread of runs"
-    " leaves (Korn and Graubard); of what was not seen, the bound by runs where the control shows that cuts of one run"
-    " resemble each other, else that of independent cuts."
+    "Damage is whatever is worse than to lose the newest commits. Bounds are one-sided, 95 %. At most is what is said,"
+    " by runs: it holds however much cuts of one run resemble each other. If cuts are independent: Clopper and Pearson"
+    " over cuts. Independent cuts: as many as the spread of runs leaves of those made (Korn and Graubard)."
 )
 
 
@@ -180,7 +178,7 @@ def _kept(cause: Cause) -> str:
 
 def _bounds(safety: CrashSafety, names: Names) -> Table:
     headings = (
-        *(names.heading, "of", "seen", "95 % interval", "at most", "if independent", "by runs"),
+        *(names.heading, "of", "seen", "95 % interval", "at most", "if independent"),
         "independent cuts",
     )
     rows = [
@@ -196,7 +194,7 @@ def _bound(share: Share) -> tuple[str, ...]:
     return (
         f"{share.seen:,} of {share.cuts:,} ({share.runs_with} of {share.runs} runs)",
         f"{share_text(share.low)} to {share_text(share.high)}",
-        *map(share_text, (share.at_most, share.if_independent, share.by_runs)),
+        *map(share_text, (share.at_most, share.if_independent)),
         f"{share.effective_cuts:,.0f}",
     )
 
