@@ -35,6 +35,7 @@ GROUPS = (
     "unequal",
     "exaggeration",
     "crash",
+    "quick",
     "speed",
 )
 

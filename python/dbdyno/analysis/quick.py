@@ -1,6 +1,8 @@
 """What a quick look at storage found: rates with their intervals, the host's noise, the drive it is most like.
 
 Its rounds are blocks: every step is done once in each, so two targets that took turns are compared as treatments are.
+But all rounds are of one short session. A disk that is slower for some minutes is slower in each of them, and nothing
+inside the session tells that from a slower disk. So what is said of two targets is said of these seconds alone.
 """
 
 import math
@@ -50,6 +52,7 @@ class Target:
     region_bytes: int
     fill_bytes_per_second: float  # NaN: nothing was written
     steps: Mapping[Key, Step]
+    seconds: float = math.nan  # that its steps took, in all rounds; of a model in virtual time
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,12 @@ class Quick:
     facts: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def session_seconds(self) -> float:
+        """How long both targets were measured, which is what a verdict on them is about; models take no time."""
+        both = [self.target, *([self.against] if self.against else [])]
+        return sum(one.seconds for one in both if one.kind != "model")
+
+    @property
     def flush_is_cheap(self) -> bool:
         """Whether a durable commit costs hardly more than a write: the cache is protected, or flushes do nothing."""
         commit, write = (self.target.steps.get((name, 1)) for name in ("fsync", "randwrite"))
@@ -106,6 +115,7 @@ def target_of(measured: Mapping[str, Any]) -> Target:
         region_bytes=facts["region_bytes"],
         fill_bytes_per_second=fill["bytes"] * 1e9 / max(1, fill["elapsed_ns"]) if fill else math.nan,
         steps={(step.operation, step.depth): step for step in steps},
+        seconds=sum(each["elapsed_ns"] for one in measured["steps"] for each in one["rounds"]) / 1e9,
     )
 
 
@@ -151,7 +161,7 @@ def _distance(target: Target, drive: Target) -> float:
 def verdicts(target: Target, against: Target) -> tuple[Finding, ...]:
     """Return a verdict per operation, over its depths: in each round the mean of their log ratios.
 
-    One verdict a depth would be nine, too many for eight rounds to decide.
+    One verdict a depth would be nine, too many for eight rounds to decide. All hold for the session alone.
     """
     pairs = [_paired(operation, target, against) for operation in OPERATIONS]
     return tuple(judge([pair for pair in pairs if pair.log_ratios], METRICS["iops"], MARGIN))

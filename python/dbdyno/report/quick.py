@@ -82,11 +82,19 @@ def _comparison(quick: Quick) -> Iterator[Section]:
     names = quick.target.name, quick.against.name
     lines = tuple(
         Paragraph(
-            (f"{PLURAL[one.level_id].capitalize()}: ", *pieces(sentence_of(one, names, MARGIN, _figures_of(one))))
+            (
+                f"{PLURAL[one.level_id].capitalize()}, {_session(quick)}: ",
+                *pieces(sentence_of(one, names, MARGIN, _figures_of(one))),
+            )
         )
         for one in quick.verdicts
     )
     yield Section("comparison", "", lines, opening=True)
+
+
+def _session(quick: Quick) -> str:
+    """Return what a verdict holds for: ``"in these 80 seconds"``."""
+    return f"in these {quick.session_seconds:,.0f} seconds"
 
 
 def _figures_of(verdict: Finding) -> str:
@@ -163,6 +171,12 @@ def _notes(quick: Quick) -> Iterator[str]:
             )
         )
         yield f"The same again differs by {percent(noise.value, sign=False)} from round to round ({ends}).{least}"
+    if quick.verdicts:
+        yield (
+            f"Both are compared {_session(quick)} alone. A disk that is slow for some minutes is slow in every round,"
+            " so two that are equal may well look different: to compare the disks, make them levels of a study, on"
+            " another day as well."
+        )
     yield "A file of its own was written and read, past the page cache; the filesystem has its part in every figure."
     yield f"dbdyno itself used {percent(quick.host.tool, sign=False)} of the processors."
 
@@ -187,6 +201,7 @@ def _values(quick: Quick) -> dict[str, object]:
             {"operation": one.level_id, "verdict": one.verdict, **effect_values(one.effect), **p_values(one)}
             for one in quick.verdicts
         ],
+        "verdicts_hold_for_seconds": quick.session_seconds if quick.verdicts else None,
         "margin": MARGIN,
         "host": {"others": quick.host.others, "stolen": quick.host.stolen, "tool": quick.host.tool},
         "warnings": list(_warnings(quick)),

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from benches.honesty import quick as honesty
 from dbdyno.analysis import quick
 
 DEPTHS = (1, 8, 32)
@@ -93,3 +94,12 @@ def test_a_flush_that_costs_no_more_than_a_write_is_noticed(commits, cheap):
     host = quick.Host(0.0, 0.0, 0.0)
     here = target(fsync=commits, randread=9000, randwrite=20000)
     assert quick.Quick(here, host, quick.noise_of(here), None, None).flush_is_cheap is cheap
+
+
+@pytest.mark.simulation
+def test_what_is_said_of_these_seconds_is_right_of_them_and_would_not_be_of_the_disks():
+    found = honesty.rows(1000, 7)
+    assert [row for row in found if row.met is False] == []
+    of_disks = {row.name: row.measured for row in found if row.group == "quick: different, of the disks"}
+    assert of_disks["memory 0"] < 6
+    assert of_disks["memory 0.995"] > 50

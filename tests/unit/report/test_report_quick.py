@@ -1,6 +1,9 @@
 """The report of a quick look at storage, as text, page and values."""
 
 import json
+from dataclasses import replace
+
+import pytest
 
 from dbdyno.analysis import quick
 from dbdyno.report.quick import document
@@ -49,3 +52,23 @@ def test_a_folder_with_a_hostile_name_is_escaped():
     here = target("/tmp/<script>alert(1)</script>")
     page = html.render(document(quick.Quick(here, quick.Host(0.0, 0.0, 0.0), quick.noise_of(here), None, None)))
     assert "<script>alert" not in page
+
+
+def test_two_disks_are_compared_in_these_seconds_and_never_as_such():
+    """Whatever the word is: each sentence about both says for how long it holds."""
+    here = target("/srv", noise=0.03)
+    for others in ({"fsync": 250}, {"fsync": 500}, {"fsync": 480}):
+        other = target("/other", noise=0.03, seed=2, **others)
+        looked = found(against=other, verdicts=quick.verdicts(here, other))
+        seconds = sum(one.seconds for one in (looked.target, other))
+        lines = [line for line in text.render(document(looked)).splitlines() if "/srv" in line and "/other" in line]
+        assert lines
+        assert all(f", in these {seconds:,.0f} seconds: /srv " in line for line in lines)
+        told = json.loads(values.render(document(looked)))
+        assert told["verdicts_hold_for_seconds"] == pytest.approx(seconds, rel=1e-4)
+
+
+def test_a_model_takes_no_time_of_the_session():
+    model = replace(target("nvme", fsync=250), kind="model")
+    looked = found(against=model, verdicts=quick.verdicts(target("/srv"), model))
+    assert looked.session_seconds == looked.target.seconds > 0
