@@ -13,7 +13,7 @@ from benches.honesty.noise import Floats, independent, reference
 from benches.honesty.row import Row
 from dbdyno.analysis.fleet.components import Groups, in_halves, share_of
 from dbdyno.analysis.fleet.noise import odd_p
-from dbdyno.analysis.fleet.over_hosts import evidence_over_hosts, of_one_host
+from dbdyno.analysis.fleet.over_hosts import evidence_over_hosts, excluded_kinds, of_one_host
 from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.statistics.arrays import Bools
 from dbdyno.analysis.statistics.effect import log_margin
@@ -25,6 +25,8 @@ HOSTS = range(3, 11)
 BLOCKS, INTERACTION, NOISE = 10, 0.03, 0.01
 MACHINES = 0.1  # SD of ln(metric) between machines of one level
 UNEQUAL_MACHINES = 4  # times as far, those of the first level
+HOSTS_OF_SKEWED = 5  # from which on "equivalent" withstands skewed effects
+EQUIVALENT_MOST = 2000  # replicates
 ONE_BY_ONE = 1000  # replicates of what is no array
 Interaction = Callable[[np.random.Generator, int, int], Floats]
 
@@ -66,6 +68,7 @@ def rows(replicates: int, seed: int) -> list[Row]:
     return [
         *_like_these(rng, replicates),
         *_attacks(rng, replicates),
+        *_equivalent(rng, min(replicates, EQUIVALENT_MOST)),
         *_stopped_early(rng, min(replicates, ONE_BY_ONE)),
         *_levels(rng, replicates),
         *_odd(rng, replicates),
@@ -127,6 +130,33 @@ def _attacks(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
             values = of_one_host(_blocks(rng, interaction(rng, replicates, hosts)))
             wrong = _share(different(evidence_over_hosts(values, MARGIN)))
             yield Row("fleets: like these, wrong", f"{hosts} hosts, {name}", wrong, "%", None, most, name in JUDGED)
+
+
+def _equivalent(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
+    """At exactly the margin, effects a third as far apart as elsewhere: whether "equivalent" holds for further hosts.
+
+    Of a rare kind, all others having no effect at all, the mean is at the margin: no test of the usual kind alone can
+    tell. What is promised of such is what so many hosts exclude.
+    """
+    most, bound = limit(ALPHA, replicates), log_margin(MARGIN)
+    for hosts in (3, 4, 5, 6, 8, 10, 20):
+        for name, interaction in {**JUDGED, **SHOWN}.items():
+            for side in (1, -1) if name == "skewed" else (1,):
+                values = of_one_host(_blocks(rng, bound + side * interaction(rng, replicates, hosts) / 3))
+                judged = name in JUDGED or (name == "skewed" and hosts >= HOSTS_OF_SKEWED)
+                what = f"{hosts} hosts, {name}{' the other way' * (side < 0)}"
+                yield Row("fleets: equivalent at the margin", what, _share(_same(values)), "%", None, most, judged)
+        for share in (0.1, 0.2, excluded_kinds(hosts)):
+            values = np.where(rng.random((replicates, hosts)) < share, bound / share, 0.0)
+            found, excluded = _same(of_one_host(_blocks(rng, values))), share >= excluded_kinds(hosts)
+            what = f"{hosts} hosts, a kind of {100 * share:.0f} %{', which they exclude' * excluded}"
+            yield Row("fleets: equivalent at the margin", what, _share(found), "%", None, most, excluded)
+
+
+def _same(values: Floats) -> Bools:
+    """Return whether hosts like these are called equivalent, by their figures; shape (replicates,)."""
+    found = evidence_over_hosts(values, MARGIN)
+    return np.asarray((found.p_equivalence <= ALPHA) & np.isfinite(found.low))
 
 
 def _stopped_early(rng: np.random.Generator, replicates: int) -> Iterator[Row]:

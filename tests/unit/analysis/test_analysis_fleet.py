@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dbdyno.analysis.verdict.carry_over_of_run import predecessors
 from scipy import stats
 
 from benches.honesty import fleets
@@ -13,7 +14,9 @@ from dbdyno.analysis.fleet.components import Groups, in_halves
 from dbdyno.analysis.fleet.levels import LevelCode
 from dbdyno.analysis.fleet.like_these import HostsCode
 from dbdyno.analysis.fleet.noise import odd_p
-from dbdyno.analysis.fleet.over_hosts import by_ranks, evidence_over_hosts, of_one_host
+from dbdyno.analysis.fleet.over_hosts import by_ranks, evidence_over_hosts, excluded_kinds, of_one_host
+from dbdyno.analysis.statistics import mean
+from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.verdict.figures import predecessors
 from dbdyno.store.records import Failure
 from tests.unit.report.fleet_runs import on_hosts, same_on_hosts
@@ -199,3 +202,33 @@ def test_each_host_has_an_order_of_its_own():
     assert [before.get(one.id) for one in ordered] == [None, *(one.treatment for one in ordered[:-1])]
     failed = replace(run, failures=[Failure("f", 1, 1, "t1", "died", "db1")])
     assert predecessors(failed).keys() & {one.id for one in ordered} == before.keys() & {one.id for one in ordered}
+
+
+@pytest.mark.parametrize("hosts", [4, 6, 10])
+def test_hosts_like_these_are_equivalent_only_if_a_farther_one_would_not_change_it(hosts):
+    """The mean is asked once more with a further host, twice as far from the middle as the farthest, to either side."""
+    near = np.linspace(-0.002, 0.002, hosts)
+    assert float(evidence_over_hosts(near, 0.03).p_equivalence) < 0.05
+    far = near.copy()
+    far[-1] = 0.02 * hosts**0.5
+    found = float(evidence_over_hosts(far, 0.03).p_equivalence)
+    middle = float(np.median(far))
+    more = np.append(far, middle + 2 * (far[-1] - middle))
+    assert found >= float(mean.p_beyond(more, np.array(log_margin(0.03)))) > 0.05
+    assert float(evidence_over_hosts(-far, 0.03).p_equivalence) == pytest.approx(found)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("hosts", [6, 10])
+def test_skewed_effects_at_the_margin_are_not_called_equivalent(hosts):
+    rng = np.random.default_rng(3)
+    values = log_margin(0.03) + 0.01 * (rng.exponential(size=(4000, hosts)) - 1)
+    assert np.mean(mean.p_beyond(values, log_margin(0.03)) <= 0.05) > 0.08  # what the mean of these alone says
+    assert np.mean(evidence_over_hosts(values, 0.03).p_equivalence <= 0.05) < 0.06
+
+
+def test_what_so_many_hosts_exclude():
+    assert [round(excluded_kinds(k), 3) for k in (1, 3, 4, 10, 30)] == [0.95, 0.632, 0.527, 0.259, 0.095]
+    assert excluded_kinds(0) == 1
+    assert (1 - excluded_kinds(7)) ** 7 == pytest.approx(0.05)
+    assert excluded_kinds(100) == pytest.approx(3 / 100, rel=0.02)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dbdyno.analysis.fleet.by_host import OfHost, OnHosts
 from dbdyno.analysis.fleet.components import Groups
-from dbdyno.analysis.fleet.over_hosts import by_ranks, evidence_over_hosts, of_one_host
+from dbdyno.analysis.fleet.over_hosts import by_ranks, evidence_over_hosts, excluded_kinds, of_one_host
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import relative
 from dbdyno.analysis.statistics.estimate import Estimate
@@ -53,6 +53,11 @@ class LikeThese(TwoTreatments):
     p_adjusted: float = 1.0  # Holm over the comparisons
     p_equivalence: float = 1.0  # the same
     family: int = 0  # comparisons that share the 5 %
+
+    @property
+    def excludes(self) -> float:
+        """How large a share of all hosts a kind must have for one of it to be among these, with 95 %."""
+        return excluded_kinds(len(self.hosts))
 
 
 def like_these(

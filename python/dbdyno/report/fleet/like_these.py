@@ -24,7 +24,8 @@ def like_these_remark(verdict: Finding, analysis: Analysis) -> str:
         case Word.UNDECIDED | Word.NOT_COMPARABLE:
             return f"On hosts like these nothing is shown: {why(found)} ({said})."
         case Word.EQUIVALENT:
-            return f"On hosts like these it is equivalent, too, within {margin_text(analysis.margin)} ({said})."
+            within = f"within {margin_text(analysis.margin)} ({said})"
+            return f"On hosts like these it is equivalent, too, {within}; {_excluded(found)}."
         case _:
             return f"On hosts like these it is {found.word}, too ({said})."
 
@@ -37,11 +38,17 @@ def like_these_sentence(one: LikeThese, analysis: Analysis) -> Text:
             return (f"On hosts like these, {one.level} is ", word, f" than {one.baseline}: {said}.")
         case Word.EQUIVALENT:
             within = f" to {one.baseline} within {margin_text(analysis.margin)}"
-            return (f"On hosts like these, {one.level} is ", word, f"{within}: {said}.")
+            return (f"On hosts like these, {one.level} is ", word, f"{within}: {said}; {_excluded(one)}.")
         case Word.UNDECIDED | Word.NOT_COMPARABLE:
             about = f" of {one.level} against {one.baseline}: {why(one)}"
             nothing = Strong("nothing is shown", Word.UNDECIDED)
             return ("On hosts like these, ", nothing, f"{about} ({said})." if one.hosts else f"{about}.")
+
+
+def _excluded(one: LikeThese) -> str:
+    """Return what so many hosts say of kinds of hosts that none of them is: ``"4 hosts exclude only kinds of ..."``."""
+    known, share = count(len(one.hosts), "host"), percent(one.excludes, sign=False)
+    return f"{known} exclude, with 95 %, only kinds of hosts that are more than {share} of all"
 
 
 def figures(one: LikeThese, analysis: Analysis) -> str:
@@ -120,6 +127,7 @@ def like_these_json(one: LikeThese, analysis: Analysis) -> dict[str, Any]:
         "p_unadjusted": one.p,
         "p_equivalence": one.p_equivalence,
         "hosts": len(one.hosts),
+        "excluded_kinds": one.excludes,
         "reason": why(one),
         "reason_code": one.code.name,
         "spread": fields(one.spread, "value low high n"),
