@@ -25,6 +25,10 @@ def test_both_claims_stand_apart():
     text = said(on_hosts([0.10, 0.11, 0.09, 0.10]))
     assert "On hosts like these the same is shown, by 4 hosts." in text
     assert "On hosts like these it is faster, too (4 hosts, +1" in text
+    text = said(on_hosts([0.0, 0.001, -0.001, 0.0], noise=0.003))
+    excluded = "; 4 hosts exclude, with 95 %, only kinds of hosts that are more than 53 % of all."
+    assert "On hosts like these it is equivalent, too, within 3 % (4 hosts, " in text
+    assert text.count(excluded) == 2  # beside the verdict, and in the section
     text = said(on_hosts([0.1, 0.1]))
     assert "On hosts like these nothing is shown, by 2 hosts: at least 3 hosts are needed." in text
 
