@@ -25,6 +25,7 @@ GROUPS = (
     "hosts",
     "stalls",
     "coarse",
+    "percentiles",
     "stability",
     "split_plot",
     "ranking",

@@ -69,12 +69,7 @@ def percentiles(trials: Sequence[Latencies]) -> tuple[Point, ...]:
     the Bootstrap, 1993, chapter 11), in logarithms, with Student's t of one less than the trials: events of a trial
     share its state, so trials are what is independent. Unbounded of a single trial.
     """
-    values, place = np.unique(np.concatenate([one.latency_ns for one in trials]), return_inverse=True)
-    ends = np.cumsum([len(one.latency_ns) for one in trials])[:-1]
-    counts = [
-        np.bincount(where, one.count, len(values)).astype(np.int64)
-        for where, one in zip(np.split(place, ends), trials, strict=True)
-    ]
+    values, counts = on_common_values(trials)
     together = np.sum(counts, axis=0)
     events = int(together.sum())
     shown = np.array([parts for parts in PERCENTILES if events - _rank(parts, events) >= ABOVE_MIN], np.int64)
@@ -85,6 +80,17 @@ def percentiles(trials: Sequence[Latencies]) -> tuple[Point, ...]:
         Point(parts / (PARTS / 100), Estimate(value / 1e6, low / 1e6, high / 1e6, len(trials)))
         for parts, value, (low, high) in zip(shown.tolist(), at.tolist(), bounds, strict=True)
     )
+
+
+def on_common_values(trials: Sequence[Latencies]) -> tuple[npt.NDArray[np.float64], Integers]:
+    """Return all latencies that any trial met, ascending, and how often each trial met each: (trials, latencies)."""
+    values, place = np.unique(np.concatenate([one.latency_ns for one in trials]), return_inverse=True)
+    ends = np.cumsum([len(one.latency_ns) for one in trials])[:-1]
+    counts = [
+        np.bincount(where, one.count, len(values)).astype(np.int64)
+        for where, one in zip(np.split(place, ends), trials, strict=True)
+    ]
+    return values, np.array(counts)
 
 
 def _rank(parts: int, events: int) -> int:

@@ -50,6 +50,12 @@ class AnalysedSeries(TypedDict):
     latencies: "dict[str, Latencies]"  # trial id -> how often each latency of an event was met; unknown of some
 
 
+def read_latencies(path: Path, run: "Run") -> "dict[str, Latencies]":
+    """Return of each trial how often each latency was met, and no other series; of trials that keep it."""
+    found = read_matching(path, [trial.id for trial in run.trials], {LATENCIES: LATENCY_COLUMNS})
+    return {id_: latencies_in(path, id_, one[LATENCIES]) for id_, one in found.items() if LATENCIES in one}
+
+
 def read_analysed(path: Path, run: "Run") -> AnalysedSeries:
     """Return the series of a run that was read from ``path``, for ``analyse(run, **series)``."""
     return read_analysed_and(path, run, {})[0]
