@@ -6,7 +6,7 @@ events both are equal, while the usual trial of the one has no stall. What each 
 is judged, by the interval that spans both.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from benches.honesty.noise import Floats
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.statistics.arrays import Bools
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.verdict.doubts import both
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
@@ -72,7 +73,8 @@ SLOWER = ((QUIET, 0.05), (Kind("stalls in 35 %", 0.35), 0.5))
 def rows(replicates: int, seed: int) -> list[Row]:
     """Return every row about percentiles."""
     rng = np.random.default_rng(seed)
-    return list(_rows(rng, min(replicates, STUDIES_MOST)))
+    studies = min(replicates, STUDIES_MOST)
+    return [*_rows(rng, studies), *_looked_at_often(rng, studies)]
 
 
 def _rows(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
@@ -99,18 +101,38 @@ def _rows(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
             yield Row("percentiles: coverage, both", what, covers, "%", 100 - most, None)
 
 
+def _looked_at_often(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
+    """What both say at any of the looks after 10, 20 and 40 of 40 blocks."""
+    for level, baseline in EQUAL[1::2]:
+        wrong = np.zeros((replicates, 1), np.bool_)
+        histograms = [_histograms(rng, SIZES[-1], level, baseline) for _ in range(replicates)]
+        for place, blocks in enumerate(SIZES):
+            looks = Looks(SIZES[: place + 1], SIZES[-1])
+            so_far = [(one[:blocks], other[:blocks]) for one, other in histograms]
+            wrong |= _words_differ(both(*_judged(so_far, looks)))
+        what = f"{level.name} and {baseline.name}, looks after 10, 20, 40"
+        yield Row("percentiles: wrong, both", what, 100 * float(wrong.mean()), "%", None, limit(ALPHA, replicates))
+
+
 def _studies(  # noqa: PLR0913, PLR0917
     rng: np.random.Generator, replicates: int, blocks: int, level: Kind, baseline: Kind, effect: float = 0.0
 ) -> tuple[Evidence, Evidence]:
     """Return what the percentiles of each trial say, and what those of all events: shape (replicates, 1) each."""
-    looks, ratios, merged = Looks.single(blocks), [], []
-    for _ in range(replicates):
-        speed = BLOCK_SD * rng.standard_normal(blocks)
-        pair = level.histograms(rng, speed + effect), baseline.histograms(rng, speed)
-        own = [np.array([_percentile(trial) for trial in trials]) for trials in pair]
-        ratios.append(np.log(own[0] / own[1]))
-        merged.append(merged_percentile_evidence(*pair, PERCENTILE, looks, MARGIN))
-    return evidence(np.array(ratios)[:, None], looks, MARGIN), _as_studies(Evidence.of_each(merged))
+    made = [_histograms(rng, blocks, level, baseline, effect) for _ in range(replicates)]
+    return _judged(made, Looks.single(blocks))
+
+
+def _histograms(
+    rng: np.random.Generator, blocks: int, level: Kind, baseline: Kind, effect: float = 0.0
+) -> tuple[list[Latencies], list[Latencies]]:
+    speed = BLOCK_SD * rng.standard_normal(blocks)
+    return level.histograms(rng, speed + effect), baseline.histograms(rng, speed)
+
+
+def _judged(studies: Sequence[tuple[list[Latencies], list[Latencies]]], looks: Looks) -> tuple[Evidence, Evidence]:
+    own = np.log([[[_percentile(trial) for trial in trials] for trials in pair] for pair in studies])
+    merged = [merged_percentile_evidence(*pair, PERCENTILE, looks, MARGIN) for pair in studies]
+    return evidence((own[:, 0] - own[:, 1])[:, None], looks, MARGIN), _as_studies(Evidence.of_each(merged))
 
 
 def _as_studies(found: Evidence) -> Evidence:
@@ -124,7 +146,11 @@ def _percentile(trial: Latencies) -> float:
 
 
 def _differs(found: Evidence) -> float:
-    return 100 * float(np.mean(np.isin(relations(found, MARGIN), (Relation.HIGHER, Relation.LOWER))))
+    return 100 * float(np.mean(_words_differ(found)))
+
+
+def _words_differ(found: Evidence) -> Bools:
+    return np.isin(relations(found, MARGIN), (Relation.HIGHER, Relation.LOWER))
 
 
 def _covers(found: Evidence, truth: float) -> float:

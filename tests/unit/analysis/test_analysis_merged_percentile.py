@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from benches.honesty import percentiles as bench
+from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Relation, relations
-from dbdyno.analysis.verdict.merged_percentile import merged_percentile_evidence, p_of_swaps, swaps
+from dbdyno.analysis.verdict.merged_percentile import histograms_in, merged_percentile_evidence, p_of_swaps, swaps
 from dbdyno.model.metrics import METRICS, percentile_of
 from dbdyno.store.latencies import Latencies
 
@@ -166,6 +167,19 @@ def test_the_p_of_swaps_is_that_of_all_of_them():
     each = [apart(which) for which in itertools.product([True, False], repeat=6)]
     expected = np.mean(np.array(each) >= each[0] - 1e-12)
     assert p_of_swaps(excess[:6], excess[6:], logs) == pytest.approx(expected)
+
+
+def test_histograms_are_those_of_the_blocks_asked_for_or_none(a_run):
+    blocks = usable_blocks(a_run({"t1": [1.0, 2.0, 3.0], "t2": [1.0, 2.0, 3.0]}, metric="latency_ms_p99"))
+    ids = [trial.id for row in blocks.trials.values() for trial in row.values()]
+    made = {id_: trials(bench.QUIET, 1, seed)[0] for seed, id_ in enumerate(ids)}
+    found = histograms_in(blocks, ("t2", "t1"), [1, 3], made)
+    assert [[id(one) for one in each] for each in found] == [
+        [id(made[f"{id_}-{block}-1"]) for block in (1, 3)] for id_ in ("t2", "t1")
+    ]
+    del made["t1-3-1"]
+    assert histograms_in(blocks, ("t2", "t1"), [1, 3], made) is None
+    assert histograms_in(blocks, ("t2", "t1"), [], made) is None
 
 
 def test_which_metrics_are_percentiles():

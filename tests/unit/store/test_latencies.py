@@ -5,7 +5,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.store.run_folder import read_run
-from dbdyno.store.series import read_analysed, read_series, series_names, write_series
+from dbdyno.store.series import read_analysed, read_latencies, read_series, series_names, write_series
 from tests.unit.store.conftest import SERIES, run_one, trial
 
 MET = {"latency_ns": [0.0, 1023.0, 5e9], "count": [1.0, 2.0**40, 3.0]}
@@ -23,6 +23,13 @@ def test_it_is_read_back_for_the_trials_that_have_it(stored):
     assert found.keys() == {"b1a1-t1"}
     np.testing.assert_array_equal(found["b1a1-t1"].latency_ns, MET["latency_ns"])
     np.testing.assert_array_equal(found["b1a1-t1"].count, MET["count"])
+
+
+def test_it_is_read_alone_where_nothing_else_is_wanted(stored):
+    run = read_run(stored)
+    alone, among_others = read_latencies(stored, run), read_analysed(stored, run)["latencies"]
+    assert alone.keys() == among_others.keys() == {"b1a1-t1"}
+    np.testing.assert_array_equal(alone["b1a1-t1"].count, among_others["b1a1-t1"].count)
 
 
 def test_it_is_no_series(stored):

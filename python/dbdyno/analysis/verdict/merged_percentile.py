@@ -20,11 +20,12 @@ the interval holds.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.looks import always_valid
 from dbdyno.analysis.looks.alpha_spending import nominal_level, sequential_p
 from dbdyno.analysis.percentiles import ABOVE_MIN, PARTS, on_common_values
@@ -93,6 +94,19 @@ def merged_percentile_evidence(  # noqa: PLR0913, PLR0917
         p_equivalence = 1.0
     figures = (value, low - unit, high + unit, p, min(1.0, p_now), p_equivalence)
     return Evidence(*(np.asarray(figure, np.float64) for figure in figures))
+
+
+def histograms_in(
+    blocks: UsableBlocks, treatments: Sequence[str], which: Iterable[int], latencies: Mapping[str, Latencies]
+) -> list[list[Latencies]] | None:
+    """Return the histograms of each treatment's trials in these blocks; ``None`` where any trial's is unknown.
+
+    To leave out just the blocks without one would be to compare other blocks than the trials' own percentiles do.
+    """
+    rows = [blocks.trials[block] for block in which]
+    found = [[latencies.get(row[treatment].id) for row in rows] for treatment in treatments]
+    known = [[one for one in each if one is not None] for each in found]
+    return known if rows and all(len(each) == len(rows) for each in known) else None
 
 
 def _nothing() -> Evidence:
