@@ -18,8 +18,8 @@ from benches.honesty.verdicts import limit
 from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.statistics.arrays import Bools
 from dbdyno.analysis.statistics.scipy_special import special
-from dbdyno.analysis.verdict.doubts import both
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
+from dbdyno.analysis.verdict.finding import both
 from dbdyno.analysis.verdict.merged_percentile import merged_percentile_evidence
 from dbdyno.model.design import ALPHA
 from dbdyno.store.latencies import Latencies

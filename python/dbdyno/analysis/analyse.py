@@ -90,10 +90,10 @@ def analyse(
     failures = Counter(failure.treatment for failure in run.failures)
     rule, feasible = _rule(run), partial(is_feasible, design=design)
     figures = Figures(run, blocks, primary.name)
-    pairs = compared(figures, design.comparisons)
+    pairs = compared(figures, design.comparisons, latencies)
     others = secondary_metrics(run, blocks, rule)
     verdicts = [_with(one, others) for one in judge(pairs, primary, design.margin, rule, feasible)]
-    unplanned = judge(compared(figures, pairs_not_planned(design)), primary, design.margin, rule, feasible)
+    unplanned = judge(compared(figures, pairs_not_planned(design), latencies), primary, design.margin, rule, feasible)
     steady = steadiness(run, blocks, load_series or {}, rule)
     treatments = summarise(design, blocks, failures, [*verdicts, *unplanned])
     kept = [one.id for one in design.treatments if one.id not in blocks.dropped]
@@ -110,7 +110,7 @@ def analyse(
         verdicts=verdicts,
         every_pair=shown,
         secondary=others,
-        ranking=ranking_of_run(run, blocks, rule),
+        ranking=ranking_of_run(run, blocks, rule, [*verdicts, *unplanned]),
         treatments=treatments,
         ties=tied,
         blocks=blocks,
@@ -140,10 +140,10 @@ def _with(finding: Finding, others: Sequence[Secondary]) -> Finding:
     return replace(finding, secondary=tuple(one for one in others if one.ids == finding.ids))
 
 
-def planned_verdicts(run: Run, blocks: UsableBlocks) -> list[Finding]:
-    """Return one finding per planned comparison."""
+def planned_verdicts(run: Run, blocks: UsableBlocks, latencies: Mapping[str, Latencies] | None = None) -> list[Finding]:
+    """Return one finding per planned comparison; ``latencies`` are needed where the metric is a percentile of them."""
     primary = metric_of(run.design)
-    pairs = compared(Figures(run, blocks, primary.name), run.design.comparisons)
+    pairs = compared(Figures(run, blocks, primary.name), run.design.comparisons, latencies)
     return judge(pairs, primary, run.design.margin, _rule(run))
 
 

@@ -10,6 +10,7 @@ from dbdyno.analysis.verdict.reasons import (
     Cause,
     Code,
     Dropped,
+    EventsTogether,
     Lack,
     LimitedClients,
     Obstacle,
@@ -128,6 +129,12 @@ def _cause_text(cause: Cause) -> str:
             return (
                 f"the emulated disk of {cause.label} answered {late_text(cause.late_us)} per request, which may account"
                 f" for {percent(cause.reach, sign=False)} of the ratio"
+            )
+        case EventsTogether(percentile=share, ratio=ratio):
+            together = percent_range(ratio.low, ratio.high) if ratio.bounded else "unknown"
+            return (
+                f"the {100 * share:g}th percentile of all trials' events together does not ({percent(ratio.value)},"
+                f" 95 % interval {together}): some trials stall and others don't"
             )
         case UnequalFailures():
             return (

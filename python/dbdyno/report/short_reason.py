@@ -29,6 +29,7 @@ _LACKS = {
     Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
     Lack.A_DISK_IN_TIME: "the emulated disk was late",
     Lack.EQUAL_FAILURES: "one side failed more often",
+    Lack.NO_STALLS_IN_TRIALS: "all events together say otherwise",
     Lack.NO_STALLS: "stalls",
     Lack.FINER_FIGURES: "figures are too coarse",
     Lack.A_COMPARISON: "they were not compared",

@@ -124,13 +124,16 @@ class Stop:
         # Not of the hosts under test, which decide nothing: SciPy takes longer to import than all else.
         from dbdyno.analysis.analyse import planned_verdicts
         from dbdyno.analysis.stopping import is_look, more_blocks, reason_to_stop
+        from dbdyno.model.metrics import percentile_of
+        from dbdyno.store.series import read_latencies
 
         run = read_run(self.folder)
         blocks_that_count = usable_blocks(run)
         usable = len(blocks_that_count.trials)
         if not is_look(run.design, usable):
             return ""
-        verdicts = planned_verdicts(run, blocks_that_count)
+        latencies = read_latencies(self.folder, run) if percentile_of(run.design.metric) else None
+        verdicts = planned_verdicts(run, blocks_that_count, latencies)
         why = reason_to_stop(run.design, usable, verdicts)
         if not why and usable > self._looked_at:
             self._expect(blocks, usable, more_blocks(run.design, usable, verdicts), verdicts)

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dbdyno.analysis.verdict.carry_over_of_run import predecessors
 from scipy import stats
 
 from benches.honesty import fleets

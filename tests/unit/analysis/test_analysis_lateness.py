@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dbdyno.analysis.verdict.doubts import Doubt
 
 from dbdyno.analysis.checks.lateness import (
     is_late,
@@ -16,7 +15,7 @@ from dbdyno.analysis.checks.lateness import (
     log_gains,
     ratios_without_lateness,
 )
-from dbdyno.analysis.verdict.finding import Paired, judge
+from dbdyno.analysis.verdict.finding import Doubt, Paired, judge
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
 from dbdyno.store.records import Trial

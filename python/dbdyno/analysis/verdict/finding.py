@@ -57,6 +57,7 @@ from dbdyno.analysis.verdict.reasons import (
     CarryOver,
     Cause,
     Dropped,
+    EventsTogether,
     Lack,
     LimitedClients,
     Obstacle,
@@ -459,6 +460,7 @@ _LACK_OF_CAUSE: dict[type[Cause], Lack] = {
     CarryOver: Lack.REST_BETWEEN_TRIALS,
     UnequalFailures: Lack.EQUAL_FAILURES,
     LateDisk: Lack.A_DISK_IN_TIME,
+    EventsTogether: Lack.NO_STALLS_IN_TRIALS,
 }
 
 

@@ -27,13 +27,14 @@ import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.looks import always_valid
-from dbdyno.analysis.looks.alpha_spending import nominal_level, sequential_p
+from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
 from dbdyno.analysis.percentiles import ABOVE_MIN, PARTS, on_common_values
 from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.statistics.exact import TIE
 from dbdyno.analysis.statistics.scipy_special import special
-from dbdyno.analysis.verdict.evidence import AlwaysValid, Evidence, Rule
+from dbdyno.analysis.verdict.evidence import AlwaysValid, Evidence, Rule, relative_estimate
+from dbdyno.analysis.verdict.reasons import EventsTogether
 from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
 from dbdyno.model.design import ALPHA
 from dbdyno.store.latencies import Latencies
@@ -94,6 +95,26 @@ def merged_percentile_evidence(  # noqa: PLR0913, PLR0917
         p_equivalence = 1.0
     figures = (value, low - unit, high + unit, p, min(1.0, p_now), p_equivalence)
     return Evidence(*(np.asarray(figure, np.float64) for figure in figures))
+
+
+@dataclass(frozen=True)
+class MergedHistograms:
+    """Both treatments' histograms by block, as another reading of a comparison whose metric is a percentile."""
+
+    level: Sequence[Latencies]
+    baseline: Sequence[Latencies]
+    percentile: float  # .99
+
+    @property
+    def cause(self) -> EventsTogether:
+        """What may have made the word that the trials' own percentiles give."""
+        found = self.evidence(Looks.single(len(self.level)), 1.0, ALPHA, 0.0)
+        ratio = relative_estimate(float(found.value), float(found.low), float(found.high), len(self.level))
+        return EventsTogether(self.percentile, ratio)
+
+    def evidence(self, rule: Rule, margin: float, alpha: float, unit: float) -> Evidence:
+        """Return its figures as ``merged_percentile_evidence`` does."""
+        return merged_percentile_evidence(self.level, self.baseline, self.percentile, rule, margin, alpha, unit=unit)
 
 
 def histograms_in(

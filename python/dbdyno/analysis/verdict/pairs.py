@@ -1,6 +1,6 @@
 """Two treatments and a metric: their log ratios inside the blocks that count."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -11,16 +11,21 @@ from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.statistics.effect import log_ratios
 from dbdyno.analysis.verdict.figures import Contrasted, Figures, difference_of_pair
 from dbdyno.analysis.verdict.finding import OtherRatios, Paired
+from dbdyno.analysis.verdict.merged_percentile import MergedHistograms, histograms_in
 from dbdyno.analysis.verdict.reasons import Dropped, LimitedClients, Obstacle, PairSafety, ZeroFigures, first
 from dbdyno.analysis.verdict.unequal_failures import by_one, spoiled_ratios, struck
 from dbdyno.model.design import Comparison, Design
-from dbdyno.model.metrics import METRICS
+from dbdyno.model.metrics import METRICS, percentile_of
+from dbdyno.store.latencies import Latencies
 
 
-def compared(figures: Figures, comparisons: Sequence[Comparison]) -> list[Paired]:
+def compared(
+    figures: Figures, comparisons: Sequence[Comparison], latencies: Mapping[str, Latencies] | None = None
+) -> list[Paired]:
     """Return comparisons that are one family, in the order given, with what may mislead of each.
 
-    A dropped treatment is an obstacle, as is a 0.
+    A dropped treatment is an obstacle, as is a 0. ``latencies`` are the histograms of trials, by id: a word on a
+    percentile must hold for the events of all trials together as well.
     """
     run, blocks, metric = figures.run, figures.blocks, figures.metric
     labels = run.design.labels
@@ -53,7 +58,14 @@ def compared(figures: Figures, comparisons: Sequence[Comparison]) -> list[Paired
         if not in_the_way:
             by = [by_one(*ids, left_out, kept) for ids in ((one.level, one.baseline), (one.baseline, one.level))]
             spoiled = spoiled_ratios(pair.d, tuple(ratios), (pair.level, pair.baseline), *by)
-            pair = replace(pair, alternatives=(*spoiled, *_without_lateness(pair, blocks, metric, run.design.margin)))
+            pair = replace(
+                pair,
+                alternatives=(
+                    *spoiled,
+                    *_without_lateness(pair, blocks, metric, run.design.margin),
+                    *_events_together(pair, blocks, metric, latencies or {}),
+                ),
+            )
         pairs.append(pair)
     return pairs
 
@@ -70,6 +82,16 @@ def _without_lateness(pair: Paired, blocks: UsableBlocks, metric: str, margin: f
     if cause is None:
         return ()
     return tuple(OtherRatios(d, cause) for d in ratios_without_lateness(pair.d, trials[0], trials[1], METRICS[metric]))
+
+
+def _events_together(
+    pair: Paired, blocks: UsableBlocks, metric: str, latencies: Mapping[str, Latencies]
+) -> tuple[MergedHistograms, ...]:
+    percentile = percentile_of(metric)
+    if percentile is None or not latencies:
+        return ()
+    histograms = histograms_in(blocks, (pair.level_id, pair.baseline_id), pair.log_ratios, latencies)
+    return (MergedHistograms(histograms[0], histograms[1], percentile),) if histograms else ()
 
 
 def _safety(blocks: UsableBlocks, pair: Comparison) -> PairSafety | None:

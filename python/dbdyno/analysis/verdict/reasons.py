@@ -130,7 +130,15 @@ class UnequalFailures:
     other_attempts: int
 
 
-Cause = CarryOver | UnequalFailures | LateDisk
+@dataclass(frozen=True)
+class EventsTogether:
+    """A percentile of the events of all trials together says otherwise than the usual trial's does."""
+
+    percentile: float  # .99
+    ratio: Estimate  # of the events together: a relative difference
+
+
+Cause = CarryOver | UnequalFailures | LateDisk | EventsTogether
 
 
 class Code(StrEnum):
@@ -172,6 +180,7 @@ class Lack(StrEnum):
     REST_BETWEEN_TRIALS = "rest between trials"
     A_DISK_IN_TIME = "an emulated disk that is in time"
     EQUAL_FAILURES = "failures that favour neither"
+    NO_STALLS_IN_TRIALS = "trials that stall alike"
     NO_STALLS = "totals that agree with the usual block"
     FINER_FIGURES = "finer figures"
     A_COMPARISON = "a comparison"
