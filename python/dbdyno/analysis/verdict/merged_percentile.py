@@ -146,6 +146,8 @@ class _Cells:
     """Latencies that may be a treatment's percentile; the last is where the excess of all blocks leaves 0 behind."""
 
     excess: Floats  # (blocks, cells)
+    last: Floats  # (blocks, 1): of the last
+    room: tuple[float, float]  # average excess just before the last, and at it: there it may be anything between
     low: Floats  # (cells + 1,): logarithm of the least latency that a cell stands for
     high: Floats
 
@@ -160,7 +162,9 @@ class _Cells:
         before = cells if every == 1 else np.maximum(cells - every, 0)
         after = np.minimum(cells + every, len(logs) - 1)
         ends = (np.append(logs[before], logs[at]), np.append(logs[after], logs[at]))
-        return cls(excess[:, cells], *ends)
+        average = excess.mean(axis=0)
+        room = (float(average[at - 1]) if at else -np.inf, float(average[at]))
+        return cls(excess[:, cells], excess[:, [at]], room, *ends)
 
 
 @dataclass(frozen=True)
@@ -175,8 +179,8 @@ class _Pairs:
     def of(cls, level: _Cells, baseline: _Cells) -> "_Pairs":
         t = np.zeros((len(level.low), len(baseline.low)))
         t[:-1, :-1] = _t_of_pairs(level.excess, baseline.excess)
-        # At the crossing itself an excess may be anything about 0, and the other treatment's is judged alone.
-        t[:-1, -1], t[-1, :-1] = _t_of_each(level.excess), _t_of_each(baseline.excess)
+        t[-1:, :-1] = _t_of_pairs(level.last, baseline.excess, level.room)
+        t[:-1, -1:] = _t_of_pairs(baseline.last, level.excess, baseline.room).T
         return cls(t, level.low[:, None] - baseline.high, level.high[:, None] - baseline.low)
 
     def least(self, *, above: float = -np.inf, below: float = np.inf) -> float:
@@ -191,25 +195,19 @@ class _Pairs:
         return float(self.low[kept].min()), float(self.high[kept].max())
 
 
-def _t_of_each(excess: Floats) -> Floats:
-    """Return |t| of each cell's average excess being 0, allowing for its skewness: (cells,)."""
-    n, mean = len(excess), excess.mean(axis=0)
-    variance = excess.var(axis=0, ddof=1) + _LEAST_VARIANCE
-    skewness = np.sign(mean) * ((excess - mean) ** 3).mean(axis=0) / variance**1.5
-    return _allowing_for_skewness(np.abs(mean) / np.sqrt(variance / n), skewness, n)
-
-
-def _t_of_pairs(first: Floats, second: Floats) -> Floats:
+def _t_of_pairs(first: Floats, second: Floats, room: tuple[float, float] | None = None) -> Floats:
     """Return the root of T^2 of the average excesses of two cells both being 0: (cells, cells).
 
     T is the t of the weighted sum of both that has the largest; ``a`` and ``b`` are its weights, and its skewness is
-    corrected for.
+    corrected for. The first average may be anything in ``room``, where that is given: what refuses least is taken.
     """
     n, x, y = len(first), first.mean(axis=0)[:, None], second.mean(axis=0)
     one, two = first - first.mean(axis=0), second - y
     v, w = ((each**2).sum(axis=0) / (n - 1) * (1 + _RIDGE) + _LEAST_VARIANCE for each in (one, two))
     v = v[:, None]
     both = one.T @ two / (n - 1)
+    if room is not None:
+        x = np.clip(y * both / w, *room)
     determinant = v * w - both**2
     a, b = (x * w - y * both) / determinant, (y * v - x * both) / determinant
     quadratic = np.maximum(a * x + b * y, 0.0)
