@@ -64,6 +64,10 @@ _KNOWN = [
         r"^Risk: ",
         r"^(The drives were|Some drives were|The data was in memory)",
         r"^Trust no verdict",
+        r": [^:]+ is [^:]+ \(exploratory\)\.$",
+        r": in total ",
+        r" are as fast within ",
+        r": not set by the study, so ",
     )
 ]
 
@@ -95,6 +99,14 @@ class Statement:
         if TIED in claims:
             return bool(claims & DIFFERENT) or APART in claims
         return bool(claims & {"equivalent", "undecided", "not comparable"})
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """What is wrong: its kind, the same for all runs, and in words with the treatments of this one."""
+
+    kind: str
+    text: str
 
 
 class Report:
