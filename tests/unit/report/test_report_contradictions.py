@@ -175,6 +175,7 @@ def test_a_headline_that_says_more_is_found(headline, kind):
 def test_an_advice_that_says_more_is_found(advice, settings, kind):
     report = known(settings)
     report.values["advice"]["text"] = advice
+    report.values["advice"]["parts"][0]["slower"] = ["t1"]
     assert kind in kinds(report)
 
 
