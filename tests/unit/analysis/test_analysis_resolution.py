@@ -102,7 +102,7 @@ def test_a_percentile_is_as_coarse_as_the_buckets_of_its_program(a_run, kind, bu
     figures = {"t1": in_buckets(buckets, 1), "t2": in_buckets(buckets, 2)}
     found, exact = of_program(a_run, figures, kind=kind), of_program(a_run, figures, kind="oltp")
     assert found.resolution.relative
-    assert found.resolution.log_width == pytest.approx(width, rel=1e-3)
+    assert found.resolution.log_width == pytest.approx(width, rel=5e-3)  # and three decimals
     assert math.log1p(found.effect.high) == pytest.approx(math.log1p(exact.effect.high) + width, abs=1e-3)
     assert math.log1p(found.effect.low) == pytest.approx(math.log1p(exact.effect.low) - width, abs=1e-3)
 
