@@ -144,7 +144,7 @@ def test_the_clear_and_large_comes_first_and_the_undecided_last(build):
     assert rows[0] == (
         "ssd-sata vs hdd-7200 with scheduler none",
         Cell("faster", tone="faster"),
-        "5.97x (5.65 to 6.64x)",
+        "5.97x (5.63 to 6.72x)",
         "0.031",
         "in all 8 blocks",
     )
@@ -220,4 +220,7 @@ def test_two_runs_tell_what_changed():
 
 def test_two_runs_with_a_control_tell_what_changed_against_it():
     told = compared([change("xfs", "slower", -0.12)], change("ext4", "slower", -0.1), [change("xfs", "equivalent", 0)])
-    assert changes_sentence(told) == "Against the control ext4, xfs is as before within 3 %."
+    assert changes_sentence(told) == (
+        "The host is slower than before, -10 % queries per second (95 % interval -11 to -9.0 %). Against the control"
+        " ext4, xfs is as before within 3 %."
+    )

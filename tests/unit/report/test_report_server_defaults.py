@@ -119,7 +119,7 @@ def clauses(before, after, names=("mariadb-11.8", "mysql-9"), asked=()):
 
 def test_the_headline_is_told_of_a_binary_log_on_one_side_alone(run):
     found = analyse(run).server_defaults
-    told = "mysql-8.0 writes a binary log and mysql-5.7 does not: not set by the study, so part of what was compared."
+    told = "mysql-8.0 writes a binary log (log_bin) and mysql-5.7 does not: not set by the study, so part of what was compared."
     assert headline_defaults(found, [("t1", "t2")]) == told
     assert headline_defaults(found, [("t2", "t1"), ("t1", "t3")]) == "", (
         "other comparisons than those that it speaks of"
@@ -132,7 +132,7 @@ def test_what_a_binary_log_does_counts_only_where_both_sides_write_one():
     without = {"log_bin": "OFF", "sync_binlog": "0", "binlog_format": "MIXED"}
     written = {"log_bin": "ON", "sync_binlog": "1", "binlog_format": "ROW"}
     assert clauses(without, {**written, "log_bin": "OFF"}) == []
-    assert clauses(without, written) == ["mysql-9 writes a binary log and mariadb-11.8 does not"]
+    assert clauses(without, written) == ["mysql-9 writes a binary log (log_bin) and mariadb-11.8 does not"]
     syncs = "mysql-9 syncs its binary log at each commit and mariadb-11.8 leaves syncing its binary log to the kernel"
     has = "mariadb-11.8 has binlog_format MIXED and mysql-9 has binlog_format ROW"
     assert clauses({**without, "log_bin": "ON"}, written) == [syncs, has]
@@ -148,7 +148,7 @@ def test_what_a_binary_log_does_counts_only_where_both_sides_write_one():
             "mariadb-11.8 syncs its redo log once a second and mysql-9 syncs its redo log at each commit",
         ),
         ("innodb_doublewrite", "OFF", "1", "mysql-9 writes each page twice and mariadb-11.8 does not"),
-        ("general_log", "ON", "OFF", "mariadb-11.8 logs every statement and mysql-9 does not"),
+        ("general_log", "ON", "OFF", "mariadb-11.8 logs every statement (general_log) and mysql-9 does not"),
         ("innodb_flush_method", "", "fsync", None),  # the same: MySQL up to 5.7 shows nothing
         ("innodb_doublewrite", "ON", "1", None),
         ("log_bin", "absent", "ON", None),
@@ -168,10 +168,10 @@ def test_many_servers_share_a_clause_and_many_clauses_are_counted(build):
     variables = {"t1": ("1", lax), "t2": ("2", strict), "t3": ("3", strict), "t4": ("4", {**lax, "log_bin": "ON"})}
     found = analyse(with_variables(made, variables)).server_defaults
     assert headline_defaults(found, [("t1", "t2"), ("t1", "t3"), ("t1", "t4")]) == (
-        "b, c and d write a binary log and a does not; b and c write each page twice and a does not; "
+        "b, c and d write a binary log (log_bin) and a does not; b and c write each page twice and a does not; "
         "2 more differences like that: not set by the study, so part of what was compared."
     )
-    assert headline_defaults(found, [("t1", "t4")]).startswith("d writes a binary log and a does not:")
+    assert headline_defaults(found, [("t1", "t4")]).startswith("d writes a binary log (log_bin) and a does not:")
 
 
 def test_servers_of_one_name_are_told_apart_by_their_run(build):

@@ -11,8 +11,8 @@ from dbdyno.model.design import ALPHA, Design
 
 POWER = 0.80
 SIGMA_CONFIDENCE = 0.80
-# More blocks are run where they cost what the run has cost, a few times over: a study of six may well need another 40.
-TIMES_MORE, FEW_MORE, MORE_MAX = 4, 40, 200
+# More blocks are run where they cost what the run has cost, a few times over: a study of six may well need another 100.
+TIMES_MORE, FEW_MORE, MORE_MAX = 4, 100, 200
 
 
 def sigma_upper_bound(d: Floats, confidence: float = SIGMA_CONFIDENCE) -> float:
