@@ -9,6 +9,7 @@ Floats = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, int], Floats]  # generator, replicates, trials -> (replicates, trials)
 
 SD, RHO = 0.03, 0.6
+QUIET = 0.01
 OUTLIERS, SLOW_REGIME = 0.05, 0.4  # share of trials
 
 
@@ -38,16 +39,43 @@ def heavy_tailed(rng: np.random.Generator, replicates: int, trials: int) -> Floa
     return 0.01 * rng.standard_t(2, (replicates, trials))
 
 
-def bimodal(rng: np.random.Generator, replicates: int, trials: int) -> Floats:
-    """Two regimes 12 % apart, a trial in one of them by chance, sd 1 % around each."""
-    return rng.normal(0, 0.01, (replicates, trials)) - 0.12 * (rng.random((replicates, trials)) < SLOW_REGIME)
+def two_regimes(apart: float, share: float = SLOW_REGIME) -> Noise:
+    """Return two regimes so far ``apart`` as a log ratio, a trial in the slow one by chance, sd 1 % around each."""
+
+    def noise(rng: np.random.Generator, replicates: int, trials: int) -> Floats:
+        return rng.normal(0, QUIET, (replicates, trials)) - apart * (rng.random((replicates, trials)) < share)
+
+    return noise
+
+
+def cron(slowed: float, period: float) -> Noise:
+    """Return a job that begins every ``period`` trials and makes the trial it falls into take ``slowed`` more time.
+
+    Its phase is drawn for each study; sd 1 % beside it. Where the period is the length of a block of two, one of each
+    two trials is hit, always at the same place of its block: log ratios have two values, and only the order of the
+    treatments, drawn by chance, makes the sign of each.
+    """
+
+    def noise(rng: np.random.Generator, replicates: int, trials: int) -> Floats:
+        begins = rng.uniform(0, period, (replicates, 1)) + period * np.arange(int(trials / period) + 1)
+        hit = np.any(np.floor(begins)[:, None, :] == np.arange(trials)[:, None], axis=-1)
+        return rng.normal(0, QUIET, (replicates, trials)) - np.log1p(slowed) * hit
+
+    return noise
 
 
 NOISES: dict[str, Noise] = {
     "reference": reference,
     "iid": independent,
     "heavy tails": heavy_tailed,
-    "bimodal": bimodal,
+    "bimodal": two_regimes(0.12),
+    "bimodal, 30 %": two_regimes(0.3),
+    "cron of 5 %, each block": cron(0.05, 2.0),
+    "cron of 12 %, each block": cron(0.12, 2.0),
+    "cron of 30 %, each block": cron(0.30, 2.0),
+    "cron of 12 %, drifting": cron(0.12, 2.02),
+    "cron of 30 %, drifting": cron(0.30, 2.02),
+    "cron of 30 %, drifting faster": cron(0.30, 2.1),
 }
 
 

@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from dbdyno.analysis.looks.planned import deciding_looks
+from dbdyno.analysis.looks.planned import planned_looks
 from dbdyno.model.design import MIN_BLOCKS, Design
 from dbdyno.plan.order import whole_plots
 from dbdyno.plan.plan import Plan
@@ -32,7 +32,7 @@ def stop_rule_text(design: Design) -> str:
 
 def looks_of(design: Design) -> tuple[int, ...]:
     """The numbers of blocks after which the data may end the run."""
-    return deciding_looks(design.blocks) if design.until in {"decided", "precise"} else ()
+    return planned_looks(design.blocks) if design.until in {"decided", "precise"} else ()
 
 
 def _budget(design: Design) -> str:

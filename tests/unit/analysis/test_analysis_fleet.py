@@ -14,8 +14,10 @@ from dbdyno.analysis.fleet.levels import LevelCode
 from dbdyno.analysis.fleet.like_these import HostsCode
 from dbdyno.analysis.fleet.noise import odd_p
 from dbdyno.analysis.fleet.over_hosts import by_ranks, evidence_over_hosts, excluded_kinds, of_one_host
+from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.statistics import mean
 from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.verdict.evidence import evidence
 from dbdyno.analysis.verdict.figures import predecessors
 from dbdyno.store.records import Failure
 from tests.unit.report.fleet_runs import on_hosts, same_on_hosts
@@ -46,10 +48,11 @@ def test_of_few_hosts_t_is_that_of_the_books():
 
 def test_ranks_take_over_where_they_can_decide():
     assert [n for n in range(3, 9) if by_ranks(n)] == [6, 7, 8]
-    assert [n for n in range(3, 9) if by_ranks(n, 3)] == [7, 8]
+    assert [n for n in range(3, 9) if by_ranks(n, 3)] == [8]
     values = np.random.default_rng(1).normal(0.05, 0.01, 6)
-    assert evidence_over_hosts(values, 0.03).p == pytest.approx(2 / 2**6)
-    assert evidence_over_hosts(values, 0.03, family=2).p < 2 / 2**6
+    assert evidence_over_hosts(values, 0.03) == evidence(values, Looks.single(6), 0.03)
+    spread = values * [1, 1, 1, 1, 1, 9]  # too much for the mean
+    assert evidence_over_hosts(spread, 0.03).p == pytest.approx(2 / 2**6 / 0.9)
 
 
 def test_of_two_hosts_nothing_is_said():

@@ -37,7 +37,7 @@ def test_the_benchmark_looks_when_the_product_does_and_by_its_rules(monkeypatch)
     designs.always_valid(d, 8)
     designs.fixed(d, 10)
     assert seen[0] == {n: Looks(planned_looks(40)[: k + 1], 40) for k, n in enumerate(planned_looks(40))}
-    assert seen[1] == {6: Looks((6,), 12), 10: Looks((6, 10), 12), 12: Looks((6, 10, 12), 12)}
+    assert seen[1] == {n: Looks(planned_looks(12)[: k + 1], 12) for k, n in enumerate((6, 7, 8, 10, 12))}
     assert seen[2] == dict.fromkeys((6, 7, 8), AlwaysValid())
     assert seen[3] == {10: Looks.single(10)}
 

@@ -8,18 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dbdyno.analysis.looks import always_valid
+from benches.honesty import designs, noise
+from dbdyno.analysis.looks import alpha_spending, always_valid, large_effects
 from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
 from dbdyno.analysis.looks.growth import growth
 from dbdyno.analysis.looks.planned import LOOKS, planned_looks
-from dbdyno.analysis.verdict.evidence import evidence
+from dbdyno.analysis.verdict.evidence import AlwaysValid, Relation, evidence, relations
 
 EQUAL = [Looks(tuple(range(20, n + 1, 20)), 100) for n in (20, 40, 60, 80, 100)]
 
 
-def test_bounds_equal_published_ones():
+def test_bounds_equal_published_ones(monkeypatch):
     """Lan-DeMets, Pocock's type, five equal looks, two-sided 5 %: Jennison and Turnbull's and gsDesign's z."""
-    z = [stats.norm.isf(nominal_level(looks, 0.05) / 2) for looks in EQUAL]
+    monkeypatch.setattr(alpha_spending, "_spent", lambda fraction, alpha: alpha * math.log1p((math.e - 1) * fraction))
+    levels = [alpha_spending._levels(looks.deciding, np.array([0.05]), 2)[0] for looks in EQUAL]
+    z = [stats.norm.isf(level / 2) for level in levels]
     assert z == pytest.approx([2.438, 2.427, 2.410, 2.397, 2.386], abs=0.001)
 
 
@@ -69,6 +72,54 @@ def test_p_and_interval_agree_at_any_growth():
     assert (excluded == (found.p <= 0.05))[~close].all()
 
 
+LATER = st.sampled_from([(), (6,), (6, 7), (6, 7, 8), (6, 7, 8, 10), planned_looks(16)[:-1]])
+
+
+@given(
+    st.integers(0, 10_000),
+    st.floats(-0.3, 0.3),
+    st.floats(0.001, 0.2),
+    LATER,
+    st.sampled_from([0.05, 0.05 / 2, 0.05 / 5, 0.05 / 15, 0.003]),
+    st.booleans(),
+)
+def test_p_is_at_most_alpha_exactly_where_the_interval_at_alpha_excludes_0(seed, effect, spread, before, alpha, two):  # noqa: PLR0913, PLR0917
+    """At every alpha that Holm may use, at every look, for both rules together."""
+    rng = np.random.default_rng(seed)
+    n = (before or (5,))[-1] + 1
+    d = effect + spread * (rng.choice([-1.0, 1.0], n) + rng.normal(0, 0.1, n) if two else rng.normal(0, 1, n))
+    looks = Looks((*before, n), 40) if before else Looks.single(n)
+    found = evidence(d, looks, 0.03, alpha)
+    if abs(found.p / alpha - 1) > 5e-3:  # the table of levels is interpolated
+        assert (found.p <= alpha) == (found.low > 0 or found.high < 0)
+    assert found.low <= found.value <= found.high
+
+
+@pytest.mark.parametrize("size", [0.05, 0.12, 0.3])
+@pytest.mark.parametrize("most", [6, 12, 40])
+def test_a_job_that_hits_one_trial_of_each_block_makes_no_more_wrong_words(size, most):
+    """Its log ratios have two values, and six of one sign come in 1 of 32 studies, whatever rule sees their size."""
+    d = noise.blocked(np.random.default_rng(most), noise.cron(size, 2.0), 3000, 2, most)
+    for studies in (designs.fixed(d, most), designs.sequential(d, most), designs.always_valid(d, most)):
+        assert 0.005 < studies.differs() <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / len(d))
+
+
+def test_a_mean_within_reach_of_five_chance_signs_is_no_large_effect():
+    one_says_nothing = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.0])
+    assert large_effects.p_two_sided(one_says_nothing, np.array(1.0)) == 1
+    assert large_effects.p_two_sided(np.maximum(one_says_nothing, 0.5), np.array(1.0)) < 0.01
+    assert large_effects.p_two_sided(np.ones(5), np.array(1.0)) == 1
+
+
+def test_what_may_end_early_is_not_called_equivalent_before_ten_blocks():
+    d = np.random.default_rng(3).normal(0, 0.001, (200, 1, 10))
+    for n in (6, 8, 9, 10):
+        for rule in (Looks((6, n) if n > 6 else (6,), 40), AlwaysValid()):
+            said = relations(evidence(d[..., :n], rule, 0.03), 0.03)
+            assert np.any(said == Relation.EQUIVALENT) == (n >= 10)
+    assert np.all(relations(evidence(d[..., :8], Looks.single(8), 0.03), 0.03) == Relation.EQUIVALENT)
+
+
 def test_a_single_look_at_the_end_has_all():
     assert nominal_level(Looks.single(10), 0.05) == 0.05
     assert sequential_p(np.array([0.01, 0.5]), Looks.single(10)).tolist() == [0.01, 0.5]
@@ -100,9 +151,9 @@ def test_sequential_p_keeps_the_order(p):
 
 
 def test_planned_looks():
-    assert planned_looks(40) == (6, 10, 15, 20, 30, 40)
-    assert planned_looks(12) == (6, 10, 12)
-    assert planned_looks(90) == (6, 10, 15, 20, 30, 40, 60, 80, 90)
+    assert planned_looks(40) == (6, 7, 8, *range(10, 41, 2))
+    assert planned_looks(12) == (6, 7, 8, 10, 12)
+    assert planned_looks(90) == (*planned_looks(40), 60, 80, 90)
 
 
 @given(st.integers(2, 30), st.integers(0, 10_000), st.floats(0.001, 0.5))

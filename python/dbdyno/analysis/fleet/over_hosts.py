@@ -4,7 +4,7 @@ A treatment that helps on one machine may not on another: the effect is one of t
 are no repetitions of that, and each host has one vote, however many blocks it ran: the Hodges-Lehmann estimate of its
 log ratios.
 
-* Where there are so many hosts that signed rank can reach p = .05 after Holm (6 of one comparison, 7 of two or three):
+* Where there are so many hosts that signed rank can reach p = .05 after Holm (6 of one comparison, 7 of two):
   signed rank, Hodges-Lehmann, its exact interval, and for equivalence the mean as well, as of blocks.
 * Else, from ``HOSTS_MIN`` on: Student's t. It takes hosts for independent and the effect in them for normal, but not
   for equally well known: with unequal variances, so with unequal numbers of blocks, and with any mixture of normal
@@ -26,7 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.looks.min_blocks import blocks_needed
+from dbdyno.analysis.looks.min_blocks import blocks_by_ranks
 from dbdyno.analysis.statistics import mean
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin
@@ -45,7 +45,7 @@ def excluded_kinds(hosts: int) -> float:
 
 def by_ranks(hosts: int, family: int = 1) -> bool:
     """Return whether signed rank can decide anything with so many hosts, ``family`` comparisons sharing the 5 %."""
-    return hosts >= blocks_needed(family)
+    return hosts >= blocks_by_ranks(family)
 
 
 def of_one_host(d: Floats) -> Floats:

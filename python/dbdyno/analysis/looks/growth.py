@@ -11,9 +11,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.arrays import Bools, Floats
+from dbdyno.analysis.statistics.exact import TIE
 
 STEADY, STEEPEST, STEP = 1.0, 3.0, 0.5
+ALIKE = 0.6  # of 1; normal noise comes to 1/3, sizes spread evenly from 0 on to 5/9
 
 
 def growth(d: Floats, looks: tuple[int, ...]) -> Floats:
@@ -27,6 +29,17 @@ def growth(d: Floats, looks: tuple[int, ...]) -> Floats:
         apart -= np.log(common**2 / (np.sum(before**2, axis=-1) * np.sum(now**2, axis=-1)))
     found = apart / np.log(looks[-1] / looks[0])
     return np.asarray(np.clip(np.round(found / STEP) * STEP, STEADY, STEEPEST))
+
+
+def are_alike(d: Floats) -> Bools:
+    """Return whether the sizes of log ratios of shape (..., n) are about one size, shape (...).
+
+    That is where ``(sum of d^2)^2 / (n sum of d^4)`` is near 1: of an effect that is large against the spread, and of
+    noise that has two values, as from a job that hits one trial of every block. Signs are not looked at.
+    """
+    squares = (d / np.maximum(np.max(np.abs(d), axis=-1, keepdims=True), TIE)) ** 2
+    fourth = np.maximum(np.sum(squares**2, axis=-1), TIE)
+    return np.asarray(np.sum(squares, axis=-1) ** 2 > ALIKE * d.shape[-1] * fourth)
 
 
 def _ranks(sizes: Floats) -> Floats:

@@ -1,18 +1,35 @@
-"""How few blocks can decide anything at all. Imports nothing heavy, so that ``dbdyno plan`` may ask."""
+"""How few blocks can decide anything at all. Imports nothing heavy, so that ``dbdyno plan`` may ask.
+
+Two rules can call a comparison different: the signed rank, whose p has a least value, and the mean of a large effect
+(``large_effects``), whose p has none from ``MIN_BLOCKS`` on. So any number of comparisons can be decided from there on,
+if effects are large enough.
+"""
 
 import math
 
 from dbdyno.model.design import ALPHA, MIN_BLOCKS
 
+RANKS_OF_ONE_LOOK = 0.9  # what the signed rank has of the error allowed at a single look; the mean has the rest
+
 
 def smallest_p(blocks: int) -> float:
-    """Return the smallest two-sided p of the exact signed-rank test: 2 of the 2^n sign patterns."""
-    return min(1.0, 2.0 ** (1 - blocks))
+    """Return the smallest p that so many blocks can show, looked at once: that of a large effect has no least value."""
+    return 0.0 if blocks >= MIN_BLOCKS else smallest_p_by_ranks(blocks)
 
 
-def blocks_needed(comparisons: int, alpha: float = ALPHA) -> int:
-    """Return the fewest blocks with which one of ``comparisons`` can be decided under Holm.
+def smallest_p_by_ranks(blocks: int) -> float:
+    """Return the smallest two-sided p of the exact signed-rank test: 2 of the 2^n sign patterns, and its share."""
+    return min(1.0, 2.0 ** (1 - blocks) / RANKS_OF_ONE_LOOK)
 
-    The smallest p is multiplied by the number of comparisons: ``comparisons * 2 / 2^n <= alpha``.
+
+def blocks_by_ranks(comparisons: int, alpha: float = ALPHA) -> int:
+    """Return the fewest blocks with which the signed rank decides one of ``comparisons`` under Holm.
+
+    Its smallest p is multiplied by the number of comparisons. A large effect is decided with ``MIN_BLOCKS``.
     """
-    return max(MIN_BLOCKS, math.ceil(1 + math.log2(max(comparisons, 1) / alpha)))
+    return max(MIN_BLOCKS, math.ceil(1 + math.log2(max(comparisons, 1) / (RANKS_OF_ONE_LOOK * alpha))))
+
+
+def blocks_needed(comparisons: int) -> int:
+    """Return the fewest blocks with which one of ``comparisons`` can be decided, if its effect is large enough."""
+    return MIN_BLOCKS if comparisons else 0

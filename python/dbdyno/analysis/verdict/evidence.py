@@ -11,9 +11,10 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analysis.looks import always_valid
+from dbdyno.analysis.looks import always_valid, large_effects
 from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
-from dbdyno.analysis.looks.min_blocks import smallest_p
+from dbdyno.analysis.looks.min_blocks import RANKS_OF_ONE_LOOK, smallest_p
+from dbdyno.analysis.looks.planned import FIRST_DECIDING, FIRST_EQUIVALENT
 from dbdyno.analysis.statistics import exact, mean, signed_rank
 from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.effect import log_margin, relative
@@ -69,9 +70,12 @@ class Evidence:
 def evidence(d: Floats, rule: Rule, margin: float, alpha: float = ALPHA, *, unit: npt.ArrayLike = 0.0) -> Evidence:
     """Return what ``d`` says. The interval has coverage ``1 - alpha`` over all looks together.
 
-    Planned looks: Hodges-Lehmann estimate, signed-rank p and interval at the nominal level of the look; equivalence
-    asks the mean as well. Always valid: mean and t sequence. Where figures are coarse, ``unit`` is the step between
-    them as a log ratio, shape (...): the interval is wider by it at either end and the margin narrower.
+    Planned looks: the Hodges-Lehmann estimate; two rules, the signed rank and the mean of a large effect, each with a
+    share of ``alpha`` and its nominal level at the look: the interval is what both intervals have in common, p the
+    smaller one of both, each divided by its share, so that p is at most ``alpha`` where the interval excludes 0.
+    Equivalence asks the usual block and the mean. Always valid: mean and t sequence. Where measuring may end by what is
+    seen, nothing is equivalent before ``FIRST_EQUIVALENT`` blocks. Where figures are coarse, ``unit`` is the step
+    between them as a log ratio, shape (...): the interval is wider by it at either end and the margin narrower.
     """
     step = np.asarray(unit, dtype=np.float64)
     bound = np.broadcast_to(log_margin(margin) - step, d.shape[:-1])
@@ -91,21 +95,37 @@ def _always_valid(d: Floats, bound: Floats, alpha: float) -> Evidence:
     p = always_valid.p_two_sided(d)
     # Half of the two-sided p is that of one side: the sequence is symmetric.
     above, below = (always_valid.p_two_sided(d, side) / 2 for side in (-bound, bound))
-    return Evidence(value, low, high, p, p, np.where(np.abs(value) < bound, np.maximum(above, below), 1.0))
+    inside = (np.abs(value) < bound) & (d.shape[-1] >= FIRST_EQUIVALENT)
+    return Evidence(value, low, high, p, p, np.where(inside, np.maximum(above, below), 1.0))
 
 
 def _at_looks(d: Floats, rule: Looks, bound: Floats, alpha: float) -> Evidence:
     n = d.shape[-1]
     averages, cdf = signed_rank.walsh_averages(d), signed_rank.signed_rank_cdf(n)
-    p_now = exact.p_two_sided(averages, cdf)
+    value = np.asarray(np.median(averages, axis=-1))
+    p_ranks, p_mean = exact.p_two_sided(averages, cdf), large_effects.p_two_sided(d, value)
     sides = exact.p_above(averages, -bound, cdf), exact.p_below(averages, bound, cdf)
     p_beyond = np.maximum(np.maximum(*sides), mean.p_beyond(d, bound))
     low, high, p, p_equivalence = (np.empty(d.shape[:-1]) for _ in range(4))
     for looks, those in rule.of(d):
-        low[those], high[those] = signed_rank.interval(averages[those], n, nominal_level(looks, alpha))
-        p[those] = sequential_p(p_now[those], looks, 2)
-        p_equivalence[those] = sequential_p(p_beyond[those], looks, 1)
-    return Evidence(np.asarray(np.median(averages, axis=-1)), low, high, p, p_now, p_equivalence)
+        of_mean, (ranks_have, mean_has) = replace(looks, first=FIRST_DECIDING), looks.shares
+        ends = (
+            signed_rank.interval(averages[those], n, nominal_level(looks, ranks_have * alpha)),
+            large_effects.interval(d[those], value[those], nominal_level(of_mean, mean_has * alpha)),
+        )
+        low[those], high[those] = np.maximum(ends[0][0], ends[1][0]), np.minimum(ends[0][1], ends[1][1])
+        p[those] = _smaller(
+            sequential_p(p_ranks[those], looks) / ranks_have, sequential_p(p_mean[those], of_mean) / mean_has
+        )
+        p_equivalence[those] = sequential_p(p_beyond[those], replace(looks, first=FIRST_EQUIVALENT), 1)
+    if n < FIRST_EQUIVALENT and not rule.once:
+        p_equivalence = np.ones(p.shape)
+    p_now = _smaller(p_ranks / RANKS_OF_ONE_LOOK, p_mean / (1 - RANKS_OF_ONE_LOOK))
+    return Evidence(value, low, high, p, p_now, p_equivalence)
+
+
+def _smaller(one: Floats, other: Floats) -> Floats:
+    return np.asarray(np.minimum(1.0, np.minimum(one, other)))
 
 
 def evidence_of_each(
@@ -132,7 +152,10 @@ def evidence_of_each(
 
 def best_p(n: int, rule: Rule) -> float:
     """Return the smallest p that ``n`` blocks can show under a rule."""
-    return 0.0 if isinstance(rule, AlwaysValid) else float(sequential_p(np.array(smallest_p(n)), rule))
+    if isinstance(rule, AlwaysValid) or n >= FIRST_DECIDING:
+        return 0.0  # of a large effect
+    ranks_have, _ = rule.shares
+    return min(1.0, float(sequential_p(np.array(smallest_p(n)), rule)) / ranks_have) if not rule.once else smallest_p(n)
 
 
 def relative_effect(d: Floats, rule: Rule, unit: float = 0.0) -> Estimate:
