@@ -119,7 +119,10 @@ def clauses(before, after, names=("mariadb-11.8", "mysql-9"), asked=()):
 
 def test_the_headline_is_told_of_a_binary_log_on_one_side_alone(run):
     found = analyse(run).server_defaults
-    told = "mysql-8.0 writes a binary log (log_bin) and mysql-5.7 does not: not set by the study, so part of what was compared."
+    told = (
+        "mysql-8.0 writes a binary log (log_bin) and mysql-5.7 does not: not set by the study, so part of what was"
+        " compared."
+    )
     assert headline_defaults(found, [("t1", "t2")]) == told
     assert headline_defaults(found, [("t2", "t1"), ("t1", "t3")]) == "", (
         "other comparisons than those that it speaks of"
