@@ -119,9 +119,9 @@ def looks_text(analysis: Analysis) -> str:
             "Looked at after every block: p and intervals are of the mean, and hold at all looks together if the log"
             " ratios are normal."
         )
-    if len(looks.after) < 2:  # noqa: PLR2004 - the one at the end
+    if not looks.after:
         return ""
-    named = [str(look) for look in looks.after if look >= FIRST_DECIDING]  # the pilot's look has none of the 5 %
+    named = [str(look) for look in looks.after if look >= FIRST_DECIDING]
     if len(named) < 2:  # noqa: PLR2004
         now = looks.after[-1]
         return f"Looked at after {now} blocks: p and intervals allow for all planned looks, they hold at all together."
