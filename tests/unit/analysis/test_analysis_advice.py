@@ -271,7 +271,7 @@ def test_of_two_that_are_alike_the_safer_one_is_taken():
 def test_a_run_without_a_verdict_recommends_nothing_but_what_to_do_next():
     few = build(3, pairs=ONE_FACTOR, void_block=0)
     assert text_of(few) == (
-        "Not yet: run about 5 more blocks or somewhat more (dbdyno run STUDY --into DIR --resume --until-decided)."
+        "Not yet: run about 3 more blocks or somewhat more (dbdyno run STUDY --into DIR --resume --until-decided)."
     )
     assert text_of(replace(build(pairs=PAIR), ended="interrupted")) == (
         "Not yet: the run is not finished; go on by dbdyno run STUDY --into DIR --resume."

@@ -163,7 +163,7 @@ def test_what_is_still_to_come_is_said_once_a_look(script, plan, into):
     firsts = [first for first, _, _ in looks_told(script)]
     assert firsts == [f"after {n} blocks 0 of 1 comparison decided" for n in planned_looks(40) if n < 18]
     assert all(re.fullmatch(r"about \d+ more blocks?, \d+ .*", last) for *_, last in looks_told(script))
-    number = r"[+-]?\d+\.\d"
+    number = r"[+-]?\d+(\.\d)?"
     effect = rf"  ssd-sata vs hdd-7200: {number} % \((interval unknown|{number} to {number} %)\)"
     assert all(re.fullmatch(effect, line) for _, line, _ in looks_told(script)), looks_told(script)
     outlooks = {said[0][:5]: said[3] for said in script.said if isinstance(said, tuple)}
