@@ -15,7 +15,7 @@ from benches.honesty.designs import MARGIN, rules_of
 from benches.honesty.noise import NOISES, Floats, Noise, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.statistics.multiplicity import holm, holm_levels
+from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.verdict.carry_over import (
     ASKED,
     LIKELY,
@@ -26,7 +26,7 @@ from dbdyno.analysis.verdict.carry_over import (
     fit,
     taken_out,
 )
-from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence, relations
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, at_levels, evidence, relations
 from dbdyno.analysis.verdict.finding import both
 from dbdyno.model.design import ALPHA
 
@@ -155,17 +155,7 @@ def _sums(ran: Ran, weights: Floats) -> Floats:
 
 def _evidence(each: Sequence[Floats], rule: Rule) -> Evidence:
     """Return what holds for all of several log ratios, with intervals at the level of each comparison by Holm."""
-    levels = holm_levels(_all_of(each, rule, ALPHA).p, ALPHA)
-    shown: dict[str, Floats] = {}
-    for level in np.unique(levels):
-        one = _all_of(each, rule, float(level))
-        for name in Evidence.__dataclass_fields__:
-            shown[name] = np.where(levels == level, getattr(one, name), shown.get(name, np.zeros(levels.shape)))
-    return Evidence(**shown)
-
-
-def _all_of(each: Sequence[Floats], rule: Rule, alpha: float) -> Evidence:
-    return functools.reduce(both, (evidence(d, rule, MARGIN, alpha) for d in each))
+    return at_levels(lambda alpha: functools.reduce(both, (evidence(d, rule, MARGIN, alpha) for d in each)))
 
 
 def rows(replicates: int, seed: int) -> list[Row]:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.stopping import Allowance, is_look
-from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence, relations
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence_of_families, relations
 from dbdyno.model.design import Comparison, Design, Until
 from dbdyno.model.treatment import Treatment
 
@@ -116,7 +116,7 @@ def _stopping(d: Floats, rules: dict[int, Rule], *, precise: float | None) -> St
     low, high, value = (np.empty(d.shape[:2]) for _ in range(3))
     used = np.zeros(len(d), dtype=np.int64)
     for n, rule in rules.items():
-        seen = evidence(d[live, :, :n], rule, MARGIN)
+        seen = evidence_of_families(d[live, :, :n], rule, MARGIN)
         found[live], low[live], high[live], used[live] = relations(seen, MARGIN), seen.low, seen.high, n
         value[live] = seen.value
         live = live[~_done(seen, found[live], precise)]

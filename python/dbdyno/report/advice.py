@@ -77,6 +77,8 @@ def _command(run: Run) -> str:
 
 def _of_the_same(analysis: Analysis) -> str:
     host = "these hosts" if analysis.fleet else "this host"
+    if any(one.mostly_disturbed for one in analysis.verdicts):
+        return f"{_REMEDIES[Lack.QUIET_HOST]}."
     match analysis.verdicts[0].verdict if analysis.verdicts else Word.NOT_COMPARABLE:
         case Word.FASTER | Word.SLOWER:
             return f"Trust no verdict of {host} yet: find out what makes two runs of the same differ."

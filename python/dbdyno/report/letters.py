@@ -20,8 +20,7 @@ def ties_text(ties: Ties, what: str, words: str) -> str:
         needed = f"; {ties.blocks_needed} are needed" if ties.blocks_needed else ""
         blocks, pairs = count(ties.too_few_blocks, "block"), count(ties.pairs, "pair")
         return f"No tie letters: {blocks} can show no difference over {pairs}{needed}."
-    over = f" (p over all {ties.pairs} pairs, Holm)" if ties.pairs > 1 else ""
     return (
-        f"Ties: {what} that share a letter are those between which no difference in {words} was shown{over},"
-        " which is not to say that they are equivalent."
+        f"Ties: {what} that share a letter are those between which no difference in {words} was shown, which is not to"
+        " say that they are equivalent."
     )

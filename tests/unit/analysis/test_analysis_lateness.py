@@ -15,7 +15,7 @@ from dbdyno.analysis.checks.lateness import (
     log_gains,
     ratios_without_lateness,
 )
-from dbdyno.analysis.verdict.finding import Doubt, Paired, judge
+from dbdyno.analysis.verdict.finding import OtherRatios, Paired, judge
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
 from dbdyno.store.records import Trial
@@ -171,7 +171,7 @@ def judged(ratio, device, blocks=12):
     pair = Paired("a", "b", "t1", "t2", dict(enumerate(map(float, ratios), start=1)))
     cause = late_disk(("b", "a"), level, baseline, RATE, 0.03)
     bounds = ratios_without_lateness(ratios, level, baseline, RATE)
-    doubted = replace(pair, doubts=tuple(Doubt(d, cause) for d in bounds)) if cause else pair
+    doubted = replace(pair, alternatives=tuple(OtherRatios(d, cause) for d in bounds)) if cause else pair
     return [judge([one], RATE, 0.03)[0].verdict for one in (pair, doubted)]
 
 

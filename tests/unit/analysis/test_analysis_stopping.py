@@ -132,7 +132,7 @@ def test_a_comparison_that_only_lacks_blocks_is_not_given_up():
 
 @pytest.mark.parametrize(
     ("until", "blocks", "feasible", "not_feasible"),
-    [("blocks", 6, 40, 41), ("decided", 20, 80, 81), ("blocks", 100, 200, 201), ("open", 1000, 200, 201)],
+    [("blocks", 6, 100, 101), ("decided", 30, 120, 121), ("blocks", 100, 200, 201), ("open", 1000, 200, 201)],
 )
 def test_more_blocks_are_feasible_up_to_some_times_those_planned(until, blocks, feasible, not_feasible):
     design = Design([], "", [], blocks, 0.03, "queries_per_second", 1, until=until)

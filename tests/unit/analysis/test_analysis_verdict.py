@@ -103,7 +103,9 @@ def test_where_others_disturbed_the_blocks_the_advice_is_about_them_and_not_abou
 def test_undecided_names_no_number_of_blocks_that_nobody_can_run(a_run):
     found = verdict(a_run({"t1": STEADY, "t2": scaled(1.0, noise=0.6)}))
     assert found.blocks_needed > 1_000
-    assert why(found.reason).endswith("; resolving 3 % would take more than 1,000 further blocks, or less noise")
+    assert why(found.reason).endswith(
+        "; resolving 3 % is not feasible at this noise: longer trials, or a host you can watch"
+    )
 
 
 def test_too_few_blocks_for_any_comparison(a_run):
@@ -120,7 +122,7 @@ def test_a_large_effect_is_decided_in_six_blocks_however_many_comparisons(a_run)
     scores |= {f"t{i}": scaled(1.0, n=6, noise=0.03, seed=i) for i in range(3, 7)}
     first, *others = analyse(a_run(scores)).verdicts
     assert first.verdict == "faster"
-    assert first.effect.low > 2
+    assert first.effect.low > 1
     assert "over 5 comparisons" in why(first.reason)
     assert not {"faster", "slower"} & {other.verdict for other in others}
 

@@ -265,7 +265,7 @@ def test_a_size_does_not_stand_in_the_headline_without_the_total_that_says_other
 
 def test_a_knee_stands_in_the_headline_with_its_interval():
     rates = {"100": 100, "200": 101, "400": 108, "800": 109, "1600": 109}
-    run = one_factor("io_capacity", rates, section="server.settings", noise=0.05, seed=26)
+    run = one_factor("io_capacity", rates, section="server.settings", noise=0.01, seed=21)
     values = told(run)
     (line,) = values["curves"][0]["lines"]
     assert (line["knee"]["low"], line["knee"]["high"]) != (line["knee"]["at"],) * 2

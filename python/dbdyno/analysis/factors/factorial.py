@@ -17,7 +17,7 @@ from itertools import combinations
 from dbdyno.analysis.factors.contrast import difference, effect_of
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import Contrast, Contrasted, Figures
-from dbdyno.analysis.verdict.finding import Finding, Paired, judge, turned
+from dbdyno.analysis.verdict.finding import Finding, Paired, borne_out, judge, turned
 from dbdyno.analysis.verdict.pairs import obstacle
 from dbdyno.analysis.verdict.reasons import first
 from dbdyno.model.design import Design, Factor
@@ -121,6 +121,16 @@ class _Study:
         trials = self.figures.blocks.trials
         return sum(any(trials[block][id_].disturbed for id_ in contrast) for block in which)
 
+    def cells(self, factor: Factor, level: str) -> list[Finding]:
+        """Return the findings that a main effect is the mean of; nothing where any pair has none."""
+        by_levels = {tuple(sorted(one.levels.items())): one.id for one in self.design.treatments}
+        above = [one for one in self.design.treatments if one.levels[factor.name] == level]
+        found = []
+        for one in above:
+            below = by_levels.get(tuple(sorted({**one.levels, factor.name: self.baseline(factor)}.items())), "")
+            found.append(self.findings.get((one.id, below)))
+        return [one for one in found if one] if all(found) else []
+
     def baseline(self, factor: Factor) -> str:
         levels = next(treatment.levels for treatment in self.design.treatments if treatment.id == self.design.baseline)
         return levels[factor.name]
@@ -183,7 +193,7 @@ def _main_effects(study: _Study, factors: list[Factor], interactions: list[Inter
             baseline=study.baseline(factor),
             averaged_over=tuple(name for name in names if name != factor.name),
             depends_on=tuple(name for name in names if _depends(interactions, factor.name, level, name)),
-            verdict=found[key],
+            verdict=borne_out(found[key], study.cells(factor, level)),
         )
         for key, (factor, level) in keys.items()
     ]

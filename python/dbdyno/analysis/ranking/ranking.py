@@ -10,7 +10,7 @@ with which of another is arbitrary: the b-th usable ones go together, and the sh
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -23,12 +23,11 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import Figures
-from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, Finding, Paired, judge, turned
+from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, Finding, Paired, borne_out, judge, turned
 from dbdyno.analysis.verdict.reasons import CarryOver
 from dbdyno.model.design import Design
 from dbdyno.model.metrics import METRICS, Metric, metric_of
 from dbdyno.model.treatment import Treatment
-from dbdyno.model.word import Word
 from dbdyno.store.records import Run
 
 WORKLOAD = "workload"  # the section of the study whose factors make tests
@@ -170,7 +169,11 @@ def _ranking(
     found = _findings(tests, list(combinations(ordered, 2)), about, rule)
     by_ids = {(one.level_id, one.baseline_id): one for one in of_treatments}
     by_ids = {(one.baseline_id, one.level_id): turned(one) for one in of_treatments} | by_ids
-    findings = [_borne_out(one, tests, by_ids, about) for one in found]
+    parts = ([by_ids.get((test.ids[one.level], test.ids[one.baseline])) for test in tests] for one in found)
+    findings = [
+        borne_out(one, [part for part in each if part]) if all(each) else one
+        for one, each in zip(found, parts, strict=True)
+    ]
     tied = ties(findings, stacks, more_is_better=about.more_is_better)
     scores = _scores(findings, reference, len(_shared(tests, reference)))
     by_test = {
@@ -258,28 +261,6 @@ def _together(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
         if is_asked and places
         else None,
     )
-
-
-def _borne_out(
-    finding: Finding, tests: Sequence[_Test], by_ids: Mapping[tuple[str, str], Finding], about: Metric
-) -> Finding:
-    """Return the finding on the mean over the tests, its interval no wider than the mean of the tests' own intervals.
-
-    If the intervals of all tests hold, so does their mean: two stacks that differ in every test are not called tied.
-    """
-    each = [by_ids.get((test.ids[finding.level], test.ids[finding.baseline])) for test in tests]
-    effects = [one.effect for one in each if one is not None and one.effect.bounded]
-    if not effects or len(effects) < len(tests) or not finding.effect.known:
-        return finding
-    low, high = (
-        math.expm1(math.fsum(math.log1p(getattr(one, end)) for one in effects) / len(effects))
-        for end in ("low", "high")
-    )
-    effect = replace(finding.effect, low=max(finding.effect.low, low), high=min(finding.effect.high, high))
-    if finding.verdict is not Word.UNDECIDED or not (effect.low > 0 or effect.high < 0) or effect.low > effect.high:
-        return finding
-    word = Word.FASTER if (effect.low > 0) == about.more_is_better else Word.SLOWER
-    return replace(finding, effect=effect, verdict=word, lack=None)
 
 
 def _scores(findings: Sequence[Finding], reference: str, blocks: int) -> dict[str, Estimate]:

@@ -19,7 +19,7 @@ from dbdyno.analysis.statistics import exact, mean, signed_rank
 from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.statistics.multiplicity import holm, holm_levels
 from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
 from dbdyno.model.design import ALPHA
 
@@ -126,6 +126,25 @@ def _at_looks(d: Floats, rule: Looks, bound: Floats, alpha: float) -> Evidence:
 
 def _smaller(one: Floats, other: Floats) -> Floats:
     return np.asarray(np.minimum(1.0, np.minimum(one, other)))
+
+
+def evidence_of_families(d: Floats, rule: Rule, margin: float) -> Evidence:
+    """Return what many families of comparisons say, shape (..., comparisons) of ``d``, shape (..., comparisons, n).
+
+    Each interval is at the level at which Holm's procedure tests its comparison, as it is shown.
+    """
+    return at_levels(lambda alpha: evidence(d, rule, margin, alpha))
+
+
+def at_levels(of_level: Callable[[float], Evidence]) -> Evidence:
+    """Return the figures of families whose intervals are each at their level by Holm; ``of_level`` gives all at one."""
+    first = of_level(ALPHA)
+    levels = holm_levels(first.p, ALPHA)
+    low, high = first.low.copy(), first.high.copy()
+    for level in np.unique(levels[levels < ALPHA]):
+        these, one = levels == level, of_level(float(level))
+        low[these], high[these] = one.low[these], one.high[these]
+    return replace(first, low=low, high=high)
 
 
 def evidence_of_each(

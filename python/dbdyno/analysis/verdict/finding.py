@@ -166,6 +166,24 @@ def turned(one: Finding) -> Finding:
     )
 
 
+def borne_out(mean: Finding, parts: Sequence[Finding]) -> Finding:
+    """Return the finding on a mean of comparisons, with the word that all of them have if that is a difference.
+
+    If the intervals of all parts hold, so does their mean: what differs in every part differs on average. The interval
+    is no wider than the mean of theirs.
+    """
+    words = {one.verdict for one in parts}
+    if len(words) != 1 or not parts[0].verdict.is_different or mean.verdict == parts[0].verdict:
+        return mean
+    if mean.verdict is Word.NOT_COMPARABLE or not all(one.effect.bounded for one in parts):
+        return mean
+    low = math.expm1(math.fsum(math.log1p(one.effect.low) for one in parts) / len(parts))
+    high = math.expm1(math.fsum(math.log1p(one.effect.high) for one in parts) / len(parts))
+    ends = max(mean.effect.low, low), min(mean.effect.high, high)
+    low, high = ends if ends[0] <= ends[1] else (low, high)
+    return replace(mean, effect=replace(mean.effect, low=low, high=high), verdict=parts[0].verdict, lack=None)
+
+
 def mostly(disturbed: int, blocks: int) -> bool:
     """Return whether so many disturbed blocks are half of all or more: from their spread nothing can be planned."""
     return 0 < blocks <= 2 * disturbed
