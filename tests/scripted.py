@@ -39,6 +39,7 @@ class Script:
         self.series = {}  # of each trial
         self.disturbed = set()  # of (block, attempt, treatment)
         self.disks, self.smart = [], {"temperature_c": 30}
+        self.host_speed = {}  # what fixed work takes, just before and just after each load
         self.erase = frozenset({"S1"})  # what the run may erase
         self.keeps_data = False  # data are prepared, other bytes each time, and kept
         self.image_key = lambda spec: spec.stack.device
@@ -58,6 +59,7 @@ class Script:
             tracing=lambda *_, wanted, disk, **__: nullcontext(NoTrace("scripted" if wanted or disk else "")),
             watching=self.watching,
             background=lambda *_: nullcontext(SimpleNamespace(known=dict, within=self.disturbance)),
+            host_speed=lambda _: dict(self.host_speed),
             pinned=lambda cpus: nullcontext({"cpus": cpus} if cpus else {}),
             crashing=lambda about: nullcontext(ScriptedCrash(about.workload, self, about)),
         )

@@ -33,6 +33,7 @@ GROUPS = (
     "drift",
     "fleets",
     "carry_over",
+    "host_speed",
     "unequal",
     "exaggeration",
     "crash",

@@ -30,7 +30,7 @@ from dbdyno.analysis.statistics.sample_size import is_feasible
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict.evidence import Rule
-from dbdyno.analysis.verdict.figures import Figures
+from dbdyno.analysis.verdict.figures import Figures, HostSpeed
 from dbdyno.analysis.verdict.finding import Finding, judge
 from dbdyno.analysis.verdict.pairs import compared, pairs_not_planned
 from dbdyno.analysis.verdict.reasons import Secondary
@@ -73,6 +73,7 @@ class Analysis:
     percentiles: list[PercentileCurve]  # empty where no histograms were given
     safety: CrashSafety | None  # where trials have cuts
     fleet: FleetFindings | None  # of a study on several hosts
+    host_speed: HostSpeed | None  # None: it was not measured beside the trials
     client_hosts: list[LoadFromHosts]  # of the treatments whose load came from other hosts
 
 
@@ -132,6 +133,7 @@ def analyse(
         percentiles=percentile_curves(run.design, blocks, latencies or {}),
         safety=crash_safety(run),
         fleet=fleet_findings(run, blocks, pairs, verdicts),
+        host_speed=figures.host_speed,
         client_hosts=loads_from_hosts(run.design, blocks),
     )
 

@@ -14,6 +14,7 @@ from dbdyno.hosts.connect import Connected
 from dbdyno.probe.background_load import disks_below, watching_background
 from dbdyno.probe.block_trace import NoTrace, Trace, tracing
 from dbdyno.probe.catalogue import watching
+from dbdyno.probe.host_speed import host_speed
 from dbdyno.probe.sampler import Series
 from dbdyno.run.simulations import NoBackground, Simulations, no_scratch
 from dbdyno.stack.kinds.catalogue import KINDS, Kinds
@@ -53,6 +54,7 @@ class Ports:
     tracing: Callable[..., AbstractContextManager[Trace]] = tracing
     watching: Callable[[StackContext, Sequence[str]], AbstractContextManager[Mapping[str, Series]]] = watching
     background: Callable[[StackContext, list[str]], AbstractContextManager[Background]] = watching_background
+    host_speed: Callable[[StackContext], dict[str, float]] = host_speed
     pinned: Callable[[str | None], AbstractContextManager[Mapping[str, str]]] = pinned
     crashing: Callable[[AboutTrial], AbstractContextManager[Crashing]] = crashing
     simulations: Simulations = field(default_factory=Simulations)  # of stacks that are simulated
@@ -74,6 +76,7 @@ class Ports:
             tracing=lambda *_, **__: nullcontext(NoTrace()),
             watching=lambda *_: nullcontext({}),
             background=lambda *_: nullcontext(NoBackground()),
+            host_speed=lambda _: {},
             pinned=lambda _: nullcontext({}),
         )
 

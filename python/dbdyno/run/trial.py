@@ -9,6 +9,7 @@ from typing import Any
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.model.metrics import steps_to_store
 from dbdyno.plan.order import Slot
+from dbdyno.probe.host_speed import before_and_after
 from dbdyno.probe.sampler import Series
 from dbdyno.run.ports import Ports
 from dbdyno.stack.erase.guard import Erasing
@@ -81,6 +82,7 @@ def _measured(  # noqa: PLR0913, PLR0917  (as above)
             watch.lap("settle")
         disks = ports.disks_below(context)
         before = {name: ports.smart_of(name) for name in disks}
+        speed_before = ports.host_speed(context)
         with (
             stack.device.measuring(journal) as figures,
             ports.tracing(context, wanted=spec.probes.trace, disk=stack.device.disk) as trace,
@@ -92,6 +94,7 @@ def _measured(  # noqa: PLR0913, PLR0917  (as above)
                 load = workload.run(context, about.seed, about.folder)
             traced = trace.within(load.window_ns)
         watch.lap("load")
+        speed = before_and_after(speed_before, ports.host_speed(context))
         context = lowering.enter_context(crash.after_load(context, load.window_ns))
         smart = {name: {"before": before[name], "after": ports.smart_of(name)} for name in disks}
         tables = workload.check(context) if crash.keeps_server else tables
@@ -118,6 +121,7 @@ def _measured(  # noqa: PLR0913, PLR0917  (as above)
         awake=awake_use(observed, series, load.window_ns),
         server_variables=variables,
         cuts=cuts,
+        host_speed=speed,
     )
     return Measured(trial, series_columns(load, series, traced.series))
 

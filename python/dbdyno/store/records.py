@@ -37,6 +37,7 @@ class Trial:
     awake: dict[str, Any] = field(default_factory=dict)  # what kept processors awake, CPU seconds it took for that
     server_variables: dict[str, str] = field(default_factory=dict)  # all that are settings; of the first block alone
     cuts: list[Cut] = field(default_factory=list)  # of a study of crash safety
+    host_speed: dict[str, float] = field(default_factory=dict)  # what fixed work took just before and after the load
     host: str = ""  # under test, by its name; empty in a study on one host
 
     @property

@@ -111,10 +111,8 @@ class _Measured:
             known = [level for level in ids if values[level]]
             if len(known) < LEVELS_MIN:
                 continue
-            points = (
-                Point(ids[level], level, amount[level], geometric_mean(map(math.exp, values[level].values()), ALPHA))
-                for level in known
-            )
+            shown = {level: map(math.exp, self.figures.measured_logs[ids[level]].values()) for level in known}
+            points = (Point(ids[level], level, amount[level], geometric_mean(shown[level], ALPHA)) for level in known)
             common = common_blocks(values[level] for level in known)
             logs = _array([values[level] for level in known], common)
             corrected = self.figures.logs_without_carry_over

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.host_speed import correct
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import logarithms, relative
 from dbdyno.analysis.statistics.estimate import Estimate
@@ -52,9 +53,10 @@ class Figures:
     def __init__(self, run: Run, blocks: UsableBlocks, metric: str) -> None:
         self.run, self.blocks, self.metric = run, blocks, metric
         self.treatments = [one.id for one in run.design.treatments]
-        self.logs = {
+        self.measured_logs = {
             id_: {} if id_ in blocks.dropped else logarithms(blocks.values(id_, metric)) for id_ in self.treatments
         }
+        self.host_speed, self.logs = _at_one_speed(self.measured_logs, blocks)
 
     def by_block(self, contrast: Contrast) -> dict[int, float]:
         """Return block -> the contrast as measured, of the blocks in which all treatments it needs have a figure."""
@@ -113,12 +115,17 @@ class Figures:
         treatment, came = (np.full(logs.shape, UNKNOWN) for _ in range(2))
         for block, row in self._rows.items():
             for place, trial in enumerate(sorted(self.blocks.trials[block].values(), key=_place)):
-                value = value_of(trial.metrics, self.metric)
-                if math.isfinite(value) and value > 0:
-                    logs[row, place] = math.log(value)
+                logs[row, place] = self._log_of(trial)
                 treatment[row, place] = number[trial.treatment]
                 came[row, place] = number.get(before.get(trial.id, ""), UNKNOWN)  # after a control it is unknown, too
         return Ran(logs, treatment, came, len(self.treatments))
+
+    def _log_of(self, trial: Trial) -> float:
+        """Return ln(metric) as it is compared; as measured of a trial of a treatment that was dropped; NaN of none."""
+        if (log := self.logs[trial.treatment].get(trial.block)) is not None:
+            return log
+        value = value_of(trial.metrics, self.metric)
+        return math.log(value) if math.isfinite(value) and value > 0 else math.nan
 
     @cached_property
     def _fitted(self) -> Fit | None:
@@ -158,6 +165,44 @@ class Figures:
             return Contrasted(values, found, taken.widened)
         asked = len(self.treatments) < MANY_TREATMENTS or p < ASKED
         return Contrasted(values, found, taken.corrected if asked else None)
+
+
+@dataclass(frozen=True)
+class HostSpeed:
+    """What the host's own speed explains of what trials differ by."""
+
+    covariates: tuple[str, ...]  # that were looked at, by the names they have in a trial
+    used: tuple[str, ...]  # those of them that treatments do not differ in
+    r: float  # correlation of what they predict, of blocks they were not fitted on, with what trials differ by
+
+    @property
+    def saved(self) -> float:
+        """The share of the blocks that it makes unnecessary."""
+        return self.r**2
+
+
+COVARIATES = ("work_wall_ns", "flush_ns")  # planned beforehand; whichever all trials of the blocks that count have
+
+
+def _at_one_speed(
+    logs: Mapping[str, Mapping[int, float]], blocks: UsableBlocks
+) -> tuple[HostSpeed | None, dict[str, dict[int, float]]]:
+    """Return ln(metric) as if the host had always been equally fast, and what that took; as measured where unknown."""
+    measured = {id_: dict(each) for id_, each in logs.items()}
+    ids = [id_ for id_, each in logs.items() if each]
+    common = common_blocks(logs[id_] for id_ in ids)
+    trials = [[blocks.trials[block][id_] for id_ in ids] for block in common]
+    every = [trial for row in trials for trial in row]
+    names = tuple(name for name in COVARIATES if every and all(trial.host_speed.get(name, 0.0) > 0 for trial in every))
+    if not names or len(ids) < 2:  # noqa: PLR2004
+        return None, measured
+    covariates = np.log([[[trial.host_speed[name] for name in names] for trial in row] for row in trials])
+    found = correct(np.array([[logs[id_][block] for id_ in ids] for block in common]), covariates)
+    for row, block in enumerate(common):
+        for column, id_ in enumerate(ids):
+            measured[id_][block] = float(found.logs[row, column])
+    used = tuple(name for name, is_used in zip(names, found.used.tolist(), strict=True) if is_used)
+    return HostSpeed(names, used, float(found.r)), measured
 
 
 def difference_of_pair(baseline: str, level: str) -> Contrast:

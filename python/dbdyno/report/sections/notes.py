@@ -6,6 +6,7 @@ from dbdyno.report.notes.awake import awake_lines
 from dbdyno.report.notes.external_server import external_server_lines
 from dbdyno.report.notes.families import families_line
 from dbdyno.report.notes.filesystems import filesystem_lines
+from dbdyno.report.notes.host_speed import host_speed_json, host_speed_lines
 from dbdyno.report.notes.overhead import overhead_lines
 from dbdyno.report.notes.settle import settle_lines
 from dbdyno.report.notes.smart import smart_lines
@@ -21,7 +22,12 @@ from dbdyno.store.records import Run
 def section(source: Source) -> Section:
     """Return a line for each note."""
     lines = note_lines(source.run, source.analysis)
-    return Section("notes", "Notes", bullets(lines), data={"notes": lines})
+    return Section(
+        "notes",
+        "Notes",
+        bullets(lines),
+        data={"notes": lines, "host_speed": host_speed_json(source.analysis.host_speed)},
+    )
 
 
 def layer_lines(run: Run) -> list[str]:
@@ -42,6 +48,7 @@ def note_lines(run: Run, analysis: Analysis) -> list[str]:
         *others_lines(run, analysis),
         *smart_lines(run),
         *overhead_lines(run),
+        *host_speed_lines(analysis.host_speed),
         *awake_lines(run),
     ]
     families = [line] if (line := families_line(analysis)) else []
