@@ -4,6 +4,7 @@ from itertools import groupby
 
 from dbdyno.analysis.looks.planned import planned_looks
 from dbdyno.model.design import MIN_BLOCKS, Design
+from dbdyno.model.wording import looks_listed
 from dbdyno.plan.order import whole_plots
 from dbdyno.plan.plan import Plan
 from dbdyno.study.units import format_seconds
@@ -26,7 +27,7 @@ def stop_rule_text(design: Design) -> str:
     if len(looks) == 1:
         wanted = f"; wanted is that every {goal}" if design.until == "precise" else ""
         return f"blocks ({design.blocks}): too few to look at them before the last{wanted}{budget}"
-    fewest, after = looks[0], ", ".join(map(str, looks))
+    fewest, after = looks[0], looks_listed(looks)
     return f"{fewest} to {design.blocks} blocks: looked at after {after}; stops when every {goal}{budget}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 UNKNOWN = "unknown"
 MOST_DECIMALS = 4  # of a percentage
+LOOKS_SHOWN = 6  # numbers of blocks in a list of looks
 TWICE = 1.0  # as a difference: +100 %
 
 
@@ -107,3 +108,10 @@ def capital(text: str) -> str:
 def uncapital(text: str) -> str:
     """Return a text with its first letter in lower case, as it stands behind a colon."""
     return text[:1].lower() + text[1:]
+
+
+def looks_listed(looks: Sequence[int]) -> str:
+    """Return after how many blocks the data are looked at: ``"6, 7, 8, 10, 12, ..., 40"``, all where they are few."""
+    shown = looks if len(looks) <= LOOKS_SHOWN + 1 else looks[: LOOKS_SHOWN - 1]
+    rest = [] if len(shown) == len(looks) else ["...", str(looks[-1])]
+    return ", ".join([*map(str, shown), *rest])

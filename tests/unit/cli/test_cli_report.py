@@ -38,7 +38,7 @@ def test_a_written_run_is_read_back(folders):
 def test_a_report_is_brief_unless_its_details_are_asked_for(dbdyno, folders, tmp_path):
     code, out, err = dbdyno("report", folders[1], "--html", tmp_path / "page.html")
     assert code == 0
-    assert out.splitlines()[2].startswith("Nothing is decided yet: ")
+    assert out.splitlines()[2].startswith("ssd-sata is ")
     assert out.endswith(f"HTML report: {tmp_path / 'page.html'}\n")
     assert err == f"More: dbdyno report {folders[1]} --details\n"
     assert len((out + err).splitlines()) <= LINES_MAX

@@ -62,7 +62,7 @@ def test_runs_says_of_a_crash_run_what_its_report_says_first(dbdyno, desk):
     assert len(found) == 2
     for folder, headline in found.items():
         assert headline == json.loads(dbdyno("report", folder, "--format", "json")[1])["headline"]
-    assert found["runs/crash"].startswith("innodb_flush_log_at_trx_commit = 1 lost nothing in 80 power cuts")
+    assert found["runs/crash"].startswith("innodb_flush_log_at_trx_commit = 2 and 0 lose up to 1.0 s of commits")
 
 
 def test_runs_says_what_is_only_seen_in_series(dbdyno, desk):

@@ -257,37 +257,17 @@ def test_too_few_blocks_are_foretold(plan):
     assert list(plan(blocks=5).warnings()) == [
         (
             "5 blocks can't decide 1 comparison at 5 %: the smallest p the exact test can show, times 1 (Holm), "
-            "is 0.0625; give blocks = 6 or more"
+            "is 0.0694; give blocks = 6 or more"
         )
     ]
-    assert list(plan(TWO_BY_TWO, blocks=6).warnings()) == [
-        (
-            "6 blocks can't decide 3 comparisons at 5 %: the smallest p the exact test can show, times 3 (Holm), "
-            "is 0.0938; give blocks = 7 or more"
-        )
-    ]
-    assert list(plan(blocks=6).warnings()) == []
+    assert list(plan(TWO_BY_TWO, blocks=6).warnings()) == list(plan(blocks=6).warnings()) == []
 
 
 @MANY
 @given(st.integers(2, 9), st.integers(1, 14))
-def test_a_warning_comes_exactly_where_holm_can_not_be_met(factors, levels, blocks):
+def test_a_warning_comes_exactly_where_nothing_can_be_decided(factors, levels, blocks):
     made = factors({"x": list(range(levels))}, f"blocks = {blocks}\n")
-    comparisons = levels - 1
-    assume(blocks >= 6 or comparisons * 2 / 2**blocks > 0.05)
-    assert bool(list(made.warnings())) == (comparisons * 2 / 2**blocks > 0.05)
-
-
-def test_too_few_blocks_for_so_many_comparisons_are_foretold_allowing_for_the_looks(factors):
-    levels = {"x": list(range(21))}  # 20 comparisons: 20 x 2 / 2^11 is less than 5 %, but not all of it is left
-    assert list(factors(levels, "blocks = 11\n").warnings()) == []
-    assert list(factors(levels, "max_blocks = 11\n").warnings()) == [
-        (
-            "11 blocks at most can't decide 20 comparisons at 5 %, with what is left for the last look; "
-            "give max_blocks = 12"
-        )
-    ]
-    assert list(factors(levels, "max_blocks = 12\n").warnings()) == []
+    assert bool(list(made.warnings())) == (blocks < 6), "a large effect can be decided from six blocks on"
 
 
 def test_a_budget_of_less_than_a_block_is_foretold(plan):

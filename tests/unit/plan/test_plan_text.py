@@ -72,11 +72,12 @@ def test_text_where_the_data_decide_the_number_of_blocks(snapshot, plan):
 STOP_RULES = {
     StopRule(
         "decided", 40
-    ): "10 to 40 blocks: looked at after 10, 15, 20, 30, 40; stops when every comparison is decided",
-    StopRule("precise", 10, 0.02): "blocks (10): too few to look at them before the last; wanted is "
+    ): "6 to 40 blocks: looked at after 6, 7, 8, 10, 12, ..., 40; stops when every comparison is decided",
+    StopRule("precise", 6, 0.02): "blocks (6): too few to look at them before the last; wanted is "
     "that every interval reaches at most 2 % to either side",
-    StopRule("precise", 12, 0.02): "10 to 12 blocks: looked at after 10, 12; stops when every interval reaches at most "
-    "2 % to either side",
+    StopRule(
+        "precise", 12, 0.02
+    ): "6 to 12 blocks: looked at after 6, 7, 8, 10, 12; stops when every interval reaches at most 2 % to either side",
     StopRule("open", 1000): "blocks: looked at after each from 6 on; stops when every comparison is decided; "
     "p and intervals are of the mean, and hold if log ratios are normal",
     StopRule("blocks", 8, None, 5400.0): "blocks (8); none is begun that would end after 1 h 30 min",
@@ -140,7 +141,7 @@ def warned(plan):
 def test_servers_that_log_differently_by_default_are_named_before_they_are_compared(plan):
     both = ("mariadb-11.8", "mysql-9")
     remedy = "set {} in [server.settings] to compare like with like"
-    logs = "by default mysql-9 writes a binary log and mariadb-11.8 does not"
+    logs = "by default mysql-9 writes a binary log (log_bin) and mariadb-11.8 does not"
     assert warned(plan(*of_servers(*both))) == [f"{logs}: {remedy.format('log_bin')}"]
     assert warned(plan(*of_servers(*both, settings="log_bin = false"))) == []
     syncs = "mysql-9 syncs its binary log at each commit and mariadb-11.8 leaves syncing its binary log to the kernel"

@@ -42,7 +42,7 @@ def test_the_verdicts_and_the_table_are_those_of_each_run_s_own_report(two):
     told = text.render(document(two))
     for member in two.members:
         own = as_text(member.run, member.analysis)
-        assert own[own.index("hdd-7200 / none against") : own.index("which is not to say")] in told
+        assert own[own.index("ssd-sata / none is faster") : own.index("Ties: treatments")] in told
 
 
 def test_json_holds_the_ranking_and_each_report(two):

@@ -125,7 +125,7 @@ def test_the_results_of_all_hosts_decide_when_it_stops(plan, into, states):
     fleet = Fleet(states, script_of=script_of)
     assert fleet.run(made, into).how == "done"
     run = read_run(into)
-    assert (run.stopped, len(usable_blocks(run).trials)) == ("decided", 10)
+    assert (run.stopped, len(usable_blocks(run).trials)) == ("decided", 6)
 
 
 def test_no_block_is_begun_after_the_budget_and_those_that_are_open_end(plan, into, states, tmp_path):

@@ -7,13 +7,12 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.looks.planned import FIRST_DECIDING
 from dbdyno.analysis.stopping import settled
 from dbdyno.model.word import Word
-from dbdyno.model.wording import count, margin_text
+from dbdyno.model.wording import count, looks_listed, margin_text
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.source import Source
 from dbdyno.store.records import Run
 
 MINUTE, HOUR = 60, 3600  # seconds
-LOOKS_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -121,12 +120,12 @@ def looks_text(analysis: Analysis) -> str:
         )
     if not looks.after:
         return ""
-    named = [str(look) for look in looks.after if look >= FIRST_DECIDING]
-    if len(named) < 2:  # noqa: PLR2004
+    deciding = [look for look in looks.after if look >= FIRST_DECIDING]
+    if len(deciding) < 2:  # noqa: PLR2004
         now = looks.after[-1]
         return f"Looked at after {now} blocks: p and intervals allow for all planned looks, they hold at all together."
-    after = f"{', '.join(named[:-1])} and {named[-1]} blocks" if len(named) <= LOOKS_NAMED else "all of them"
-    return f"Looked at after {after}: p and intervals allow for it, they hold at all looks together."
+    after = looks_listed(deciding)
+    return f"Looked at after {after} blocks: p and intervals allow for it, they hold at all looks together."
 
 
 def blocks_used(run: Run, analysis: Analysis) -> str:
