@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from dbdyno.cli.likely_blocks import likely_blocks_json, likely_blocks_text
 from dbdyno.cli.plan_crash_text import comparisons_title, crash_as_dict, crash_lines, treatment_lines
 from dbdyno.cli.plan_order_text import blocks_as_dict, hosts_lines, order_lines
 from dbdyno.cli.plan_servers_text import servers_warnings
@@ -28,6 +29,8 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     if design.comparisons and design.secondary_metrics and not plan.study.crash:
         lines.append(f"  secondary metrics (exploratory): {', '.join(design.secondary_metrics)}")
     lines += ["", *order_lines(plan)]
+    if likely := likely_blocks_text(design):
+        lines.append(likely)
     if caches := fast_cache_lines(plan):
         lines += ["", "fast caches, which writes fill:", *(f"  {line}" for line in caches)]
     lines += [
@@ -68,6 +71,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "metric": design.metric,
         "screened": design.secondary_metrics,
         "margin": design.margin,
+        "likely_blocks": likely_blocks_json(design),
         **crash_as_dict(plan),
         "seed": design.seed,
         "seed_is_drawn": plan.seed_is_drawn,

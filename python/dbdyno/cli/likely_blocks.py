@@ -1,0 +1,82 @@
+"""How many blocks the margin will likely take: from the noise floor of an A/A run on this host, if there is one."""
+
+import math
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dbdyno.analysis.looks.planned import likely_blocks
+from dbdyno.cli.run_folder import RUNS
+from dbdyno.model.design import MIN_BLOCKS, Design
+from dbdyno.model.wording import margin_text, percent
+
+FOLDERS_MAX = 50  # run folders that are looked at, the latest first
+EXAMPLES = (0.02, 0.04)  # spreads that are named where this host's is not known
+
+
+def likely_blocks_text(design: Design, folder: Path = RUNS) -> str:
+    """Return one line; empty where the number of blocks is given, or nothing is compared."""
+    if design.until != "decided" or not design.comparisons:
+        return ""
+    margin = design.margin
+    if (spread := spread_of_this_host(folder)) is not None:
+        said = f"two trials of a block differ by {percent(spread, sign=False)} here (A/A run in {folder})"
+        if (blocks := likely_blocks(spread, margin)) is None:
+            return f"likely blocks: {said}, too much for a margin of {margin_text(margin)}: make trials longer"
+        alike, apart = blocks
+        return f"likely blocks: {said}: about {alike} for two that are alike, {apart} where they {_differ(margin)}"
+    known = [(one, blocks[0]) for one in EXAMPLES if (blocks := likely_blocks(one, margin))]
+    each = [f"{blocks} where two trials of a block differ by {margin_text(one)}" for one, blocks in known]
+    return f"likely blocks: about {', '.join(each)}; dbdyno aa measures this host's spread" if each else ""
+
+
+def _differ(margin: float) -> str:
+    return f"differ by {margin_text(math.expm1(2 * math.log1p(margin)))}"
+
+
+def likely_blocks_json(design: Design, folder: Path = RUNS) -> dict[str, Any] | None:
+    """Return the same for programs; None where this host's spread is not known."""
+    spread = spread_of_this_host(folder) if design.until == "decided" else None
+    if spread is None:
+        return None
+    blocks = likely_blocks(spread, design.margin)
+    return {
+        "spread": spread,
+        "blocks_where_alike": blocks[0] if blocks else None,
+        "blocks_at_two_margins": blocks[1] if blocks else None,
+    }
+
+
+def spread_of_this_host(folder: Path) -> float | None:
+    """Return the standard deviation of the log ratio in the latest A/A run of this host; None where there is none."""
+    return next(_spreads(folder), None)
+
+
+def _spreads(folder: Path) -> Iterator[float]:
+    """Yield that of each A/A run on a host with this one's processors; computed without numpy, as ``plan`` is quick."""
+    from dbdyno.analysis.blocks import usable_blocks
+    from dbdyno.errors import DbdynoError
+    from dbdyno.host.processor import processor_facts
+    from dbdyno.store.header import RUN
+    from dbdyno.store.run_folder import read_run
+
+    headers = sorted(folder.glob(f"*/{RUN}"), key=lambda path: path.stat().st_mtime, reverse=True)[:FOLDERS_MAX]
+    for header in headers:
+        try:
+            if "\n[aa]" not in header.read_text(encoding="utf-8"):
+                continue
+            run = read_run(header.parent)
+        except (OSError, ValueError, DbdynoError):
+            continue
+        if run.design.aa is None or run.ended != "done" or _model(run.host.get("cpu")) != _model(processor_facts()):
+            continue
+        blocks = usable_blocks(run)
+        one, other = (blocks.values(each.id, run.design.metric) for each in run.design.treatments)
+        ratios = [math.log(other[at] / one[at]) for at in one.keys() & other.keys() if one[at] > 0 and other[at] > 0]
+        if len(ratios) >= MIN_BLOCKS:
+            yield statistics.stdev(ratios)
+
+
+def _model(cpu: object) -> str:
+    return str(cpu.get("model", "")) if isinstance(cpu, dict) else ""
