@@ -42,8 +42,8 @@ def test_more_noise_takes_more_blocks_and_too_much_is_said():
 def test_a_plan_goes_by_the_aa_run_of_this_host_and_no_other(plan, tmp_path):
     design = replace(plan().design, until="decided", blocks=40)
     assert likely_blocks_text(design, tmp_path) == (
-        "likely blocks: about 11 where two trials of a block differ by 2 %, 20 where two trials of a block differ by 4 %;"
-        " dbdyno aa measures this host's spread"
+        "likely blocks: about 11 where two trials of a block differ by 2 %, 20 where two trials of a block differ by"
+        " 4 %; dbdyno aa measures this host's spread"
     )
     assert likely_blocks_json(design, tmp_path) is None
     written(tmp_path / "other", an_aa_run(0.01, cpu={"model": "another"}))
