@@ -68,6 +68,8 @@ def lateness(trials: Sequence[Trial], metric: Metric) -> Lateness | None:
 
 def lateness_of(trial: Trial, metric: Metric) -> Lateness | None:
     """Return what the requests of a trial met; ``None`` where its disk does not say how late it was."""
+    if not trial.device:
+        return None
     disks = [found for disk in _disks(trial.device) if (found := _requests(disk))]
     asked = math.fsum(one.number for one in disks)
     if not asked:

@@ -38,7 +38,7 @@ SPENDING = 2.5  # g of the spending function
 _NODES = 48  # of the quadrature at each look; more change nothing in the tenth digit
 _FAR = 9.0  # standard deviations: nothing lies beyond
 _NEWTON_STEPS, _NEWTON_CLOSE = 60, 1e-13
-_KNOTS = 97  # of the table from alpha to nominal level
+_KNOTS = 65  # of the table from alpha to nominal level
 _SMALLEST_ALPHA = 1e-12
 
 
@@ -121,7 +121,11 @@ def nominal_level(looks: Looks, alpha: float, sides: Sides = 2) -> float:
     """Return what the p of the last look must not exceed for an error of ``alpha`` over all looks."""
     if looks.pilot:
         return 0.0
-    return alpha if looks.alone else _level(looks.deciding, alpha, sides)
+    if looks.alone:
+        return alpha
+    # From the same table as ``sequential_p``, so that one is the other's inverse.
+    alphas, levels = _table(looks.deciding, sides)
+    return float(np.exp(np.interp(math.log(max(alpha, alphas[0])), np.log(alphas), np.log(levels))))
 
 
 def sequential_p(p: Floats, looks: Looks, sides: Sides = 2) -> Floats:
@@ -140,20 +144,15 @@ def sequential_p(p: Floats, looks: Looks, sides: Sides = 2) -> Floats:
 def _table(looks: tuple[_Look, ...], sides: Sides) -> tuple[Floats, Floats]:
     """Return alphas and their nominal levels at the last look, both ascending; .05 and its shares by Holm are knots."""
     alphas = np.geomspace(_SMALLEST_ALPHA, 1 - 1e-9, _KNOTS)
-    shares = 0.05 / np.arange(1, 33)
+    shares = 0.05 / np.arange(1, 17)
     # Where alpha is large the level bends most; no one decides there, but the p shown should be right.
-    alphas = np.unique(np.concatenate((alphas, shares, 2 * shares, np.linspace(0.05, 1 - 1e-9, 58))))
+    alphas = np.unique(np.concatenate((alphas, shares, 2 * shares, np.linspace(0.05, 1 - 1e-9, 40))))
     levels = _levels(looks, alphas, sides)
     return alphas, np.maximum.accumulate(np.maximum(levels, 1e-300))
 
 
 def _spent(fraction: float, alpha: Floats) -> Floats:
     return alpha * math.expm1(-SPENDING * fraction) / math.expm1(-SPENDING)
-
-
-@functools.lru_cache(maxsize=4096)
-def _level(looks: tuple[_Look, ...], alpha: float, sides: Sides) -> float:
-    return float(_levels(looks, np.array([alpha]), sides)[0])
 
 
 def _levels(looks: tuple[_Look, ...], alpha: Floats, sides: Sides) -> Floats:

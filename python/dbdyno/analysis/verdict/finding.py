@@ -321,9 +321,10 @@ class _Family:
         """Yield the finding of each comparison."""
         p_adjusted, p_equivalence = holm(self.combined.p), holm(self.combined.p_equivalence)
         words = relations(self.combined, self.margin)
-        best = [best_p(len(pair.measured), _rule_of(pair, self.rule)) for pair in self.pairs]
+        rules = [_rule_of(pair, self.rule) for pair in self.pairs]
+        best = [best_p(len(pair.log_ratios), rule) for pair, rule in zip(self.pairs, rules, strict=True)]
         for i, pair in enumerate(self.pairs):
-            d, relation, rule = pair.d, Relation(words[i]), _rule_of(pair, self.rule)
+            d, relation, rule = pair.d, Relation(words[i]), rules[i]
             ours, n = self.combined.at(i), len(d)
             effect = relative_estimate(float(ours.value), float(ours.low), float(ours.high), n)
             as_measured = self.measured.at(i)
@@ -379,6 +380,8 @@ class _Family:
 
     def _withheld(self, place: int, relation: Relation) -> tuple[Cause | None, Relation]:
         """Return why the word that the ratios measured give is not given, and which that is; None where it stands."""
+        if not self.each[place]:
+            return None, relation
         rest = [self.combined.at(one) for one in range(len(self.pairs))]
 
         def word(one: Evidence) -> Relation:
@@ -430,8 +433,9 @@ def evidence_of_pairs(
             each[place].append(corrected.at(row))
     combined = []
     for place, pair in enumerate(pairs):
-        now = _rule_of(pair, rule)
-        each[place] += [one.evidence(now, margin, alphas[place], units[place]) for one in pair.alternatives]
+        if pair.alternatives:
+            now = _rule_of(pair, rule)
+            each[place] += [one.evidence(now, margin, alphas[place], units[place]) for one in pair.alternatives]
         whole = measured.at(place)
         for other in each[place]:
             whole = both(whole, other)
