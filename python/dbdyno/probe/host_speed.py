@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dbdyno.errors import DbdynoError
+from dbdyno.host.mounts import mounted_at
 from dbdyno.stack.layer import StackContext
 from dbdyno.system.state import state_folder
 
@@ -55,7 +56,8 @@ def _flush(context: StackContext, folder_of: Callable[[], Path] = state_folder) 
     """Return what a durable write takes on a disk that is not under test; 0 where there is none."""
     try:
         folder = folder_of()
-        if context.directory is None or folder.stat().st_dev == context.directory.stat().st_dev:
+        in_memory = mounted_at(folder).kind in IN_MEMORY
+        if in_memory or context.directory is None or folder.stat().st_dev == context.directory.stat().st_dev:
             return 0.0
         return _timed_flush(folder)
     except (OSError, DbdynoError):

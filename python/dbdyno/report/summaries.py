@@ -17,6 +17,7 @@ from dbdyno.report.reasons import totals_text
 from dbdyno.report.versus import LISTED_MAX, Versus, by_interest
 
 USUAL_BLOCKS = 10
+AT_ODDS_MAX = 2  # other metrics that a headline names
 MANY = 3  # treatments, from which one may be ahead of the others
 
 
@@ -37,13 +38,18 @@ def beside_comparisons(analysis: Analysis) -> list[str]:
 
 def _contradicted(analysis: Analysis) -> Iterator[str]:
     """Yield what speaks against a word of the headline: totals of the same work, or another metric that differs."""
-    for one in by_interest(analysis.verdicts, analysis):
-        finding = one.verdict
-        if finding.totals_disagree:
-            yield f"{one.name}: {uncapital(totals_text(finding.totals, finding.blocks))}"
-        for other in finding.at_odds:
-            what = METRICS[other.metric].words
-            yield f"{one.name}: {what} is {percent(other.effect.value)} with {one.level} (exploratory)."
+    ordered = by_interest(analysis.verdicts, analysis)
+    for one in ordered:
+        if one.verdict.totals_disagree:
+            yield f"{one.name}: {uncapital(totals_text(one.verdict.totals, one.verdict.blocks))}"
+    others = [
+        f"{one.name}: {METRICS[other.metric].words} is {percent(other.effect.value)} with {one.level} (exploratory)."
+        for one in ordered
+        for other in one.verdict.at_odds
+    ]
+    yield from others[:AT_ODDS_MAX]
+    if (left := len(others) - AT_ODDS_MAX) > 0:
+        yield f"{count(left, 'more metric')} like that {'differs' if left == 1 else 'differ'} (exploratory)."
 
 
 def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:

@@ -42,7 +42,7 @@ Contrast = Mapping[str, float]  # treatment id -> weight; the weights add up to 
 class Contrasted:
     """A contrast of ln(metric) by block, in ascending order of the blocks that have all it needs."""
 
-    by_block: Mapping[int, float]  # as measured
+    by_block: Mapping[int, float]  # as compared: the host's speed taken off, what trials leave not
     carry_over: CarryOver | None = None  # None: it can't be estimated
     without_carry_over: Floats | None = None  # the same blocks; None: it can't be estimated, or need not be asked
 
@@ -59,7 +59,7 @@ class Figures:
         self.host_speed, self.logs = _at_one_speed(self.measured_logs, blocks)
 
     def by_block(self, contrast: Contrast) -> dict[int, float]:
-        """Return block -> the contrast as measured, of the blocks in which all treatments it needs have a figure."""
+        """Return block -> the contrast, of the blocks in which all treatments it needs have a figure."""
         each = [self.logs[id_] for id_ in contrast]
         common = set[int].intersection(*(set(one) for one in each)) if each else set()
         return {

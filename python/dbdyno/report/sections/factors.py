@@ -19,8 +19,8 @@ from dbdyno.report.values import effect_values, fields, p_values
 
 Explained = tuple[Text, list[str]]  # a sentence, and what explains it
 _EACH = (
-    "Each factor is judged inside blocks, averaged over all combinations of the others. p takes the number of main"
-    " effects, or of interactions, into account; the intervals do not."
+    "Each factor is judged inside blocks, averaged over all combinations of the others. p and intervals take the"
+    " number of main effects, or of interactions, into account."
 )
 
 

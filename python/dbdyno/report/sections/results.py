@@ -24,8 +24,7 @@ def section(source: Source) -> Section:
     words = analysis.metric.words
     note = (
         "min, avg and max are over the trials; latencies and CPU are means over trials. The effect is the difference in"
-        f" {words} from the baseline, inside blocks; the intervals are not adjusted for the number of comparisons;"
-        " the p of the verdicts above is."
+        f" {words} from the baseline, inside blocks, as the verdict on both has it, or that of a pair not planned."
     )
     letters: tuple[Block, ...] = (
         (Paragraph(line, "soft"),) if (line := ties_text(analysis.ties, "treatments", words)) else ()
