@@ -31,26 +31,29 @@ def measured(run):
 def test_it_ends_when_decided_and_is_left_alone_then(bench):
     call, study, folder = bench
     run = folder / "decided"
-    assert "10 to 40 blocks: looked at after 10, 15, 20, 30, 40" in call("plan", study).stdout
+    assert "6 to 40 blocks: looked at after 6, 7, 8, 10, 12, ..., 40" in call("plan", study).stdout
     done = call("run", study, "--into", run, "--html", "--details")
     assert done.returncode == 0, done.stderr
-    assert "Stopped after 10 of at most 40 blocks: every comparison was decided." in done.stdout
-    told = r"(about|at most) \d+ more blocks, \d+ (s|min)|how many more it takes can't be known: interference .*"
-    outlook = rf"^after 6 blocks 0 of 1 comparison decided ideal vs \S+: .*\) ({told})"
-    said = re.sub(r"\s+", " ", done.stderr[done.stderr.index("after 6 blocks") :])
-    assert re.match(outlook, said), said
-    assert re.search(r"^trial 20/(~|<=)\d+, block 10: ", done.stderr, re.MULTILINE)
-    assert "Stopped after 10 of at most 40" in (run / "report.html").read_text().replace("\u00a0", " ")
     report = report_of(call, run)
-    assert (report["stopped"], report["looks"], report["blocks_usable"]) == ("decided", [6, 10], 10)
+    blocks = report["blocks_usable"]  # a clear effect is decided by six, on a busy host by some more
+    assert blocks in {6, 7, 8, 10, 12, 14}
+    stopped = f"Stopped after {blocks} of at most 40 blocks"
+    assert f"{stopped}: every comparison was decided." in done.stdout
+    if blocks > 6:
+        told = r"(about|at most) \d+ more blocks?, \d+ (s|min)|how many more it takes can't be known: interference .*"
+        outlook = rf"^after 6 blocks 0 of 1 comparison decided ideal vs \S+: .* ({told})"
+        said = re.sub(r"\s+", " ", done.stderr[done.stderr.index("after 6 blocks") :])
+        assert re.match(outlook, said), said
+    assert re.search(rf"^trial {2 * blocks}/(~|<=)?\d+, block {blocks}: ", done.stderr, re.MULTILINE)
+    assert stopped in (run / "report.html").read_text().replace("\u00a0", " ")
+    assert (report["stopped"], report["looks"][0], report["looks"][-1]) == ("decided", 6, blocks)
     [verdict] = report["verdicts"]
     assert (verdict["verdict"], verdict["level"]) == ("faster", "ideal")
-    assert verdict["p_unadjusted"] == pytest.approx(2 / 2**10, rel=1e-4)
-    assert verdict["p_unadjusted"] < verdict["p"] < 0.05
+    assert 0 < verdict["p_unadjusted"] <= verdict["p"] < 0.05
     before = (run / "journal.jsonl").read_bytes()
     again = call("run", study, "--into", run, "--resume")
     assert again.returncode == 0
-    assert "is finished. Stopped after 10 of at most 40 blocks" in again.stderr
+    assert f"is finished. {stopped}" in again.stderr
     longer = call("run", study, "--into", run, "--resume", "--max-blocks", "60")
     assert longer.returncode == 2
     assert (run / "journal.jsonl").read_bytes() == before

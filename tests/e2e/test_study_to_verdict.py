@@ -55,7 +55,7 @@ def test_the_ssd_is_faster_and_the_sentence_says_so(finished):
     assert (verdict["baseline"], verdict["level"]) == ("hdd-7200", "nvme")
     assert verdict["verdict"] == "faster"
     assert 0 < verdict["low"] < verdict["effect"] < verdict["high"]
-    assert verdict["p"] == pytest.approx(2 / 2**6)
+    assert 0 < verdict["p"] < 0.05
     assert " times as fast as hdd-7200." in done.stdout.splitlines()[2]
     assert len(done.stdout.splitlines()) < LINES_MAX  # and a line that says where the rest is
     whole = dbdyno("report", run, "--details", state=state).stdout
