@@ -1,6 +1,7 @@
 """How many blocks the margin will likely take: from the noise floor of an A/A run on this host, if there is one."""
 
 import math
+import os
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ def likely_blocks_text(design: Design, folder: Path = RUNS) -> str:
         said = f"two trials of a block differ by {percent(spread, sign=False)} here (A/A run in {folder})"
         if (blocks := likely_blocks(spread, margin)) is None:
             return f"likely blocks: {said}, too much for a margin of {margin_text(margin)}: make trials longer"
-        alike, apart = blocks
+        alike, apart = (min(each, design.blocks) for each in blocks)
         return f"likely blocks: {said}: about {alike} for two that are alike, {apart} where they {_differ(margin)}"
     known = [(one, blocks[0]) for one in EXAMPLES if (blocks := likely_blocks(one, margin))]
     each = [f"{blocks} where two trials of a block differ by {margin_text(one)}" for one, blocks in known]
@@ -57,7 +58,6 @@ def _spreads(folder: Path) -> Iterator[float]:
     """Yield that of each A/A run on a host with this one's processors; computed without numpy, as ``plan`` is quick."""
     from dbdyno.analysis.blocks import usable_blocks
     from dbdyno.errors import DbdynoError
-    from dbdyno.host.processor import processor_facts
     from dbdyno.store.header import RUN
     from dbdyno.store.run_folder import read_run
 
@@ -69,7 +69,7 @@ def _spreads(folder: Path) -> Iterator[float]:
             run = read_run(header.parent)
         except (OSError, ValueError, DbdynoError):
             continue
-        if run.design.aa is None or run.ended != "done" or _model(run.host.get("cpu")) != _model(processor_facts()):
+        if run.design.aa is None or run.ended != "done" or not _is_this_host(run.host):
             continue
         blocks = usable_blocks(run)
         one, other = (blocks.values(each.id, run.design.metric) for each in run.design.treatments)
@@ -78,5 +78,10 @@ def _spreads(folder: Path) -> Iterator[float]:
             yield statistics.stdev(ratios)
 
 
-def _model(cpu: object) -> str:
-    return str(cpu.get("model", "")) if isinstance(cpu, dict) else ""
+def _is_this_host(host: dict[str, Any]) -> bool:
+    """Return whether a run's host has this one's processors; a host that does not say is another."""
+    from dbdyno.host.processor import processor_facts
+
+    cpu = host.get("cpu")
+    model = cpu.get("model") if isinstance(cpu, dict) else None
+    return bool(model) and (model, host.get("cores")) == (processor_facts().get("model"), os.cpu_count())
