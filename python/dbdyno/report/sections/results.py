@@ -24,7 +24,7 @@ def section(source: Source) -> Section:
     words = analysis.metric.words
     note = (
         "min, avg and max are over the trials; latencies and CPU are means over trials. The effect is the difference in"
-        f" {words} from the baseline, inside blocks, as the verdict on both has it, or that of a pair not planned."
+        f" {words} from the baseline, inside blocks, as the verdict on both has it."
     )
     letters: tuple[Block, ...] = (
         (Paragraph(line, "soft"),) if (line := ties_text(analysis.ties, "treatments", words)) else ()
