@@ -17,6 +17,11 @@ def trace(tmp_path):
     return path
 
 
+def without_progress(err):
+    """What went wrong: on a slow or busy host a sweep also says how far it is."""
+    return re.sub(r"\d+ of [\d,]+ points? simulated.*\n", "", err)
+
+
 def test_the_answer_comes_first_in_few_lines(dbdyno):
     code, out, err = dbdyno(
         *[
@@ -33,7 +38,7 @@ def test_the_answer_comes_first_in_few_lines(dbdyno):
             "1",
         ]
     )
-    assert (code, err) == (0, "")
+    assert (code, without_progress(err)) == (0, "")
     lines = out.splitlines()
     assert len(lines) <= 25
     assert re.match(
@@ -46,7 +51,7 @@ def test_the_answer_comes_first_in_few_lines(dbdyno):
 def test_the_same_twice_as_json(dbdyno):
     command = ["simulate", "--rw", "randrw", "--device", "hdd-15k", "--seconds", "1s", "--repeat", "2", "--json"]
     first = dbdyno(*command)
-    assert first == dbdyno(*command)
+    assert first[:2] == dbdyno(*command)[:2]
     found = json.loads(first[1])
     assert [point["point"]["seed"] for point in found["points"]] == [1, 2]
     assert found["points"][0]["outcome"] != found["points"][1]["outcome"]
@@ -57,7 +62,7 @@ def test_a_trace_of_one_process(dbdyno, trace, replay, tmp_path):
     trace.write_text(TRACE + "x,y\n")
     page = tmp_path / "page.html"
     code, out, err = dbdyno("simulate", trace, "--device", "ssd-sata", "--replay", replay, "--html", page)
-    assert (code, err) == (0, "")
+    assert (code, without_progress(err)) == (0, "")
     assert f"a trace of 500 requests in 0.998 s, {replay} replay" in out
     assert 'line 502: holds no number: "x"' in re.sub(r"\s+", " ", out)
     assert page.read_text().startswith("<!DOCTYPE html")
@@ -102,7 +107,7 @@ def test_what_it_prints(dbdyno, trace, snapshot, monkeypatch, typed):
     monkeypatch.chdir(trace.parent)
     trace.with_name("load.toml").write_text('[commits]\nclients = [1, 20]\nspace_bytes = "1G"\n')
     code, out, err = dbdyno("simulate", *typed.split())
-    assert (code, err) == (0, "")
+    assert (code, without_progress(err)) == (0, "")
     assert re.sub(r"requests\s+in\s+\S+\s+s\s+of\s+CPU", "requests in # s of CPU", out) == snapshot
 
 
