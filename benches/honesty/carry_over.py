@@ -12,6 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from benches.honesty.designs import MARGIN, rules_of
+from benches.honesty.families import at_levels
 from benches.honesty.noise import NOISES, Floats, Noise, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
@@ -22,11 +23,10 @@ from dbdyno.analysis.verdict.carry_over import (
     MANY_TREATMENTS,
     UNKNOWN,
     Ran,
-    difference_of,
     fit,
     taken_out,
 )
-from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, at_levels, evidence, relations
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence, relations
 from dbdyno.analysis.verdict.finding import both
 from dbdyno.model.design import ALPHA
 
@@ -98,6 +98,13 @@ def settled(rng: np.random.Generator, noise: Noise, replicates: int, effect: flo
     order = np.argsort(rng.random(shape), axis=-1)
     logs = noise(rng, replicates, 2 * shape[1] * shape[2])[:, 1::2].reshape(shape) + effect * (order > 0)
     return Ran(logs, order, np.zeros_like(order), 2)
+
+
+def difference_of(treatments: int, baseline: int, level: int) -> Floats:
+    """Return the weights of a level less its baseline, shape (treatments,)."""
+    weights = np.zeros(treatments)
+    weights[level], weights[baseline] = 1.0, -1.0
+    return weights
 
 
 def against_first(treatments: int) -> Floats:

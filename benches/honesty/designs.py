@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from benches.honesty.families import evidence_of_families
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.stopping import Allowance, is_look
-from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence_of_families, relations
+from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, relations
 from dbdyno.model.design import Comparison, Design, Until
 from dbdyno.model.treatment import Treatment
 

@@ -14,7 +14,7 @@ from dbdyno.store.records import Run, Trial
 
 BLOCKS, METRICS_COUNT = 40, 8
 LEVELS = {"device": "abcd", "clients": "1248"}
-MOST_MS = 2000
+MOST_MS = 1000
 
 
 def rows(replicates: int, seed: int) -> list[Row]:  # noqa: ARG001  (every group is called alike)
