@@ -139,13 +139,15 @@ def _in_factors(report: Report) -> Iterator[Contradiction]:
     for one in report.values["factors"]["main_effects"]:
         word, ends = one["verdict"], (one["level"], one["baseline"])
         yield from _beside_intervals([Statement(ends, word, "main effects", one["low"], one["high"])])
-        words = {report.claim(*pair) for pair in _cells(report, one["factor"], *ends)}
+        each = [report.claim(*pair) for pair in _cells(report, one["factor"], *ends)]
+        words = {*each} - {""}
         said = f"{one['factor']} {ends[0]} against {ends[1]} is {word}, its cells {', '.join(sorted(words))}"
         if not words or word not in DECIDED:
             continue
         if words <= _OPEN and not _worded_as_average(report, one):
             yield Contradiction("factors: decides what its cells leave open", said)
-        if len(words) == 1 and words <= DECIDED and words != {word} and not one["depends_on"]:
+        # A mean may well be otherwise than the cells that are spoken of, where there are others.
+        if all(each) and len(words) == 1 and words <= DECIDED and words != {word} and not one["depends_on"]:
             yield Contradiction("factors: otherwise than every cell", said)
         if TURNED.get(word) in words and not one["depends_on"]:
             yield Contradiction("factors: hides a cell that goes the other way", said)
@@ -170,12 +172,12 @@ def _worded_as_average(report: Report, effect: dict) -> bool:
 
 
 def _cells(report: Report, factor: str, level: str, baseline: str) -> list[Pair]:
-    """Return the pairs that were compared and differ in nothing but these two levels of a factor."""
+    """Return the pairs that differ in nothing but these two levels of a factor."""
     by_levels = {tuple(sorted(one.levels.items())): id_ for id_, one in report.treatments.items()}
     found = []
     for id_, one in report.treatments.items():
         other = by_levels.get(tuple(sorted({**one.levels, factor: baseline}.items())), "")
-        if one.levels.get(factor) == level and other and report.claim(id_, other):
+        if one.levels.get(factor) == level and other:
             found.append((id_, other))
     return found
 
@@ -189,9 +191,9 @@ def _in_ranking(report: Report) -> Iterator[Contradiction]:
         of_stack.setdefault(label, []).append(id_)
     for one, other in combinations(ranking["stacks"], 2):
         both = [(a, b) for a in of_stack.get(one["stack"], ()) for b in of_stack.get(other["stack"], ())]
-        words = {report.claim(*pair) for pair in both if report.load_of(pair[0]) == report.load_of(pair[1])} - {""}
+        words = {report.claim(*pair) for pair in both if report.load_of(pair[0]) == report.load_of(pair[1])}
         letters = [set(each["letters"]) for each in (one, other)]
-        if not words or not all(letters):
+        if not words or "" in words or not all(letters):  # nothing is said of one test: it may well be otherwise
             continue
         said = f"{one['stack']} {one['letters']}, {other['stack']} {other['letters']}: {', '.join(sorted(words))}"
         if not letters[0] & letters[1] and words == {"equivalent"}:
@@ -212,7 +214,7 @@ def _in_line(report: Report, line: dict) -> Iterator[Contradiction]:
     levels, said = list(ids), line["text"]
     first = levels.index(line["knee"]["low"]) if line["knee"] else 0
     last = levels.index(line["worse_beyond"]["high"]) if line["worse_beyond"] else len(levels) - 1
-    for level in [*levels[:first], *levels[last + 1 :]]:
+    for level in [*levels[:first], *line["worse_between"], *levels[last + 1 :]]:
         words = {report.claim(ids[level], ids[best]) for best in levels[first : last + 1]} - {""}
         if words and "slower" not in words:
             yield Contradiction("curves: off its best, at a level that is not slower", f"{level} {words}: {said}")

@@ -172,7 +172,9 @@ def _in_all_alike(report: Report, pool: set[str], stacks: set[str]) -> Iterator[
         return
     for one in report.values["screened"]:
         far = abs(math.log1p(max(one["effect"], -0.99))) > _STANDS_OUT
-        if one["stands_out"] and far and {one["level_id"], one["baseline_id"]} <= pool:
+        ids = {one["level_id"], one["baseline_id"]}
+        same_load = len({report.load_of(id_) for id_ in ids}) == 1
+        if one["stands_out"] and far and same_load and ids <= pool:
             said = f"{one['metric']} {percent(one['effect'])}: {advice}"
             yield Contradiction("advice: will do, where another figure stands out", said)
 

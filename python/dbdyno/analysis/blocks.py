@@ -19,22 +19,28 @@ class UsableBlocks:
     dropped: frozenset[str]
     void: tuple[tuple[int, int], ...]  # (block, attempt), in order
     control: dict[int, Trial] = field(default_factory=dict)  # block -> the control's trial, of a crash study
+    _by_treatment: dict[tuple[str, str], dict[int, float]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def values(self, treatment: str, metric: str) -> dict[int, float]:
         """Return block -> the treatment's metric, NaN where a trial lacks it; nothing where it is 0 in any block.
 
         There is no ratio to 0, and to leave out just those blocks would be to pick by the result.
         """
-        return {} if self.without_ratio(treatment, metric) else self._figures(treatment, metric)
+        return {} if self.without_ratio(treatment, metric) else dict(self._figures(treatment, metric))
 
     def without_ratio(self, treatment: str, metric: str) -> int:
         """Return in how many blocks the treatment's metric is 0 or less."""
         return sum(value <= 0 for value in self._figures(treatment, metric).values())
 
     def _figures(self, treatment: str, metric: str) -> dict[int, float]:
-        return {
-            block: value_of(row[treatment].metrics, metric) for block, row in self.trials.items() if treatment in row
-        }
+        known = self._by_treatment.get((treatment, metric))
+        if known is None:
+            rows = ((block, row[treatment]) for block, row in self.trials.items() if treatment in row)
+            known = {block: value_of(trial.metrics, metric) for block, trial in rows}
+            self._by_treatment[treatment, metric] = known
+        return known
 
     def of(self, treatment: str) -> list[Trial]:
         """Return the treatment's trials, by block."""

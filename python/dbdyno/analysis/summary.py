@@ -9,7 +9,7 @@ from dbdyno.analysis.checks.fast_cache import CacheRanOut, cache_ran_out
 from dbdyno.analysis.checks.load import Overload, overload
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.geometric_mean import geometric_mean
-from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.analysis.verdict.finding import Finding, either_way
 from dbdyno.model.design import ALPHA, Design
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Trial
@@ -67,11 +67,10 @@ def summarise(
 
     ``findings`` are those of every two treatments; of the baseline against itself nothing is found.
     """
-    against_baseline = {one.level_id: one.effect for one in findings if one.baseline_id == design.baseline}
-    turned = {one.baseline_id: one.effect.inverse() for one in findings if one.level_id == design.baseline}
+    found = either_way(findings)
     rows = []
     for treatment in design.treatments:
-        trials = blocks.of(treatment.id)
+        trials, against_baseline = blocks.of(treatment.id), found.get((treatment.id, design.baseline))
         is_baseline = treatment.id == design.baseline
         seconds = _known(trials, "seconds_real")
         rows.append(
@@ -91,7 +90,7 @@ def summarise(
                 **{name: _mean(_known(trials, name)) for name in _MEANS},
                 overload=overload(trials),
                 cache_ran_out=cache_ran_out(trials),
-                effect=(turned | against_baseline).get(treatment.id, Estimate.unknown()),
+                effect=against_baseline.effect if against_baseline else Estimate.unknown(),
             )
         )
     return rows

@@ -39,17 +39,17 @@ class Word(StrEnum):
         return {Word.FASTER: 0, Word.SLOWER: 0, Word.EQUIVALENT: 1, Word.UNDECIDED: 2, Word.NOT_COMPARABLE: 3}[self]
 
     @property
-    def turned(self) -> "Word":
+    def opposite(self) -> "Word":
         """The word for the same two treatments, the baseline against the level."""
         return {Word.FASTER: Word.SLOWER, Word.SLOWER: Word.FASTER}.get(self, self)
 
     @property
-    def of_interaction(self) -> str:
+    def interaction_text(self) -> str:
         """The text where the question is whether two effects differ."""
         return "differs" if self.is_different else "does not differ" if self is Word.EQUIVALENT else self.value
 
     @property
-    def of_hosts(self) -> str:
+    def hosts_text(self) -> str:
         """The text where the question is what holds of hosts like these."""
         return "not shown" if self.is_open else self.value
 

@@ -10,10 +10,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from dbdyno.analysis.looks.can_decide import can_decide
-from dbdyno.analysis.looks.min_blocks import blocks_needed, smallest_p
+from dbdyno.analysis.looks.min_blocks import smallest_p
 from dbdyno.errors import HostError, UserError
-from dbdyno.model.design import Comparison, Design, Disk, Factor, Fleet, Interference
+from dbdyno.model.design import MIN_BLOCKS, Comparison, Design, Disk, Factor, Fleet, Interference
 from dbdyno.model.treatment import Treatment
 from dbdyno.plan.control import Control, control_of
 from dbdyno.plan.cuts import CUT_SECONDS, crash_warnings
@@ -29,7 +28,7 @@ from dbdyno.store.prices import Prices
 from dbdyno.store.reported import ReportedTable
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
 from dbdyno.study.labels import level_label
-from dbdyno.study.schema import MAX_BLOCKS, TrialSpec
+from dbdyno.study.schema import TrialSpec
 from dbdyno.study.study import Study
 from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.study.workloads import GeneratedSection
@@ -166,18 +165,12 @@ class Plan:
         if not count:
             if not (self.design.fleet and self.design.fleet.levels):
                 yield "there is nothing to compare: no field is given as a list"
-        elif self.design.until == "blocks" and blocks < (needed := blocks_needed(count)):
+        elif self.design.until == "blocks" and blocks < MIN_BLOCKS:
             smallest = min(1, count * smallest_p(blocks))
             yield (
                 f"{_counted(blocks, 'block')} can't decide {_counted(count, 'comparison')} at 5 %: "
                 f"the smallest p the exact test can show, times {count} (Holm), is {smallest:.3g}; "
-                f"give blocks = {needed} or more"
-            )
-        elif self.design.until in {"decided", "precise"} and not can_decide(blocks, count):
-            needed = next((n for n in range(blocks, MAX_BLOCKS) if can_decide(n, count)), MAX_BLOCKS)
-            yield (
-                f"{_counted(blocks, 'block')} at most can't decide {_counted(count, 'comparison')} at 5 %, with what "
-                f"is left for the last look; give max_blocks = {needed}"
+                f"give blocks = {MIN_BLOCKS} or more"
             )
         if why := why_metric_is_useless(self.design.metric, self.specs.values()):
             yield f"no verdict can come from {self.design.metric}: {why}"

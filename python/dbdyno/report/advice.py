@@ -29,7 +29,7 @@ _REMEDIES = {
     Lack.REST_BETWEEN_TRIALS: f"Not yet: trials leave something for the next; {_AGAIN} with rests (settle in [design])",
     Lack.A_DISK_IN_TIME: f"Not yet: the emulated disk was late by more than what is compared; {_AGAIN} on a free host",
     Lack.NO_STALLS_IN_TRIALS: f"Not yet: some trials stall and others don't; {_AGAIN} with longer trials",
-    Lack.EQUAL_FAILURES: "Not yet: one side failed more often; find out why",
+    Lack.EQUAL_FAILURES: "Not yet: one side failed or met interference more often; find out why",
     Lack.NO_STALLS: "No recommendation: in total it comes out otherwise than in the usual block; find the stalls first",
     Lack.FINER_FIGURES: f"Not yet: the figures are too coarse; {_AGAIN} with longer trials",
     Lack.A_COMPARISON: f'Not yet: what matters was not compared; {_AGAIN} with compare = "every-pair" in [design]',

@@ -20,7 +20,7 @@ def knee_sentence(line: Curve, curves: Curves) -> str:
     found = line.plateau
     if found is None:
         return f"{name}the knee is unknown: it takes two blocks that have all levels."
-    said = [*_reaches(found, line, curves), *_leaves(found, line, curves)]
+    said = [*_reaches(found, line, curves), *_dips(found, line, curves), *_leaves(found, line, curves)]
     text = "; ".join(said)
     return f"{name}{text if name else capital(text)}."
 
@@ -39,8 +39,19 @@ def _reaches(found: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
     elif found.first.high == len(levels) - 1:
         where = f"{factor} {levels[found.first.low]}"
         yield f"no knee in the range measured: whether more than {where} still {_brings(curves)} by {share} is open"
+    elif found.dips:
+        yield f"no knee: {factor} {levels[0]} and {levels[-1]} are within {share} of the best"
     elif not found.leaves:
         yield f"no knee is shown in the range measured: {factor} {levels[-1]} may be within {share} of the best"
+
+
+def _dips(found: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
+    """Yield where the curve is worse between levels that are as good as its best."""
+    if found.dips:
+        names = listed([line.points[place].level for place in found.dips], LISTED_MAX)
+        worse = "lower" if curves.metric.more_is_better else "higher"
+        where = f"in between, at {curves.factor} {names}"
+        yield f"{where}, {curves.metric.words} is {worse} than the best by {margin_text(SHARE)} or more"
 
 
 def _leaves(found: Plateau, line: Curve, curves: Curves) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking.letters import Ties
+from dbdyno.model.design import MIN_BLOCKS
 from dbdyno.model.wording import count
 
 LETTERS_HEADING = "ties"
@@ -17,9 +18,8 @@ def ties_text(ties: Ties, what: str, words: str) -> str:
     if not ties.pairs:
         return ""
     if ties.too_few_blocks:
-        needed = f"; {ties.blocks_needed} are needed" if ties.blocks_needed else ""
         blocks, pairs = count(ties.too_few_blocks, "block"), count(ties.pairs, "pair")
-        return f"No tie letters: {blocks} can show no difference over {pairs}{needed}."
+        return f"No tie letters: {blocks} can show no difference over {pairs}; {MIN_BLOCKS} are needed."
     return (
         f"Ties: {what} that share a letter are those between which no difference in {words} was shown, which is not to"
         " say that they are equivalent."

@@ -163,6 +163,10 @@ def _different(reason: Reason) -> str:
     return f"{text}; {exaggerated}" if exaggerated else text
 
 
+def _every_part(reason: Reason) -> str:
+    return f"{reason.word} in every comparison that it is the mean of"
+
+
 def _real_but_small(reason: Reason) -> str:
     p, margin = p_value(reason.p_adjusted), margin_text(reason.margin)
     if reason.two_runs:
@@ -223,6 +227,7 @@ def _then(reason: Reason, text: str) -> str:
 
 _TEXTS: dict[Code, Callable[[Reason], str]] = {
     Code.DIFFERENT: _different,
+    Code.EVERY_PART: _every_part,
     Code.REAL_BUT_SMALL: _real_but_small,
     Code.MARGIN_RULED_OUT: _margin_ruled_out,
     Code.TOO_COARSE: lambda reason: resolution_text(reason.resolution, reason.margin),

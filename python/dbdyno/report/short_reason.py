@@ -28,7 +28,7 @@ _LACKS = {
     Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
     Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
     Lack.A_DISK_IN_TIME: "the emulated disk was late",
-    Lack.EQUAL_FAILURES: "one side failed more often",
+    Lack.EQUAL_FAILURES: "one side failed or met interference more often",
     Lack.NO_STALLS_IN_TRIALS: "all events together say otherwise",
     Lack.NO_STALLS: "stalls",
     Lack.FINER_FIGURES: "figures are too coarse",

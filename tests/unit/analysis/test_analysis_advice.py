@@ -52,6 +52,7 @@ def relations(faster=(), alike=(), behind=(), baseline="a", stacks=ONE):
         (relations(["ba"], behind=["b"]), Choice("open")),
         (relations([], behind=["a"]), Choice("open")),  # what was not planned speaks for nothing
         (relations(["bc"], baseline=None), Choice("take", ("b", "a")[:1])),
+        (relations(stacks={"a": {"x": "1"}}), Choice("open")),  # all others failed, so nothing speaks for it
     ],
 )
 def test_what_verdicts_on_three_treatments_carry(known, choice):

@@ -11,7 +11,7 @@ from benches.honesty.designs import MARGIN, rules_of
 from benches.honesty.noise import reference
 from dbdyno.analysis.analyse import analyse, planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.verdict.carry_over import UNKNOWN, Ran, difference_of, fit, taken_out
+from dbdyno.analysis.verdict.carry_over import UNKNOWN, Ran, fit, taken_out
 from dbdyno.analysis.verdict.evidence import Relation
 from dbdyno.analysis.verdict.figures import predecessors
 from dbdyno.model.design import Comparison, Design
@@ -53,7 +53,7 @@ def test_without_noise_what_is_left_and_the_effect_are_found_exactly(levels):
     left, effect = np.linspace(0, 0.08, levels), np.linspace(0, -0.3, levels)
     logs = np.where(ran.before == UNKNOWN, 0.0, left[ran.before]) + effect[ran.treatment]
     logs = logs + np.random.default_rng(2).normal(0, 1, (1, 12, 1)) + 1e-9 * ran.logs
-    found = taken_out(replace(ran, logs=logs), fit(replace(ran, logs=logs)), difference_of(levels, 0, levels - 1))
+    found = taken_out(replace(ran, logs=logs), fit(replace(ran, logs=logs)), bench.difference_of(levels, 0, levels - 1))
     assert found.difference == pytest.approx(left[-1], abs=1e-6)
     assert found.corrected[:, 1:] == pytest.approx(effect[-1], abs=1e-6)
 
@@ -122,7 +122,7 @@ def test_in_a_fixed_order_it_cannot_be_told():
     order = np.broadcast_to(np.arange(2), ran.treatment.shape)
     before = np.concatenate((np.full((1, 1), UNKNOWN), order.reshape(1, -1)[:, :-1]), axis=1).reshape(order.shape)
     fixed = Ran(ran.logs, order, before, 2)
-    assert not taken_out(fixed, fit(fixed), difference_of(2, 0, 1)).known
+    assert not taken_out(fixed, fit(fixed), bench.difference_of(2, 0, 1)).known
     (verdict,) = planned_verdicts(run_of(fixed), usable_blocks(run_of(fixed)))
     assert verdict.carry_over is None
 

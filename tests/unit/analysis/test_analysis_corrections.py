@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.looks.min_blocks import blocks_by_ranks, blocks_needed, smallest_p, smallest_p_by_ranks
+from dbdyno.analysis.looks.min_blocks import blocks_by_ranks, smallest_p_by_ranks
 from dbdyno.analysis.statistics import mean, signed_rank
 from dbdyno.analysis.statistics.effect import log_margin
 from dbdyno.analysis.statistics.multiplicity import holm, holm_levels
@@ -119,12 +119,6 @@ def test_blocks_by_ranks_are_the_fewest_with_which_the_signed_rank_decides(compa
     assert blocks_by_ranks(comparisons) == blocks
     assert max(comparisons, 1) * smallest_p_by_ranks(blocks) <= 0.05
     assert blocks == MIN_BLOCKS or comparisons * smallest_p_by_ranks(blocks - 1) > 0.05
-
-
-@pytest.mark.parametrize("comparisons", [1, 5, 100])
-def test_blocks_needed_are_those_with_which_a_large_effect_is_decided(comparisons):
-    assert blocks_needed(comparisons) == MIN_BLOCKS
-    assert (comparisons * smallest_p(MIN_BLOCKS) <= 0.05, comparisons * smallest_p(MIN_BLOCKS - 1) <= 0.05) == (1, 0)
 
 
 def test_sigma_bound_covers_four_times_out_of_five():

@@ -81,6 +81,12 @@ def test_an_estimate_lies_in_its_interval_and_a_latency_is_the_mirror_of_a_rate(
     assert rate.first.at <= rate.last.at
 
 
+def test_levels_that_are_worse_between_two_that_are_as_good_as_the_best_are_named():
+    found = exactly(np.log([100, 50, 99, 40, 100, 60]))
+    assert (found.first.at, found.last.at, found.dips, found.flat) == (0, 4, (1, 3), False)
+    assert exactly(np.log([100, 99, 100])).flat
+
+
 def test_one_block_or_one_level_has_no_knee():
     assert plateau(np.zeros((1, 4)), Looks.single, more_is_better=True) is None
     assert plateau(np.zeros((0, 4)), Looks.single, more_is_better=True) is None

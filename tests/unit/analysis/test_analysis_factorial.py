@@ -127,7 +127,7 @@ def test_an_effect_on_one_device_only_is_an_interaction():
     ]
     assert [one.depends_on for one in found.main_effects] == [("scheduler",), ("device",)]
     [one] = found.interactions
-    assert one.word.of_interaction == "differs"
+    assert one.word.interaction_text == "differs"
     assert (one.here.at, one.there.at, one.here.factor) == ("hdd", "ssd", "scheduler")
     assert (one.here.verdict.verdict, one.there.verdict.verdict) == ("faster", "equivalent")
     assert math.log1p(one.verdict.effect.value) == pytest.approx(-0.13, abs=0.01)
@@ -136,14 +136,14 @@ def test_an_effect_on_one_device_only_is_an_interaction():
 
 def test_equal_effects_on_both_are_none():
     found = factors_of(a_run(TWO_BY_TWO, noisy([0, 0.1, 2, 2.1])))
-    assert [one.word.of_interaction for one in found.interactions] == ["does not differ"]
+    assert [one.word.interaction_text for one in found.interactions] == ["does not differ"]
     assert [one.depends_on for one in found.main_effects] == [(), ()]
     assert [one.verdict.verdict for one in found.main_effects] == ["faster", "faster"]
 
 
 def test_noise_decides_nothing():
     found = factors_of(a_run(TWO_BY_TWO, noisy([0, 0.02, 0.02, 0], sd=0.1)))
-    assert {one.word.of_interaction for one in found.interactions} == {"undecided"}
+    assert {one.word.interaction_text for one in found.interactions} == {"undecided"}
 
 
 def test_less_can_be_better():
@@ -180,7 +180,7 @@ def test_a_dropped_treatment_leaves_what_needs_it_not_comparable():
     found = factors_of(run)
     words = {f"{one.factor} {one.level}": one.verdict.verdict for one in found.main_effects}
     assert words == {"device ssd": "faster", "device nvme": "not comparable", "scheduler none": "not comparable"}
-    assert [one.word.of_interaction for one in found.interactions] == ["does not differ", "not comparable"]
+    assert [one.word.interaction_text for one in found.interactions] == ["does not differ", "not comparable"]
     assert (
         why(found.interactions[1].verdict.reason)
         == "nvme / none, which it needs, failed again and again and was dropped"
@@ -214,7 +214,11 @@ def test_the_clearest_pair_comes_first():
     effects = [0.3 * (t.levels["b"] == t.levels["c"] == "2") for t in treatments_of(levels)]
     found = factors_of(a_run(levels, noisy(effects)))
     assert found.pairs()[0] == ("c", "b")
-    assert [one.word.of_interaction for one in found.interactions] == ["does not differ", "does not differ", "differs"]
+    assert [one.word.interaction_text for one in found.interactions] == [
+        "does not differ",
+        "does not differ",
+        "differs",
+    ]
 
 
 @pytest.mark.parametrize("levels", [{"device": DEVICES}, {"device": DEVICES, "scheduler": ["none"]}])
@@ -227,5 +231,5 @@ def test_one_factor_has_no_effects_beside_its_verdicts(levels):
 def test_few_blocks_claim_nothing(blocks):
     found = factors_of(a_run(TWO_BY_TWO, noisy([0, 1, 2, 9], blocks)))
     expected = "not comparable" if blocks == 1 else "undecided"
-    assert {one.word.of_interaction for one in found.interactions} == {expected}
+    assert {one.word.interaction_text for one in found.interactions} == {expected}
     assert {one.verdict.verdict for one in (*found.main_effects, *found.simple_effects)} == {expected}

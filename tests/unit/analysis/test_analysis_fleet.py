@@ -78,24 +78,28 @@ def test_one_host_has_one_vote_however_many_blocks_it_ran():
 
 def test_what_all_hosts_agree_on_is_shown_of_hosts_like_these():
     found = like_these(on_hosts([0.10, 0.11, 0.09, 0.10]))
-    assert (found.word.of_hosts, found.code, found.method) == ("faster", HostsCode.DIFFERENT, "t")
+    assert (found.word.hosts_text, found.code, found.method) == ("faster", HostsCode.DIFFERENT, "t")
     assert found.effect.n == 4
     assert found.effect.low < math.expm1(0.1) < found.effect.high
     found = like_these(on_hosts([0.0, 0.003, -0.003, 0.0, 0.002, -0.002, 0.001]))
-    assert (found.word.of_hosts, found.code, found.method) == ("equivalent", HostsCode.MARGIN_RULED_OUT, "signed rank")
+    assert (found.word.hosts_text, found.code, found.method) == (
+        "equivalent",
+        HostsCode.MARGIN_RULED_OUT,
+        "signed rank",
+    )
 
 
 def test_what_is_clear_on_these_hosts_need_not_hold_on_others():
     analysis = analyse(on_hosts([0.15, 0.01, 0.10, 0.0]))
     (verdict,), (found,) = analysis.verdicts, analysis.fleet.like_these
     assert verdict.verdict == "faster"
-    assert (found.word.of_hosts, found.code) == ("not shown", HostsCode.HOSTS_DIFFER)
+    assert (found.word.hosts_text, found.code) == ("not shown", HostsCode.HOSTS_DIFFER)
     assert found.spread.low > 0.03
 
 
 def test_too_few_hosts_show_nothing():
     found = like_these(on_hosts([0.1, 0.1]))
-    assert (found.word.of_hosts, found.code, found.method) == ("not shown", HostsCode.TOO_FEW_HOSTS, "none")
+    assert (found.word.hosts_text, found.code, found.method) == ("not shown", HostsCode.TOO_FEW_HOSTS, "none")
     assert found.effect.value == pytest.approx(math.expm1(0.1), abs=0.01)
     assert not found.effect.bounded
 
@@ -103,13 +107,13 @@ def test_too_few_hosts_show_nothing():
 def test_no_word_stands_that_is_not_said_of_these_hosts():
     found = like_these(on_hosts([0.05] * 4, blocks_each=1, noise=0.001))
     assert found.p_adjusted < 0.01, "by hosts alone it would be shown"
-    assert (found.word.of_hosts, found.code) == ("not shown", HostsCode.NOT_ON_THESE_HOSTS)
+    assert (found.word.hosts_text, found.code) == ("not shown", HostsCode.NOT_ON_THESE_HOSTS)
 
 
 def test_what_is_not_comparable_is_not_comparable_on_other_hosts():
     run = on_hosts([0.1] * 4)
     found = like_these(replace(run, dropped=frozenset({"t2"})))
-    assert (found.word.of_hosts, found.code) == ("not shown", HostsCode.NOT_COMPARABLE)
+    assert (found.word.hosts_text, found.code) == ("not shown", HostsCode.NOT_COMPARABLE)
 
 
 def test_a_run_on_one_host_says_nothing_of_hosts(a_run):

@@ -95,8 +95,8 @@ def test_of_many_disturbed_trials_a_terminal_sees_how_many_and_those_that_count_
     kept = sum(len(row) for row in analysis.blocks.trials.values())
     assert kept < all_of_them
     assert lines[0] == (
-        f"{kept} of {kept} trials that verdicts rest on met interference ({all_of_them - kept} more are not used): "
-        "stop what runs beside on the host, and run the study again."
+        f"Interference in {kept} of {kept} trials that the verdicts rest on (and in {all_of_them - kept} more, "
+        "not used): stop the other programs on this host and run the study again."
     )
     assert all(", kept: " in line for line in lines[1:-1])
     assert len(lines) == LINES_MAX + 2
@@ -116,7 +116,7 @@ def test_trials_that_met_interference_are_counted_once_and_of_one_whole(disturbe
 def test_no_verdict_rests_on_disturbed_trials_that_were_repeated(disturbed):
     quiet = [one if one.id == "b3a1p1" else replace(one, disturbance={}) for one in disturbed.trials]
     run = replace(disturbed, trials=quiet)
-    told = "1 trial met interference and is not used, so no verdict rests on it."
+    told = "Interference in 1 trial, which is not used: no verdict rests on it."
     assert interference_summary(run, analyse(run)) == told
     none = replace(run, trials=[replace(one, disturbance={}) for one in quiet])
     assert interference_lines_in_short(none, analyse(none)) == []

@@ -20,7 +20,6 @@ from dbdyno.model.design import Comparison, Design, Factor
 from dbdyno.model.treatment import Treatment
 from dbdyno.store.run_folder import read_run
 from tests.contradictions import contradictions, contradictions_in, contradictions_of_two
-from tests.disks import LONG
 from tests.made_up_runs import FLUSH, LEVELS, a_trial, empty, figures_of, made_up, two_made_up
 from tests.run_folders import written
 from tests.sampled import some
@@ -28,22 +27,6 @@ from tests.statements import Report
 
 SEEDS, PAIRS_OF_RUNS = 4000, 600
 PART = 200 / SEEDS  # of them in each run of the tests
-# Reports that still contradict themselves, by their seeds: found when each third seed was tried, 11 of 1,334. The other
-# seeds were not all tried and will hold such reports too, so they are drawn with ``DBDYNO_TEST_LONG`` only.
-TRIED = 3
-OPEN = {
-    318: "advice: rests on findings that others disturbed",
-    3831: "advice: rests on findings that others disturbed",
-    3990: "advice: rests on findings that others disturbed",
-    1605: "advice: will do, where another figure stands out",
-    1914: "ranking: tied, though apart in every test",
-    2991: "ranking: apart, though equivalent in every test",
-    3330: "factors: otherwise than every cell",
-    1893: "curves: flat, though two levels differ by more",
-    2277: "curves: flat, though two levels differ by more",
-    2523: "curves: flat, though two levels differ by more",
-    3249: "curves: flat, though two levels differ by more",
-}
 KEPT = Path(__file__).parents[2] / "kept"
 
 
@@ -77,24 +60,13 @@ def case(seed):
 
 
 def cases(quarter):
-    if LONG:
-        return [seed for seed in range(quarter, SEEDS, 4) if seed not in OPEN]
-    tried = [seed for seed in range(0, SEEDS, TRIED) if seed % 4 == quarter and seed not in OPEN]
-    return some(f"contradictions {quarter}", tried, PART * SEEDS / 4 / len(tried))
+    return some(f"contradictions {quarter}", range(quarter, SEEDS, 4), PART)
 
 
 @pytest.mark.parametrize("quarter", range(4))
 def test_no_report_contradicts_itself(quarter):
     told = summary({seed: case(seed)[0] for seed in cases(quarter)})
     assert not told, told
-
-
-@pytest.mark.xfail(reason="a contradiction that is known and open", strict=True)
-@pytest.mark.parametrize("seed", OPEN)
-def test_no_report_known_to_contradict_itself_still_does(seed):
-    """Whoever mends one of them takes its seed from ``OPEN``; until then the test fails as it is expected to."""
-    kinds = {one.kind for one in case(seed)[0]}
-    assert OPEN[seed] not in kinds
 
 
 @pytest.mark.parametrize("quarter", range(4))

@@ -64,6 +64,10 @@ def test_a_maximum_has_a_knee_to_either_side():
         ((100.0, 200.0, 400.0, 800.0), "No knee in the range measured: clients 64 still raises queries per second"),
         ((100.0, 200.0, 400.0, 420.5), "No knee in the range measured: whether more than clients 16 still raises"),
         ((700.0, 701.0, 702.0, 700.0), "No knee: from clients 1 to 64 all are within 5 % of the best"),
+        (
+            (700.0, 701.0, 300.0, 700.0),
+            "No knee: clients 1 and 64 are within 5 % of the best; in between, at clients 16, queries per second is",
+        ),
     ],
 )
 def test_a_range_without_a_knee_is_said_to_have_none(rates, said):
@@ -84,6 +88,7 @@ def test_json_has_points_and_knees():
     assert all(point["low"] < point["value"] < point["high"] for point in line["points"])
     assert line["knee"] == {"at": "16", "low": "16", "high": "16"}
     assert line["worse_beyond"] is None
+    assert line["worse_between"] == []
     assert found[0]["share"] == 0.05
 
 

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.looks.can_decide import can_decide
+from dbdyno.analysis.looks.min_blocks import smallest_p
 from dbdyno.analysis.looks.planned import planned_looks
-from dbdyno.analysis.verdict.evidence import best_p, evidence
+from dbdyno.analysis.verdict.evidence import evidence
 from dbdyno.cli import main as cli
 from dbdyno.errors import TrialError, UserError
+from dbdyno.model.design import MIN_BLOCKS
 from dbdyno.plan.stop_rule import StopOptions, StopRule
 from dbdyno.report.notes.whole_run import run_notes
 from dbdyno.report.sections.stopped import stopped_lines
@@ -388,9 +389,9 @@ def test_the_block_that_prepares_the_data_counts_only_while_it_is_alone():
 
 @pytest.mark.parametrize("until", ["blocks", "decided"])
 @given(blocks=st.integers(2, 24), comparisons=st.integers(1, 400))
-def test_can_decide_is_whether_a_very_large_effect_would_be_decided(until, blocks, comparisons):
+def test_a_very_large_effect_is_decided_by_six_blocks_and_by_no_fewer(until, blocks, comparisons):
     """Of several looks, those before the last have found nothing."""
     looks = Looks.single(blocks) if until == "blocks" else Looks(planned_looks(blocks), blocks)
     d = 5 + 1e-9 * np.random.default_rng(blocks).normal(0, 1, blocks)
-    assert can_decide(blocks, comparisons) == (float(evidence(d, looks, 0.03).p) * comparisons <= 0.05)
-    assert can_decide(blocks, comparisons) == (best_p(blocks, looks) * comparisons <= 0.05)
+    is_decided = float(evidence(d, looks, 0.03).p) * comparisons <= 0.05
+    assert is_decided == (blocks >= MIN_BLOCKS) == (smallest_p(blocks) * comparisons <= 0.05)

@@ -99,6 +99,8 @@ def _same_change(known: Relations, one: str, of: str) -> bool:
 def _kept(known: Relations, baseline: str, unbeaten: list[str]) -> Choice:
     """Return that the baseline is kept, unless something that is not beaten either may be better."""
     component = _connected(known, baseline)
+    if len(known.stacks) == 1:  # all others failed, so nothing speaks for it
+        return Choice("open")
     if known.perhaps_behind:  # what speaks against these would speak against the baseline as little
         return Choice("open")
     for one in unbeaten:

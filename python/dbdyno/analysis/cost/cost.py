@@ -119,9 +119,10 @@ def cost(
         if device and offered.get(one.id):
             found.append(_treatment(one, device, prices, offered[one.id], blocks.of(one.id), rule))
     by_id = {one.id: one for one in found}
+    by_pair = {(one.baseline_id, one.level_id): one for one in findings}
     compared = [
         _as_wide_as(
-            {(one.baseline_id, one.level_id): one for one in findings}[pair.baseline, pair.level],
+            by_pair[pair.baseline, pair.level],
             _comparison(by_id[pair.level], by_id[pair.baseline], prices, offered, rule),
         )
         for pair in _compared(design, by_id)

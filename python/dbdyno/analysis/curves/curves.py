@@ -13,7 +13,7 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.geometric_mean import geometric_mean
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import Figures, common_blocks
-from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.analysis.verdict.finding import Finding, either_way
 from dbdyno.model.design import ALPHA, Factor
 from dbdyno.model.metrics import METRICS, Metric
 from dbdyno.model.quantity import Quantity, quantity_of
@@ -70,7 +70,7 @@ def curves(
         if amounts is None or len(factor.levels) < LEVELS_MIN:
             continue
         for metric in _metrics(factor, primary):
-            measured = _Measured(Figures(run, blocks, metric.name), metric, rule, _shown(findings, metric))
+            measured = _Measured(Figures(run, blocks, metric.name), metric, rule, _intervals_shown(findings, metric))
             lines = tuple(measured.lines(design.treatments, factor, amounts))
             if lines:
                 ours = metric.name == primary.name
@@ -121,11 +121,11 @@ class _Measured:
                 self.rule,
                 more_is_better=self.metric.more_is_better,
                 without_carry_over=_array([corrected[ids[level]] for level in known], common) if corrected else None,
-                shown=self._shown([ids[level] for level in known]),
+                shown=self._ends_shown([ids[level] for level in known]),
             )
             yield Curve(dict(at), tuple(points), found, len(logs))
 
-    def _shown(self, ids: Sequence[str]) -> tuple[Floats, Floats] | None:
+    def _ends_shown(self, ids: Sequence[str]) -> tuple[Floats, Floats] | None:
         """Return the ends shown of each level against each other, shape (levels, levels); None where none are."""
         if self.shown is None:
             return None
@@ -135,15 +135,11 @@ class _Measured:
         return low, high
 
 
-def _shown(findings: Sequence[Finding], metric: Metric) -> dict[tuple[str, str], tuple[float, float]] | None:
+def _intervals_shown(findings: Sequence[Finding], metric: Metric) -> dict[tuple[str, str], tuple[float, float]] | None:
     """Return the bounded intervals that are shown; None of a metric that nothing is found of."""
-    of_metric = [one for one in findings if one.metric == metric.name]
-    ends: dict[tuple[str, str], tuple[float, float]] = {}
-    for one in of_metric:
-        if one.effect.bounded:
-            low, high = math.log1p(one.effect.low), math.log1p(one.effect.high)
-            ends |= {(one.level_id, one.baseline_id): (low, high), (one.baseline_id, one.level_id): (-high, -low)}
-    return ends if of_metric else None
+    found = either_way(one for one in findings if one.metric == metric.name)
+    effects = {pair: one.effect for pair, one in found.items() if one.effect.bounded}
+    return {pair: (math.log1p(one.low), math.log1p(one.high)) for pair, one in effects.items()} if found else None
 
 
 def _array(values: Sequence[Mapping[int, float]], blocks: Sequence[int]) -> Floats:

@@ -48,6 +48,8 @@ class Plateau:
     first: Turn
     last: Turn
     levels: int
+    flat: bool  # whether every level is shown to be within the share of the best
+    dips: tuple[int, ...] = ()  # places of levels between first and last that are shown not to be
 
     @property
     def knee(self) -> Turn | None:
@@ -58,11 +60,6 @@ class Plateau:
     def leaves(self) -> Turn | None:
         """Beyond which level the curve is worse than its best by the share; None where that is not shown."""
         return self.last if self.last.high < self.levels - 1 else None
-
-    @property
-    def flat(self) -> bool:
-        """Whether every level is shown to be within the share of the best."""
-        return self.first.high == 0 and self.last.low == self.levels - 1
 
     @property
     def rising(self) -> bool:
@@ -101,11 +98,11 @@ def plateau(
     surely, maybe = (high <= bound)[may_be_best], (low <= bound)[may_be_best]
     mean = good.mean(axis=0)
     within = mean >= mean.max() - bound
-    return Plateau(
-        Turn(_first(within), min(map(_first, maybe)), max(map(_first, surely))),
-        Turn(_last(within), min(map(_last, surely)), max(map(_last, maybe))),
-        levels,
-    )
+    first = Turn(_first(within), min(map(_first, maybe)), max(map(_first, surely)))
+    last = Turn(_last(within), min(map(_last, surely)), max(map(_last, maybe)))
+    worse = ~np.any(maybe, axis=0)
+    dips = tuple(place for place in range(first.high + 1, last.low) if worse[place])
+    return Plateau(first, last, levels, flat=bool(np.all(surely)), dips=dips)
 
 
 def _apart(good: Floats) -> Floats:

@@ -17,7 +17,7 @@ from itertools import combinations
 from dbdyno.analysis.factors.contrast import difference, effect_of
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import Contrast, Contrasted, Figures
-from dbdyno.analysis.verdict.finding import Finding, Paired, borne_out, judge, turned
+from dbdyno.analysis.verdict.finding import Finding, Paired, adopt_common_word, either_way, judge
 from dbdyno.analysis.verdict.pairs import obstacle
 from dbdyno.analysis.verdict.reasons import first
 from dbdyno.model.design import Design, Factor
@@ -59,7 +59,7 @@ class Interaction:
 
     @property
     def word(self) -> Word:
-        """Whether the two differ: ``Word.of_interaction`` is its text."""
+        """Whether the two differ: ``Word.interaction_text`` is its text."""
         return self.verdict.verdict
 
 
@@ -92,12 +92,12 @@ class _Study:
     rule: Callable[[int], Rule]
     findings: Mapping[tuple[str, str], Finding]  # by the ids of level and baseline, either way round
 
-    def judged_unless_found(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
+    def find_or_judge(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
         """Return the same, where each contrast that is a pair with a finding has that."""
         found = {name: one for name, contrast in contrasts.items() if (one := self.findings.get(_pair_of(contrast)))}
-        return found | self.judged({name: one for name, one in contrasts.items() if name not in found})
+        return found | self.judge_contrasts({name: one for name, one in contrasts.items() if name not in found})
 
-    def judged(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
+    def judge_contrasts(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
         """Return a finding for each contrast; all of them are one family."""
         each = self.figures.contrasted(list(contrasts.values()))
         pairs = [self._paired(*item, found) for item, found in zip(contrasts.items(), each, strict=True)]
@@ -152,16 +152,11 @@ def factorial(
     factors = [factor for factor in design.factors if len(factor.levels) > 1]
     if len(factors) < 2:  # noqa: PLR2004
         return Factorial([], [], [])
-    study = _Study(design, figures, metric, rule, _by_pair(findings))
+    study = _Study(design, figures, metric, rule, either_way(findings))
     pairs = [_effect_and_other(*pair) for pair in combinations(factors, 2)]
     simple = _simple_effects(study, pairs)
     interactions = _interactions(study, pairs, simple)
     return Factorial(_main_effects(study, factors, interactions), list(simple.values()), interactions)
-
-
-def _by_pair(findings: Sequence[Finding]) -> dict[tuple[str, str], Finding]:
-    as_found = {(one.level_id, one.baseline_id): one for one in findings}
-    return {(one.baseline_id, one.level_id): turned(one) for one in findings} | as_found
 
 
 def _pair_of(contrast: Contrast) -> tuple[str, str]:
@@ -182,7 +177,7 @@ def _effect_and_other(one: Factor, two: Factor) -> tuple[Factor, Factor]:
 def _main_effects(study: _Study, factors: list[Factor], interactions: list[Interaction]) -> list[MainEffect]:
     keys = {f"{factor.name}={level}": (factor, level) for factor in factors for level in study.others(factor)}
     treatments = study.design.treatments
-    found = study.judged(
+    found = study.judge_contrasts(
         {key: effect_of(treatments, f.name, level, study.baseline(f)) for key, (f, level) in keys.items()}
     )
     names = [factor.name for factor in factors]
@@ -193,7 +188,7 @@ def _main_effects(study: _Study, factors: list[Factor], interactions: list[Inter
             baseline=study.baseline(factor),
             averaged_over=tuple(name for name in names if name != factor.name),
             depends_on=tuple(name for name in names if _depends(interactions, factor.name, level, name)),
-            verdict=borne_out(found[key], study.cells(factor, level)),
+            verdict=adopt_common_word(found[key], study.cells(factor, level)),
         )
         for key, (factor, level) in keys.items()
     ]
@@ -219,7 +214,7 @@ def _simple_effects(study: _Study, pairs: list[tuple[Factor, Factor]]) -> dict[_
         for level in study.others(factor)
         for at in (study.baseline(other), *study.others(other))
     ]
-    found = study.judged_unless_found({_key(*place): _simple(study, *place) for place in places})
+    found = study.find_or_judge({_key(*place): _simple(study, *place) for place in places})
     return {
         (factor.name, level, other.name, at): SimpleEffect(
             factor.name, level, study.baseline(factor), other.name, at, found[_key(factor, level, other, at)]
@@ -249,7 +244,7 @@ def _interactions(
         _key(*place): difference(_simple(study, *place), _simple(study, *place[:3], study.baseline(place[2])))
         for place in places
     }
-    found = study.judged(contrasts)
+    found = study.judge_contrasts(contrasts)
     return [
         Interaction(
             here=simple[factor.name, level, other.name, study.baseline(other)],

@@ -15,7 +15,7 @@ from dbdyno.analysis.statistics.arrays import Bools, Floats
 from dbdyno.analysis.statistics.exact import TIE
 
 STEADY, STEEPEST, STEP = 1.0, 3.0, 0.5
-ALIKE = 0.6  # of 1; normal noise comes to 1/3, sizes spread evenly from 0 on to 5/9
+ALIKE = 0.6  # The ratio is 1 for equal sizes, 5/9 for sizes spread evenly from 0 up, and 1/3 for normal noise.
 
 
 def growth(d: Floats, looks: tuple[int, ...]) -> Floats:

@@ -1,8 +1,8 @@
 """How few blocks can decide anything at all. Imports nothing heavy, so that ``dbdyno plan`` may ask.
 
-Two rules can call a comparison different: the signed rank, whose p has a least value, and the mean of a large effect
-(``large_effects``), whose p has none from ``MIN_BLOCKS`` on. So any number of comparisons can be decided from there on,
-if effects are large enough.
+Two rules can call a comparison different. The p of the signed rank has a smallest possible value; that of the mean of
+a large effect (``large_effects``) has none once there are ``MIN_BLOCKS`` blocks. So that many blocks can decide any
+number of comparisons, if effects are large enough.
 """
 
 import math
@@ -28,8 +28,3 @@ def blocks_by_ranks(comparisons: int, alpha: float = ALPHA) -> int:
     Its smallest p is multiplied by the number of comparisons. A large effect is decided with ``MIN_BLOCKS``.
     """
     return max(MIN_BLOCKS, math.ceil(1 + math.log2(max(comparisons, 1) / (RANKS_OF_ONE_LOOK * alpha))))
-
-
-def blocks_needed(comparisons: int) -> int:
-    """Return the fewest blocks with which one of ``comparisons`` can be decided, if its effect is large enough."""
-    return MIN_BLOCKS if comparisons else 0

@@ -4,7 +4,7 @@ import math
 
 LOOKS = (6, 7, 8, *range(10, 41, 2))  # blocks; a longer plan goes on in steps of 20
 STEP_BEYOND = 20
-FIRST_DECIDING = 6  # blocks: the mean can show a large effect from there on
+FIRST_DECIDING = 6  # blocks: the fewest in which the mean can show a large effect
 FIRST_BY_RANKS = 8  # blocks: with fewer the signed rank reaches next to nothing of its share at a look
 FIRST_EQUIVALENT = 10  # blocks: fewer see too little of rare stalls to say that two treatments are alike
 

@@ -27,7 +27,6 @@ class Ties:
     letters: dict[str, str]  # name -> letters; empty where nothing can be said of it
     pairs: int  # that were looked at, over which Holm's correction goes
     too_few_blocks: int = 0  # so many blocks can show no difference over so many pairs: then none has letters
-    blocks_needed: int | None = None  # with which one could be shown; None where they are many more
 
 
 def ties(findings: Sequence[Finding], names: Sequence[str], *, more_is_better: bool) -> Ties:
@@ -43,8 +42,7 @@ def ties(findings: Sequence[Finding], names: Sequence[str], *, more_is_better: b
         return Ties(none, 0)
     reasons = [one.reason for one in judged if isinstance(one.reason, Reason)]
     if all(reason.p_best > ALPHA for reason in reasons):
-        needed = max((reason.fewest for reason in reasons if reason.fewest), default=None)
-        return Ties(none, len(judged), max(one.blocks for one in judged), needed)
+        return Ties(none, len(judged), max(one.blocks for one in judged))
     place = {name: at for at, name in enumerate(usable)}
     different = np.zeros((len(usable), len(usable)), dtype=bool)
     ahead = np.zeros(different.shape)

@@ -23,7 +23,7 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import Figures
-from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, Finding, Paired, borne_out, judge, turned
+from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, Finding, Paired, adopt_common_word, either_way, judge
 from dbdyno.analysis.verdict.reasons import CarryOver
 from dbdyno.model.design import Design
 from dbdyno.model.metrics import METRICS, Metric, metric_of
@@ -167,11 +167,10 @@ def _ranking(
     reference = baseline or (tests[0].baseline if tests[0].baseline in stacks else stacks[0])
     ordered = [reference, *(stack for stack in stacks if stack != reference)]
     found = _findings(tests, list(combinations(ordered, 2)), about, rule)
-    by_ids = {(one.level_id, one.baseline_id): one for one in of_treatments}
-    by_ids = {(one.baseline_id, one.level_id): turned(one) for one in of_treatments} | by_ids
+    by_ids = either_way(of_treatments)
     parts = ([by_ids.get((test.ids[one.level], test.ids[one.baseline])) for test in tests] for one in found)
     findings = [
-        borne_out(one, [part for part in each if part]) if all(each) else one
+        adopt_common_word(one, [part for part in each if part]) if all(each) else one
         for one, each in zip(found, parts, strict=True)
     ]
     tied = ties(findings, stacks, more_is_better=about.more_is_better)

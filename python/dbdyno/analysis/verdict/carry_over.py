@@ -122,13 +122,6 @@ class Taken:
     widened: Floats  # (..., blocks): the same, spread by as much as the correction is uncertain
 
 
-def difference_of(treatments: int, baseline: int, level: int) -> Floats:
-    """Return the weights of a level less its baseline, shape (treatments,)."""
-    weights = np.zeros(treatments)
-    weights[level], weights[baseline] = 1.0, -1.0
-    return weights
-
-
 def taken_out(ran: Ran, fitted: Fit, weights: Floats) -> Taken:
     """Return the carry-over of a weighted sum of treatments, and its values by block with that taken out.
 

@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 from dbdyno.analysis.looks import always_valid, large_effects
 from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
-from dbdyno.analysis.looks.min_blocks import RANKS_OF_ONE_LOOK, smallest_p
+from dbdyno.analysis.looks.min_blocks import RANKS_OF_ONE_LOOK
 from dbdyno.analysis.looks.planned import FIRST_DECIDING, FIRST_EQUIVALENT
 from dbdyno.analysis.statistics import exact, mean, signed_rank
 from dbdyno.analysis.statistics.arrays import Floats, Ints
 from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.statistics.multiplicity import holm, holm_levels
+from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
 from dbdyno.model.design import ALPHA
 
@@ -67,8 +67,10 @@ class Evidence:
         return Evidence(*(np.asarray(getattr(self, field.name)[place]) for field in fields(self)))
 
 
-def evidence(d: Floats, rule: Rule, margin: float, alpha: float = ALPHA, *, unit: npt.ArrayLike = 0.0) -> Evidence:
-    """Return what ``d`` says. The interval has coverage ``1 - alpha`` over all looks together.
+def evidence(
+    d: Floats, rule: Rule, margin: float, alpha: npt.ArrayLike = ALPHA, *, unit: npt.ArrayLike = 0.0
+) -> Evidence:
+    """Return what ``d`` says. The interval has coverage ``1 - alpha``, shape (...), over all looks together.
 
     Planned looks: the Hodges-Lehmann estimate; two rules, the signed rank and the mean of a large effect, each with a
     share of ``alpha`` and its nominal level at the look: the interval is what both intervals have in common, p the
@@ -79,7 +81,8 @@ def evidence(d: Floats, rule: Rule, margin: float, alpha: float = ALPHA, *, unit
     """
     step = np.asarray(unit, dtype=np.float64)
     bound = np.broadcast_to(log_margin(margin) - step, d.shape[:-1])
-    found = _always_valid(d, bound, alpha) if isinstance(rule, AlwaysValid) else _at_looks(d, rule, bound, alpha)
+    alphas = np.broadcast_to(np.asarray(alpha, dtype=np.float64), d.shape[:-1])
+    found = _always_valid(d, bound, alphas) if isinstance(rule, AlwaysValid) else _at_looks(d, rule, bound, alphas)
     too_coarse = step > MARGIN_SHARE * log_margin(margin)
     return replace(
         found,
@@ -89,9 +92,12 @@ def evidence(d: Floats, rule: Rule, margin: float, alpha: float = ALPHA, *, unit
     )
 
 
-def _always_valid(d: Floats, bound: Floats, alpha: float) -> Evidence:
+def _always_valid(d: Floats, bound: Floats, alphas: Floats) -> Evidence:
     value = np.asarray(np.mean(d, axis=-1))
-    low, high = always_valid.interval(d, alpha)
+    low, high = (np.empty(value.shape) for _ in range(2))
+    for alpha in np.unique(alphas):
+        those = alphas == alpha
+        low[those], high[those] = always_valid.interval(d[those], float(alpha))
     p = always_valid.p_two_sided(d)
     # Half of the two-sided p is that of one side: the sequence is symmetric.
     above, below = (always_valid.p_two_sided(d, side) / 2 for side in (-bound, bound))
@@ -99,7 +105,7 @@ def _always_valid(d: Floats, bound: Floats, alpha: float) -> Evidence:
     return Evidence(value, low, high, p, p, np.where(inside, np.maximum(above, below), 1.0))
 
 
-def _at_looks(d: Floats, rule: Looks, bound: Floats, alpha: float) -> Evidence:
+def _at_looks(d: Floats, rule: Looks, bound: Floats, alphas: Floats) -> Evidence:
     n = d.shape[-1]
     averages, cdf = signed_rank.walsh_averages(d), signed_rank.signed_rank_cdf(n)
     value = np.asarray(np.median(averages, axis=-1))
@@ -109,11 +115,13 @@ def _at_looks(d: Floats, rule: Looks, bound: Floats, alpha: float) -> Evidence:
     low, high, p, p_equivalence = (np.empty(d.shape[:-1]) for _ in range(4))
     for looks, those in rule.of(d):
         of_mean, (ranks_have, mean_has) = replace(looks, first=FIRST_DECIDING), looks.shares
-        ends = (
-            signed_rank.interval(averages[those], n, nominal_level(looks, ranks_have * alpha)),
-            large_effects.interval(d[those], value[those], nominal_level(of_mean, mean_has * alpha)),
-        )
-        low[those], high[those] = np.maximum(ends[0][0], ends[1][0]), np.minimum(ends[0][1], ends[1][1])
+        for alpha in np.unique(alphas[those]):
+            at = those & (alphas == alpha)
+            ends = (
+                signed_rank.interval(averages[at], n, nominal_level(looks, ranks_have * float(alpha))),
+                large_effects.interval(d[at], value[at], nominal_level(of_mean, mean_has * float(alpha))),
+            )
+            low[at], high[at] = np.maximum(ends[0][0], ends[1][0]), np.minimum(ends[0][1], ends[1][1])
         p[those] = _smaller(
             sequential_p(p_ranks[those], looks) / ranks_have, sequential_p(p_mean[those], of_mean) / mean_has
         )
@@ -126,25 +134,6 @@ def _at_looks(d: Floats, rule: Looks, bound: Floats, alpha: float) -> Evidence:
 
 def _smaller(one: Floats, other: Floats) -> Floats:
     return np.asarray(np.minimum(1.0, np.minimum(one, other)))
-
-
-def evidence_of_families(d: Floats, rule: Rule, margin: float) -> Evidence:
-    """Return what many families of comparisons say, shape (..., comparisons) of ``d``, shape (..., comparisons, n).
-
-    Each interval is at the level at which Holm's procedure tests its comparison, as it is shown.
-    """
-    return at_levels(lambda alpha: evidence(d, rule, margin, alpha))
-
-
-def at_levels(of_level: Callable[[float], Evidence]) -> Evidence:
-    """Return the figures of families whose intervals are each at their level by Holm; ``of_level`` gives all at one."""
-    first = of_level(ALPHA)
-    levels = holm_levels(first.p, ALPHA)
-    low, high = first.low.copy(), first.high.copy()
-    for level in np.unique(levels[levels < ALPHA]):
-        these, one = levels == level, of_level(float(level))
-        low[these], high[these] = one.low[these], one.high[these]
-    return replace(first, low=low, high=high)
 
 
 def evidence_of_each(
@@ -161,20 +150,13 @@ def evidence_of_each(
     """
     figures: dict[int, Evidence] = {}  # by place
     steps = np.asarray(units, dtype=np.float64) if units else np.zeros(len(each))
-    levels = list(alphas) or [ALPHA] * len(each)
-    for n, alpha in {(len(d), level) for d, level in zip(each, levels, strict=True)}:
-        places = [place for place, d in enumerate(each) if len(d) == n and levels[place] == alpha]
-        found = evidence(np.stack([each[place] for place in places]), rule(n), margin, alpha, unit=steps[places])
+    levels = np.asarray(alphas, dtype=np.float64) if alphas else np.full(len(each), ALPHA)
+    for n in {len(d) for d in each}:
+        places = [place for place, d in enumerate(each) if len(d) == n]
+        stacked = np.stack([each[place] for place in places])
+        found = evidence(stacked, rule(n), margin, levels[places], unit=steps[places])
         figures |= {place: found.at(row) for row, place in enumerate(places)}
     return Evidence.of_each([figures[place] for place in range(len(each))])
-
-
-def best_p(n: int, rule: Rule) -> float:
-    """Return the smallest p that ``n`` blocks can show under a rule."""
-    if isinstance(rule, AlwaysValid) or n >= FIRST_DECIDING:
-        return 0.0  # of a large effect
-    ranks_have, _ = rule.shares
-    return min(1.0, float(sequential_p(np.array(smallest_p(n)), rule)) / ranks_have) if not rule.once else smallest_p(n)
 
 
 def relative_effect(d: Floats, rule: Rule, unit: float = 0.0) -> Estimate:

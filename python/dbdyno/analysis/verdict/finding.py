@@ -25,7 +25,7 @@ hypotheses, "no difference" and "at least the margin", can be true.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -33,7 +33,7 @@ import numpy as np
 
 from dbdyno.analysis.checks.lateness import LateDisk
 from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level
-from dbdyno.analysis.looks.min_blocks import blocks_needed
+from dbdyno.analysis.looks.min_blocks import smallest_p
 from dbdyno.analysis.statistics import mean
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_margin, relative
@@ -46,7 +46,6 @@ from dbdyno.analysis.verdict.evidence import (
     Evidence,
     Relation,
     Rule,
-    best_p,
     evidence,
     evidence_of_each,
     relations,
@@ -56,6 +55,7 @@ from dbdyno.analysis.verdict.exaggeration import NO_EXAGGERATION, Exaggeration, 
 from dbdyno.analysis.verdict.reasons import (
     CarryOver,
     Cause,
+    Code,
     Dropped,
     EventsTogether,
     Lack,
@@ -80,7 +80,6 @@ from dbdyno.model.metrics import Metric
 from dbdyno.model.word import Word
 
 MIN_USABLE_BLOCKS = 2
-MORE_BLOCKS_MAX = 40
 MANY_BLOCKS = 1000  # no study has more
 
 
@@ -152,21 +151,34 @@ class Finding(TwoTreatments):
         return self.level_id if self.verdict is Word.FASTER else self.baseline_id
 
 
-def turned(one: Finding) -> Finding:
+def reverse(finding: Finding) -> Finding:
     """Return what the same finding says of the baseline against the level."""
+    reason, safety = finding.reason, finding.safety
     return replace(
-        one,
-        baseline=one.level,
-        level=one.baseline,
-        baseline_id=one.level_id,
-        level_id=one.baseline_id,
-        effect=one.effect.inverse(),
-        verdict=one.verdict.turned,
-        by_block=tuple((block, 1 / (1 + ratio) - 1) for block, ratio in one.by_block),
+        finding,
+        baseline=finding.level,
+        level=finding.baseline,
+        baseline_id=finding.level_id,
+        level_id=finding.baseline_id,
+        effect=finding.effect.inverse(),
+        verdict=finding.verdict.opposite,
+        reason=reason.reverse() if isinstance(reason, Reason) else reason,
+        by_block=tuple((block, 1 / (1 + ratio) - 1) for block, ratio in finding.by_block),
+        totals=replace(finding.totals, effect=finding.totals.effect.inverse()),
+        carry_over=finding.carry_over.reverse() if finding.carry_over else None,
+        as_measured=finding.as_measured.inverse() if finding.as_measured else None,
+        safety=PairSafety(level=safety.baseline, baseline=safety.level) if safety else None,
+        secondary=tuple(one.reverse() for one in finding.secondary),
     )
 
 
-def borne_out(mean: Finding, parts: Sequence[Finding]) -> Finding:
+def either_way(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
+    """Return the findings by the ids of level and baseline, each also as what it says the other way round."""
+    as_found = {(one.level_id, one.baseline_id): one for one in findings}
+    return {(baseline, level): reverse(one) for (level, baseline), one in as_found.items()} | as_found
+
+
+def adopt_common_word(mean: Finding, parts: Sequence[Finding]) -> Finding:
     """Return the finding on a mean of comparisons, with the word that all of them have if that is a difference.
 
     If the intervals of all parts hold, so does their mean: what differs in every part differs on average. The interval
@@ -175,13 +187,20 @@ def borne_out(mean: Finding, parts: Sequence[Finding]) -> Finding:
     words = {one.verdict for one in parts}
     if len(words) != 1 or not parts[0].verdict.is_different or mean.verdict == parts[0].verdict:
         return mean
-    if mean.verdict is Word.NOT_COMPARABLE or not all(one.effect.bounded for one in parts):
+    if not isinstance(mean.reason, Reason) or not all(one.effect.bounded for one in parts):
         return mean
     low = math.expm1(math.fsum(math.log1p(one.effect.low) for one in parts) / len(parts))
     high = math.expm1(math.fsum(math.log1p(one.effect.high) for one in parts) / len(parts))
     ends = max(mean.effect.low, low), min(mean.effect.high, high)
     low, high = ends if ends[0] <= ends[1] else (low, high)
-    return replace(mean, effect=replace(mean.effect, low=low, high=high), verdict=parts[0].verdict, lack=None)
+    word = parts[0].verdict
+    return replace(
+        mean,
+        effect=replace(mean.effect, low=low, high=high),
+        verdict=word,
+        reason=replace(mean.reason, code=Code.EVERY_PART, word=word, lack=None, withheld_for=None),
+        lack=None,
+    )
 
 
 def mostly(disturbed: int, blocks: int) -> bool:
@@ -267,7 +286,7 @@ def judge(
     tested = [pair for pair, obstacle in zip(pairs, obstacles, strict=True) if obstacle is None]
     judged = iter(_Family(tested, metric, margin, rule, is_feasible).findings() if tested else ())
     return [
-        next(judged) if obstacle is None else _without_figures(pair, metric, obstacle, len(pairs))
+        next(judged) if obstacle is None else _without_figures(pair, metric, obstacle)
         for pair, obstacle in zip(pairs, obstacles, strict=True)
     ]
 
@@ -278,7 +297,7 @@ def _obstacle(pair: Paired) -> Obstacle | None:
     return pair.obstacle
 
 
-def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle, comparisons: int) -> Finding:
+def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle) -> Finding:
     """Return the finding as far as it needs no test."""
     return Finding(
         metric=metric.name,
@@ -292,7 +311,7 @@ def _without_figures(pair: Paired, metric: Metric, reason: Reason | Obstacle, co
         reason=reason,
         by_block=tuple((block, relative(d)) for block, d in sorted(pair.log_ratios.items())),
         lost=pair.obstacle is not None,
-        lack=None if isinstance(reason, Reason) else _lack_of_obstacle(reason, len(pair.log_ratios), comparisons),
+        lack=None if isinstance(reason, Reason) else _lack_of_obstacle(reason, len(pair.log_ratios)),
         resolution=pair.resolution,
         carry_over=pair.carry_over,
         disturbed=pair.disturbed,
@@ -321,15 +340,15 @@ class _Family:
         """Yield the finding of each comparison."""
         p_adjusted, p_equivalence = holm(self.combined.p), holm(self.combined.p_equivalence)
         words = relations(self.combined, self.margin)
-        rules = [_rule_of(pair, self.rule) for pair in self.pairs]
-        best = [best_p(len(pair.log_ratios), rule) for pair, rule in zip(self.pairs, rules, strict=True)]
+        rules = _rules_of(self.pairs, self.rule)
         for i, pair in enumerate(self.pairs):
             d, relation, rule = pair.d, Relation(words[i]), rules[i]
             ours, n = self.combined.at(i), len(d)
             effect = relative_estimate(float(ours.value), float(ours.low), float(ours.high), n)
             as_measured = self.measured.at(i)
             needed = _blocks_needed(pair, self.margin, len(self.pairs))
-            p_best = float(holm([*self.combined.p[:i], best[i], *self.combined.p[i + 1 :]])[i])
+            best = 0.0 if isinstance(rule, AlwaysValid) else smallest_p(n)
+            p_best = float(holm([*self.combined.p[:i], best, *self.combined.p[i + 1 :]])[i])
             found = reason_of(
                 *(relation, effect, d, self.metric),
                 p_mean=float(mean.p_beyond(d, log_margin(self.margin))),
@@ -351,7 +370,7 @@ class _Family:
                 else NO_EXAGGERATION,
                 disturbed=pair.disturbed,
                 needed=needed or 0,
-                fewest=(self._fewest(n) or 0) if p_best > ALPHA else 0,
+                fewest=MIN_BLOCKS if p_best > ALPHA else 0,
                 withheld_for=withheld,
                 withheld=word_of(would_be, more_is_better=self.metric.more_is_better),
             )
@@ -359,7 +378,7 @@ class _Family:
                 reason, lack=_lack(reason, n, self.is_feasible) if relation is Relation.UNDECIDED else None
             )
             yield replace(
-                _without_figures(pair, self.metric, reason, len(self.pairs)),
+                _without_figures(pair, self.metric, reason),
                 effect=effect,
                 p=float(ours.p_now),
                 p_adjusted=reason.p_adjusted,
@@ -399,13 +418,6 @@ class _Family:
                 return cause, would_be
         return next((one for one in every if one is not None), None), would_be
 
-    def _fewest(self, n: int) -> int | None:
-        """Return with how many blocks, ``n`` or more, the smallest p there can be passes Holm over the comparisons."""
-        comparisons = len(self.pairs)
-        start = max(n, blocks_needed(comparisons))
-        more = range(start, start + MORE_BLOCKS_MAX)
-        return next((one for one in more if best_p(one, self.rule(one)) * comparisons <= ALPHA), None)
-
 
 @dataclass(frozen=True)
 class EvidenceOfPairs:
@@ -434,7 +446,7 @@ def evidence_of_pairs(
     combined = []
     for place, pair in enumerate(pairs):
         if pair.alternatives:
-            now = _rule_of(pair, rule)
+            (now,) = _rules_of([pair], rule)
             each[place] += [one.evidence(now, margin, alphas[place], units[place]) for one in pair.alternatives]
         whole = measured.at(place)
         for other in each[place]:
@@ -443,10 +455,17 @@ def evidence_of_pairs(
     return EvidenceOfPairs(measured, Evidence.of_each(combined), each)
 
 
-def _rule_of(pair: Paired, rule: Callable[[int], Rule]) -> Rule:
-    """Return the rule of so many blocks, with the growth of the differences that this comparison shows."""
-    now = rule(len(pair.measured))
-    return now.of(pair.measured)[0][0] if isinstance(now, Looks) else now
+def _rules_of(pairs: Sequence[Paired], rule: Callable[[int], Rule]) -> list[Rule]:
+    """Return each comparison's rule of so many blocks, with the growth of the differences that it shows."""
+    found: dict[int, Rule] = {}  # by place
+    for n in {len(pair.log_ratios) for pair in pairs}:
+        places, now = [place for place, pair in enumerate(pairs) if len(pair.log_ratios) == n], rule(n)
+        if isinstance(now, Looks):
+            seen = now.of(np.stack([pairs[place].measured for place in places]))
+            found |= {places[row]: looks for looks, those in seen for row in np.flatnonzero(those)}
+        else:
+            found |= dict.fromkeys(places, now)
+    return [found[place] for place in range(len(pairs))]
 
 
 def both(one: Evidence, other: Evidence) -> Evidence:
@@ -468,14 +487,14 @@ def _blocks_needed(pair: Paired, margin: float, comparisons: int) -> int | None:
     return blocks_to_resolve(pair.d, margin, comparisons)
 
 
-def _lack_of_obstacle(found: Obstacle, blocks: int, comparisons: int) -> Step:
+def _lack_of_obstacle(found: Obstacle, blocks: int) -> Step:
     match found:
         case Dropped() | ZeroFigures():
             return Step(Lack.A_TREATMENT_THAT_RUNS)
         case LimitedClients():
             return Step(Lack.STRONGER_LOAD_GENERATOR)
         case TooFew():
-            return Step(Lack.MORE_BLOCKS, max(blocks_needed(comparisons), MIN_USABLE_BLOCKS) - blocks)
+            return Step(Lack.MORE_BLOCKS, MIN_BLOCKS - blocks)
 
 
 _LACK_OF_CAUSE: dict[type[Cause], Lack] = {
@@ -493,7 +512,7 @@ def _lack(reason: Reason, blocks: int, is_feasible: Callable[[int], bool]) -> St
     """
     if reason.withheld_for is not None:
         return Step(_LACK_OF_CAUSE[type(reason.withheld_for)])
-    if reason.p_best > ALPHA and reason.fewest > blocks:
+    if reason.p_best > ALPHA:
         wanted = reason.fewest if reason.excludes_zero else max(reason.fewest, reason.needed)
         return Step(Lack.MORE_BLOCKS, wanted - blocks)
     if mostly(reason.disturbed, blocks):

@@ -47,6 +47,17 @@ class Secondary(TwoTreatments):
     p: float  # allowing for the looks, as if nothing else had been judged
     p_adjusted: float  # Benjamini and Hochberg over all of them
 
+    def reverse(self) -> "Secondary":
+        """Return the same of the baseline against the level."""
+        return replace(
+            self,
+            baseline=self.level,
+            level=self.baseline,
+            baseline_id=self.level_id,
+            level_id=self.baseline_id,
+            effect=self.effect.inverse(),
+        )
+
     @property
     def stands_out(self) -> bool:
         """Whether it is worth a look."""
@@ -114,6 +125,10 @@ class CarryOver:
     shift: float  # about what it adds to the comparison as measured, relative
     taken_out: bool = False  # of effect, interval and word
 
+    def reverse(self) -> "CarryOver":
+        """Return the same of the baseline against the level."""
+        return replace(self, difference=self.difference.inverse(), shift=1 / (1 + self.shift) - 1)
+
     @property
     def seen(self) -> bool:
         """Whether it is worth a remark beside the verdict."""
@@ -145,6 +160,7 @@ class Code(StrEnum):
     """Why a comparison that could be judged got its word."""
 
     DIFFERENT = "different"
+    EVERY_PART = "different in every comparison that it is the mean of"
     REAL_BUT_SMALL = "real but smaller than the margin"
     MARGIN_RULED_OUT = "a difference as large as the margin is ruled out"
     TOO_COARSE = "figures too coarse"
@@ -191,7 +207,7 @@ class Lack(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """What is lacking; ``blocks`` are about how many more are needed, where it is these."""
+    """What a decision lacks; ``blocks`` is about how many more blocks it takes, 0 if something else is lacking."""
 
     lack: Lack
     blocks: int = 0
@@ -245,6 +261,10 @@ class Reason:
     lack: Step | None = None  # what it takes to decide; of two runs it is not known
     withheld_for: Cause | None = None  # what may have made the word that the ratios measured give
     withheld: Word = Word.UNDECIDED  # that word
+
+    def reverse(self) -> "Reason":
+        """Return the same of the baseline against the level."""
+        return replace(self, word=self.word.opposite, withheld=self.withheld.opposite, mean=1 / (1 + self.mean) - 1)
 
     @property
     def two_runs(self) -> bool:

@@ -58,7 +58,7 @@ def _of_effect(one: BetweenLevels, analysis: Analysis) -> Text:
 
 def level_word(one: BetweenLevels, metric: Metric) -> str:
     """Return the word for a difference of the metric: faster or slower; else equivalent, or not shown."""
-    return word_of(one.word, more_is_better=metric.more_is_better).of_hosts
+    return word_of(one.word, more_is_better=metric.more_is_better).hosts_text
 
 
 def _certainty(one: BetweenLevels, *, ratio: bool = False) -> str:

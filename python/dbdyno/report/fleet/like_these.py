@@ -121,7 +121,7 @@ def like_these_json(one: LikeThese, analysis: Analysis) -> dict[str, Any]:
     """Return it for programs; differences are fractions, what is unknown is not finite."""
     return {
         **fields(one, "baseline level baseline_id level_id method"),
-        "word": one.word.of_hosts,
+        "word": one.word.hosts_text,
         **effect_values(one.effect),
         "p": one.p_adjusted,
         "p_unadjusted": one.p,

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
-from dbdyno.analysis.checks.lateness import LateDisk
-from dbdyno.model.wording import count, number, percent
+from dbdyno.model.wording import count, number
 from dbdyno.report.amounts import duration
 from dbdyno.report.recorded import figure
 from dbdyno.store.records import Run
@@ -15,15 +14,6 @@ from dbdyno.store.records import Run
 def overhead_lines(run: Run) -> list[str]:
     """Return a sentence each about what the run folder has of it, over all finished trials."""
     return [*_probe_lines(run), *_disk_lines(run)]
-
-
-def late_disk_text(found: LateDisk) -> str:
-    """Return why a word is withheld, without a capital letter or a full stop."""
-    return (
-        f"with {found.label} the emulated disk answered {late_text(found.late_us)} per request,"
-        f" {beside_the_request(found.late_us, found.request_us)}, which may account for a difference of up to"
-        f" {percent(found.reach, sign=False)}, or hide one"
-    )
 
 
 def late_text(late_us: float) -> str:

@@ -93,6 +93,7 @@ def _line_json(line: Curve, curves: Curves) -> dict[str, Any]:
         ],
         "knee": _turn(found.knee if found else None, levels),
         "worse_beyond": _turn(found.leaves if found else None, levels),
+        "worse_between": [levels[place] for place in found.dips] if found else [],
         "text": knee_sentence(line, curves),
     }
 

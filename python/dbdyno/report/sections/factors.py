@@ -94,7 +94,7 @@ def _of_single_comparisons(effect: MainEffect, analysis: Analysis) -> str:
         different = {name for name in {**above, **below} if above.get(name) != below.get(name)}
         ends = above.get(effect.factor), below.get(effect.factor)
         if different == {effect.factor} and ends in {(effect.level, effect.baseline), (effect.baseline, effect.level)}:
-            words.append(finding.verdict if ends[0] == effect.level else finding.verdict.turned)
+            words.append(finding.verdict if ends[0] == effect.level else finding.verdict.opposite)
     if not words or set(words) == {effect.verdict.verdict}:
         return ""
     return f" (of the {count(len(words), 'single comparison')}, {counted(words)})"
@@ -102,7 +102,7 @@ def _of_single_comparisons(effect: MainEffect, analysis: Analysis) -> str:
 
 def _interaction(one: Interaction, analysis: Analysis) -> Explained:
     here, there, verdict = one.here, one.there, one.verdict
-    word = Strong(one.word.of_interaction, one.word.of_interaction)
+    word = Strong(one.word.interaction_text, one.word.interaction_text)
     effect = f"effect of {here.factor} {here.level} against {here.baseline}"
     places = f"between {here.other} {_at(here, analysis.metric.words)} and {_at(there)}"
     figures = f": the ratio of the two is {_ratio(verdict.effect.value)} ({certainty(verdict, _ratio_range(verdict))})."
@@ -175,7 +175,7 @@ def _interaction_as_dict(one: Interaction) -> dict[str, Any]:
         "blocks": one.verdict.blocks,
         "low": 1 + effect.low,
         "high": 1 + effect.high,
-        "verdict": one.word.of_interaction,
+        "verdict": one.word.interaction_text,
     }
 
 

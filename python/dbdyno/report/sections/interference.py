@@ -40,11 +40,11 @@ def interference_summary(run: Run, analysis: Analysis) -> str:
     others = sum(trial.disturbed for trial in run.trials) - kept
     one = others == 1
     if not kept:
-        told = f"{count(others, 'trial')} met interference and {'is' if one else 'are'} not used"
-        return f"{told}, so no verdict rests on {'it' if one else 'them'}." if others else ""
-    text = f"{kept:,} of {count(len(counting), 'trial')} that verdicts rest on met interference"
-    also = f" ({others:,} more {'is' if one else 'are'} not used)" if others else ""
-    return f"{text}{also}: stop what runs beside on the host, and run the study again."
+        unused = f"Interference in {count(others, 'trial')}, which {'is' if one else 'are'} not used"
+        return f"{unused}: no verdict rests on {'it' if one else 'them'}." if others else ""
+    text = f"Interference in {kept:,} of {count(len(counting), 'trial')} that the verdicts rest on"
+    also = f" (and in {others:,} more, not used)" if others else ""
+    return f"{text}{also}: stop the other programs on this host and run the study again."
 
 
 def interference_lines_in_short(run: Run, analysis: Analysis) -> list[str]:
