@@ -12,7 +12,7 @@ from dbdyno.analysis.verdict.evidence import AlwaysValid, Relation
 from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.metrics import METRICS
 
-REPLICATES = 1000
+REPLICATES = 500
 WORDS = {
     Relation.HIGHER: "faster",
     Relation.LOWER: "slower",

@@ -18,10 +18,23 @@ from dbdyno.analysis.verdict.evidence import AlwaysValid, Relation, evidence, re
 EQUAL = [Looks(tuple(range(20, n + 1, 20)), 100) for n in (20, 40, 60, 80, 100)]
 
 
+@pytest.fixture
+def nothing_kept():
+    """Bounds of another spending function are neither taken from those kept nor left among them."""
+    kept = (alpha_spending._table, alpha_spending._bound, alpha_spending._going_on)
+    for one in kept:
+        one.cache_clear()
+    yield
+    for one in kept:
+        one.cache_clear()
+
+
+@pytest.mark.usefixtures("nothing_kept")
 def test_bounds_equal_published_ones(monkeypatch):
     """Lan-DeMets, Pocock's type, five equal looks, two-sided 5 %: Jennison and Turnbull's and gsDesign's z."""
-    monkeypatch.setattr(alpha_spending, "_spent", lambda fraction, alpha: alpha * math.log1p((math.e - 1) * fraction))
-    levels = [alpha_spending._levels(looks.deciding, np.array([0.05]), 2)[0] for looks in EQUAL]
+    alphas = alpha_spending._alphas()
+    monkeypatch.setattr(alpha_spending, "_spent", lambda look: alphas * math.log1p((math.e - 1) * look.spending))
+    levels = [alpha_spending.nominal_level(looks, 0.05) for looks in EQUAL]
     z = [stats.norm.isf(level / 2) for level in levels]
     assert z == pytest.approx([2.438, 2.427, 2.410, 2.397, 2.386], abs=0.001)
 

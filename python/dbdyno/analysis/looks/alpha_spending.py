@@ -16,7 +16,6 @@ most alpha however many of the looks were taken, so Holm's correction may be app
 import functools
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -143,43 +142,48 @@ def sequential_p(p: Floats, looks: Looks, sides: Sides = 2) -> Floats:
 @functools.cache
 def _table(looks: tuple[_Look, ...], sides: Sides) -> tuple[Floats, Floats]:
     """Return alphas and their nominal levels at the last look, both ascending; .05 and its shares by Holm are knots."""
-    alphas = np.geomspace(_SMALLEST_ALPHA, 1 - 1e-9, _KNOTS)
+    levels = sides * special.ndtr(-_bound(looks, sides))
+    return _alphas(), np.maximum.accumulate(np.maximum(levels, 1e-300))
+
+
+@functools.cache
+def _alphas() -> Floats:
     shares = 0.05 / np.arange(1, 17)
     # Where alpha is large the level bends most; no one decides there, but the p shown should be right.
-    alphas = np.unique(np.concatenate((alphas, shares, 2 * shares, np.linspace(0.05, 1 - 1e-9, 40))))
-    levels = _levels(looks, alphas, sides)
-    return alphas, np.maximum.accumulate(np.maximum(levels, 1e-300))
+    large = np.linspace(0.05, 1 - 1e-9, 40)
+    return np.unique(np.concatenate((np.geomspace(_SMALLEST_ALPHA, 1 - 1e-9, _KNOTS), shares, 2 * shares, large)))
 
 
-def _spent(fraction: float, alpha: Floats) -> Floats:
-    return alpha * math.expm1(-SPENDING * fraction) / math.expm1(-SPENDING)
+def _spent(look: _Look) -> Floats:
+    return _alphas() * math.expm1(-SPENDING * look.spending) / math.expm1(-SPENDING)
 
 
-def _levels(looks: tuple[_Look, ...], alpha: Floats, sides: Sides) -> Floats:
-    """Return the nominal level of the last look for each alpha, all of them at once.
+@functools.cache
+def _bound(looks: tuple[_Look, ...], sides: Sides) -> Floats:
+    """Return the bound of the last look for each alpha, in standard deviations."""
+    if len(looks) == 1:
+        return np.asarray(-special.ndtri(_spent(looks[0]) / sides))
+    before, now = looks[-2:]
+    scale, nodes, density = math.sqrt(now.time - before.time), *_going_on(looks[:-1], sides)
+    start = _bound(looks[:-1], sides) * math.sqrt(now.time)
+    return _crossed_by(start, nodes, density, scale, _spent(now) - _spent(before), sides) / math.sqrt(now.time)
 
-    ``density`` is that of the paths which have crossed no bound so far, on the nodes of a Gauss-Legendre quadrature;
-    both have shape (alphas, nodes).
+
+@functools.cache
+def _going_on(looks: tuple[_Look, ...], sides: Sides) -> tuple[Floats, Floats]:
+    """Return nodes of a Gauss-Legendre quadrature and the density there of the paths that have crossed no bound so far.
+
+    Both have shape (alphas, nodes); the density is multiplied by the nodes' weights.
     """
-    first = looks[0]
-    spent = _spent(first.spending, alpha)
-    level, z = spent, -special.ndtri(spent / sides)
-    nodes, weights = _quadrature(z, first.time, sides)
-    density = weights * _normal(nodes, first.time)
-    for before, now in pairwise(looks):
-        step, target = now.time - before.time, _spent(now.spending, alpha) - spent
-        bound = _bound(z * math.sqrt(now.time), nodes, density, math.sqrt(step), target, sides)
-        z = bound / math.sqrt(now.time)
-        level = sides * special.ndtr(-z)
-        spent = spent + target
-        following, weights = _quadrature(z, now.time, sides)
-        kernel = _normal(following[:, :, None] - nodes[:, None, :], step)
-        density = weights * (kernel @ density[:, :, None])[..., 0]
-        nodes = following
-    return np.asarray(level)
+    nodes, weights = _quadrature(_bound(looks, sides), looks[-1].time, sides)
+    if len(looks) == 1:
+        return nodes, weights * _normal(nodes, looks[0].time)
+    earlier, density = _going_on(looks[:-1], sides)
+    kernel = _normal(nodes[:, :, None] - earlier[:, None, :], looks[-1].time - looks[-2].time)
+    return nodes, weights * (kernel @ density[:, :, None])[..., 0]
 
 
-def _bound(start: Floats, nodes: Floats, density: Floats, scale: float, target: Floats, sides: Sides) -> Floats:  # noqa: PLR0913, PLR0917
+def _crossed_by(start: Floats, nodes: Floats, density: Floats, scale: float, target: Floats, sides: Sides) -> Floats:  # noqa: PLR0913, PLR0917
     """Return the bound that ``target`` of the paths cross at this look, by Newton's method on the logarithm.
 
     What crosses falls with the bound, and its logarithm is nearly a parabola.
