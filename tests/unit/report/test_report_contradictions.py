@@ -26,7 +26,7 @@ from tests.sampled import some
 from tests.statements import Report
 
 SEEDS, PAIRS_OF_RUNS = 4000, 600
-PART = 200 / SEEDS  # of them in each run of the tests
+PART = 600 / SEEDS  # of them in each run of the tests
 KEPT = Path(__file__).parents[2] / "kept"
 
 
