@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.looks.min_blocks import RANKS_OF_ONE_LOOK
 from dbdyno.analysis.over_time.drift import drift_over_run
 from dbdyno.analysis.statistics.arrays import Floats
 from dbdyno.analysis.statistics.effect import log_ratios, relative
@@ -123,7 +124,8 @@ def reach(d: Floats, comparisons: int) -> tuple[Reach, ...]:
     asked = []
     for blocks in BLOCKS_ASKED:
         share = ALPHA / comparisons
-        multiples = multiple(blocks, share, freedom, 1), multiple(blocks, 2 * share, freedom, 2)
+        # The signed rank has its part of the error alone: what the mean of a large effect shows as well is not counted.
+        multiples = multiple(blocks, RANKS_OF_ONE_LOOK * share, freedom, 1), multiple(blocks, 2 * share, freedom, 2)
         asked.append(Reach(blocks, *(None if c is None else relative(c * sigma) for c in multiples)))
     return tuple(asked)
 

@@ -33,7 +33,6 @@ def test_estimate_and_interval_move_with_the_data(d, shift):
 def test_interval_contains_the_estimate(d):
     low, high = interval(d)
     assert low <= hodges_lehmann(d) <= high
-    assert signed_rank.coverage(len(d), 0.05) >= 0.95
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 1e6), st.floats(0.1, 1e6)), min_size=6, max_size=15))
@@ -71,12 +70,12 @@ def test_interval_equals_the_inverted_test(values):
 @pytest.mark.parametrize(("n", "alpha"), [(1, 0.05), (5, 0.05), (4, 0.10)])
 def test_too_few_blocks_give_no_interval(n, alpha):
     assert interval(np.arange(n, dtype=float), alpha) == (-math.inf, math.inf)
-    assert signed_rank.coverage(n, alpha) == 1
 
 
 def test_known_coverages():
-    assert signed_rank.coverage(6, 0.05) == pytest.approx(1 - 2 / 64)
-    assert signed_rank.coverage(10, 0.05) == pytest.approx(1 - 2 * 25 / 1024)  # W+ <= 8
+    assert [exact.dropped(signed_rank_cdf(n), 0.05) for n in (6, 10)] == [0, 8]
+    assert 2 * signed_rank_cdf(6)[0] == 2 / 64
+    assert 2 * signed_rank_cdf(10)[8] == 2 * 25 / 1024  # W+ <= 8
 
 
 def test_worked_example():

@@ -20,7 +20,7 @@ MARGIN = 0.03
 def verdict(word, value, low, high, metric="queries_per_second"):
     return Finding(
         metric=metric, baseline="a", level="b", baseline_id="t1", level_id="t2", effect=Estimate(value, low, high, 9),
-        p=0.01, p_adjusted=0.01, verdict=word, blocks=9, reason=TooFew(0, 2), coverage=0.95, p_equivalence=0.5,
+        p=0.01, p_adjusted=0.01, verdict=word, blocks=9, reason=TooFew(0, 2), p_equivalence=0.5,
         by_block=(), blocks_needed=None,
     )  # fmt: skip
 

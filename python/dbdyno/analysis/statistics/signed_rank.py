@@ -43,9 +43,3 @@ def interval(averages: Floats, n: int, alpha: float) -> tuple[Floats, Floats]:
     if k < 0:
         return np.full(averages.shape[:-1], -np.inf), np.full(averages.shape[:-1], np.inf)
     return averages[..., k], averages[..., -1 - k]
-
-
-def coverage(n: int, alpha: float) -> float:
-    """Return what the interval really covers; 1 where it is unbounded."""
-    k = dropped(signed_rank_cdf(n), alpha)
-    return 1.0 if k < 0 else 1 - 2 * float(signed_rank_cdf(n)[k])

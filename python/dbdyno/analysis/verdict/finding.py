@@ -32,7 +32,7 @@ from typing import Protocol
 import numpy as np
 
 from dbdyno.analysis.checks.lateness import LateDisk
-from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level
+from dbdyno.analysis.looks.alpha_spending import Looks
 from dbdyno.analysis.looks.min_blocks import smallest_p
 from dbdyno.analysis.statistics import mean
 from dbdyno.analysis.statistics.arrays import Floats
@@ -40,7 +40,6 @@ from dbdyno.analysis.statistics.effect import log_margin, relative
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.multiplicity import holm, holm_levels
 from dbdyno.analysis.statistics.sample_size import blocks_to_resolve
-from dbdyno.analysis.statistics.signed_rank import coverage
 from dbdyno.analysis.verdict.evidence import (
     AlwaysValid,
     Evidence,
@@ -95,7 +94,6 @@ class Finding(TwoTreatments):
     by_block: tuple[tuple[int, float], ...]  # (block, relative difference)
     p: float = math.nan  # of no difference, as if this were the only look and the only comparison
     p_adjusted: float = math.nan  # allowing for the looks, Holm over the study's differences
-    coverage: float = math.nan  # of the interval at this look alone: .95 of one comparison and one look, else more
     p_equivalence: float = math.nan  # two one-sided tests, allowing for the looks, Holm over the study's equivalences
     blocks_needed: int | None = None  # in all, about, to resolve the margin; None where that can't be said
     lost: bool = False  # no further block can change it: a treatment was dropped, or has a 0
@@ -383,7 +381,6 @@ class _Family:
                 p=float(ours.p_now),
                 p_adjusted=reason.p_adjusted,
                 p_equivalence=reason.p_equivalence,
-                coverage=_coverage(n, rule, float(self.levels[i])),
                 blocks_needed=needed,
                 lack=reason.lack,
                 exaggeration=reason.exaggeration,
@@ -523,10 +520,6 @@ def _lack(reason: Reason, blocks: int, is_feasible: Callable[[int], bool]) -> St
     if not is_feasible(more):
         return Step(Lack.LESS_NOISE, more)
     return Step(Lack.MORE_BLOCKS, more) if more > 0 else Step(Lack.A_WIDER_MARGIN)
-
-
-def _coverage(n: int, rule: Rule, alpha: float) -> float:
-    return 1 - alpha if isinstance(rule, AlwaysValid) else coverage(n, nominal_level(rule, alpha))
 
 
 def _word(reason: Reason | Obstacle) -> Word:
