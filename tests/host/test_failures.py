@@ -6,11 +6,13 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from dbdyno.stack.layers.memory import killed_for_memory, memory_hierarchy
 from tests.support import dbdyno, start_dbdyno, study_text, under_load, wait_for, what_is_left
 
 pytestmark = pytest.mark.host
@@ -163,12 +165,30 @@ def test_a_server_killed_for_its_memory_says_so(state, study_file, tmp_path):
     assert_one_message(done, "the kernel killed the server for going beyond stack.memory")
 
 
+def killed_by_kernel(pid):
+    """Have the kernel's own OOM killer choose a process: the first of a control group that has not enough memory."""
+    version, root = memory_hierarchy()
+    group = root / f"dbdyno-test-{pid}"
+    group.mkdir()
+    try:
+        (group / ("memory.limit_in_bytes" if version == 1 else "memory.max")).write_text(str(64 << 20))
+        Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+        (group / "cgroup.procs").write_text(str(pid))
+        hungry = f"open({str(group / 'cgroup.procs')!r}, 'w').write('0'); bytearray(256 << 20)"
+        subprocess.run([sys.executable, "-c", hungry], check=False)
+        assert killed_for_memory(group)
+    finally:
+        wait_for(lambda: not (group / "cgroup.procs").read_text().strip())
+        group.rmdir()
+
+
 @pytest.mark.drawn(2, group="trials that fail")
-def test_a_disk_that_ends_by_itself_costs_a_block_not_the_treatment(state, study_file, tmp_path):
+@pytest.mark.parametrize("kill", [lambda pid: os.kill(pid, signal.SIGKILL), killed_by_kernel], ids=["SIGKILL", "OOM"])
+def test_a_disk_that_ends_by_itself_costs_a_block_not_the_treatment(state, study_file, tmp_path, kill):
     run = tmp_path / "run"
     study = study_file(study_text(amount='duration = "3s"', blocks=1))
     process = start_dbdyno("run", study, "--into", run, state=state)
-    os.kill(wait_for(lambda: under_load(state, "dbdyno-disk serve")), signal.SIGKILL)
+    kill(wait_for(lambda: under_load(state, "dbdyno-disk serve")))
     output = process.communicate(timeout=240)[0]
     assert "an emulated disk has ended by itself" in output
     assert process.returncode == 1, output
