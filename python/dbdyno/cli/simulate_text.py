@@ -23,11 +23,14 @@ def print_result(load: "Load", found: "Sequence[Simulated]", *, details: bool, j
     rows = [Row(same[0].point.levels, tuple(one.outcome for one in same)) for same in by_levels.values()]
     requests = sum(one.outcome[way]["requests"] for one in found for way in ("reads", "writes"))
     cost = f"{requests:,} requests in {sum(one.cpu_s for one in found):,.3g} s of CPU."
+    if load.passed_over:
+        cost = f"Passed over, as it changes nothing here: {', '.join(load.passed_over)}. {cost}"
     report = document(rows, load.said, load.replay, cost)
     if json_:
         each = [{"levels": dict(one.point.levels), "point": one.point.point, "outcome": one.outcome} for one in found]
-        print_json({"simulated": True, "load": load.said, "replay": load.replay or None,
-                    "combinations": report.data["rows"], "points": each})  # fmt: skip
+        whole = {"simulated": True, "load": load.said, "replay": load.replay or None}
+        whole |= {"passed_over": list(load.passed_over), "combinations": report.data["rows"], "points": each}
+        print_json(whole)
     else:
         print_document(report, Format.TEXT, brief=not details)
     return report

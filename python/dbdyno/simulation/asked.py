@@ -8,8 +8,9 @@ from typing import Any
 
 from dbdyno._native import trace_summary
 from dbdyno.errors import UserError
+from dbdyno.model.fio import is_job_file
 from dbdyno.model.quantity import size_bytes
-from dbdyno.simulation.fio_words import GIB, is_job_file, jobs_of, put, reach_bytes, times_of
+from dbdyno.simulation.fio_words import GIB, jobs_of, on_a_drive, put, reach_bytes, times_of
 from dbdyno.simulation.points import (
     BRIEF_FROM,
     FIO,
@@ -69,6 +70,7 @@ class Load:
     span_s: float = 0.0  # of a trace, as it was recorded
     factors: Mapping[str, list[tuple[str, Any]]] = field(default_factory=dict)  # of the file itself
     places: Mapping[str, str] = field(default_factory=dict)  # of its fields in the file
+    passed_over: Sequence[str] = ()  # words of the file that change nothing in a simulation
 
 
 def points_of(asked: Asked, watch: Callable[[float, int], None]) -> tuple[Load, list[SimulatedPoint]]:
@@ -166,7 +168,8 @@ def _load(asked: Asked, watch: Callable[[float, int], None]) -> Load:
             word = next(iter(asked.fio))
             raise UserError(f"--{word} is for jobs without a file; write {word} into {asked.files[0]}")
         text = asked.files[0].read_text(errors="replace")
-        return _of_jobs(jobs_of(asked.files[0], text), f"the jobs of {asked.files[0].name}", asked)
+        jobs, passed_over = jobs_of(asked.files[0], text)
+        return _of_jobs(jobs, f"the jobs of {asked.files[0].name}", asked, passed_over)
     for word in (*asked.fio, *asked.cache):
         raise UserError(f"--{word} is for jobs, and {asked.files[0]} is a trace")
     return _of_trace(asked, watch)
@@ -195,19 +198,22 @@ def _of_server(asked: Asked) -> Load:
     return Load(found.fields, seconds, 0.0, 0, "", said, factors=found.factors, places=found.places)
 
 
-def _of_jobs(jobs: list[dict[str, Any]], said: str, asked: Asked) -> Load:
+def _of_jobs(jobs: list[dict[str, Any]], said: str, asked: Asked, passed_over: Sequence[str] = ()) -> Load:
     _refuse_of_traces(asked, "jobs have")
     direct = [str(int(job.get("direct", True))) for job in jobs] if asked.files else split(asked.fio.get("direct", "1"))
     if asked.cache and "0" not in direct:
         where = f"write direct=0 into {asked.files[0]}" if asked.files else "give --direct 0"
         raise UserError(f"--{next(iter(asked.cache))} is of the page cache, which these jobs go past; {where}")
     runtime, ramp = times_of(jobs)
+    reach = reach_bytes(list(jobs))
+    jobs = [on_a_drive(job, asked.size_bytes or reach or SIZE_BYTES) for job in jobs]
     ends = bool(jobs) and all(job.get("ios") for job in jobs)
     seconds = runtime if runtime is not None or ends else SECONDS
     places = {f"load.jobs[0].{known}": f"--{word}" for word, known in FIELDS.items()}
     if asked.files:
         places = {"load": str(asked.files[0])}
-    return Load({"kind": "jobs", "jobs": jobs}, seconds, ramp, reach_bytes(list(jobs)), "", said, places=places)
+    fields = {"kind": "jobs", "jobs": jobs}
+    return Load(fields, seconds, ramp, reach, "", said, places=places, passed_over=passed_over)
 
 
 def _head(path: Path) -> bytes:

@@ -1,12 +1,13 @@
 """Job files of fio: what one may say, and how it is held to the trial's own folder.
 
-A job file comes along with a study, so it is text from anywhere. it could make fio write to a device, to load
+A job file comes along with a study, so it is text from anywhere. It could make fio write to a device, to load
 a library or to run a shell command; so what is not known to be harmless is refused.
 """
 
 import re
 from collections.abc import Iterator
 
+from dbdyno.model.fio import job_lines
 from dbdyno.study.mistakes import did_you_mean
 
 # fio(1). Nothing that names a file, a device, a library or a command, and nothing that changes what fio prints.
@@ -31,21 +32,28 @@ ENGINES = ("sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", 
 _REFUSED = "can't be set by a study: it could reach beyond the trial's own folder, or change what fio prints"
 _IN_TURN = {"stonewall", "wait_for_previous", "wait_for", "startdelay", "start_delay"}
 _PLACES = {"directory", "filename_format", "opendir", "file_dir", "lockfile"}
+_SHARE = r"\w+/\d{0,3}"
+# Their slashes stand before percentages, and name nothing.
+_SHARES = {
+    "bssplit": rf"{_SHARE}(?::{_SHARE})*(?:,{_SHARE}(?::{_SHARE})*){{0,2}}",
+    "random_distribution": r"random|(?:zipf|pareto|normal)(?::[\d.]+){1,2}|zoned(?:_abs)?(?::\w+/[\w.]+)+",
+}
+_SHARES_EXAMPLE = {"bssplit": "4k/60:16k/40", "random_distribution": "zipf:1.2 or zoned:60/10:40/90"}
 
 
 def job_mistakes(text: str) -> Iterator[str]:
     """What is wrong with a job file, each with its line."""
     jobs = 0
-    for number, section, name, value in _parsed(text):
-        where = f"line {number}"
-        if section is None:
-            yield f"{where}: {name!r} stands in no section; begin with a line such as [job]"
-        elif not name:
-            if re.fullmatch(r"[\w .-]{1,60}", section) is None:
-                yield f"{where}: [{section[:60]}] is no plain name for a job"
-            jobs += section != "global"
-        elif text_ := _option_mistake(name, value):
-            yield f"{where}: {name[:60]} {text_}"
+    for line in job_lines(text):
+        where = f"line {line.number}"
+        if line.section is None:
+            yield f"{where}: {line.word!r} stands in no section; begin with a line such as [job]"
+        elif not line.word:
+            if re.fullmatch(r"[\w .-]{1,60}", line.section) is None:
+                yield f"{where}: [{line.section[:60]}] is no plain name for a job"
+            jobs += line.section != "global"
+        elif mistake := _option_mistake(line.word, line.value):
+            yield f"{where}: {line.word[:60]} {mistake}"
     if not jobs:
         yield "holds no job; give a section such as [job]"
 
@@ -69,36 +77,23 @@ def _value_mistake(name: str, value: str) -> str:
         return f"is {value[:60]!r}; allowed are {', '.join(ENGINES)}"
     if name == "filename" and not re.fullmatch(r"[A-Za-z0-9_-][\w.-]*", value):
         return f"is {value[:60]!r}; give a plain name, without a folder: it is a file in the trial's own"
+    if name in _SHARES:
+        if re.fullmatch(_SHARES[name], value) is None:
+            return f"is {value[:60]!r}; write it as fio does, such as {_SHARES_EXAMPLE[name]}"
+        return ""
     if name != "description" and ("/" in value or "$" in value or "`" in value):
         return f"is {value[:60]!r}, which may name a file or an environment variable; leave it out"
     return ""
 
 
-def _parsed(text: str) -> Iterator[tuple[int, str | None, str, str]]:
-    """Line number, section, option and value; an option without a name is the head of a section."""
-    section: str | None = None
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.strip()
-        if not line or line[0] in "#;":
-            continue
-        if line.startswith("["):
-            section = line.strip("[]").strip()
-            yield number, section, "", ""
-            continue
-        name, _, value = line.partition("=")
-        # fio cuts off a comment at the end of a line only behind a blank.
-        value = re.split(r"\s[#;]", value)[0].strip()
-        yield number, section, name.strip().lower(), value
-
-
 def written_anew(text: str, forced: dict[str, str]) -> str:
     """The job file of what was read of ``text`` and nothing else, with options that are forced upon every job."""
     lines: list[str] = []
-    for _, section, name, value in _parsed(text):
-        if not name:
-            lines += ["", f"[{section}]"]
-            if section != "global":
+    for line in job_lines(text):
+        if not line.word:
+            lines += ["", f"[{line.section}]"]
+            if line.section != "global":
                 lines += [f"{key}={forced[key]}" for key in forced]
-        elif name not in forced:
-            lines.append(f"{name}={value}" if value else name)
+        elif line.word not in forced:
+            lines.append(f"{line.word}={line.value}" if line.value else line.word)
     return "\n".join(lines).lstrip("\n") + "\n"

@@ -1,5 +1,7 @@
 """Job files of fio: what a study may say in one, and what is made of it."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,8 @@ size=64m
 description=reads / writes
 iodepth=8
 ioengine=libaio
+bssplit=4k/60:16k/40,8k/:64k/10
+random_distribution=zoned:60/10:30/20:8/30:2/40
 [two]
 filename=two.dat
 time_based
@@ -58,6 +62,10 @@ def test_a_job_file_is_held_to_the_trials_folder():
         "buffer_pattern='/etc/passwd'",
         "verify_state_save=1",
         "cgroup=x",
+        "bssplit=/etc/passwd",
+        "bssplit=4k/60:/dev/sda",
+        "random_distribution=zoned:/etc/passwd",
+        "random_distribution=zoned:60/../x",
         "bs=${HOME}",
         "bs=`id`",
         "fill_device=1",
@@ -86,4 +94,5 @@ def test_what_is_accepted_names_nothing_beyond_the_folder(text):
     for line in written_anew(text, {"directory": "/trial"}).splitlines():
         name, _, value = line.partition("=")
         assert not line or line.startswith("[") or line == "directory=/trial" or name in ALLOWED
-        assert "/" not in value or name in {"directory", "description"}
+        assert "/" not in value or name in {"directory", "description", "bssplit", "random_distribution"}
+        assert not re.search(r"/(?![\d.])|\.\.", value) or name in {"directory", "description"}
