@@ -1,5 +1,6 @@
 """The event log: what happened in a run, one sealed JSON object a line. One type a kind, written and read."""
 
+import errno
 import json
 import os
 import re
@@ -10,7 +11,7 @@ from typing import Any
 
 from dbdyno.model.design import StopReason, Until
 from dbdyno.store.documents import value_of
-from dbdyno.store.parts import EVENTS_LIMIT_BYTES, DamageError, read_part
+from dbdyno.store.parts import EVENTS_LIMIT_BYTES, MIB, DamageError, read_part
 from dbdyno.store.synced import append_line
 from dbdyno.system.regular_file import open_regular
 from dbdyno.system.sealed_line import is_sealed, sealed
@@ -194,14 +195,32 @@ def read_events(path: Path) -> Iterator[Event]:
 
 
 def append_event(path: Path, event: Event) -> None:
-    """Write an event, on disk when this returns. Raises ``OSError``."""
+    """Write an event, on disk when this returns. Raises ``OSError``.
+
+    Raises ``ValueError``, nothing being written, where ``read_events`` would not read it again: one line that it
+    refuses would cost the run.
+    """
+    line = _readable(line_of(event))
     handle = open_regular(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        append_line(handle, line_of(event))
+        if os.fstat(handle).st_size + len(line) > EVENTS_LIMIT_BYTES:
+            raise OSError(
+                errno.EFBIG, f"would be larger than {EVENTS_LIMIT_BYTES // MIB} MiB, which is all that is read"
+            )
+        append_line(handle, line)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path / EVENTS)) from None
     finally:
         os.close(handle)
+
+
+def _readable(line: bytes) -> bytes:
+    """The line, which ``event_in`` reads. Raises ``ValueError``."""
+    try:
+        event_in(line[:-1], sealed_before=True)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"no event of a run: {error}") from None
+    return line
 
 
 def cut_torn_line(path: Path) -> None:

@@ -1,10 +1,12 @@
 """What each host under test answers before anything is touched: whether it can run the study, and what it is."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from signal import SIGKILL
+from threading import Timer
+from typing import TypeVar
 
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts.contract import Ended, Hosts
@@ -12,6 +14,19 @@ from dbdyno.hosts.inventory import Inventory
 from dbdyno.model.printable import short
 from dbdyno.model.wording import count
 from dbdyno.plan.plan import Plan
+from dbdyno.run.fleet.message import (
+    ALWAYS,
+    LINE_BYTES_MAX,
+    OF_FACTS,
+    Facts,
+    FactsAnswer,
+    Failed,
+    Gone,
+    Kinds,
+    LieError,
+    Message,
+    parse,
+)
 from dbdyno.run.fleet.request import Request
 from dbdyno.stack.capabilities import Capability
 from dbdyno.study.mistakes import did_you_mean
@@ -19,8 +34,11 @@ from dbdyno.study.schema import HostSection
 from dbdyno.study.units import format_bytes
 
 MEMBER = ("python", "-m", "dbdyno.run.fleet.member")
-Answers = Mapping[str, Mapping[str, Any]]
+Answers = Mapping[str, Facts]
+T = TypeVar("T")
 _AT_ONCE = 16  # hosts that are asked at once
+ANSWER_SECONDS = 120.0  # for what a host is
+_LINES_MAX, _BYTES_MAX = 50_000, 64 * 1024**2  # that a program says before it brings something
 
 
 def check_names(plan: Plan, inventory: Inventory) -> None:
@@ -37,31 +55,70 @@ def check_names(plan: Plan, inventory: Inventory) -> None:
         raise UserError("\n".join(wrong))
 
 
-def messages(hosts: Hosts, host: str, process: str) -> Iterator[dict[str, Any]]:
-    """What a program of ours says, line by line; last ``{"gone": why}``, no fault where it had said that it ended."""
-    line, errors = b"", b""
+def messages(hosts: Hosts, host: str, process: str, kinds: Kinds) -> Iterator[Message]:
+    """What a program of ours says, line by line; last that it is ``Gone``.
+
+    Raises ``LieError`` where it says anything else, or more than such a program says between two that bring something.
+    """
+    line, errors, count, size = b"", b"", 0, 0
     for one in hosts.stream(host, process, patient=True):
         if isinstance(one, Ended):
-            yield {"gone": short(errors.decode(errors="replace").strip()[-200:]) or f"it ended with {one.code}"}
+            yield Gone(short(errors.decode(errors="replace").strip()[-200:]) or f"it ended with {one.code}")
             return
         if one.to_error:
             errors = (errors + one.content)[-4096:]
             continue
         *lines, line = (line + one.content).split(b"\n")
-        yield from map(json.loads, lines)
+        size += len(one.content)
+        for each in lines:
+            found = parse(host, each, kinds)
+            count, size = (0, len(line)) if found.brings else (count + 1, size)
+            yield found
+        if len(line) > LINE_BYTES_MAX or count > _LINES_MAX or size > _BYTES_MAX:
+            raise LieError(f"{host}: says too much: {count} lines, {size} bytes, and there is no end of it")
 
 
-def answer(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> dict[str, Any]:
-    """What a host answers to a task that is none of running. Raises ``HostError``."""
+def answer(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> Facts:
+    """What a host is. Raises ``HostError``."""
+    host = request.host
+    process = hosts.start(host, argv, stdin=request.to_json(), environment=environment)
+    with _ended_in_time(hosts, host, process) as is_late:
+        for message in messages(hosts, host, process, OF_FACTS):
+            if isinstance(message, FactsAnswer):
+                return message.facts
+            if isinstance(message, Failed):
+                raise HostError(f"{host}: {message.error}")
+            if isinstance(message, Gone):
+                raise HostError(f"{host}: {f'no answer in {ANSWER_SECONDS:g} s' if is_late() else message.why}")
+    raise HostError(f"{host}: it ended without a word")
+
+
+def _forget(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Have a host remove what it keeps of a run. Raises ``HostError``."""
     process = hosts.start(request.host, argv, stdin=request.to_json(), environment=environment)
-    found: dict[str, Any] = {}
-    for message in messages(hosts, request.host, process):
-        if "error" in message:
-            raise HostError(f"{request.host}: {message['error']}")
-        if "gone" in message and request.task == "facts" and not found:
-            raise HostError(f"{request.host}: {message['gone']}")
-        found = message.get("facts", found)
-    return found
+    with _ended_in_time(hosts, request.host, process):
+        for _ in messages(hosts, request.host, process, ALWAYS):
+            pass
+
+
+@contextmanager
+def _ended_in_time(hosts: Hosts, host: str, process: str) -> Iterator[Callable[[], bool]]:
+    """Have a program that answers ended where it does not answer in time, or lies; whether it was late."""
+
+    def end() -> None:
+        with suppress(DbdynoError):
+            hosts.signal(host, process, SIGKILL)
+
+    late = Timer(ANSWER_SECONDS, end)
+    late.daemon = True
+    late.start()
+    try:
+        yield lambda: not late.is_alive()
+    except LieError:
+        end()
+        raise
+    finally:
+        late.cancel()
 
 
 def ask_all(
@@ -69,13 +126,30 @@ def ask_all(
     requests: Iterable[Request],
     argv: Sequence[str] = MEMBER,
     environment_of: Callable[[str], Mapping[str, str]] = lambda _: {},
-) -> dict[str, dict[str, Any] | DbdynoError]:
-    """What each answers, all being asked at once, or why it doesn't."""
+) -> dict[str, Facts | DbdynoError]:
+    """What each is, all being asked at once, or why it doesn't say so."""
+    return _at_once(answer, hosts, requests, argv, environment_of)
+
+
+def forget_all(
+    hosts: Hosts, requests: Iterable[Request], argv: Sequence[str], environment_of: Callable[[str], Mapping[str, str]]
+) -> None:
+    """Have each remove what it keeps of a run, as far as it can be reached."""
+    _at_once(_forget, hosts, requests, argv, environment_of)
+
+
+def _at_once(
+    ask: Callable[[Hosts, Request, Sequence[str], Mapping[str, str]], T],
+    hosts: Hosts,
+    requests: Iterable[Request],
+    argv: Sequence[str],
+    environment_of: Callable[[str], Mapping[str, str]],
+) -> dict[str, T | DbdynoError]:
     asked = list(requests)
 
-    def tried(request: Request) -> dict[str, Any] | DbdynoError:
+    def tried(request: Request) -> T | DbdynoError:
         try:
-            return answer(hosts, request, argv, environment_of(request.host))
+            return ask(hosts, request, argv, environment_of(request.host))
         except DbdynoError as error:
             return error
 
@@ -83,12 +157,12 @@ def ask_all(
         return dict(zip([one.host for one in asked], pool.map(tried, asked), strict=True))
 
 
-def refusals(plan: Plan, answers: Mapping[str, "Mapping[str, Any] | DbdynoError"], erase: frozenset[str]) -> list[str]:
+def refusals(plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str]) -> list[str]:
     """What stands in the way, with the host that it is on; nothing where all can run the study."""
     found = [str(one) for one in answers.values() if isinstance(one, DbdynoError)]
     good = {name: one for name, one in answers.items() if not isinstance(one, DbdynoError)}
-    found += [f"{name}: {said}" for name, one in good.items() for said in one["lacking"]]
-    serials = {serial for one in good.values() for serial in one["serials"]}
+    found += [f"{name}: {said}" for name, one in good.items() for said in one.lacking]
+    serials = {serial for one in good.values() for serial in one.serials}
     found += [f"--erase {one!r}: no disk of this study has that serial, on any host" for one in sorted(erase - serials)]
     return found or list(_differing(plan, good))
 
@@ -96,19 +170,17 @@ def refusals(plan: Plan, answers: Mapping[str, "Mapping[str, Any] | DbdynoError"
 def _differing(plan: Plan, answers: Answers) -> Iterator[str]:
     """What must be the same on all hosts and is not."""
     first = next(iter(answers.values()))
-    for name in first["versions"]:
+    for name in first.versions:
         is_server = name.startswith("server ")
-        found = {host: str(one["versions"].get(name)) for host, one in answers.items()}
+        found = {host: str(one.versions.get(name)) for host, one in answers.items()}
         if is_server and len(set(found.values())) > 1:
             said = ", ".join(f"{version} on {host}" for host, version in found.items())
             yield f"{name}: is {said}; one study needs one version: add it by dbdyno servers add on each host"
-    if len({tuple(one["awake"]) for one in answers.values()}) > 1:
+    if len({tuple(one.awake) for one in answers.values()}) > 1:
         yield f'{plan.study.path}: host.awake = "auto" means yes on some hosts and no on others; give true or false'
 
 
-def decided(
-    plan: Plan, answers: Mapping[str, "Mapping[str, Any] | DbdynoError"], erase: frozenset[str]
-) -> tuple[Plan, Answers]:
+def decided(plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str]) -> tuple[Plan, Answers]:
     """The plan with each ``host.awake = "auto"`` as it is on all hosts, and what they answered.
 
     Raises ``UserError`` where one can't run it.
@@ -116,7 +188,7 @@ def decided(
     if wrong := refusals(plan, answers, erase):
         raise UserError("\n".join(wrong))
     good = {name: one for name, one in answers.items() if not isinstance(one, DbdynoError)}
-    awake = set(next(iter(good.values()))["awake"])
+    awake = set(next(iter(good.values())).awake)
     specs = {
         id_: spec.model_copy(update={"host": HostSection(awake=id_ in awake)}) if spec.host.awake == "auto" else spec
         for id_, spec in plan.specs.items()
@@ -124,9 +196,7 @@ def decided(
     return replace(plan, specs=specs), good
 
 
-def as_needs(
-    plan: Plan, answers: Mapping[str, "Mapping[str, Any] | DbdynoError"], erase: frozenset[str]
-) -> list[Capability]:
+def as_needs(plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str]) -> list[Capability]:
     """The same for a plan that is only looked at: what is wrong, or else what each host is."""
     if wrong := refusals(plan, answers, erase):
         parts = [one.partition(": ") for one in wrong]
@@ -138,13 +208,13 @@ def as_needs(
     ]
 
 
-def _about(answer: Mapping[str, Any]) -> str:
-    host, free = answer["host"], format_bytes(answer["free_bytes"])
-    erased = [f"ERASED: {device} ({proof})" for device, proof in answer["erases"].items()]
-    return "; ".join([f"{count(host['cores'], 'core')}, kernel {answer['versions']['kernel']}, {free} free", *erased])
+def _about(answer: Facts) -> str:
+    host, free = answer.host, format_bytes(answer.free_bytes)
+    erased = [f"ERASED: {device} ({proof})" for device, proof in answer.erases.items()]
+    return "; ".join([f"{count(host['cores'], 'core')}, kernel {answer.versions['kernel']}, {free} free", *erased])
 
 
 def common_versions(answers: Answers) -> dict[str, str]:
     """The versions that all hosts have alike; the others stand with each host."""
-    first, *rest = (dict(one["versions"]) for one in answers.values())
+    first, *rest = (dict(one.versions) for one in answers.values())
     return {name: version for name, version in first.items() if all(one.get(name) == version for one in rest)}

@@ -6,12 +6,13 @@ output that it has to us alone, which lies in memory there. What came of it is p
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.run.fleet.message import HostsLoad
 from dbdyno.workload.together import Asked, Offered, Together
 
 _LOOK_AGAIN_SECONDS = 0.1  # costs the measured host some 20 us a time
@@ -43,7 +44,7 @@ class AskedFor:
         return Offered.from_dict(found)
 
 
-def offered(clients: Together, load: Mapping[str, Any], patience_seconds: float) -> dict[str, Any]:
+def offered(clients: Together, load: HostsLoad, patience_seconds: float) -> dict[str, Any]:
     """Have client hosts offer the load that a host under test asks for; what it is sent then.
 
     ``patience_seconds`` are waited to learn who is lost.
@@ -53,7 +54,10 @@ def offered(clients: Together, load: Mapping[str, Any], patience_seconds: float)
         HostError: The host under test is, or the load was to end before its time.
 
     """
-    asked, connected = Asked(load["each"], load["limit_seconds"]), clients.connected
+    asked, connected = (
+        Asked({name: asdict(one) for name, one in load.each.items()}, load.limit_seconds),
+        clients.connected,
+    )
     try:
         return clients.offer(asked).to_dict()
     except (TrialError, HostError) as error:

@@ -14,9 +14,22 @@ from dbdyno.model.design import StopReason
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
 from dbdyno.run.execute import Outcome, Progress
-from dbdyno.run.fleet.asking import ask_all
+from dbdyno.run.fleet.asking import forget_all
+from dbdyno.run.fleet.block_check import ATTEMPTS_MAX
 from dbdyno.run.fleet.fold import arriving, blocks_of, fold, fold_leftovers, has_arrived
-from dbdyno.run.fleet.part import STARTS, HostAccess, Part
+from dbdyno.run.fleet.message import (
+    Asks,
+    BlockOver,
+    Failed,
+    Gone,
+    JoinedIn,
+    LieError,
+    Message,
+    Say,
+    TrialBegins,
+    TrialOver,
+)
+from dbdyno.run.fleet.part import STARTS, ClientsLost, HostAccess, Inbox, Lied, Part
 from dbdyno.run.fleet.request import Requests
 from dbdyno.run.fleet.sharing import Sharing
 from dbdyno.run.resume import beginning
@@ -26,6 +39,7 @@ from dbdyno.store.events import Ended, Joined, Note
 from dbdyno.store.run_folder import RunFolder
 from dbdyno.store.synced import write_synced
 from dbdyno.store.trials import lost_trials
+from dbdyno.study.units import format_roughly
 from dbdyno.system.full_disk import GO_ON, why_not_written
 from dbdyno.system.interrupt import Interrupted, interruptible, shielded
 from dbdyno.system.state import new_token
@@ -36,6 +50,7 @@ _AWAY_SECONDS = 600.0  # that a client host is waited for
 _LOWERING_SECONDS = 120.0  # that hosts are given to put themselves back
 _STAGGER_SHARE = 0.5  # of a trial, by which the start of a block is put off at most: no two hosts keep step
 _STAGGER_MAX_SECONDS = 30.0
+_SILENT_TRIALS = 20  # that a host may be silent for beside what it is given anyway
 
 
 def identity_of(folder: Path) -> str:
@@ -77,7 +92,9 @@ def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: R
     for lost in lost_trials(folder.path):
         folder.append(lost)
         progress.say(lost.text)
-    fold_leftovers(folder)
+    for note in fold_leftovers(folder):
+        folder.append(note)
+        progress.say(note.text)
     for event in beginning(plan, run_folder.read_run(folder.path), folder.history):
         folder.append(event)
     ended = Ended("failed")
@@ -93,7 +110,8 @@ def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: R
             with shielded():
                 folder.append(ended)
     if ended.how == "done":
-        ask_all(access.hosts, [requests("forget", name) for name in fleet.here()], access.argv, access.environment_of)
+        asked = [requests("forget", name) for name in fleet.here()]
+        forget_all(access.hosts, asked, access.argv, access.environment_of)
     return Outcome(ended.how, len(folder.history.failures))
 
 
@@ -119,7 +137,7 @@ class _Fleet:
     requests: Requests
     access: HostAccess
     prepared: frozenset[str] = frozenset()  # hosts that have the data that they need
-    inbox: "Queue[tuple[str, int, dict[str, Any]]]" = field(default_factory=Queue)
+    inbox: Inbox = field(default_factory=Queue)
     parts: dict[str, Part] = field(init=False)
     stop: Stop = field(init=False)
     clients_away_at: float | None = None  # since when a host is lost that the load comes from
@@ -128,7 +146,10 @@ class _Fleet:
     def __post_init__(self) -> None:
         assert self.plan.design.fleet is not None  # noqa: S101  (who calls this has one)
         hosts = self.plan.design.fleet.hosts
-        self.parts = {name: Part(name, self.folder.path, self.access, self.inbox) for name in hosts}
+        clients = frozenset(self.plan.client_hosts())
+        self.parts = {
+            name: Part(name, self.folder.path, self.access, self.inbox, clients_from=clients) for name in hosts
+        }
         pace = pace_of(self.folder.path, self.folder.history.timed, monotonic)
         at_once = self.plan.blocks_at_once
         pace.before_seconds /= at_once
@@ -209,39 +230,79 @@ class _Fleet:
         part = self.parts[name]
         if start != part.starts:
             return False
-        if "block" in message:
-            with shielded():
-                fold(self.folder, has_arrived(arriving(self.folder.path, name, start), name, message["block"]))
-            part.fruitless, part.has_open_block = 0, False
-            if message["seconds"]:
-                self.stop.pace.lengths.append(message["seconds"])
-            return True
-        self._handle(part, message)
+        part.heard_at = monotonic()
+        try:
+            if isinstance(message, BlockOver):
+                self._fold(part, message)
+                return True
+            self._handle(part, message)
+        except LieError as error:
+            self._lied(part, str(error).removeprefix(f"{name}: "))
         return False
 
-    def _handle(self, part: Part, message: dict[str, Any]) -> None:
-        if "say" in message:
-            self.progress.say(f"{part.name}: {message['say']}")
-        elif "joined" in message:
-            part.joined(message["go"])
-            joined = Joined(part.name, message["joined"], message["versions"])
-            if self.folder.history.hosts.get(part.name) != joined:
-                self.folder.append(joined)
-        elif "asks" in message:
-            part.asks = message["asks"]
-        elif "trial" in message:
-            note = ", ".join(filter(None, [f"on {part.name}", message["note"]]))
-            self.progress.trial(Slot(**message["trial"]), note, self.folder.history.done(), self.stop.outlook)
-        elif "trial_done" in message:
-            self.progress.trial_done(message["trial_done"] / self.plan.blocks_at_once)
-        elif "clients_lost" in message:
-            self._note(f"{message['clients_lost']}; the block that {part.name} had open is void")
-            part.has_open_block = False
-            self._do(part, part.end)
-        elif "error" in message:
-            self._out(part, message["error"])
-        elif "gone" in message:
-            self._gone(part, message["gone"])
+    def _fold(self, part: Part, message: BlockOver) -> None:
+        """Take in a block that has come. Raises ``LieError`` where it is none that this host can have."""
+        if not part.has_open_block or message.block != part.open_block:
+            raise LieError(f"it handed over block {message.block} of its own count, which was not begun")
+        with shielded():
+            fold(self.folder, has_arrived(arriving(self.folder.path, part.name, part.starts), part.name, message.block))
+        part.fruitless, part.has_open_block = 0, False
+        if message.seconds:
+            self.stop.pace.lengths.append(message.seconds)
+
+    def _handle(self, part: Part, message: Message) -> None:
+        """Take any other message. Raises ``LieError`` where it can't be, as things are."""
+        match message:
+            case Say():
+                self.progress.say(f"{part.name}: {message.say}")
+            case JoinedIn():
+                self._joined(part, message)
+            case Asks():
+                if part.has_open_block or message.asks != self._next_block(part):
+                    raise LieError(f"it asked for block {message.asks} of its own count, which is not its next")
+                part.asks = message.asks
+            case TrialBegins():
+                self._see_that_it_is_planned(part, message.trial)
+                note = ", ".join(filter(None, [f"on {part.name}", message.note]))
+                self.progress.trial(message.trial, note, self.folder.history.done(), self.stop.outlook)
+            case TrialOver():
+                self.progress.trial_done(message.trial_done / self.plan.blocks_at_once)
+            case ClientsLost():
+                self._note(f"{message.why}; the block that {part.name} had open is void")
+                part.has_open_block = False
+                self._do(part, part.end)
+            case Failed():
+                self._out(part, message.error)
+            case Gone():
+                self._gone(part, message.why)
+            case Lied():
+                self._lied(part, message.why)
+
+    def _joined(self, part: Part, message: JoinedIn) -> None:
+        if part.has_joined:
+            raise LieError("it said twice that it takes part")
+        part.joined(message.go)
+        joined = Joined(part.name, message.joined, message.versions)
+        if self.folder.history.hosts.get(part.name) != joined:
+            self.folder.append(joined)
+
+    def _next_block(self, part: Part) -> int:
+        return len(blocks_of(self.folder).get(part.name, [])) + 1
+
+    def _see_that_it_is_planned(self, part: Part, slot: Slot) -> None:
+        if (
+            not part.has_open_block
+            or slot.block != part.open_block
+            or not 1 <= slot.attempt <= ATTEMPTS_MAX
+            or (slot not in self.plan.on_host(part.name).slots(slot.block, slot.attempt))
+        ):
+            raise LieError("it began a trial that was not asked for")
+
+    def _lied(self, part: Part, why: str) -> None:
+        """A host lies, or is broken: what it had open is void, and it is asked for nothing any more in this run."""
+        void = "; the block that it had open is void" if part.has_open_block else ""
+        part.disown()
+        self._out(part, f"{why}{void}; see what runs on it, and look after it by dbdyno restore --hosts")
 
     def _gone(self, part: Part, why: str) -> None:
         """A host's program has ended though nobody asked it to: what it had open is void, and it is started again."""
@@ -269,7 +330,10 @@ class _Fleet:
 
     def _see_who_is_lost(self) -> None:
         lost, tried = self.access.lost(), self.access.why_not_back()
+        silence_max = self.access.silence_seconds + _SILENT_TRIALS * self.plan.seconds_per_trial()
         for name, part in self.parts.items():
+            if part.is_running and not part.asks and monotonic() - part.heard_at > silence_max:
+                self._lied(part, f"it has said nothing for {format_roughly(silence_max)}")
             if name in lost and not part.is_lost:
                 void = "; the block that it had open is void" if part.has_open_block else ""
                 part.starts += 1  # what still comes from it is of nobody's
@@ -302,7 +366,7 @@ class _Fleet:
         try:
             what()
         except DbdynoError as error:
-            self.inbox.put((part.name, part.starts, {"gone": str(error)}))
+            self.inbox.put((part.name, part.starts, Gone(str(error))))
 
     def _end_all(self) -> None:
         """End every program that runs, and wait until the hosts are put back, but not for those that are lost."""
@@ -321,14 +385,17 @@ class _Fleet:
         for name in [part.name for part in self.parts.values() if part.is_running]:
             self.progress.say(f"{name}: did not say that it is put back; dbdyno restore --hosts looks after it")
 
-    def _handle_last(self, part: Part, message: dict[str, Any]) -> None:
+    def _handle_last(self, part: Part, message: Message) -> None:
         """Take what a program says that is to end; one that asks had just begun when it was to end."""
-        if "say" in message:
-            self.progress.say(f"{part.name}: {message['say']}")
-        elif "joined" in message:
-            part.joined(message["go"])
-        elif "asks" in message:
-            part.asks = message["asks"]
-            self._do(part, part.end)
-        elif "gone" in message:
-            part.has_ended()
+        match message:
+            case Say():
+                self.progress.say(f"{part.name}: {message.say}")
+            case JoinedIn():
+                part.joined(message.go)
+            case Asks():
+                part.asks = message.asks
+                self._do(part, part.end)
+            case Lied():
+                part.disown()
+            case Gone():
+                part.has_ended()

@@ -5,14 +5,18 @@ a kill left half-folded is finished before anything else.
 """
 
 import shutil
+import tarfile
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.model.printable import short
+from dbdyno.run.fleet.block_check import BlockCheck
+from dbdyno.run.fleet.message import LieError, fit_text
 from dbdyno.run.fleet.packed import events_of, in_block, unpack_block
 from dbdyno.store.events import Dropped, Event, Failed, Finished, Lost, Note, TrialEvent, line_of
-from dbdyno.store.run_folder import RunFolder
+from dbdyno.store.run_folder import RunFolder, read_header
 from dbdyno.store.synced import sync
 from dbdyno.store.trials import TRIAL, read_trial
 
@@ -43,39 +47,67 @@ def blocks_of(run: RunFolder) -> dict[str, list[int]]:
     return {host: list(blocks) for host, blocks in found.items()}
 
 
-def fold_leftovers(run: RunFolder) -> None:
-    """Fold what had arrived when the process here was killed, and remove what had not."""
-    folder = run.path / ARRIVED
+def fold_leftovers(run: RunFolder) -> list[Note]:
+    """Fold what had arrived when the process here was killed, and remove what had not; what is to be said of it."""
+    folder, notes = run.path / ARRIVED, []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.suffix == ".tar":
-            fold(run, path)
+        if path.suffix == ".tar" and not path.is_dir():
+            try:
+                fold(run, path)
+            except LieError as error:
+                notes.append(Note(f"{error}; it is measured again"))
         elif path.is_dir():
             shutil.rmtree(path)
         else:
-            path.unlink()
+            path.unlink(missing_ok=True)
+    return notes
 
 
 def fold(run: RunFolder, path: Path) -> int:
-    """Fold the block of a file that has arrived, and remove the file; the block's number here."""
+    """Fold the block of a file that has arrived, and remove the file; the block's number here.
+
+    Raises ``LieError`` where it is no block that the host can have. Nothing of it is then in the run.
+    """
     host, _, count = path.stem.rpartition(".")
-    known = blocks_of(run)
-    blocks = known.get(host, [])
-    again = int(count) <= len(blocks)  # begun by a process that was killed
-    number = blocks[int(count) - 1] if again else max((max(one) for one in known.values()), default=0) + 1
     unpacked = path.with_suffix("")
     shutil.rmtree(unpacked, ignore_errors=True)
     unpacked.mkdir()
+    try:
+        return _fold(run, path, unpacked, host, int(count))
+    except LieError:
+        path.unlink()
+        raise
+    finally:
+        shutil.rmtree(unpacked, ignore_errors=True)
+
+
+def _fold(run: RunFolder, path: Path, unpacked: Path, host: str, count: int) -> int:
+    events = _checked(BlockCheck(read_header(run.path).design, host, count), path, unpacked)
+    known = blocks_of(run)
+    blocks = known.get(host, [])
+    again = count <= len(blocks)  # begun by a process that was killed
+    number = blocks[count - 1] if again else max((max(one) for one in known.values()), default=0) + 1
     there = Counter(map(_identity, events_of(run.path, number))) if again else Counter[bytes]()
-    for event in _of_the_run(unpack_block(path, unpacked)):
+    for event in _of_the_run(events):
         its = _named(event, number, host)
         if there[_identity(its)]:
             there[_identity(its)] -= 1
         else:
             _add(run, event, its, unpacked)
-    shutil.rmtree(unpacked)
     path.unlink()
     sync(path.parent)
     return number
+
+
+def _checked(check: BlockCheck, path: Path, unpacked: Path) -> list[Event]:
+    """The events of the block, its files being unpacked. Raises ``LieError``."""
+    trials = check.slots().keys()
+    try:
+        events = unpack_block(path, unpacked, lambda name: check.limit_of(trials, name))
+    except (tarfile.TarError, ValueError) as error:
+        raise check.lie(short(str(error).removeprefix(f"{path}: "))) from None
+    check.check(events, unpacked)
+    return events
 
 
 def _of_the_run(events: list[Event]) -> Iterable[Event]:
@@ -107,10 +139,11 @@ def _add(run: RunFolder, event: Event, its: Event, unpacked: Path) -> None:
 def _named(event: Event, number: int, host: str) -> Event:
     """The event with the block's number here, and with the host."""
     if isinstance(event, TrialEvent):
-        return in_block(event, number, host)
+        its = in_block(event, number, host)
+        return replace(its, cause=fit_text(its.cause)) if isinstance(its, Failed) else its
     if isinstance(event, Note):
-        return Note(f"{host}: {event.text}", given_up=number if event.given_up is not None else None)
-    return replace(event, text=f"{host}: {event.text}") if isinstance(event, Dropped) else event
+        return Note(f"{host}: {fit_text(event.text)}", given_up=number if event.given_up is not None else None)
+    return replace(event, text=f"{host}: {fit_text(event.text)}") if isinstance(event, Dropped) else event
 
 
 def _identity(event: Event) -> bytes:

@@ -10,7 +10,6 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from dbdyno.crash.kept import CUTS, LEFT_BYTES
 from dbdyno.plan.identity import file_sha256
@@ -19,7 +18,7 @@ from dbdyno.stack.space import bytes_on_disk
 from dbdyno.store.events import Dropped, Event, Note, TrialEvent, event_in, line_of, read_events
 from dbdyno.store.run_folder import RunFolder
 
-_EVENTS = "events.jsonl"
+EVENTS = "events.jsonl"
 
 
 def events_of(path: Path, block: int) -> Iterator[Event]:
@@ -39,12 +38,17 @@ class Packed:
     path: str
     sha256: str
     states_bytes: int = 0
-    states: dict[str, Any] | None = None  # the same with states, where there are any and they fit
+    states: dict[str, str] | None = None  # the same with states, where there are any and they fit
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where that can't be."""
+        if self.states_bytes < 0 or (self.states is not None and self.states.keys() != {"path", "sha256"}):
+            raise ValueError("packed is no block")
 
     def file(self, free_bytes: int) -> tuple[str, str]:
         """Path and SHA-256 of the file to fetch to a disk with so much room, on which it is unpacked as well."""
         if self.states and free_bytes >= 2 * self.states_bytes + LEFT_BYTES:
-            return str(self.states["path"]), str(self.states["sha256"])
+            return self.states["path"], self.states["sha256"]
         return self.path, self.sha256
 
 
@@ -68,7 +72,7 @@ def pack_block(run: RunFolder, block: int, into: Path) -> Packed:
 def _pack(path: Path, events: Sequence[Event], folders: Sequence[tuple[Path, Sequence[Path]]]) -> None:
     with tarfile.open(path, "w") as packed:
         content = b"".join(map(line_of, events))
-        about = tarfile.TarInfo(_EVENTS)
+        about = tarfile.TarInfo(EVENTS)
         about.size = len(content)
         packed.addfile(about, io.BytesIO(content))
         for folder, files in folders:
@@ -77,11 +81,20 @@ def _pack(path: Path, events: Sequence[Event], folders: Sequence[tuple[Path, Seq
                 sparse_tar.add(packed, one, f"trials/{folder.name}/{one.name}")
 
 
-def unpack_block(path: Path, into: Path) -> list[Event]:
-    """Unpack such a file into an empty folder; its events. Trials then lie in ``into/trials``."""
-    sparse_tar.extract(path, into)
-    lines = (into / _EVENTS).read_bytes().splitlines()
-    return [event_in(line) for line in lines]
+def unpack_block(path: Path, into: Path, limit_of: sparse_tar.LimitOf) -> list[Event]:
+    """Unpack such a file into an empty folder; its events. Trials then lie in ``into/trials``.
+
+    Raises ``tarfile.TarError`` or ``ValueError`` where it is none.
+    """
+    sparse_tar.extract(path, into, limit_of)
+    try:
+        lines = (into / EVENTS).read_bytes().splitlines()
+    except OSError:
+        raise ValueError("it holds no events") from None
+    try:
+        return [event_in(line) for line in lines]
+    except (ValueError, TypeError, RecursionError):
+        raise ValueError("it holds a line that is no event") from None
 
 
 def renumbered(trial: str, block: int) -> str:

@@ -5,29 +5,43 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Queue
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from time import monotonic
 
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts.connect import Connected
 from dbdyno.hosts.contract import Hosts
+from dbdyno.model.printable import short
 from dbdyno.run.fleet.asking import MEMBER, messages
 from dbdyno.run.fleet.client_load import ClientsLostError, offered
 from dbdyno.run.fleet.fold import arriving
 from dbdyno.run.fleet.gate import NO_MORE
+from dbdyno.run.fleet.message import (
+    OF_BLOCKS,
+    Asks,
+    AsksForLoad,
+    BlockOver,
+    EndsWell,
+    Failed,
+    Gone,
+    LieError,
+    Message,
+    Say,
+    TrialBegins,
+    TrialOver,
+)
 from dbdyno.run.fleet.packed import Packed
 from dbdyno.run.fleet.request import Request
 from dbdyno.run.fleet.window import Window
 from dbdyno.study.units import format_bytes
 from dbdyno.workload.together import Together
 
-if TYPE_CHECKING:
-    from queue import Queue
-
 # What is said outside a trial only; when a load is asked for, its window is still to come.
-_OVER = {"trial_done", "asks", "block", "ended", "error", "gone", "load"}
+_OVER = (TrialOver, Asks, BlockOver, EndsWell, Failed, Gone, AsksForLoad)
 STARTS = 3  # in succession without a block; then a host takes no more part
 
 
@@ -41,25 +55,47 @@ class HostAccess:
     environment_of: Callable[[str], Mapping[str, str]] = lambda _: {}
     why_not_back: Callable[[], Mapping[str, str]] = dict  # of those that are lost and were tried again
     clients: Connected | None = None  # by which hosts that the load comes from are reached
+    silence_seconds: float = 24 * 3600.0  # that a host may say nothing beside its trials: data are prepared in less
     pause_seconds: float = 6.0  # before a program that has ended is started again: by then a lost host is known as one
+
+
+@dataclass(frozen=True)
+class ClientsLost(Message):
+    """Hosts that the load of this one comes from are lost. No program says it."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Lied(Message):
+    """What it said is none of the messages there are. No program says it."""
+
+    why: str
+
+
+Inbox = Queue[tuple[str, int, Message]]  # host, number of its start, message
 
 
 @dataclass
 class Part:
-    """One host. Its messages come into ``inbox`` as (host, number of its start, message)."""
+    """One host, whose messages come into ``inbox``."""
 
     name: str
     run: Path
     access: HostAccess
-    inbox: "Queue[tuple[str, int, dict[str, Any]]]"
+    inbox: Inbox
     starts: int = 0  # of its program, and so which of them a message is from
     fruitless: int = 0  # starts in succession that no block has come from
     is_running: bool = False
     out: str = ""  # why it takes no more part
     is_lost: bool = False  # that being why
     not_back: str = ""  # why it was not to be had when it was last tried again
+    has_joined: bool = False  # since it was started
     asks: int = 0  # for this block, by its own count, and has not been answered; 0 while it does not ask
     has_open_block: bool = False
+    open_block: int = 0  # the number of the last that it was let begin, by its own count
+    heard_at: float = 0.0  # when it was last heard of, by ``time.monotonic``
+    clients_from: frozenset[str] = frozenset()  # hosts that its loads come from
     again_at: float | None = None  # when it is to be started again, by ``time.monotonic``
     _go: str = ""
     _process: str = ""
@@ -72,7 +108,8 @@ class Part:
         """Start its program, as far as that can be; nothing is waited for."""
         self.starts, self.fruitless, self.again_at = self.starts + 1, self.fruitless + 1, None
         self.asks, self.has_open_block, self.out, self.is_lost, self.not_back = 0, False, "", False, ""
-        self.is_running, self._process, self._window = True, "", Window(self.name)
+        self.is_running, self.has_joined, self._process, self._window = True, False, "", Window(self.name)
+        self.heard_at = monotonic()
         Thread(target=self._listen, args=(self.starts, request.to_json()), name=self.name, daemon=True).start()
 
     def _listen(self, start: int, stdin: bytes) -> None:
@@ -83,56 +120,74 @@ class Part:
             process = access.hosts.start(self.name, access.argv, stdin=stdin, environment=environment)
             if start == self.starts:
                 self._process = process
-            for message in messages(self.access.hosts, self.name, process):
+            for message in messages(access.hosts, self.name, process, OF_BLOCKS):
                 if start != self.starts:
                     return
-                if _OVER & message.keys():
+                if isinstance(message, _OVER):
                     self._window.close()
-                if "load" in message:
-                    message = self._offer(message)  # noqa: PLW2901  (what became of it)
-                if "block" in message:
-                    self._fetch(message)
+                if isinstance(message, AsksForLoad):
+                    if (lost := self._offer(message)) is not None:
+                        self.inbox.put((self.name, start, lost))
+                    continue
+                if isinstance(message, BlockOver):
+                    self._fetch(message.packed, start)
                 self.inbox.put((self.name, start, message))
-                if "trial" in message:
+                if isinstance(message, TrialBegins):
                     self._window.open()
-        except (DbdynoError, OSError, ValueError) as error:
+        except LieError as error:
             self._window.close()
-            self.inbox.put((self.name, start, {"gone": str(error)}))
+            self.inbox.put((self.name, start, Lied(str(error).removeprefix(f"{self.name}: "))))
+        except Exception as error:  # noqa: BLE001  (whatever it is: nobody listens any more, and the run must know)
+            self._window.close()
+            why = str(error) if isinstance(error, DbdynoError | OSError | ValueError) else repr(error)
+            self.inbox.put((self.name, start, Gone(short(why))))
 
-    def _offer(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Have the client hosts offer the load that it asks for, while it sends nothing; what is to be known."""
+    def _offer(self, message: AsksForLoad) -> ClientsLost | None:
+        """Have the client hosts offer the load that it asks for, while it sends nothing; whether one of them is lost.
+
+        Raises ``LieError`` where the study has others offer its loads, or none.
+        """
         access, window = self.access, self._window
-        assert access.clients is not None  # noqa: S101  (who runs a study with client hosts gives them)
+        if access.clients is None or not message.load.each.keys() <= self.clients_from or not self.has_open_block:
+            raise LieError(f"{self.name}: it asked for a load that is none of this study")
         clients = Together(access.clients, self.name, lambda: window.is_shut, window.opened)
         try:
-            said = offered(clients, message["load"], access.pause_seconds)
+            said = offered(clients, message.load, access.pause_seconds)
         except ClientsLostError as error:
-            return {"clients_lost": str(error)}
+            return ClientsLost(str(error))
         except HostError:
             if window.is_shut:
-                return {}  # it ends, and says so itself
+                return None  # it ends, and says so itself
             raise
-        self._put(json.dumps(said), message["answer"])
-        return {}
+        self._put(json.dumps(said), message.answer)
+        return None
 
-    def _fetch(self, message: Mapping[str, Any]) -> None:
-        part, packed = arriving(self.run, self.name, self.starts), Packed(**message["packed"])
+    def _fetch(self, packed: Packed, start: int) -> None:
+        part = arriving(self.run, self.name, start)
         path, there = packed.file(shutil.disk_usage(self.run).free)
         if packed.states_bytes and path == packed.path:
             where = "here" if packed.states else "there"
             text = f"no room {where} for {format_bytes(packed.states_bytes)} of states of its cuts: they are not kept"
-            self.inbox.put((self.name, self.starts, {"say": text}))
-        if self.access.hosts.fetch(self.name, path, part) != there:
-            raise HostError(f"{self.name}: {path} did not arrive as it was there")
+            self.inbox.put((self.name, start, Say(text)))
+        try:
+            if self.access.hosts.fetch(self.name, path, part) != there:
+                raise HostError(f"{self.name}: {short(path)} did not arrive as it was there")
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
 
     def joined(self, go: str) -> None:
         """It is ready, and looks at this file."""
-        self._go = go
+        self._go, self.has_joined = go, True
 
     def go(self) -> None:
         """Let it begin the block that it asks for. Raises ``HostError``."""
-        self._say(self.asks)
-        self.asks, self.has_open_block = 0, True
+        self.open_block, self.asks, self.has_open_block = self.asks, 0, True
+        try:
+            self._say(self.open_block)
+        except BaseException:
+            self.has_open_block = False
+            raise
 
     def end(self) -> None:
         """Have it end, the stack lowered. Raises ``HostError``."""
@@ -142,6 +197,15 @@ class Part:
         elif self._process:
             self._window.shut()  # what it measures is thrown away
             self.access.hosts.signal(self.name, self._process, signal.SIGTERM)
+
+    def disown(self) -> None:
+        """End its program, and take nothing of what still comes from it for its own."""
+        self._window.shut()
+        self.starts += 1
+        if self._process:
+            with suppress(DbdynoError):
+                self.access.hosts.signal(self.name, self._process, signal.SIGTERM)
+        self.has_ended()
 
     def has_ended(self) -> None:
         """Its program is gone."""

@@ -13,12 +13,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dbdyno.errors import DbdynoError, HostError
+from dbdyno.model.printable import short
 from dbdyno.model.wording import listed
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.image_tasks import OnHost
+from dbdyno.run.fleet.message import OF_IMAGES, Failed, Gone, ImagesAnswer, Into, Message, Say
 from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import Request, Requests
 from dbdyno.study.units import format_bytes
@@ -72,7 +74,7 @@ class Sharing:
         first = next(iter(found), "")
         for name, images in found.items():
             pairs = zip(found[first], images, strict=False)  # the same study asks for them in the same order
-            apart = {_WORDS[what] for one, other in pairs for what in _differing(one, other)}
+            apart = {_WORDS.get(what, short(what, 40)) for one, other in pairs for what in _differing(one, other)}
             if apart:
                 said = listed(sorted(apart))
                 self.say(f"{name}: can't start from the prepared data of {first}, as it has another {said}")
@@ -133,7 +135,7 @@ class Sharing:
         """Send an image from one host to another. Raises ``HostError``."""
         image, said_at = self.images[key][source], monotonic()
         size = format_bytes(image.bytes)
-        self.say(f"{target}: takes prepared data from {source}: {image.about} ({size})")
+        self.say(f"{target}: takes prepared data from {source}: {short(image.about)} ({size})")
 
         def reached(done: int, total: int) -> None:
             nonlocal said_at
@@ -153,25 +155,26 @@ class Sharing:
         """Have a host do a task; which images it has then. Raises ``DbdynoError``."""
         with self._started(request) as received:
             for message in received:
-                if "say" in message:
-                    self.say(f"{request.host}: {message['say']}")
-                elif "into" in message:
-                    copy(message["into"])
-                elif "error" in message:
-                    raise HostError(f"{request.host}: {message['error']}")
-                elif "facts" in message:
-                    return [OnHost(**one) for one in message["facts"]["images"]]
-                elif "gone" in message:
-                    raise HostError(f"{request.host}: {message['gone']}")
+                match message:
+                    case Say():
+                        self.say(f"{request.host}: {message.say}")
+                    case Into():
+                        copy(message.into)
+                    case Failed():
+                        raise HostError(f"{request.host}: {message.error}")
+                    case ImagesAnswer():
+                        return message.facts.images
+                    case Gone():
+                        raise HostError(f"{request.host}: {message.why}")
         raise HostError(f"{request.host}: it ended without a word")
 
     @contextmanager
-    def _started(self, request: Request) -> Iterator[Iterator[dict[str, Any]]]:
+    def _started(self, request: Request) -> Iterator[Iterator[Message]]:
         """What a host's program says; it has ended when this is left, the host put back."""
         hosts, host, access = self.access.hosts, request.host, self.access
         process = hosts.start(host, access.argv, stdin=request.to_json(), environment=access.environment_of(host))
         self._running.add((host, process))
-        received = messages(hosts, host, process)
+        received = messages(hosts, host, process, OF_IMAGES)
         try:
             yield received
         except BaseException:

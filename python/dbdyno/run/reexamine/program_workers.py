@@ -7,17 +7,17 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
-from dbdyno import errors
-from dbdyno.errors import DbdynoError, HostError, UserError
+from dbdyno.errors import DbdynoError, HostError, TrialError, UserError
 from dbdyno.hosts.contract import Hosts
 from dbdyno.hosts.workers import Returned, Workers
+from dbdyno.model.cut import Cut
 from dbdyno.plan.identity import file_sha256
 from dbdyno.run.fleet.asking import messages
+from dbdyno.run.fleet.message import ALWAYS, Failed, Gone, LieError, Message, Say
 from dbdyno.run.reexamine.kept_state import pack
 from dbdyno.run.reexamine.member import TASKS, Request
 from dbdyno.stack.undo.log import Journal
@@ -27,7 +27,56 @@ from dbdyno.system.state import make_state_folder, new_token
 MEMBER = ("python", "-m", "dbdyno.run.reexamine.member")
 _BEGIN_SECONDS = 120.0  # for a host to start Python, to look at itself, and to put back what was left on it
 _END_SECONDS = 120.0  # for a host to lower what it examines
+_CORES_MAX = 65_536
+_KINDS_OF_ERROR: Mapping[str, type[Exception]] = {kind.__name__: kind for kind in (TrialError, UserError)}
 _LOOK_AGAIN_SECONDS = 0.2  # between two looks at which hosts are lost
+
+
+@dataclass(frozen=True)
+class Interrupted(Message):
+    """It was told to end, and has."""
+
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Ready(Message):
+    """It is ready to be sent states, in this folder there."""
+
+    shown = frozenset({"versions"})
+    ready: str
+    cores: int
+    versions: dict[str, str]
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where that can't be."""
+        if not self.ready or not 0 < self.cores <= _CORES_MAX:
+            raise ValueError("ready is no folder, or cores no number of processors")
+
+
+@dataclass(frozen=True)
+class Done(Message):
+    """What was found on a state."""
+
+    brings = True
+    shown = frozenset({"cut"})
+    done: int
+    cut: Cut
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class NotExamined(Message):
+    """A state could not be examined."""
+
+    brings = True
+    shown = frozenset({"why"})
+    failed: int
+    kind: str
+    why: str
+
+
+KINDS = {**ALWAYS, "ready": Ready, "done": Done, "failed": NotExamined, "ended": Interrupted}
 
 
 @dataclass(frozen=True)
@@ -48,6 +97,7 @@ class _There:
     process: str = ""
     folder: str = ""
     cores: int = 0
+    open: set[int] = field(default_factory=set)  # tickets of the states that it was sent and has said nothing of
     tasks: "queue.SimpleQueue[tuple[int, str] | None]" = field(default_factory=queue.SimpleQueue)
     known: threading.Event = field(default_factory=threading.Event)  # whether it takes part
     ended: threading.Event = field(default_factory=threading.Event)
@@ -139,50 +189,65 @@ class ProgramWorkers(Workers):
             there.process = access.hosts.start(
                 host, access.argv, stdin=request.to_json(), environment=access.environment_of(host)
             )
-            for message in messages(access.hosts, host, there.process):
+            for message in messages(access.hosts, host, there.process, KINDS):
                 self._handle(host, there, message)
+        except LieError as error:
+            self.leave_out(host, str(error))
+            with suppress(DbdynoError):
+                access.hosts.signal(host, there.process, signal.SIGTERM)
         except (DbdynoError, OSError, ValueError) as error:
             self.leave_out(host, str(error))
         finally:
             there.ended.set()
             there.known.set()
 
-    def _handle(self, host: str, there: _There, message: dict[str, Any]) -> None:
-        if "ready" in message:
-            self._joined(host, there, message)
-        elif "say" in message:
-            self._access.say(f"{host}: {message['say']}")
-        elif "done" in message:
-            found = json.dumps(message["cut"])
-            self._returned.put(Returned(message["done"], host, found, message["cpu_s"]))
-        elif "failed" in message:
-            self._failed(host, message)
-        elif "error" in message:
-            self.leave_out(host, f"{host}: {message['error']}")
-        elif "gone" in message:
-            self.leave_out(host, f"{host}: its dbdyno ended ({message['gone']})")
+    def _handle(self, host: str, there: _There, message: Message) -> None:
+        match message:
+            case Ready():
+                self._joined(host, there, message)
+            case Say():
+                self._access.say(f"{host}: {message.say}")
+            case Done():
+                self._check_ticket(host, there, message.done)
+                self._returned.put(Returned(message.done, host, json.dumps(asdict(message.cut)), message.cpu_s))
+            case NotExamined():
+                self._check_ticket(host, there, message.failed)
+                self._failed(host, message)
+            case Failed():
+                self.leave_out(host, f"{host}: {message.error}")
+            case Gone():
+                self.leave_out(host, f"{host}: its dbdyno ended ({message.why})")
 
-    def _joined(self, host: str, there: _There, message: dict[str, Any]) -> None:
+    @staticmethod
+    def _check_ticket(host: str, there: _There, ticket: int) -> None:
+        """Take what was sent to a host off its account. Raises ``LieError`` where it was not."""
+        if ticket not in there.open:
+            raise LieError(f"{host}: it says what it found on a state that it was not sent")
+        there.open.discard(ticket)
+
+    def _joined(self, host: str, there: _There, message: Ready) -> None:
+        if there.folder:
+            raise LieError(f"{host}: it said twice that it is ready")
         differing = [
-            f"{name} there is {message['versions'].get(name)}, the run's was {version}"
+            f"{name} there is {message.versions.get(name)}, the run's was {version}"
             for name, version in self._servers.items()
-            if message["versions"].get(name) != version
+            if message.versions.get(name) != version
         ]
         if differing:
             self.leave_out(host, f"{host}: {'; '.join(differing)}; dbdyno servers add there makes it the same")
             self._access.hosts.signal(host, there.process, signal.SIGTERM)
             return
-        there.folder, there.cores = message["ready"], message["cores"]
+        there.folder, there.cores = message.ready, message.cores
         threading.Thread(target=self._send_all, args=(host, there), name=f"to {host}", daemon=True).start()
         there.known.set()
 
-    def _failed(self, host: str, message: dict[str, Any]) -> None:
+    def _failed(self, host: str, message: NotExamined) -> None:
         """A state that can't be examined at all; or a host that can examine none, whose states others have."""
-        if message["kind"] == HostError.__name__:
-            self.leave_out(host, f"{host}: {message['why']}")
+        if message.kind == HostError.__name__:
+            self.leave_out(host, f"{host}: {message.why}")
             return
-        kind = getattr(errors, message["kind"], RuntimeError)
-        self._returned.put(Returned(message["failed"], host, "", 0.0, kind(message["why"])))
+        kind = _KINDS_OF_ERROR.get(message.kind, RuntimeError)
+        self._returned.put(Returned(message.failed, host, "", 0.0, kind(message.why)))
 
     def _send_all(self, host: str, there: _There) -> None:
         while (one := there.tasks.get()) and host not in self._lost:
@@ -207,6 +272,7 @@ class ProgramWorkers(Workers):
         finally:
             packed.unlink(missing_ok=True)
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self._into) as file:
+            self._hosts[host].open.add(ticket)
             file.write(json.dumps({"ticket": ticket, "state": name}))
             file.flush()
             hosts.put(host, Path(file.name), f"{folder}/{TASKS}/{ticket}.json")

@@ -1,0 +1,293 @@
+"""What a program of ours on another host says, a line of JSON each: parsed here into typed messages, or refused.
+
+The host may be broken, or lie. So nothing of a line is used before it is known to be one of the messages that the
+program can say, each field of its type and within its bounds; what is shown to a person is made fit to print. What a
+message means for a run, as whether a block was asked for, is decided where the run is known.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from dbdyno.errors import HostError
+from dbdyno.model.printable import NO_BREAK, printable, short
+from dbdyno.plan.order import Slot
+from dbdyno.run.fleet.image_tasks import OnHost
+from dbdyno.run.fleet.packed import Packed
+from dbdyno.store.documents import json_object, value_of
+
+LINE_BYTES_MAX = 4 * 1024**2
+_TEXT_MAX = 20_000  # characters of what is shown
+_DEPTH_MAX = 20
+_WHOLE_MAX = 2**63
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_TEXT_FLAGS = {"share"}  # of dbdyno-load, whose value has a slash and is no file
+_FILE_FLAGS = {"json", "series", "hlog", "start-file", "ledger", "cut-socket", "socket", "script", "trace"}
+_TLS_FILES = {"ssl-ca", "ssl-cert", "ssl-key"}
+
+
+class LieError(HostError):
+    """A host says what no program of ours says there, or hands over what it can't have."""
+
+
+class Message:
+    """What every message is; its first field has the name by which it is known on the line."""
+
+    shown: ClassVar[frozenset[str]] = frozenset()  # fields that a person is shown
+    brings: ClassVar[bool] = False  # something that a program can only have after work: what it may say begins anew
+
+
+@dataclass(frozen=True)
+class Gone(Message):
+    """The program has ended; that is no fault where it had said so. No program says it."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Say(Message):
+    """A sentence for the user."""
+
+    shown = frozenset({"say"})
+    say: str
+
+
+@dataclass(frozen=True)
+class Failed(Message):
+    """It ends, as this is in the way."""
+
+    shown = frozenset({"error"})
+    error: str
+
+
+@dataclass(frozen=True)
+class EndsWell(Message):
+    """It ends: so far it came."""
+
+    ended: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a host is before it is touched: what it lacks; if nothing, what there is to know."""
+
+    lacking: list[str]
+    serials: list[str]
+    awake: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    host: dict[str, Any] = field(default_factory=dict)
+    erases: dict[str, str] = field(default_factory=dict)
+    free_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where it lacks nothing and does not say what it is."""
+        cores = self.host.get("cores")
+        known = isinstance(cores, int) and cores > 0 and "kernel" in self.versions and self.free_bytes >= 0
+        if not self.lacking and not known:
+            raise ValueError("facts say neither what is lacking nor what the host is")
+
+
+@dataclass(frozen=True)
+class FactsAnswer(Message):
+    """The answer to what a host is."""
+
+    shown = frozenset({"facts"})
+    facts: Facts
+
+
+@dataclass(frozen=True)
+class ImagesOnHost:
+    """The images that a host needs, as it has them."""
+
+    images: list[OnHost]
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where one can't be."""
+        for one in self.images:
+            if one.bytes < 0 or (one.sha256 and not _SHA256.fullmatch(one.sha256)) or not one.key:
+                raise ValueError("images hold one that can't be")
+
+
+@dataclass(frozen=True)
+class ImagesAnswer(Message):
+    """The answer to a task of prepared data."""
+
+    facts: ImagesOnHost
+
+
+@dataclass(frozen=True)
+class Into(Message):
+    """Where prepared data are to be copied to."""
+
+    into: str
+
+
+@dataclass(frozen=True)
+class JoinedIn(Message):
+    """It is ready to run blocks: what the host is, and the file that it looks at."""
+
+    shown = frozenset({"joined", "versions"})
+    joined: dict[str, Any]
+    versions: dict[str, str]
+    go: str
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where nothing is said of the host."""
+        if not self.joined:
+            raise ValueError("joined is empty")
+
+
+@dataclass(frozen=True)
+class Asks(Message):
+    """It asks to begin this block, by its own count."""
+
+    asks: int
+
+
+@dataclass(frozen=True)
+class TrialBegins(Message):
+    """From now on nothing is said until it is over."""
+
+    shown = frozenset({"note"})
+    trial: Slot
+    note: str
+
+
+@dataclass(frozen=True)
+class TrialOver(Message):
+    """The trial has taken so long."""
+
+    trial_done: float
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where that is no time."""
+        if self.trial_done < 0:
+            raise ValueError("trial_done is below 0")
+
+
+@dataclass(frozen=True)
+class BlockOver(Message):
+    """A block is over, and can be fetched."""
+
+    brings = True
+    block: int
+    packed: Packed
+    seconds: float  # that a block took; 0: not known
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where that can't be."""
+        if self.seconds < 0:
+            raise ValueError("seconds is below 0")
+        for sha256 in (self.packed.sha256, *([self.packed.states["sha256"]] if self.packed.states else [])):
+            if not _SHA256.fullmatch(sha256):
+                raise ValueError("packed.sha256 is no SHA-256")
+
+
+@dataclass(frozen=True)
+class ClientLoad:
+    """The part of one client host in a load: the load generator and nothing else, which names no file there."""
+
+    argv: list[str]
+    environment: dict[str, str]
+    files: dict[str, str]  # flag -> content
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where it would have a client host do anything else."""
+        if len(self.argv) < 2 or self.argv[0] != "dbdyno-load" or self.argv[1].startswith("-"):  # noqa: PLR2004
+            raise ValueError("load.argv is no load of dbdyno-load")
+        for word in self.argv[1:]:
+            name = word.removeprefix("--").partition("=")[0]
+            of_file = name in _FILE_FLAGS | _TLS_FILES or ("/" in word and name not in _TEXT_FLAGS)
+            if of_file or "\0" in word or (word != self.argv[1] and not word.startswith("--")) or "/" in name:
+                raise ValueError(f"load.argv holds {short(name, 40)!r}, which is no part of a load")
+        if not self.environment.keys() <= {"LC_ALL", "MYSQL_PWD"} or not self.files.keys() <= _TLS_FILES:
+            raise ValueError("load holds an environment or files that are no part of a load")
+
+
+@dataclass(frozen=True)
+class HostsLoad:
+    """A load as client hosts are to offer it."""
+
+    each: dict[str, ClientLoad]
+    limit_seconds: float
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where nobody is to offer it, or in no time."""
+        if not self.each or self.limit_seconds <= 0:
+            raise ValueError("load is of no host, or of no time")
+
+
+@dataclass(frozen=True)
+class AsksForLoad(Message):
+    """It asks for a load, and where what came of it is to be put."""
+
+    load: HostsLoad
+    answer: str
+
+
+Kinds = Mapping[str, type[Message]]  # the first field of a message -> what it is
+ALWAYS: Kinds = {"say": Say, "error": Failed}
+OF_FACTS: Kinds = {**ALWAYS, "facts": FactsAnswer}
+OF_IMAGES: Kinds = {**ALWAYS, "facts": ImagesAnswer, "into": Into}
+OF_BLOCKS: Kinds = {
+    **ALWAYS,
+    "joined": JoinedIn,
+    "asks": Asks,
+    "trial": TrialBegins,
+    "trial_done": TrialOver,
+    "block": BlockOver,
+    "load": AsksForLoad,
+    "ended": EndsWell,
+}
+
+
+def parse(host: str, line: bytes, kinds: Kinds) -> Message:
+    """The message of a line. Raises ``LieError`` where it is none of these kinds."""
+    try:
+        found = json_object(line)
+        _see_that_it_is_plain(found)
+        name = next((one for one in found if one in kinds), None)
+        if name is None:
+            raise ValueError("it is none of the messages there are")
+        kind = kinds[name]
+        return value_of(kind, {key: _shown(value) if key in kind.shown else value for key, value in found.items()})
+    except ValueError as error:
+        said = short(line[:200].decode(errors="replace"), 60)
+        raise LieError(f"{host}: what it said is no message of dbdyno ({short(str(error))}): {said}") from None
+
+
+def _see_that_it_is_plain(document: object) -> None:
+    """Raise ``ValueError`` where a number is none that JSON knows, or too large, or all of it is nested too deep."""
+    level = [document]
+    for _ in range(_DEPTH_MAX):
+        below: list[object] = []
+        for one in level:
+            if isinstance(one, dict):
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+            elif (isinstance(one, float) and not math.isfinite(one)) or (
+                isinstance(one, int) and abs(one) > _WHOLE_MAX
+            ):
+                raise ValueError("it holds a number that is none")
+        level = below
+        if not level:
+            return
+    raise ValueError("it is nested too deep")
+
+
+def fit_text(text: str) -> str:
+    """What a host said, for a person: nothing that a terminal obeys, and no book."""
+    return printable(text[:_TEXT_MAX], keep=f"\n\t{NO_BREAK}")
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401  (any JSON)
+    if isinstance(value, str):
+        return fit_text(value)
+    if isinstance(value, list):
+        return [_shown(one) for one in value]
+    if isinstance(value, dict):
+        return {fit_text(key): _shown(one) for key, one in value.items()}
+    return value
