@@ -200,13 +200,12 @@ def append_event(path: Path, event: Event) -> None:
     Raises ``ValueError``, nothing being written, where ``read_events`` would not read it again: one line that it
     refuses would cost the run.
     """
-    line = _readable(line_of(event))
+    line = _readable_line(event)
     handle = open_regular(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         if os.fstat(handle).st_size + len(line) > EVENTS_LIMIT_BYTES:
-            raise OSError(
-                errno.EFBIG, f"would be larger than {EVENTS_LIMIT_BYTES // MIB} MiB, which is all that is read"
-            )
+            why = f"would be larger than {EVENTS_LIMIT_BYTES // MIB} MiB, which is all that is read"
+            raise OSError(errno.EFBIG, why)  # noqa: TRY301  (as one of the file's own)
         append_line(handle, line)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path / EVENTS)) from None
@@ -214,9 +213,10 @@ def append_event(path: Path, event: Event) -> None:
         os.close(handle)
 
 
-def _readable(line: bytes) -> bytes:
-    """The line, which ``event_in`` reads. Raises ``ValueError``."""
+def _readable_line(event: Event) -> bytes:
+    """The event's line, which ``event_in`` reads. Raises ``ValueError``."""
     try:
+        line = line_of(event)
         event_in(line[:-1], sealed_before=True)
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"no event of a run: {error}") from None

@@ -242,15 +242,15 @@ class _Fleet:
 
     def _fold(self, part: Part, message: BlockOver) -> None:
         """Take in a block that has come. Raises ``LieError`` where it is none that this host can have."""
-        if not part.has_open_block or message.block != part.open_block:
-            raise LieError(f"it handed over block {message.block} of its own count, which was not begun")
+        if not part.has_open_block or message.block != self._next_block(part):
+            raise LieError(f"it handed over block {message.block} of its own count twice")
         with shielded():
             fold(self.folder, has_arrived(arriving(self.folder.path, part.name, part.starts), part.name, message.block))
         part.fruitless, part.has_open_block = 0, False
         if message.seconds:
             self.stop.pace.lengths.append(message.seconds)
 
-    def _handle(self, part: Part, message: Message) -> None:
+    def _handle(self, part: Part, message: Message) -> None:  # noqa: C901  (a case for each message)
         """Take any other message. Raises ``LieError`` where it can't be, as things are."""
         match message:
             case Say():
@@ -258,7 +258,7 @@ class _Fleet:
             case JoinedIn():
                 self._joined(part, message)
             case Asks():
-                if part.has_open_block or message.asks != self._next_block(part):
+                if part.has_open_block or not part.has_joined or message.asks != self._next_block(part):
                     raise LieError(f"it asked for block {message.asks} of its own count, which is not its next")
                 part.asks = message.asks
             case TrialBegins():

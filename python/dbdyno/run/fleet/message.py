@@ -5,8 +5,8 @@ program can say, each field of its type and within its bounds; what is shown to 
 message means for a run, as whether a block was asked for, is decided where the run is known.
 """
 
-import math
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ from dbdyno.store.documents import json_object, value_of
 LINE_BYTES_MAX = 4 * 1024**2
 _TEXT_MAX = 20_000  # characters of what is shown
 _DEPTH_MAX = 20
-_WHOLE_MAX = 2**63
+_WHOLE_MAX, _FLOAT_MAX = 2**63, sys.float_info.max
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _TEXT_FLAGS = {"share"}  # of dbdyno-load, whose value has a slash and is no file
 _FILE_FLAGS = {"json", "series", "hlog", "start-file", "ledger", "cut-socket", "socket", "script", "trace"}
@@ -248,14 +248,18 @@ def parse(host: str, line: bytes, kinds: Kinds) -> Message:
     try:
         found = json_object(line)
         _see_that_it_is_plain(found)
-        name = next((one for one in found if one in kinds), None)
-        if name is None:
-            raise ValueError("it is none of the messages there are")
-        kind = kinds[name]
+        kind = _kind(found, kinds)
         return value_of(kind, {key: _shown(value) if key in kind.shown else value for key, value in found.items()})
     except ValueError as error:
         said = short(line[:200].decode(errors="replace"), 60)
         raise LieError(f"{host}: what it said is no message of dbdyno ({short(str(error))}): {said}") from None
+
+
+def _kind(found: Mapping[str, Any], kinds: Kinds) -> type[Message]:
+    name = next((one for one in found if one in kinds), None)
+    if name is None:
+        raise ValueError("it is none of the messages there are")
+    return kinds[name]
 
 
 def _see_that_it_is_plain(document: object) -> None:
@@ -268,9 +272,7 @@ def _see_that_it_is_plain(document: object) -> None:
                 below += one.values()
             elif isinstance(one, list):
                 below += one
-            elif (isinstance(one, float) and not math.isfinite(one)) or (
-                isinstance(one, int) and abs(one) > _WHOLE_MAX
-            ):
+            elif isinstance(one, int | float) and not abs(one) <= (_WHOLE_MAX if isinstance(one, int) else _FLOAT_MAX):
                 raise ValueError("it holds a number that is none")
         level = below
         if not level:

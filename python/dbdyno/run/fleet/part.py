@@ -123,17 +123,7 @@ class Part:
             for message in messages(access.hosts, self.name, process, OF_BLOCKS):
                 if start != self.starts:
                     return
-                if isinstance(message, _OVER):
-                    self._window.close()
-                if isinstance(message, AsksForLoad):
-                    if (lost := self._offer(message)) is not None:
-                        self.inbox.put((self.name, start, lost))
-                    continue
-                if isinstance(message, BlockOver):
-                    self._fetch(message.packed, start)
-                self.inbox.put((self.name, start, message))
-                if isinstance(message, TrialBegins):
-                    self._window.open()
+                self._take(message, start)
         except LieError as error:
             self._window.close()
             self.inbox.put((self.name, start, Lied(str(error).removeprefix(f"{self.name}: "))))
@@ -141,6 +131,22 @@ class Part:
             self._window.close()
             why = str(error) if isinstance(error, DbdynoError | OSError | ValueError) else repr(error)
             self.inbox.put((self.name, start, Gone(short(why))))
+
+    def _take(self, message: Message, start: int) -> None:
+        """Pass a message on, what it asks for having been fetched or offered. Raises ``HostError``."""
+        if isinstance(message, _OVER):
+            self._window.close()
+        if isinstance(message, AsksForLoad):
+            if (lost := self._offer(message)) is not None:
+                self.inbox.put((self.name, start, lost))
+            return
+        if isinstance(message, BlockOver):
+            if not self.has_open_block or message.block != self.open_block:
+                raise LieError(f"it handed over block {message.block} of its own count, which it was not let run")
+            self._fetch(message.packed, start)
+        self.inbox.put((self.name, start, message))
+        if isinstance(message, TrialBegins):
+            self._window.open()
 
     def _offer(self, message: AsksForLoad) -> ClientsLost | None:
         """Have the client hosts offer the load that it asks for, while it sends nothing; whether one of them is lost.
@@ -169,12 +175,9 @@ class Part:
             where = "here" if packed.states else "there"
             text = f"no room {where} for {format_bytes(packed.states_bytes)} of states of its cuts: they are not kept"
             self.inbox.put((self.name, start, Say(text)))
-        try:
-            if self.access.hosts.fetch(self.name, path, part) != there:
-                raise HostError(f"{self.name}: {short(path)} did not arrive as it was there")
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
+        if self.access.hosts.fetch(self.name, path, part) != there:
+            part.unlink()
+            raise HostError(f"{self.name}: {short(path)} did not arrive as it was there")
 
     def joined(self, go: str) -> None:
         """It is ready, and looks at this file."""

@@ -33,7 +33,7 @@ _LOOK_AGAIN_SECONDS = 0.2  # between two looks at which hosts are lost
 
 
 @dataclass(frozen=True)
-class Interrupted(Message):
+class EndsAsTold(Message):
     """It was told to end, and has."""
 
     ended: bool
@@ -76,7 +76,7 @@ class NotExamined(Message):
     why: str
 
 
-KINDS = {**ALWAYS, "ready": Ready, "done": Done, "failed": NotExamined, "ended": Interrupted}
+KINDS = {**ALWAYS, "ready": Ready, "done": Done, "failed": NotExamined, "ended": EndsAsTold}
 
 
 @dataclass(frozen=True)
