@@ -13,9 +13,11 @@ from itertools import repeat
 import pytest
 
 from dbdyno.errors import HostError
+from dbdyno.plan.plan import make_plan
 from dbdyno.run.fleet import message
 from dbdyno.run.fleet.fold import ARRIVED, fold, fold_leftovers
 from dbdyno.run.fleet.message import LieError, parse
+from dbdyno.servers.address import Address, Tls
 from dbdyno.store.events import (
     Dropped,
     Failed,
@@ -30,6 +32,11 @@ from dbdyno.store.events import (
 )
 from dbdyno.store.run_folder import RunFolder, read_run
 from dbdyno.store.trials import lost_trials
+from dbdyno.study.clients_from_rules import ABLE
+from dbdyno.study.load import load_study
+from dbdyno.workload.from_hosts import asked_of
+from dbdyno.workload.kinds import workload_of
+from dbdyno.workload.time_limit import limit_seconds
 from tests.fleets import HOSTS, Fleet, ForkedSide
 from tests.scripted import Script
 from tests.unit.run.test_fleet import ON_THREE, whole
@@ -138,6 +145,31 @@ def test_what_no_member_says_is_refused_with_the_host_s_name(line):
         parse("db2", line, message.OF_BLOCKS)
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 800
+
+
+STUDY = """version = 1
+[study]
+title = "x"
+[stack]
+device = "memory"
+filesystem = "tmpfs"
+size = "512MiB"
+[workload]
+kind = "{}"
+clients = 4
+duration = "10s"
+clients_from = ["c1", "c2"]
+"""
+
+
+@pytest.mark.parametrize("kind", ABLE)
+def test_each_load_that_client_hosts_can_offer_is_understood(kind, tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY.format(kind))
+    (spec,) = make_plan(load_study(tmp_path / "study.toml"), seed=1).specs.values()
+    load, address = workload_of(spec), Address(host="10.0.0.1", user="u", password="p", tls=Tls("required"))
+    each = {name: asked_of(load, address, 5, (number, 2)) for number, name in enumerate(("c1", "c2"))}
+    line = said(load={"each": each, "limit_seconds": limit_seconds(load.section)}, answer="/a")
+    assert {name: vars(one) for name, one in parse("db2", line, message.OF_BLOCKS).load.each.items()} == each
 
 
 @pytest.mark.parametrize(

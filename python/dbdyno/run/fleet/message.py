@@ -17,14 +17,31 @@ from dbdyno.plan.order import Slot
 from dbdyno.run.fleet.image_tasks import OnHost
 from dbdyno.run.fleet.packed import Packed
 from dbdyno.store.documents import json_object, value_of
+from dbdyno.study.clients_from_rules import ABLE
 
 LINE_BYTES_MAX = 4 * 1024**2
 _TEXT_MAX = 20_000  # characters of what is shown
 _DEPTH_MAX = 20
 _WHOLE_MAX, _FLOAT_MAX = 2**63, sys.float_info.max
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_WORD = re.compile(r"[a-z][a-z0-9_-]{0,63}")  # of a load's name
+_FLAG = re.compile(r"--[a-z][a-z0-9-]{0,63}(=[^\0\n]*)?")
 _TEXT_FLAGS = {"share"}  # of dbdyno-load, whose value has a slash and is no file
-_FILE_FLAGS = {"json", "series", "hlog", "start-file", "ledger", "cut-socket", "socket", "script", "trace"}
+_FILE_FLAGS = {
+    "json",
+    "series",
+    "hlog",
+    "start-file",
+    "ledger",
+    "cut-socket",
+    "socket",
+    "script",
+    "trace",
+    "csv",
+    "defaults-file",
+    "defaults-extra-file",
+    "server-public-key-path",
+}
 _TLS_FILES = {"ssl-ca", "ssl-cert", "ssl-key"}
 
 
@@ -195,12 +212,13 @@ class ClientLoad:
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` where it would have a client host do anything else."""
-        if len(self.argv) < 2 or self.argv[0] != "dbdyno-load" or self.argv[1].startswith("-"):  # noqa: PLR2004
+        program, *words = self.argv or [""]
+        if program != "dbdyno-load" or not words or words[0] not in ABLE:
             raise ValueError("load.argv is no load of dbdyno-load")
-        for word in self.argv[1:]:
+        for word in words:
             name = word.removeprefix("--").partition("=")[0]
             of_file = name in _FILE_FLAGS | _TLS_FILES or ("/" in word and name not in _TEXT_FLAGS)
-            if of_file or "\0" in word or (word != self.argv[1] and not word.startswith("--")) or "/" in name:
+            if of_file or not (_FLAG.fullmatch(word) or _WORD.fullmatch(word)):
                 raise ValueError(f"load.argv holds {short(name, 40)!r}, which is no part of a load")
         if not self.environment.keys() <= {"LC_ALL", "MYSQL_PWD"} or not self.files.keys() <= _TLS_FILES:
             raise ValueError("load holds an environment or files that are no part of a load")
