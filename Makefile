@@ -46,7 +46,7 @@ BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-hosts bench-report docs field-reports lock wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-hosts bench-report docs fuzz field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -121,6 +121,13 @@ test: .make/dev ## every check and every test a machine like this can prove; som
 
 test-all: ## the same in full: kills at every step, every drive, every server that can be had; some hours
 	$(MAKE) test SUDO="$(SUDO) env DBDYNO_TEST_LONG=1 DBDYNO_TEST_SERVERS=all"
+
+# Seconds of a processor for each reader of others' bytes: `make fuzz SECONDS=600`.
+SECONDS := 30
+
+fuzz: .make/dev ## what reads others' bytes, searched for inputs that break it; ten minutes, or longer with SECONDS=600
+	DBDYNO_FUZZ_SECONDS=$(SECONDS) DBDYNO_TEST_SEED=$${RANDOM}$${RANDOM} cargo test --locked --release -p dbdyno-load -p dbdyno-blk --test fuzz -- --nocapture
+	DBDYNO_FUZZ_SECONDS=$(SECONDS) DBDYNO_TEST_SEED=$${RANDOM}$${RANDOM} $(PY) -m pytest -q -n 2 --timeout 0 tests/unit/test_fuzz.py
 
 bench-awake: .make/dev ## whether trials differ less where processors are kept awake; 14 minutes on a quiet machine
 	$(SUDO) $(PY) -m benches.awake --json target/bench-awake.json

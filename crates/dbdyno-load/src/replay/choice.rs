@@ -8,10 +8,7 @@ use crate::error::Error;
 use crate::text::shown;
 
 use super::log::Log;
-use super::words::{Class, classified};
-
-/// The server's own schemas.
-const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
+use super::statement::{Class, classified, is_servers_own};
 
 /// Longest log, as a session can set the time that is logged to any.
 const DAYS_MAX: i64 = 366;
@@ -24,6 +21,8 @@ const NAMED_MAX: usize = 5;
 pub struct Wish {
     /// Statements that write as well.
     pub writes: bool,
+    /// The server lets the statements change one schema alone.
+    pub is_confined: bool,
     /// Statements of all schemas, each in its own.
     pub follows_schemas: bool,
     /// Those of this schema of the log alone, and those of none.
@@ -44,6 +43,8 @@ pub struct Sent {
 pub struct NotSent {
     /// They write, or may.
     pub writes: u64,
+    /// They read, by functions that may do more than that: waiting, locking, or whatever a user's own does.
+    pub functions: u64,
     /// Their default schema is another.
     pub other_schemas: u64,
     /// They have no end.
@@ -52,8 +53,16 @@ pub struct NotSent {
     pub placeholders: u64,
     /// They need a file of the client's.
     pub local_files: u64,
-    /// KILL, SHUTDOWN, FLUSH, SET GLOBAL, and protocol commands without SQL, such as Ping.
+    /// They read or write a file of the server's.
+    pub server_files: u64,
+    /// They run a text that the log does not show, with the rights of the login.
+    pub hidden: u64,
+    /// They are several statements in one.
+    pub several: u64,
+    /// KILL, SHUTDOWN, FLUSH, SET GLOBAL, GRANT and their like, and protocol commands without SQL, such as Ping.
     pub administrator_commands: u64,
+    /// They begin with no word that is known.
+    pub unknown: u64,
 }
 
 /// What is sent, in the log's order, and what is not.
@@ -64,14 +73,23 @@ pub fn choose(log: &Log, wish: &Wish, name: &str) -> Result<(Vec<Sent>, NotSent)
     let mut sent = Vec::new();
     for (number, statement) in (0..).zip(&log.statements) {
         let (kind, class) = classified(log.sql(statement));
+        let is_in_servers_own = is_servers_own(&log.schemas[usize::from(statement.schema)]);
         let count = match class {
             Class::Use => continue,
+            Class::CutOff => &mut not.cut_off,
             Class::Administers => &mut not.administrator_commands,
+            Class::Unknown | Class::Odd => &mut not.unknown,
             Class::LocalFile => &mut not.local_files,
+            Class::ServerFile => &mut not.server_files,
             Class::Placeholder => &mut not.placeholders,
+            Class::Several => &mut not.several,
             _ if !kept[usize::from(statement.schema)] => &mut not.other_schemas,
-            Class::Writes if !wish.writes => &mut not.writes,
-            Class::Reads | Class::Writes => {
+            Class::Functions if !wish.writes => &mut not.functions,
+            Class::Writes | Class::Hidden if !wish.writes => &mut not.writes,
+            // What is written there are accounts, rights and settings.
+            Class::Writes | Class::Hidden if is_in_servers_own && !wish.is_confined => &mut not.administrator_commands,
+            Class::Hidden if !wish.is_confined => &mut not.hidden,
+            Class::Reads | Class::Functions | Class::Writes | Class::Hidden => {
                 sent.push(Sent { number, kind });
                 continue;
             }
@@ -80,7 +98,7 @@ pub fn choose(log: &Log, wish: &Wish, name: &str) -> Result<(Vec<Sent>, NotSent)
     }
     check_span(log, &sent, name)?;
     if sent.is_empty() {
-        let remedy = if not.writes > 0 { ": --writes sends what writes" } else { "" };
+        let remedy = if not.writes + not.functions > 0 { ": --writes sends what writes" } else { "" };
         return Err(Error::Usage(format!("{name} has nothing to send ({}){remedy}", not.in_words())));
     }
     Ok((sent, not))
@@ -88,14 +106,19 @@ pub fn choose(log: &Log, wish: &Wish, name: &str) -> Result<(Vec<Sent>, NotSent)
 
 impl NotSent {
     /// Each with its number.
-    pub fn by_reason(&self) -> [(&'static str, u64); 6] {
+    pub fn by_reason(&self) -> [(&'static str, u64); 11] {
         [
             ("writes", self.writes),
+            ("with functions that may do more than read", self.functions),
             ("of other schemas", self.other_schemas),
             ("cut off", self.cut_off),
             ("with ? for values", self.placeholders),
             ("with a local file", self.local_files),
+            ("with a file of the server", self.server_files),
+            ("with a text that the log does not show", self.hidden),
+            ("several in one", self.several),
             ("administrator commands", self.administrator_commands),
+            ("not known", self.unknown),
         ]
     }
 
@@ -117,7 +140,7 @@ fn kept_schemas(log: &Log, wish: &Wish, name: &str) -> Result<Vec<bool>, Error> 
     for statement in &log.statements {
         *counts.entry(statement.schema).or_default() += 1;
     }
-    let own = |name: &str| !name.is_empty() && !SYSTEM.contains(&name.to_ascii_lowercase().as_str());
+    let own = |name: &str| !name.is_empty() && !is_servers_own(name.as_bytes());
     let mut users: Vec<(&str, u64)> = counts
         .into_iter()
         .map(|(at, count)| (names[usize::from(at)].as_str(), count))

@@ -9,7 +9,7 @@ use crate::workload::Portion;
 use super::lanes::Lane;
 use super::log::Logged;
 use super::plan::Replay;
-use super::words::USE;
+use super::statement::USE;
 
 /// What the server's commonest errors mean; its own message may quote the statement.
 const MEANINGS: [(u16, &str); 14] = [

@@ -1,6 +1,6 @@
 //! The verb `replay-log`: the statements of a server's log, when its clients sent them.
 //!
-//! Data flows one way: a file -> statements with their starts ([`log`]) -> what is sent of them ([`words`], [`choice`]) ->
+//! Data flows one way: a file -> statements with their starts ([`log`]) -> what is sent of them ([`statement`], [`choice`]) ->
 //! sessions on connections ([`lanes`]) -> the event loop ([`clients`]). No text of a statement goes into any output.
 
 mod choice;
@@ -11,7 +11,7 @@ mod options;
 mod plan;
 mod report;
 mod setup;
-mod words;
+pub mod statement;
 
 use serde_json::Value;
 
@@ -84,11 +84,11 @@ impl Workload for Load {
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        words::kinds()
+        statement::kinds()
     }
 
     fn setup(&self) -> Vec<String> {
-        // The words of a statement do not show all that it does, the server knows.
+        // A statement does not show all that it does, as views have functions and tables have triggers; the server knows.
         if self.0.writes { Vec::new() } else { vec!["SET SESSION TRANSACTION READ ONLY".into()] }
     }
 

@@ -62,6 +62,7 @@ pub fn read(values: &Values<'_>, file: &str) -> Result<Options, Error> {
     }
     let wish = Wish {
         writes: values.has("writes"),
+        is_confined: !values.has("whole-server"),
         follows_schemas: values.has("whole-server") && !values.has("from-schema"),
         from_schema: values.text("from-schema").map(str::to_owned),
     };

@@ -119,22 +119,71 @@ fn the_server_is_the_guard_of_what_is_only_to_be_read() {
     let log = server.file("general.log");
     let line = |sql: &str| format!("2026-11-23T12:59:07.302048Z\t    7 Query\t{sql}\n");
     let tables = || server.sql("SELECT COUNT(*) FROM theirs.t");
-    for sql in ["SELECT theirs.wipe()", "SELECT 1 FROM theirs.t", "WITH a AS (SELECT 1) SELECT theirs.wipe() FROM a"] {
+    server.sql("CREATE VIEW theirs.v AS SELECT theirs.wipe()");
+    for sql in
+        ["SELECT * FROM theirs.v", "SELECT 1 FROM theirs.t", "WITH a AS (SELECT 1) SELECT * FROM theirs.v JOIN a"]
+    {
         fs::write(&log, line(sql)).unwrap();
         // The account of the replay reaches its own schema alone; the login reaches all, but its transactions only read.
         let said = text(&expect(&mut replay(&server, &log, ""), 1).stderr);
         assert!(said.contains("first in line 1 of general.log") && !said.contains("theirs"), "{said}");
     }
-    fs::write(&log, line("SELECT theirs.wipe()")).unwrap();
+    fs::write(&log, line("SELECT * FROM theirs.v")).unwrap();
     server.sql("CREATE DATABASE mine");
     let said = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 1).stderr);
     assert!(said.contains("1792"), "{said}");
+    fs::write(&log, line("SELECT theirs.wipe()")).unwrap();
+    let said = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 2).stderr);
+    assert!(said.contains("(1 with functions that may do more than read): --writes"), "{said}");
     fs::write(&log, line("DELETE FROM theirs.t")).unwrap();
     let said = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 2).stderr);
     assert!(said.contains("nothing to send (1 writes): --writes sends what writes"), "{said}");
     assert_eq!(tables().trim(), "2");
     let (run, _) = result(&server, &log, "--whole-server --schema=mine --writes run");
     assert_eq!((count(&run, "delete"), tables().trim()), (1, "0"));
+}
+
+#[test]
+fn no_log_ends_the_server_or_writes_a_file() {
+    let Some(server) = Server::start() else { return };
+    server.sql("CREATE DATABASE mine; CREATE TABLE mine.t (i INT)");
+    let log = server.file("general.log");
+    let file = |name: &str| server.file(name).display().to_string();
+    let never = [
+        "SET STATEMENT max_statement_time=10 FOR SHUTDOWN".to_owned(),
+        "SET STATEMENT max_statement_time=10, lock_wait_timeout=1 FOR SET STATEMENT max_statement_time=10 FOR SHUTDOWN"
+            .into(),
+        "/*M!100000 SHUTDOWN */".into(),
+        "/*!99999 ' */ /*!40000 SHUTDOWN */ /*!99999 ' */".into(),
+        "EXECUTE IMMEDIATE 'SHUTDOWN'".into(),
+        "EXECUTE IMMEDIATE CONCAT('SHUT', 'DOWN')".into(),
+        "BEGIN NOT ATOMIC SHUTDOWN; END".into(),
+        "SET NAMES utf8, GLOBAL max_connections = 55".into(),
+        "SET @a = 1, @@global.max_connections = 55".into(),
+        "INSERT INTO mysql.global_priv VALUES ('%', 'evil', '{}')".into(),
+        format!("VALUES (1) INTO OUTFILE '{}'", file("out1")),
+        format!("SET STATEMENT max_statement_time=10 FOR SELECT 1 INTO OUTFILE '{}'", file("out2")),
+        format!("SELECT 1e5into outfile '{}'", file("out3")),
+        format!("SELECT 1 /*!50000INTO OUTFILE '{}' */", file("out4")),
+        format!("ANALYZE SELECT 1 INTO DUMPFILE '{}'", file("out5")),
+        // By the SQL mode that the statement before it sets, this string ends earlier than it looks.
+        "SET sql_mode = 'NO_BACKSLASH_ESCAPES'".into(),
+        format!("SELECT '\\' INTO OUTFILE \"{}\" -- '", file("out6")),
+        "SELECT 5".into(),
+    ];
+    let lines = never.iter().map(|sql| format!("2026-11-23T12:59:07.302048Z\t    7 Query\t{sql}\n"));
+    fs::write(&log, lines.collect::<String>()).unwrap();
+    for flags in ["", "--writes"] {
+        let flags = format!("--whole-server --schema=mine --speed=0 --ignore-errors=all {flags} run");
+        let (run, _) = result(&server, &log, &flags);
+        assert_eq!((count(&run, "select"), count(&run, "set")), (1, 1), "{run}");
+        assert_eq!(
+            server.sql("SELECT @@max_connections, COUNT(*) FROM mysql.user WHERE user = 'evil'").trim(),
+            "151\t0"
+        );
+    }
+    let written: Vec<_> = (1..=6).filter(|number| server.file(&format!("out{number}")).exists()).collect();
+    assert!(written.is_empty(), "{written:?}");
 }
 
 #[test]

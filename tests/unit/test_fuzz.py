@@ -1,0 +1,175 @@
+"""Readers of others' bytes, each searched for inputs that break it: see ``tests/fuzzing.py``."""
+
+import json
+import tarfile
+
+import pytest
+
+from dbdyno._native import device_models, read_parquet, trace_contents
+from dbdyno.errors import DbdynoError, HostError, UserError
+from dbdyno.hosts.channel import Channel
+from dbdyno.hosts.contract import Ended, Output
+from dbdyno.hosts.inventory import read_inventory
+from dbdyno.run.fleet.asking import messages
+from dbdyno.run.sparse_tar import extract
+from dbdyno.simulation.server_file import read_server_load
+from dbdyno.store.events import EVENTS, read_events
+from dbdyno.store.run_folder import read_run
+from dbdyno.store.series_files import read_files
+from dbdyno.study.load import load_study
+from dbdyno.study.option_file import read_options
+from tests.fuzzing import FUZZ, Reader, attempt, search
+
+
+def file_of(content, folder, name):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def study(content, folder):
+    load_study(file_of(content, folder, "study.toml"))
+
+
+def inventory(content, folder):
+    read_inventory(file_of(content, folder, "hosts.toml"))
+
+
+def server_load(content, folder):
+    read_server_load(file_of(content, folder, "load.toml"))
+
+
+def options(content, folder):
+    read_options(file_of(content, folder, "my.cnf"))
+
+
+def drive(content, folder):
+    device_models(str(file_of(content, folder, "drive.toml")))
+
+
+def block_trace(content, folder):
+    trace_contents([str(file_of(content, folder, "trace"))])
+
+
+def parquet(content, folder):
+    read_parquet(content, 10**6, lambda _: True)
+    trial = folder / "trials" / "t"
+    trial.mkdir(parents=True, exist_ok=True)
+    file_of(content, trial, "load.parquet")
+    read_files(folder, ["t"], "load", ".*", {})
+
+
+def event_log(content, folder):
+    list(read_events(file_of(content, folder, EVENTS).parent))
+
+
+def run_folder(content, folder):
+    """The three files of a run folder that are text, each behind a line with a NUL."""
+    header, *rest = content.split(b"\0\n")
+    events, trial = (*rest, b"", b"")[:2]
+    file_of(header, folder, "run.toml")
+    file_of(events, folder, EVENTS)
+    for name in ("b1a1-t1", "b1a1-t2"):
+        (folder / "trials" / name).mkdir(parents=True, exist_ok=True)
+        file_of(trial.replace(b"b1a1-t1", name.encode()), folder / "trials" / name, "trial.json")
+    read_run(folder)
+
+
+def packed_block(content, folder):
+    """Nothing is written outside of the folder that a block is unpacked into."""
+    into, beside = folder / "into", folder / "beside"
+    for path in (into, beside):
+        path.mkdir(exist_ok=True)
+    try:
+        extract(file_of(content, folder, "block.tar"), into)
+    finally:
+        assert {path.name for path in folder.iterdir()} == {"into", "beside", "block.tar"}
+        assert not list(beside.iterdir())
+
+
+def answer_of_agent(content, folder):
+    """What a host says over ssh, a line each."""
+    path = file_of(content, folder, "said")
+    with Channel("db1", ["cat", str(path)]) as channel:
+        for _ in range(20):
+            channel.answer(20.0)
+
+
+class Said:
+    """A host that says this, in pieces."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def stream(self, _host, _process, *, patient):
+        assert patient
+        for at in range(0, len(self.content), 97):
+            yield Output(self.content[at : at + 97], to_error=at % 5 == 4)
+        yield Ended(1)
+
+
+def messages_of_member(content, _):
+    for message in messages(Said(content), "db1", "1"):
+        json.dumps(message)
+
+
+READERS = [
+    Reader("study", study, (UserError,)),
+    Reader("inventory", inventory, (UserError,)),
+    Reader("server_load", server_load, (UserError,)),
+    Reader("options", options, (UserError,)),
+    Reader("drive", drive, (ValueError,)),
+    Reader("block_trace", block_trace, (ValueError,)),
+    Reader("parquet", parquet, (UserError, ValueError)),
+    Reader("event_log", event_log, (UserError,)),
+    Reader("run_folder", run_folder, (UserError,)),
+    Reader("packed_block", packed_block, (OSError, tarfile.TarError, DbdynoError)),
+    Reader("agent", answer_of_agent, (HostError,), inputs=60),
+    Reader("member", messages_of_member, (DbdynoError, ValueError)),
+]
+
+
+# What was found and is not mended yet.
+BROKEN = {
+    "packed_block": "a damaged header of a sparse file is a ValueError of Python's own tarfile",
+    "member": "a message that is nested too deep is a RecursionError",
+}
+
+
+def marked(reader):
+    marks = [pytest.mark.xfail(reason=BROKEN[reader.name], strict=False)] if reader.name in BROKEN else []
+    return pytest.param(reader, marks=marks, id=reader.name)
+
+
+@pytest.mark.parametrize("reader", map(marked, READERS))
+def test_no_bytes_break_a_reader(reader, tmp_path):
+    assert search(reader, tmp_path) > 0
+
+
+def test_every_folder_of_kept_inputs_has_its_reader():
+    kept = {path.name for path in (FUZZ / "seeds" / "python").iterdir()}
+    assert kept == {reader.name for reader in READERS}
+
+
+def divides(*_):
+    return 1 / 0
+
+
+def hoards(*_):
+    return len(bytearray(b"x") * (32 << 20))
+
+
+def steers_the_terminal(*_):
+    raise ValueError("\x1b[2J")
+
+
+@pytest.mark.parametrize(
+    ("read", "what"), [(divides, "ZeroDivisionError"), (hoards, "MiB"), (steers_the_terminal, "control")]
+)
+def test_what_breaks_a_reader_is_named_and_kept(read, what, monkeypatch, tmp_path):
+    monkeypatch.setattr("tests.fuzzing.FUZZ", tmp_path)
+    monkeypatch.setattr("tests.fuzzing.MEMORY_MAX_BYTES", 16 << 20)
+    with pytest.raises(AssertionError, match=what):
+        attempt(Reader("any", read, (ValueError,)), b"abc", tmp_path)
+    kept = list((tmp_path / "artifacts" / "python" / "any").iterdir())
+    assert [path.read_bytes() for path in kept] == [b"abc"]
