@@ -14,7 +14,7 @@ use dbdyno_common::random::Random;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Inputs of a target in a test; `make fuzz` goes on for a time of a processor instead.
-const INPUTS: u64 = 1500;
+const INPUTS: u64 = 6000;
 
 /// Longest input.
 const INPUT_MAX: usize = 64 << 10;

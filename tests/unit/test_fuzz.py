@@ -141,7 +141,7 @@ def marked(reader):
     return pytest.param(reader, marks=marks, id=reader.name)
 
 
-@pytest.mark.parametrize("reader", map(marked, READERS))
+@pytest.mark.parametrize("reader", [marked(reader) for reader in READERS])
 def test_no_bytes_break_a_reader(reader, tmp_path):
     assert search(reader, tmp_path) > 0
 

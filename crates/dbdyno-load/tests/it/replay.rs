@@ -173,6 +173,8 @@ fn no_log_ends_the_server_or_writes_a_file() {
     ];
     let lines = never.iter().map(|sql| format!("2026-11-23T12:59:07.302048Z\t    7 Query\t{sql}\n"));
     fs::write(&log, lines.collect::<String>()).unwrap();
+    let settings = || server.sql("SELECT @@max_connections, COUNT(*) FROM mysql.user WHERE user = 'evil'");
+    let before = settings();
     for flags in ["", "--writes"] {
         let flags = format!("--whole-server --schema=mine --speed=0 --ignore-errors=all {flags} run");
         let (run, _) = result(&server, &log, &flags);

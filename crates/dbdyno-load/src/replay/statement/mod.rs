@@ -120,7 +120,7 @@ fn class(sql: &[u8]) -> Class {
 
 /// In some character sets a byte beyond ASCII takes the backslash or the backtick behind it with it, and a string ends elsewhere.
 fn beyond_ascii(sql: &[u8], class: Class) -> Class {
-    let is_doubtful = || sql.windows(2).any(|two| two[0] >= 0x80 && matches!(two[1], b'\\' | b'`'));
+    let is_doubtful = || !sql.is_ascii() && sql.windows(2).any(|two| two[0] >= 0x80 && matches!(two[1], b'\\' | b'`'));
     if class < Class::ServerFile && is_doubtful() && never::names_file(sql) { Class::ServerFile } else { class }
 }
 

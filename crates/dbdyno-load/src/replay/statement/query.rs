@@ -38,16 +38,17 @@ pub fn is_system(name: &[u8]) -> bool {
 /// Goes to the statement's end, and over one `;` that may stand there.
 pub fn rest(mut tokens: Tokens<'_>) -> Found {
     let (mut class, mut is_of_system, mut before) = (Class::Reads, false, Before::Nothing);
+    let mut next = tokens.next();
     loop {
-        let token = tokens.next();
-        let next = tokens.peek();
+        let (token, behind) = (next, tokens);
+        next = tokens.next();
         let is_called = next == Token::Mark(b'(');
         let of_token = match token {
             Token::End => return Found { class, is_of_system },
             Token::Word(word) => {
                 let word = Capitals::of(word);
                 is_of_system |= next == Token::Mark(b'.') && SYSTEM.contains(&word.bytes());
-                class = class.max(of_word(&word, before, next, tokens));
+                class = class.max(of_word(&word, before, next, behind));
                 before = match word.bytes() {
                     b"AS" | b"WITH" | b"RECURSIVE" => Before::Naming,
                     b"VALUE" => Before::Value,

@@ -200,10 +200,13 @@ fn run(bytes: &[u8], of: impl Fn(u8) -> bool) -> usize {
 fn quoted<'a>(rest: &'a [u8], escapes: bool, token: impl Fn(&'a [u8]) -> Token<'a>) -> (Token<'a>, usize) {
     let quote = rest[0];
     let mut at = 1;
-    while let Some(byte) = rest.get(at).copied() {
-        at += match byte {
+    while let Some(length) =
+        rest.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == quote || *byte == b'\\'))
+    {
+        at += length;
+        at += match rest[at] {
             b'\\' if escapes => 2,
-            _ if byte != quote => 1,
+            b'\\' => 1,
             _ if rest.get(at + 1) == Some(&quote) => 2,
             _ => return (token(&rest[1..at]), at + 1),
         };
