@@ -132,6 +132,7 @@ READERS = [
 # What was found and is not mended yet.
 BROKEN = {
     "packed_block": "a damaged header of a sparse file is a ValueError of Python's own tarfile",
+    "agent": "an answer that is nested too deep is a RecursionError",
     "member": "a message that is nested too deep is a RecursionError",
 }
 

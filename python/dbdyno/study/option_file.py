@@ -114,8 +114,8 @@ class _Reading:
                     self.found.left_out.append(LeftOut(f"{directive} {short(file.name)}", place, reason))
                 else:
                     yield from self.lines(file, _text(file), depth + 1)
-        except OSError as error:
-            reason = f"can't be read: {error.strerror}"
+        except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
+            reason = f"can't be read: {getattr(error, 'strerror', None) or error}"
             self.found.left_out.append(LeftOut(f"{directive} {short(target.name)}", place, reason))
 
 
