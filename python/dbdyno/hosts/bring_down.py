@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dbdyno.errors import DbdynoError
+from dbdyno.hosts.answers import PutBack
 from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.inventory import HostSection, Inventory
 from dbdyno.hosts.reach import NotInstalledError, here, on_each, reach, stopped
@@ -48,6 +49,5 @@ def bring_down(cluster: Cluster, inventory: Inventory, say: Callable[[str], None
     return ended
 
 
-def _ended(name: str, answer: dict[str, object]) -> Ended:
-    undone = tuple(map(str, answer["undone"] if isinstance(answer["undone"], list) else ()))
-    return Ended(name, undone, "" if answer["whole"] else "; ".join(undone))
+def _ended(name: str, answer: PutBack) -> Ended:
+    return Ended(name, answer.said(), "" if answer.whole else "; ".join(answer.said()) or "not all could be undone")

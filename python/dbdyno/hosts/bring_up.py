@@ -11,6 +11,7 @@ from typing import Any
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts import cluster as clusters
 from dbdyno.hosts import tls
+from dbdyno.hosts.answers import Facts, RayStarted
 from dbdyno.hosts.bring_down import bring_down
 from dbdyno.hosts.bundle import bundle, our_digest
 from dbdyno.hosts.channel import Channel
@@ -53,11 +54,11 @@ def bring_up(inventory: Inventory, joined_at: str, say: Say) -> list[Brought]:
         asked = {"do": "facts", "first_port": inventory.cluster.first_port + NODE_PORTS}
         its = {name: inventory.hosts[name] for name in channels}
         where = {name: {"ray_folder": host.ray_folder, "address": host.address or ""} for name, host in its.items()}
-        facts = {name: one.ask({**asked, **where[name]}) for name, one in channels.items()}
+        facts = {name: one.ask({**asked, **where[name]}, Facts) for name, one in channels.items()}
         _refuse_what_differs(facts)
         _refuse_what_lacks(facts)
         cluster = _placed(cluster, inventory, joined_at, facts)
-        there = {name: tls.Tls.said(found["tls"]) for name, found in facts.items()}
+        there = {name: _tls_of(name, found) for name, found in facts.items()}
         tls.refuse_unlike(tls.look_at_tls(os.environ, cluster.address), there)
         cluster.save()
         try:
@@ -95,21 +96,28 @@ def _all_of(found: "dict[str, Any | DbdynoError]") -> dict[str, Any]:
     return found
 
 
-def _refuse_what_differs(facts: dict[str, dict[str, Any]]) -> None:
+def _tls_of(name: str, facts: Facts) -> tls.Tls:
+    """TLS as a host says of itself. Raises ``HostError`` where it says nothing."""
+    if facts.tls is None:
+        raise HostError(f"{name}: it does not say whether Ray's TLS is set there, though it was asked")
+    return tls.Tls(facts.tls.on, tuple(facts.tls.wrong), tuple(facts.tls.authorities))
+
+
+def _refuse_what_differs(facts: dict[str, Facts]) -> None:
     """Read back on each host: a disk that lies about what it was given is found here."""
     ours = our_digest()
-    wrong = [name for name, found in facts.items() if found["digest"] != ours]
+    wrong = [name for name, found in facts.items() if found.digest != ours]
     if wrong:
         raise HostError(f"{', '.join(wrong)}: dbdyno there differs from this one, though it was put there just now")
 
 
-def _refuse_what_lacks(facts: dict[str, dict[str, Any]]) -> None:
+def _refuse_what_lacks(facts: dict[str, Facts]) -> None:
     """What would keep Ray from being started on a host."""
-    if wrong := [f"{name}: {'; '.join(found['lacking'])}" for name, found in facts.items() if found["lacking"]]:
+    if wrong := [f"{name}: {'; '.join(found.lacking)}" for name, found in facts.items() if found.lacking]:
         raise HostError("\n".join(wrong))
 
 
-def _placed(cluster: Cluster, inventory: Inventory, joined_at: str, facts: dict[str, dict[str, Any]]) -> Cluster:
+def _placed(cluster: Cluster, inventory: Inventory, joined_at: str, facts: dict[str, Facts]) -> Cluster:
     """The cluster with its addresses and its token, and all hosts that may be started by it."""
     hosts = cluster.with_hosts(inventory)
     if cluster.gcs:
@@ -117,7 +125,7 @@ def _placed(cluster: Cluster, inventory: Inventory, joined_at: str, facts: dict[
         if joined_at and joined_at != cluster.gcs:
             raise HostError(f"this cluster is up at {cluster.gcs}; dbdyno hosts down ends it, then join {joined_at}")
         return replace(cluster, hosts=hosts)
-    seen = next((found["ssh_from"] for found in facts.values()), "")
+    seen = next((found.ssh_from for found in facts.values()), "")
     address = inventory.cluster.address or seen
     if not address:
         raise HostError("no host says how it reaches this machine; give its address in [cluster]")
@@ -142,30 +150,30 @@ def _refuse_deaf(address: str) -> None:
 
 
 def _started(
-    cluster: Cluster, inventory: Inventory, channels: dict[str, Channel], facts: dict[str, dict[str, Any]], say: Say
+    cluster: Cluster, inventory: Inventory, channels: dict[str, Channel], facts: dict[str, Facts], say: Say
 ) -> list[Brought]:
     """Ray here, then on each host, then all of them seen in the cluster."""
     with here(cluster) as channel:
         asked = start_question(_head(cluster, inventory), cluster.token)
-        head_started = channel.ask(asked, 2 * START_SECONDS)["started"]
+        head_started = channel.ask(asked, RayStarted, 2 * START_SECONDS).started
     if head_started:  # what hosts may still run has lost its head
         cluster = replace(cluster, identity=new_token())
         cluster.save()
     say(f"Ray {'joined' if cluster.joined else 'is up'} at {cluster.gcs}")
-    addresses = {name: host.address or str(facts[name]["ssh_to"]) for name, host in inventory.hosts.items()}
+    addresses = {name: host.address or facts[name].ssh_to for name, host in inventory.hosts.items()}
 
-    def do(name: str, _: HostSection) -> dict[str, Any]:
+    def do(name: str, _: HostSection) -> RayStarted:
         its = node_of(cluster, inventory, name, addresses[name])
-        done = channels[name].ask(start_question(its, cluster.token), 2 * START_SECONDS)
-        say(f"{name}: {'Ray has joined' if done['started'] else 'Ray runs already'}")
+        done = channels[name].ask(start_question(its, cluster.token), RayStarted, 2 * START_SECONDS)
+        say(f"{name}: {'Ray has joined' if done.started else 'Ray runs already'}")
         return done
 
     started = _all_of(on_each({name: inventory.hosts[name] for name in channels}, do))
-    folders = {name: str(done["ray"]["folder"]) for name, done in started.items()}
+    folders = {name: done.ray.folder for name, done in started.items()}
     with RayHosts(cluster, {name: addresses[name] for name in inventory.hosts}, folders) as found:
         found.wait_for_all()
     return [
-        Brought(name, tuple(host.roles), addresses[name], name in started and bool(started[name]["started"]))
+        Brought(name, tuple(host.roles), addresses[name], name in started and started[name].started)
         for name, host in inventory.hosts.items()
     ]
 

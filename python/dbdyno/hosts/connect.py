@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts import cluster as clusters
+from dbdyno.hosts.answers import Watched
 from dbdyno.hosts.carried import Guarded
 from dbdyno.hosts.clock import Offset
 from dbdyno.hosts.contract import Hosts
@@ -75,7 +76,7 @@ def connected(inventory: Path) -> Iterator[Connected]:
         there = _reached(read, stack)
         kept = Kept({**{name: one.channel for name, one in there.items()}, HERE: stack.enter_context(here(cluster))})
         stack.callback(kept.close)
-        kept.ask(HERE, {"do": "watch", "head": not cluster.joined})
+        kept.ask(HERE, {"do": "watch", "head": not cluster.joined}, Watched)
         work, folders = _held(kept, read)
         addresses = {name: host.address or "" for name, host in read.hosts.items()}
         hosts = stack.enter_context(RayHosts(cluster, addresses, folders, work, lambda: _lost(kept, read)))

@@ -1,14 +1,19 @@
 """Echoes over a connection: the questions and answers that ``clock`` makes an offset of. Both ends run this."""
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from dbdyno.hosts.clock import Echo
 
 Write = Callable[[bytes], None]
 ReadLine = Callable[[], bytes]
 CLOCKS = ("monotonic", "realtime")
+_ECHO = re.compile(rb"\d{1,19}( \d{1,19}){3}\s*")  # as ``answered`` writes one
+_STAMPS = 4  # of one clock
+_STAMP_MAX = 2**62  # nanoseconds: more than a century
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,16 @@ class Stamps:
 
     monotonic: tuple[int, int, int, int]
     realtime: tuple[int, int, int, int]
+
+    @classmethod
+    def of(cls, clocks: Sequence[Sequence[int]]) -> Self:
+        """One echo as another machine says it. Raises ``ValueError`` where it is none."""
+        if [len(clock) for clock in clocks] != [_STAMPS] * len(CLOCKS):
+            raise ValueError("an echo is not of four times by two clocks")
+        if not all(0 <= stamp <= _STAMP_MAX for clock in clocks for stamp in clock):
+            raise ValueError("an echo has a time that no clock says")
+        monotonic, realtime = ((one[0], one[1], one[2], one[3]) for one in clocks)
+        return cls(monotonic, realtime)
 
     def echo(self, clock: str, *, asked_here: bool) -> Echo:
         """The echo by one clock, its time on the way always by CLOCK_MONOTONIC, which nobody sets meanwhile."""
@@ -34,15 +49,17 @@ def _now() -> tuple[int, int]:
 
 
 def asked(read: ReadLine, write: Write, count: int) -> list[Stamps]:
-    """Ask for so many echoes, one after the other."""
+    """Ask for so many echoes, one after the other. Raises ``ValueError`` where an answer is none."""
     found = []
     for _ in range(count):
         sent = _now()
         write(b"?\n")
         line = read()
         back = _now()
+        if not _ECHO.fullmatch(line):
+            raise ValueError("an echo is not answered by four times")
         answer = [int(word) for word in line.split()]
-        found.append(Stamps(*zip(sent, answer[:2], answer[2:], back, strict=True)))  # one tuple a clock
+        found.append(Stamps.of(list(zip(sent, answer[:2], answer[2:], back, strict=True))))  # a tuple for each clock
     return found
 
 

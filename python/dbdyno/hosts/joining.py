@@ -1,18 +1,26 @@
 """What makes a host one to work on: it is reached, has this very dbdyno, is put back, and runs a node of Ray."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from dbdyno.errors import HostError
+from dbdyno.hosts.answers import Facts, Guarding, Watched
 from dbdyno.hosts.bundle import our_digest
 from dbdyno.hosts.carried import Guarded
 from dbdyno.hosts.channel import Channel
 from dbdyno.hosts.inventory import HostSection, Inventory
 from dbdyno.hosts.reach import reach
 
-Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+T = TypeVar("T")
+
+
+class Ask(Protocol):
+    """Ask one host, as ``Channel.ask`` does."""
+
+    def __call__(self, question: Mapping[str, Any], kind: type[T], /) -> T:
+        """Return its answer, of that kind. Raises ``HostError``."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +43,10 @@ def reached(inventory: Inventory, name: str, host: HostSection) -> Reached:
 
 
 def _as_it_is(channel: Channel, host: HostSection, inventory: Path) -> Reached:
-    facts = channel.ask({"do": "facts", "ray_folder": host.ray_folder})
-    if facts["digest"] != our_digest():
+    facts = channel.ask({"do": "facts", "ray_folder": host.ray_folder}, Facts)
+    if facts.digest != our_digest():
         raise HostError(f"{channel.name}: another dbdyno is there; dbdyno hosts up {inventory} puts this one there")
-    return Reached(channel, str(facts["ssh_to"]), str(facts["machine"]))
+    return Reached(channel, facts.ssh_to, facts.machine)
 
 
 def held(ask: Ask) -> tuple[Guarded, str]:
@@ -46,5 +54,5 @@ def held(ask: Ask) -> tuple[Guarded, str]:
 
     Raises ``HostError``.
     """
-    watched = ask({"do": "watch"})
-    return Guarded(**ask({"do": "guard"})), str(watched["ray"]["folder"])
+    watched, guarding = ask({"do": "watch"}, Watched), ask({"do": "guard"}, Guarding)
+    return Guarded(guarding.token, guarding.folder), watched.ray.folder

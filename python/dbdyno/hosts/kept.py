@@ -8,13 +8,15 @@ import threading
 import time
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from dbdyno.errors import HostError
+from dbdyno.hosts.answers import Beaten, PutBack
 from dbdyno.hosts.channel import ANSWER_SECONDS, Channel
 from dbdyno.hosts.clock import Offset
 from dbdyno.hosts.reach import offsets
 
+T = TypeVar("T")
 HERE = "this machine"  # where Ray's head is; no host has such a name
 LOST_SECONDS = 4.0
 _LOOK_SECONDS = 0.25
@@ -37,7 +39,9 @@ class _Line:
         now = time.monotonic()
         try:
             if self.channel.has_more():
-                self.channel.answer(_BEAT_SECONDS)  # where nothing was asked, it is its last word
+                self.channel.answer(Beaten, _BEAT_SECONDS)  # where nothing was asked, it is its last word: an error
+                if not self._asked:
+                    raise HostError(f"{self.channel.name}: has answered what was not asked")  # noqa: TRY301  (as above)
                 self._asked = False
             if not self._asked and now >= self._next_beat:
                 self.channel.send(b"\n", _BEAT_SECONDS)
@@ -52,7 +56,7 @@ class _Line:
     def answered(self) -> None:
         """Take the answer to a beat that was asked for, so that the next one is to a question. Raises ``HostError``."""
         if self._asked:
-            self.channel.answer(LOST_SECONDS)
+            self.channel.answer(Beaten, LOST_SECONDS)
             self._asked = False
 
 
@@ -80,13 +84,13 @@ class Kept:
                 raise HostError(f"{host}: it was back only when all had ended")
             self._lines[host] = _Line(channel)
 
-    def ask(self, host: str, question: Mapping[str, Any], seconds: float = ANSWER_SECONDS) -> dict[str, Any]:
+    def ask(self, host: str, question: Mapping[str, Any], kind: type[T], seconds: float = ANSWER_SECONDS) -> T:
         """Ask an agent. Raises ``HostError`` where the host is lost, or what it answers is an error."""
         line = self._lines[host]
         with line.turn:
             self._refuse_lost(line)
             line.answered()
-            return line.channel.ask(question, seconds)
+            return line.channel.ask(question, kind, seconds)
 
     def offsets(self, hosts: Collection[str] | None = None) -> dict[str, dict[str, Offset]]:
         """Host -> clock -> how far it is from ours, of all (or of these) that are not lost, one after the other."""
@@ -105,10 +109,10 @@ class Kept:
 
         def do(host: str) -> str:
             try:
-                said = self.ask(host, {"do": "release"})
+                said = self.ask(host, {"do": "release"}, PutBack)
             except HostError as error:
                 return str(error)
-            return "" if said["whole"] else f"{host}: {'; '.join(said['undone'])}"
+            return "" if said.whole else f"{host}: {'; '.join(said.said())}"
 
         with ThreadPoolExecutor(len(self._lines) or 1) as pool:
             problems = [one for one in pool.map(do, self._lines.keys() - self.lost().keys()) if one]

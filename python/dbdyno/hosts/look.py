@@ -1,11 +1,12 @@
 """``dbdyno hosts status``: what there is to know of each host, asked of it now. Sets no clock, starts nothing."""
 
 import socket
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import cluster as clusters
+from dbdyno.hosts.answers import Facts
 from dbdyno.hosts.bundle import our_digest
 from dbdyno.hosts.clock import Offset
 from dbdyno.hosts.cluster import Cluster
@@ -46,15 +47,14 @@ def look(inventory: Inventory) -> tuple[list[Status], str]:
 
     def do(name: str, host: HostSection) -> Status:
         with reach(inventory, name, host, None) as channel:
-            facts = channel.ask({"do": "facts", "ray_folder": host.ray_folder})
+            facts = channel.ask({"do": "facts", "ray_folder": host.ray_folder}, Facts)
             clocks = offsets(channel)
-        ray = facts.pop("ray")
-        folders[name] = (
-            ray["folder"] if ray and ray["raylet"] else _NOWHERE
-        )  # though Ray's head may still believe in it
-        processes = ray["processes"] if ray else 0
-        same = facts["digest"] == ours
-        return Status(name, tuple(host.roles), True, "", same, False, processes, clocks, facts)  # noqa: FBT003  (by order)
+        ray = facts.ray
+        folders[name] = ray.folder if ray and ray.raylet else _NOWHERE  # though Ray's head may still believe in it
+        processes = ray.processes if ray else 0
+        same = facts.digest == ours
+        its = {field: value for field, value in asdict(facts).items() if field not in {"ray", "tls"}}
+        return Status(name, tuple(host.roles), True, "", same, False, processes, clocks, its)  # noqa: FBT003  (by order)
 
     folders: dict[str, str] = {}
     answers = on_each(asked, do)

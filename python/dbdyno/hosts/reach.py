@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts import installer
+from dbdyno.hosts.answers import Begun, Echoed, Installed, Lacking, PutBack
 from dbdyno.hosts.bundle import Bundle
 from dbdyno.hosts.channel import ANSWER_SECONDS, Channel, EndedError, login_command, ssh_command
 from dbdyno.hosts.clock import ECHOES_MIN, Offset, offset_of
@@ -56,26 +57,25 @@ def reach(inventory: Inventory, name: str, host: HostSection, bundle: Bundle | N
 def _install(channel: Channel, label: str, host: HostSection, bundle: Bundle | None) -> None:
     """Have the packages taken in, and wait for the agent."""
     packages = [one.asked for one in bundle.packages] if bundle else None
-    found = channel.ask(
-        {
-            "name": label,
-            "folder": host.folder,
-            "packages": packages,
-            "environment": bundle.environment if bundle else "",
-            "python": list(sys.version_info[:2]),
-            "machine": platform.machine(),
-        },
-        INSTALL_SECONDS,
-    )
+    question = {
+        "name": label,
+        "folder": host.folder,
+        "packages": packages,
+        "environment": bundle.environment if bundle else "",
+        "python": list(sys.version_info[:2]),
+        "machine": platform.machine(),
+    }
     if bundle:
-        wanted = set(found["lacking"])
+        wanted = set(channel.ask(question, Lacking, INSTALL_SECONDS).lacking)
         for package in bundle.packages:
             if package.sha256 in wanted:
                 channel.send(package.path.read_bytes(), INSTALL_SECONDS)
-        found = channel.answer(INSTALL_SECONDS)
-    if not found["installed"]:
+        found = channel.answer(Installed, INSTALL_SECONDS)
+    else:
+        found = channel.ask(question, Installed)
+    if not found.installed:
         raise NotInstalledError(f"{channel.name}: dbdyno is not there; dbdyno hosts up puts it there")
-    channel.answer()
+    channel.answer(Begun)
 
 
 def here(cluster: Cluster) -> Channel:
@@ -87,26 +87,34 @@ def here(cluster: Cluster) -> Channel:
         [sys.executable, "-m", "dbdyno.hosts.agent"],
         {"DBDYNO_STATE_DIR": str(state), "SSH_CONNECTION": ""},
     )
-    channel.answer()
+    channel.answer(Begun)
     return channel
 
 
 def offsets(channel: Channel, count: int = ECHOES_MIN) -> dict[str, Offset]:
-    """How far the clocks at the other end are from ours, by their names; so many echoes each way."""
+    """How far the clocks at the other end are from ours, by their names; so many echoes each way.
+
+    Raises ``HostError``, also where its echoes are none.
+    """
     channel.send(json.dumps({"do": "echoes", "count": count}).encode() + b"\n")
     deadline = monotonic() + _ECHO_SECONDS
 
     def read() -> bytes:
         return channel.line(deadline)
 
-    read()  # it is ready
-    from_here = asked(read, channel.send, count)
-    answered(read, channel.send, count)
-    from_there = [Stamps(tuple(mono), tuple(real)) for mono, real in channel.answer()["echoes"]]
-    found = {}
-    for clock in CLOCKS:
-        echoes = [one.echo(clock, asked_here=True) for one in from_here]
-        found[clock] = offset_of(echoes + [one.echo(clock, asked_here=False) for one in from_there])
+    try:
+        read()  # it is ready
+        from_here = asked(read, channel.send, count)
+        answered(read, channel.send, count)
+        from_there = [Stamps.of(one) for one in channel.answer(Echoed).echoes]
+        found = {}
+        for clock in CLOCKS:
+            echoes = [one.echo(clock, asked_here=True) for one in from_here]
+            found[clock] = offset_of(echoes + [one.echo(clock, asked_here=False) for one in from_there])
+    except ValueError as error:
+        raise HostError(f"{channel.name}: its clocks can't be read: {error}") from None
+    if len(from_there) != count:
+        raise HostError(f"{channel.name}: {len(from_there)} echoes came instead of {count}")
     return found
 
 
@@ -123,6 +131,6 @@ def on_each(hosts: Mapping[str, HostSection], do: Callable[[str, HostSection], T
         return dict(zip(hosts, pool.map(tried, hosts), strict=True))
 
 
-def stopped(channel: Channel) -> dict[str, Any]:
+def stopped(channel: Channel) -> PutBack:
     """Have a host put back; what was undone, and whether all was."""
-    return channel.ask({"do": "stop"}, 2 * ANSWER_SECONDS)
+    return channel.ask({"do": "stop"}, PutBack, 2 * ANSWER_SECONDS)

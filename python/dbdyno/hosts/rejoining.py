@@ -12,6 +12,7 @@ from typing import Self
 
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts import cluster as clusters
+from dbdyno.hosts.answers import LeftBehind, RayStarted
 from dbdyno.hosts.bring_up import node_of, start_question
 from dbdyno.hosts.channel import ANSWER_SECONDS, Channel
 from dbdyno.hosts.inventory import Inventory
@@ -98,11 +99,12 @@ class Rejoining:
 
     def _see_that_it_is_put_back(self, name: str, channel: Channel) -> None:
         """Undo what killed programs left. Raises ``HostError`` while the guard of before is at it."""
-        said = channel.ask({"do": "restore", "token": self._hosts.work_of(name).token}, 2 * ANSWER_SECONDS)
-        if not said["over"]:
+        question = {"do": "restore", "token": self._hosts.work_of(name).token}
+        said = channel.ask(question, LeftBehind, 2 * ANSWER_SECONDS)
+        if not said.over:
             raise HostError(f"{name}: is being put back")
-        if not said["whole"]:
-            raise HostError(f"{name}: {'; '.join(said['undone'])}; dbdyno restore --hosts {self._inventory.path}")
+        if not said.whole:
+            raise HostError(f"{name}: {'; '.join(said.said())}; dbdyno restore --hosts {self._inventory.path}")
 
     def _see_that_ray_is_there(self, name: str, found: Reached) -> None:
         """Start its node as ``up`` does, where there is none. Raises ``DbdynoError``."""
@@ -111,4 +113,4 @@ class Rejoining:
             if cluster is None:
                 raise HostError(f"{name}: its cluster was brought down")
             node = node_of(cluster, self._inventory, name, self._inventory.hosts[name].address or found.address)
-            found.channel.ask(start_question(node, cluster.token), 2 * START_SECONDS)
+            found.channel.ask(start_question(node, cluster.token), RayStarted, 2 * START_SECONDS)

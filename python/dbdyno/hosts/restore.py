@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import cluster as clusters
+from dbdyno.hosts.answers import LeftBehind
 from dbdyno.hosts.inventory import HostSection, Inventory
 from dbdyno.hosts.reach import NotInstalledError, on_each, reach
 
@@ -28,11 +29,11 @@ def restore_hosts(inventory: Inventory) -> list[Restored]:
     def do(name: str, host: HostSection) -> Restored:
         try:
             with reach(inventory, name, host, None) as channel:
-                said = channel.ask({"do": "restore"}, _RESTORE_SECONDS)
+                said = channel.ask({"do": "restore"}, LeftBehind, _RESTORE_SECONDS)
         except NotInstalledError:
             return Restored(name)  # so nothing was started there
-        problem = "" if said["whole"] else f"{name}: some of it could not be undone; end what holds it, then try again"
-        return Restored(name, tuple(said["undone"]), tuple(said["left_alone"]), problem)
+        problem = "" if said.whole else f"{name}: some of it could not be undone; end what holds it, then try again"
+        return Restored(name, said.said(), said.said_alone(), problem)
 
     found = on_each({name: host for name, host in hosts.items() if host.ssh}, do)
     return [one if isinstance(one, Restored) else Restored(name, problem=str(one)) for name, one in found.items()]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.errors import HostError
 
@@ -37,11 +37,6 @@ class Tls:
     on: bool = False
     wrong: tuple[str, ...] = ()  # a sentence for each thing that would keep Ray from it
     authorities: tuple[str, ...] = ()  # SHA-256 of each certificate that is trusted
-
-    @classmethod
-    def said(cls, answer: Mapping[str, Any]) -> "Tls":
-        """As another machine says of itself."""
-        return cls(bool(answer["on"]), tuple(answer["wrong"]), tuple(answer["authorities"]))
 
 
 def is_on(environment: Mapping[str, str] = os.environ) -> bool:

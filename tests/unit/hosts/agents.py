@@ -5,6 +5,7 @@ import signal
 import sys
 from contextlib import contextmanager, suppress
 
+from dbdyno.hosts.answers import Begun, Guarding
 from dbdyno.hosts.carried import Guarded
 from dbdyno.hosts.channel import Channel
 from dbdyno.hosts.kept import Kept
@@ -17,7 +18,7 @@ def kept(folder, *names):
     for name in names:
         state = {"DBDYNO_STATE_DIR": str(folder / name), "SSH_CONNECTION": ""}
         channels[name] = Channel(name, [sys.executable, "-m", "dbdyno.hosts.agent"], state)
-    pids = {name: channel.answer()["agent"] for name, channel in channels.items()}
+    pids = {name: channel.answer(Begun).agent for name, channel in channels.items()}
     lines = Kept(channels)
     try:
         yield lines, pids
@@ -30,4 +31,5 @@ def kept(folder, *names):
 
 def guarded(lines, host):
     """How work on a host is known from now on."""
-    return Guarded(**lines.ask(host, {"do": "guard"}))
+    found = lines.ask(host, {"do": "guard"}, Guarding)
+    return Guarded(found.token, found.folder)

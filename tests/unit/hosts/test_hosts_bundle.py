@@ -16,6 +16,7 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import bundle, installer
+from dbdyno.hosts.answers import Beaten, Installed, Lacking
 from dbdyno.hosts.channel import Channel, EndedError, login_command, ssh_command
 from dbdyno.hosts.room_for_ray import lacking_for_ray
 
@@ -76,11 +77,11 @@ def host():
 
 def test_packages_are_taken_in_and_seen_by_the_environment(host, wheels, tmp_path):
     folder = tmp_path / "there"
-    lacking = host.ask(asked(wheels, folder))["lacking"]
+    lacking = host.ask(asked(wheels, folder), Lacking).lacking
     assert lacking == [one.sha256 for one in wheels]
     for one in wheels:
         host.send(one.path.read_bytes())
-    assert host.answer()["state"] == f"{folder}/hosts/a/state"
+    assert host.answer(Installed).installed
     python = folder / "env-0123/bin/python"
     found = subprocess.run([python, "-c", "import pluggy; print(pluggy.__file__)"], capture_output=True, check=True)
     assert found.stdout.decode().startswith(f"{folder}/packages/{wheels[0].sha256}/pluggy")
@@ -90,12 +91,12 @@ def test_packages_are_taken_in_and_seen_by_the_environment(host, wheels, tmp_pat
 
 def test_bytes_that_changed_on_the_way_are_refused(host, wheels, tmp_path):
     folder = tmp_path / "there"
-    host.ask(asked(wheels[:1], folder))
+    host.ask(asked(wheels[:1], folder), Lacking)
     content = bytearray(wheels[0].path.read_bytes())
     content[100] ^= 1
     host.send(bytes(content))
     with pytest.raises(HostError, match=r"a: pluggy-[0-9.]+ did not arrive whole: it has another SHA-256"):
-        host.answer()
+        host.answer(Installed)
     assert not list((folder / "packages").iterdir())
 
 
@@ -108,7 +109,7 @@ REFUSED = [
 @pytest.mark.parametrize(("fields", "said"), REFUSED)
 def test_a_host_that_can_not_run_it_says_so_before_anything_is_sent(host, wheels, tmp_path, fields, said):
     with pytest.raises(HostError, match=said):
-        host.ask(asked(wheels, tmp_path / "there", **fields))
+        host.ask(asked(wheels, tmp_path / "there", **fields), Lacking)
     assert not (tmp_path / "there/packages").exists()
 
 
@@ -117,22 +118,22 @@ def test_a_folder_that_others_can_write_to_is_refused(host, wheels, tmp_path):
     folder.mkdir()
     folder.chmod(0o777)
     with pytest.raises(HostError, match="must be the user's own and writable by no one else"):
-        host.ask(asked(wheels, folder))
+        host.ask(asked(wheels, folder), Lacking)
 
 
 def test_what_is_not_there_is_said_and_nothing_is_made(host, tmp_path):
-    assert host.ask({**asked([], tmp_path / "there"), "packages": None})["installed"] is False
+    assert host.ask({**asked([], tmp_path / "there"), "packages": None}, Installed).installed is False
     assert not (tmp_path / "there/hosts").exists()
 
 
 def test_a_login_shell_that_prints_and_a_host_that_goes_away():
     said = 'echo Welcome; read line; echo "dbdyno-hosts {}"; echo "root@x: Permission denied (publickey)." >&2'
     with Channel("x", ["sh", "-c", said]) as channel:
-        assert channel.ask({}) == {}
+        assert channel.ask({}, Beaten) == Beaten()
         with pytest.raises(HostError, match=r"^x: root@x: Permission denied \(publickey\); nothing is"):
-            channel.answer()
+            channel.answer(Beaten)
     with Channel("x", ["sh", "-c", "read line"]) as channel, pytest.raises(HostError, match="x: no answer in time"):
-        channel.answer(0.05)
+        channel.answer(Beaten, 0.05)
     with pytest.raises(HostError, match="is not installed here"):
         Channel("x", ["no-such-ssh"])
 
@@ -153,7 +154,7 @@ def test_why_a_host_is_not_reached_has_a_remedy(printed, said):
         Channel("x", ["sh", "-c", 'read line; printf "%s\n" "$1" >&2', "sh", printed], login=login) as channel,
         pytest.raises(EndedError, match=said),
     ):
-        channel.ask({})
+        channel.ask({}, Beaten)
 
 
 def test_what_keeps_ray_from_starting_is_said_before(tmp_path):
@@ -171,7 +172,7 @@ def test_what_keeps_ray_from_starting_is_said_before(tmp_path):
 
 def test_a_folder_that_can_not_be_made_is_named(host, wheels):
     with pytest.raises(HostError, match=r"^a: /proc/x: No such file or directory; another place can be named"):
-        host.ask(asked(wheels, Path("/proc/x")))
+        host.ask(asked(wheels, Path("/proc/x")), Lacking)
 
 
 def test_ssh_asks_for_nothing_and_takes_no_word_for_an_option():

@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from dbdyno.errors import HostError
+from dbdyno.hosts.answers import LeftBehind, PutBack
 from dbdyno.hosts.local import LocalHosts
 from dbdyno.stack.undo.log import Process
 from tests.support import wait_for
@@ -60,23 +61,23 @@ def test_what_a_killed_dbdyno_there_has_changed_is_undone_by_its_own_log(tmp_pat
         its_own = {"DBDYNO_STATE_DIR": str(tmp_path / "a")}
         changing = hosts.start("a", [sys.executable, "-c", KILLED], environment=its_own)
         assert next(hosts.stream("a", changing)).content.decode().strip() == str(tmp_path / "a/scratch/left")
-        said = lines.ask("a", {"do": "release"})
-    assert said["whole"]
-    assert said["undone"][1] == f"remove {tmp_path}/a/scratch/left"
+        said = lines.ask("a", {"do": "release"}, PutBack)
+    assert said.whole
+    assert said.undone[1] == f"remove {tmp_path}/a/scratch/left"
     assert left(tmp_path / "a") == []
 
 
 def test_a_guard_that_was_killed_too_leaves_a_log_by_which_restore_ends_it_all(tmp_path):
     with kept(tmp_path, "a") as (lines, _), closing(LocalHosts(["a"], {"a": guarded(lines, "a")})) as hosts:
         hosts.start("a", ["sleep", "1000"])
-        assert "left alone" in lines.ask("a", {"do": "restore"})["left_alone"][0]
+        assert "left alone" in lines.ask("a", {"do": "restore"}, LeftBehind).left_alone[0]
         (log,) = (tmp_path / "a/journals").iterdir()
         os.kill(int(log.name.partition("-")[0]), signal.SIGKILL)
         with pytest.raises(HostError, match="its guard has ended; dbdyno restore --hosts"):
-            lines.ask("a", {"do": "release"})
-        said = lines.ask("a", {"do": "restore"})
-    assert said["whole"]
-    assert len(said["undone"]) == 2
+            lines.ask("a", {"do": "release"}, PutBack)
+        said = lines.ask("a", {"do": "restore"}, LeftBehind)
+    assert said.whole
+    assert len(said.undone) == 2
     assert left(tmp_path / "a") == []
 
 

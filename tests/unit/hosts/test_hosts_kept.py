@@ -7,6 +7,7 @@ import time
 import pytest
 
 from dbdyno.errors import HostError
+from dbdyno.hosts.answers import Facts, Watched
 from dbdyno.hosts.kept import LOST_SECONDS
 from tests.support import wait_for
 from tests.unit.hosts.agents import kept
@@ -22,7 +23,7 @@ def test_a_host_whose_agent_is_killed_is_lost_and_the_other_is_not(tmp_path):
         assert list(lines.lost()) == ["a"]
         assert lines.lost()["a"].startswith("a: the connection ended")
         with pytest.raises(HostError, match="a: the connection ended"):
-            lines.ask("a", {"do": "facts", "ray_folder": "/"})
+            lines.ask("a", {"do": "facts", "ray_folder": "/"}, Facts)
         assert list(lines.offsets()) == ["b"]
 
 
@@ -44,11 +45,11 @@ def test_clocks_and_questions_between_beats(tmp_path):
             for host in ("a", "b"):
                 offset = lines.offsets()[host]["monotonic"]
                 assert abs(offset.offset_ns) <= offset.bound_ns
-                assert lines.ask(host, {"do": "facts", "ray_folder": "/"})["ray"] is None
+                assert lines.ask(host, {"do": "facts", "ray_folder": "/"}, Facts).ray is None
             time.sleep(0.05)
         assert lines.lost() == {}
 
 
 def test_without_ray_on_it_a_host_can_not_be_worked_on(tmp_path):
     with kept(tmp_path, "a") as (lines, _), pytest.raises(HostError, match="a: Ray has ended; dbdyno hosts up"):
-        lines.ask("a", {"do": "watch"})
+        lines.ask("a", {"do": "watch"}, Watched)

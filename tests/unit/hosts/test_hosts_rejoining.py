@@ -11,6 +11,7 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import rejoining
+from dbdyno.hosts.answers import Begun, Guarding, LeftBehind
 from dbdyno.hosts.carried import Guarded
 from dbdyno.hosts.channel import Channel
 from dbdyno.hosts.joining import Reached
@@ -40,6 +41,11 @@ class WithoutRay(Rejoining):
         pass
 
 
+def held(ask):
+    found = ask({"do": "guard"}, Guarding)
+    return Guarded(found.token, found.folder), "there"
+
+
 @pytest.fixture
 def tries(monkeypatch, tmp_path):
     """The moments of all attempts; each reaches a new agent with the state folder of that host."""
@@ -51,11 +57,11 @@ def tries(monkeypatch, tmp_path):
             raise HostError(refused[0])
         state = {"DBDYNO_STATE_DIR": str(tmp_path / name), "SSH_CONNECTION": ""}
         channel = Channel(name, [sys.executable, "-m", "dbdyno.hosts.agent"], state)
-        channel.answer()
+        channel.answer(Begun)
         return Reached(channel, "", "")
 
     monkeypatch.setattr(rejoining, "reached", reached)
-    monkeypatch.setattr(rejoining, "held", lambda ask: (Guarded(**ask({"do": "guard"})), "there"))
+    monkeypatch.setattr(rejoining, "held", held)
     monkeypatch.setattr(rejoining, "PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(rejoining, "PAUSE_MAX_SECONDS", 0.4)
     return SimpleNamespace(at=found, refused=refused)
@@ -87,8 +93,8 @@ def test_it_is_back_only_after_it_was_put_back(tmp_path):
             assert again.why_not() == {}
         assert hosts.agains == [("a", "there")]
         assert hosts.work["a"] != before
-        assert lines.ask("a", {"do": "restore", "token": before.token})["over"] is True
-        assert lines.ask("a", {"do": "restore", "token": hosts.work["a"].token})["over"] is False
+        assert lines.ask("a", {"do": "restore", "token": before.token}, LeftBehind).over is True
+        assert lines.ask("a", {"do": "restore", "token": hosts.work["a"].token}, LeftBehind).over is False
         lines.release()
 
 
