@@ -7,9 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -19,11 +18,19 @@ from dbdyno.model.printable import short
 from dbdyno.stack.undo.leftovers import Leftover, leftovers, replay, taken
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, RemoveRayFolder, marked
+from dbdyno.store.documents import json_object, value_of
+from dbdyno.system.regular_file import read_regular
 from dbdyno.system.state import make_state_folder, new_token
 
 HOST_LABEL, HERE_LABEL = "dbdyno-host", "dbdyno-here"  # of nodes of Ray
 START_SECONDS = 120.0
 _GRACE_SECONDS = 3.0  # a raylet takes one or two to end; what holds the head's tables takes no SIGTERM
+_SAID = "node.json"  # what a node was to be
+_SAID_MAX_BYTES = 64 * 1024
+# Ray lets all users write to what it is given, and follows links there; so it is given a folder that no other user gets
+# to: the one around it is the user's alone. Names are short, as the name of a socket below has 107 bytes (unix(7)).
+_RAY_OWN = "r"
+_MARK_LENGTH = 10
 _WHAT = "Ray of dbdyno hosts"  # how the undo logs of this file begin; others may have theirs in the same folder
 _MIB = 1024**2
 # What Ray reads from its environment. A disk that is busy with a study holds up its answers, which is no reason to take
@@ -129,17 +136,35 @@ def running() -> Running | None:
         for folder in _folders(found):
             said = _said_of(folder)
             names = {_name_of(pid) for pid in pids}
-            cluster, python = str(said.get("cluster", "")), str(said.get("python", ""))
-            return Running(cluster, len(pids), "raylet" in names, "gcs_server" in names, python, str(folder))
+            here, head = "raylet" in names, "gcs_server" in names
+            return Running(said.cluster, len(pids), here, head, said.python, str(folder))
     return None
 
 
-def _said_of(folder: Path) -> dict[str, Any]:
-    """What a node was to be, by its folder; nothing where that is gone."""
+@dataclass(frozen=True)
+class _Said:
+    """What a node was to be, as far as it is asked for later."""
+
+    cluster: str = ""
+    python: str = ""
+    joined: bool = False
+
+
+def _said_of(folder: Path) -> _Said:
+    """What a node was to be, by its folder; nothing where that is gone. Raises ``HostError`` where that is damaged."""
+    path = folder / _SAID
     try:
-        return dict(json.loads((folder / "node.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return {}
+        found = json_object(read_regular(path, _SAID_MAX_BYTES, follow=False))
+        return value_of(_Said, {one.name: found[one.name] for one in fields(_Said)})
+    except (FileNotFoundError, NotADirectoryError):
+        return _Said()
+    except (OSError, ValueError, KeyError) as error:
+        lacking = f"{error} is missing" if isinstance(error, KeyError) else ""
+        why = lacking or getattr(error, "strerror", None) or str(error)
+        raise HostError(
+            f"{path}: can't be read, so it is unknown what Ray runs for here: {short(why)}; "
+            "dbdyno hosts down ends that Ray, then up starts it anew"
+        ) from None
 
 
 def vital() -> dict[int, str]:
@@ -155,7 +180,7 @@ def hold_agents() -> None:
     In another's cluster they are left alone. What ends Ray ends them.
     """
     for found in _ours():
-        if any(_said_of(folder).get("joined") for folder in _folders(found)):
+        if any(_said_of(folder).joined for folder in _folders(found)):
             continue
         for pid in marked({undo.token for _, undo in found.undos if isinstance(undo, EndProcesses)}):
             with suppress(psutil.Error):
@@ -197,11 +222,12 @@ def stop() -> tuple[list[str], bool]:
 
 def _start(node: Node, token: str, journal: Journal) -> None:
     mark = new_token()
-    folder = Path(node.ray_folder) / f"dbdyno-ray-{mark}"
+    folder = Path(node.ray_folder) / f"dbdyno-ray-{mark[:_MARK_LENGTH]}"
     journal.announce(RemoveRayFolder(str(folder)))
     try:
         folder.mkdir(mode=0o700)
-        (folder / "node.json").write_text(json.dumps({**asdict(node), "python": sys.executable}), encoding="utf-8")
+        (folder / "node.part").write_text(json.dumps({**asdict(node), "python": sys.executable}), encoding="utf-8")
+        (folder / "node.part").rename(folder / _SAID)  # whoever looks meanwhile sees all of it or nothing
         token_file = folder / "token"
         token_file.touch(mode=0o600)
         token_file.write_text(token, encoding="ascii")
@@ -212,7 +238,7 @@ def _start(node: Node, token: str, journal: Journal) -> None:
     with (folder / "start.log").open("w+b") as log:  # Ray's daemons would keep a pipe open
         try:
             done = subprocess.run(
-                node.command(folder),
+                node.command(folder / _RAY_OWN),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -5,6 +5,8 @@ import socket
 from collections.abc import Iterable
 from pathlib import Path
 
+from dbdyno.system.open_to_others import why_open_to_others
+
 
 def lacking_for_ray(ray_folder: Path, ports: Iterable[int]) -> list[str]:
     """Return a sentence for each; none where it can be started."""
@@ -20,6 +22,8 @@ def _why_unusable(folder: Path) -> Iterable[str]:
         yield "there is no such folder"
     elif not os.access(folder, os.W_OK | os.X_OK):
         yield "this user may not write to it"
+    elif why := why_open_to_others(folder):  # so could replace the folder of Ray in it
+        yield why
 
 
 def _is_free(port: int) -> bool:
