@@ -12,6 +12,7 @@ from dbdyno.study.document import read_document
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.section import HostName, Section, matching
 from dbdyno.study.units import Size
+from dbdyno.system.open_to_others import why_open_to_others
 
 Role = Literal["server", "client"]
 VERSION = 1
@@ -98,6 +99,7 @@ def label_of(cluster: str, host: str) -> str:
 
 def read_inventory(path: Path) -> Inventory:
     """Read and check a file of hosts. Raises ``UserError`` that names file, line and field of every mistake."""
+    _refuse_open(path)
     _, raw, lines = read_document(path)
     found: list[Mistake] = []
     if raw.get("version") != VERSION:
@@ -118,8 +120,21 @@ def read_inventory(path: Path) -> Inventory:
 def _no_config(path: Path, given: str) -> list[Mistake]:
     """What is wrong with the configuration of ssh that is named."""
     config = path.resolve().parent / given
-    text = f"is {shown(given)}; there is no file {config}"
-    return [] if config.is_file() else [Mistake(("cluster", "ssh_config"), text)]
+    try:
+        why = why_open_to_others(config) if config.is_file() else f"there is no file {config}"
+    except OSError as error:
+        why = f"{config}: {error.strerror}"
+    return [Mistake(("cluster", "ssh_config"), f"is {shown(given)}; {why}")] if why else []
+
+
+def _refuse_open(path: Path) -> None:
+    """Raise ``UserError`` where another user could change the file: it says what runs here and on every host."""
+    try:
+        why = why_open_to_others(path)
+    except OSError:
+        return  # which reading it says better
+    if why:
+        raise UserError(f"{path}: says what runs here and on every host, but {why}")
 
 
 def _read(model: type[Model], table: object, where: tuple[str, ...], found: list[Mistake]) -> Model | None:
