@@ -25,7 +25,7 @@ from dbdyno.hosts.guard import holds, put_back
 from dbdyno.hosts.installer import MAGIC
 from dbdyno.hosts.room_for_ray import lacking_for_ray
 from dbdyno.hosts.tls import look_at_tls
-from dbdyno.hosts.worker_side import inputs_folder
+from dbdyno.hosts.worker_side import inputs_folder, parts_folder
 from dbdyno.system.state import state_folder
 
 _INPUT, _OUTPUT = 0, 1
@@ -158,9 +158,14 @@ class Agent:
     def do_stop(self) -> dict[str, Any]:
         """Put back what was started here."""
         said, whole = node.stop()
-        if inputs_folder().is_dir():
-            shutil.rmtree(inputs_folder(), ignore_errors=True)
-            said.append("files removed that were sent for simulations")
+        parts = sum(1 for _ in parts_folder().iterdir()) if parts_folder().is_dir() else 0
+        for folder, what in (
+            (inputs_folder(), "files removed that were sent for simulations"),
+            (parts_folder(), f"parts removed of {parts} studies that were not ended" if parts else ""),
+        ):
+            if folder.is_dir():
+                shutil.rmtree(folder)  # what can't be removed is said as the error
+                said += [what] if what else []
         return {"undone": said, "whole": whole}
 
 

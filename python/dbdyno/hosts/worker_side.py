@@ -76,6 +76,14 @@ def inputs_folder() -> Path:
     return state_folder() / "inputs"
 
 
+def parts_folder() -> Path:
+    """Where this host keeps its part of each study that runs over hosts, until the machine that began it has it all.
+
+    ``dbdyno hosts down`` removes what studies that were not gone on with have left in it.
+    """
+    return state_folder() / "fleet"
+
+
 def cores_here() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0))
