@@ -7,16 +7,19 @@ Made of what is installed here, so no registry is asked, neither here nor there.
 import base64
 import hashlib
 import json
+import os
 import shutil
 import sys
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
 from dbdyno.errors import HostError
 from dbdyno.stack.tools import own_binary
+from dbdyno.system.regular_file import open_regular
 
 OURS = "dbdyno"
 ROOTS = (OURS, "ray")
@@ -52,11 +55,18 @@ class Bundle:
 
 
 def bundle(cache: Path) -> Bundle:
-    """Return wheels of all that is needed, made anew where what is installed has changed. Raises ``HostError``."""
-    cache.mkdir(parents=True, exist_ok=True)
-    made = tuple(_wheel(one, cache) for one in sorted(_needed(), key=lambda one: one.name))
-    for path in set(cache.iterdir()) - {one.path for one in made}:
-        path.unlink()
+    """Return wheels of all that is needed: those kept from before, made anew where they or what is installed changed.
+
+    Raises ``HostError``.
+    """
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        made = tuple(_wheel(one, cache) for one in sorted(_needed(), key=lambda one: one.name))
+        for path in set(cache.iterdir()) - {one.path for one in made}:
+            _remove(path)
+    except OSError as error:
+        place = error.filename or cache
+        raise HostError(f"{place}: {error.strerror}; what is installed is packed into wheels in {cache}") from None
     return Bundle(made)
 
 
@@ -135,12 +145,30 @@ def _wheel(distribution: metadata.Distribution, cache: Path) -> Package:
     name = f"{distribution.name}-{distribution.version}"
     kept = list(cache.glob(f"{name}-{key[:16]}-*.whl"))
     if len(kept) == 1:
-        return Package(name, kept[0].stem.rpartition("-")[2], kept[0])
+        sha256 = kept[0].stem.rpartition("-")[2]
+        with suppress(OSError):  # such as one that is no file any more, or that the disk does not read
+            if _sha256_of(kept[0]) == sha256:
+                return Package(name, sha256, kept[0])
+    for damaged in kept:
+        _remove(damaged)
     writing = cache / f"{name}.part"
+    _remove(writing)
     _write(files, f"{name}.dist-info".replace("-", "_", distribution.name.count("-")), writing)
-    with writing.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    sha256 = _sha256_of(writing)
     return Package(name, sha256, writing.rename(cache / f"{name}-{key[:16]}-{sha256}.whl"))
+
+
+def _sha256_of(wheel: Path) -> str:
+    with os.fdopen(open_regular(wheel, os.O_RDONLY), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _remove(path: Path) -> None:
+    """Remove what lies in the cache, whatever it is."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _write(files: dict[str, Path], info: str, into: Path) -> None:
