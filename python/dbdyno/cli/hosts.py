@@ -6,10 +6,13 @@ import typer
 
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_json
+from dbdyno.cli.ssh_note import note_ssh_config
 from dbdyno.errors import HostError
 
 app = typer.Typer(help="Many hosts: up, status, down; needs dbdyno[ray].", rich_markup_mode=None)
-FILE = typer.Argument(metavar="HOSTS", help="The file that names the hosts, such as hosts.toml.")
+FILE = typer.Argument(
+    metavar="HOSTS", help="The file that names the hosts, such as hosts.toml.", callback=note_ssh_config
+)
 ADDRESS = typer.Option("", "--address", metavar="ADDRESS:PORT", help="Join this cluster of Ray; start none.")
 
 

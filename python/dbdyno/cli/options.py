@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dbdyno.cli.ssh_note import note_ssh_config
 from dbdyno.cli.values import folder_of, seconds_of, seed_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ FRESH_IMAGES = typer.Option(False, "--fresh-images", help="Prepare all data anew
 KEEP_TRACES = typer.Option(
     False, "--keep-traces", help="Keep every request of each trial in the run folder, 256 MiB each at most."
 )
-HOSTS = typer.Option(None, "--hosts", metavar="FILE", help="Hosts that are up: see dbdyno hosts.")
+HOSTS = typer.Option(
+    None, "--hosts", metavar="FILE", help="Hosts that are up: see dbdyno hosts.", callback=note_ssh_config
+)
 ERASE = typer.Option([], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds.")
 
 

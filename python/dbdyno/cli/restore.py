@@ -10,13 +10,20 @@ import typer
 
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_json
+from dbdyno.cli.ssh_note import note_ssh_config
 from dbdyno.errors import HostError
 
 if TYPE_CHECKING:
     from dbdyno.hosts.restore import Restored
     from dbdyno.stack.undo.leftovers import Leftover
 
-HOSTS = typer.Option(None, "--hosts", metavar="FILE", help="Also on each host of this file, by its own undo logs.")
+HOSTS = typer.Option(
+    None,
+    "--hosts",
+    metavar="FILE",
+    help="Also on each host of this file, by its own undo logs.",
+    callback=note_ssh_config,
+)
 
 
 def restore(hosts: Path | None = HOSTS, json_: bool = JSON) -> None:

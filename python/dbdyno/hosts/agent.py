@@ -26,6 +26,7 @@ from dbdyno.hosts.installer import MAGIC
 from dbdyno.hosts.room_for_ray import lacking_for_ray
 from dbdyno.hosts.tls import look_at_tls
 from dbdyno.hosts.worker_side import inputs_folder, parts_folder
+from dbdyno.model.wording import count
 from dbdyno.system.state import state_folder
 
 _INPUT, _OUTPUT = 0, 1
@@ -161,7 +162,7 @@ class Agent:
         parts = sum(1 for _ in parts_folder().iterdir()) if parts_folder().is_dir() else 0
         for folder, what in (
             (inputs_folder(), "files removed that were sent for simulations"),
-            (parts_folder(), f"parts removed of {parts} studies that were not ended" if parts else ""),
+            (parts_folder(), f"{count(parts, 'part')} removed of studies that were not ended" if parts else ""),
         ):
             if folder.is_dir():
                 shutil.rmtree(folder)  # what can't be removed is said as the error

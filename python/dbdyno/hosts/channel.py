@@ -220,5 +220,5 @@ class Channel:
         last = said[-1] if said else f"the connection ended (exit {code})"
         cause, remedy = next(known, (last, ""))
         remedy = remedy.format(login=self._login)
-        text = short(cause.strip(" @\t\r")).removesuffix(".")
+        text = short(cause.strip(" @\t\r")).rstrip(".!")
         return EndedError(f"{self.name}: {text}{f'; {remedy}' if remedy else ''}", said=bool(said))

@@ -26,7 +26,7 @@ HOST_LABEL, HERE_LABEL = "dbdyno-host", "dbdyno-here"  # of nodes of Ray
 START_SECONDS = 120.0
 _GRACE_SECONDS = 3.0  # a raylet takes one or two to end; what holds the head's tables takes no SIGTERM
 _SAID = "node.json"  # what a node was to be
-_SAID_MAX_BYTES = 64 * 1024
+_SAID_MAX_BYTES = 1024**2
 # Ray lets all users write to what it is given, and follows links there; so it is given a folder that no other user gets
 # to: the one around it is the user's alone. Names are short, as the name of a socket below has 107 bytes (unix(7)).
 _RAY_OWN = "r"

@@ -117,10 +117,15 @@ def test_restore_names_a_host_that_it_does_not_reach(dbdyno, tmp_path):
     )
     code, out, err = dbdyno("restore", "--hosts", file)
     assert (code, out) == (1, "")
-    assert err.startswith("dbdyno: db1: ")
+    note, problem = err.splitlines()
+    assert note == (
+        f"ssh reads {tmp_path}/ssh, named by {file}: programs that it names (ProxyCommand, Match exec and the like) "
+        "run on this machine, as you"
+    )
+    assert problem.startswith("dbdyno: db1: ")
     code, out, err = dbdyno("restore", "--hosts", file, "--json")
     (host,) = json.loads(out)["hosts"]
-    assert (code, host["name"], host["undone"], err) == (1, "db1", [], f"dbdyno: {host['problem']}\n")
+    assert (code, host["name"], host["undone"], err.splitlines()[1:]) == (1, "db1", [], [f"dbdyno: {host['problem']}"])
 
 
 def test_restore_leaves_alone_what_a_running_process_has_raised(dbdyno):
