@@ -104,6 +104,36 @@ def test_all_are_reached_and_the_same_and_alive(up):
     assert shown[1].split()[:5] == ["c1", "client", "the", "same", "alive"]
 
 
+def test_another_user_of_a_host_gets_nowhere_near_rays_files(up):
+    """Ray itself has them writable by all; what is around them is not."""
+    ours = [path for path in Path("/dev/shm").glob("dbdyno-ray-*") if up.is_ours(path)]
+    assert len(ours) == 3, "of both hosts, and of this machine"
+    inside = [path for folder in ours for path in folder.rglob("*") if path.is_dir() and not path.is_symlink()]
+    assert [path for path in inside if path.stat().st_mode & 0o777 == 0o777], "else there would be nothing to see here"
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    for path in [*ours, *inside]:
+        for words in (["ls", path], ["mv", path, f"{path}.moved"], ["touch", path / "x"], ["test", "-x", path]):
+            assert subprocess.run([*nobody, *words], capture_output=True, check=False).returncode != 0, words
+    assert up.status()[1] == ""
+
+
+def test_a_host_key_that_has_changed_is_said_with_what_to_do(up):
+    known = up.lab.folder / "known"
+    before = known.read_text()
+    other = " ".join((up.lab.folder / "user.pub").read_text().split()[:2])
+    known.write_text(f"{up.lab.address('c1')} {other}\n" + before.split("\n", 1)[1])
+    try:
+        found, _ = up.status()
+    finally:
+        known.write_text(before)
+    assert (found["c1"]["reachable"], found["c2"]["reachable"]) == (False, True)
+    assert found["c1"]["problem"] == (
+        "c1: WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED; it was set up anew, or another machine answers in its "
+        "place: ask who looks after it; only if the new key is right, log in once by hand "
+        f"(ssh -F {up.lab.folder}/config c1), which says how the old key is removed"
+    )
+
+
 def test_a_second_up_starts_nothing_again(up):
     before = up.processes()
     assert len(before) >= 5, "head, raylets, and what helps them"

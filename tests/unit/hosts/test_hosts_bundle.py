@@ -183,3 +183,36 @@ def test_ssh_asks_for_nothing_and_takes_no_word_for_an_option():
     assert command[-3:] == ["--", "root@db1", """python3 -c 'print('"'"'a b'"'"')' 1"""]
     assert json.dumps(command).count("BatchMode") == 1
     assert os.sep not in command[-2]
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def replace_by_folder(path):
+    path.unlink()
+    (path / "x").mkdir(parents=True)
+
+
+def replace_by_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("damage", [flip, replace_by_folder, replace_by_pipe, lambda path: path.write_bytes(b"")])
+def test_a_kept_wheel_that_is_not_what_it_was_is_made_anew(wheels, tmp_path, damage):
+    kept = wheels[1]
+    content = kept.path.read_bytes()
+    damage(kept.path)
+    assert bundle._wheel(metadata.distribution("iniconfig"), tmp_path) == kept
+    assert kept.path.read_bytes() == content
+
+
+def test_what_else_lies_among_the_wheels_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundle, "ROOTS", ("iniconfig",))
+    (tmp_path / "folder/x").mkdir(parents=True)
+    os.mkfifo(tmp_path / "iniconfig.part")
+    (made,) = bundle.bundle(tmp_path).packages
+    assert list(tmp_path.iterdir()) == [made.path]

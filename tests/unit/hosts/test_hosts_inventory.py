@@ -1,5 +1,6 @@
 """Files of hosts: what is read, and that every mistake has its line."""
 
+import os
 import re
 
 import pytest
@@ -109,3 +110,34 @@ def test_no_host_and_a_host_that_nobody_can_find(read):
     with pytest.raises(UserError, match=r"hosts.toml:2: host.a.ssh: is missing; give whom ssh is to reach, or address"):
         read('version = 1\n[host.a]\nroles = ["client"]\n')
     assert read('version = 1\n[host.a]\naddress = "10.0.0.2"\nroles = ["client"]\n').hosts["a"].ssh is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_another_user_could_change_is_not_taken_for_ones_own(read, tmp_path):
+    path, config = tmp_path / "hosts.toml", tmp_path / "lab.conf"
+    named = GOOD.replace('name = "lab"', 'ssh_config = "lab.conf"')
+    config.touch(mode=0o644)
+    read(named)
+    config.chmod(0o646)
+    with pytest.raises(UserError, match=rf":4: cluster.ssh_config: is .*; {config} can be written by others; chmod"):
+        read(named)
+    config.chmod(0o644)
+    os.chown(config, 65534, 0)
+    with pytest.raises(
+        UserError, match=rf":4: cluster.ssh_config: is .*; {config} belongs to another user \(uid 65534\)"
+    ):
+        read(named)
+    config.unlink()
+    config.symlink_to("/etc/passwd")
+    read(named)
+    path.chmod(0o666)
+    with pytest.raises(
+        UserError, match=rf"^{path}: says what runs here and on every host, but {path} can be written by"
+    ):
+        read(named)
+    path.chmod(0o644)
+    os.chown(path, 65534, 65534)
+    with pytest.raises(
+        UserError, match=rf"^{path}: says .*, but {path} belongs to another user \(uid 65534\); have it"
+    ):
+        read(named)
