@@ -4,8 +4,9 @@ import os
 import secrets
 import socket
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
+from ipaddress import IPv4Address
 from typing import Any
 
 from dbdyno.errors import DbdynoError, HostError, UserError
@@ -20,6 +21,7 @@ from dbdyno.hosts.inventory import HostSection, Inventory
 from dbdyno.hosts.node import NODE_PORTS, START_SECONDS, Node
 from dbdyno.hosts.reach import here, on_each, reach
 from dbdyno.hosts.with_ray import RayHosts, existing_token, needed
+from dbdyno.model.printable import short
 from dbdyno.system.state import new_token
 
 Say = Callable[[str], None]
@@ -125,16 +127,26 @@ def _placed(cluster: Cluster, inventory: Inventory, joined_at: str, facts: dict[
         if joined_at and joined_at != cluster.gcs:
             raise HostError(f"this cluster is up at {cluster.gcs}; dbdyno hosts down ends it, then join {joined_at}")
         return replace(cluster, hosts=hosts)
-    seen = next((found.ssh_from for found in facts.values()), "")
+    seen = next((found.ssh_from for found in facts.values() if _is_of_this_machine(found.ssh_from)), "")
     address = inventory.cluster.address or seen
     if not address:
-        raise HostError("no host says how it reaches this machine; give its address in [cluster]")
+        said = ", ".join(f"{name} says {found.ssh_from or 'nothing'}" for name, found in facts.items())
+        why = f"no host says an address of this machine as that where ssh comes from ({short(said)})" if said else ""
+        raise HostError(f"{why or 'no host says how it reaches this machine'}; give its address in [cluster]")
     cluster = replace(cluster, address=address, tls=tls.is_on(), hosts=hosts)
     if joined_at:
         _refuse_deaf(joined_at)
         return replace(cluster, gcs=joined_at, joined=True, token=existing_token())
     gcs = f"{address}:{inventory.cluster.first_port + NODE_PORTS - 1}"
     return replace(cluster, gcs=gcs, token=secrets.token_hex(_TOKEN_BYTES))
+
+
+def _is_of_this_machine(address: str) -> bool:
+    """Whether an address that a host has named is one that this machine has."""
+    with suppress(ValueError, OSError), socket.socket() as tried:
+        tried.bind((str(IPv4Address(address)), 0))
+        return True
+    return False
 
 
 def _refuse_deaf(address: str) -> None:
