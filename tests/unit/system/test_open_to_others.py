@@ -26,10 +26,25 @@ def test_what_only_root_can_change_is_not_open(file, tmp_path):
         assert why_open_to_others(path) == ""
 
 
-@pytest.mark.parametrize("mode", [0o646, 0o664, 0o666, 0o622])
-def test_a_file_that_others_write(file, mode):
+@pytest.mark.parametrize(("mode", "group"), [(0o646, 0), (0o666, 0), (0o664, OTHER), (0o622, OTHER)])
+def test_a_file_that_others_write(file, mode, group):
+    os.chown(file, 0, group)
     file.chmod(mode)
     assert why_open_to_others(file) == f"{file} can be written by others; chmod go-w {file}"
+
+
+def test_a_file_that_only_its_user_s_own_group_writes(file):
+    """So files are under umask 002, which many have, as each user is alone in a group of the same number."""
+    file.chmod(0o664)
+    assert why_open_to_others(file) == ""
+
+
+def test_who_became_root_by_sudo_may_have_it_at_home(file, monkeypatch):
+    os.chown(file, OTHER, OTHER)
+    monkeypatch.setenv("SUDO_UID", str(OTHER))
+    assert why_open_to_others(file) == ""
+    monkeypatch.setenv("SUDO_UID", "1000")
+    assert why_open_to_others(file).startswith(f"{file} belongs to another user")
 
 
 def test_a_file_of_another_user(file):
