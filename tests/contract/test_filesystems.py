@@ -1,5 +1,9 @@
 """The contract of a filesystem, over every one: made, mounted, a server run on it, everything read back, put back."""
 
+import os
+import pwd
+import shutil
+import stat
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +14,7 @@ from dbdyno.errors import TrialError
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.filesystems.zfs import ZFS
 from dbdyno.servers.mysql.connection import connect
+from dbdyno.servers.user import USER
 from dbdyno.stack.capabilities import filesystem
 from dbdyno.stack.kinds.catalogue import KINDS as STACKS
 from dbdyno.stack.kinds.kind import Raising
@@ -89,12 +94,32 @@ def test_a_server_runs_on_it_and_everything_is_read_back(kind, stack, state):
             cursor.execute("CREATE DATABASE d")
             cursor.execute("CREATE TABLE d.t (a INT PRIMARY KEY) ENGINE=InnoDB")
             assert cursor.execute("INSERT INTO d.t VALUES (1), (2)") == 2
+        check_that_it_gives_nobody_rights(stand.directory)
         room = after_load(stand.directory)
     assert 0 < room["free_bytes"] < room["size_bytes"] <= 400 * 1024**2
     assert room["files"] >= 2, "at least the log and the system tablespace are 1 MiB or more"
     assert (room["extents"] is None) == (kind in EXTENTS_UNKNOWN)
     assert kind in EXTENTS_UNKNOWN or room["extents"] >= room["files"]
     assert what_is_left(state) == before
+
+
+def check_that_it_gives_nobody_rights(directory):
+    """Neither a setuid program on it nor a device node counts; only root and the server's user get so far."""
+    program, node = directory / "id", directory / "null"
+    shutil.copy("/usr/bin/id", program)
+    program.chmod(0o4755)
+    os.mknod(node, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    directory.chmod(0o755)
+
+    def as_user(user, *argv):
+        command = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--", *argv]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+
+    server = pwd.getpwnam(USER).pw_uid
+    assert as_user(server, program, "-u").stdout.strip() == str(server)
+    assert "Permission denied" in as_user(server, "head", "-c", "0", node).stderr
+    for path in (program, directory, directory.parent):
+        assert "Permission denied" in as_user(1, "ls", path).stderr
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -19,10 +19,11 @@ NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?[A-Za-z]{0,3}")  # 4096, 64k, 16MiB
 NAME = re.compile(r"\w[\w.-]*")
 NAMES = re.compile(r"\^?\w[\w.-]*(,\^?\w[\w.-]*)*")  # of features, some of them off
 
-# What follows may be said of any filesystem: the kernel's own flags of a mount, none of which names anything.
+# What follows may be said of any filesystem: the kernel's own flags of a mount, none of which names anything. Not suid
+# and dev: nothing that dbdyno mounts gives anybody rights.
 ANY_MOUNT = words("""
     defaults rw async sync dirsync atime noatime diratime nodiratime relatime norelatime strictatime nostrictatime
-    lazytime nolazytime suid nosuid dev nodev exec noexec auto nouser iversion noiversion
+    lazytime nolazytime nosuid nodev exec noexec auto nouser iversion noiversion
     """)
 
 

@@ -73,6 +73,12 @@ def make_state_folder() -> Path:
     return folder
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder below the state folder that no other user can pass, in one that they can. Raises ``HostError``."""
+    make_traversable(folder.parent)
+    folder.mkdir(mode=0o700)
+
+
 def make_traversable(folder: Path) -> None:
     """Make a folder below the state folder that other users can pass through: servers run as another user.
 

@@ -40,15 +40,21 @@ def test_what_is_not_mounted_is_said_so(tmp_path):
     ],
 )
 def test_a_mount_option_that_did_not_take_fails_the_trial(asked, listed, took):
-    observed = {"kind": "ext4", "mount_options": listed}
+    observed = {"kind": "ext4", "mount_options": f"{listed},nosuid,nodev"}
     if took:
         check_mount(EXT4, asked, observed)
     else:
         with pytest.raises(TrialError) as refused:
             check_mount(EXT4, asked, observed)
-        assert str(refused.value) == f"mount option {asked!r} did not take; the kernel lists {listed}"
+        assert str(refused.value) == f"mount option {asked!r} did not take; the kernel lists {listed},nosuid,nodev"
 
 
 def test_a_mount_option_that_only_begins_alike_did_not_take():
     with pytest.raises(TrialError):
-        check_mount(EXT4, "commit=5", {"kind": "ext4", "mount_options": "rw,commit=50"})
+        check_mount(EXT4, "commit=5", {"kind": "ext4", "mount_options": "rw,nosuid,nodev,commit=50"})
+
+
+@pytest.mark.parametrize("listed", ["rw", "rw,nodev", "rw,nosuid"])
+def test_a_mount_that_would_heed_setuid_files_or_device_nodes_is_refused(listed):
+    with pytest.raises(TrialError, match="mounted without no"):
+        check_mount(EXT4, "", {"kind": "ext4", "mount_options": listed})

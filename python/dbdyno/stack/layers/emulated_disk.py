@@ -23,7 +23,7 @@ from dbdyno.stack.undo.kind import Undo
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, DetachLoops, EndProcesses, RemoveTree, Unmount
 from dbdyno.system.interrupt import shielded
-from dbdyno.system.state import make_traversable, new_token, scratch_path
+from dbdyno.system.state import make_private, new_token, scratch_path
 
 START_SECONDS = 20.0
 
@@ -93,7 +93,7 @@ def start_disk(token: str, scratch: Path, spec: DiskSpec, *, inherits: tuple[int
 
     Raises ``HostError``.
     """
-    make_traversable(scratch)
+    make_private(scratch)
     mount, control, log = scratch / "disk", scratch / "disk.sock", scratch / "disk.log"
     mount.mkdir()
     argv = [own_binary("dbdyno-disk"), "serve", *spec.arguments(), "--mount", str(mount), "--control", str(control)]

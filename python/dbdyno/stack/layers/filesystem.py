@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +21,11 @@ from dbdyno.stack.undo.undos import Unmount
 from dbdyno.study.schema import FilesystemSection
 
 # Options that the kernel accepts but does not list, because they are everybody's defaults.
-UNLISTED = {"defaults", "rw", "async", "suid", "dev", "exec", "auto", "nouser"}
+UNLISTED = {"defaults", "rw", "async", "exec", "auto", "nouser"}
 # Options that the kernel shows by listing none of these others.
 BY_ABSENCE = {"strictatime": {"relatime", "noatime"}}
+# What a filesystem holds may be another user's making, so none gives anybody rights on this host.
+WITHOUT_RIGHTS = ("nosuid", "nodev")
 CHECK_SECONDS = 600.0  # a checker of a disk that answers at once is stuck then
 DAMAGE_MAX = 400  # characters of what a checker said
 # What e2fsck, xfs_repair and btrfs check say whether or not they find anything.
@@ -91,16 +93,19 @@ def found_in(done: Done) -> str:
 
 
 def mount(kind: Kind, options: str, directory: Path, source: str, *others: str, limit_seconds: float = 120.0) -> None:
-    """Mount a filesystem of the kernel's; where it stands on several devices, the mount options name the others."""
-    asked = ",".join([*filter(None, [options]), *(f"device={other}" for other in others)])
-    argv = ["mount", "-t", kind.name, *(["-o", asked] if asked else []), source, str(directory)]
-    run_tool(argv, timeout_seconds=limit_seconds)
+    """Mount a filesystem of the kernel's; where it stands on several devices, the mount options name the others.
+
+    Of options that contradict each other the last counts, so ours come last.
+    """
+    asked = ",".join([*filter(None, [options]), *(f"device={other}" for other in others), *WITHOUT_RIGHTS])
+    run_tool(["mount", "-t", kind.name, "-o", asked, source, str(directory)], timeout_seconds=limit_seconds)
 
 
 def check_mount(kind: Kind, asked: str, observed: dict[str, object]) -> None:
     """Raises ``TrialError`` where another filesystem is mounted, or an option that was asked for did not take."""
     if observed["kind"] != kind.name:
         raise TrialError(f"asked for {kind.name}, mounted is {observed['kind']}")
+    check_without_rights(observed)
     listed = str(observed["mount_options"]).split(",")
     for option in filter(None, asked.split(",")):
         key = option.partition("=")[0]
@@ -108,6 +113,13 @@ def check_mount(kind: Kind, asked: str, observed: dict[str, object]) -> None:
         default |= option in BY_ABSENCE and not BY_ABSENCE[option] & set(listed)
         if not default and not any(_same_option(option, other) for other in listed):
             raise TrialError(f"mount option {option!r} did not take; the kernel lists {','.join(listed)}")
+
+
+def check_without_rights(observed: Mapping[str, object]) -> None:
+    """Raises ``TrialError`` where the kernel would heed setuid files or device nodes of a filesystem."""
+    listed = str(observed["mount_options"]).split(",")
+    if lacking := [option for option in WITHOUT_RIGHTS if option not in listed]:
+        raise TrialError(f"mounted without {' and '.join(lacking)}; the kernel lists {','.join(listed)}")
 
 
 def _same_option(asked: str, listed: str) -> bool:

@@ -17,7 +17,13 @@ from pathlib import Path
 from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems.zfs import ZFS
 from dbdyno.stack.layer import StackContext
-from dbdyno.stack.layers.filesystem import DAMAGE_MAX, flushes_on_fsync, observed_mount
+from dbdyno.stack.layers.filesystem import (
+    DAMAGE_MAX,
+    WITHOUT_RIGHTS,
+    check_without_rights,
+    flushes_on_fsync,
+    observed_mount,
+)
 from dbdyno.stack.layers.server import same_setting
 from dbdyno.stack.tools import needed, run_tool
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, Unmount
@@ -30,11 +36,11 @@ SHOWN = ("compression", "recordsize", "atime", "logbias", "primarycache", "check
 # As the distribution's configuration has them, which is out of sight; the cache (MB) is beyond any memory limit.
 DAEMON_OPTIONS = ("--no-daemon", "--no-kstat-mount", "--max-arc-size", "100", "--vdev-cache-size", "10",
                   "--zfs-prefetch-disable", "--fuse-attr-timeout", "3600", "--fuse-entry-timeout", "3600",
-                  "--fuse-mount-options", "default_permissions")  # fmt: skip
+                  "--fuse-mount-options", f"default_permissions,{','.join(WITHOUT_RIGHTS)}")  # fmt: skip
 # What is covered must first be private, or it would be covered for all.
 PRIVATE = """\
 set -e
-cover() { mount --make-private "$(stat -c %m "$1")"; mount -t tmpfs dbdyno "$1"; }
+cover() { mount --make-private "$(stat -c %m "$1")"; mount -t tmpfs -o nosuid,nodev dbdyno "$1"; }
 cover "$(readlink -f /var/run)"
 lock=$(readlink -f /var/lock)
 if [ -d "$lock" ]; then cover "$lock"; else mkdir -p "$lock"; fi
@@ -60,6 +66,7 @@ class ZfsPool:
         """The pool imported and mounted; exported, so that all of it is on the device, on the way down."""
         with self._standing(below) as (pid, pool, directory):
             observed: dict[str, object] = {**observed_mount(directory), "kind": ZFS.name}
+            check_without_rights(observed)
             if self.is_tried:
                 observed["flushes_on_fsync"] = flushes_on_fsync(directory, below.devices)
             yield below.raised(self.name, {**observed, **self._properties(pid, pool)}, directory=directory)
@@ -140,7 +147,7 @@ class ZfsPool:
 
 def _share(folder: Path) -> None:
     """Make a folder whose mounts are seen in the namespaces made from now on, and the other way round."""
-    run_tool(["mount", "--bind", str(folder), str(folder)])
+    run_tool(["mount", "--bind", "-o", ",".join(WITHOUT_RIGHTS), str(folder), str(folder)])
     run_tool(["mount", "--make-private", str(folder)])  # else it shares with the mount it lies on
     run_tool(["mount", "--make-shared", str(folder)])
 
