@@ -7,6 +7,7 @@ back.
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from contextlib import closing, contextmanager, suppress
@@ -20,10 +21,11 @@ from dbdyno.errors import TrialError
 from dbdyno.plan.plan import make_plan
 from dbdyno.stack.layers import filesystem
 from dbdyno.stack.undo.log import Journal
+from dbdyno.store.kept_sums import SUMS
 from dbdyno.study.load import load_study
 from dbdyno.workload.ledger import Ledger
 from tests.crash_studies import crash_study, ran
-from tests.support import what_is_left
+from tests.support import dbdyno, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(400)]
 
@@ -144,6 +146,7 @@ def test_unharmed_it_is_what_it_was(examine, kept):
 def test_a_filesystem_that_does_not_let_itself_be_mounted(examine, kept, tmp_path):
     broken = tmp_path / "broken"
     shutil.copytree(kept[0], broken)
+    (broken / SUMS).unlink()  # or it would be no state that a cut left
     with (broken / "base.img").open("r+b") as image:
         image.seek(SUPERBLOCK)
         image.write(bytes(SUPERBLOCK_BYTES))
@@ -222,3 +225,58 @@ def test_an_emulated_disk_that_dies_while_the_server_is_read_is_no_outcome(exami
     before_it_is_read(lambda _: os.kill(child("dbdyno-disk"), signal.SIGKILL))
     with pytest.raises(TrialError, match="emulated disk"):
         examine()
+
+
+def name_of(state):
+    """What a kept state is called on the command line."""
+    return f"{state.parents[1].name}/{state.name}"
+
+
+def test_an_examination_that_is_killed_leaves_nothing_that_restore_does_not_remove(
+    kept, shared_state, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    process = start_dbdyno("crash", "examine", kept[0].parents[3], name_of(kept[0]), state=shared_state)
+    try:
+        wait_for(lambda: [path for path in shared_state.glob("scratch/*/server/error.log") if path.stat().st_size])
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    assert what_is_left(shared_state)
+    restored = dbdyno("restore", state=shared_state)
+    assert restored.returncode == 0, restored.stdout + restored.stderr
+    assert what_is_left(shared_state) == []
+    assert not list(shared_state.glob("scratch/*"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def copied(kept, tmp_path):
+    """The run in a folder that a test may change, and the state in it."""
+    run = tmp_path / "run"
+    subprocess.run(["cp", "-a", "--sparse=always", kept[0].parents[3], run], check=True)
+    return run, run / kept[0].relative_to(kept[0].parents[3])
+
+
+@pytest.mark.parametrize("verb", ["examine", "keep"])
+def test_nothing_of_another_user_s_run_is_raised(copied, shared_state, tmp_path, verb):
+    run, state = copied
+    os.chown(state / "base.img", 1, 1)
+    out = [tmp_path / "out"] if verb == "keep" else []
+    done = dbdyno("crash", verb, run, name_of(state), *out, state=shared_state)
+    assert (done.returncode, "base.img belongs to another user (uid 1)" in done.stderr) == (2, True)
+    assert what_is_left(shared_state) == []
+
+
+@pytest.mark.parametrize("verb", ["examine", "keep"])
+def test_a_state_that_is_not_as_it_was_kept_is_refused(copied, shared_state, tmp_path, verb):
+    run, state = copied
+    with (state / "base.img").open("r+b") as image:
+        image.seek(SUPERBLOCK + 256)
+        image.write(b"flip")
+    out = [tmp_path / "out"] if verb == "keep" else []
+    done = dbdyno("crash", verb, run, name_of(state), *out, state=shared_state)
+    assert (done.returncode, "it has been changed since the state was kept" in done.stderr) == (2, True)
+    if verb == "examine":  # with the others, which may be as they were
+        each = dbdyno("crash", "examine", run, state=shared_state)
+        assert (each.returncode, f"{name_of(state)}: not examined: " in each.stdout) == (1, True)

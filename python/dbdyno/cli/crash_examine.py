@@ -85,9 +85,11 @@ def _on_hosts(run: Path, states: "Sequence[State]", hosts: Path, stack: ExitStac
 def _print_one(one: "Examined", *, json_: bool) -> None:
     from dataclasses import asdict
 
-    from dbdyno.cli.crash_examined_text import examined_as_text
+    from dbdyno.cli.crash_examined_text import UNCHECKED, examined_as_text
 
     if one.again is None:
-        raise TrialError(one.why)
-    values = {"cut": one.name, "same_outcome": one.is_same, "before": asdict(one.before), "again": asdict(one.again)}
-    print_done(examined_as_text(one.name, one.before, one.again), values, json_=json_)
+        raise UserError(one.why) if one.is_damaged else TrialError(one.why)
+    values = {"cut": one.name, "same_outcome": one.is_same, "checked": one.is_checked}
+    values |= {"before": asdict(one.before), "again": asdict(one.again)}
+    text = examined_as_text(one.name, one.before, one.again)
+    print_done(text if one.is_checked else f"{text}\n{UNCHECKED}", values, json_=json_)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from dbdyno.run.reexamine.examine import Examined
 
+UNCHECKED = (
+    "an earlier version kept this state without checksums, so it can't be told whether it is still what the cut left"
+)
 OF_A_HOST = ("recovery_s",)  # how long it took says something of the host, not of the state
 
 
@@ -27,7 +30,8 @@ def line_of(one: "Examined") -> str:
     if one.again is None:
         return printable(f"{one.name}: not examined: {one.why}")
     counted = f"{count(one.again.lost, 'acknowledged commit')} lost of {one.again.acked}"
-    return printable(f"{one.name}: {_found(one.before, one.again, cause=not one.is_same)}; {counted}")
+    found = printable(f"{one.name}: {_found(one.before, one.again, cause=not one.is_same)}; {counted}")
+    return found if one.is_checked else f"{found}; {UNCHECKED}"
 
 
 def _found(before: Cut, again: Cut, *, cause: bool) -> str:
@@ -56,6 +60,7 @@ def all_as_dict(run: str, found: "Sequence[Examined]") -> dict[str, Any]:
             {
                 "cut": one.name,
                 "same_outcome": one.is_same,
+                "checked": one.is_checked,
                 "before": _state_alone(one.before),
                 "again": _again(one),
                 "why_not": one.why or None,

@@ -17,6 +17,7 @@ def keep(
     json_: bool = JSON,
 ) -> None:
     """Copy a kept state out as a raw image, FOLDER/disk.img, and say how to mount it by hand."""
+    from dbdyno.cli.crash_examined_text import UNCHECKED
     from dbdyno.cli.crash_text import image_as_text
     from dbdyno.run.kept_states import copy_out, lacking, spec_of
     from dbdyno.store.cuts import cut_called, kept_folder
@@ -31,4 +32,6 @@ def keep(
     image = copy_out(state, spec.stack.device, folder)
     filesystem = spec.stack.filesystem or ""
     values = {"image": str(image), "filesystem": filesystem, "cut": cut, "outcome": found.outcome}
-    print_done(image_as_text(image, filesystem, cut, found), values, json_=json_)
+    text = image_as_text(image, filesystem, cut, found)
+    is_checked = bool(found.kept_sha256)
+    print_done(text if is_checked else f"{text}\n{UNCHECKED}", {**values, "checked": is_checked}, json_=json_)

@@ -4,16 +4,21 @@ import json
 import shutil
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from dbdyno.crash.schedule import PlannedCut
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.cut import OUTCOMES, Cut, Keep
 from dbdyno.stack.disk_client import DiskClient
 from dbdyno.stack.layers.device import CutContent
+from dbdyno.store.cuts import CUT_ID, CUTS
+from dbdyno.store.documents import json_object, value_of
+from dbdyno.store.kept_sums import write_sums
+from dbdyno.store.parts import why_wrong
+from dbdyno.system.regular_file import read_regular
 from dbdyno.workload.ledger import LEDGER
 
-CUTS, ABOUT = "cuts", "about.json"
+ABOUT = "about.json"
+_ABOUT_BYTES_MAX = 1024**2
 RUN_BYTES_MAX = 4 * 1024**3  # of all states that a run keeps
 LEFT_BYTES = 1024**3  # room that is left on the run folder's disk
 
@@ -48,8 +53,8 @@ def is_wanted(keep: Keep, cut: Cut, treatment: str, trial: Path) -> bool:
     return all(rank < other for other in before)
 
 
-def keep_state(disk: DiskClient, kept: Kept, trial: Path) -> str:
-    """Write a state into ``trial``; returns its folder there. Raises ``TrialError`` where there is no room for it."""
+def keep_state(disk: DiskClient, kept: Kept, trial: Path) -> Cut:
+    """Write a state into ``trial``; returns the cut with where it lies. Raises ``TrialError`` where it has no room."""
     place = f"{CUTS}/{kept.cut.id}"
     needed = int(disk.stats()["content_bytes"])
     there = sum(path.stat().st_blocks * 512 for path in trial.parent.glob(f"*/{CUTS}/*/*"))
@@ -62,21 +67,26 @@ def keep_state(disk: DiskClient, kept: Kept, trial: Path) -> str:
     try:
         disk.save_cut(kept.name, folder)
         shutil.copyfile(trial / LEDGER, folder / LEDGER)  # by which the state is judged
-        about = {**asdict(kept), "cut": asdict(replace(kept.cut, kept=place))}
-        (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        cut = replace(kept.cut, kept=place)
+        (folder / ABOUT).write_text(json.dumps(asdict(replace(kept, cut=cut)), indent=1) + "\n", encoding="utf-8")
+        return replace(cut, kept_sha256=write_sums(folder))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return place
 
 
 def read_kept(folder: Path) -> Kept:
     """What is known of the state in a folder. Raises ``UserError`` where it holds none."""
     try:
-        about: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        return Kept(**{**about, "cut": Cut(**about["cut"])})
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise UserError(f"{folder} holds no kept state: {error}") from None
+        kept = value_of(Kept, json_object(read_regular(folder / ABOUT, _ABOUT_BYTES_MAX, follow=False)))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{folder} holds no kept state: {ABOUT}: {why_wrong(error)}") from None
+    cut = kept.cut
+    if cut.mode != "power" or cut.survivors is None or not CUT_ID.fullmatch(cut.id):
+        raise UserError(f"{folder} holds no kept state: {ABOUT}: cut {cut.id!r} is no power cut")
+    if min(cut.seed, kept.seed, kept.window_start_ns, kept.cut_ns) < 0 or kept.cut_end_ns < kept.cut_ns:
+        raise UserError(f"{folder} holds no kept state: {ABOUT}: its numbers are of no power cut")
+    return kept
 
 
 def planned_of(kept: Kept) -> PlannedCut:
@@ -88,6 +98,6 @@ def planned_of(kept: Kept) -> PlannedCut:
 
 def _rank(path: Path) -> int:
     try:
-        return OUTCOMES.index(json.loads(path.read_text(encoding="utf-8"))["cut"]["outcome"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return OUTCOMES.index(read_kept(path.parent).cut.outcome)
+    except UserError:
         return len(OUTCOMES)

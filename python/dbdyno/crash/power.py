@@ -63,20 +63,21 @@ class PowerCuts(Planned):
             taken = self.taken.cuts[planned.id]
             cut, content = examiner.examined(planned, taken, window_ns[0])
             kept = Kept(cut, about.treatment, content.name, content.seed, taken.cut_ns, taken.cut_end_ns, window_ns[0])
-            found.append(replace(cut, kept=self._keep(kept)))
+            found.append(self._keep(kept))
             self.disk.forget_cut(taken.name)  # its memory may be needed
             about.say(f"cut {number} of {len(due)}: {OUTCOME_WORDS[cut.outcome]}")
         about.lap(EXAMINING)
         return found
 
-    def _keep(self, kept: Kept) -> str:
+    def _keep(self, kept: Kept) -> Cut:
+        """Keep the state as evidence where that is asked for; returns the cut with where that lies."""
         if not is_wanted(self.section.keep, kept.cut, kept.treatment, self.about.folder):
-            return ""
+            return kept.cut
         try:
             return keep_state(self.disk, kept, self.about.folder)
         except (TrialError, OSError) as error:
             self.about.say(f"the state of cut {kept.cut.id} is not kept: {error}")
-            return ""
+            return kept.cut
 
     def observed(self) -> dict[str, dict[str, Any]]:
         """Cuts that were planned, and taken, and why others were not."""

@@ -65,6 +65,7 @@ class Cut:
     recovery_s: dict[str, float] = field(default_factory=dict)  # step -> seconds: mount, check, server, verify
     cause: str = ""  # in words: why it does not mount, start, ...; empty where nothing is lost
     kept: str = ""  # the state's folder within the trial's, if it was kept as evidence
+    kept_sha256: str = ""  # of the list of checksums in that folder; empty: kept by a version that wrote none
 
     @property
     def is_loss(self) -> bool:

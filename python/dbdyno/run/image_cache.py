@@ -20,12 +20,12 @@ from typing import Any
 
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.quantity import size_bytes
-from dbdyno.run.sparse import blocks
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import RemoveTree
 from dbdyno.store.synced import sync
 from dbdyno.study.units import format_bytes
+from dbdyno.system.sparse import blocks
 from dbdyno.system.state import make_state_folder, new_token, state_folder
 
 LIMIT_VARIABLE = "DBDYNO_IMAGES_MAX"

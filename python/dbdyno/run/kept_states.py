@@ -1,5 +1,6 @@
 """States that a run has kept of its cuts: copied out as a raw image, or examined again."""
 
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from dbdyno.plan.stop_rule import StopRule
 from dbdyno.stack.capabilities import Capability, fuse, loop, own_programs, root
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.undo.log import Journal
+from dbdyno.store.kept_sums import verify_sums
+from dbdyno.store.ours import see_that_it_is_ours
 from dbdyno.store.run_folder import STUDY, read_header
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import TrialSpec
@@ -21,17 +24,29 @@ IMAGE = "disk.img"
 
 def spec_of(folder: Path, treatment: str) -> TrialSpec:
     """Return what a treatment of a run, or its control, stands on. Raises ``UserError`` as ``plan_of``."""
-    return plan_of(folder).specs[treatment]
+    return spec_in(plan_of(folder), treatment, folder)
+
+
+def spec_in(plan: Plan, treatment: str, folder: Path) -> TrialSpec:
+    """Return what a treatment of a plan stands on. Raises ``UserError`` where no power is cut on it."""
+    spec = plan.specs.get(treatment)
+    if spec is None or spec.crash is None or spec.stack.filesystem is None:
+        raise UserError(f"{folder}: the run has no treatment {treatment!r} whose power was cut")
+    return spec
 
 
 def plan_of(folder: Path) -> Plan:
-    """Return the plan of a run, from the study that the run folder keeps.
+    """Return the plan of a run, from the study that the run folder keeps: what is raised and run for its states.
 
     Raises:
-        UserError: The study can't be read there, say because a drive file of the user's own lies beside the original,
-            or it is no longer planned as the run was.
+        UserError: Another user could change the folder. Or the study can't be read there, say because a drive file of
+            the user's own lies beside the original, or it is no longer planned as the run was.
 
     """
+    try:
+        see_that_it_is_ours(folder)
+    except OSError as error:
+        raise UserError(f"{error.filename or folder}: can't be read: {error.strerror}") from None
     header = read_header(folder)
     study, design = load_study(folder / STUDY, header.scale), header.design
     made = make_plan(study, seed=design.seed, stop_rule=StopRule("blocks", design.blocks))
@@ -56,8 +71,9 @@ def copy_out(state: Path, model: str, into: Path) -> Path:
         HostError: The disk can't be started, or there is no room for the image.
 
     """
+    verify_sums(state)
     kept, image = read_kept(state).content, into.absolute() / IMAGE
-    if image.exists():
+    if os.path.lexists(image):
         raise UserError(f"{image} exists; name another folder")
     size = (state / "base.img").stat().st_size
     with closing(Journal(f"crash keep {state}")) as journal, running_disk(journal, model=model, size=size) as disk:
@@ -73,6 +89,7 @@ def copy_out(state: Path, model: str, into: Path) -> Path:
 
 def examine_again(folder: Path, state: Path) -> Cut:
     """Examine a kept state once more, as its run did; returns what is found. Raises ``UserError`` or ``HostError``."""
+    plan_of(folder)  # before anything of it is read, it is seen to be ours
     spec = spec_of(folder, read_kept(state).treatment)
     with closing(Journal(f"crash examine {state}")) as journal:
         return examine_kept(state, spec, journal)

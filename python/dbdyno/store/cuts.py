@@ -1,11 +1,16 @@
 """The cuts of a run, and where the states that are kept of them lie."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.errors import UserError
 from dbdyno.model.cut import Cut
+from dbdyno.store.kept_sums import verify_list
 from dbdyno.store.records import Run, Trial
+
+CUTS = "cuts"  # the folder of kept states in a trial's
+CUT_ID = re.compile(r"[a-z]{1,8}[0-9]{1,9}")
 
 
 def cuts_of(run: Run) -> Iterator[tuple[Trial, Cut]]:
@@ -27,14 +32,20 @@ def cut_called(run: Run, name: str) -> tuple[Trial, Cut]:
 
 
 def kept_folder(folder: Path, trial: Trial, cut: Cut) -> Path:
-    """Return where the kept state of a cut lies. Raises ``UserError`` where it was not kept, or is no longer there."""
+    """Return where the kept state of a cut lies.
+
+    Raises ``UserError`` where it was not kept, or is no longer there, or its list of checksums is another one.
+    """
     name = name_of(trial, cut)
     if not cut.kept:
         raise UserError(
             f"{name}: its state was not kept; dbdyno crash list RUN --kept names those that were, and "
             'keep = "all" in [crash] keeps every one that lost anything'
         )
+    if cut.kept != f"{CUTS}/{cut.id}" or not CUT_ID.fullmatch(cut.id):
+        raise UserError(f"{name}: {cut.kept!r} is no place of a kept state; the run folder is damaged")
     found = folder / "trials" / trial.id / cut.kept
     if not found.is_dir():
         raise UserError(f"{found} is not there: the state of {name} was removed, or the run was copied without it")
+    verify_list(found, cut.kept_sha256)
     return found

@@ -1,4 +1,4 @@
-"""Whether a run folder can be written to: it is ours, no other user can change it, no link in it leads elsewhere."""
+"""Whether a run folder may be written to, or obeyed: it is ours, nobody else can change it, no link leads away."""
 
 import os
 import stat
@@ -22,16 +22,17 @@ def make_folder(path: Path) -> None:
 
 
 def see_that_it_is_ours(path: Path) -> None:
-    """Raise ``UserError`` where a run folder or what lies in it could have us write elsewhere. Raises ``OSError``.
+    """Raise ``UserError`` where a run folder or anything in it is another user's to change. Raises ``OSError``.
 
-    Reading is another matter: who writes a report only reads, never through a link, and may read anybody's folder.
+    It is asked before a run folder is written to, and before what it holds is mounted or run with our rights: its study
+    names programs, its kept states hold filesystems. Reading is another matter: who writes a report only reads, never
+    through a link, and may read anybody's folder.
     """
     remedy = "name a folder of your own, or have its owner run dbdyno"
     for place in dict.fromkeys([path.lstat(), path.stat()]):
         if place.st_uid not in {os.geteuid(), _ROOT}:
             raise UserError(f"{path} belongs to another user (uid {place.st_uid}), who could change it; {remedy}")
-    if path.stat().st_mode & stat.S_IWOTH:
-        raise UserError(f"{path} can be written by everybody; chmod o-w it, or {remedy}")
+    _see_that_no_other_writes(path, path.stat(), remedy)
     above = path.resolve().parent
     mode = above.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
@@ -42,20 +43,26 @@ def see_that_it_is_ours(path: Path) -> None:
         found = entry.stat(follow_symlinks=False)
         if found.st_uid not in {os.geteuid(), _ROOT}:
             raise UserError(f"{entry.path} belongs to another user (uid {found.st_uid}); {remedy}")
+        _see_that_no_other_writes(Path(entry.path), found, remedy)
     trials = path / "trials"
     if os.path.lexists(trials) and not trials.is_dir():
         raise UserError(f"{trials} is no folder; put it back from a copy, or remove it")
 
 
+def _see_that_no_other_writes(path: Path, found: os.stat_result, remedy: str) -> None:
+    """Raise ``UserError`` where everybody may write to a file or a folder, or, where we are root, another group."""
+    if found.st_mode & stat.S_IWOTH:
+        raise UserError(f"{path} can be written by everybody; chmod o-w it, or {remedy}")
+    if os.geteuid() == _ROOT and found.st_mode & stat.S_IWGRP and found.st_gid not in {os.getegid(), _ROOT}:
+        raise UserError(f"{path} can be written by the group {found.st_gid}; chmod g-w it, or {remedy}")
+
+
 def _entries(path: Path) -> "Iterator[os.DirEntry[str]]":
-    """What lies in a run folder, in its ``trials`` and in each trial's folder."""
+    """Everything below a run folder, a folder before what lies in it."""
     folders = [str(path)]
-    for depth in range(3):
-        below = []
-        for folder in folders:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    yield entry
-                    if entry.is_dir(follow_symlinks=False) and (depth or entry.name == "trials"):
-                        below.append(entry.path)
-        folders = below
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                yield entry
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)

@@ -1,6 +1,7 @@
 """Broken states that are kept: which, where, bounded; and read back."""
 
 import json
+import os
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from dbdyno.crash import kept as kept_states
 from dbdyno.crash.kept import Kept, is_wanted, keep_state, planned_of, read_kept
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.cut import Cut
+from dbdyno.store.kept_sums import SUMS, verify_list, verify_sums
 from dbdyno.workload.ledger import LEDGER
 
 
@@ -54,9 +56,12 @@ def trial(tmp_path):
 
 def test_a_kept_state_is_whole_in_its_folder_and_read_back(trial):
     folder = trial("b0001a1p001-t1")
-    place = keep_state(Disk(), a_kept(a_cut(when="recovery"), name="c3-2"), folder)
+    cut = keep_state(Disk(), a_kept(a_cut(when="recovery"), name="c3-2"), folder)
+    place = cut.kept
     assert place == "cuts/c3"
-    assert {path.name for path in (folder / place).iterdir()} == {"about.json", "base.img", "cut.json", LEDGER}
+    assert {path.name for path in (folder / place).iterdir()} == {"about.json", "base.img", "cut.json", LEDGER, SUMS}
+    verify_list(folder / place, cut.kept_sha256)
+    verify_sums(folder / place)
     found = read_kept(folder / place)
     assert (found.cut.outcome, found.cut.kept, found.treatment) == ("tail", place, "t1")
     assert (found.content.name, found.content.survivors, found.content.seed) == ("c3-2", "random-512", 8)
@@ -103,9 +108,53 @@ def test_a_state_that_could_not_be_written_whole_is_not_there(trial):
     assert list((folder / "cuts").iterdir()) == []
 
 
-@pytest.mark.parametrize("content", [None, "no json", "{}", '{"cut": {"id": "c1"}}'])
+@pytest.mark.parametrize(
+    "content", [None, "", "no json", "null", "[1]", "{}", '{"cut": {"id": "c1"}}', "[" * 100_000, '{"cut":' * 50_000]
+)
 def test_a_folder_without_a_state_is_said_so(content, tmp_path):
     if content is not None:
         (tmp_path / "about.json").write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match="holds no kept state"):
+        read_kept(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"treatment": 5}, "treatment is no text"),
+        ({"seed": "x\x1b[31m"}, "seed is no whole number"),
+        ({"seed": 2**70}, "seed is no whole number"),
+        ({"seed": -1}, "its numbers are of no power cut"),
+        ({"cut_ns": -1, "cut_end_ns": -5}, "its numbers are of no power cut"),
+        ({"cut_end_ns": 0}, "its numbers are of no power cut"),
+        ({"window_start_ns": None}, "window_start_ns is no whole number"),
+        ({"cut": [1]}, "cut is no table"),
+        ({"cut": None}, "cut is no table"),
+        ({"name": ["c3"]}, "name is no text"),
+        ({"more": 1}, "more is unknown"),
+        ({"survivors": None}, "is no power cut"),
+        ({"survivors": "x"}, "cut.survivors is no"),
+        ({"outcome": "fine"}, "cut.outcome is no one of"),
+        ({"id": "../../../../etc/x"}, "is no power cut"),
+        ({"id": ""}, "is no power cut"),
+        ({"mode": "kill"}, "is no power cut"),
+        ({"recovery_s": {"mount": "long"}}, "cut.recovery_s.mount is no number"),
+    ],
+)
+def test_a_description_that_is_of_no_state_is_refused_with_its_field(changes, why, trial):
+    folder = trial("b0001a1p001-t1")
+    about = folder / keep_state(Disk(), a_kept(a_cut()), folder).kept / "about.json"
+    held = json.loads(about.read_text(encoding="utf-8"))
+    for name, value in changes.items():
+        (held if name in held or name == "more" else held["cut"])[name] = value
+    about.write_text(json.dumps(held), encoding="utf-8")
+    with pytest.raises(UserError) as refused:
+        read_kept(about.parent)
+    assert why in str(refused.value)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/etc/shadow")])
+def test_a_description_that_is_no_file_is_refused_and_not_waited_for(make, tmp_path):
+    make(tmp_path / "about.json")
     with pytest.raises(UserError, match="holds no kept state"):
         read_kept(tmp_path)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from dbdyno.errors import HostError, TrialError, UserError
+from dbdyno.errors import HostError, TrialError
 from dbdyno.hosts.host_side import HostSide
 from dbdyno.hosts.local import LocalHosts
 from dbdyno.hosts.spread import Spread
@@ -304,8 +304,9 @@ def test_a_signal_ends_it_on_every_host(run, started_there):
 def test_a_state_that_can_not_be_read_here_is_said(run, there):
     states = run()
     shutil.rmtree(states[0].folder)
-    with pytest.raises(UserError, match="No such file"):
-        there.examined(states[:1])
+    (found,) = there.examined(states[:1])
+    assert (found.again, found.is_damaged) == (None, True)
+    assert "No such file" in found.why
 
 
 def test_so_many_at_once_as_there_are_processors_and_memory():

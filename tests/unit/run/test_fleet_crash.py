@@ -58,14 +58,14 @@ def a_cut(outcome, id_="c1", kept=False):
 
 
 def keep(folder, cut):
-    """Write a state as the emulated disk writes it, of another user, in a file that is nearly all hole."""
+    """Write a state as the emulated disk writes it, of another group, in a file that is nearly all hole."""
     folder.mkdir(parents=True)
     with (folder / "base.img").open("wb") as file:
         file.seek(BYTES // 2)
         file.write(CONTENT + str(folder.parents[1].name).encode())
         file.truncate(BYTES)
     if os.geteuid() == 0:
-        os.chown(folder / "base.img", 65534, 65534)
+        os.chown(folder / "base.img", -1, 65534)
     about = {"cut": vars(cut), "treatment": folder.parents[1].name.partition("-")[2], "name": cut.id, "seed": 8,
              "cut_ns": 3, "cut_end_ns": 4, "window_start_ns": 1}  # fmt: skip
     (folder / "about.json").write_text(json.dumps(about))

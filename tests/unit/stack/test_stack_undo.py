@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from dbdyno.errors import HostError
+from dbdyno.stack.layers.memory import memory_hierarchy
 from dbdyno.stack.undo.undos import (
     TOKEN_VARIABLE,
     DetachLoops,
@@ -181,6 +182,47 @@ def test_a_control_group_is_removed_once(tmp_path):
     assert RemoveCgroup(str(group)).apply()
     assert not group.exists()
     assert not RemoveCgroup(str(group)).apply()
+
+
+@pytest.fixture
+def busy_group():
+    """A control group with a process in it."""
+    found = memory_hierarchy()
+    if found is None or os.geteuid() != 0:
+        pytest.skip("no control group can be made here")
+    group = found[1] / f"dbdyno-{new_token()}"
+    group.mkdir()
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            (group / "cgroup.procs").write_text(str(process.pid), encoding="ascii")
+            yield group, process
+        finally:
+            process.kill()
+            process.wait()
+            RemoveCgroup(str(group)).apply()
+
+
+def test_a_busy_control_group_is_removed_once_its_processes_have_ended(busy_group, monkeypatch):
+    group, process = busy_group
+    pauses = []
+
+    def end_the_process(seconds):
+        pauses.append(seconds)
+        process.kill()
+        process.wait()
+
+    monkeypatch.setattr("dbdyno.stack.undo.undos.time.sleep", end_the_process)
+    assert RemoveCgroup(str(group)).apply()
+    assert not group.exists()
+    assert pauses
+
+
+def test_a_control_group_that_stays_busy_is_given_up_with_what_is_in_it(busy_group, monkeypatch):
+    group, process = busy_group
+    monkeypatch.setattr("dbdyno.stack.undo.undos.LET_GO_SECONDS", 0.0)
+    with pytest.raises(HostError, match=rf"rmdir {group}: .*busy; processes {process.pid} are in it; end what uses it"):
+        RemoveCgroup(str(group)).apply()
+    monkeypatch.undo()
 
 
 def test_a_disk_that_runs_is_asked_to_hurry_and_one_that_is_gone_is_not_missed(tmp_path):

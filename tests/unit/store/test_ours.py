@@ -21,6 +21,35 @@ def replaceable(path):
     path.parent.chmod(0o777)
 
 
+def foreign_state(path):
+    state = path / "trials/b0001a1p001-t1/cuts/c1"
+    state.mkdir(parents=True)
+    (state / "base.img").touch()
+    foreign(state / "base.img")
+
+
+def open_state(path):
+    state = path / "trials/b0001a1p001-t1/cuts/c1"
+    state.mkdir(parents=True)
+    state.chmod(0o777)
+
+
+def open_file(path):
+    (path / "study.toml").touch()
+    (path / "study.toml").chmod(0o666)
+
+
+def open_to_a_group(path):
+    os.chown(path / "trials", -1, 12345)
+    (path / "trials").chmod(0o775)
+
+
+def linked_ledger(path):
+    state = path / "trials/b0001a1p001-t1/cuts/c1"
+    state.mkdir(parents=True)
+    (state / "ledger.bin").symlink_to("/etc/shadow")
+
+
 def linked_trial(path):
     (path / "trials" / "b0001a1p001-t1").symlink_to(path.parent)
 
@@ -37,6 +66,11 @@ def linked_file(path):
         (foreign, "{path} belongs to another user (uid 12345), who could change it; name a folder of your own"),
         (lambda path: foreign(path / "journal.jsonl"), "{path}/journal.jsonl belongs to another user (uid 12345)"),
         (open_to_all, "{path} can be written by everybody; chmod o-w it, or "),
+        (foreign_state, "{path}/trials/b0001a1p001-t1/cuts/c1/base.img belongs to another user (uid 12345)"),
+        (open_state, "{path}/trials/b0001a1p001-t1/cuts/c1 can be written by everybody; chmod o-w it, or "),
+        (open_file, "{path}/study.toml can be written by everybody"),
+        (open_to_a_group, "{path}/trials can be written by the group 12345; chmod g-w it, or "),
+        (linked_ledger, "{path}/trials/b0001a1p001-t1/cuts/c1/ledger.bin is a link; "),
         (replaceable, "{path.parent} can be written by everybody, so {path} can be replaced; chmod o-w it, or "),
         (linked_trial, "{path}/trials/b0001a1p001-t1 is a link; dbdyno writes to no run folder that holds one"),
         (linked_file, "{path}/trials/b0001a1p001-t1/server.log is a link; "),

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dbdyno.crash.kept import CUTS, LEFT_BYTES
+from dbdyno.crash.kept import LEFT_BYTES
 from dbdyno.plan.identity import file_sha256
 from dbdyno.run import sparse_tar
 from dbdyno.stack.space import bytes_on_disk
+from dbdyno.store.cuts import CUTS
 from dbdyno.store.events import Dropped, Event, Note, TrialEvent, event_in, line_of, read_events
 from dbdyno.store.run_folder import RunFolder
 

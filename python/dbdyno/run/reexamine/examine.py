@@ -17,6 +17,7 @@ from dbdyno.run.reexamine.program_workers import ExaminerAccess, ProgramWorkers,
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.store.cuts import cuts_of, kept_folder, name_of
 from dbdyno.store.header import RUN
+from dbdyno.store.parts import DamageError
 from dbdyno.store.records import Run
 from dbdyno.store.run_folder import STUDY, read_header
 from dbdyno.system.interrupt import interruptible
@@ -44,6 +45,12 @@ class Examined:
     before: Cut
     again: Cut | None
     why: str = ""
+    is_damaged: bool = False  # another state lies there than was kept
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether its files were held against checksums, which an earlier version did not keep."""
+        return bool(self.before.kept_sha256)
 
     @property
     def is_same(self) -> bool:
@@ -76,9 +83,9 @@ def here(folder: Path) -> Examining:
 @contextmanager
 def on_hosts(folder: Path, states: Sequence[State], access: ExaminerAccess) -> Iterator[Examining]:
     """Examine on all processors of hosts; when this is left, each has put itself back, or is lost."""
+    plan_of(folder)  # what is wrong with it is said here, not by each host
     largest = max((bytes_on_disk(one.folder) for one in states), default=0)
     header, study = ((folder / name).read_text(encoding="utf-8") for name in (RUN, STUDY))
-    plan_of(folder)  # what is wrong with it is said here, not by each host
     servers = {name: it for name, it in read_header(folder).versions.items() if name.startswith("server ")}
 
     def request(host: str) -> Request:
@@ -102,5 +109,5 @@ def _cut_of(future: "Future[Done]") -> Cut:
 def _tried(one: State, examine: Callable[[], Cut]) -> Examined:
     try:
         return Examined(one.name, one.cut, examine())
-    except TrialError as error:
-        return Examined(one.name, one.cut, None, str(error))
+    except (TrialError, DamageError) as error:
+        return Examined(one.name, one.cut, None, str(error), is_damaged=isinstance(error, DamageError))

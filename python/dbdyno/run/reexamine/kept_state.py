@@ -14,15 +14,20 @@ from dbdyno.crash.kept import read_kept
 from dbdyno.errors import HostError
 from dbdyno.plan.plan import Plan
 from dbdyno.run import sparse_tar
-from dbdyno.run.kept_states import plan_of
+from dbdyno.run.kept_states import plan_of, spec_in
 from dbdyno.stack.undo.log import Journal
+from dbdyno.store.kept_sums import verify_sums
 from dbdyno.system.full_disk import why_not_written
 
 STATE = "state"  # the folder in the file
 
 
 def pack(state: Path, into: Path) -> None:
-    """Make the file of a kept state: the same content gives the same bytes. Raises ``OSError``."""
+    """Make the file of a kept state: the same content gives the same bytes.
+
+    Raises ``OSError``, or ``UserError`` where the state is not as it was kept.
+    """
+    verify_sums(state)
     with tarfile.open(into, "w") as packed:
         sparse_tar.add(packed, state, STATE, plain=True)
 
@@ -40,7 +45,7 @@ def examined(folder: str, name: str) -> str:
         sparse_tar.extract(packed, place)
         packed.unlink()
         state = place / STATE
-        spec = _plan(folder).specs[read_kept(state).treatment]
+        spec = spec_in(_plan(folder), read_kept(state).treatment, state)
         with closing(Journal(f"kept state {name}")) as journal:
             cut = examine_kept(state, spec, journal)
     except (OSError, tarfile.TarError) as error:

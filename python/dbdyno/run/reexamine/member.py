@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -38,7 +37,7 @@ from dbdyno.system.interrupt import Interrupted, interruptible
 from dbdyno.system.run_lock import alone_on_host, only_one
 from dbdyno.system.state import make_state_folder, new_token
 
-TASKS, TEMPORARY = "tasks", "tmp"
+TASKS = "tasks"
 _LOOK_AGAIN_SECONDS = 0.02
 _EXAMINING_BYTES = 1024**3  # of memory that a server, a verifier and their Python take beside the state
 
@@ -108,7 +107,7 @@ def take_part(request: Request, send: Send, this_host: ExaminerHost) -> None:
                 plan = plan_of(folder)
                 if missing := this_host.lacking(plan):
                     raise HostError("\n".join(missing))
-                with _processes(workers_for(request.state_bytes, this_host.memory_bytes()), folder) as pool:
+                with _processes(workers_for(request.state_bytes, this_host.memory_bytes())) as pool:
                     send({"ready": str(folder), "cores": pool.count, "versions": this_host.versions(plan)})
                     _serve(pool, folder, send, this_host.examine)
         finally:
@@ -127,26 +126,26 @@ def _folder() -> Iterator[Path]:
     folder, journal = make_state_folder() / "scratch" / new_token(), Journal("kept states that are examined again")
     try:
         with journal.undoing(RemoveTree(str(folder))):
-            for name in (TASKS, TEMPORARY):
-                (folder / name).mkdir(parents=True, mode=0o711)
+            folder.parent.mkdir(exist_ok=True)
+            folder.mkdir(mode=0o700)
+            (folder / TASKS).mkdir()
             yield folder
     finally:
         journal.close()
 
 
 class _Pool(ProcessPoolExecutor):
-    def __init__(self, count: int, folder: Path) -> None:
+    def __init__(self, count: int) -> None:
         self.count = count
         context = multiprocessing.get_context("spawn")
-        super().__init__(count, mp_context=context, initializer=_begin, initargs=(str(folder / TEMPORARY), os.getpid()))
+        super().__init__(count, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
 
 
-def _begin(temporary: str, starter: int) -> None:
+def _begin(starter: int) -> None:
     """In a process of the pool: it ends with the one that started it."""
     end_with_starter()
     if os.getppid() != starter:  # which had ended before
         _end()
-    tempfile.tempdir = temporary
 
 
 def _end() -> None:
@@ -165,9 +164,9 @@ def _call(examine: Callable[[str, str], str], folder: str, name: str) -> str:
 
 
 @contextmanager
-def _processes(count: int, folder: Path) -> Iterator[_Pool]:
+def _processes(count: int) -> Iterator[_Pool]:
     """Processes that examine; when this is left each has ended, its stack lowered."""
-    pool = _Pool(count, folder)
+    pool = _Pool(count)
     try:
         yield pool
     finally:

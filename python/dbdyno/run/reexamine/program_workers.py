@@ -256,6 +256,8 @@ class ProgramWorkers(Workers):
                 self._send(host, ticket, Path(state))
             except HostError as error:
                 self.leave_out(host, str(error))
+            except UserError as error:
+                self._returned.put(Returned(ticket, host, "", 0.0, error))
             except OSError as error:
                 why = f"{error.filename or state}: {error.strerror}"
                 self._returned.put(Returned(ticket, host, "", 0.0, UserError(why)))

@@ -4,12 +4,14 @@ That is why it can be written down beforehand, and applied at any moment, any nu
 """
 
 import contextlib
+import errno
 import os
 import re
 import shutil
 import stat
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -233,8 +235,8 @@ class RemoveCgroup(Undo):
     path: str
 
     def apply(self) -> bool:
-        """Remove it; the kernel needs a moment after its last process is gone."""
-        return _rmdir(Path(self.path), FileNotFoundError)
+        """Remove it once its last process has ended; the kernel needs a moment after that."""
+        return _rmdir(Path(self.path), FileNotFoundError, held_by=_processes_of)
 
 
 @dataclass(frozen=True)
@@ -256,17 +258,30 @@ class RemoveTraceInstance(Undo):
         return any(_rmdir(place / "instances" / self.name, *lacking) for place in places)
 
 
-def _rmdir(path: Path, *lacking: type[OSError]) -> bool:
-    """Remove a folder of the kernel's; whether it was there, which an error of the kinds ``lacking`` denies."""
-    deadline = time.monotonic() + 5
+def _processes_of(group: Path) -> str:
+    """Which processes are in a control group, in words; empty if none, or if that can't be read."""
+    try:
+        pids = (group / "cgroup.procs").read_text(encoding="ascii").split()
+    except OSError:
+        return ""
+    return f"processes {', '.join(pids)} are in it" if pids else ""
+
+
+def _rmdir(path: Path, *lacking: type[OSError], held_by: Callable[[Path], str] = lambda _: "") -> bool:
+    """Remove a folder of the kernel's; whether it was there, which an error of the kinds ``lacking`` denies.
+
+    A busy one is tried again for a while: what uses it may be ending, which takes a busy host its time.
+    """
+    deadline = time.monotonic() + LET_GO_SECONDS
     while True:
         try:
             path.rmdir()
         except lacking:
             return False
         except OSError as error:
-            if time.monotonic() > deadline:
-                raise HostError(f"rmdir {path}: {error.strerror}; end what uses it, then: dbdyno restore") from None
+            if error.errno != errno.EBUSY or time.monotonic() > deadline:
+                why = "; ".join(filter(None, [error.strerror, held_by(path)]))
+                raise HostError(f"rmdir {path}: {why}; end what uses it, then: dbdyno restore") from None
             time.sleep(0.05)
         else:
             return True
