@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dbdyno.crash.kept import CUTS
 from dbdyno.errors import UserError
 from dbdyno.model.design import Design
 from dbdyno.plan.order import Slot, seed_of_host, slots_of
@@ -19,6 +18,7 @@ from dbdyno.run.execute import FAILURES_TO_DROP
 from dbdyno.run.fleet.message import LieError
 from dbdyno.run.fleet.packed import EVENTS
 from dbdyno.run.sparse_tar import FILE_BYTES_MAX
+from dbdyno.store.cuts import CUTS
 from dbdyno.store.events import Dropped, Event, Failed, Finished, Lost, Note, Started, TrialEvent
 from dbdyno.store.latencies import COLUMNS, LATENCIES, latencies_in
 from dbdyno.store.records import Trial
