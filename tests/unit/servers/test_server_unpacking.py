@@ -1,6 +1,8 @@
 """What a registry serves is unpacked to where a server has its parts."""
 
 import io
+import os
+import pwd
 import subprocess
 import tarfile
 import zipfile
@@ -62,3 +64,42 @@ def test_an_archive_is_unpacked_by_file_by_folder_and_from_an_archive_within(tmp
     }
     with pytest.raises(HostError, match=r"a\.jar can't be unpacked"):
         Maven("g", "a", "1", "", {"absent": "x"}).unpack(tmp_path, {"a.jar": ""}, tree)
+
+
+class Silent:
+    """A progress that nobody looks at."""
+
+    def step(self, text):
+        """Say nothing."""
+
+    def size(self, downloaded_bytes):
+        """Say nothing."""
+
+
+FAKE_MVN = """#!/bin/sh
+for word in "$@"; do case $word in -Dmaven.repo.local=*) repository=${word#*=};; esac; done
+folder=$repository/com/example/server/1
+mkdir -p "$folder"
+if [ -e LINK ]; then ln -s /etc/passwd "$folder/server-1.zip"; else id -u > "$folder/server-1.zip"; fi
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user to run it as")
+def test_maven_runs_as_no_root_and_no_link_of_its_is_followed(tmp_path, monkeypatch):
+    """Its plugin is code that was downloaded: it may write its own folder alone, and what it leaves is not trusted."""
+    tmp_path.chmod(0o755)
+    for folder in tmp_path.parents[:-2]:
+        folder.chmod(folder.stat().st_mode | 0o011)
+    (tmp_path / "bin").mkdir()
+    mvn = tmp_path / "bin/mvn"
+    mvn.write_text(FAKE_MVN.replace("LINK", str(tmp_path / "link")))
+    mvn.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{mvn.parent}:{os.environ['PATH']}")
+    part = tmp_path / "part"
+    part.mkdir(mode=0o755)
+    source = Maven(group="com.example", artifact="server", version="1", sha256="", places={}, packaging="zip")
+    assert source._get(part, Silent()).read_text().strip() == str(pwd.getpwnam("nobody").pw_uid)
+    assert not (part / "maven").exists()
+    (tmp_path / "link").touch()
+    with pytest.raises(HostError, match=r"mvn left no server-1\.zip"):
+        source._get(part, Silent())

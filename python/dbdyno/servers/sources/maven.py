@@ -1,15 +1,20 @@
 """A server inside a Java archive of Maven's central repository, fetched by mvn."""
 
+import os
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError
 from dbdyno.servers.sources.source import OneFile, Progress, run_client
+from dbdyno.servers.user import own_folder, unprivileged
+from dbdyno.system.regular_file import TEXT_LIMIT_BYTES, open_regular, read_regular
 
+# Of this version alone, and only as Maven's sums of it say; it is code from elsewhere, so it never runs as root.
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"
 _REMEDY = "is Maven's repository reachable? it is named in ~/.m2/settings.xml, if not the central one"
 
@@ -39,10 +44,32 @@ class Maven(OneFile):
         return "-".join(filter(None, (self.artifact, self.version, self.classifier))) + f".{self.packaging}"
 
     def _get(self, part: Path, progress: Progress) -> Path:
-        argv = ["mvn", "-B", "-ntp", _PLUGIN, f"-Dartifact={self.coordinates}", "-Dtransitive=false"]
-        argv += [f"-Dmaven.repo.local={part}", "-Daether.connector.connectTimeout=30000"]
-        run_client(argv, part, progress, remedy=_REMEDY, package="maven")
-        return part.joinpath(*self.group.split("."), self.artifact, self.version, self.file)
+        """Have Maven download as the unprivileged user, and take over what it left, which is anybody's until then."""
+        home = part / "maven"
+        shutil.rmtree(home, ignore_errors=True)
+        part.chmod(0o711)
+        own_folder(home)
+        argv = ["mvn", "-B", "-ntp", "-C", _PLUGIN, f"-Dartifact={self.coordinates}", "-Dtransitive=false"]
+        argv += [f"-Dmaven.repo.local={home}", f"-Duser.home={home}", "-Daether.connector.connectTimeout=30000"]
+        with _settings() as (options, handles):
+            run_client(
+                unprivileged([*argv, *options]),
+                home,
+                progress,
+                remedy=_REMEDY,
+                package="maven",
+                env={"HOME": str(home)},
+                pass_fds=handles,
+            )
+        found = home.joinpath(*self.group.split("."), self.artifact, self.version, self.file)
+        taken = part / self.file
+        try:
+            with open(open_regular(found, os.O_RDONLY), "rb") as read, taken.open("wb") as write:  # noqa: PTH123
+                shutil.copyfileobj(read, write)
+        except OSError as error:
+            raise HostError(f"mvn left no {self.file}: {error.strerror}; {_REMEDY}") from None
+        shutil.rmtree(home, ignore_errors=True)
+        return taken
 
     def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
         """Unpack the parts to where a server has them."""
@@ -53,6 +80,22 @@ class Maven(OneFile):
                         _extract(archive, inside, tree / place)
             except (zipfile.BadZipFile, tarfile.TarError, OSError, KeyError) as error:
                 raise HostError(f"{name} can't be unpacked: {error}") from None
+
+
+@contextmanager
+def _settings() -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """Give Maven the caller's own settings, which name a mirror, though it runs as a user that can't read them."""
+    try:
+        content = read_regular(Path.home() / ".m2/settings.xml", TEXT_LIMIT_BYTES)
+    except OSError:
+        yield [], ()
+        return
+    handle = os.memfd_create("settings.xml")
+    try:
+        os.write(handle, content)
+        yield ["-s", f"/proc/self/fd/{handle}"], (handle,)
+    finally:
+        os.close(handle)
 
 
 def _extract(archive: zipfile.ZipFile, inside: str, place: Path) -> None:
