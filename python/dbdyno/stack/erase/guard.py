@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.errors import HostError
+from dbdyno.host.read import text_of
 from dbdyno.stack.block_devices import CLASS, sharing, sysfs_name
 from dbdyno.stack.erase.content import Content, Sums
 from dbdyno.stack.erase.identity import Identity, identified, opened
@@ -105,6 +106,11 @@ class HeldDisk:
             raise HostError(
                 f"{self.device} was detached or exchanged since this run first looked at it (attachment "
                 f"{first.attachment or 'unknown'} then, {found.attachment or 'unknown'} now); it is not touched"
+            )
+        if text_of(CLASS / sysfs_name(found.path) / "ro", "0").strip() == "1":
+            raise HostError(
+                f"{self.device} is write-protected: the kernel lets nothing write to it. Take the protection away "
+                f"(its switch, or blockdev --setrw {found.path})"
             )
         in_use = list(uses(found.path))
         if in_use:
