@@ -9,6 +9,7 @@ import typer
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_json
 from dbdyno.cli.run_folder import RUNS
+from dbdyno.model.printable import one_line, short
 
 
 def runs(
@@ -25,7 +26,8 @@ def runs(
         print_json(found)
         return
     for one in found:
-        print(f"{one['folder']}  {one['started_at'][:16].replace('T', ' ')}  {one['ended']}\n  {one['headline']}")
+        words = one["folder"], one["started_at"][:16].replace("T", " "), one["ended"]
+        print("  ".join(map(one_line, words)) + "\n  " + one_line(one["headline"]))
     if not found:
         typer.echo(f"no runs in {folder}", err=True)
 
@@ -50,9 +52,16 @@ def _summary(path: Path) -> dict[str, Any]:
     try:
         run = read_run(path)
         analysis = analyse(run, **read_analysed(path, run))
+        headlined = headline.section(Source(run, analysis)).data["headline"] if run.trials else ""
     except DbdynoError as error:
-        return {"title": "", "started_at": "", "ended": "unreadable", "headline": str(error)}
+        return _unreadable(str(error))
+    except Exception as error:  # noqa: BLE001 - another's folder must not hide those beside it, whatever it holds
+        return _unreadable(f"{path}: what it says can't be analysed: {type(error).__name__}: {error}")
     started = min((trial.started_at for trial in run.trials), default="")
-    found = headline.section(Source(run, analysis)).data["headline"] if run.trials else "No trial was finished."
+    found = headlined if run.trials else "No trial was finished."
     about = {"title": run.title, "started_at": started, "ended": run.ended, "headline": found}
     return {**about, "simulated": run.is_simulated}
+
+
+def _unreadable(why: str) -> dict[str, Any]:
+    return {"title": "", "started_at": "", "ended": "unreadable", "headline": short(why)}

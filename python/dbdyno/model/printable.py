@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 NO_BREAK = "\u00a0"
 LABEL_MAX = 28  # characters of a name in a chart
+FORMULA_BEGINS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # in full width too
 SAID_MAX = 500  # characters of what a server or a tool said; an error message is shorter
 _FIGURES = re.compile(r" %|\bp [=<] |(?<=\d) blocks?")
 _LABELS = re.compile(r" / ")
@@ -17,6 +18,31 @@ _LABELS = re.compile(r" / ")
 def printable(text: str, instead: str = "?", keep: str = "") -> str:
     """Return ``text`` with ``instead`` for each character that is not printable, but for those in ``keep``."""
     return "".join(char if char.isprintable() or char in keep else instead for char in text)
+
+
+def json_text(text: str) -> str:
+    r"""Return JSON with each character in it that is not printable as ``\uXXXX``, which readers of JSON take back."""
+    return "".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
+
+
+def csv_text(text: str) -> str:
+    """Return a text as a cell of CSV that no spreadsheet takes for a formula: one that begins like it gets a ' before.
+
+    What is no number and begins so, behind blanks too, is known from a number by being one that ``float`` reads.
+    """
+    shown = printable(text, " ")
+    if not text.lstrip().startswith(FORMULA_BEGINS) and not text.startswith(("\t", "\r", "\n")):
+        return shown
+    try:
+        float(text)
+    except ValueError:
+        return f"'{shown}"
+    return shown
 
 
 def one_line(text: str) -> str:

@@ -4,6 +4,7 @@ Nothing is converted on the way: a value of another type than its field's is ref
 """
 
 import json
+import re
 import types
 from contextlib import suppress
 from dataclasses import MISSING, asdict, fields, is_dataclass
@@ -12,7 +13,20 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 T = TypeVar("T")
 
+VALUES_MAX = 200_000  # of one document; a trial's has some thousand
+DEPTH_MAX = 32  # of lists and tables in each other
 _WHOLE_MAX = 2**63
+_DIGITS_MAX = 20  # of a whole number: those of a counter of 64 bits
+_ESCAPES_MAX = 10**6  # of a document's texts
+# What is no structure of JSON and TOML: texts on several lines and on one, and comments. Each alternative matches
+# whatever follows its first characters, or an attacker could have the same bytes be looked at again and again.
+_TEXTS = re.compile(
+    rb'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\\?\Z)'
+    rb"|'''(?:[^']++|'(?!''))*+(?:'''|\Z)"
+    rb'|"(?:[^"\\\n]++|\\.)*+(?:"|\n|\\?\Z)'
+    rb"|'[^'\n]*+(?:'|\n|\Z)|#[^\n]*+",
+    re.DOTALL,
+)
 _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     str: ((str,), "text"),
     bool: ((bool,), "true or false"),
@@ -50,8 +64,9 @@ def json_object(content: bytes) -> dict[str, Any]:
     """The JSON object that a file holds. Raises ``ValueError`` that says in plain words why it is none."""
     if not content.strip():
         raise ValueError("it is empty")
+    see_that_it_is_moderate(content, VALUES_MAX)
     try:
-        found = json.loads(content.decode("utf-8"))
+        found = json.loads(content.decode("utf-8"), parse_int=_whole)
     except UnicodeDecodeError:
         raise ValueError("it is no UTF-8 text") from None
     except RecursionError:
@@ -62,7 +77,42 @@ def json_object(content: bytes) -> dict[str, Any]:
         raise ValueError("it holds a number of too many digits") from None
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 - the file is at fault
+    see_that_it_is_flat(found)
     return found
+
+
+def see_that_it_is_moderate(content: bytes, values_max: int) -> int:
+    """Return at most how many values JSON or TOML holds, before it is parsed: each takes a hundred times its bytes.
+
+    Raises ``ValueError`` where these are too many.
+    """
+    structure = _TEXTS.sub(b"", content) if len(content) > values_max else content
+    values = sum(map(structure.count, (b",", b"[", b"{", b"=", b":")))
+    if values > values_max or content.count(b"\\") > _ESCAPES_MAX:
+        raise ValueError(f"it holds more than {values_max} values")
+    return values
+
+
+def see_that_it_is_flat(document: object) -> None:
+    """Raise ``ValueError`` where a document is nested too deep, or a whole number in it is larger than any counter."""
+    level = [document]
+    for _ in range(DEPTH_MAX):
+        below: list[object] = []
+        for each in level:
+            below += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+            if isinstance(each, int) and abs(each) >= 10**_DIGITS_MAX:
+                raise ValueError("it holds a number of too many digits")
+        level = below
+        if not level:
+            return
+    raise ValueError("it is nested too deep")
+
+
+def _whole(digits: str) -> int:
+    """A whole number. Raises ``ValueError`` where it has more digits than any counter."""
+    if len(digits) > _DIGITS_MAX + 1:
+        raise ValueError("too many digits")
+    return int(digits)
 
 
 def _below(name: str, field: str) -> str:

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.model.design import StopReason, Until
-from dbdyno.store.documents import value_of
-from dbdyno.store.parts import EVENTS_LIMIT_BYTES, MIB, DamageError, read_part
+from dbdyno.store.documents import VALUES_MAX, see_that_it_is_moderate, value_of
+from dbdyno.store.parts import EVENTS_LIMIT_BYTES, MIB, DamageError, damaged, read_part
 from dbdyno.store.synced import append_line
 from dbdyno.system.regular_file import open_regular
 from dbdyno.system.sealed_line import is_sealed, sealed
 
 EVENTS = "journal.jsonl"
+EVENTS_MAX = 50_000  # of a run: those of some ten thousand trials
+_VALUES_OF_AN_EVENT = 40  # one that a trial has finished holds the sums of its files
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # of a trial: its folder's, and no way out of it
 
 
@@ -181,6 +183,7 @@ def read_events(path: Path) -> Iterator[Event]:
             f"{path / EVENTS}: is empty or missing, though there are trials, none of which counts without it; "
             "put it back from a copy, or use a new folder"
         )
+    _see_that_it_is_moderate(path, content)
     *lines, _torn = content.split(b"\n")
     seals = False  # logs of an older dbdyno have none
     for number, line in enumerate(lines, 1):
@@ -192,6 +195,17 @@ def read_events(path: Path) -> Iterator[Event]:
                 "from a copy, or cut it before this line: --resume measures again what it no longer has"
             ) from None
         seals = seals or is_sealed(line)
+
+
+def _see_that_it_is_moderate(path: Path, content: bytes) -> None:
+    """Raise ``DamageError`` where there are more events than of the largest plan, or more values in them."""
+    events = content.count(b"\n")
+    if events > EVENTS_MAX:
+        raise damaged(path / EVENTS, f"it holds {events} events; a run has at most {EVENTS_MAX}")
+    try:
+        see_that_it_is_moderate(content, _VALUES_OF_AN_EVENT * events + VALUES_MAX)
+    except ValueError as error:
+        raise damaged(path / EVENTS, str(error)) from None
 
 
 def append_event(path: Path, event: Event) -> None:

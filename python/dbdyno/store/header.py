@@ -1,6 +1,7 @@
 """What a run begins with, ``run.toml``: one type, written when a run is begun and read ever after."""
 
 import hashlib
+import math
 import tomllib
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -8,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import UserError
-from dbdyno.model.design import Design
-from dbdyno.store.documents import document_of, value_of
+from dbdyno.model.design import BLOCKS_MAX, TREATMENTS_MAX, Design
+from dbdyno.store.documents import VALUES_MAX, document_of, see_that_it_is_flat, see_that_it_is_moderate, value_of
 from dbdyno.store.parts import damaged, why_wrong
 from dbdyno.store.prices import Prices
 from dbdyno.store.reported import ReportedTable
 
 RUN = "run.toml"
 FORMAT = 1
+FACTORS_MAX = 64
+LABEL_CHARACTERS_MAX = 4096  # of a treatment's label: its levels together
+TEXT_CHARACTERS_MAX = 100_000  # of a title, a question, what is expected
+_METRICS_MAX = 1000
 _IN_RUN = ("title", "question", "expect", "result", "scale", "study_file", "study_sha256")
 # Parts of the design that are tables of their own; the others stand in ``[run]``.
 _TABLES = {
@@ -118,12 +123,15 @@ def header_in(path: Path, content: bytes) -> Header:
     if not content.strip():
         raise damaged(file, "it is empty")
     try:
+        see_that_it_is_moderate(content, VALUES_MAX)
         document = tomllib.loads(content.decode("utf-8"))
+        see_that_it_is_flat(document)
     except UnicodeDecodeError:
         raise damaged(file, "it is no UTF-8 text") from None
     except (ValueError, RecursionError) as error:
-        why = "it is nested too deep" if isinstance(error, RecursionError) else f"it is not valid TOML: {error}"
-        raise damaged(file, why) from None
+        why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        of_toml = isinstance(error, tomllib.TOMLDecodeError)
+        raise damaged(file, f"it is not valid TOML: {why}" if of_toml else why) from None
     if document.get("format") != FORMAT:
         raise UserError(f"{path}: run format {document.get('format')!r}; this dbdyno reads format {FORMAT}")
     try:
@@ -141,4 +149,32 @@ def _header_of(document: Mapping[str, Any]) -> Header:
     design.setdefault("comparisons", [])
     about = {name: run[name] for name in _IN_RUN if name in run}
     rest = {one.name: document[one.name] for one in fields(Header) if one.name in document}
-    return value_of(Header, {**about, **rest, "design": value_of(Design, design, "run")})
+    header = value_of(Header, {**about, **rest, "design": value_of(Design, design, "run")})
+    _see_that_it_can_be_planned(header)
+    return header
+
+
+def _see_that_it_can_be_planned(header: Header) -> None:
+    """Raise ``ValueError`` where it says of the plan what no study can: figures grow by its powers."""
+    design = header.design
+    treatments = {one.id for one in design.tried}
+    for name, count, most in (
+        ("treatments", len(design.treatments), TREATMENTS_MAX),
+        ("blocks", design.blocks, BLOCKS_MAX),
+        ("factors", len(design.factors), FACTORS_MAX),
+        ("comparisons", len(design.comparisons), TREATMENTS_MAX**2),
+        ("secondary metrics", len(design.secondary_metrics), _METRICS_MAX),
+        ("characters in a treatment's label", max(map(len, design.labels.values()), default=0), LABEL_CHARACTERS_MAX),
+        ("characters", max(len(header.title), len(header.question), len(header.expect)), TEXT_CHARACTERS_MAX),
+    ):
+        if count > most:
+            raise ValueError(f"it has {count} {name}; a study has at most {most}")
+    if len(treatments) != len(design.tried):
+        raise ValueError("two treatments have the same id")
+    if design.treatments and design.baseline not in treatments:
+        raise ValueError(f"baseline is {design.baseline[:40]!r}, which is no treatment")
+    for one in design.comparisons:
+        if strange := {one.baseline, one.level} - treatments:
+            raise ValueError(f"comparison names {min(strange)[:40]!r}, which is no treatment")
+    if not (math.isfinite(design.margin) and 0 <= design.margin <= 1):
+        raise ValueError("margin is no share from 0 to 1")

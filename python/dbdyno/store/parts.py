@@ -10,7 +10,8 @@ from dbdyno.system.regular_file import content_of, link_error, regular
 
 MIB = 1024**2
 LIMIT_BYTES = 16 * MIB  # of a part that is JSON or TOML; a trial's has some ten thousand
-EVENTS_LIMIT_BYTES = 256 * MIB
+EVENTS_LIMIT_BYTES = 64 * MIB
+TRIALS_LIMIT_BYTES = 64 * MIB  # of the files of all trials that are JSON
 _NO_FAULT_OF_THE_FILE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR}
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | os.O_NOFOLLOW
 

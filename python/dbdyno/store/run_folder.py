@@ -24,7 +24,7 @@ from dbdyno.store.records import Failure, Run, Trial
 from dbdyno.store.replay import History
 from dbdyno.store.series import write_series
 from dbdyno.store.synced import write_synced
-from dbdyno.store.trials import TRIAL, part_of, read_trial
+from dbdyno.store.trials import TRIAL, Allowance, part_of, read_trial
 from dbdyno.system.full_disk import is_full, why_not_written
 from dbdyno.system.regular_file import open_regular
 
@@ -158,7 +158,12 @@ def read_run(path: Path, without: Collection[str] = ()) -> Run:
         study_text = own.get(STUDY, b"").decode("utf-8")
     except UnicodeDecodeError:
         raise damaged(path / STUDY, "it is no UTF-8 text") from None
-    trials = [read_trial(path, event) for event in history.finished.values() if event.trial not in without]
+    known = {one.id for one in header.design.tried}
+    for event in history.finished.values():
+        if event.treatment not in known:
+            raise damaged(path / EVENTS, f"trial {event.trial} is of {event.treatment[:40]!r}, which is no treatment")
+    allowance = Allowance()
+    trials = [read_trial(path, event, allowance) for event in history.finished.values() if event.trial not in without]
     return _run_of(header, history, trials, host, study_text)
 
 

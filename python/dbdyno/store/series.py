@@ -9,7 +9,8 @@ from dbdyno.store.events import read_events
 from dbdyno.store.latencies import COLUMNS as LATENCY_COLUMNS
 from dbdyno.store.latencies import LATENCIES, Latencies, latencies_in
 from dbdyno.store.replay import History
-from dbdyno.store.series_files import Sums, read_files
+from dbdyno.store.series_bounds import bounds_of
+from dbdyno.store.series_files import Asked, Sums, read_each
 from dbdyno.store.synced import write_synced
 from dbdyno.store.tables import as_parquet
 
@@ -26,11 +27,8 @@ if TYPE_CHECKING:
 
 def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values, for the trials named; floats, or objects where a column is text."""
-    sums = _sums(path)
-    found: dict[str, dict[str, dict[str, NDArray[Any]]]] = {}
-    for id_ in trial_ids:  # one by one: their columns may differ
-        found |= read_matching(path, [id_], dict.fromkeys(series_names(path, [id_]), ".*"), sums)
-    return found
+    asked = [Asked(id_, name, ".*") for id_ in trial_ids for name in series_names(path, [id_])]
+    return _read(path, trial_ids, asked)
 
 
 LOAD_COLUMNS = "t_s|events_per_second|queries_per_second|rows_per_second|iops|phase"
@@ -90,20 +88,19 @@ def _matching(
 
 
 def read_matching(
-    path: Path, trial_ids: list[str], wanted: "Mapping[str, str]", sums: Sums | None = None
+    path: Path, trial_ids: list[str], wanted: "Mapping[str, str]"
 ) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values, of the columns that the regular expression of a series matches."""
-    sums = _sums(path) if sums is None else sums
-    found = {name: _read_columns(path, trial_ids, name, columns, sums) for name, columns in wanted.items()}
-    return {id_: {name: one[id_] for name, one in found.items() if id_ in one} for id_ in trial_ids}
+    asked = [Asked(id_, name, columns) for name, columns in wanted.items() for id_ in trial_ids]
+    return _read(path, trial_ids, [one for one in asked if os.path.lexists(path / one.part)])
 
 
-def _read_columns(
-    path: Path, trial_ids: list[str], series: str, columns: str, sums: Sums
-) -> "dict[str, dict[str, NDArray[Any]]]":
-    """Trial id -> column -> values of one series; ``columns`` is a regular expression. Raises ``DamageError``."""
-    ids = [id_ for id_ in trial_ids if os.path.lexists(f"{path}/trials/{id_}/{series}.parquet")]
-    return read_files(path, ids, series, columns, sums)
+def _read(path: Path, trial_ids: list[str], asked: list[Asked]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
+    """Trial id -> series -> column -> values of all that is asked, within one budget. Raises ``DamageError``."""
+    found: dict[str, dict[str, dict[str, NDArray[Any]]]] = {id_: {} for id_ in trial_ids}
+    for one, columns in read_each(path, asked, _sums(path), bounds_of(path, len(trial_ids))):
+        found[one.trial][one.series] = columns
+    return found
 
 
 def _sums(path: Path) -> Sums:
@@ -124,7 +121,7 @@ def read_series_named(path: Path, name: str, trial_ids: list[str]) -> "dict[str,
     """
     import numpy as np
 
-    of_trials = _read_columns(path, trial_ids, name, ".*", _sums(path))
+    of_trials = {id_: one[name] for id_, one in read_matching(path, trial_ids, {name: ".*"}).items() if name in one}
     kinds = {column: values.dtype for found in of_trials.values() for column, values in found.items()}
     whose = [np.full(len(found["t_s"]), id_, object) for id_, found in of_trials.items()]
     lacking: dict[str, Any] = {

@@ -1,29 +1,56 @@
-"""The Parquet file of one series of a trial, read without following a link."""
+"""The Parquet files of the series of trials, read without following a link and within bounds.
+
+A small file can stand for as many bytes as its writer likes: constants, dictionaries, compression. So files are read
+in a child whose memory and time the kernel bounds, and what they hold is counted over all of them.
+"""
 
 import hashlib
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from dbdyno._native import read_parquet
 from dbdyno.store.latencies import LATENCIES, LATENCY
-from dbdyno.store.parts import damaged, read_part, see_that_it_is_as_written, unread
+from dbdyno.store.parts import MIB, damaged, read_part, see_that_it_is_as_written, unread
+from dbdyno.store.series_bounds import Bounds
+from dbdyno.system.bounded import bounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Columns = dict[str, "NDArray[Any]"]
+
 Sums = Mapping[str, Mapping[str, str]]  # trial id -> file -> SHA-256
 
-ROWS_MAX = 10**7  # of one file: eleven days of ten samples a second
-BYTES_MAX = 2**31  # of one file
+BYTES_MAX = 64 * MIB  # of one file
+MEMORY_BYTES_MAX = 256 * MIB  # that reading takes beside what it returns: one file and what is made of it
+TEXT_BYTES_MAX = 32 * MIB  # of all texts
+COLUMNS_MAX = 2000  # of one file that are read
+SECONDS_MAX, SECONDS_OF_A_FILE = 5.0, 0.01  # of CPU time: for all files, and for each
 TEXT_COLUMNS = {"phase"}
 AXES = {LATENCIES: LATENCY}  # what the rows of a file go by, where that is not the time
 _REMEDY = (
     "put it back from a copy, delete it (the report is then made without this series of the trial), "
     "or go on with the run by --resume, which measures the trial's block again"
 )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A series of a trial, and a regular expression for the columns that are wanted of it."""
+
+    trial: str
+    series: str
+    columns: str
+
+    @property
+    def part(self) -> str:
+        """Where its file lies below the run folder."""
+        return f"trials/{self.trial}/{self.series}.parquet"
 
 
 def read_files(
@@ -33,32 +60,106 @@ def read_files(
 
     A file without rows is left out. ``sums`` are what the event log says of the files. Raises ``DamageError``.
     """
-    wanted = cache(re.compile(columns).fullmatch)
-    read = {id_: _read(path, id_, series, wanted, sums) for id_ in trial_ids}
-    return {id_: found for id_, found in read.items() if len(found[AXES.get(series, "t_s")])}
+    return {
+        asked.trial: found for asked, found in read_each(path, [Asked(id_, series, columns) for id_ in trial_ids], sums)
+    }
 
 
-def _read(path: Path, id_: str, series: str, wanted: Callable[[str], object], sums: Sums) -> "dict[str, NDArray[Any]]":
-    name, axis = f"{series}.parquet", AXES.get(series, "t_s")
-    part = f"trials/{id_}/{name}"
-    try:
-        content = read_part(path, part, BYTES_MAX)
-        if recorded := sums.get(id_, {}).get(name):
-            see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), recorded)
-        columns = read_parquet(content, ROWS_MAX, wanted)
-        found = {column: _values(column, values) for column, values in columns.items()}
-    except (OSError, ValueError) as error:
-        raise unread(path / part, error, _REMEDY) from None
-    if axis not in found:
-        raise damaged(path / part, f"it holds no column {axis}", _REMEDY)
+def read_each(
+    path: Path, asked: Sequence[Asked], sums: Sums, bounds: Bounds | None = None
+) -> "Iterator[tuple[Asked, Columns]]":
+    """Yield the columns of each file that has rows. Raises ``UserError``, of damage ``DamageError``."""
+    if not asked:
+        return
+    limits = bounds or Bounds()
+    seconds = SECONDS_MAX + len(asked) * SECONDS_OF_A_FILE
+
+    def work(stream: IO[bytes]) -> None:
+        _read_all(path, asked, sums, limits, stream)
+
+    with bounded(work, MEMORY_BYTES_MAX, seconds) as stream:
+        for one in asked:
+            head = _line(stream)
+            if head is None or "error" in head:
+                file = path / one.part
+                if head is None:
+                    raise damaged(file, "it takes more memory or time to read than a trial's series can", _REMEDY)
+                why = OSError(head["errno"], head["error"]) if head["errno"] else ValueError(head["error"])
+                raise unread(file, why, _REMEDY)
+            found = {name: _array(stream, size, path / one.part) for name, size in head["columns"]}
+            axis = AXES.get(one.series, "t_s")
+            if axis not in found:
+                raise damaged(path / one.part, f"it holds no column {axis}", _REMEDY)
+            if len(found[axis]):
+                yield one, found
+
+
+def _line(stream: IO[bytes]) -> dict[str, Any] | None:
+    """What the child says next; nothing where it was ended."""
+    line = stream.readline()
+    return json.loads(line) if line.endswith(b"\n") else None
+
+
+def _array(stream: IO[bytes], size: int, file: Path) -> "NDArray[Any]":
+    """The values of a column: doubles, or texts where ``size`` is -1."""
+    import numpy as np
+
+    if size < 0:
+        texts = _line(stream)
+        if texts is None:
+            raise damaged(file, "it takes more memory or time to read than a trial's series can", _REMEDY)
+        return np.array(texts["texts"], object)
+    content = bytearray(size)
+    if stream.readinto(content) != size:  # type: ignore[attr-defined]
+        raise damaged(file, "it takes more memory or time to read than a trial's series can", _REMEDY)
+    return np.frombuffer(content)
+
+
+def _read_all(path: Path, asked: Sequence[Asked], sums: Sums, limits: Bounds, stream: IO[bytes]) -> None:
+    """Write what each file holds, a line that says so first; at the first that can't be read, why, and no more."""
+    left = {"values": limits.values, "text bytes": TEXT_BYTES_MAX}
+    for one in asked:
+        try:
+            columns = _read(path, one, sums, limits, left)
+        except (OSError, ValueError) as error:
+            errno = error.errno if isinstance(error, OSError) else None
+            text = getattr(error, "strerror", None) or str(error)
+            stream.write(json.dumps({"error": text, "errno": errno}).encode() + b"\n")
+            return
+        sizes = [(name, len(values) if isinstance(values, bytearray) else -1) for name, values in columns.items()]
+        stream.write(json.dumps({"columns": sizes}).encode() + b"\n")
+        for values in columns.values():
+            stream.write(values if isinstance(values, bytearray) else json.dumps({"texts": values}).encode() + b"\n")
+
+
+def _read(
+    path: Path, one: Asked, sums: Sums, limits: Bounds, left: dict[str, int]
+) -> "dict[str, bytearray | list[str | None]]":
+    """The columns of one file. Raises ``OSError``, or ``ValueError`` where it is damaged or goes beyond a limit."""
+    content = read_part(path, one.part, BYTES_MAX)
+    if recorded := sums.get(one.trial, {}).get(f"{one.series}.parquet"):
+        see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), recorded)
+    matches, names = cache(re.compile(one.columns).fullmatch), set[str]()
+
+    def wanted(name: str) -> bool:
+        if not matches(name):
+            return False
+        if name in names or len(names) >= COLUMNS_MAX:
+            raise ValueError(f"it has {'a column twice' if name in names else 'too many columns'}")
+        names.add(name)
+        return True
+
+    found = {name: _plain(name, values) for name, values in read_parquet(content, limits.rows, wanted).items()}
+    numbers = [values for values in found.values() if isinstance(values, bytearray)]
+    texts = [text for values in found.values() if isinstance(values, list) for text in values]
+    left["values"] -= sum(map(len, numbers)) // 8 + len(texts)
+    left["text bytes"] -= sum(len(text) for text in texts if text)
+    if min(left.values()) < 0:
+        raise ValueError("with it the series hold more than so many trials of so long can have measured")
     return found
 
 
-def _values(column: str, values: bytearray | list[str | None] | None) -> "NDArray[Any]":
-    import numpy as np
-
-    if isinstance(values, bytearray):
-        return np.frombuffer(values)
-    if values is None or column not in TEXT_COLUMNS:
-        raise ValueError(f"its column {column} holds no numbers")
-    return np.array(values, object)
+def _plain(column: str, values: bytearray | list[str | None] | None) -> bytearray | list[str | None]:
+    if isinstance(values, bytearray) or (values is not None and column in TEXT_COLUMNS):
+        return values
+    raise ValueError(f"its column {column} holds no numbers")

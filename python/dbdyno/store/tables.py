@@ -5,6 +5,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from dbdyno._native import write_parquet
+from dbdyno.model.printable import csv_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ def as_csv(columns: "Columns") -> str:
     """Return a heading and a line per row; what is unknown is an empty cell, yes and no are true and false."""
     written = StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(columns)
+    writer.writerow(map(csv_text, columns))
     writer.writerows(zip(*([_cell(value) for value in values] for values in columns.values()), strict=True))
     return written.getvalue()
 
@@ -26,7 +27,9 @@ def as_csv(columns: "Columns") -> str:
 def _cell(value: object) -> object:
     if value is None or value != value:  # noqa: PLR0124 - not a number
         return ""
-    return str(value).lower() if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, int | float) else csv_text(str(value))
 
 
 def as_parquet(columns: "Columns") -> bytes:

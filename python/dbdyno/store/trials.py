@@ -2,16 +2,26 @@
 
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.store.documents import json_object, value_of
+from dbdyno.store.documents import VALUES_MAX, json_object, see_that_it_is_moderate, value_of
 from dbdyno.store.events import Finished, Lost, read_events
-from dbdyno.store.parts import DamageError, opened, read_part, see_that_it_is_as_written, sum_of, unread
+from dbdyno.store.parts import (
+    TRIALS_LIMIT_BYTES,
+    DamageError,
+    opened,
+    read_part,
+    see_that_it_is_as_written,
+    sum_of,
+    unread,
+)
 from dbdyno.store.records import Trial
 from dbdyno.store.replay import History
 from dbdyno.store.series_files import read_files
 
 TRIAL = "trial.json"
+TRIALS_VALUES_MAX = 2 * 10**6  # of all trials of a run: those of five thousand
 
 
 def part_of(trial_id: str, name: str) -> str:
@@ -19,11 +29,27 @@ def part_of(trial_id: str, name: str) -> str:
     return f"trials/{trial_id}/{name}"
 
 
-def read_trial(path: Path, event: Finished) -> Trial:
-    """The trial that an event is about. Raises ``DamageError``."""
+@dataclass
+class Allowance:
+    """What the files of all trials of a run may hold together: one that goes beyond it is not read."""
+
+    bytes_left: int = TRIALS_LIMIT_BYTES
+    values_left: int = TRIALS_VALUES_MAX
+
+    def take(self, content: bytes) -> None:
+        """Count a file. Raises ``ValueError`` where it is one too many."""
+        self.bytes_left -= len(content)
+        self.values_left -= see_that_it_is_moderate(content, VALUES_MAX)
+        if min(self.bytes_left, self.values_left) < 0:
+            raise ValueError("with it the files of the trials hold more than those of a run can")
+
+
+def read_trial(path: Path, event: Finished, allowance: Allowance | None = None) -> Trial:
+    """The trial that an event is about; ``allowance`` is that of all trials. Raises ``DamageError``."""
     part = part_of(event.trial, TRIAL)
     try:
         content = read_part(path, part)
+        (allowance or Allowance()).take(content)
         found = json_object(content)
         see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), event.sha256.get(TRIAL))
         return _about(event, value_of(Trial, found))

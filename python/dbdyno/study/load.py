@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dbdyno.errors import UserError
+from dbdyno.model.design import TREATMENTS_MAX
 from dbdyno.model.metrics import METRICS
 from dbdyno.study.cost_rules import broken_cost_rules, names_of, read_cost
 from dbdyno.study.crash_rules import broken_crash_design_rules
@@ -33,7 +34,6 @@ TOP_LEVEL = ("version", "study", "hosts", *BODY, LEVELS, "design", "scale", "rep
 
 KERNEL = ("stack", "kernel")
 CLIENTS_FROM = ("workload", "clients_from")  # a list that is one value, and no factor
-MAX_TREATMENTS = 256  # a block is every one of them
 
 Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -224,12 +224,12 @@ def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[Factor]:
 def _too_many_treatments(factors: tuple[Factor, ...]) -> Mistake | None:
     """The limit on treatments, said of the factor with most levels: it is kept before each of them is checked."""
     count = math.prod(len(factor.levels) for factor in factors)
-    if count <= MAX_TREATMENTS:
+    if count <= TREATMENTS_MAX:
         return None
     largest = max(factors, key=lambda factor: len(factor.levels))
     others = " with the other factors" if len(factors) > 1 else ""
     text = (
-        f"has {len(largest.levels)} levels, which{others} makes {count} treatments; a study may have {MAX_TREATMENTS}"
+        f"has {len(largest.levels)} levels, which{others} makes {count} treatments; a study may have {TREATMENTS_MAX}"
     )
     return Mistake(largest.path, text)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
-from dbdyno.model.design import MIN_BLOCKS, Interference, Settle
+from dbdyno.model.design import BLOCKS_MAX, MIN_BLOCKS, Interference, Settle
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.quantity import duration_seconds
 from dbdyno.study.cpus import cpu_numbers
@@ -17,7 +17,7 @@ from dbdyno.study.server_url import is_url, server_url
 from dbdyno.study.units import Duration, Fraction, Size
 from dbdyno.study.workloads import USERS_SQL, Workload
 
-MAX_BLOCKS = 1000
+MAX_BLOCKS = BLOCKS_MAX
 
 # Of kernels with blk-mq, one of which this is; and of those before, which can be simulated.
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")

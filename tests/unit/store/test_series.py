@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from dbdyno import _native
 from dbdyno.store.parts import DamageError
 from dbdyno.store.series import LOAD_COLUMNS, read_matching, read_series, write_series
-from dbdyno.store.series_files import read_files
+from dbdyno.store.series_bounds import Bounds
+from dbdyno.store.series_files import Asked, read_each, read_files
 from dbdyno.store.tables import as_parquet
 from tests.unit.store.conftest import SERIES, run_one, trial
 
@@ -78,12 +79,11 @@ def test_a_series_without_its_times_is_damaged(tmp_path):
         read_files(tmp_path, ["b1"], "load", "t_s|events_per_second", {})
 
 
-def test_a_file_of_more_rows_than_a_trial_can_have_is_not_read(tmp_path, monkeypatch):
+def test_a_file_of_more_rows_than_a_trial_can_have_is_not_read(tmp_path):
     (tmp_path / "trials" / "b1").mkdir(parents=True)
     write_series(tmp_path / "trials" / "b1" / "load.parquet", {"t_s": [1.0, 2.0, 3.0]})
-    monkeypatch.setattr("dbdyno.store.series_files.ROWS_MAX", 2)
     with pytest.raises(DamageError, match="claims to have 3 rows"):
-        read_files(tmp_path, ["b1"], "load", "t_s", {})
+        list(read_each(tmp_path, [Asked("b1", "load", "t_s")], {}, Bounds(rows=2)))
 
 
 def test_another_reader_of_parquet_finds_the_same(tmp_path):

@@ -9,9 +9,10 @@ import time
 import pytest
 
 from dbdyno.errors import UserError
+from dbdyno.model.design import TREATMENTS_MAX
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
 from dbdyno.study.document import MAX_DEPTH, MAX_ENTRIES
-from dbdyno.study.load import MAX_TREATMENTS, load_study
+from dbdyno.study.load import load_study
 from tests.unit.conftest import changed
 
 DEVICE = 'device = ["hdd-7200", "ssd-sata"]'
@@ -129,7 +130,7 @@ def test_nesting_of_any_depth_is_one_message(tmp_path, kind, depth):
 def test_too_many_levels_are_refused_before_any_is_looked_at(write_study):
     levels = ", ".join(f'"hdd{number}"' for number in range(500))
     path = write_study((DEVICE, f"device = [{levels}]"))
-    said = f"{path}:6: stack.device: has 500 levels, which makes 500 treatments; a study may have {MAX_TREATMENTS}"
+    said = f"{path}:6: stack.device: has 500 levels, which makes 500 treatments; a study may have {TREATMENTS_MAX}"
     assert refused(path) == said
 
 
@@ -165,7 +166,7 @@ def test_the_largest_study_is_read_no_slower_by_the_treatment_than_a_small_one(w
         return (time.thread_time() - began) / count
 
     seconds(2)
-    assert seconds(MAX_TREATMENTS) < 4 * seconds(MAX_TREATMENTS // 8)
+    assert seconds(TREATMENTS_MAX) < 4 * seconds(TREATMENTS_MAX // 8)
 
 
 @pytest.mark.parametrize(

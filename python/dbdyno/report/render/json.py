@@ -4,6 +4,7 @@ import json
 import math
 from typing import Any
 
+from dbdyno.model.printable import json_text
 from dbdyno.report.document import Document
 
 SCHEMA = 1  # raised when a key moves or means something else
@@ -12,7 +13,7 @@ DIGITS = 6  # significant; more would only show the last bits of a sum
 
 def render(document: Document) -> str:
     """Return the report as JSON. Differences are fractions (.03 for +3 %); what is unknown is null."""
-    return json.dumps(values(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(json.dumps(values(document), indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def values(document: Document) -> dict[str, Any]:
