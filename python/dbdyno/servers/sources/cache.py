@@ -70,7 +70,8 @@ def add(name: str, progress: Progress) -> dict[str, Any]:
         part = servers_folder() / f"{name}.part"
         downloads, tree = part / "downloads", part / "tree"
         downloads.mkdir(parents=True, exist_ok=True)
-        downloads.chmod(0o711)  # a client that runs as another user passes through
+        for folder in (part, downloads):
+            folder.chmod(0o711)  # a client that runs as another user passes through
         _see_libraries(product)
         _make_room(product, downloads)
         files = product.source.fetch(downloads, progress)
@@ -101,7 +102,6 @@ def remove(name: str) -> bool:
             raise HostError(f"{name} is running (pid {', '.join(map(str, users))}); end that run first")
         if tree.exists():
             part.mkdir(exist_ok=True)
-            part.chmod(0o711)
             tree.rename(part / "removed")  # at once: what is half removed must not be taken for whole
         shutil.rmtree(part)
     find_in_tree.cache_clear()
