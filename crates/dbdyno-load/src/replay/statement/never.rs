@@ -1,7 +1,7 @@
 //! What is never sent, found by single words and pairs of them, wherever they stand: for statements that hold others
 //! (routines, events, blocks), and for those of which it depends on the server what of them it reads.
 
-use super::Class;
+use super::class::Class;
 use super::query;
 use super::tokens::{Capitals, Token, Tokens};
 

@@ -1,6 +1,6 @@
 //! What the expressions of a statement do: to which functions, files and locks they come.
 
-use super::Class;
+use super::class::Class;
 use super::known::{BEFORE_PARENTHESIS, IN_COMMENT};
 use super::tokens::{Capitals, Token, Tokens};
 

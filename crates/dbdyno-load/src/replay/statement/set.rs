@@ -1,6 +1,6 @@
 //! What a SET does: to variables of the session, of the server, or to the statement behind it.
 
-use super::Class;
+use super::class::Class;
 use super::known::{CHARACTER_SET_VARIABLES, CHARACTER_SETS, SESSION_VARIABLES};
 use super::query;
 use super::tokens::{Capitals, Token, Tokens};
