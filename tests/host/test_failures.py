@@ -268,3 +268,32 @@ def test_a_page_replaces_nothing_but_a_page(state, study_file, tmp_path):
         assert dbdyno("report", run, "--html", tmp_path / "page.html", state=state).returncode == 0
     told = dbdyno("report", run, "--details", state=state).stdout
     assert "What was measured: kind slap, load write, clients 4" in told.replace("\n", " ").replace("  ", " ")
+
+
+@pytest.mark.drawn(2, group="trials that fail")
+def test_no_option_file_and_no_variable_of_the_host_reaches_server_or_load(state, study_file, tmp_path, monkeypatch):
+    """Neither what MySQL's programs look for in a home, nor where its variables point to, changes what is measured."""
+    home, run = tmp_path / "home", tmp_path / "run"
+    home.mkdir()
+    evil = "max_connections=7\ninnodb_io_capacity=101\nplugin-load-add=evil.so\nplugin-dir=/tmp\nlog-error=/nowhere/x\n"
+    of_client = "[client]\nhost=192.0.2.1\nuser=evil\npassword=evil\ninit-command=DROP DATABASE mysql\n"
+    (home / ".my.cnf").write_text(
+        f"[mysqld]\n{evil}[mariadbd]\n{evil}[mysqld_x]\n{evil}{of_client}!includedir {home}\n"
+    )
+    (home / "my.cnf").symlink_to(".my.cnf")
+    pointing = {
+        "HOME": home,
+        "MYSQL_HOME": home,
+        "MARIADB_HOME": home,
+        "MYSQL_GROUP_SUFFIX": "_x",
+        "MYSQLD_OPTS": "--x",
+    }
+    pointing |= {"MYSQL_UNIX_PORT": "/nowhere", "MYSQL_TCP_PORT": "1", "MYSQL_HOST": "192.0.2.1", "MYSQL_PWD": "evil"}
+    pointing |= {"MYSQL_TEST_LOGIN_FILE": home / ".my.cnf", "MYSQL_PLUGIN_DIR": home, "MYSQL_DEBUG": "d:t:o,/tmp/evil"}
+    for name, value in pointing.items():
+        monkeypatch.setenv(name, str(value))
+    done = run_study(state, study_file, run, **ONE)
+    assert done.returncode == 0, done.stderr
+    for path in run.glob("trials/*/trial.json"):
+        server = json.loads(path.read_text(encoding="utf-8"))["observed"]["server"]
+        assert (server["max_connections"], server["innodb_io_capacity"]) == ("151", "200")
