@@ -259,7 +259,8 @@ def slowly(_host):
 
 
 def flood(line):
-    return lambda _: repeat(line * 1000)
+    """More than is heard of any host; it ends, as the host's memory holds what nobody has read yet."""
+    return lambda _: repeat(line * 1000, 100)
 
 
 LIES = {
