@@ -221,7 +221,9 @@ def test_a_host_that_is_not_who_it_was_is_refused(up):
     finally:
         known.write_text(right)
     assert not found["c1"]["reachable"]
-    assert found["c1"]["problem"].startswith("c1: Host key verification failed; log in once by hand (ssh -F ")
+    assert found["c1"]["problem"].startswith(
+        "c1: WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED; it was set up anew, "
+    )
     assert found["c2"]["ready"]
 
 

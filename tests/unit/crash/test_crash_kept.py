@@ -122,7 +122,7 @@ def test_a_folder_without_a_state_is_said_so(content, tmp_path):
     ("changes", "why"),
     [
         ({"treatment": 5}, "treatment is no text"),
-        ({"seed": "x\x1b[31m"}, "holds a number of too many digits"),
+        ({"seed": "x\x1b[31m"}, "seed is no whole number"),
         ({"seed": 2**70}, "holds a number of too many digits"),
         ({"seed": -1}, "its numbers are of no power cut"),
         ({"cut_ns": -1, "cut_end_ns": -5}, "its numbers are of no power cut"),
