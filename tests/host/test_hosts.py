@@ -126,7 +126,7 @@ def test_a_host_key_that_has_changed_is_said_with_what_to_do(up):
         found, _ = up.status()
     finally:
         known.write_text(before)
-    assert (found["c1"]["reachable"], found["c2"]["reachable"]) == (False, True)
+    assert (found["c1"]["reachable"], found["c2"]["ready"]) == (False, True)
     assert found["c1"]["problem"] == (
         "c1: WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED; it was set up anew, or another machine answers in its "
         "place: ask who looks after it; only if the new key is right, log in once by hand "
@@ -208,23 +208,6 @@ def test_the_contract_over_ray(up, tmp_path):
     command = [sys.executable, "-c", USED, up.inventory, tmp_path, *addresses, str(SHIFT_SECONDS * 10**9)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_host_that_is_not_who_it_was_is_refused(up):
-    known = up.lab.folder / "known"
-    right = known.read_text()
-    other = (up.lab.folder / "user.pub").read_text().split()[1]
-    wrong = right.replace(right.splitlines()[0].split()[2], other, 1)
-    known.write_text(wrong)
-    try:
-        found, _ = up.status()
-    finally:
-        known.write_text(right)
-    assert not found["c1"]["reachable"]
-    assert found["c1"]["problem"].startswith(
-        "c1: WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED; it was set up anew, "
-    )
-    assert found["c2"]["ready"]
 
 
 @pytest.mark.drawn(1, group="ups and downs")

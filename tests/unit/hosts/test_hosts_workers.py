@@ -117,6 +117,7 @@ def test_no_call_is_lost_or_doubled_where_hosts_are(seed):
             time.sleep(chance.uniform(0.0, 0.1))
             workers.leave_out(name, f"{name}: is lost")
         done = [one.result(60) for one in futures]
+        wait_for(lambda: len(said) >= 3, seconds=60)
         assert spread.hosts() == 1
     assert [one.text for one in done] == [f"of {number}" for number in range(150)]
     assert len(said) == 3
