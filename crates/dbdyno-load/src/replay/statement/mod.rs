@@ -14,7 +14,8 @@ mod tokens;
 use crate::statements::Kind;
 
 pub use class::Class;
-use query::{Found, is_system, rest};
+pub use query::is_servers_own;
+use query::{Effect, rest};
 use tokens::{Capitals, READINGS, Token, Tokens, USUAL};
 
 /// Names of the kinds of statement; those of the first word of a statement, then what is left.
@@ -42,17 +43,12 @@ pub fn classified(sql: &[u8]) -> (u16, Class) {
     (kind(Tokens::new(sql, USUAL)), class(sql))
 }
 
-/// Whether what is written in a schema of this name are accounts, rights and settings of the server.
-pub fn is_servers_own(schema: &[u8]) -> bool {
-    is_system(schema)
-}
-
 /// By the first word, behind the `FOR` of `SET STATEMENT`.
 fn kind(mut tokens: Tokens<'_>) -> u16 {
     for _ in 0..DEPTH_MAX {
         while tokens.skip(b'(') {}
         match tokens.next() {
-            Token::Executable(code) => tokens = tokens.of(code),
+            Token::Executable(code) => tokens = tokens.of_text(code),
             Token::Word(word) => {
                 let is_set = word.eq_ignore_ascii_case(b"SET");
                 if let Some((_, inner)) = behind_set_statement(tokens).filter(|_| is_set) {
@@ -98,7 +94,7 @@ fn beyond_ascii(sql: &[u8], class: Class) -> Class {
 /// The class in one way of reading.
 fn read(sql: &[u8], tokens: Tokens<'_>) -> Class {
     match statement(tokens, 0) {
-        Class::Odd => never::of_bytes(sql),
+        Class::Odd => never::class_of_bytes(sql),
         class => class,
     }
 }
@@ -110,10 +106,10 @@ fn statement(tokens: Tokens<'_>, depth: u32) -> Class {
     }
     let mut behind = start;
     let word = match behind.next() {
-        Token::Word(word) => Capitals::of(word),
+        Token::Word(word) => Capitals::new(word),
         // A server that does not run it has nothing to run.
         Token::Executable(code) if is_over(behind) && !is_query && depth < DEPTH_MAX => {
-            return statement(tokens.of(code), depth + 1);
+            return statement(tokens.of_text(code), depth + 1);
         }
         Token::Executable(_) | Token::Odd | Token::Foreign => return Class::Odd.max(rest(start).class),
         Token::Open => return Class::CutOff,
@@ -123,7 +119,7 @@ fn statement(tokens: Tokens<'_>, depth: u32) -> Class {
         b"SELECT" | b"VALUES" | b"TABLE" | b"WITH" => reads(rest(start)),
         _ if is_query => Class::Unknown,
         b"SHOW" => match behind.peek() {
-            Token::Word(word) if Capitals::of(word).is_one_of(known::SHOWN) => reads(rest(behind)),
+            Token::Word(word) if Capitals::new(word).is_one_of(known::SHOWN) => reads(rest(behind)),
             Token::Executable(_) => reads(rest(behind)),
             _ => Class::Unknown,
         },
@@ -132,15 +128,15 @@ fn statement(tokens: Tokens<'_>, depth: u32) -> Class {
         b"SET" => match behind_set_statement(behind) {
             Some((class, inner)) if depth < DEPTH_MAX => class.max(statement(inner, depth + 1)),
             Some(_) => Class::Unknown,
-            None => set::class(behind),
+            None => set::class_of_set(behind),
         },
         b"BEGIN" => {
             skip_word(&mut behind, b"WORK");
-            if is_over(behind) { Class::Reads } else { never::of_body(behind) }
+            if is_over(behind) { Class::Reads } else { never::class_of_body(behind) }
         }
         b"START" if skip_word(&mut behind, b"TRANSACTION") => transaction(behind),
         b"COMMIT" | b"ROLLBACK" | b"SAVEPOINT" | b"RELEASE" => reads(rest(behind)),
-        b"EXECUTE" if skip_word(&mut behind, b"IMMEDIATE") => held(behind, depth),
+        b"EXECUTE" if skip_word(&mut behind, b"IMMEDIATE") => class_of_prepared_text(behind, depth),
         b"USE" if rest(behind).class == Class::Several => Class::Several,
         b"USE" => Class::Use,
         b"LOCK" | b"UNLOCK" if !is_word(behind, b"TABLES") && !is_word(behind, b"TABLE") => Class::Administers,
@@ -150,10 +146,10 @@ fn statement(tokens: Tokens<'_>, depth: u32) -> Class {
         b"LOAD" => loads(behind),
         b"PREPARE" => {
             behind.next();
-            if skip_word(&mut behind, b"FROM") { held(behind, depth) } else { Class::Unknown }
+            if skip_word(&mut behind, b"FROM") { class_of_prepared_text(behind, depth) } else { Class::Unknown }
         }
         b"CREATE" | b"ALTER" | b"DROP" | b"RENAME" => defines(behind),
-        b"IF" | b"CASE" | b"LOOP" | b"WHILE" | b"REPEAT" | b"FOR" | b"DECLARE" => never::of_body(behind),
+        b"IF" | b"CASE" | b"LOOP" | b"WHILE" | b"REPEAT" | b"FOR" | b"DECLARE" => never::class_of_body(behind),
         b"KILL" | b"SHUTDOWN" | b"RESTART" | b"FLUSH" | b"RESET" | b"PURGE" | b"CHANGE" | b"START" | b"STOP"
         | b"INSTALL" | b"UNINSTALL" | b"GRANT" | b"REVOKE" | b"BACKUP" | b"BINLOG" | b"CLONE" | b"IMPORT" => {
             Class::Administers
@@ -163,11 +159,11 @@ fn statement(tokens: Tokens<'_>, depth: u32) -> Class {
 }
 
 /// A query, which may yet write.
-fn reads(found: Found) -> Class {
+fn reads(found: Effect) -> Class {
     if found.class >= Class::Writes { writes(found) } else { found.class }
 }
 
-fn writes(found: Found) -> Class {
+fn writes(found: Effect) -> Class {
     match found.class {
         Class::CutOff => Class::CutOff,
         _ if found.is_of_system => Class::Administers,
@@ -228,13 +224,13 @@ fn loads(mut tokens: Tokens<'_>) -> Class {
 }
 
 /// The text behind PREPARE ... FROM or EXECUTE IMMEDIATE, whose values may be `?`.
-fn held(mut tokens: Tokens<'_>, depth: u32) -> Class {
+fn class_of_prepared_text(mut tokens: Tokens<'_>, depth: u32) -> Class {
     match tokens.next() {
         Token::Text(_, text) if is_over(tokens) || is_word(tokens, b"USING") => {
             if depth >= DEPTH_MAX || text.iter().any(|byte| b"\\'\"".contains(byte)) {
                 return Class::Hidden;
             }
-            match statement(tokens.of(text), depth + 1) {
+            match statement(tokens.of_text(text), depth + 1) {
                 Class::Placeholder => Class::Writes,
                 Class::Odd => Class::Hidden,
                 class => class.max(Class::Writes),
@@ -257,7 +253,7 @@ fn defines(mut tokens: Tokens<'_>) -> Class {
             Token::Open => return Class::CutOff,
             _ => return Class::Unknown,
         };
-        match Capitals::of(word).bytes() {
+        match Capitals::new(word).bytes() {
             b"OR" | b"REPLACE" | b"TEMPORARY" | b"UNIQUE" | b"FULLTEXT" | b"SPATIAL" | b"ONLINE" | b"OFFLINE"
             | b"IGNORE" | b"AGGREGATE" | b"INVOKER" => {}
             b"SQL" => {
@@ -278,10 +274,10 @@ fn defines(mut tokens: Tokens<'_>) -> Class {
                     tokens.skip(b')');
                 }
             }
-            b"TABLE" | b"TABLES" => return writes(rest(all)).max(of_table(tokens)),
+            b"TABLE" | b"TABLES" => return writes(rest(all)).max(class_of_table_options(tokens)),
             b"INDEX" | b"VIEW" | b"SEQUENCE" | b"PREPARE" => return writes(rest(all)),
-            b"DATABASE" | b"SCHEMA" => return of_schema(tokens).max(writes(rest(all))),
-            b"PROCEDURE" | b"FUNCTION" | b"TRIGGER" | b"EVENT" | b"PACKAGE" => return never::of_body(all),
+            b"DATABASE" | b"SCHEMA" => return class_of_schema(tokens).max(writes(rest(all))),
+            b"PROCEDURE" | b"FUNCTION" | b"TRIGGER" | b"EVENT" | b"PACKAGE" => return never::class_of_body(all),
             b"USER" | b"ROLE" | b"SERVER" | b"TABLESPACE" | b"LOGFILE" | b"INSTANCE" | b"RESOURCE" | b"UNDO" => {
                 return Class::Administers;
             }
@@ -291,13 +287,13 @@ fn defines(mut tokens: Tokens<'_>) -> Class {
 }
 
 /// Options of a table that are about files or other servers.
-fn of_table(mut tokens: Tokens<'_>) -> Class {
+fn class_of_table_options(mut tokens: Tokens<'_>) -> Class {
     let (mut worst, mut may_be_directory) = (Class::Writes, false);
     loop {
         let token = tokens.next();
         let word = match token {
             Token::End => return worst,
-            Token::Word(word) => Capitals::of(word),
+            Token::Word(word) => Capitals::new(word),
             _ => {
                 may_be_directory = false;
                 continue;
@@ -315,11 +311,11 @@ fn of_table(mut tokens: Tokens<'_>) -> Class {
 }
 
 /// A schema, which may be one of the server's own.
-fn of_schema(mut tokens: Tokens<'_>) -> Class {
+fn class_of_schema(mut tokens: Tokens<'_>) -> Class {
     loop {
         match tokens.next() {
-            Token::Word(word) if matches!(Capitals::of(word).bytes(), b"IF" | b"NOT" | b"EXISTS") => {}
-            Token::Word(name) | Token::Name(name) | Token::Text(_, name) if is_system(name) => {
+            Token::Word(word) if matches!(Capitals::new(word).bytes(), b"IF" | b"NOT" | b"EXISTS") => {}
+            Token::Word(name) | Token::Name(name) | Token::Text(_, name) if is_servers_own(name) => {
                 return Class::Administers;
             }
             _ => return Class::Writes,
@@ -329,7 +325,7 @@ fn of_schema(mut tokens: Tokens<'_>) -> Class {
 
 /// What stands behind `STATEMENT ... FOR`, and what the values before it do.
 fn behind_set_statement(mut tokens: Tokens<'_>) -> Option<(Class, Tokens<'_>)> {
-    if skip_word(&mut tokens, b"STATEMENT") { set::of_statement(tokens) } else { None }
+    if skip_word(&mut tokens, b"STATEMENT") { set::split_statement(tokens) } else { None }
 }
 
 fn is_word(tokens: Tokens<'_>, word: &[u8]) -> bool {

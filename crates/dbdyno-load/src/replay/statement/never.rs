@@ -49,7 +49,7 @@ const REPLICATION: [&[u8]; 8] =
     [b"SLAVE", b"REPLICA", b"ALL", b"GROUP_REPLICATION", b"MASTER", b"REPLICATION", b"BINARY", b"QUERY"];
 
 /// The class of a statement that holds others, by all its tokens.
-pub fn of_body(mut tokens: Tokens<'_>) -> Class {
+pub fn class_of_body(mut tokens: Tokens<'_>) -> Class {
     let found = query::rest(tokens);
     let is_open = matches!(found.class, Class::CutOff | Class::Placeholder);
     let mut worst = if is_open { found.class } else { Class::Writes };
@@ -61,6 +61,8 @@ pub fn of_body(mut tokens: Tokens<'_>) -> Class {
         let class = match tokens.next() {
             Token::End => return worst,
             Token::Word(word) => watch.word(word),
+            // Servers know their own functions by quoted names, too.
+            Token::Name(name) | Token::Text(_, name) if name.eq_ignore_ascii_case(b"LOAD_FILE") => Class::ServerFile,
             // ``@@`hot`.size`` and ``@@`global`.size``: the server's, as far as one can tell.
             Token::Mark(b'@') => {
                 let mut after = tokens;
@@ -75,12 +77,12 @@ pub fn of_body(mut tokens: Tokens<'_>) -> Class {
 }
 
 /// The class of a statement by the words in its bytes alone, also those in strings and comments.
-pub fn of_bytes(sql: &[u8]) -> Class {
+pub fn class_of_bytes(sql: &[u8]) -> Class {
     let mut watch = Watch::default();
     let words = sql.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'));
     let mut worst = Class::Writes;
     for word in words.filter(|word| !word.is_empty()) {
-        if query::is_system(word) {
+        if query::is_servers_own(word) {
             worst = worst.max(Class::Administers);
         }
         worst = worst.max(watch.word(word));
@@ -98,7 +100,7 @@ pub fn of_bytes(sql: &[u8]) -> Class {
 /// Whether a word about files of the server stands anywhere in the bytes, also in strings.
 pub fn names_file(sql: &[u8]) -> bool {
     let words = sql.split(|byte| !(byte.is_ascii_alphabetic() || *byte == b'_'));
-    words.into_iter().any(|word| Capitals::of(word).is_one_of(FILES))
+    words.into_iter().any(|word| Capitals::new(word).is_one_of(FILES))
 }
 
 /// Follows words in pairs.
@@ -114,7 +116,7 @@ impl Watch {
         if word.is_empty() {
             return Class::Writes;
         }
-        let capitals = Capitals::of(word);
+        let capitals = Capitals::new(word);
         let word = capitals.bytes();
         let is_never = capitals.is_one_of(WORDS)
             || self.changes && SERVERS_OWN.contains(&word)

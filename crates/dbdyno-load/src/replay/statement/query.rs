@@ -7,9 +7,9 @@ use super::tokens::{Capitals, Token, Tokens};
 /// The servers' own schemas, in capitals: what is written there are users, rights, plugins and settings.
 const SYSTEM: [&[u8]; 4] = [b"MYSQL", b"INFORMATION_SCHEMA", b"PERFORMANCE_SCHEMA", b"SYS"];
 
-/// What is known of tokens that were gone over.
+/// What tokens do that were gone over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct Effect {
     /// The worst of all.
     pub class: Class,
     /// Something of a schema of the server's own is named.
@@ -30,13 +30,13 @@ enum Before {
     For,
 }
 
-/// Whether a name is that of a schema of the server's own.
-pub fn is_system(name: &[u8]) -> bool {
+/// Whether a name is that of a schema of the server's own: what is written there are accounts, rights and settings.
+pub fn is_servers_own(name: &[u8]) -> bool {
     SYSTEM.iter().any(|system| system.eq_ignore_ascii_case(name))
 }
 
 /// Goes to the statement's end, and over one `;` that may stand there.
-pub fn rest(mut tokens: Tokens<'_>) -> Found {
+pub fn rest(mut tokens: Tokens<'_>) -> Effect {
     let (mut class, mut is_of_system, mut before) = (Class::Reads, false, Before::Nothing);
     let mut next = tokens.next();
     loop {
@@ -44,11 +44,11 @@ pub fn rest(mut tokens: Tokens<'_>) -> Found {
         next = tokens.next();
         let is_called = next == Token::Mark(b'(');
         let of_token = match token {
-            Token::End => return Found { class, is_of_system },
+            Token::End => return Effect { class, is_of_system },
             Token::Word(word) => {
-                let word = Capitals::of(word);
+                let word = Capitals::new(word);
                 is_of_system |= next == Token::Mark(b'.') && SYSTEM.contains(&word.bytes());
-                class = class.max(of_word(&word, before, next, behind));
+                class = class.max(class_of_word(&word, before, next, behind));
                 before = match word.bytes() {
                     b"AS" | b"WITH" | b"RECURSIVE" => Before::Naming,
                     b"VALUE" => Before::Value,
@@ -58,9 +58,14 @@ pub fn rest(mut tokens: Tokens<'_>) -> Found {
                 continue;
             }
             Token::Name(name) | Token::Text(_, name) => {
-                is_of_system |= next == Token::Mark(b'.') && is_system(name);
-                // A function, as far as one can tell.
-                if is_called && before != Before::Naming { Class::Functions } else { Class::Reads }
+                is_of_system |= next == Token::Mark(b'.') && is_servers_own(name);
+                if is_called && name.eq_ignore_ascii_case(b"LOAD_FILE") {
+                    Class::ServerFile // servers know their own functions by quoted names, too
+                } else if is_called && before != Before::Naming {
+                    Class::Functions // as far as one can tell
+                } else {
+                    Class::Reads
+                }
             }
             Token::Foreign | Token::Mark(b'.') => {
                 before = Before::PartOfName;
@@ -69,7 +74,7 @@ pub fn rest(mut tokens: Tokens<'_>) -> Found {
                 }
                 continue;
             }
-            Token::Executable(code) => of_comment(code),
+            Token::Executable(code) => class_of_comment(code),
             Token::Mark(b'?') => Class::Placeholder,
             Token::Mark(b';') if next != Token::End => Class::Several,
             Token::Number | Token::Mark(_) => Class::Reads,
@@ -82,7 +87,7 @@ pub fn rest(mut tokens: Tokens<'_>) -> Found {
 }
 
 /// What a word does; `after` is where the tokens behind it begin.
-fn of_word(word: &Capitals, before: Before, next: Token<'_>, after: Tokens<'_>) -> Class {
+fn class_of_word(word: &Capitals, before: Before, next: Token<'_>, after: Tokens<'_>) -> Class {
     let is_called = next == Token::Mark(b'(');
     match word.bytes() {
         b"OUTFILE" | b"DUMPFILE" => Class::ServerFile,
@@ -104,12 +109,12 @@ fn of_word(word: &Capitals, before: Before, next: Token<'_>, after: Tokens<'_>) 
 }
 
 /// What a comment does that some servers run, within a statement: nothing, if these words alone are in it.
-fn of_comment(code: &[u8]) -> Class {
+fn class_of_comment(code: &[u8]) -> Class {
     let mut tokens = Tokens::new(code, super::tokens::USUAL);
     loop {
         match tokens.next() {
             Token::End => return Class::Reads,
-            Token::Word(word) if Capitals::of(word).is_one_of(IN_COMMENT) => {}
+            Token::Word(word) if Capitals::new(word).is_one_of(IN_COMMENT) => {}
             _ => return Class::Odd,
         }
     }

@@ -24,10 +24,10 @@ const BEYOND_SESSION: [&[u8]; 14] = [
 ];
 
 /// The class of `SET ...`, whose first token comes next.
-pub fn class(mut tokens: Tokens<'_>) -> Class {
+pub fn class_of_set(mut tokens: Tokens<'_>) -> Class {
     let mut after = tokens;
     if let Token::Word(word) = after.next() {
-        match Capitals::of(word).bytes() {
+        match Capitals::new(word).bytes() {
             b"TRANSACTION" => return transaction(after),
             b"SESSION" | b"LOCAL" if is_word(after.peek(), b"TRANSACTION") => {
                 after.next();
@@ -53,7 +53,7 @@ pub fn class(mut tokens: Tokens<'_>) -> Class {
 }
 
 /// What `SET STATEMENT a = 1 FOR ...` does by its assignments, with the statement behind it; `None` if there is none.
-pub fn of_statement(mut tokens: Tokens<'_>) -> Option<(Class, Tokens<'_>)> {
+pub fn split_statement(mut tokens: Tokens<'_>) -> Option<(Class, Tokens<'_>)> {
     let mut worst = Class::Reads;
     loop {
         let value = tokens;
@@ -137,7 +137,7 @@ fn assignment(tokens: &mut Tokens<'_>) -> Class {
     if !is_assigned {
         return Class::Administers;
     }
-    let name = Capitals::of(name);
+    let name = Capitals::new(name);
     if name.is_one_of(SESSION_VARIABLES) {
         Class::Reads
     } else if name.is_one_of(CHARACTER_SET_VARIABLES) {
@@ -161,7 +161,7 @@ fn character_set(mut tokens: Tokens<'_>) -> Class {
 
 fn is_known_character_set(token: Token<'_>) -> bool {
     match token {
-        Token::Word(name) | Token::Text(_, name) => Capitals::of(name).is_one_of(CHARACTER_SETS),
+        Token::Word(name) | Token::Text(_, name) => Capitals::new(name).is_one_of(CHARACTER_SETS),
         _ => false,
     }
 }

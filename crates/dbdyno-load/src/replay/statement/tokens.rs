@@ -1,8 +1,8 @@
 //! SQL cut into tokens the way servers cut it, from bytes that may be anything.
 //!
 //! What a backslash in a string means depends on the SQL mode of the session, which a log does not show: so a statement
-//! is read in every way that a server may read it ([`Reading`]), and whoever asks takes the worst. What servers read
-//! differently in other ways is shown as [`Token::Odd`].
+//! is read in every way that a server may read it ([`Reading`]), and the caller takes the worst. Anything else that servers
+//! read differently is a [`Token::Odd`].
 
 /// What a backslash escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,8 +65,8 @@ impl<'a> Tokens<'a> {
         Self { sql, at: 0, reading }
     }
 
-    /// Others, read in the same way.
-    pub fn of(&self, sql: &'a [u8]) -> Self {
+    /// Those of another text, read in the same way.
+    pub fn of_text(&self, sql: &'a [u8]) -> Self {
         Self::new(sql, self.reading)
     }
 
@@ -224,8 +224,8 @@ pub struct Capitals {
 impl Capitals {
     const LENGTH_MAX: usize = 40;
 
-    /// Of a word.
-    pub fn of(word: &[u8]) -> Self {
+    /// The capitals of a word.
+    pub fn new(word: &[u8]) -> Self {
         let mut bytes = [0; Self::LENGTH_MAX];
         let length = word.len().min(Self::LENGTH_MAX);
         for (to, from) in bytes.iter_mut().zip(word) {
