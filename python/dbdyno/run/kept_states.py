@@ -89,7 +89,7 @@ def copy_out(state: Path, model: str, into: Path) -> Path:
 
 def examine_again(folder: Path, state: Path) -> Cut:
     """Examine a kept state once more, as its run did; returns what is found. Raises ``UserError`` or ``HostError``."""
-    plan_of(folder)  # before anything of it is read, it is seen to be ours
-    spec = spec_of(folder, read_kept(state).treatment)
+    plan = plan_of(folder)  # before anything of it is read, it is seen to be ours
+    spec = spec_in(plan, read_kept(state).treatment, folder)
     with closing(Journal(f"crash examine {state}")) as journal:
         return examine_kept(state, spec, journal)

@@ -31,6 +31,11 @@ def cut_called(run: Run, name: str) -> tuple[Trial, Cut]:
     return found
 
 
+def is_at_its_place(cut: Cut) -> bool:
+    """Whether the kept state of a cut is said to lie where such a state does, and nowhere else."""
+    return cut.kept == f"{CUTS}/{cut.id}" and CUT_ID.fullmatch(cut.id) is not None
+
+
 def kept_folder(folder: Path, trial: Trial, cut: Cut) -> Path:
     """Return where the kept state of a cut lies.
 
@@ -42,7 +47,7 @@ def kept_folder(folder: Path, trial: Trial, cut: Cut) -> Path:
             f"{name}: its state was not kept; dbdyno crash list RUN --kept names those that were, and "
             'keep = "all" in [crash] keeps every one that lost anything'
         )
-    if cut.kept != f"{CUTS}/{cut.id}" or not CUT_ID.fullmatch(cut.id):
+    if not is_at_its_place(cut):
         raise UserError(f"{name}: {cut.kept!r} is no place of a kept state; the run folder is damaged")
     found = folder / "trials" / trial.id / cut.kept
     if not found.is_dir():

@@ -9,8 +9,7 @@ from dbdyno.store.events import read_events
 from dbdyno.store.latencies import COLUMNS as LATENCY_COLUMNS
 from dbdyno.store.latencies import LATENCIES, Latencies, latencies_in
 from dbdyno.store.replay import History
-from dbdyno.store.series_bounds import bounds_of
-from dbdyno.store.series_files import Asked, Sums, read_each
+from dbdyno.store.series_files import Asked, Sums, bounds_of, read_each
 from dbdyno.store.synced import write_synced
 from dbdyno.store.tables import as_parquet
 

@@ -1,7 +1,8 @@
 """The Parquet files of the series of trials, read without following a link and within bounds.
 
 A small file can stand for as many bytes as its writer likes: constants, dictionaries, compression. So files are read
-in a child whose memory and time the kernel bounds, and what they hold is counted over all of them.
+in a child whose memory and time the kernel bounds. One budget holds for what all of them hold together: what so many
+trials of so long can have measured, and no more.
 """
 
 import hashlib
@@ -14,9 +15,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dbdyno._native import read_parquet
+from dbdyno.errors import UserError
+from dbdyno.model.quantity import duration_seconds
+from dbdyno.store.hdr_histogram import BUCKETS_MAX
+from dbdyno.store.header import RUN, header_in
 from dbdyno.store.latencies import LATENCIES, LATENCY
 from dbdyno.store.parts import MIB, damaged, read_part, see_that_it_is_as_written, unread
-from dbdyno.store.series_bounds import Bounds
 from dbdyno.system.bounded import bounded
 
 if TYPE_CHECKING:
@@ -26,6 +30,12 @@ if TYPE_CHECKING:
 
 Sums = Mapping[str, Mapping[str, str]]  # trial id -> file -> SHA-256
 
+ROWS_MAX = 2 * 10**6  # of one file: two days of ten samples a second
+VALUES_MAX = 10**7  # of all files that are read together; a page of so many takes some 550 MB
+_SAMPLES_A_SECOND = 20  # twice as many as are taken
+_SECONDS_BESIDE = 600.0  # that a trial's load may take longer than it was to
+_COLUMNS = 150  # of all series of a trial together, twice as many as there are
+_LONGEST = {"duration", "warmup", "warmup_max"}  # fields of a study whose sum a trial's load takes
 BYTES_MAX = 64 * MIB  # of one file
 MEMORY_BYTES_MAX = 256 * MIB  # that reading takes beside what it returns: one file and what is made of it
 TEXT_BYTES_MAX = 32 * MIB  # of all texts
@@ -37,6 +47,43 @@ _REMEDY = (
     "put it back from a copy, delete it (the report is then made without this series of the trial), "
     "or go on with the run by --resume, which measures the trial's block again"
 )
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """At most so many rows in one file, and so many values in all that are read."""
+
+    rows: int = ROWS_MAX
+    values: int = VALUES_MAX
+
+
+def bounds_of(path: Path, trials: int) -> Bounds:
+    """Return the bounds of a run folder of which the series of so many trials are read."""
+    try:
+        study = header_in(path, read_part(path, RUN)).study
+    except (OSError, UserError):  # what is wrong with it is said by who reads it for itself
+        return Bounds()
+    longest = dict.fromkeys(_LONGEST, 0.0)
+    for name, seconds in _times(study):
+        longest[name] = max(longest[name], seconds)
+    if not longest["duration"]:  # bounded by an amount: it takes as long as it takes
+        return Bounds()
+    seconds = min(sum(longest.values()) + _SECONDS_BESIDE, ROWS_MAX)
+    rows = min(ROWS_MAX, max(BUCKETS_MAX, round(_SAMPLES_A_SECOND * seconds)))
+    return Bounds(rows, min(VALUES_MAX, trials * (_COLUMNS * round(_SAMPLES_A_SECOND * seconds) + 2 * BUCKETS_MAX)))
+
+
+def _times(study: Any) -> Iterator[tuple[str, float]]:  # noqa: ANN401 - whatever TOML can hold
+    """Yield each time that a study gives to a field which makes trials longer, that of each level."""
+    for name, value in study.items() if isinstance(study, dict) else ():
+        if isinstance(value, dict):
+            yield from _times(value)
+        elif (field := name.rpartition(".")[2]) in _LONGEST:
+            for text in value if isinstance(value, list) else [value]:
+                try:
+                    yield field, duration_seconds(text)
+                except ValueError:  # as warmup = "steady"
+                    continue
 
 
 @dataclass(frozen=True)
@@ -141,7 +188,7 @@ def _read(
         see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), recorded)
     matches, names = cache(re.compile(one.columns).fullmatch), set[str]()
 
-    def wanted(name: str) -> bool:
+    def is_asked_for(name: str) -> bool:
         if not matches(name):
             return False
         if name in names or len(names) >= COLUMNS_MAX:
@@ -149,7 +196,7 @@ def _read(
         names.add(name)
         return True
 
-    found = {name: _plain(name, values) for name, values in read_parquet(content, limits.rows, wanted).items()}
+    found = {name: _plain(name, values) for name, values in read_parquet(content, limits.rows, is_asked_for).items()}
     numbers = [values for values in found.values() if isinstance(values, bytearray)]
     texts = [text for values in found.values() if isinstance(values, list) for text in values]
     left["values"] -= sum(map(len, numbers)) // 8 + len(texts)

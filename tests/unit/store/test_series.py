@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from dbdyno import _native
 from dbdyno.store.parts import DamageError
 from dbdyno.store.series import LOAD_COLUMNS, read_matching, read_series, write_series
-from dbdyno.store.series_bounds import Bounds
-from dbdyno.store.series_files import Asked, read_each, read_files
+from dbdyno.store.series_files import Asked, Bounds, read_each, read_files
 from dbdyno.store.tables import as_parquet
 from tests.unit.store.conftest import SERIES, run_one, trial
 

@@ -5,10 +5,10 @@ they say fits together, and can be read. A block that is not so is refused whole
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from dbdyno.errors import UserError
@@ -18,17 +18,16 @@ from dbdyno.run.execute import FAILURES_TO_DROP
 from dbdyno.run.fleet.message import LieError
 from dbdyno.run.fleet.packed import EVENTS
 from dbdyno.run.sparse_tar import FILE_BYTES_MAX
-from dbdyno.store.cuts import CUTS
+from dbdyno.store.cuts import CUT_ID, CUTS, is_at_its_place
 from dbdyno.store.events import Dropped, Event, Failed, Finished, Lost, Note, Started, TrialEvent
 from dbdyno.store.latencies import COLUMNS, LATENCIES, latencies_in
 from dbdyno.store.records import Trial
-from dbdyno.store.series_files import BYTES_MAX, read_files
+from dbdyno.store.series_files import BYTES_MAX, Asked, read_each
 from dbdyno.store.trials import read_trial
 
 ATTEMPTS_MAX = 50  # at one block; a host makes 3, and one more each time that it was killed in the middle of it
 _EVENTS_MAX = 100_000
 _EVENTS_BYTES_MAX = 16 * 1024**2
-_CUT = re.compile(r"c[1-9][0-9]{0,5}")
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,7 @@ class BlockCheck:
     host: str
     number: int
 
+    @cached_property
     def slots(self) -> dict[str, Slot]:
         """Trial -> its place, of all trials that the block can have."""
         fleet = self.design.fleet
@@ -56,7 +56,7 @@ class BlockCheck:
                 match below:
                     case [] | [_] | ["clients", _] | ["clients", _, _]:
                         return BYTES_MAX
-                    case [cuts, cut] | [cuts, cut, _] if cuts == CUTS and _CUT.fullmatch(cut):
+                    case [cuts, cut] | [cuts, cut, _] if cuts == CUTS and CUT_ID.fullmatch(cut):
                         return FILE_BYTES_MAX
         return None
 
@@ -64,8 +64,10 @@ class BlockCheck:
         """Raise ``LieError`` where events and the files in ``folder`` are none of this block."""
         try:
             self._check_events(events)
-            for event in _that_stay(events):
+            kept = _that_stay(events)
+            for event in kept:
                 self._check_trial(folder, event)
+            _check_series(folder, kept)
         except UserError as error:
             raise self.lie(str(error).partition("; ")[0].replace(f"{folder}/", "")) from None
         except ValueError as error:
@@ -96,9 +98,9 @@ class BlockCheck:
 
     def _check_trials_events(self, events: Sequence[TrialEvent]) -> None:
         """Raise ``ValueError`` where an event is of no trial of the block, or comes after the trial's end."""
-        slots, ended = self.slots(), dict[str, TrialEvent]()
+        ended = dict[str, TrialEvent]()
         for event in events:
-            self._check_place(event, slots)
+            self._check_place(event)
             before = ended.get(event.trial)
             if isinstance(before, Finished) != isinstance(event, Lost) or isinstance(before, Failed | Lost):
                 raise ValueError(f"{event.trial} went on after its end, or was lost and had not finished")
@@ -108,31 +110,36 @@ class BlockCheck:
         if not ended or max(begun) != len(begun):
             raise ValueError("it holds no trial that ended, or attempts are missing")
 
-    def _check_place(self, event: TrialEvent, slots: dict[str, Slot]) -> None:
-        slot = slots.get(event.trial)
+    def _check_place(self, event: TrialEvent) -> None:
+        slot = self.slots.get(event.trial)
         said = event.block, event.attempt, event.treatment, event.host
         if slot is None or said != (slot.block, slot.attempt, slot.treatment, ""):
             raise ValueError(f"{event.trial} is no trial of it")
 
     def _check_trial(self, folder: Path, event: Finished) -> None:
-        """Raise ``UserError`` or ``ValueError`` where the files of a trial can't be read, or can't be its."""
+        """Raise ``UserError`` or ``ValueError`` where what is said of a trial can't be read, or can't be its."""
         trial = read_trial(folder, event)
-        slot = self.slots()[event.trial]
-        if trial.position != slot.position:
+        if trial.position != self.slots[event.trial].position:
             raise ValueError(f"{trial.id} stood in another place")
         _check_numbers(trial)
-        place = folder / "trials" / trial.id
-        files = {path.name for path in place.iterdir()}
+        files = {path.name for path in (folder / "trials" / trial.id).iterdir()}
         if missing := event.sha256.keys() - files:
             raise ValueError(f"{trial.id} lacks {', '.join(sorted(missing))}")
-        for series in sorted(Path(name).stem for name in files if name.endswith(".parquet")):
-            if f"{series}.parquet" not in event.sha256:
-                raise ValueError(f"{trial.id}: {series}.parquet has no SHA-256")
-            read = read_files(
-                folder, [trial.id], series, COLUMNS if series == LATENCIES else ".*", {trial.id: event.sha256}
-            )
-            if series == LATENCIES and read:
-                latencies_in(folder, trial.id, read[trial.id])
+        for name in sorted(files - event.sha256.keys()):
+            if name.endswith(".parquet"):
+                raise ValueError(f"{trial.id}: {name} has no SHA-256")
+
+
+def _check_series(folder: Path, events: Sequence[Finished]) -> None:
+    """Raise ``UserError`` where the series of the trials can't be read within what is allowed to all of them."""
+    asked = [
+        Asked(event.trial, series, COLUMNS if series == LATENCIES else ".*")
+        for event in events
+        for series in sorted(Path(name).stem for name in event.sha256 if name.endswith(".parquet"))
+    ]
+    for one, columns in read_each(folder, asked, {event.trial: event.sha256 for event in events}):
+        if one.series == LATENCIES:
+            latencies_in(folder, one.trial, columns)
 
 
 def _is_failure(event: TrialEvent) -> bool:
@@ -154,7 +161,7 @@ def _check_numbers(trial: Trial) -> None:
     if len(set(ids)) != len(ids):
         raise ValueError(f"{trial.id} has a cut twice")
     for cut in trial.cuts:
-        if not _CUT.fullmatch(cut.id) or cut.kept not in {"", f"{CUTS}/{cut.id}"}:
+        if not CUT_ID.fullmatch(cut.id) or (cut.kept and not is_at_its_place(cut)):
             raise ValueError(f"{trial.id}: a cut has a name or a folder that is none")
         for name, value in [*asdict(cut).items(), *cut.recovery_s.items()]:
             if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):

@@ -101,7 +101,7 @@ def _fold(run: RunFolder, path: Path, unpacked: Path, host: str, count: int) -> 
 
 def _checked(check: BlockCheck, path: Path, unpacked: Path) -> list[Event]:
     """The events of the block, its files being unpacked. Raises ``LieError``."""
-    trials = check.slots().keys()
+    trials = check.slots.keys()
     try:
         events = unpack_block(path, unpacked, lambda name: check.limit_of(trials, name))
     except (tarfile.TarError, ValueError) as error:
