@@ -83,7 +83,7 @@ def has_controls(text: str) -> bool:
 
 
 def start_peak() -> int:
-    """Count the most memory that this process holds from here on; what it holds now."""
+    """Begin to measure the most memory that this process holds; returns what it holds now."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

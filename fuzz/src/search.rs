@@ -95,7 +95,7 @@ pub fn search(name: &str, target: fn(&[u8]), memory: &Counting) {
     if let Ok(path) = env::var("DBDYNO_FUZZ_INPUT") {
         return target(&fs::read(path).expect("the input can be read"));
     }
-    let kept = kept(name);
+    let kept = kept_inputs(name);
     let seed = seed();
     let mut random = Random::new(seed ^ name.bytes().fold(0, |sum, byte| (sum << 7) ^ u64::from(byte)));
     for input in &kept {
@@ -125,7 +125,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-fn kept(name: &str) -> Vec<Vec<u8>> {
+fn kept_inputs(name: &str) -> Vec<Vec<u8>> {
     let seeds = fs::read_dir(folder().join("seeds").join(name)).expect("the target has kept inputs");
     let mut paths: Vec<PathBuf> = seeds.map(|entry| entry.expect("a folder can be read").path()).collect();
     paths.sort();

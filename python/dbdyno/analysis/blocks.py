@@ -19,9 +19,7 @@ class UsableBlocks:
     dropped: frozenset[str]
     void: tuple[tuple[int, int], ...]  # (block, attempt), in order
     control: dict[int, Trial] = field(default_factory=dict)  # block -> the control's trial, of a crash study
-    _by_treatment: dict[tuple[str, str], dict[int, float]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def values(self, treatment: str, metric: str) -> dict[int, float]:
         """Return block -> the treatment's metric, NaN where a trial lacks it; nothing where it is 0 in any block.
@@ -35,11 +33,11 @@ class UsableBlocks:
         return sum(value <= 0 for value in self._figures(treatment, metric).values())
 
     def _figures(self, treatment: str, metric: str) -> dict[int, float]:
-        known = self._by_treatment.get((treatment, metric))
+        known = self._read.get((treatment, metric))
         if known is None:
             rows = ((block, row[treatment]) for block, row in self.trials.items() if treatment in row)
             known = {block: value_of(trial.metrics, metric) for block, trial in rows}
-            self._by_treatment[treatment, metric] = known
+            self._read[treatment, metric] = known
         return known
 
     def of(self, treatment: str) -> list[Trial]:

@@ -5,8 +5,8 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.formats import JSON
+from dbdyno.cli.options import note_ssh_config
 from dbdyno.cli.printed import print_json
-from dbdyno.cli.ssh_note import note_ssh_config
 from dbdyno.errors import HostError
 
 app = typer.Typer(help="Many hosts: up, status, down; needs dbdyno[ray].", rich_markup_mode=None)

@@ -1,14 +1,36 @@
-"""The options that ``plan``, ``run`` and ``aa`` share: what overrules the study, and what may be done to the host."""
+"""The options that several verbs share: what overrules the study, what may be done to the host, and other hosts."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.ssh_note import note_ssh_config
 from dbdyno.cli.values import folder_of, seconds_of, seed_of
+from dbdyno.errors import UserError
 
 if TYPE_CHECKING:
     from dbdyno.plan.stop_rule import StopOptions
+
+
+def note_ssh_config(hosts: Path | None) -> Path | None:
+    """Say which configuration of ssh a file of hosts names, as that may have programs run on this machine.
+
+    It is a callback of the option, whose value stays as it is. What is wrong with the file is left to the verb to say.
+    """
+    if hosts is None:
+        return None
+    from dbdyno.hosts.inventory import read_inventory
+    from dbdyno.model.printable import printable
+
+    try:
+        config = read_inventory(hosts).ssh_config
+    except UserError:
+        return hosts
+    if config is not None:
+        runs = "programs that it names (ProxyCommand, Match exec and the like) run on this machine, as you"
+        typer.echo(f"ssh reads {printable(str(config))}, named by {printable(str(hosts))}: {runs}", err=True)
+    return hosts
+
 
 BLOCKS = typer.Option(None, min=1, max=1000, help="Run so many blocks, neither more nor fewer.")
 MAX_BLOCKS = typer.Option(None, min=6, max=1000, help="Stop after so many blocks at the latest.")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dbdyno.cli.formats import JSON
+from dbdyno.cli.options import note_ssh_config
 from dbdyno.cli.printed import print_json
-from dbdyno.cli.ssh_note import note_ssh_config
 from dbdyno.errors import HostError
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from typing import TypeVar
 from dbdyno.errors import HostError
 from dbdyno.host.read import UNKNOWN
 from dbdyno.hosts.node import Running
-from dbdyno.model.printable import printable, short
+from dbdyno.model.printable import printable_document, short
 from dbdyno.store.documents import json_object, value_of
-from dbdyno.study.document import MAX_DEPTH, depth_of
 
 T = TypeVar("T")
 _ENTRIES_MAX = 1000  # of a list or an object
@@ -131,9 +130,9 @@ class PutBack:
     undone: list[str]
     whole: bool
 
-    def said(self) -> tuple[str, ...]:
-        """The same for a person."""
-        return _shown(self.undone)
+    def sentences(self) -> tuple[str, ...]:
+        """What was undone, for a person."""
+        return _first_of(self.undone)
 
 
 @dataclass(frozen=True)
@@ -145,13 +144,13 @@ class LeftBehind:
     whole: bool
     over: bool
 
-    def said(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """What was undone, for a person."""
-        return _shown(self.undone)
+        return _first_of(self.undone)
 
-    def said_alone(self) -> tuple[str, ...]:
+    def sentences_left_alone(self) -> tuple[str, ...]:
         """What is left alone, for a person."""
-        return _shown(self.left_alone)
+        return _first_of(self.left_alone)
 
 
 @dataclass(frozen=True)
@@ -181,24 +180,22 @@ def read_answer(host: str, content: bytes, kind: type[T]) -> T:
 
 def _of_kind(kind: type[T], found: dict[str, object]) -> T:
     """The answer of a kind that an object holds. Raises ``ValueError``."""
-    if depth_of(found) >= MAX_DEPTH:
-        raise ValueError("it is nested too deep")
     known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
-    return value_of(kind, _bounded({name: value for name, value in found.items() if name in known}))
+    told = {name: value for name, value in found.items() if name in known}
+    _see_that_lists_are_short(told)
+    return value_of(kind, printable_document(told, _TEXT_MAX))
 
 
-def _bounded(value: object) -> object:
-    """The same with all text fit to be shown. Raises ``ValueError`` for lists and objects without measure."""
-    if isinstance(value, str):
-        return printable(value) if len(value) <= _TEXT_MAX else short(value, _TEXT_MAX)
-    if isinstance(value, dict | list) and len(value) > _ENTRIES_MAX:
-        raise ValueError(f"it has a list of {len(value)} entries; at most {_ENTRIES_MAX} are read")
-    if isinstance(value, dict):
-        return {printable(name[:_TEXT_MAX]): _bounded(item) for name, item in value.items()}
-    return [_bounded(item) for item in value] if isinstance(value, list) else value
+def _see_that_lists_are_short(value: object) -> None:
+    """Raise ``ValueError`` for lists and objects without measure."""
+    if isinstance(value, dict | list):
+        if len(value) > _ENTRIES_MAX:
+            raise ValueError(f"it has a list of {len(value)} entries; at most {_ENTRIES_MAX} are read")
+        for item in value.values() if isinstance(value, dict) else value:
+            _see_that_lists_are_short(item)
 
 
-def _shown(said: Sequence[str]) -> tuple[str, ...]:
+def _first_of(sentences: Sequence[str]) -> tuple[str, ...]:
     """As many sentences as a person reads, and how many there are beyond."""
-    more = len(said) - _SHOWN_MAX
-    return (*said[:_SHOWN_MAX], f"and {more} more") if more > 0 else tuple(said)
+    more = len(sentences) - _SHOWN_MAX
+    return (*sentences[:_SHOWN_MAX], f"and {more} more") if more > 0 else tuple(sentences)

@@ -50,4 +50,5 @@ def bring_down(cluster: Cluster, inventory: Inventory, say: Callable[[str], None
 
 
 def _ended(name: str, answer: PutBack) -> Ended:
-    return Ended(name, answer.said(), "" if answer.whole else "; ".join(answer.said()) or "not all could be undone")
+    undone = answer.sentences()
+    return Ended(name, undone, "" if answer.whole else "; ".join(undone) or "not all could be undone")

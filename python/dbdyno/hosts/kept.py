@@ -112,7 +112,7 @@ class Kept:
                 said = self.ask(host, {"do": "release"}, PutBack)
             except HostError as error:
                 return str(error)
-            return "" if said.whole else f"{host}: {'; '.join(said.said())}"
+            return "" if said.whole else f"{host}: {'; '.join(said.sentences())}"
 
         with ThreadPoolExecutor(len(self._lines) or 1) as pool:
             problems = [one for one in pool.map(do, self._lines.keys() - self.lost().keys()) if one]

@@ -25,8 +25,8 @@ from dbdyno.system.state import make_state_folder, new_token
 HOST_LABEL, HERE_LABEL = "dbdyno-host", "dbdyno-here"  # of nodes of Ray
 START_SECONDS = 120.0
 _GRACE_SECONDS = 3.0  # a raylet takes one or two to end; what holds the head's tables takes no SIGTERM
-_SAID = "node.json"  # what a node was to be
-_SAID_MAX_BYTES = 1024**2
+_RECORD = "node.json"  # what a node was to be
+_RECORD_MAX_BYTES = 1024**2
 # Ray lets all users write to what it is given, and follows links there; so it is given a folder that no other user gets
 # to: the one around it is the user's alone. Names are short, as the name of a socket below has 107 bytes (unix(7)).
 _RAY_OWN = "r"
@@ -134,7 +134,7 @@ def running() -> Running | None:
     for found in _ours():
         pids = marked({undo.token for _, undo in found.undos if isinstance(undo, EndProcesses)})
         for folder in _folders(found):
-            said = _said_of(folder)
+            said = _record_of(folder)
             names = {_name_of(pid) for pid in pids}
             here, head = "raylet" in names, "gcs_server" in names
             return Running(said.cluster, len(pids), here, head, said.python, str(folder))
@@ -142,7 +142,7 @@ def running() -> Running | None:
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Record:
     """What a node was to be, as far as it is asked for later."""
 
     cluster: str = ""
@@ -150,14 +150,14 @@ class _Said:
     joined: bool = False
 
 
-def _said_of(folder: Path) -> _Said:
+def _record_of(folder: Path) -> _Record:
     """What a node was to be, by its folder; nothing where that is gone. Raises ``HostError`` where that is damaged."""
-    path = folder / _SAID
+    path = folder / _RECORD
     try:
-        found = json_object(read_regular(path, _SAID_MAX_BYTES, follow=False))
-        return value_of(_Said, {one.name: found[one.name] for one in fields(_Said)})
+        found = json_object(read_regular(path, _RECORD_MAX_BYTES, follow=False))
+        return value_of(_Record, {one.name: found[one.name] for one in fields(_Record)})
     except (FileNotFoundError, NotADirectoryError):
-        return _Said()
+        return _Record()
     except (OSError, ValueError, KeyError) as error:
         lacking = f"{error} is missing" if isinstance(error, KeyError) else ""
         why = lacking or getattr(error, "strerror", None) or str(error)
@@ -180,7 +180,7 @@ def hold_agents() -> None:
     In another's cluster they are left alone. What ends Ray ends them.
     """
     for found in _ours():
-        if any(_said_of(folder).joined for folder in _folders(found)):
+        if any(_record_of(folder).joined for folder in _folders(found)):
             continue
         for pid in marked({undo.token for _, undo in found.undos if isinstance(undo, EndProcesses)}):
             with suppress(psutil.Error):
@@ -227,7 +227,7 @@ def _start(node: Node, token: str, journal: Journal) -> None:
     try:
         folder.mkdir(mode=0o700)
         (folder / "node.part").write_text(json.dumps({**asdict(node), "python": sys.executable}), encoding="utf-8")
-        (folder / "node.part").rename(folder / _SAID)  # whoever looks meanwhile sees all of it or nothing
+        (folder / "node.part").rename(folder / _RECORD)  # a reader sees the whole file or none
         token_file = folder / "token"
         token_file.touch(mode=0o600)
         token_file.write_text(token, encoding="ascii")

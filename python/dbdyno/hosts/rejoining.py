@@ -104,7 +104,7 @@ class Rejoining:
         if not said.over:
             raise HostError(f"{name}: is being put back")
         if not said.whole:
-            raise HostError(f"{name}: {'; '.join(said.said())}; dbdyno restore --hosts {self._inventory.path}")
+            raise HostError(f"{name}: {'; '.join(said.sentences())}; dbdyno restore --hosts {self._inventory.path}")
 
     def _see_that_ray_is_there(self, name: str, found: Reached) -> None:
         """Start its node as ``up`` does, where there is none. Raises ``DbdynoError``."""

@@ -33,7 +33,7 @@ def restore_hosts(inventory: Inventory) -> list[Restored]:
         except NotInstalledError:
             return Restored(name)  # so nothing was started there
         problem = "" if said.whole else f"{name}: some of it could not be undone; end what holds it, then try again"
-        return Restored(name, said.said(), said.said_alone(), problem)
+        return Restored(name, said.sentences(), said.sentences_left_alone(), problem)
 
     found = on_each({name: host for name, host in hosts.items() if host.ssh}, do)
     return [one if isinstance(one, Restored) else Restored(name, problem=str(one)) for name, one in found.items()]

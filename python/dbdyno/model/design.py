@@ -10,6 +10,7 @@ HOSTS_MIN = 3  # of which anything is said of hosts like these
 HOSTS_OF_LEVEL_MIN = 4  # of what is fixed to hosts: 3 against 3 can't reach p = .05 by rank sum
 TREATMENTS_MAX = 256  # a block is every one of them
 BLOCKS_MAX = 1000
+TRIALS_MAX = 20_000  # that a run is planned with; its event log and its report grow with them
 MIN_BLOCKS = 6  # with 5 the exact tests reach p = .0625 at best
 
 AS_STANDS = "the study as it stands"  # what a named level is that gives nothing

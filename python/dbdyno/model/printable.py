@@ -6,6 +6,7 @@ turn the direction of writing, characters of no width, halves of surrogate pairs
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 NO_BREAK = "\u00a0"
 LABEL_MAX = 28  # characters of a name in a chart
@@ -18,6 +19,18 @@ _LABELS = re.compile(r" / ")
 def printable(text: str, instead: str = "?", keep: str = "") -> str:
     """Return ``text`` with ``instead`` for each character that is not printable, but for those in ``keep``."""
     return "".join(char if char.isprintable() or char in keep else instead for char in text)
+
+
+def printable_document(value: Any, characters_max: int, keep: str = "") -> Any:  # noqa: ANN401  (any JSON)
+    """Return a JSON document whose texts, names of fields too, are fit to print and at most so long."""
+    if isinstance(value, str):
+        return printable(value[:characters_max], keep=keep)
+    if isinstance(value, dict):
+        return {
+            printable(name[:characters_max]): printable_document(item, characters_max, keep)
+            for name, item in value.items()
+        }
+    return [printable_document(item, characters_max, keep) for item in value] if isinstance(value, list) else value
 
 
 def json_text(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dbdyno.analysis.looks.min_blocks import smallest_p
 from dbdyno.errors import HostError, UserError
-from dbdyno.model.design import MIN_BLOCKS, Comparison, Design, Disk, Factor, Fleet, Interference
+from dbdyno.model.design import MIN_BLOCKS, TRIALS_MAX, Comparison, Design, Disk, Factor, Fleet, Interference
 from dbdyno.model.treatment import Treatment
 from dbdyno.plan.control import Control, control_of
 from dbdyno.plan.cuts import CUT_SECONDS, crash_warnings
@@ -202,6 +202,10 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
     stop_rule = stop_rule or StopRule.of_study(study)
     if study.crash and stop_rule.until != "blocks":
         raise UserError(f"{study.path}: a study with [crash] ends after its cuts; give --blocks for fewer or more")
+    trials = len(treatments) * stop_rule.blocks
+    if trials > TRIALS_MAX and stop_rule.until != "open":
+        text = f"{len(treatments)} treatments in {stop_rule.blocks} blocks are {trials:,} trials"
+        raise UserError(f"{study.path}: {text}; a run has at most {TRIALS_MAX:,}: give --blocks for fewer")
     specs = {t.id: spec for t, (_, spec) in zip(treatments, made, strict=True)}
     control = control_of(treatments, specs, baseline.id) if study.crash else None
     load = made[0][1].workload

@@ -1,12 +1,12 @@
 """Jobs in fio's words, from a job file or from options, as a load of a simulated point."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import UserError
-from dbdyno.model.fio import KB_BASES, fio_bytes, fio_percent, fio_seconds, job_lines
+from dbdyno.model.fio import KB_BASES, JobLine, fio_bytes, fio_percent, fio_seconds, job_lines
 from dbdyno.study.mistakes import did_you_mean
 
 Job = dict[str, Any]
@@ -188,11 +188,12 @@ def jobs_of(path: Path, text: str) -> tuple[list[Job], list[str]]:
 
     Raises ``UserError`` with the line.
     """
-    passed_over = dict.fromkeys(line.word for line in job_lines(text) if line.word in PASSED_OVER)
+    lines = list(job_lines(text))
+    passed_over = dict.fromkeys(line.word for line in lines if line.word in PASSED_OVER)
     common: Job = {}
     jobs: list[Job] = []
     job: Job | None = None
-    for line in job_lines(text):
+    for line in _kb_base_first(lines):
         if not line.word:
             job = common if line.section == "global" else dict(common)
             if line.section != "global":
@@ -209,6 +210,15 @@ def jobs_of(path: Path, text: str) -> tuple[list[Job], list[str]]:
     if not jobs:
         raise UserError(f"{path}: holds no job; give a section such as [job]")
     return [_whole_job(one) for one in jobs], list(passed_over)
+
+
+def _kb_base_first(lines: Iterable[JobLine]) -> list[JobLine]:
+    """Return the lines, in each section its ``kb_base`` first, as fio reads it: sizes above it go by it, too."""
+    section, placed = 0, []
+    for line in lines:
+        section += not line.word
+        placed.append((section, line.word not in {"", "kb_base"}, line))
+    return [line for _, _, line in sorted(placed, key=lambda one: one[:2])]
 
 
 def _whole_job(job: Job) -> Job:

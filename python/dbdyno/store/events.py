@@ -17,7 +17,7 @@ from dbdyno.system.regular_file import open_regular
 from dbdyno.system.sealed_line import is_sealed, sealed
 
 EVENTS = "journal.jsonl"
-EVENTS_MAX = 50_000  # of a run: those of some ten thousand trials
+EVENTS_MAX = 50_000  # of a run: those of ``TRIALS_MAX`` trials, begun and ended, and some more
 _VALUES_OF_AN_EVENT = 40  # one that a trial has finished holds the sums of its files
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # of a trial: its folder's, and no way out of it
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.errors import UserError
+from dbdyno.system.open_to_others import others_write, trusted_users
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +30,9 @@ def see_that_it_is_ours(path: Path) -> None:
     through a link, and may read anybody's folder.
     """
     remedy = "name a folder of your own, or have its owner run dbdyno"
+    trusted = trusted_users()
     for place in dict.fromkeys([path.lstat(), path.stat()]):
-        if place.st_uid not in {os.geteuid(), _ROOT}:
+        if place.st_uid not in trusted:
             raise UserError(f"{path} belongs to another user (uid {place.st_uid}), who could change it; {remedy}")
     _see_that_no_other_writes(path, path.stat(), remedy)
     above = path.resolve().parent
@@ -41,7 +43,7 @@ def see_that_it_is_ours(path: Path) -> None:
         if entry.is_symlink():
             raise UserError(f"{entry.path} is a link; dbdyno writes to no run folder that holds one: remove it")
         found = entry.stat(follow_symlinks=False)
-        if found.st_uid not in {os.geteuid(), _ROOT}:
+        if found.st_uid not in trusted:
             raise UserError(f"{entry.path} belongs to another user (uid {found.st_uid}); {remedy}")
         _see_that_no_other_writes(Path(entry.path), found, remedy)
     trials = path / "trials"
@@ -53,7 +55,7 @@ def _see_that_no_other_writes(path: Path, found: os.stat_result, remedy: str) ->
     """Raise ``UserError`` where everybody may write to a file or a folder, or, where we are root, another group."""
     if found.st_mode & stat.S_IWOTH:
         raise UserError(f"{path} can be written by everybody; chmod o-w it, or {remedy}")
-    if os.geteuid() == _ROOT and found.st_mode & stat.S_IWGRP and found.st_gid not in {os.getegid(), _ROOT}:
+    if os.geteuid() == _ROOT and others_write(found):
         raise UserError(f"{path} can be written by the group {found.st_gid}; chmod g-w it, or {remedy}")
 
 

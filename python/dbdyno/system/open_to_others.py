@@ -12,7 +12,7 @@ _GROUP_OR_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def trusted_users() -> frozenset[int]:
-    """Return the users whose files may say what is done with our rights: we, root, and who became root by sudo."""
+    """Return the users whose files may decide what runs with our rights: this one, root, and the caller of sudo."""
     sudo = os.environ.get("SUDO_UID", "") if os.geteuid() == _ROOT else ""
     return frozenset({os.geteuid(), _ROOT, *([int(sudo)] if sudo.isascii() and sudo.isdecimal() else [])})
 
@@ -28,17 +28,17 @@ def why_open_to_others(path: Path) -> str:
             return f"{place} belongs to another user (uid {found.st_uid}); have it in a place of your own"
         if stat.S_ISDIR(found.st_mode) and _lets_others_replace(found):
             return f"{place} can be written by others, who could replace what is in it; chmod go-w {place}"
-        if stat.S_ISREG(found.st_mode) and _others_write(found):
+        if stat.S_ISREG(found.st_mode) and others_write(found):
             return f"{place} can be written by others; chmod go-w {place}"
     return ""
 
 
 def _lets_others_replace(folder: os.stat_result) -> bool:
     """Whether others may rename what is in a folder."""
-    return _others_write(folder) and not folder.st_mode & stat.S_ISVTX
+    return others_write(folder) and not folder.st_mode & stat.S_ISVTX
 
 
-def _others_write(found: os.stat_result) -> bool:
+def others_write(found: os.stat_result) -> bool:
     """Whether others may write. A group with the number of its only user is that user's own (umask 002)."""
     return bool(found.st_mode & (stat.S_IWOTH if found.st_gid == found.st_uid else _GROUP_OR_OTHERS))
 

@@ -167,9 +167,9 @@ def test_so_are_the_facts(true_facts):
 
 def test_of_many_sentences_as_many_are_shown_as_a_person_reads():
     found = answered(PutBack, {"undone": [TRICK + "x" * 5000] * 40, "whole": True})
-    assert found.said() == tuple(found.undone)
+    assert found.sentences() == tuple(found.undone)
     found = answered(PutBack, {"undone": ["x"] * 900, "whole": False})
-    assert (len(found.said()), found.said()[-1]) == (51, "and 850 more")
+    assert (len(found.sentences()), found.sentences()[-1]) == (51, "and 850 more")
 
 
 ECHOES = {

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from dbdyno.errors import UserError
 from dbdyno.model.metrics import SECONDARY
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import OVERHEAD_SECONDS, erased_devices
@@ -354,3 +355,11 @@ def test_a_metric_that_tells_nothing_under_the_load_is_foretold(plan, metric, am
     made = plan(("blocks = 6", f'blocks = 6\nmetric = "{metric}"'), ("queries = 1000", amount))
     found = list(made.warnings())
     assert [one.startswith(f"no verdict can come from {metric}: {why}") for one in found] == ([True] if why else [])
+
+
+def test_more_trials_than_a_run_can_be_read_with_are_refused(plan):
+    levels = ('innodb_buffer_pool_size = "256M"', f"innodb_io_capacity = {list(range(100, 130))}")
+    with pytest.raises(UserError, match="60 treatments in 1000 blocks are 60,000 trials; a run has at most 20,000"):
+        plan(levels, blocks=1000)
+    assert len(plan(levels, blocks=300).design.treatments) == 60
+    assert plan(levels, stop_rule=StopRule("open", 1000)).design.until == "open"

@@ -102,7 +102,7 @@ def kept(into):
 
 
 def is_whole(state, size=BYTES):
-    """Whether a state is as it was written, its holes too; whoever wrote it there, here it is ours."""
+    """Whether a state has the content and the holes that it was written with, and belongs to us."""
     found = (state / "base.img").stat()
     with (state / "base.img").open("rb") as file:
         file.seek(size // 2)

@@ -53,25 +53,25 @@ def states(state, tmp_path):
     return tmp_path / "states"
 
 
-def said(**more):
+def json_line(**more):
     return json.dumps(more).encode()
 
 
 def load(**more):
-    return said(load={"each": {"c1": {**CLIENT, **more}}, "limit_seconds": 5.0}, answer="/a")
+    return json_line(load={"each": {"c1": {**CLIENT, **more}}, "limit_seconds": 5.0}, answer="/a")
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        said(say="a sentence"),
-        said(asks=3),
-        said(trial_done=0.5),
-        said(ended="done"),
-        said(error="no room"),
-        said(joined={"cores": 2}, versions={"kernel": "6"}, go="/go"),
-        said(block=1, seconds=1.5, packed=PACKED),
-        said(trial={"block": 1, "attempt": 1, "position": 2, "treatment": "t1"}, note=""),
+        json_line(say="a sentence"),
+        json_line(asks=3),
+        json_line(trial_done=0.5),
+        json_line(ended="done"),
+        json_line(error="no room"),
+        json_line(joined={"cores": 2}, versions={"kernel": "6"}, go="/go"),
+        json_line(block=1, seconds=1.5, packed=PACKED),
+        json_line(trial={"block": 1, "attempt": 1, "position": 2, "treatment": "t1"}, note=""),
         load(),
     ],
 )
@@ -93,41 +93,41 @@ def test_what_a_member_says_is_understood(line):
         b"[" * 200_000,
         b'{"a":' * 50_000,
         b"1" * 10_000,
-        said(unheard=1),
-        said(say={"a": 1}),
-        said(say=5),
-        said(say="x", asks=1),
-        said(gone="x"),
-        said(clients_lost="x"),
-        said(error=None),
-        said(asks="1"),
-        said(asks=1.5),
-        said(asks=True),
-        said(asks=10**30),
-        said(joined=5, go="/go"),
-        said(joined=5, versions=7, go=9),
-        said(joined={}, versions={}, go="/go"),
-        said(joined={"a": 1}, versions={"a": 1}, go="/g"),
+        json_line(unheard=1),
+        json_line(say={"a": 1}),
+        json_line(say=5),
+        json_line(say="x", asks=1),
+        json_line(gone="x"),
+        json_line(clients_lost="x"),
+        json_line(error=None),
+        json_line(asks="1"),
+        json_line(asks=1.5),
+        json_line(asks=True),
+        json_line(asks=10**30),
+        json_line(joined=5, go="/go"),
+        json_line(joined=5, versions=7, go=9),
+        json_line(joined={}, versions={}, go="/go"),
+        json_line(joined={"a": 1}, versions={"a": 1}, go="/g"),
         b'{"joined": {"cores": NaN}, "versions": {}, "go": "/go"}',
         b'{"joined": {"x": 1e999}, "versions": {}, "go": "/go"}',
         b'{"joined": {"x": ' + b"[" * 50 + b"]" * 50 + b'}, "versions": {}, "go": "/go"}',
         b'{"trial_done": NaN}',
         b'{"trial_done": -Infinity}',
-        said(trial_done=-1.0),
-        said(trial_done="x"),
-        said(trial={"x": 1}, note=""),
-        said(trial={"block": 1, "attempt": 1, "treatment": "t1"}, note=""),
-        said(trial=[], note=""),
-        said(block=1, seconds=-1.0, packed=PACKED),
-        said(block=1, seconds=1.0, packed={"x": 1}),
-        said(block=1, seconds=1.0),
-        said(block=1, seconds=1.0, packed={**PACKED, "sha256": "../x"}),
-        said(block=1, seconds=1.0, packed={**PACKED, "states_bytes": -1}),
-        said(block=1, seconds=1.0, packed={**PACKED, "states": {"path": 5}}),
-        said(block=1, seconds=1.0, packed={**PACKED, "states": {}}),
-        said(load={"x": 1}, answer="/tmp/x"),
-        said(load={"each": {}, "limit_seconds": 1.0}, answer="/a"),
-        said(load={"each": {"c1": CLIENT}, "limit_seconds": -1.0}, answer="/a"),
+        json_line(trial_done=-1.0),
+        json_line(trial_done="x"),
+        json_line(trial={"x": 1}, note=""),
+        json_line(trial={"block": 1, "attempt": 1, "treatment": "t1"}, note=""),
+        json_line(trial=[], note=""),
+        json_line(block=1, seconds=-1.0, packed=PACKED),
+        json_line(block=1, seconds=1.0, packed={"x": 1}),
+        json_line(block=1, seconds=1.0),
+        json_line(block=1, seconds=1.0, packed={**PACKED, "sha256": "../x"}),
+        json_line(block=1, seconds=1.0, packed={**PACKED, "states_bytes": -1}),
+        json_line(block=1, seconds=1.0, packed={**PACKED, "states": {"path": 5}}),
+        json_line(block=1, seconds=1.0, packed={**PACKED, "states": {}}),
+        json_line(load={"x": 1}, answer="/tmp/x"),
+        json_line(load={"each": {}, "limit_seconds": 1.0}, answer="/a"),
+        json_line(load={"each": {"c1": CLIENT}, "limit_seconds": -1.0}, answer="/a"),
         load(argv=["sh", "-c", "id"]),
         load(argv=[]),
         load(argv=["dbdyno-load", "oltp", "--json=/etc/passwd"]),
@@ -168,7 +168,7 @@ def test_each_load_that_client_hosts_can_offer_is_understood(kind, tmp_path):
     (spec,) = make_plan(load_study(tmp_path / "study.toml"), seed=1).specs.values()
     load, address = workload_of(spec), Address(host="10.0.0.1", user="u", password="p", tls=Tls("required"))
     each = {name: asked_of(load, address, 5, (number, 2)) for number, name in enumerate(("c1", "c2"))}
-    line = said(load={"each": each, "limit_seconds": limit_seconds(load.section)}, answer="/a")
+    line = json_line(load={"each": each, "limit_seconds": limit_seconds(load.section)}, answer="/a")
     assert {name: vars(one) for name, one in parse("db2", line, message.OF_BLOCKS).load.each.items()} == each
 
 
@@ -187,14 +187,16 @@ def test_each_load_that_client_hosts_can_offer_is_understood(kind, tmp_path):
 )
 def test_facts_that_are_none_are_refused(facts):
     with pytest.raises(LieError, match=r"^db2: "):
-        parse("db2", said(facts=facts), message.OF_FACTS)
+        parse("db2", json_line(facts=facts), message.OF_FACTS)
 
 
 def test_what_is_shown_of_a_host_is_fit_to_print():
-    assert parse("db2", said(say=ESCAPES + "x\ny"), message.OF_BLOCKS).say.replace("\n", "").isprintable()
+    assert parse("db2", json_line(say=ESCAPES + "x\ny"), message.OF_BLOCKS).say.replace("\n", "").isprintable()
     facts = {"lacking": [ESCAPES], "serials": []}
-    assert parse("db2", said(facts=facts), message.OF_FACTS).facts.lacking[0].isprintable()
-    joined = parse("db2", said(joined={ESCAPES: [{"a": ESCAPES}]}, versions={}, go="/go"), message.OF_BLOCKS).joined
+    assert parse("db2", json_line(facts=facts), message.OF_FACTS).facts.lacking[0].isprintable()
+    joined = parse(
+        "db2", json_line(joined={ESCAPES: [{"a": ESCAPES}]}, versions={}, go="/go"), message.OF_BLOCKS
+    ).joined
     assert all(key.isprintable() and of[0]["a"].isprintable() for key, of in joined.items())
 
 
@@ -204,7 +206,7 @@ def test_what_is_shown_of_a_host_is_fit_to_print():
 )
 def test_images_that_are_none_are_refused(image):
     with pytest.raises(LieError, match=r"^db2: "):
-        parse("db2", said(facts={"images": [image]}), message.OF_IMAGES)
+        parse("db2", json_line(facts={"images": [image]}), message.OF_IMAGES)
 
 
 @pytest.mark.parametrize(
@@ -266,10 +268,10 @@ def flood(line):
 LIES = {
     "a number": ("asks", instead(b"5")),
     "a line that joined badly": ("joined", instead(b'{"joined": 5, "versions": {}, "go": "/go"}')),
-    "another block": ("asks", instead(said(asks=7))),
+    "another block": ("asks", instead(json_line(asks=7))),
     "a trial of no treatment": (
         "trial",
-        instead(said(trial={"block": 1, "attempt": 1, "position": 1, "treatment": "t99"}, note="")),
+        instead(json_line(trial={"block": 1, "attempt": 1, "position": 1, "treatment": "t99"}, note="")),
     ),
     "a load of nobody's": ("trial", lambda _: [load() + b"\n"]),
     "a line without end": ("trial", flood(b"x" * 1000)),

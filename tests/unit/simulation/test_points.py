@@ -63,6 +63,7 @@ def test_a_job_file_in_fio_s_words():
         ("bs=4KB", "block_bytes", 4096),
         ("bs=0x2000", "block_bytes", 8192),
         ("kb_base=1000\nbs=8ki", "block_bytes", 8192),
+        ("bs=8ki\nkb_base=1000", "block_bytes", 8192),
         ("size=8GB", "range_bytes", 8 << 30),
         ("size=2gi", "range_bytes", 2_000_000_000),
         ("size=1.5m", "range_bytes", 3 << 19),

@@ -207,7 +207,7 @@ class Lack(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """What a decision lacks; ``blocks`` is about how many more blocks it takes, 0 if something else is lacking."""
+    """What is missing for a decision; ``blocks`` is about how many more would decide, 0 if it is something else."""
 
     lack: Lack
     blocks: int = 0

@@ -5,14 +5,14 @@ program can say, each field of its type and within its bounds; what is shown to 
 message means for a run, as whether a block was asked for, is decided where the run is known.
 """
 
+import math
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dbdyno.errors import HostError
-from dbdyno.model.printable import NO_BREAK, printable, short
+from dbdyno.model.printable import NO_BREAK, printable, printable_document, short
 from dbdyno.plan.order import Slot
 from dbdyno.run.fleet.image_tasks import OnHost
 from dbdyno.run.fleet.packed import Packed
@@ -21,8 +21,7 @@ from dbdyno.study.clients_from_rules import ABLE
 
 LINE_BYTES_MAX = 4 * 1024**2
 _TEXT_MAX = 20_000  # characters of what is shown
-_DEPTH_MAX = 20
-_WHOLE_MAX, _FLOAT_MAX = 2**63, sys.float_info.max
+_KEPT = f"\n\t{NO_BREAK}"  # of what is not printable, in what is shown
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _WORD = re.compile(r"[a-z][a-z0-9_-]{0,63}")  # of a load's name
 _FLAG = re.compile(r"--[a-z][a-z0-9-]{0,63}(=[^\0\n]*)?")
@@ -103,7 +102,7 @@ class Facts:
         cores = self.host.get("cores")
         known = isinstance(cores, int) and cores > 0 and "kernel" in self.versions and self.free_bytes >= 0
         if not self.lacking and not known:
-            raise ValueError("facts say neither what is lacking nor what the host is")
+            raise ValueError("facts name neither what is missing nor what the host is")
 
 
 @dataclass(frozen=True)
@@ -165,7 +164,7 @@ class Asks(Message):
 
 @dataclass(frozen=True)
 class TrialBegins(Message):
-    """From now on nothing is said until it is over."""
+    """A trial begins; the host sends nothing until it is over."""
 
     shown = frozenset({"note"})
     trial: Slot
@@ -265,9 +264,10 @@ def parse(host: str, line: bytes, kinds: Kinds) -> Message:
     """The message of a line. Raises ``LieError`` where it is none of these kinds."""
     try:
         found = json_object(line)
-        _see_that_it_is_plain(found)
+        _see_that_numbers_are_finite(found)
         kind = _kind(found, kinds)
-        return value_of(kind, {key: _shown(value) if key in kind.shown else value for key, value in found.items()})
+        fit = {key: printable_document(value, _TEXT_MAX, _KEPT) for key, value in found.items() if key in kind.shown}
+        return value_of(kind, {**found, **fit})
     except ValueError as error:
         said = short(line[:200].decode(errors="replace"), 60)
         raise LieError(f"{host}: what it said is no message of dbdyno ({short(str(error))}): {said}") from None
@@ -280,34 +280,15 @@ def _kind(found: Mapping[str, Any], kinds: Kinds) -> type[Message]:
     return kinds[name]
 
 
-def _see_that_it_is_plain(document: object) -> None:
-    """Raise ``ValueError`` where a number is none that JSON knows, or too large, or all of it is nested too deep."""
-    level = [document]
-    for _ in range(_DEPTH_MAX):
-        below: list[object] = []
-        for one in level:
-            if isinstance(one, dict):
-                below += one.values()
-            elif isinstance(one, list):
-                below += one
-            elif isinstance(one, int | float) and not abs(one) <= (_WHOLE_MAX if isinstance(one, int) else _FLOAT_MAX):
-                raise ValueError("it holds a number that is none")
-        level = below
-        if not level:
-            return
-    raise ValueError("it is nested too deep")
+def _see_that_numbers_are_finite(document: object) -> None:
+    """Raise ``ValueError`` where a number is none that JSON knows; how deep a document may be, its reader has seen."""
+    if isinstance(document, dict | list):
+        for each in document.values() if isinstance(document, dict) else document:
+            _see_that_numbers_are_finite(each)
+    elif isinstance(document, float) and not math.isfinite(document):
+        raise ValueError("it holds a number that is none")
 
 
 def fit_text(text: str) -> str:
     """What a host said, for a person: nothing that a terminal obeys, and no book."""
-    return printable(text[:_TEXT_MAX], keep=f"\n\t{NO_BREAK}")
-
-
-def _shown(value: Any) -> Any:  # noqa: ANN401  (any JSON)
-    if isinstance(value, str):
-        return fit_text(value)
-    if isinstance(value, list):
-        return [_shown(one) for one in value]
-    if isinstance(value, dict):
-        return {fit_text(key): _shown(one) for key, one in value.items()}
-    return value
+    return printable(text[:_TEXT_MAX], keep=_KEPT)
