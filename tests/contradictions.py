@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from dbdyno.analysis.analyse import Analysis, analyse
-from dbdyno.analysis.looks.min_blocks import smallest_p
-from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.analysis.planned_looks import smallest_p
+from dbdyno.analysis.two_runs import compare
 from dbdyno.model.design import ALPHA
 from dbdyno.model.wording import percent, percent_range
 from dbdyno.report import comparison

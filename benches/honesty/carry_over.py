@@ -17,16 +17,8 @@ from benches.honesty.noise import NOISES, Floats, Noise, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.statistics.multiplicity import holm
-from dbdyno.analysis.verdict.carry_over import (
-    ASKED,
-    LIKELY,
-    MANY_TREATMENTS,
-    UNKNOWN,
-    Ran,
-    fit,
-    taken_out,
-)
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence, relations
+from dbdyno.analysis.verdict.figures import ASKED, LIKELY, MANY_TREATMENTS, UNKNOWN, Ran, fit, taken_out
 from dbdyno.analysis.verdict.finding import both
 from dbdyno.model.design import ALPHA
 

@@ -14,8 +14,8 @@ from benches.honesty.noise import Floats
 from benches.honesty.row import Row
 from benches.honesty.stalls import quiet, trials
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.looks import Looks
+from dbdyno.analysis.statistics.estimate import log_margin
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
 from dbdyno.analysis.verdict.resolution import half_width, resolution_of, step_of
 from dbdyno.model.design import ALPHA

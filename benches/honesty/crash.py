@@ -10,9 +10,7 @@ import numpy as np
 
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.safety.bounds import Seen, share
-from dbdyno.analysis.safety.by_runs import fisher, p_by_runs
-from dbdyno.analysis.safety.correlation import Correlation, analysed
+from dbdyno.analysis.safety.bounds import Correlation, Seen, analysed, fisher, p_by_runs, share
 from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.model.design import ALPHA
 

@@ -8,10 +8,8 @@ from scipy import special
 from benches.honesty.designs import fixed
 from benches.honesty.noise import SD, blocked, independent
 from benches.honesty.row import Row
-from dbdyno.analysis.statistics.exact import dropped
-from dbdyno.analysis.statistics.signed_rank import signed_rank_cdf
-from dbdyno.analysis.verdict.evidence import Relation
-from dbdyno.analysis.verdict.exaggeration import of_signal
+from dbdyno.analysis.statistics.location_tests import exactly_dropped, signed_rank_cdf
+from dbdyno.analysis.verdict.evidence import Relation, of_signal
 
 EFFECTS = (0.015, 0.03, 0.045, 0.08)  # log ratios
 BLOCKS = 20
@@ -24,7 +22,7 @@ def rows(replicates: int, seed: int) -> list[Row]:
 
 
 def _rows(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
-    level = 2 * float(signed_rank_cdf(BLOCKS)[dropped(signed_rank_cdf(BLOCKS), 0.05)])
+    level = 2 * float(signed_rank_cdf(BLOCKS)[exactly_dropped(signed_rank_cdf(BLOCKS), 0.05)])
     bound = -float(special.ndtri(level / 2))
     for effect in EFFECTS:
         studies = fixed(blocked(rng, independent, replicates, 2, BLOCKS) + effect, BLOCKS)

@@ -11,13 +11,10 @@ import numpy as np
 from benches.honesty.designs import MARGIN, sequential
 from benches.honesty.noise import Floats, independent, reference
 from benches.honesty.row import Row
-from dbdyno.analysis.fleet.components import Groups, in_halves, share_of
-from dbdyno.analysis.fleet.noise import odd_p
-from dbdyno.analysis.fleet.over_hosts import evidence_over_hosts, excluded_kinds, of_one_host
-from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.statistics.arrays import Bools
-from dbdyno.analysis.statistics.effect import log_margin
-from dbdyno.analysis.two_runs.unpaired import unpaired_evidence
+from dbdyno.analysis.fleet import Groups, evidence_over_hosts, excluded_kinds, in_halves, odd_p, of_one_host, share_of
+from dbdyno.analysis.looks import Looks
+from dbdyno.analysis.statistics.estimate import Bools, log_margin
+from dbdyno.analysis.unpaired import unpaired_evidence
 from dbdyno.analysis.verdict.evidence import Evidence, evidence
 from dbdyno.model.design import ALPHA, HOSTS_OF_LEVEL_MIN
 

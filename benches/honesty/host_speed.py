@@ -12,9 +12,9 @@ from benches.honesty.families import evidence_of_families
 from benches.honesty.noise import Floats, autoregressive
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.host_speed import correct
-from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.verdict.evidence import Relation, evidence, relations
+from dbdyno.analysis.verdict.figures import correct
 from dbdyno.model.design import ALPHA
 
 SIZES, CORRELATIONS = (6, 8, 10, 20), (0.0, 0.3, 0.7)

@@ -15,12 +15,12 @@ from benches.honesty.designs import MARGIN
 from benches.honesty.noise import Floats
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.statistics.arrays import Bools
+from dbdyno.analysis.looks import Looks
+from dbdyno.analysis.percentiles import merged_percentile_evidence
+from dbdyno.analysis.statistics.estimate import Bools
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
 from dbdyno.analysis.verdict.finding import both
-from dbdyno.analysis.verdict.merged_percentile import merged_percentile_evidence
 from dbdyno.model.design import ALPHA
 from dbdyno.store.latencies import Latencies
 

@@ -13,9 +13,9 @@ import numpy as np
 from benches.honesty.noise import Floats
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.quick import MARGIN, OPERATIONS
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.statistics.estimate import log_margin
 from dbdyno.analysis.verdict.evidence import Relation, evidence, relations
 from dbdyno.model.design import ALPHA
 

@@ -10,7 +10,7 @@ from benches.honesty.designs import MARGIN
 from benches.honesty.noise import SD, blocked, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.statistics.multiplicity import benjamini_hochberg, holm
 from dbdyno.analysis.verdict.evidence import Evidence, evidence
 from dbdyno.model.design import ALPHA

@@ -11,7 +11,7 @@ from scipy import stats
 
 from benches.honesty.noise import Floats, in_order, reference
 from benches.honesty.row import Row
-from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.verdict.evidence import evidence
 
 RUNS = 10

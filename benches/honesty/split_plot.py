@@ -15,8 +15,8 @@ from benches.honesty.designs import MARGIN
 from benches.honesty.noise import SD, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.factors.contrast import Contrast, difference, effect_of, weights
-from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.factors import Contrast, difference, effect_of, weights
+from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
 from dbdyno.model.design import ALPHA
 from dbdyno.model.treatment import Treatment

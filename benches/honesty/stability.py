@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from benches.honesty.noise import autoregressive
 from benches.honesty.row import Row
-from dbdyno.analysis.over_time.stability import Kind, classify
-from dbdyno.analysis.statistics.trend import trend
+from dbdyno.analysis.over_time import Kind, classify
+from dbdyno.analysis.statistics.series import trend
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,10 +13,10 @@ from benches.honesty.designs import MARGIN, fixed, sequential
 from benches.honesty.noise import SD, Floats, Noise, heavy_tailed, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.statistics import exact, signed_rank
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.statistics.estimate import log_margin
+from dbdyno.analysis.statistics.location_tests import exact_p_above, exact_p_below, signed_rank_cdf, walsh_averages
 from dbdyno.analysis.verdict.evidence import Relation
-from dbdyno.analysis.verdict.totals import totals
+from dbdyno.analysis.verdict.finding import totals
 from dbdyno.model.design import ALPHA
 
 QUIET = 0.01 / SD  # of the independent noise: 1 %
@@ -77,9 +77,9 @@ def _equivalent(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
 
 def _usual_alone(d: Floats) -> float:
     n, bound = d.shape[-1], log_margin(MARGIN)
-    averages = signed_rank.walsh_averages(d)
-    cdf = signed_rank.signed_rank_cdf(n)
-    p = np.maximum(exact.p_above(averages, -bound, cdf), exact.p_below(averages, bound, cdf))
+    averages = walsh_averages(d)
+    cdf = signed_rank_cdf(n)
+    p = np.maximum(exact_p_above(averages, -bound, cdf), exact_p_below(averages, bound, cdf))
     return float(np.mean(p <= ALPHA))
 
 
@@ -102,7 +102,7 @@ def _totals(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
         for blocks in SIZES[::2]:
             values = trials(rng, quiet, replicates, blocks)
             rates = np.exp(np.stack((_stalled(rng, values[:, 1], stall), values[:, 0]), axis=-1))
-            usual = np.median(signed_rank.walsh_averages(np.log(rates[..., 0] / rates[..., 1])), axis=-1)
+            usual = np.median(walsh_averages(np.log(rates[..., 0] / rates[..., 1])), axis=-1)
             found = [
                 totals(dict(enumerate(each)), float(at), MARGIN, more_is_better=True)
                 for each, at in zip(rates, usual, strict=True)

@@ -12,12 +12,20 @@ import numpy as np
 from benches.honesty.noise import NOISES, Floats, Noise, blocked, heavy_tailed, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.noise_floor import multiple
-from dbdyno.analysis.statistics import brunner_munzel, exact, mean, signed_rank
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.statistics.estimate import log_margin
+from dbdyno.analysis.statistics.location_tests import (
+    brunner_munzel_p,
+    exact_p,
+    exact_p_above,
+    exact_p_below,
+    mean_p_beyond,
+    signed_rank_cdf,
+    walsh_averages,
+)
 from dbdyno.analysis.statistics.multiplicity import holm
-from dbdyno.analysis.two_runs.unpaired import differences, rank_sum_cdf, unpaired_evidence, unpaired_family
+from dbdyno.analysis.unpaired import differences, rank_sum_cdf, unpaired_evidence, unpaired_family
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
 
 BLOCKS, PILOT = 10, 10
@@ -62,11 +70,11 @@ def _unequal(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
         found = unpaired_evidence(x, y, MARGIN)
         what = f"{m} and {n} trials, the first {spread} times, {name}"
         yield Row("compare: unequal spread", what, _differs(found), "%", None, limit(UNEQUAL_LEVEL, replicates))
-        alone = 100 * float(np.mean(exact.p_two_sided(differences(x, y), rank_sum_cdf(m, n)) <= LEVEL))
+        alone = 100 * float(np.mean(exact_p(differences(x, y), rank_sum_cdf(m, n)) <= LEVEL))
         yield Row("compare: by ranks alone", what, alone, "%", None, None)
         by_order = np.maximum(
-            exact.p_two_sided(differences(x, y), rank_sum_cdf(m, n)),
-            brunner_munzel.p_two_sided(y[..., None, :] - x[..., :, None]),
+            exact_p(differences(x, y), rank_sum_cdf(m, n)),
+            brunner_munzel_p(y[..., None, :] - x[..., :, None]),
         )
         without = 100 * float(np.mean(by_order <= LEVEL))
         yield Row("compare: without Welch", what, without, "%", None, None)
@@ -141,10 +149,10 @@ def _promised(rng: np.random.Generator, replicates: int) -> Iterator[Row]:
                 seen = 100 * float(np.mean((found.p <= share) & (found.low > 0)))
                 yield Row("aa: named difference found", what, seen, "%", low, high, judged)
             if named[1] is not None:
-                averages = signed_rank.walsh_averages(d)
+                averages = walsh_averages(d)
                 bound = named[1] * sigma
-                cdf = signed_rank.signed_rank_cdf(blocks)
-                sides = exact.p_above(averages, -bound, cdf), exact.p_below(averages, bound, cdf)
-                p = np.maximum(np.maximum(*sides), mean.p_beyond(d, bound))
+                cdf = signed_rank_cdf(blocks)
+                sides = exact_p_above(averages, -bound, cdf), exact_p_below(averages, bound, cdf)
+                p = np.maximum(np.maximum(*sides), mean_p_beyond(d, bound))
                 shown = 100 * float(np.mean(p <= share))
                 yield Row("aa: named margin shown", what, shown, "%", low, high, judged)

@@ -4,37 +4,35 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
-from dbdyno.analysis.advice.advise import Advice, Found, advise
+from dbdyno.analysis.advice import Advice, Found, advise
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
-from dbdyno.analysis.checks.pool_filling import PoolFilling, pools_filling
+from dbdyno.analysis.checks.load import PoolFilling, pools_filling
 from dbdyno.analysis.client_hosts import LoadFromHosts, loads_from_hosts
-from dbdyno.analysis.cost.cost import Cost, cost
-from dbdyno.analysis.curves.curves import Curves, curves
-from dbdyno.analysis.explanation.block_layer import BlockLayer, block_layer
-from dbdyno.analysis.explanation.explain import Seen, Why, explain
-from dbdyno.analysis.factors.factorial import Factorial, factorial
-from dbdyno.analysis.fleet.found import FleetFindings, fleet_findings
+from dbdyno.analysis.cost import Cost, cost
+from dbdyno.analysis.curves import Curves, curves
+from dbdyno.analysis.explanation import BlockLayer, Seen, Why, block_layer, explain
+from dbdyno.analysis.factors import Factorial, factorial
+from dbdyno.analysis.fleet import FleetFindings, fleet_findings
 from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
-from dbdyno.analysis.over_time.drift import drift_of
-from dbdyno.analysis.over_time.steadiness import Steadiness, steadiness
-from dbdyno.analysis.over_time.treatment_stability import LoadSeries, TreatmentStability, settling
+from dbdyno.analysis.over_time import LoadSeries, TreatmentStability, drift_of, settling
 from dbdyno.analysis.percentiles import PercentileCurve, percentile_curves
-from dbdyno.analysis.ranking.letters import Ties, ties
-from dbdyno.analysis.ranking.ranking import Ranking, ranking_of_run
+from dbdyno.analysis.ranking import Ranking, Ties, rank_runs, ranking_of_run, ties
+from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.reported import Beside, beside
 from dbdyno.analysis.safety.judge import CrashSafety, crash_safety
 from dbdyno.analysis.server_defaults import ServerDefaults, server_defaults
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.statistics.sample_size import is_feasible
+from dbdyno.analysis.steadiness import Steadiness, steadiness
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import Figures, HostSpeed
 from dbdyno.analysis.verdict.finding import Finding, judge
-from dbdyno.analysis.verdict.pairs import compared, pairs_not_planned
+from dbdyno.analysis.verdict.pairs import compared, pairs_not_planned, secondary_metrics
 from dbdyno.analysis.verdict.reasons import Secondary
-from dbdyno.analysis.verdict.secondary import secondary_metrics
 from dbdyno.model.metrics import Metric, metric_of, value_of
 from dbdyno.store.latencies import Latencies
 from dbdyno.store.records import Run
@@ -160,3 +158,44 @@ def _without_figure(blocks: UsableBlocks, primary: Metric) -> list[str]:
         for trial in row.values()
         if not value_of(trial.metrics, primary.name) > 0
     )
+
+
+# Several runs side by side: each with a name of its own, and one ranking over all of them where there is one.
+
+
+@dataclass(frozen=True)
+class Member:
+    """One of several runs; ``name`` distinguishes it from the others."""
+
+    name: str
+    run: Run
+    analysis: Analysis
+
+
+@dataclass(frozen=True)
+class Several:
+    """Runs that are reported together."""
+
+    members: tuple[Member, ...]
+    ranking: Ranking | None
+    unranked: RefusedError | None  # why there is no ranking
+
+
+def together(members: Sequence[Member]) -> Several:
+    """Return the runs with the ranking over all of them, or with the reason why they can't be ranked."""
+    try:
+        ranking = rank_runs([(member.name, member.run) for member in members])
+    except RefusedError as error:
+        return Several(tuple(members), None, error)
+    return Several(tuple(members), ranking, None)
+
+
+def distinct_names(titles: Sequence[str], folders: Sequence[Path]) -> list[str]:
+    """Return a name for each run: its title, and where that repeats its folder too, as short as can be."""
+    repeated = {title for title, times in Counter(titles).items() if times > 1}
+    alike = [folder for title, folder in zip(titles, folders, strict=True) if title in repeated]
+    names = Counter(folder.name for folder in alike)
+    return [
+        f"{title} ({folder.name if names[folder.name] == 1 else folder})" if title in repeated else title
+        for title, folder in zip(titles, folders, strict=True)
+    ]

@@ -12,16 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.looks.min_blocks import RANKS_OF_ONE_LOOK
-from dbdyno.analysis.over_time.drift import drift_over_run
-from dbdyno.analysis.statistics.arrays import Floats
-from dbdyno.analysis.statistics.effect import log_ratios, relative
-from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.statistics.exact import dropped
+from dbdyno.analysis.over_time import drift_over_run
+from dbdyno.analysis.planned_looks import RANKS_OF_ONE_LOOK
+from dbdyno.analysis.statistics.estimate import Estimate, Floats, log_ratios, relative
+from dbdyno.analysis.statistics.location_tests import exactly_dropped, signed_rank_cdf, welch_p
 from dbdyno.analysis.statistics.sample_size import POWER
 from dbdyno.analysis.statistics.scipy_special import special
-from dbdyno.analysis.statistics.signed_rank import signed_rank_cdf
-from dbdyno.analysis.statistics.welch import welch_p
 from dbdyno.model.design import ALPHA, MIN_BLOCKS
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Run, Trial
@@ -140,7 +136,7 @@ def multiple(blocks: int, level: float, freedom: int, sides: int) -> float | Non
     here and the one of the study to come, may turn out to be. Where the interval is from the least to the largest
     value, it excludes 0 if they all lie on one side: that is exact. None: there is no interval at that level.
     """
-    k = dropped(signed_rank_cdf(blocks), level)
+    k = exactly_dropped(signed_rank_cdf(blocks), level)
     if k < 0:
         return None
     t = float(special.stdtrit(blocks - 1, 1 - float(signed_rank_cdf(blocks)[k])))

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 
 from dbdyno.analysis.noise_floor import multiple
-from dbdyno.analysis.statistics.effect import log_ratios, relative
-from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.statistics.geometric_mean import geometric_mean
+from dbdyno.analysis.statistics.estimate import Estimate, geometric_mean, log_ratios, relative
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.verdict.finding import Finding, Paired, judge
 from dbdyno.model.design import ALPHA

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.looks.planned import planned_looks
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.looks import Looks
+from dbdyno.analysis.planned_looks import planned_looks
+from dbdyno.analysis.statistics.estimate import log_margin
 from dbdyno.analysis.statistics.sample_size import blocks_to_reach, blocks_to_resolve
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Rule
 from dbdyno.analysis.verdict.finding import Finding

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks.fast_cache import CacheRanOut, cache_ran_out
-from dbdyno.analysis.checks.load import Overload, overload
-from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.statistics.geometric_mean import geometric_mean
+from dbdyno.analysis.checks.load import CacheRanOut, Overload, cache_ran_out, overload
+from dbdyno.analysis.statistics.estimate import Estimate, geometric_mean
 from dbdyno.analysis.verdict.finding import Finding, either_way
 from dbdyno.model.design import ALPHA, Design
 from dbdyno.model.metrics import value_of

@@ -35,7 +35,7 @@ def compare(
     annotations: bool = ANNOTATIONS,
 ) -> None:
     """Compare two runs, treatment by treatment, and list what else differs between them."""
-    from dbdyno.analysis.two_runs.compare import compare as compared
+    from dbdyno.analysis.two_runs import compare as compared
     from dbdyno.report.comparison import document
     from dbdyno.store.run_folder import read_run
 

@@ -26,7 +26,7 @@ def crash_run_beside(run: "Run", folder: Path | None) -> "Beside | None":
     """Read it, where one was named. Raises ``UserError`` where it has no cuts, or other treatments."""
     if folder is None:
         return None
-    from dbdyno.analysis.safety.join import joined
+    from dbdyno.analysis.safety.choice import joined
     from dbdyno.report.source import Beside
     from dbdyno.store.run_folder import read_run
 

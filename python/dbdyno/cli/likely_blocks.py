@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dbdyno.analysis.looks.planned import likely_blocks
+from dbdyno.analysis.planned_looks import likely_blocks
 from dbdyno.cli.run_folder import RUNS
 from dbdyno.model.design import MIN_BLOCKS, Design
 from dbdyno.model.wording import margin_text, percent

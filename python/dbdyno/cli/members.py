@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 from dbdyno.errors import UserError
 
 if TYPE_CHECKING:
-    from dbdyno.analysis.several import Member
+    from dbdyno.analysis.analyse import Member
 
 
 def members(folders: list[Path]) -> list["Member"]:
     """Read and analyse each run. Raises ``UserError`` where a folder is given twice."""
-    from dbdyno.analysis.analyse import analyse
-    from dbdyno.analysis.several import Member, distinct_names
+    from dbdyno.analysis.analyse import Member, analyse, distinct_names
     from dbdyno.store.run_folder import read_run
     from dbdyno.store.series import read_analysed
 

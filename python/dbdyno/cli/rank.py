@@ -20,8 +20,8 @@ def rank(
     baseline: str | None = typer.Option(None, metavar="STACK", help="What scores are ratios to [the first run's]."),
 ) -> None:
     """Rank stacks over several tests: the loads of one run, or of several runs of the same stacks."""
-    from dbdyno.analysis.ranking.ranking import rank_runs
-    from dbdyno.analysis.several import distinct_names
+    from dbdyno.analysis.analyse import distinct_names
+    from dbdyno.analysis.ranking import rank_runs
     from dbdyno.report.sections.ranking import document
     from dbdyno.store.run_folder import read_run
 

@@ -77,7 +77,7 @@ def show(
 
 def show_several(folders: list[Path], format_: Format, html: Path | None, *, details: bool) -> Shown:
     """Print the ranking over the runs and each one's verdicts; with ``html`` write the page of all of them too."""
-    from dbdyno.analysis.several import together
+    from dbdyno.analysis.analyse import together
     from dbdyno.cli.members import members
     from dbdyno.report.several import document
 

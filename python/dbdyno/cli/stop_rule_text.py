@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from dbdyno.analysis.looks.planned import planned_looks
+from dbdyno.analysis.planned_looks import planned_looks
 from dbdyno.model.design import MIN_BLOCKS, Design
 from dbdyno.model.wording import looks_listed
 from dbdyno.plan.order import whole_plots

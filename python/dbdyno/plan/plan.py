@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from dbdyno.analysis.looks.min_blocks import smallest_p
+from dbdyno.analysis.planned_looks import smallest_p
 from dbdyno.errors import HostError, UserError
 from dbdyno.model.design import MIN_BLOCKS, TRIALS_MAX, Comparison, Design, Disk, Factor, Fleet, Interference
 from dbdyno.model.treatment import Treatment

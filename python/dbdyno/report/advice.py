@@ -4,8 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dbdyno.analysis.advice.advise import Advice, Hold, Recommended
-from dbdyno.analysis.advice.same_for_all import Free
+from dbdyno.analysis.advice import Advice, Free, Hold, Recommended
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict.reasons import Lack, Step
 from dbdyno.model.metrics import METRICS

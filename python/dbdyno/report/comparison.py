@@ -5,9 +5,9 @@ from dataclasses import asdict
 from typing import Any
 
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.over_time.drift import is_clear
-from dbdyno.analysis.safety.two_runs import lost_in_both
-from dbdyno.analysis.two_runs.compare import Change, Compared, HostShift, Interference, NothingChanged
+from dbdyno.analysis.over_time import is_clear
+from dbdyno.analysis.safety.choice import lost_in_both
+from dbdyno.analysis.two_runs import Change, Compared, HostShift, Interference, NothingChanged
 from dbdyno.analysis.verdict.reasons import Reason
 from dbdyno.model.design import ALPHA
 from dbdyno.model.word import Word

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from dbdyno.analysis.curves.curves import Curve, Curves
-from dbdyno.analysis.curves.plateau import SHARE, Plateau, Turn
+from dbdyno.analysis.curves import SHARE, Curve, Curves, Plateau, Turn
 from dbdyno.model.treatment import level_label
 from dbdyno.model.wording import capital, listed, margin_text
 from dbdyno.report.versus import LISTED_MAX

@@ -1,7 +1,7 @@
 """The column of tie letters, and what it says."""
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.ranking.letters import Ties
+from dbdyno.analysis.ranking import Ties
 from dbdyno.model.design import MIN_BLOCKS
 from dbdyno.model.wording import count
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dbdyno.analysis.checks.pool_filling import PoolFilling
+from dbdyno.analysis.checks.load import PoolFilling
 from dbdyno.model.design import Design
 from dbdyno.model.wording import count, number, percent
 from dbdyno.report.named import named

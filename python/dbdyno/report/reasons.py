@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from dbdyno.analysis.checks.lateness import LateDisk
-from dbdyno.analysis.verdict.exaggeration import Exaggeration
+from dbdyno.analysis.verdict.evidence import Exaggeration
+from dbdyno.analysis.verdict.finding import Totals, excluded_share
 from dbdyno.analysis.verdict.reasons import (
     CarryOver,
     Cause,
@@ -20,7 +21,6 @@ from dbdyno.analysis.verdict.reasons import (
     ZeroFigures,
 )
 from dbdyno.analysis.verdict.resolution import Resolution
-from dbdyno.analysis.verdict.totals import Totals, excluded_share
 from dbdyno.model.design import ALPHA
 from dbdyno.model.wording import count, listed, margin_text, p_value, percent, percent_range
 from dbdyno.report.notes.overhead import late_text

@@ -3,7 +3,7 @@
 import math
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.checks.fast_cache import CacheRanOut
+from dbdyno.analysis.checks.load import CacheRanOut
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, percent

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from dbdyno.analysis.advice.safety import Safety
+from dbdyno.analysis.advice import Safety
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import listed
 from dbdyno.report.lacking import lacking_text

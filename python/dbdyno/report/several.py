@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dbdyno.analysis.several import Member, Several
+from dbdyno.analysis.analyse import Member, Several
 from dbdyno.model.wording import count
 from dbdyno.report import contents
 from dbdyno.report.differences import ABSENT, facts

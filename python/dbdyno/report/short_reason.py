@@ -1,9 +1,7 @@
 """The most important reason of a verdict, in about five words."""
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.explanation.bottleneck import Kind
-from dbdyno.analysis.explanation.explain import Changed
-from dbdyno.analysis.explanation.time_parts import PARTS
+from dbdyno.analysis.explanation import PARTS, Changed, Kind
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import Dropped, Lack, LimitedClients, Reason, Step, ZeroFigures
 from dbdyno.model.word import Word

@@ -7,7 +7,7 @@ from itertools import chain, combinations
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.noise_floor import NoiseFloor
-from dbdyno.analysis.ranking.ranking import Ranking
+from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.reported import Beside
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.two_runs.compare import Change
+from dbdyno.analysis.two_runs import Change
 from dbdyno.analysis.verdict.finding import Finding
 
 

@@ -5,9 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.explanation.bottleneck import MOST, Kind
-from dbdyno.analysis.explanation.explain import Changed, TimeSpent
-from dbdyno.analysis.explanation.time_parts import PARTS, Figures
+from dbdyno.analysis.explanation import MOST, PARTS, Changed, Figures, Kind, TimeSpent
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.word import Word
 from dbdyno.model.wording import listed

@@ -1,6 +1,6 @@
 """The plain sentence that an explanation opens with: what is waited for, from the measured parts."""
 
-from dbdyno.analysis.explanation.explain import Changed, TimeSpent
+from dbdyno.analysis.explanation import Changed, TimeSpent
 from dbdyno.report.amounts import about, about_the_same, digits, duration, one_or_two, rounded
 from dbdyno.report.why_parts import main_part
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dbdyno.analysis.explanation.explain import Changed
-from dbdyno.analysis.explanation.time_parts import PARTS
+from dbdyno.analysis.explanation import PARTS, Changed
 
 WORTH_SAYING = 0.1  # of the time, or of its change
 LITTLE = 0.02  # of the whole: what works against it by less is taken off the others in proportion

@@ -7,12 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbdyno.analysis.advice.advise import Found, Hold, advise
-from dbdyno.analysis.advice.choice import Choice, Relations, choose
-from dbdyno.analysis.advice.safety import Safety
+from dbdyno.analysis.advice import Choice, Found, Hold, Relations, Safety, advise, choose
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.explanation.explain import Why
+from dbdyno.analysis.explanation import Why
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.reasons import Lack, Step, hardest
 from dbdyno.model.design import Comparison, Factor, SameTreatment

@@ -11,9 +11,8 @@ from benches.honesty.designs import MARGIN, rules_of
 from benches.honesty.noise import reference
 from dbdyno.analysis.analyse import analyse, planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.verdict.carry_over import UNKNOWN, Ran, fit, taken_out
 from dbdyno.analysis.verdict.evidence import Relation
-from dbdyno.analysis.verdict.figures import predecessors
+from dbdyno.analysis.verdict.figures import UNKNOWN, Ran, fit, predecessors, taken_out
 from dbdyno.model.design import Comparison, Design
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.reasons import reason_text as why

@@ -9,8 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dbdyno.analysis.refused import RefusedError
-from dbdyno.analysis.two_runs.compare import HostShift, NothingChanged, compare
-from dbdyno.analysis.two_runs.distinctions import distinctions
+from dbdyno.analysis.two_runs import HostShift, NothingChanged, compare, distinctions
 from dbdyno.analysis.verdict.reasons import Reason
 from dbdyno.model.design import Factor
 from dbdyno.model.treatment import Treatment

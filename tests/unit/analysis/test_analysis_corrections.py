@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.looks.min_blocks import blocks_by_ranks, smallest_p_by_ranks
-from dbdyno.analysis.statistics import mean, signed_rank
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.looks import Looks
+from dbdyno.analysis.planned_looks import blocks_by_ranks, smallest_p_by_ranks
+from dbdyno.analysis.statistics.estimate import log_margin
+from dbdyno.analysis.statistics.location_tests import mean_p_beyond, signed_rank_interval, walsh_averages
 from dbdyno.analysis.statistics.multiplicity import holm, holm_levels
 from dbdyno.analysis.statistics.sample_size import blocks_to_resolve, sigma_upper_bound
 from dbdyno.analysis.verdict.evidence import evidence
@@ -27,14 +27,14 @@ def tost_p(d, margin):
 @given(st.lists(st.floats(-0.1, 0.1), min_size=2, max_size=20).map(np.array), st.floats(0.005, 0.2))
 def test_tost_p_and_the_90_percent_interval_say_the_same(d, margin):
     bound = log_margin(margin)
-    low, high = signed_rank.interval(signed_rank.walsh_averages(d), len(d), 0.10)
-    inside = -bound < low and high < bound and mean.p_beyond(d, np.array(bound)) <= 0.05
+    low, high = signed_rank_interval(walsh_averages(d), len(d), 0.10)
+    inside = -bound < low and high < bound and mean_p_beyond(d, np.array(bound)) <= 0.05
     assert (tost_p(d, margin) <= 0.05) == inside
 
 
 def test_a_few_large_differences_that_the_ranks_allow_are_not_equivalent():
     d = np.array([0, 0, 0, 0, 0, 0.0625, 0.0859375])
-    assert signed_rank.interval(signed_rank.walsh_averages(d), len(d), 0.10)[1] < log_margin(0.046875)
+    assert signed_rank_interval(walsh_averages(d), len(d), 0.10)[1] < log_margin(0.046875)
     assert tost_p(d, 0.046875) > 0.05
 
 

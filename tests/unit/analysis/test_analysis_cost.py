@@ -9,11 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.cost.break_even import Curve, break_even
-from dbdyno.analysis.cost.cost import amplification
-from dbdyno.analysis.cost.money import (
+from dbdyno.analysis.cost import (
     SECONDS_PER_YEAR,
+    Curve,
     Offered,
+    amplification,
+    break_even,
     cost_of_demand,
     cost_of_set,
     cost_per_million,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.curves.plateau import SHARE, plateau
-from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.curves import SHARE, plateau
+from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.verdict.evidence import AlwaysValid
 from dbdyno.model.design import Factor
 from dbdyno.model.quantity import quantity_of

@@ -5,10 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.statistics import exact, signed_rank
-from dbdyno.analysis.statistics.effect import log_ratios
-from dbdyno.analysis.statistics.signed_rank import signed_rank_cdf, walsh_averages
+from dbdyno.analysis.looks import Looks
+from dbdyno.analysis.statistics.estimate import log_ratios
+from dbdyno.analysis.statistics.location_tests import (
+    exact_p,
+    exactly_dropped,
+    signed_rank_cdf,
+    signed_rank_interval,
+    walsh_averages,
+)
 from dbdyno.analysis.verdict.evidence import relative_effect
 
 RATIOS = st.lists(st.floats(-3, 3), min_size=6, max_size=25).map(np.array)
@@ -19,7 +24,7 @@ def hodges_lehmann(d):
 
 
 def interval(d, alpha=0.05):
-    return tuple(map(float, signed_rank.interval(walsh_averages(d), len(d), alpha)))
+    return tuple(map(float, signed_rank_interval(walsh_averages(d), len(d), alpha)))
 
 
 @given(RATIOS, st.floats(-2, 2))
@@ -63,7 +68,7 @@ def test_interval_equals_the_inverted_test(values):
     averages = walsh_averages(d)
     gaps = (np.unique(averages)[:-1] + np.unique(averages)[1:]) / 2
     for shift in [averages[0] - 1, *gaps, averages[-1] + 1]:
-        kept = exact.p_two_sided(averages - shift, signed_rank.signed_rank_cdf(len(d))) > 0.05
+        kept = exact_p(averages - shift, signed_rank_cdf(len(d))) > 0.05
         assert kept == (low < shift < high)
 
 
@@ -73,7 +78,7 @@ def test_too_few_blocks_give_no_interval(n, alpha):
 
 
 def test_known_coverages():
-    assert [exact.dropped(signed_rank_cdf(n), 0.05) for n in (6, 10)] == [0, 8]
+    assert [exactly_dropped(signed_rank_cdf(n), 0.05) for n in (6, 10)] == [0, 8]
     assert 2 * signed_rank_cdf(6)[0] == 2 / 64
     assert 2 * signed_rank_cdf(10)[8] == 2 * 25 / 1024  # W+ <= 8
 

@@ -5,7 +5,7 @@ import pytest
 
 from benches.honesty import exaggeration as bench
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.verdict.exaggeration import of_signal
+from dbdyno.analysis.verdict.evidence import of_signal
 from dbdyno.report.contents import document
 from dbdyno.report.reasons import reason_text as why
 

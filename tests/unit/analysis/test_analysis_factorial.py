@@ -12,7 +12,7 @@ from statsmodels.regression.linear_model import OLS
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.factors.contrast import difference, effect_of, weights
+from dbdyno.analysis.factors import difference, effect_of, weights
 from dbdyno.analysis.verdict.figures import Figures
 from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.design import Comparison, Design, Factor

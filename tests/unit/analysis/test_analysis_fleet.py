@@ -9,14 +9,20 @@ from scipy import stats
 
 from benches.honesty import fleets
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.fleet.components import Groups, in_halves
-from dbdyno.analysis.fleet.levels import LevelCode
-from dbdyno.analysis.fleet.like_these import HostsCode
-from dbdyno.analysis.fleet.noise import odd_p
-from dbdyno.analysis.fleet.over_hosts import by_ranks, evidence_over_hosts, excluded_kinds, of_one_host
-from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.statistics import mean
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.fleet import (
+    Groups,
+    HostsCode,
+    LevelCode,
+    by_ranks,
+    evidence_over_hosts,
+    excluded_kinds,
+    in_halves,
+    odd_p,
+    of_one_host,
+)
+from dbdyno.analysis.looks import Looks
+from dbdyno.analysis.statistics import location_tests as mean
+from dbdyno.analysis.statistics.estimate import log_margin
 from dbdyno.analysis.verdict.evidence import evidence
 from dbdyno.analysis.verdict.figures import predecessors
 from dbdyno.store.records import Failure
@@ -220,7 +226,7 @@ def test_hosts_like_these_are_equivalent_only_if_a_farther_one_would_not_change_
     found = float(evidence_over_hosts(far, 0.03).p_equivalence)
     middle = float(np.median(far))
     more = np.append(far, middle + 2 * (far[-1] - middle))
-    assert found >= float(mean.p_beyond(more, np.array(log_margin(0.03)))) > 0.05
+    assert found >= float(mean.mean_p_beyond(more, np.array(log_margin(0.03)))) > 0.05
     assert float(evidence_over_hosts(-far, 0.03).p_equivalence) == pytest.approx(found)
 
 
@@ -229,7 +235,7 @@ def test_hosts_like_these_are_equivalent_only_if_a_farther_one_would_not_change_
 def test_skewed_effects_at_the_margin_are_not_called_equivalent(hosts):
     rng = np.random.default_rng(3)
     values = log_margin(0.03) + 0.01 * (rng.exponential(size=(4000, hosts)) - 1)
-    assert np.mean(mean.p_beyond(values, log_margin(0.03)) <= 0.05) > 0.08  # what the mean of these alone says
+    assert np.mean(mean.mean_p_beyond(values, log_margin(0.03)) <= 0.05) > 0.08  # what the mean of these alone says
     assert np.mean(evidence_over_hosts(values, 0.03).p_equivalence <= 0.05) < 0.06
 
 

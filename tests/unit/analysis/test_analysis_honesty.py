@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benches.honesty import designs, rules, split_plot, verdicts
-from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.looks.planned import planned_looks
+from dbdyno.analysis.looks import Looks
+from dbdyno.analysis.planned_looks import planned_looks
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Relation
 from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.metrics import METRICS

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.ranking.letters import compact_letters, ties
-from dbdyno.analysis.statistics.effect import log_ratios
+from dbdyno.analysis.ranking import compact_letters, ties
+from dbdyno.analysis.statistics.estimate import log_ratios
 from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.metrics import METRICS
 

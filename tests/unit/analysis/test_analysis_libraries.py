@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from dbdyno.analysis.statistics import exact, signed_rank
+from dbdyno.analysis.statistics.location_tests import (
+    exact_p,
+    exact_p_above,
+    exact_p_below,
+    signed_rank_cdf,
+    walsh_averages,
+)
 from dbdyno.analysis.statistics.multiplicity import benjamini_hochberg, holm
 
 P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
@@ -29,11 +35,11 @@ def test_benjamini_hochberg(p):
 @given(DISTINCT)
 def test_signed_rank(values):
     d = values / 1000
-    averages = signed_rank.walsh_averages(d)
+    averages = walsh_averages(d)
     for alternative, ours in (
-        ("two-sided", exact.p_two_sided(averages, signed_rank.signed_rank_cdf(len(d)))),
-        ("greater", exact.p_above(averages, 0, signed_rank.signed_rank_cdf(len(d)))),
-        ("less", exact.p_below(averages, 0, signed_rank.signed_rank_cdf(len(d)))),
+        ("two-sided", exact_p(averages, signed_rank_cdf(len(d)))),
+        ("greater", exact_p_above(averages, 0, signed_rank_cdf(len(d)))),
+        ("less", exact_p_below(averages, 0, signed_rank_cdf(len(d)))),
     ):
         expected = stats.wilcoxon(d, alternative=alternative, method="exact").pvalue
         assert float(ours) == pytest.approx(expected, abs=1e-9)
@@ -42,7 +48,7 @@ def test_signed_rank(values):
 @given(st.integers(1, 4), DISTINCT)
 def test_many_at_once_are_each_by_itself(copies, values):
     d = np.stack([values * (i + 1) / 1000 for i in range(copies)])
-    together = exact.p_two_sided(signed_rank.walsh_averages(d), signed_rank.signed_rank_cdf(d.shape[-1]))
-    each = [(signed_rank.walsh_averages(row), signed_rank.signed_rank_cdf(len(row))) for row in d]
-    alone = [float(exact.p_two_sided(*one)) for one in each]
+    together = exact_p(walsh_averages(d), signed_rank_cdf(d.shape[-1]))
+    each = [(walsh_averages(row), signed_rank_cdf(len(row))) for row in d]
+    alone = [float(exact_p(*one)) for one in each]
     assert together.tolist() == alone

@@ -9,9 +9,9 @@ import pytest
 
 from benches.honesty import percentiles as bench
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.looks.alpha_spending import Looks
+from dbdyno.analysis.looks import Looks
+from dbdyno.analysis.percentiles import histograms_in, merged_percentile_evidence, p_of_swaps, swaps
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Relation, relations
-from dbdyno.analysis.verdict.merged_percentile import histograms_in, merged_percentile_evidence, p_of_swaps, swaps
 from dbdyno.model.metrics import METRICS, percentile_of
 from dbdyno.store.latencies import Latencies
 

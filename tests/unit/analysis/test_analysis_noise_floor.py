@@ -11,8 +11,7 @@ from scipy import stats
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.noise_floor import between_starts, multiple, orders, reach
-from dbdyno.analysis.statistics import signed_rank
-from dbdyno.analysis.statistics.welch import welch_p
+from dbdyno.analysis.statistics.location_tests import signed_rank_interval, walsh_averages, welch_p
 from dbdyno.model.design import SameTreatment
 
 GROUP = st.lists(st.floats(1, 1000), min_size=2, max_size=12).map(np.array)
@@ -35,11 +34,11 @@ def test_what_is_within_reach_is_found_in_eighty_of_a_hundred(blocks, comparison
     """Both the pilot of 10 blocks and the study of ``blocks`` are drawn anew each time."""
     rng = np.random.default_rng(blocks)
     sigma = rng.normal(0, 1, (4000, 10)).std(axis=1, ddof=1)
-    averages = signed_rank.walsh_averages(rng.normal(0, 1, (4000, blocks)))
+    averages = walsh_averages(rng.normal(0, 1, (4000, blocks)))
     level = 0.05 / comparisons
-    low, _ = signed_rank.interval(averages, blocks, level)
+    low, _ = signed_rank_interval(averages, blocks, level)
     assert np.mean(low + multiple(blocks, level, 9, 1) * sigma > 0) == pytest.approx(0.8, abs=0.03)
-    low, high = signed_rank.interval(averages, blocks, 2 * level)
+    low, high = signed_rank_interval(averages, blocks, 2 * level)
     bound = multiple(blocks, 2 * level, 9, 2) * sigma
     assert np.mean((low > -bound) & (high < bound)) == pytest.approx(0.8, abs=0.03)
 

@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.checks.pool_filling import FREE, PAGES_READ, QUESTIONS, TOTAL, Filling, filling, pools_filling
+from dbdyno.analysis.checks.load import FREE, PAGES_READ, QUESTIONS, TOTAL, Filling, filling, pools_filling
 from dbdyno.report.advice import advice_text
 from dbdyno.report.remarks import remarks
 from dbdyno.report.sections.badges import section as badges

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.ranking.ranking import rank_runs
+from dbdyno.analysis.ranking import rank_runs
 from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.design import Design, Factor

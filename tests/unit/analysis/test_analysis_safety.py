@@ -10,11 +10,27 @@ from hypothesis import strategies as st
 
 from benches.honesty import crash
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.safety.bounds import lower, lower_by_runs, share, upper, upper_by_runs
-from dbdyno.analysis.safety.by_runs import fisher, p_by_runs
-from dbdyno.analysis.safety.correlation import ALONE, Correlation, correlation
-from dbdyno.analysis.safety.judge import crash_safety
-from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, NoControl, RunsFailed, Stratum, TooFewCuts
+from dbdyno.analysis.safety.bounds import (
+    ALONE,
+    Correlation,
+    correlation,
+    fisher,
+    lower,
+    lower_by_runs,
+    p_by_runs,
+    share,
+    upper,
+    upper_by_runs,
+)
+from dbdyno.analysis.safety.judge import (
+    ControlFailed,
+    ControlKept,
+    NoControl,
+    RunsFailed,
+    Stratum,
+    TooFewCuts,
+    crash_safety,
+)
 from dbdyno.model.cut import BOUND_MOST, RUNS_LEAST
 from dbdyno.store.records import Failure
 from tests.crash_runs import FLUSH_0, SAFE, Loses, crash_run, cut, speed_run

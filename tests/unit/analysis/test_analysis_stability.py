@@ -8,11 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benches.honesty.stability import SHAPES
-from dbdyno.analysis.over_time.change_points import shifts
-from dbdyno.analysis.over_time.series import gathered
-from dbdyno.analysis.over_time.stability import SAMPLES_MIN, classify
-from dbdyno.analysis.over_time.warm_up import mser_5, warm_up
-from dbdyno.analysis.statistics.noise import curve, long_run_variance
+from dbdyno.analysis.over_time import SAMPLES_MIN, classify, gathered, mser_5, shifts, warm_up
+from dbdyno.analysis.statistics.series import curve, long_run_variance
 
 SECONDS = np.arange(1.0, 601.0)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.over_time.steadiness import SECONDS_MIN, per_second, variation
+from dbdyno.analysis.steadiness import SECONDS_MIN, per_second, variation
 from dbdyno.model.design import Comparison
 from dbdyno.store.reported import ReportedClaim, ReportedTable
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
-from dbdyno.analysis.looks.planned import planned_looks
+from dbdyno.analysis.looks import Looks, nominal_level, sequential_p
+from dbdyno.analysis.planned_looks import planned_looks
 from dbdyno.analysis.statistics.sample_size import blocks_to_reach, is_feasible
 from dbdyno.analysis.stopping import looked, more_blocks, reason_to_stop, settled
 from dbdyno.analysis.verdict.evidence import Relation, evidence, relations

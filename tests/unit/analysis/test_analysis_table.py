@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.over_time.drift import drift_over_run
+from dbdyno.analysis.over_time import drift_over_run
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.wording import count, margin_text, number, p_value, percent, percent_range, times_as_much
 from dbdyno.report.notes.whole_run import run_notes

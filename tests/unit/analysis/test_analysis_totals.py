@@ -8,8 +8,8 @@ import pytest
 
 from benches.honesty import stalls
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.statistics import mean
-from dbdyno.analysis.verdict.totals import totals
+from dbdyno.analysis.statistics.location_tests import mean_p_beyond
+from dbdyno.analysis.verdict.finding import totals
 from dbdyno.report.reasons import reason_text as why
 from dbdyno.report.reasons import totals_text
 
@@ -67,9 +67,9 @@ def test_figures_beyond_all_reason_overflow_nothing():
 
 def test_the_mean_is_beyond_a_bound_that_is_not_there():
     d = RNG.normal(0, 0.001, (3, 10))
-    assert mean.p_beyond(d, np.array([0.03, 0.0, -0.01])).round(3).tolist()[1:] >= [0.5, 0.999]
-    assert mean.p_beyond(np.zeros(8), 0.03) == 0
-    assert mean.p_beyond(np.full(8, 0.04), 0.03) == 1
+    assert mean_p_beyond(d, np.array([0.03, 0.0, -0.01])).round(3).tolist()[1:] >= [0.5, 0.999]
+    assert mean_p_beyond(np.zeros(8), 0.03) == 0
+    assert mean_p_beyond(np.full(8, 0.04), 0.03) == 1
 
 
 def test_every_row_of_the_bench_is_met():

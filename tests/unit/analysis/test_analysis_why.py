@@ -10,9 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.explanation.bottleneck import FULL, Part, Place, limit
-from dbdyno.analysis.explanation.explain import spread_parts, variance_shares
-from dbdyno.analysis.explanation.time_parts import PARTS, figures, means, parts
+from dbdyno.analysis.explanation import (
+    FULL,
+    PARTS,
+    Part,
+    Place,
+    figures,
+    limit,
+    means,
+    parts,
+    spread_parts,
+    variance_shares,
+)
 from dbdyno.store.records import Trial
 
 SECONDS = 4.0

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analysis.safety.bounds import share
-from dbdyno.analysis.safety.correlation import ALONE
+from dbdyno.analysis.safety.bounds import ALONE, share
 from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
 from dbdyno.errors import UserError
 from dbdyno.model.cut import BOUND_MOST, RUNS_LEAST

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.analysis.two_runs import compare
 from dbdyno.model.design import Factor
 from dbdyno.report.comparison import document
 from dbdyno.report.render import json as json_report

@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.two_runs.compare import Change, Compared
+from dbdyno.analysis.two_runs import Change, Compared
 from dbdyno.model.design import Factor, SameTreatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.analysis.two_runs import compare
 from dbdyno.cli.main import app
 from dbdyno.model.design import Factor
 from dbdyno.model.treatment import Treatment

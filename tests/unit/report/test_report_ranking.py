@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.ranking.ranking import rank_runs
+from dbdyno.analysis.ranking import rank_runs
 from dbdyno.model.design import Factor
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.render import json as json_report

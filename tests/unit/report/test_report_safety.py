@@ -7,10 +7,10 @@ from itertools import combinations
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.ranking.ranking import rank_runs
+from dbdyno.analysis.ranking import rank_runs
 from dbdyno.analysis.refused import RefusedError
-from dbdyno.analysis.safety.join import joined
-from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.analysis.safety.choice import joined
+from dbdyno.analysis.two_runs import compare
 from dbdyno.model.design import Comparison, Fleet
 from dbdyno.model.treatment import Treatment
 from dbdyno.report import comparison

@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.server_defaults import compared_settings
-from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.analysis.two_runs import compare
 from dbdyno.model.treatment import Treatment
 from dbdyno.report import comparison, contents
 from dbdyno.report.render import html, text

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.ranking.ranking import rank_runs
-from dbdyno.analysis.several import Member, distinct_names, together
+from dbdyno.analysis.analyse import Member, analyse, distinct_names, together
+from dbdyno.analysis.ranking import rank_runs
 from dbdyno.report.render import html, markdown, text
 from dbdyno.report.render import json as json_report
 from dbdyno.report.several import NOT_INTERLEAVED, document

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.several import Member, together
-from dbdyno.analysis.two_runs.compare import compare
+from dbdyno.analysis.analyse import Member, analyse, together
+from dbdyno.analysis.two_runs import compare
 from dbdyno.notebook.summary import summary_html
 from dbdyno.report import comparison, several
 from dbdyno.report.render import html, markdown, text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.over_time.stability import Stability
+from dbdyno.analysis.over_time import Stability
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.remarks import remarks
 from dbdyno.report.sections import stability

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.explanation.bottleneck import Limit
-from dbdyno.analysis.explanation.explain import Changed, TimeSpent
-from dbdyno.analysis.explanation.time_parts import PARTS
+from dbdyno.analysis.explanation import PARTS, Changed, Limit, TimeSpent
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.report.amounts import duration
 from dbdyno.report.why import _what_changed, explanation

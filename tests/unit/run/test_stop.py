@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.looks.alpha_spending import Looks
-from dbdyno.analysis.looks.min_blocks import smallest_p
-from dbdyno.analysis.looks.planned import planned_looks
+from dbdyno.analysis.looks import Looks
+from dbdyno.analysis.planned_looks import planned_looks, smallest_p
 from dbdyno.analysis.verdict.evidence import evidence
 from dbdyno.cli import main as cli
 from dbdyno.errors import TrialError, UserError

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from dbdyno.analysis.checks.load import shows_capacity
-from dbdyno.analysis.statistics.arrays import Floats
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.statistics.estimate import Floats, log_margin
 from dbdyno.model.metrics import Metric, value_of
 from dbdyno.store.records import Trial
 

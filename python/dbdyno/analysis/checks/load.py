@@ -1,11 +1,19 @@
 """What the load met that changes how its figures are to be read: a server that fell behind its rate, and errors."""
 
 import math
+import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
+import numpy as np
+
+from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.over_time import Columns, floats
+from dbdyno.analysis.statistics.estimate import Floats
+from dbdyno.model.design import Design
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Trial
 
@@ -118,3 +126,183 @@ def _number(mapping: Mapping[str, Any], key: str) -> float:
     """Return a figure that may be missing from the run folder of an older dbdyno, or unknown: then 0."""
     value = mapping.get(key)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+
+
+# Whether an emulated drive's fast cache ran out under the load, which changes the rate in the midst of a trial.
+
+
+@dataclass(frozen=True)
+class CacheRanOut:
+    """The fast cache of a treatment's drive, and when it ran out."""
+
+    bytes: float
+    drive_bytes: float  # what the drive has, of which a small disk may have a part; NaN if not known
+    after_s: float  # since measuring began, the median over the trials in which it ran out; negative: in the warm-up
+    trials: int  # in which it ran out
+    of: int
+
+
+def cache_ran_out(trials: Sequence[Trial]) -> CacheRanOut | None:
+    """Return when the fast cache of a treatment's drive ran out; ``None`` if it has none, or in no trial did."""
+    caches = [found for trial in trials if (found := _cache(trial))]
+    ran_out = [after_s for cache in caches if math.isfinite(after_s := value_of(cache, "ran_out_s"))]
+    if not ran_out:
+        return None
+    return CacheRanOut(
+        bytes=value_of(caches[0], "bytes"),
+        drive_bytes=value_of(caches[0], "drive_bytes"),
+        after_s=median(ran_out),
+        trials=len(ran_out),
+        of=len(trials),
+    )
+
+
+def _cache(trial: Trial) -> Mapping[str, Any] | None:
+    """Return what the disk reported of its cache; of several that of the one whose cache ran out first."""
+    disks = trial.device.get("disks")
+    reported = [each.get("fast_cache") for each in (disks if isinstance(disks, list) else [trial.device])]
+    caches = [cache for cache in reported if isinstance(cache, Mapping)]
+    return min(caches, key=lambda cache: _or_never(value_of(cache, "ran_out_s")), default=None)
+
+
+def _or_never(after_s: float) -> float:
+    return after_s if math.isfinite(after_s) else math.inf
+
+
+# Whether the buffer pool was still being filled while a treatment was measured: then its rate is that of a warm-up.
+#
+# A pool that fills reads pages into room that was free, so that ever fewer are left to be read. One that is warm reads
+# next to nothing; one that is smaller than what is worked on reads as much at the end as at the start, and each page in
+# place of another one. Neither is still filling, and nor is a pool that takes up pages which the load itself made.
+
+
+PAGES_READ, QUESTIONS = "Innodb_pages_read/s", "Questions/s"
+FREE, TOTAL = "Innodb_buffer_pool_pages_free", "Innodb_buffer_pool_pages_total"
+SAMPLES_MIN = 9  # three to a third of a trial
+PAGES_MIN = 30  # read in the first third
+PER_QUERY_MIN = 0.005  # pages: less is next to nothing even on a hard disk, where 0.005 take 40 us
+FALLEN_TO, FALLEN_TO_UNSEEN = 0.9, 0.75  # of the first third's reads; where it was not read how much was free
+STANDARD_ERRORS, STANDARD_ERRORS_UNSEEN = 3.0, 4.0  # by which reads must have fallen, as counts of a Poisson process
+GROWN_MIN, GROWN_OF_READ = 0.02, 0.25  # of the pool, and of the pages read, that went into free room
+
+Status = Mapping[str, Mapping[str, Columns]]  # trial id -> probe -> column -> samples
+
+
+@dataclass(frozen=True)
+class Filling:
+    """What one trial, or several in the mean, read in the first and in the last third of the measured time."""
+
+    first_per_query: float  # pages
+    last_per_query: float
+    free_at_the_end: float  # share of the pool; NaN where it was not read back
+
+
+@dataclass(frozen=True)
+class PoolFilling:
+    """A treatment whose pool was still being filled: means over the trials in which it was."""
+
+    id: str
+    found: Filling
+    trials: int
+    of: int
+
+
+def pools_filling(design: Design, blocks: UsableBlocks, watched: Status) -> list[PoolFilling]:
+    """Return the treatments of which more than half of the trials that were watched were still filling their pool."""
+    found = []
+    for treatment in design.treatments:
+        seen = [
+            filling(status, value_of(trial.metrics, "seconds_real"))
+            for trial in blocks.of(treatment.id)
+            if (status := watched.get(trial.id, {}).get("server_status"))
+        ]
+        fills = [each for each in seen if each]
+        if 2 * len(fills) > len(seen):
+            found.append(PoolFilling(treatment.id, _mean(fills), len(fills), len(seen)))
+    return found
+
+
+def filling(status: Columns, seconds: float) -> Filling | None:
+    """Return what a trial read while its pool filled; ``None`` where it did not, or where that can't be said.
+
+    ``status`` has the server's counters per second and gauges over time, ``seconds`` is how long was measured.
+    """
+    if not {"t_s", PAGES_READ, QUESTIONS} <= status.keys() or not seconds > 0:
+        return None
+    ends = floats(status["t_s"])
+    lengths = np.diff(ends, prepend=np.nan)
+    inside = (ends > 0) & (ends <= seconds) & np.isfinite(lengths)
+    if inside.sum() < SAMPLES_MIN:
+        return None
+    third = np.minimum(2, (3 * ends[inside] / seconds).astype(np.int64))
+    pages, queries = ((floats(status[name]) * lengths)[inside] for name in (PAGES_READ, QUESTIONS))
+    free, total = (floats(status[name])[inside] if name in status else np.array([]) for name in (FREE, TOTAL))
+    of_first, of_last = _in_third(0, third, pages, queries), _in_third(2, third, pages, queries)
+    gauged = bool(len(free) and len(total) and np.isfinite(free).all() and total[-1] > 0)
+    if not _fell(of_first, of_last, gauged=gauged) or (gauged and not _grew(free, total, float(np.nansum(pages)))):
+        return None
+    left = float(free[-1] / total[-1]) if gauged else math.nan
+    return Filling(of_first[0] / of_first[1], of_last[0] / of_last[1], left)
+
+
+def _in_third(which: int, third: np.ndarray[tuple[int], np.dtype[np.int64]], *counts: Floats) -> list[float]:
+    return [float(np.nansum(each[third == which])) for each in counts]
+
+
+def _fell(first: Sequence[float], last: Sequence[float], *, gauged: bool) -> bool:
+    """Return whether fewer pages a query were read at the end than at first, beyond chance; each (pages, queries)."""
+    if first[0] < PAGES_MIN or min(first[1], last[1]) <= 0 or first[0] / first[1] < PER_QUERY_MIN:
+        return False
+    rates = first[0] / first[1], last[0] / last[1]
+    error = math.sqrt(first[0] / first[1] ** 2 + last[0] / last[1] ** 2)
+    limit, errors = (FALLEN_TO, STANDARD_ERRORS) if gauged else (FALLEN_TO_UNSEEN, STANDARD_ERRORS_UNSEEN)
+    return rates[1] <= limit * rates[0] and rates[0] - rates[1] >= errors * error
+
+
+def _grew(free: Floats, total: Floats, pages_read: float) -> bool:
+    """Return whether what was read went into room that was free."""
+    grown = float(free[0] - free[-1])
+    return grown >= GROWN_MIN * total[-1] and grown >= GROWN_OF_READ * pages_read
+
+
+def _mean(fills: Sequence[Filling]) -> Filling:
+    def mean(values: Sequence[float]) -> float:
+        return math.fsum(values) / len(values)
+
+    return Filling(
+        mean([one.first_per_query for one in fills]),
+        mean([one.last_per_query for one in fills]),
+        mean([one.free_at_the_end for one in fills]),
+    )
+
+
+# Warm-ups that were to last until the rate was steady: what they took, and how many reached their bound instead.
+
+
+FEW = 0.1  # of the trials
+
+
+@dataclass(frozen=True)
+class WarmUps:
+    """The warm-ups of some trials, in seconds."""
+
+    median: float
+    shortest: float
+    longest: float
+    not_steady: int  # trials that were measured all the same, at the bound
+    of: int
+
+    @property
+    def often_not_steady(self) -> bool:
+        """Whether that was so in more than a few."""
+        return self.not_steady > max(1, FEW * self.of)
+
+
+def warm_ups(trials: Iterable[Trial]) -> WarmUps | None:
+    """Return what they took, or ``None`` where no trial warmed up until steady."""
+    until = [trial for trial in trials if isinstance(trial.load.get("warmup_steady"), bool)]
+    if not until:
+        return None
+    seconds = [trial.seconds.get("warm-up", 0.0) for trial in until]
+    missed = sum(not trial.load["warmup_steady"] for trial in until)
+    return WarmUps(statistics.median(seconds), min(seconds), max(seconds), missed, len(until))

@@ -20,10 +20,80 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dbdyno.analysis.safety.correlation import Correlation
-from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.estimate import Floats
 from dbdyno.analysis.statistics.scipy_special import special
+from dbdyno.model.cut import OUTCOMES, Cut
 from dbdyno.model.design import ALPHA
+
+# Whether cuts of one run resemble each other more than those of two, seen in what the control lost.
+#
+# Of a treatment that lost nothing its own cuts can't say. The control lost in nearly all of its, by the same load at
+# the same moments; how much it lost varies from cut to cut. That is analysed as ranks, by one-way analysis of variance
+# over runs.
+
+
+FEW_RUNS = 20  # so few show a correlation rarely: less is enough to suspect one
+LEVEL, LEVEL_OF_FEW = 0.05, 0.2
+_LONGEST_MS = 1e9  # that a cut can lose: beyond it is the next outcome
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Within-run correlation: of ``p`` that there is none, ``within`` (0 to 1) how strong; NaN where it isn't known."""
+
+    runs: int
+    within: float
+    p: float
+    may_be: bool  # whether bounds allow for it: it was seen, or nothing can be known of it
+
+
+ALONE = Correlation(0, 0.0, 1.0, may_be=False)  # each run has one cut
+
+
+def correlation(runs: Sequence[Sequence[Cut]]) -> Correlation:
+    """Return it of the control's runs; of runs with one cut each there is none, of fewer than 2 runs it isn't known."""
+    kept = [cuts for cuts in runs if cuts]
+    if kept and all(len(cuts) == 1 for cuts in kept):
+        return ALONE
+    return analysed(_ranked(kept))
+
+
+def analysed(groups: Sequence[Floats]) -> Correlation:
+    """Return the correlation within groups of ranks, one group a run."""
+    n, k = sum(map(len, groups)), len(groups)
+    if k < 2 or n <= k:  # noqa: PLR2004
+        return Correlation(k, math.nan, math.nan, may_be=True)
+    whole = np.concatenate(groups)
+    between = sum(len(one) * (one.mean() - whole.mean()) ** 2 for one in groups) / (k - 1)
+    inside = sum(float(np.sum((one - one.mean()) ** 2)) for one in groups) / (n - k)
+    if between == 0 and inside == 0:  # all lost the same: that says nothing
+        return Correlation(k, math.nan, math.nan, may_be=True)
+    per_run = (n - sum(len(one) ** 2 for one in groups) / n) / (k - 1)  # Donner 1986, unequal groups
+    within = (between - inside) / (between + (per_run - 1) * inside)
+    p = float(special.fdtrc(k - 1, n - k, between / inside)) if inside > 0 else 0.0
+    level = LEVEL_OF_FEW if k < FEW_RUNS else LEVEL
+    return Correlation(k, max(0.0, float(within)), p, may_be=p < level)
+
+
+def _amount(cut: Cut) -> float:
+    """Return how bad it was, to be ranked: the worse outcome is more, of the same one more milliseconds are."""
+    return (len(OUTCOMES) - OUTCOMES.index(cut.outcome)) * _LONGEST_MS + (cut.lost_ms or 0.0)
+
+
+def _ranked(runs: Sequence[Sequence[Cut]]) -> list[Floats]:
+    """Return each run's cuts as ranks (0 to 1) of what was lost among all cuts of their stratum, ties in the middle."""
+    strata: dict[object, list[float]] = {}
+    for cuts in runs:
+        for cut in cuts:
+            strata.setdefault((cut.when, cut.survivors), []).append(_amount(cut))
+    ordered = {stratum: np.sort(values) for stratum, values in strata.items()}
+
+    def rank(cut: Cut) -> float:
+        values, own = ordered[cut.when, cut.survivors], _amount(cut)
+        return float(np.searchsorted(values, own, "left") + np.searchsorted(values, own, "right")) / 2 / len(values)
+
+    return [np.array([rank(cut) for cut in cuts]) for cuts in runs]
+
 
 Seen = Sequence[tuple[int, int]]  # of each run: in how many cuts it was seen, of how many
 _NODES = 200  # of the quadrature; more change nothing in the tenth digit
@@ -164,3 +234,56 @@ def effective_cuts(found: Seen, correlation: Correlation) -> float:
 
 def _student(freedom: int) -> float:
     return float(special.stdtrit(freedom, 1 - ALPHA))
+
+
+# Whether something is seen more often with one treatment than with another: tests that respect runs.
+#
+# Cuts of one run are correlated, runs are not. So labels are permuted over runs: the statistic is how often it was seen
+# in all runs of one treatment, its distribution that over all ways to share out the runs (Pitman 1937), exactly. Where
+# each run has one cut that is Fisher's exact test.
+
+
+STEPS = 60  # that a run's share is rounded to, where runs have unequal numbers of cuts
+_TIE = 1 + 1e-9
+
+
+def p_by_runs(first: Seen, second: Seen) -> float:
+    """Return the two-sided p, twice the smaller tail; 1 where a side has no run."""
+    first, second = ([one for one in side if one[1]] for side in (first, second))
+    if not first or not second:
+        return 1.0
+    equal = len({of for _, of in (*first, *second)}) == 1
+    ours, theirs = ([seen if equal else round(STEPS * seen / of) for seen, of in side] for side in (first, second))
+    chances = _sums((*ours, *theirs), len(ours))
+    at = sum(ours)
+    return min(1.0, 2 * min(float(chances[: at + 1].sum()), float(chances[at:].sum())) * _TIE)
+
+
+def _sums(scores: Sequence[int], chosen: int) -> Floats:
+    """Return the distribution of the sum of ``chosen`` of the scores, all choices being as likely."""
+    q = chosen / len(scores)
+    table = np.zeros((chosen + 1, sum(scores) + 1))  # number chosen x their sum, each being chosen with chance q
+    table[0, 0] = 1.0
+    for score in scores:
+        taken = np.zeros_like(table)
+        taken[1:, score:] = table[:-1, : table.shape[1] - score]
+        table = (1 - q) * table + q * taken
+    return np.asarray(table[chosen] / table[chosen].sum())
+
+
+def fisher(seen: int, of: int, seen_other: int, of_other: int) -> float:
+    """Return the p of Fisher's exact test, two-sided as twice the smaller tail: what it is if cuts are independent."""
+    both, of_both = seen + seen_other, of + of_other
+    if not of or not of_other:
+        return 1.0
+    low, high = max(0, both - of_other), min(both, of)
+    ways = _choose(of_both, both)
+    chances = {k: math.exp(_choose(of, k) + _choose(of_other, both - k) - ways) for k in range(low, high + 1)}
+    below = sum(chance for k, chance in chances.items() if k <= seen)
+    above = sum(chance for k, chance in chances.items() if k >= seen)
+    return min(1.0, 2 * min(below, above) * _TIE)
+
+
+def _choose(n: int, k: int) -> float:
+    """Return the logarithm of how many ways there are to choose k of n."""
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

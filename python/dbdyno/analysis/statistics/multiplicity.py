@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analysis.statistics.arrays import Floats, Ints
+from dbdyno.analysis.statistics.estimate import Floats, Ints
 
 
 def holm(p: npt.ArrayLike) -> Floats:

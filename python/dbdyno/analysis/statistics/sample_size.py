@@ -5,7 +5,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dbdyno.analysis.statistics.arrays import Floats
+from dbdyno.analysis.statistics.estimate import Floats
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.model.design import ALPHA, Design
 

@@ -4,6 +4,7 @@ Everything works on arrays: ``d`` has shape (..., n), log ratios with one value 
 shape (...). Where several comparisons belong to one study they stand on the last axis of the results.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
@@ -11,15 +12,29 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analysis.looks import always_valid, large_effects
-from dbdyno.analysis.looks.alpha_spending import Looks, nominal_level, sequential_p
-from dbdyno.analysis.looks.min_blocks import RANKS_OF_ONE_LOOK
-from dbdyno.analysis.looks.planned import FIRST_DECIDING, FIRST_EQUIVALENT
-from dbdyno.analysis.statistics import exact, mean, signed_rank
-from dbdyno.analysis.statistics.arrays import Floats, Ints
-from dbdyno.analysis.statistics.effect import log_margin, relative
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.looks import (
+    Looks,
+    always_valid_interval,
+    always_valid_multiplier,
+    always_valid_p,
+    large_effect_interval,
+    large_effect_p,
+    nominal_level,
+    sequential_p,
+)
+from dbdyno.analysis.planned_looks import FIRST_DECIDING, FIRST_EQUIVALENT, RANKS_OF_ONE_LOOK
+from dbdyno.analysis.statistics.estimate import Estimate, Floats, Ints, log_margin, relative
+from dbdyno.analysis.statistics.location_tests import (
+    exact_p,
+    exact_p_above,
+    exact_p_below,
+    mean_p_beyond,
+    signed_rank_cdf,
+    signed_rank_interval,
+    walsh_averages,
+)
 from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
 from dbdyno.model.design import ALPHA
 
@@ -97,29 +112,29 @@ def _always_valid(d: Floats, bound: Floats, alphas: Floats) -> Evidence:
     low, high = (np.empty(value.shape) for _ in range(2))
     for alpha in np.unique(alphas):
         those = alphas == alpha
-        low[those], high[those] = always_valid.interval(d[those], float(alpha))
-    p = always_valid.p_two_sided(d)
+        low[those], high[those] = always_valid_interval(d[those], float(alpha))
+    p = always_valid_p(d)
     # Half of the two-sided p is that of one side: the sequence is symmetric.
-    above, below = (always_valid.p_two_sided(d, side) / 2 for side in (-bound, bound))
+    above, below = (always_valid_p(d, side) / 2 for side in (-bound, bound))
     inside = (np.abs(value) < bound) & (d.shape[-1] >= FIRST_EQUIVALENT)
     return Evidence(value, low, high, p, p, np.where(inside, np.maximum(above, below), 1.0))
 
 
 def _at_looks(d: Floats, rule: Looks, bound: Floats, alphas: Floats) -> Evidence:
     n = d.shape[-1]
-    averages, cdf = signed_rank.walsh_averages(d), signed_rank.signed_rank_cdf(n)
+    averages, cdf = walsh_averages(d), signed_rank_cdf(n)
     value = np.asarray(np.median(averages, axis=-1))
-    p_ranks, p_mean = exact.p_two_sided(averages, cdf), large_effects.p_two_sided(d, value)
-    sides = exact.p_above(averages, -bound, cdf), exact.p_below(averages, bound, cdf)
-    p_beyond = np.maximum(np.maximum(*sides), mean.p_beyond(d, bound))
+    p_ranks, p_mean = exact_p(averages, cdf), large_effect_p(d, value)
+    sides = exact_p_above(averages, -bound, cdf), exact_p_below(averages, bound, cdf)
+    p_beyond = np.maximum(np.maximum(*sides), mean_p_beyond(d, bound))
     low, high, p, p_equivalence = (np.empty(d.shape[:-1]) for _ in range(4))
     for looks, those in rule.of(d):
         of_mean, (ranks_have, mean_has) = replace(looks, first=FIRST_DECIDING), looks.shares
         for alpha in np.unique(alphas[those]):
             at = those & (alphas == alpha)
             ends = (
-                signed_rank.interval(averages[at], n, nominal_level(looks, ranks_have * float(alpha))),
-                large_effects.interval(d[at], value[at], nominal_level(of_mean, mean_has * float(alpha))),
+                signed_rank_interval(averages[at], n, nominal_level(looks, ranks_have * float(alpha))),
+                large_effect_interval(d[at], value[at], nominal_level(of_mean, mean_has * float(alpha))),
             )
             low[at], high[at] = np.maximum(ends[0][0], ends[1][0]), np.minimum(ends[0][1], ends[1][1])
         p[those] = _smaller(
@@ -186,3 +201,58 @@ def relations(found: Evidence, margin: float) -> Ints:
     word = np.where(found.value > 0, Relation.HIGHER, Relation.LOWER)
     word = np.where(different & ~(equivalent & inside), word, Relation.UNDECIDED)
     return np.where(equivalent & (~different | inside), Relation.EQUIVALENT, word)
+
+
+# How much too far out an effect is that was called different: the winner's curse.
+#
+# Where few studies would find an effect, those that do have met it by chance larger than it is. The factor is that of
+# studies like this one, were the true effect the one seen: the mean of what those show that call it different, against
+# what is true (Gelman and Carlin 2014, their type M error). If the true effect is smaller, the factor is larger.
+
+
+NOTABLE = 1.1
+
+
+@dataclass(frozen=True)
+class Exaggeration:
+    """Of studies like this one: the share that calls an effect of this size different, and what those show of it."""
+
+    power: float = math.nan
+    factor: float = 1.0
+
+    @property
+    def notable(self) -> bool:
+        """Whether it is large enough to be said."""
+        return self.factor >= NOTABLE
+
+
+NO_EXAGGERATION = Exaggeration()
+
+
+def exaggeration(d: Floats, value: float, rule: Rule, comparisons: int) -> Exaggeration:
+    """Return that of an estimate from log ratios of shape (n,), called different at this look of its rule.
+
+    ``comparisons`` share the error; the standard error is that of the mean.
+    """
+    n, alpha = len(d), ALPHA / comparisons
+    error = float(np.std(d, ddof=1)) / math.sqrt(n)
+    if isinstance(rule, AlwaysValid):
+        bound = always_valid_multiplier(n, alpha)
+    else:
+        bound = -float(special.ndtri(nominal_level(rule, alpha) / 2))
+    if not (error > 0 and math.isfinite(bound)):
+        return NO_EXAGGERATION
+    return of_signal(abs(value) / error, bound)
+
+
+def of_signal(signal: float, bound: float) -> Exaggeration:
+    """Return that of an effect of so many standard errors, called different from ``bound`` standard errors on."""
+    above, below = float(special.ndtr(signal - bound)), float(special.ndtr(-signal - bound))
+    if not (signal > 0 and above > 0):
+        return NO_EXAGGERATION
+    beyond = signal * (above - below) + _normal(bound - signal) + _normal(bound + signal)
+    return Exaggeration(above + below, beyond / (above + below) / signal)
+
+
+def _normal(z: float) -> float:
+    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)

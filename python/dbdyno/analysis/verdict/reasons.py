@@ -10,11 +10,8 @@ import numpy as np
 
 from dbdyno.analysis.checks.durability import Durability, Lacking, worse_in
 from dbdyno.analysis.checks.lateness import LateDisk
-from dbdyno.analysis.statistics.arrays import Floats
-from dbdyno.analysis.statistics.effect import log_margin, relative
-from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.verdict.evidence import Relation
-from dbdyno.analysis.verdict.exaggeration import NO_EXAGGERATION, Exaggeration
+from dbdyno.analysis.statistics.estimate import Estimate, Floats, log_margin, relative
+from dbdyno.analysis.verdict.evidence import NO_EXAGGERATION, Exaggeration, Relation
 from dbdyno.analysis.verdict.resolution import Resolution
 from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import Metric

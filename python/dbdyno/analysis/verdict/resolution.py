@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.statistics.estimate import log_margin
 from dbdyno.model.metrics import Step, step_stated, value_of
 
 FINE = 0.001  # of the figures: a smaller step changes nothing that is printed

@@ -5,7 +5,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from dbdyno.analysis.curves.curves import Curve, Curves, Point
+from dbdyno.analysis.curves import Curve, Curves, Point
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.printable import clipped
 from dbdyno.model.wording import capital

@@ -7,7 +7,7 @@ from functools import partial
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.statistics.estimate import log_margin
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.printable import distinguishable
 from dbdyno.model.wording import count, p_value, percent

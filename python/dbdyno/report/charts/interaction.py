@@ -13,8 +13,8 @@ import numpy as np
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.factors.factorial import SimpleEffect
-from dbdyno.analysis.statistics.effect import log_margin
+from dbdyno.analysis.factors import SimpleEffect
+from dbdyno.analysis.statistics.estimate import log_margin
 from dbdyno.model.printable import clipped, distinguishable, one_line
 from dbdyno.model.wording import percent
 from dbdyno.report.charts.forest import extent, tick_text, ticks

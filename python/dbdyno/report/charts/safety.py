@@ -9,7 +9,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from dbdyno.analysis.safety.choice import Placed, pareto
-from dbdyno.analysis.safety.verdict import Word
+from dbdyno.analysis.safety.judge import Word
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.cut import OUTCOME_WORDS
 from dbdyno.model.metrics import Metric

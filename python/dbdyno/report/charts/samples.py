@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dbdyno.analysis.over_time.series import floats, middles_of
-from dbdyno.analysis.statistics.arrays import median
+from dbdyno.analysis.over_time import floats, middles_of
+from dbdyno.analysis.statistics.estimate import median
 
 Floats = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]

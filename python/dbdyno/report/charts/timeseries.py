@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.statistics.arrays import median
+from dbdyno.analysis.statistics.estimate import median
 from dbdyno.model.wording import number
 from dbdyno.report.charts.panels import PANELS, Panel
 from dbdyno.report.charts.samples import Floats, Samples, Stacked

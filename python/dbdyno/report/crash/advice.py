@@ -4,8 +4,15 @@ from collections.abc import Sequence
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.safety.choice import Choice, choice
-from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
-from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, NoControl, RunsFailed
+from dbdyno.analysis.safety.judge import (
+    ControlFailed,
+    ControlKept,
+    CrashSafety,
+    Doubt,
+    NoControl,
+    RunsFailed,
+    TreatmentSafety,
+)
 from dbdyno.model.cut import OUTCOMES, CrashMode
 from dbdyno.report.crash.names import ALL_BUT, LABELS_MAX, Names, names_of
 from dbdyno.report.crash.wording import a_cut, amount_text, found_text, many

@@ -2,8 +2,17 @@
 
 from collections.abc import Sequence
 
-from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
-from dbdyno.analysis.safety.verdict import ControlFailed, ControlKept, Doubt, NoControl, RunsFailed, TooFewCuts, Word
+from dbdyno.analysis.safety.judge import (
+    ControlFailed,
+    ControlKept,
+    CrashSafety,
+    Doubt,
+    NoControl,
+    RunsFailed,
+    TooFewCuts,
+    TreatmentSafety,
+    Word,
+)
 from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES, RUNS_LEAST
 from dbdyno.model.wording import count, listed
 from dbdyno.report.crash.names import ALL_BUT, LISTED_MAX, Names

@@ -3,8 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from dbdyno.analysis.safety.by_host import ByHost, OnHost
-from dbdyno.analysis.safety.judge import CrashSafety
+from dbdyno.analysis.safety.judge import ByHost, CrashSafety, OnHost
 from dbdyno.model.wording import count, listed, p_value
 from dbdyno.report.crash.names import Names
 from dbdyno.report.crash.wording import SHORT, cuts, share_text

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dbdyno.analysis.safety.verdict import Control
+from dbdyno.analysis.safety.judge import Control
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.wording import listed
 

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from dbdyno.analysis.safety.judge import CrashSafety
-from dbdyno.analysis.safety.verdict import RunsFailed
+from dbdyno.analysis.safety.judge import CrashSafety, RunsFailed
 from dbdyno.model.wording import drive_bytes, listed
 from dbdyno.report.crash.headline import doubt_text
 from dbdyno.report.crash.names import Names

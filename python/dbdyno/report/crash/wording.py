@@ -3,8 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from dbdyno.analysis.safety.judge import CrashSafety
-from dbdyno.analysis.safety.verdict import Stratum, Word
+from dbdyno.analysis.safety.judge import CrashSafety, Stratum, Word
 from dbdyno.model.cut import OUTCOME_WORDS, CrashMode, Outcome
 from dbdyno.model.wording import UNKNOWN
 

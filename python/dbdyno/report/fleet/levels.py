@@ -3,7 +3,7 @@
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.fleet.levels import BetweenLevels, LevelCode, OfLevel
+from dbdyno.analysis.fleet import BetweenLevels, LevelCode, OfLevel
 from dbdyno.analysis.verdict.evidence import Relation
 from dbdyno.analysis.verdict.reasons import word_of
 from dbdyno.model.design import HOSTS_OF_LEVEL_MIN

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.fleet.like_these import HostsCode, LikeThese
+from dbdyno.analysis.fleet import HostsCode, LikeThese
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import HOSTS_MIN

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dbdyno.analysis.fleet.noise import ODD_MIN, FleetNoise, Left
+from dbdyno.analysis.fleet import ODD_MIN, FleetNoise, Left
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.wording import UNKNOWN, listed, number, p_value, percent
 from dbdyno.report.document import Block, Table, bullets

@@ -1,7 +1,7 @@
 """What warm-ups until steady took, in words."""
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.checks.warm_up_until_steady import WarmUps, warm_ups
+from dbdyno.analysis.checks.load import WarmUps, warm_ups
 from dbdyno.model.wording import count, number
 
 

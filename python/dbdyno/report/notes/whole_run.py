@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks.load import ErrorsMet, errors_met, generator_lateness_ms, reconnects_met
-from dbdyno.analysis.over_time.drift import NOTABLE, is_clear
+from dbdyno.analysis.over_time import NOTABLE, is_clear
 from dbdyno.model.wording import count, number
 from dbdyno.report.sentences import with_interval
 from dbdyno.store.records import Run, Trial

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dbdyno.analysis.advice.advise import Recommended
+from dbdyno.analysis.advice import Recommended
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.safety.choice import Choice
 from dbdyno.report.advice import advice_text

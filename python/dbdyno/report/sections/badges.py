@@ -7,9 +7,8 @@ from typing import Any
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks.durability import Durability, Lacking, durability
-from dbdyno.analysis.checks.fast_cache import cache_ran_out
 from dbdyno.analysis.checks.lateness import Lateness, is_late, lateness
-from dbdyno.analysis.checks.load import errors_met
+from dbdyno.analysis.checks.load import cache_ran_out, errors_met
 from dbdyno.model.metrics import metric_of
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import UNKNOWN, count, listed

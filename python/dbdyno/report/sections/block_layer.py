@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.explanation.block_layer import BlockLayer
+from dbdyno.analysis.explanation import BlockLayer
 from dbdyno.model.printable import NO_BREAK
 from dbdyno.model.wording import UNKNOWN, count, number
 from dbdyno.report.document import Abridged, Block, Paragraph, Section, Strong, Table, Text, bullets

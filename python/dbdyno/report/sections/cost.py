@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.cost.cost import Cost, CostComparison, TreatmentCost
+from dbdyno.analysis.cost import Cost, CostComparison, TreatmentCost
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.wording import TWICE, UNKNOWN, count, number, percent, percent_range
 from dbdyno.report.document import Section, Table, bullets

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from dbdyno.analysis.curves.curves import LATENCY, RATE, Curve, Curves
-from dbdyno.analysis.curves.plateau import SHARE, Turn
+from dbdyno.analysis.curves import LATENCY, RATE, SHARE, Curve, Curves, Turn
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.treatment import level_label
 from dbdyno.model.wording import capital, margin_text

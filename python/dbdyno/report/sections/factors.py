@@ -3,7 +3,7 @@
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.factors.factorial import Interaction, MainEffect, SimpleEffect
+from dbdyno.analysis.factors import Interaction, MainEffect, SimpleEffect
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import Design
 from dbdyno.model.treatment import level_label

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.fleet.found import FleetFindings
+from dbdyno.analysis.fleet import FleetFindings
 from dbdyno.model.wording import count, drive_bytes, listed, percent
 from dbdyno.report.differences import OF_A_MOMENT
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table, bullets

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from dbdyno.analysis.ranking.ranking import Ranking, Score
+from dbdyno.analysis.ranking import Ranking, Score
 from dbdyno.model.wording import count
 from dbdyno.report.document import Document, Paragraph, Section, Table
 from dbdyno.report.letters import LETTERS_HEADING, ties_text

@@ -4,12 +4,8 @@ from dataclasses import asdict
 from typing import Any
 
 from dbdyno.analysis.safety.bounds import Share
-from dbdyno.analysis.safety.causes import Cause
 from dbdyno.analysis.safety.choice import Choice, placed
-from dbdyno.analysis.safety.differences import Difference
-from dbdyno.analysis.safety.judge import CrashSafety, TreatmentSafety
-from dbdyno.analysis.safety.tally import Tally
-from dbdyno.analysis.safety.verdict import WORDS, Control, Stratum
+from dbdyno.analysis.safety.judge import WORDS, Cause, Control, CrashSafety, Difference, Stratum, Tally, TreatmentSafety
 from dbdyno.model.cut import OUTCOMES
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import count, number, p_value, percent, percent_range

@@ -4,8 +4,7 @@ import math
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.over_time.stability import SAMPLES_MIN, Kind, Stability
-from dbdyno.analysis.over_time.treatment_stability import TreatmentStability
+from dbdyno.analysis.over_time import SAMPLES_MIN, Kind, Stability, TreatmentStability
 from dbdyno.model.wording import count
 from dbdyno.report.document import Abridged, Paragraph, Section, Table, bullets
 from dbdyno.report.named import named

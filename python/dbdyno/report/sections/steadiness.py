@@ -3,7 +3,7 @@
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.over_time.steadiness import MARGIN, SECONDS_MIN, TreatmentSteadiness
+from dbdyno.analysis.steadiness import MARGIN, SECONDS_MIN, TreatmentSteadiness
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.word import Word
 from dbdyno.model.wording import margin_text, number, percent

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.looks.planned import FIRST_DECIDING
+from dbdyno.analysis.planned_looks import FIRST_DECIDING
 from dbdyno.analysis.stopping import settled
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, looks_listed, margin_text

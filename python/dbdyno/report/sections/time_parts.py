@@ -1,7 +1,7 @@
 """Where an event's time goes in each treatment, as bars with their figures."""
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.explanation.time_parts import PARTS
+from dbdyno.analysis.explanation import PARTS
 from dbdyno.report.amounts import duration
 from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table
 from dbdyno.report.source import Source

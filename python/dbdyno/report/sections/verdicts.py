@@ -3,8 +3,7 @@
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.analysis.verdict.totals import Totals
+from dbdyno.analysis.verdict.finding import Finding, Totals
 from dbdyno.report.document import Block, Item, List, Paragraph, Section
 from dbdyno.report.reasons import reason_code, reason_text
 from dbdyno.report.remarks import remarks

@@ -1,1 +1,0 @@
-"""What a study's devices come to in money."""

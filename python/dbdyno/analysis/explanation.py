@@ -1,0 +1,530 @@
+"""Why a verdict came out as it did: where an event's time goes in each treatment, and what changed between two.
+
+Figures of a treatment are means over its usable trials, so that parts still add up to the whole. Differences are taken
+inside blocks; their intervals are those of section 4 of METHODOLOGY.md, and not adjusted for how many there are: they
+explain a verdict and are none.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.checks.load import BEHIND
+from dbdyno.analysis.over_time import Columns, floats
+from dbdyno.analysis.statistics.estimate import Estimate, Floats
+from dbdyno.analysis.verdict.evidence import Rule, evidence
+from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.model.design import MIN_BLOCKS, Design
+from dbdyno.model.metrics import value_of
+from dbdyno.model.word import Word
+from dbdyno.store.block_trace import FIGURES, figure_at
+from dbdyno.store.records import Trial
+
+# Where the time of an event goes in one trial, from what was watched while it was measured.
+#
+# An event is what latency is measured of: a query, or a transaction of several. Its mean latency is the whole. The
+# parts:
+#
+# - *server CPU*: CPU time of the server's process per event. Counted by the kernel; background threads are in it.
+# - *row locks*: the time that InnoDB's transactions waited for each other's rows, by its own clock, per event.
+# - *reads*: the time that read requests spent in queue and device, per event. Exact where an event waits for its reads
+#   one after another; too much where the server or the kernel reads ahead. To the kernel's counters a request begins
+#   when it has a place in the queue; a block trace, if there is one, has the wait for that place too.
+# - *flushes*: time in which a flush was in flight while the event was. The kernel sends a queue one flush at a time
+#   (block/blk-flush.c), so their times add up to that. Commits of several clients share a flush, so this is counted by
+#   the clock, not by request: share of the time x events in flight. Exact for a closed loop without pauses, where
+#   all clients always have an event in flight; elsewhere it takes the mean number of those, at least 1.
+# - *other writes*: the same of the time in which the device was busy, without a flush, and had a write.
+# - *rest*: what is left: other locks, waiting for a processor, network, the client.
+#
+# Where a filesystem stands on two devices, time with a flush and time busy are the mean of both. That is exact where
+# both are at it together, as under a mirror and at a commit, and too little where one is at it after the other.
+#
+# Each is cut to what those before it left, so none is negative, none is above the whole, and all add up to it. The CPU
+# an event uses while a flush for another event is in flight is counted as CPU. So flushes and writes are upper bounds
+# of what is waited for, by at most that CPU time they can be less (Frechet's bounds), and the rest is a lower bound.
+
+
+PARTS = ("cpu_ms", "lock_ms", "read_ms", "flush_ms", "write_ms", "rest_ms")
+SAMPLES_MIN = 3  # fewer say nothing about a mean
+
+Figures = dict[str, float]  # name, ending in its unit -> value; what is unknown is not there
+Watched = Mapping[str, Columns]  # probe -> column -> samples of one trial
+
+
+def parts(latency_ms: float, shares: Mapping[str, float]) -> Figures:
+    """Return the parts of a latency, in ms, from what each would come to by itself; unknown ones are left out."""
+    found: Figures = {}
+    left = latency_ms
+    for name in PARTS[:-1]:
+        if name in shares:
+            found[name] = min(left, max(0.0, shares[name]))
+            left = max(0.0, left - found[name])
+    return {**found, "rest_ms": left}
+
+
+def figures(trial: Trial, watched: Watched) -> Figures:
+    """Return all that is known of where the time of an event went in this trial; nothing without a latency.
+
+    ``..._share`` are fractions of the measured time, ``..._ms`` of an event unless they say ``each``.
+    """
+    latency, rate = value_of(trial.metrics, "latency_ms_mean"), value_of(trial.metrics, "events_per_second")
+    if not (latency > 0 and rate > 0):
+        return {}
+    seconds = value_of(trial.metrics, "seconds_real")
+    queries = value_of(trial.metrics, "queries_per_second") / rate
+    found: Figures = {"latency_ms": latency, "queries": queries, "under_way": latency * rate / 1000}
+    found |= _processor(trial, watched, rate, queries, seconds)
+    found |= _device(trial, watched, rate, seconds)
+    found |= _waits(trial, watched, rate, seconds)
+    found = {name: value for name, value in found.items() if math.isfinite(value)}
+    return found | parts(latency, _each_alone(found, rate))
+
+
+def _each_alone(found: Figures, rate: float) -> Figures:
+    """Return what each part would come to if it had all of the event to itself, in ms."""
+    waiting_ms = max(1.0, found["under_way"]) * 1000 / rate  # of all events in flight, per event
+    alone: Figures = {}
+    if "server_cores" in found:
+        alone["cpu_ms"] = found["server_cores"] * 1000 / rate
+    if "lock_waiters" in found:
+        alone["lock_ms"] = found["lock_waiters"] * 1000 / rate
+    if "busy_share" in found:
+        alone["read_ms"] = found["reads"] * found["read_each_ms"]
+        alone["flush_ms"] = found["flush_share"] * waiting_ms
+        writing = found["writes"] * found["write_each_ms"] * rate / 1000  # mean write requests in flight
+        alone["write_ms"] = min(max(0.0, found["busy_share"] - found["flush_share"]), writing) * waiting_ms
+    return alone
+
+
+def _processor(trial: Trial, watched: Watched, rate: float, queries: float, seconds: float) -> Figures:
+    host = means(watched.get("host_cpu", {}), seconds)
+    per_second = rate * queries / 1e6
+    found = {
+        "server_cores": value_of(trial.metrics, "server_cpu_us_per_query") * per_second,
+        "client_cores": value_of(trial.metrics, "client_cpu_us_per_query") * per_second,
+    }
+    if "%idle" in host and not _elsewhere(trial):
+        found["host_busy_share"] = 1 - min(100.0, host["%idle"] + host.get("%iowait", 0.0)) / 100
+        found["stolen_share"] = host.get("%steal", math.nan) / 100
+    return found
+
+
+def _elsewhere(trial: Trial) -> bool:
+    """Return whether the server ran on another host than the one whose processors were watched."""
+    server = trial.observed.get("server")
+    return isinstance(server, Mapping) and server.get("local") is False
+
+
+def _device(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figures:
+    """Return the device's figures; how often and how long, per event and per request."""
+    mean = means(watched.get("block_device", {}), seconds)
+    if not {"r/s", "w/s", "%util"} <= mean.keys():
+        return {}
+    found = {"busy_share": min(1.0, mean["%util"] / 100)}
+    for kind, letter in (("read", "r"), ("write", "w"), ("flush", "f")):
+        count, waited = mean.get(f"{letter}/s", 0.0), mean.get(f"{letter}_waited", 0.0)
+        found[f"{kind}s" if kind != "flush" else "flushes"] = count / rate
+        found[f"{kind}_each_ms"] = waited / count if count else 0.0
+        if kind == "flush":
+            found["flush_share"] = min(found["busy_share"], waited / 1000 / _devices(trial))
+    found["read_each_ms"] = _traced_read_ms(trial) or found["read_each_ms"]
+    found["requests_under_way"] = (mean.get("r_waited", 0.0) + mean.get("w_waited", 0.0)) / 1000
+    return found
+
+
+def _traced_read_ms(trial: Trial) -> float | None:
+    """Return the mean time of a read from when its first bio was queued, if a block trace has both parts of it."""
+    queue_ms, device_ms = (figure_at(trial.block_trace, where, "read", "mean") for where in ("queue_ms", "device_ms"))
+    return None if queue_ms is None or device_ms is None else queue_ms + device_ms
+
+
+def _devices(trial: Trial) -> float:
+    """Return on how many devices the filesystem stood; the counters of all are added up."""
+    device = trial.observed.get("device")
+    found = device.get("devices") if isinstance(device, Mapping) else None
+    return float(found) if isinstance(found, int) and found > 0 else 1.0
+
+
+def _waits(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figures:
+    """Return what kernel and server count of waiting."""
+    status = means(watched.get("server_status", {}), seconds)
+    disturbance = {} if _elsewhere(trial) else trial.disturbance
+    pressure = disturbance.get("pressure")
+    pressure = pressure if isinstance(pressure, Mapping) else {}
+    queue, device = (value_of(trial.metrics, f"{where}_ms_mean") for where in ("queue", "device"))
+    waiters = status.get("Innodb_row_lock_time/s", math.nan) / 1000
+    return {
+        "log_waits": status.get("Innodb_log_waits/s", math.nan) / rate,
+        "fsyncs": status.get("Innodb_data_fsyncs/s", math.nan) / rate,
+        "lock_waiters": waiters,  # mean number of transactions that wait for a row
+        "lock_wait_share": waiters,  # of the time; at most, as several may wait at once
+        "pool_waits": status.get("Innodb_buffer_pool_wait_free/s", math.nan) / rate,
+        "cpu_wait_share": value_of(pressure, "cpu_some"),
+        "io_wait_share": value_of(pressure, "io_some"),
+        "foreign_share": value_of(disturbance, "foreign_cpu"),  # of all processors
+        "queued_share": queue / (queue + device) if queue + device > 0 else math.nan,  # of a request's time
+        "seek_bytes": value_of(trial.metrics, "seek_bytes_mean"),  # between one request and the next
+        "sorted_run": value_of(trial.metrics, "sorted_run_requests_mean"),  # requests in ascending order
+    }
+
+
+def means(columns: Columns, seconds: float) -> Figures:
+    """Return the mean of each column over the measured run, by time; awaits as ``x_waited``: ms waited per second.
+
+    A sample stands for the time since the one before; what lies before 0 or after ``seconds`` does not count.
+    """
+    if "t_s" not in columns:
+        return {}
+    ends = floats(columns["t_s"])
+    if len(ends) < SAMPLES_MIN or not seconds > 0:
+        return {}
+    starts = np.concatenate([[ends[0] - float(np.median(np.diff(ends)))], ends[:-1]])
+    weights = np.maximum(0.0, np.minimum(ends, seconds) - np.maximum(starts, 0.0))
+    if not weights.sum() > 0:
+        return {}
+    values = {name: floats(column) for name, column in columns.items() if name != "t_s"}
+    for letter in "rwf":
+        if {f"{letter}/s", f"{letter}_await"} <= values.keys():
+            values[f"{letter}_waited"] = values[f"{letter}/s"] * values[f"{letter}_await"]
+    if not values:
+        return {}
+    table = np.stack(list(values.values()))  # (columns, samples)
+    known = np.isfinite(table) & (weights > 0)
+    weighed = np.where(known, weights, 0.0)
+    total = weighed.sum(axis=1)
+    mean = (weighed * np.where(known, table, 0.0)).sum(axis=1) / np.where(total > 0, total, np.nan)
+    return {name: float(value) for name, value in zip(values, mean, strict=True) if np.isfinite(value)}
+
+
+# What limits a treatment, by simple rules over what was watched. METHODOLOGY.md gives the reason of each threshold.
+
+
+FULL = 0.9  # of a resource's time: from there on waiting grows at least tenfold over serving (M/M/1: 1 / (1 - .9))
+NEARLY_ALL = 0.8  # of the time a device is busy: what else it does would not fill it
+MOST = 0.5  # of an event's time
+
+Resource = Literal["client", "processor", "flushes", "device"]
+Part = Literal["cpu_ms", "lock_ms", "read_ms", "flush_ms", "write_ms", "rest_ms"]
+Kind = Literal[Resource, "rate", Part]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A resource that is full, or else (``full`` false) the part of an event that takes most of its time."""
+
+    kind: Kind
+    share: float  # of the resource's capacity, or of the event's time
+    full: bool
+    of: float = 1.0  # capacity: cores or threads
+    others: float = 0.0  # of the capacity, used by other processes: at most the share; 0 where that is not known
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the figures of a treatment are to be held against."""
+
+    cores: float | None  # of the host
+    server_cores: float | None  # that the server may use, if it was confined
+    client_beside: bool  # the load generator was confined to the same
+    client_threads: float
+    rotational: bool | None
+    kept_up: bool  # with an open loop's rate
+
+
+def limit(mean: Figures, place: Place) -> Limit:
+    """Return what limits a treatment whose mean figures are ``mean``.
+
+    In this order: the load generator, the processors, a device that is busy: nearly always with flushes, which go one
+    at a time and so can fill any, or else a hard disk. Of a solid-state drive utilisation says only that there was
+    some request, which is no limit.
+    """
+    if found := _processors(mean, place):
+        return found
+    if mean.get("busy_share", 0.0) >= FULL:
+        if mean["flush_share"] >= NEARLY_ALL * mean["busy_share"]:
+            return Limit("flushes", mean["flush_share"], full=True)
+        if place.rotational:
+            return Limit("device", mean["busy_share"], full=True)
+    if place.kept_up:
+        return Limit("rate", 1.0, full=False)
+    most = max(get_args(Part), key=lambda name: mean.get(name, 0.0))
+    return Limit(most, mean.get(most, 0.0) / mean["latency_ms"], full=False)
+
+
+def _processors(mean: Figures, place: Place) -> Limit | None:
+    if mean.get("client_cores", 0.0) >= FULL * place.client_threads:
+        share = min(1.0, mean["client_cores"] / place.client_threads)
+        return Limit("client", share, full=True, of=place.client_threads)
+    confined = place.server_cores
+    used = mean.get("server_cores", 0.0) + (mean.get("client_cores", 0.0) if place.client_beside else 0.0)
+    if confined and used >= FULL * confined:
+        return Limit("processor", min(1.0, used / confined), full=True, of=confined)
+    if mean.get("host_busy_share", 0.0) >= FULL:
+        others = min(mean.get("foreign_share", 0.0), mean["host_busy_share"])
+        return Limit("processor", mean["host_busy_share"], full=True, of=place.cores or 0.0, others=others)
+    return None
+
+
+NO_SPREAD = 1e-24
+AGAINST = 0.1  # of the whole: what varies against it by less in all is taken off the others in proportion
+ROUNDING = 1e-9  # of a latency: what sums of floats leave
+
+Seen = Mapping[str, Watched]  # trial id -> what was watched
+
+
+@dataclass(frozen=True)
+class TimeSpent:
+    """Where the time of an event goes in one treatment: means over ``n`` usable trials."""
+
+    id: str
+    label: str
+    n: int
+    figures: Figures
+    limit: Limit
+
+
+@dataclass(frozen=True)
+class Changed:
+    """What differs between two treatments, level minus baseline."""
+
+    baseline_id: str
+    level_id: str
+    baseline: TimeSpent
+    level: TimeSpent
+    differences: dict[str, Estimate]  # "latency_ms" and each part, ms
+    variance_shares: dict[str, float]  # part -> its share of the variance of the difference between blocks; sums to 1,
+    # each from 0 to 1; empty where parts vary against each other, so that none has a share
+    spread_parts_ms: dict[str, float]  # part -> signed, what it adds to the spread; sums to that
+    spread_ms: float  # standard deviation of the difference in latency between blocks; NaN of few
+    factors: tuple[tuple[str, str], ...]  # (section, name) of what was varied between the two
+
+
+@dataclass(frozen=True)
+class Why:
+    """The explanation of a run; empty where no latency or no series are known."""
+
+    treatments: list[TimeSpent]
+    changes: dict[tuple[str, str], Changed]  # (baseline id, level id)
+
+
+def explain(
+    design: Design, blocks: UsableBlocks, verdicts: Sequence[Finding], seen: Seen, rule: Callable[[int], Rule]
+) -> Why:
+    """Return where the time went in each treatment, and what changed in each comparison that has a verdict."""
+    by_trial = {
+        trial.id: figures(trial, seen[trial.id])
+        for row in blocks.trials.values()
+        for trial in row.values()
+        if seen.get(trial.id)
+    }
+    known = {}
+    for treatment in design.treatments:
+        trials = [trial for trial in blocks.of(treatment.id) if by_trial.get(trial.id)]
+        if trials and treatment.id not in blocks.dropped:
+            known[treatment.id] = _time_spent(treatment.id, treatment.label, trials, by_trial)
+    changes = {}
+    for verdict in verdicts:
+        ids = (verdict.baseline_id, verdict.level_id)
+        if verdict.verdict != Word.NOT_COMPARABLE and set(ids) <= known.keys():
+            pairs = [
+                (by_trial.get(row[ids[1]].id, {}), by_trial.get(row[ids[0]].id, {})) for row in blocks.trials.values()
+            ]
+            changes[ids] = _changed(known[ids[0]], known[ids[1]], pairs, rule(len(pairs)), _varied(design, *ids))
+    return Why(list(known.values()), changes)
+
+
+def _time_spent(id_: str, label: str, trials: Sequence[Trial], by_trial: Mapping[str, Figures]) -> TimeSpent:
+    names = dict.fromkeys(name for trial in trials for name in by_trial[trial.id])
+    mean = {name: _mean([by_trial[trial.id].get(name, math.nan) for trial in trials]) for name in names}
+    found = {name: _bounded(name, value) for name, value in mean.items() if math.isfinite(value)}
+    found = _with_rest(found)  # what one trial lacks is in the rest of all
+    return TimeSpent(id_, label, len(trials), found, limit(found, _place(trials)))
+
+
+def _bounded(name: str, value: float) -> float:
+    """Return a share of a whole as one: the counters are coarse, and of a short trial they can say 102 %."""
+    return min(1.0, max(0.0, value)) if name.endswith("_share") else value
+
+
+def _with_rest(found: Figures) -> Figures:
+    """Return the figures with the rest that their parts leave; without it where the whole is not known."""
+    if "latency_ms" not in found:
+        return found
+    rest_ms = found["latency_ms"] - math.fsum(found.get(name, 0.0) for name in PARTS[:-1])
+    return {**found, "rest_ms": rest_ms if rest_ms > ROUNDING * found["latency_ms"] else 0.0}
+
+
+def _only(found: Figures, parts: set[str]) -> Figures:
+    """Return the figures with these parts alone; the others are in the rest."""
+    return _with_rest({name: value for name, value in found.items() if name in parts or name not in PARTS})
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean; NaN where any trial lacks the figure."""
+    return math.fsum(values) / len(values)
+
+
+def _place(trials: Sequence[Trial]) -> Place:
+    first = trials[0]
+    cores, threads = first.disturbance.get("cores"), first.load.get("io_threads")
+    cpus = _at(first.observed, "server").get("cpus")
+    rotational = _at(first.observed, "queue").get("rotational")
+    ratios = [value_of(trial.metrics, "achieved_ratio") for trial in trials]
+    return Place(
+        cores=float(cores) if isinstance(cores, int | float) else None,
+        server_cores=float(_count_cpus(cpus)) if isinstance(cpus, str) else None,
+        client_beside=cpus is not None and cpus == _at(first.observed, "client").get("cpus"),
+        client_threads=float(threads) if isinstance(threads, int | float) and threads > 0 else 1.0,
+        rotational={"0": False, "1": True}.get(str(rotational)),
+        kept_up=all(ratio >= BEHIND for ratio in ratios),
+    )
+
+
+def _at(observed: Mapping[str, object], layer: str) -> Mapping[str, object]:
+    found = observed.get(layer)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _count_cpus(text: str) -> int:
+    """Return how many processors a list such as ``"0-3,8"`` names."""
+    ends = [part.split("-") for part in text.split(",") if part.replace("-", "").isdigit()]
+    return sum(int(each[-1]) - int(each[0]) + 1 for each in ends)
+
+
+def _changed(
+    baseline: TimeSpent,
+    level: TimeSpent,
+    pairs: Sequence[tuple[Figures, Figures]],
+    rule: Rule,
+    factors: tuple[tuple[str, str], ...],
+) -> Changed:
+    """Return what differs; ``pairs`` are the figures of both in each block, the level's first.
+
+    A part that any of these trials lacks is in the rest of both: like is compared with like.
+    """
+    common = set(PARTS).intersection(*(figures.keys() for pair in pairs for figures in pair))
+    pairs = [(_only(one, common), _only(other, common)) for one, other in pairs]
+    d = {
+        name: np.array([one[name] - other[name] for one, other in pairs])
+        for name in ("latency_ms", *PARTS)
+        if all(name in one and name in other for one, other in pairs)
+    }
+    spread_known = len(pairs) >= MIN_BLOCKS and "latency_ms" in d
+    parted = spread_parts(d) if spread_known else {}
+    return Changed(
+        baseline_id=baseline.id,
+        level_id=level.id,
+        baseline=replace(baseline, figures=_only(baseline.figures, common)),
+        level=replace(level, figures=_only(level.figures, common)),
+        differences={name: _difference(values, rule) for name, values in d.items()},
+        variance_shares=variance_shares(parted),
+        spread_parts_ms=parted,
+        spread_ms=float(np.std(d["latency_ms"], ddof=1)) if spread_known else math.nan,
+        factors=factors,
+    )
+
+
+def _difference(values: Floats, rule: Rule) -> Estimate:
+    found = evidence(values, rule, margin=1.0)
+    return Estimate(float(found.value), float(found.low), float(found.high), len(values))
+
+
+def spread_parts(d: Mapping[str, Floats]) -> dict[str, float]:
+    """Return what each part adds to the standard deviation of the whole, ms: cov(part, whole) / sd(whole), n - 1.
+
+    They add up to it. ``d`` has arrays of shape (blocks,), "latency_ms" being the sum of the others. A part that varies
+    against the whole is negative, and others may then be more than all of it.
+    """
+    whole = d.get("latency_ms")
+    if whole is None:
+        return {}
+    centred = whole - whole.mean()
+    squares = float(centred @ centred)
+    if not squares > NO_SPREAD * float(whole @ whole):  # rounding errors, or nothing
+        return {}
+    scale = math.sqrt(squares * (len(whole) - 1))
+    return {name: float((d[name] - d[name].mean()) @ centred) / scale for name in PARTS if name in d}
+
+
+def variance_shares(spread_ms: Mapping[str, float]) -> dict[str, float]:
+    """Return each part's share of the variance of the whole, from ``spread_parts``: from 0 to 1, 1 in all.
+
+    Where parts vary against the whole by more than a tenth there are no shares, and nothing is returned.
+    """
+    whole = math.fsum(spread_ms.values())
+    if not whole > 0 or math.fsum(min(0.0, value) for value in spread_ms.values()) < -AGAINST * whole:
+        return {}
+    positive = {name: max(0.0, value) for name, value in spread_ms.items()}
+    return {name: value / math.fsum(positive.values()) for name, value in positive.items()}
+
+
+def _varied(design: Design, baseline: str, level: str) -> tuple[tuple[str, str], ...]:
+    levels = {one.id: one.levels for one in design.treatments}
+    return tuple(
+        field
+        for factor in design.factors
+        for field in factor.differing(levels[baseline].get(factor.name, ""), levels[level].get(factor.name, ""))
+    )
+
+
+# What the block layer did in each treatment, from the block traces of its usable trials.
+
+
+@dataclass(frozen=True)
+class BlockLayer:
+    """A treatment's figures: means over ``trials`` trials, those that have it; one that none has is left out."""
+
+    id: str
+    label: str
+    trials: int
+    figures: dict[str, float]
+    scheduler: str  # as it was read back; "" where that is not known
+    lost: int = 0  # events, over all its trials
+    none: dict[str, int] = field(default_factory=dict)  # why there is no trace -> in how many trials
+    kept: int = 0  # trials whose requests themselves are in the run folder
+    cut: int = 0  # of these, those of which the file is not whole
+    own: str = ""  # why the emulated disk's own trace had to stand in for the kernel's, if it did
+
+
+def block_layer(design: Design, blocks: UsableBlocks) -> list[BlockLayer]:
+    """Return an element for each treatment of which a block trace was asked for; empty where none was."""
+    found = []
+    for treatment in design.treatments:
+        trials = [trial for trial in blocks.of(treatment.id) if trial.block_trace]
+        if trials:
+            found.append(_summed(treatment.id, treatment.label, trials))
+    return found
+
+
+def _summed(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
+    why = [str(trial.block_trace["none"]) for trial in trials if "none" in trial.block_trace]
+    traced = [trial for trial in trials if "none" not in trial.block_trace]
+    values = {
+        name: [value for trial in traced if (value := figure_at(trial.block_trace, *path)) is not None]
+        for name, path in FIGURES.items()
+    }
+    files = [
+        trial.block_trace["recorded"] for trial in traced if isinstance(trial.block_trace.get("recorded"), Mapping)
+    ]
+    return BlockLayer(
+        id=id_,
+        label=label,
+        trials=len(traced),
+        figures={name: math.fsum(each) / len(each) for name, each in values.items() if each},
+        scheduler=_scheduler(trials[0].observed),
+        lost=round(math.fsum(figure_at(trial.block_trace, "lost") or 0.0 for trial in traced)),
+        kept=len(files),
+        cut=sum(bool(file.get("full") or file.get("failed")) for file in files),
+        own=next((str(own) for trial in traced if (own := trial.block_trace.get("why_not_kernel"))), ""),
+        none={reason: why.count(reason) for reason in dict.fromkeys(why)},
+    )
+
+
+def _scheduler(observed: Mapping[str, Any]) -> str:
+    queue = observed.get("queue")
+    return str(queue.get("scheduler", "")) if isinstance(queue, Mapping) else ""

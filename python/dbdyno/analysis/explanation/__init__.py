@@ -1,1 +1,0 @@
-"""Why a verdict came out as it did: where the time went, and what limited it."""

@@ -1,0 +1,286 @@
+"""Factorial studies: what each factor does over the others, and whether its effect depends on them.
+
+Every combination of levels is a treatment, so each block holds them all and gives one value of every contrast. These
+values are judged over blocks exactly as the differences of two treatments are: n is the number of blocks, never of
+trials. In a split-plot design that is the right error term for the factors that are hard to change too: what the trials
+of a whole plot have in common varies from block to block, and with it the contrast.
+
+Three families, each corrected by Holm on its own: main effects, interactions, and the simple effects that put an
+interaction into words.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from dbdyno.analysis.statistics.estimate import Floats
+from dbdyno.analysis.verdict.evidence import Rule
+from dbdyno.analysis.verdict.figures import Contrast, Contrasted, Figures
+from dbdyno.analysis.verdict.finding import Finding, Paired, adopt_common_word, either_way, judge
+from dbdyno.analysis.verdict.pairs import obstacle
+from dbdyno.analysis.verdict.reasons import first
+from dbdyno.model.design import Design, Factor
+from dbdyno.model.metrics import Metric
+from dbdyno.model.treatment import Treatment
+from dbdyno.model.word import Word
+
+# Contrasts: weighted sums of treatments' ln(metric) inside one block, the weights adding up to 0.
+
+
+NOWHERE: Mapping[str, str] = {}
+
+
+def effect_of(
+    treatments: Sequence[Treatment], factor: str, level: str, baseline: str, at: Mapping[str, str] = NOWHERE
+) -> Contrast:
+    """Return the mean over treatments at ``level`` less the mean over those at ``baseline``.
+
+    Only treatments that have the levels ``at`` count: none given, it is a main effect; some given, a simple effect.
+    """
+    there = [treatment for treatment in treatments if at.items() <= treatment.levels.items()]
+    above = [treatment.id for treatment in there if treatment.levels[factor] == level]
+    below = [treatment.id for treatment in there if treatment.levels[factor] == baseline]
+    return {id_: 1 / len(above) for id_ in above} | {id_: -1 / len(below) for id_ in below}
+
+
+def difference(one: Contrast, other: Contrast) -> Contrast:
+    """Return ``one - other``: of two simple effects of one factor, its interaction with the other."""
+    return {id_: one.get(id_, 0.0) - other.get(id_, 0.0) for id_ in {**one, **other}}
+
+
+def weights(contrast: Contrast, treatments: Sequence[Treatment]) -> Floats:
+    """Return the weights in the order of ``treatments``: logs of shape (..., treatments) @ weights is the contrast."""
+    return np.array([contrast.get(treatment.id, 0.0) for treatment in treatments])
+
+
+@dataclass(frozen=True)
+class MainEffect:
+    """A level of a factor against the factor's baseline level, averaged over all combinations of the other factors."""
+
+    factor: str
+    level: str
+    baseline: str
+    averaged_over: tuple[str, ...]  # factors
+    depends_on: tuple[str, ...]  # those of them of which it is known that the effect differs with them
+    verdict: Finding
+
+
+@dataclass(frozen=True)
+class SimpleEffect:
+    """A level of a factor against its baseline level where another factor has the level ``at``."""
+
+    factor: str
+    level: str
+    baseline: str
+    other: str
+    at: str
+    verdict: Finding
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """Two simple effects of one factor, at a level of another and at that other's baseline level."""
+
+    here: SimpleEffect  # at the other factor's baseline level
+    there: SimpleEffect
+    verdict: Finding  # its effect is the ratio of ``there`` to ``here``, less 1
+
+    @property
+    def word(self) -> Word:
+        """Whether the two differ: ``Word.interaction_text`` is its text."""
+        return self.verdict.verdict
+
+
+@dataclass(frozen=True)
+class Factorial:
+    """What the factors of a study do; nothing where fewer than two of them vary."""
+
+    main_effects: list[MainEffect]
+    simple_effects: list[SimpleEffect]
+    interactions: list[Interaction]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return (factor, other) of each interaction, the clearest first."""
+        ranked = sorted(self.interactions, key=_clearness)
+        return list(dict.fromkeys((one.here.factor, one.here.other) for one in ranked))
+
+
+def _clearness(one: Interaction) -> tuple[bool, bool, float, float]:
+    verdict = one.verdict
+    if not verdict.effect.known:
+        return (True, True, 1.0, 0.0)
+    return (False, not one.word.is_different, verdict.p_adjusted, -abs(math.log1p(verdict.effect.value)))
+
+
+@dataclass(frozen=True)
+class _Study:
+    design: Design
+    figures: Figures
+    metric: Metric
+    rule: Callable[[int], Rule]
+    findings: Mapping[tuple[str, str], Finding]  # by the ids of level and baseline, either way round
+
+    def find_or_judge(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
+        """Return the same, where each contrast that is a pair with a finding has that."""
+        found = {name: one for name, contrast in contrasts.items() if (one := self.findings.get(_pair_of(contrast)))}
+        return found | self.judge_contrasts({name: one for name, one in contrasts.items() if name not in found})
+
+    def judge_contrasts(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
+        """Return a finding for each contrast; all of them are one family."""
+        each = self.figures.contrasted(list(contrasts.values()))
+        pairs = [self._paired(*item, found) for item, found in zip(contrasts.items(), each, strict=True)]
+        return {one.level_id: one for one in judge(pairs, self.metric, self.design.margin, self.rule)}
+
+    def _paired(self, name: str, contrast: Contrast, found: Contrasted) -> Paired:
+        blocks = self.figures.blocks
+        needed = [one for one in self.design.treatments if one.id in contrast]
+        obstacles = (obstacle(one.id, one.label, blocks, self.metric.name, of_contrast=True) for one in needed)
+        return Paired(
+            *("", "", "", name),
+            log_ratios=dict(found.by_block),
+            obstacle=first(obstacles),
+            resolution=self.figures.resolution(contrast),
+            carry_over=found.carry_over,
+            without_carry_over=found.without_carry_over,
+            disturbed=self._disturbed(contrast, found.by_block),
+        )
+
+    def _disturbed(self, contrast: Contrast, which: Iterable[int]) -> int:
+        trials = self.figures.blocks.trials
+        return sum(any(trials[block][id_].disturbed for id_ in contrast) for block in which)
+
+    def cells(self, factor: Factor, level: str) -> list[Finding]:
+        """Return the findings that a main effect is the mean of; nothing where any pair has none."""
+        by_levels = {tuple(sorted(one.levels.items())): one.id for one in self.design.treatments}
+        above = [one for one in self.design.treatments if one.levels[factor.name] == level]
+        found = []
+        for one in above:
+            below = by_levels.get(tuple(sorted({**one.levels, factor.name: self.baseline(factor)}.items())), "")
+            found.append(self.findings.get((one.id, below)))
+        return [one for one in found if one] if all(found) else []
+
+    def baseline(self, factor: Factor) -> str:
+        levels = next(treatment.levels for treatment in self.design.treatments if treatment.id == self.design.baseline)
+        return levels[factor.name]
+
+    def others(self, factor: Factor) -> list[str]:
+        """Return the levels of a factor without its baseline level."""
+        return [level for level in factor.levels if level != self.baseline(factor)]
+
+
+def factorial(
+    figures: Figures, metric: Metric, rule: Callable[[int], Rule], findings: Sequence[Finding] = ()
+) -> Factorial:
+    """Return main effects and two-way interactions of a study of two or more factors.
+
+    ``rule`` says, of a number of usable blocks, how often the data were looked at. ``findings`` are those of pairs: a
+    simple effect that is the difference of two treatments is what their finding says, and has no word of its own.
+    """
+    design = figures.run.design
+    factors = [factor for factor in design.factors if len(factor.levels) > 1]
+    if len(factors) < 2:  # noqa: PLR2004
+        return Factorial([], [], [])
+    study = _Study(design, figures, metric, rule, either_way(findings))
+    pairs = [_effect_and_other(*pair) for pair in combinations(factors, 2)]
+    simple = _simple_effects(study, pairs)
+    interactions = _interactions(study, pairs, simple)
+    return Factorial(_main_effects(study, factors, interactions), list(simple.values()), interactions)
+
+
+def _pair_of(contrast: Contrast) -> tuple[str, str]:
+    """Return the level and the baseline of a contrast of two treatments; nothing of one of more."""
+    above, below = ([id_ for id_, weight in contrast.items() if sign * weight > 0] for sign in (1, -1))
+    return (above[0], below[0]) if len(above) == len(below) == 1 else ("", "")
+
+
+def _effect_and_other(one: Factor, two: Factor) -> tuple[Factor, Factor]:
+    """Return whose effect an interaction is put as, and under which other factor.
+
+    The load is a circumstance rather than a remedy; so is what is hard to change; so is what a study names first.
+    """
+    rank = (two.section == "workload", two.hard_to_change) > (one.section == "workload", one.hard_to_change)
+    return (one, two) if rank else (two, one)
+
+
+def _main_effects(study: _Study, factors: list[Factor], interactions: list[Interaction]) -> list[MainEffect]:
+    keys = {f"{factor.name}={level}": (factor, level) for factor in factors for level in study.others(factor)}
+    treatments = study.design.treatments
+    found = study.judge_contrasts(
+        {key: effect_of(treatments, f.name, level, study.baseline(f)) for key, (f, level) in keys.items()}
+    )
+    names = [factor.name for factor in factors]
+    return [
+        MainEffect(
+            factor=factor.name,
+            level=level,
+            baseline=study.baseline(factor),
+            averaged_over=tuple(name for name in names if name != factor.name),
+            depends_on=tuple(name for name in names if _depends(interactions, factor.name, level, name)),
+            verdict=adopt_common_word(found[key], study.cells(factor, level)),
+        )
+        for key, (factor, level) in keys.items()
+    ]
+
+
+def _depends(interactions: list[Interaction], factor: str, level: str, on: str) -> bool:
+    """Return whether the effect of a level is known to differ with another factor, whichever way it was put."""
+    differing = (
+        {(one.there.factor, one.there.level, one.there.other), (one.there.other, one.there.at, one.there.factor)}
+        for one in interactions
+        if one.word.is_different
+    )
+    return any((factor, level, on) in each for each in differing)
+
+
+_Place = tuple[str, str, str, str]  # factor, level, other, its level
+
+
+def _simple_effects(study: _Study, pairs: list[tuple[Factor, Factor]]) -> dict[_Place, SimpleEffect]:
+    places = [
+        (factor, level, other, at)
+        for factor, other in pairs
+        for level in study.others(factor)
+        for at in (study.baseline(other), *study.others(other))
+    ]
+    found = study.find_or_judge({_key(*place): _simple(study, *place) for place in places})
+    return {
+        (factor.name, level, other.name, at): SimpleEffect(
+            factor.name, level, study.baseline(factor), other.name, at, found[_key(factor, level, other, at)]
+        )
+        for factor, level, other, at in places
+    }
+
+
+def _simple(study: _Study, factor: Factor, level: str, other: Factor, at: str) -> Contrast:
+    return effect_of(study.design.treatments, factor.name, level, study.baseline(factor), {other.name: at})
+
+
+def _key(factor: Factor, level: str, other: Factor, at: str) -> str:
+    return f"{factor.name}={level} at {other.name}={at}"
+
+
+def _interactions(
+    study: _Study, pairs: list[tuple[Factor, Factor]], simple: dict[_Place, SimpleEffect]
+) -> list[Interaction]:
+    places = [
+        (factor, level, other, at)
+        for factor, other in pairs
+        for level in study.others(factor)
+        for at in study.others(other)
+    ]
+    contrasts = {
+        _key(*place): difference(_simple(study, *place), _simple(study, *place[:3], study.baseline(place[2])))
+        for place in places
+    }
+    found = study.judge_contrasts(contrasts)
+    return [
+        Interaction(
+            here=simple[factor.name, level, other.name, study.baseline(other)],
+            there=simple[factor.name, level, other.name, at],
+            verdict=found[_key(factor, level, other, at)],
+        )
+        for factor, level, other, at in places
+    ]

@@ -1,1 +1,0 @@
-"""Series: what a load did over a trial, and a host over a run."""

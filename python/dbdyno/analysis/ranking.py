@@ -1,0 +1,359 @@
+"""Ranking stacks over several tests: one score for each, with its interval, and letters for who is tied.
+
+A *test* is a load, a *stack* what it runs on. In one run the tests are the combinations of the factors of section
+``workload`` and the stacks those of all other factors; several runs bring their tests together, stacks being matched by
+label. The score of a stack is the geometric mean, over the tests, of the ratio of its metric to the baseline stack's.
+
+In each block the mean over the tests of ln(ratio) is one value, so every two stacks have a finding as any comparison
+has, and scores, places and letters are read from these. Runs are independent of each other, so which block of one goes
+with which of another is arbitrary: the b-th usable ones go together, and the shortest run decides how many there are.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from string import ascii_lowercase
+
+import numpy as np
+
+from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
+from dbdyno.analysis.refused import RefusedError
+from dbdyno.analysis.statistics.estimate import Bools, Estimate
+from dbdyno.analysis.stopping import Allowance
+from dbdyno.analysis.verdict.evidence import Rule
+from dbdyno.analysis.verdict.figures import Figures
+from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, Finding, Paired, adopt_common_word, either_way, judge
+from dbdyno.analysis.verdict.reasons import CarryOver, Reason
+from dbdyno.model.design import ALPHA, Design
+from dbdyno.model.metrics import METRICS, Metric, metric_of
+from dbdyno.model.treatment import Treatment
+from dbdyno.store.records import Run
+
+# Tie letters: treatments that share a letter are those between which no finding claims a difference.
+#
+# The compact letter display by insert, absorb and sweep. Source: Piepho, "An algorithm for a letter-based
+# representation of all-pairwise comparisons", Journal of Computational and Graphical Statistics 13, 2004.
+
+
+Columns = list[frozenset[int]]  # per letter, who carries it
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Who is tied with whom."""
+
+    letters: dict[str, str]  # name -> letters; empty where nothing can be said of it
+    pairs: int  # that were looked at, over which Holm's correction goes
+    too_few_blocks: int = 0  # so many blocks can show no difference over so many pairs: then none has letters
+
+
+def ties(findings: Sequence[Finding], names: Sequence[str], *, more_is_better: bool) -> Ties:
+    """Return the letters of each name, "a" going to the best; none for one that nothing can be said of.
+
+    ``findings`` are those of every two names, by their ids. Two names differ where their finding claims a difference.
+    Letters follow the findings alone, so that other names give the same letters.
+    """
+    none = dict.fromkeys(names, "")
+    judged = [one for one in findings if isinstance(one.reason, Reason)]
+    usable = [name for name in names if any(name in one.ids for one in judged)]
+    if not judged:
+        return Ties(none, 0)
+    reasons = [one.reason for one in judged if isinstance(one.reason, Reason)]
+    if all(reason.p_best > ALPHA for reason in reasons):
+        return Ties(none, len(judged), max(one.blocks for one in judged))
+    place = {name: at for at, name in enumerate(usable)}
+    different = np.zeros((len(usable), len(usable)), dtype=bool)
+    ahead = np.zeros(different.shape)
+    for one in judged:
+        i, j = place[one.level_id], place[one.baseline_id]
+        different[i, j] = different[j, i] = one.verdict.is_different
+        ahead[i, j] = math.log1p(one.effect.value) * (1 if more_is_better else -1)
+        ahead[j, i] = -ahead[i, j]
+    order = np.argsort(-ahead.sum(axis=1), kind="stable")
+    letters = compact_letters(different[np.ix_(order, order)])
+    return Ties(none | {usable[i]: each for i, each in zip(order.tolist(), letters, strict=True)}, len(judged))
+
+
+def compact_letters(different: Bools) -> list[str]:
+    """Return the letters of each, given which differ, shape (k, k), symmetric; "a" goes to the first.
+
+    Two share a letter exactly where they do not differ, and no letter can be taken away without breaking that.
+    """
+    columns = _swept(_inserted(different))
+    columns.sort(key=sorted)
+    return [
+        "".join(_letter(number) for number, column in enumerate(columns) if i in column) for i in range(len(different))
+    ]
+
+
+def _letter(number: int) -> str:
+    turn, place = divmod(number, len(ascii_lowercase))
+    return f"{ascii_lowercase[place]}{turn or ''}"
+
+
+def _inserted(different: Bools) -> Columns:
+    """Insert and absorb: begin with one letter for all; each difference splits the letters that both carry."""
+    everyone = frozenset(range(len(different)))
+    columns = [everyone] if everyone else []
+    for i, j in combinations(range(len(different)), 2):
+        if different[i, j]:
+            both = [column for column in columns if i in column and j in column]
+            columns = [column for column in columns if not (i in column and j in column)]
+            for half in (column - {one} for column in both for one in (i, j)):
+                if not any(half <= column for column in columns):
+                    columns = [column for column in columns if not column <= half] + [half]
+    return columns
+
+
+def _swept(columns: Columns) -> Columns:
+    """Take letters away that say nothing new: from whoever shares another letter with all who carry this one."""
+    kept = sorted(columns, key=sorted)
+    for place in reversed(range(len(kept))):
+        for one in sorted(kept[place], reverse=True):
+            others = [column for k, column in enumerate(kept) if k != place and one in column]
+            if others and kept[place] - {one} <= frozenset().union(*others):
+                kept[place] -= {one}
+    return [column for column in kept if column]
+
+
+WORKLOAD = "workload"  # the section of the study whose factors make tests
+MIN_STACKS = 2
+
+
+@dataclass(frozen=True)
+class _Test:
+    """One load and what each stack did with it."""
+
+    name: str
+    baseline: str  # the stack that the run compares with
+    figures: Figures  # of its run
+    ids: dict[str, str]  # stack -> treatment id
+
+    def places(self, stack: str) -> dict[int, int]:
+        """Return place among the usable blocks of the run -> block, of those in which the stack has a figure."""
+        logs = self.figures.logs[self.ids[stack]] if stack in self.ids else {}
+        return {place: block for place, block in enumerate(self.figures.blocks.trials) if block in logs}
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a stack came to. Scores are ratios to the baseline stack: 1.2 is a fifth more of the metric."""
+
+    place: int  # from 1, the best first; whether two places differ the letters say
+    stack: str
+    is_baseline: bool
+    score: Estimate
+    letters: str
+    by_test: dict[str, Estimate]  # ratios too
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Stacks in order, the best first."""
+
+    metric: Metric
+    baseline: str
+    tests: tuple[str, ...]
+    scores: tuple[Score, ...]
+    ties: Ties
+    blocks: int
+    left_out: tuple[str, ...]  # stacks that some test has no figure of
+
+
+def ranking_of_run(
+    run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule], findings: Sequence[Finding]
+) -> Ranking | None:
+    """Return the ranking that a run's own report shows: where loads and stacks both vary, else nothing.
+
+    ``findings`` are those of every two treatments: what they say of two stacks in every test holds for the mean.
+    """
+    tests = _tests(Figures(run, blocks, run.design.metric), "")
+    if len(tests) < 2 or len(_complete(tests)) < MIN_STACKS:  # noqa: PLR2004 - several
+        return None
+    return _ranking(tests, metric_of(run.design), rule, None, findings)
+
+
+def rank_runs(named: Sequence[tuple[str, Run]], baseline: str | None = None) -> Ranking:
+    """Return the ranking over one or more runs, each with a name of its own; the tests have equal weight.
+
+    The baseline is the stack named, else that of the first run, else the first stack that all tests have.
+
+    Raises:
+        RefusedError: the runs are about different metrics, or have fewer than two stacks in common.
+
+    """
+    metrics = {run.design.metric: name for name, run in named}
+    if len(metrics) > 1:
+        raise RefusedError("metrics of runs", metrics=metrics)
+    each = [(name, Figures(run, usable_blocks(run), run.design.metric)) for name, run in named]
+    tests = [test for name, figures in each for test in _tests(figures, name if len(named) > 1 else "")]
+    common = _complete(tests)
+    if len(common) < MIN_STACKS:
+        raise RefusedError("too few stacks", common=common, stacks={name: _stacks(run) for name, run in named})
+    if baseline is not None and baseline not in common:
+        raise RefusedError("no such baseline", baseline=baseline, known=common)
+    return _ranking(tests, METRICS[next(iter(metrics))], _common_rule([run for _, run in named]), baseline)
+
+
+def _stacks(run: Run) -> list[str]:
+    return list(dict.fromkeys(_split(run.design, treatment)[0] for treatment in run.design.treatments))
+
+
+def _split(design: Design, treatment: Treatment) -> tuple[str, str]:
+    """Return the labels of the stack and of the load that a treatment is made of; empty where nothing of it varies."""
+    of_load = {factor.name for factor in design.factors if factor.section == WORKLOAD}
+    stack = {name: level for name, level in treatment.levels.items() if name not in of_load}
+    load = {name: level for name, level in treatment.levels.items() if name in of_load}
+    return Treatment("", stack).label, Treatment("", load).label if load else ""
+
+
+def _tests(figures: Figures, name: str) -> list[_Test]:
+    design = figures.run.design
+    labels = {treatment.id: _split(design, treatment) for treatment in design.treatments}
+    found: dict[str, _Test] = {}
+    for id_, (stack, load) in labels.items():
+        test_name = " / ".join(part for part in (name, load) if part) or design.metric
+        test = found.setdefault(load, _Test(test_name, labels[design.baseline][0], figures, {}))
+        test.ids[stack] = id_
+    return list(found.values())
+
+
+def _complete(tests: Sequence[_Test]) -> list[str]:
+    """Return the stacks of which every test has figures in the same blocks, at least two."""
+    first = tests[0].ids if tests else {}
+    return [stack for stack in first if len(_shared(tests, stack)) >= MIN_USABLE_BLOCKS]
+
+
+def _shared(tests: Sequence[_Test], stack: str) -> list[int]:
+    places = [test.places(stack).keys() for test in tests]
+    return sorted(set(places[0]).intersection(*places[1:]))
+
+
+def _common_rule(runs: Sequence[Run]) -> Callable[[int], Rule]:
+    """Return the strictest rule of the runs: open-ended, else the longest plan with looks, else a single look.
+
+    The last look may spend what is left only where the clock ended all runs with looks: one that stopped when its
+    answer was clear may be the shortest, which decides how many blocks count.
+    """
+    with_looks = [run for run in runs if run.design.until != "blocks"]
+    if not with_looks:
+        return Allowance(runs[0].design).rule
+    strictest = max((run.design for run in with_looks), key=lambda design: (design.until == "open", design.blocks))
+    return Allowance(strictest, ended_by_clock=all(run.stopped == "budget" for run in with_looks)).rule
+
+
+def _ranking(
+    tests: Sequence[_Test],
+    about: Metric,
+    rule: Callable[[int], Rule],
+    baseline: str | None,
+    of_treatments: Sequence[Finding] = (),
+) -> Ranking:
+    stacks = _complete(tests)
+    reference = baseline or (tests[0].baseline if tests[0].baseline in stacks else stacks[0])
+    ordered = [reference, *(stack for stack in stacks if stack != reference)]
+    found = _findings(tests, list(combinations(ordered, 2)), about, rule)
+    by_ids = either_way(of_treatments)
+    parts = ([by_ids.get((test.ids[one.level], test.ids[one.baseline])) for test in tests] for one in found)
+    findings = [
+        adopt_common_word(one, [part for part in each if part]) if all(each) else one
+        for one, each in zip(found, parts, strict=True)
+    ]
+    tied = ties(findings, stacks, more_is_better=about.more_is_better)
+    scores = _scores(findings, reference, len(_shared(tests, reference)))
+    by_test = {
+        test.name: _scores(
+            _findings([test], [(reference, stack) for stack in ordered[1:]], about, rule), reference, len(tests)
+        )
+        for test in tests
+    }
+    worth = {stack: score.value if about.more_is_better else -score.value for stack, score in scores.items()}
+    return Ranking(
+        metric=about,
+        baseline=reference,
+        tests=tuple(test.name for test in tests),
+        scores=tuple(
+            Score(
+                place=place,
+                stack=stack,
+                is_baseline=stack == reference,
+                score=scores[stack],
+                letters=tied.letters[stack],
+                by_test={test.name: by_test[test.name][stack] for test in tests},
+            )
+            for place, stack in enumerate(sorted(stacks, key=lambda stack: -worth[stack]), 1)
+        ),
+        ties=tied,
+        blocks=min(len(_shared(tests, stack)) for stack in stacks),
+        left_out=tuple(sorted({stack for test in tests for stack in test.ids} - set(stacks))),
+    )
+
+
+def _findings(
+    tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], about: Metric, rule: Callable[[int], Rule]
+) -> list[Finding]:
+    """Return a finding for each pair (baseline, level) of stacks, of the mean over the tests; they are one family."""
+    runs: dict[int, list[_Test]] = {}
+    for test in tests:
+        runs.setdefault(id(test.figures), []).append(test)
+    of_runs = [_contrasted(of_run, pairs, 1 / len(tests)) for of_run in runs.values()]
+    paired = [_together(pair, [of_run[at] for of_run in of_runs]) for at, pair in enumerate(pairs)]
+    return judge(paired, about, tests[0].figures.run.design.margin, rule)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one run adds to the comparison of two stacks, by place among its usable blocks."""
+
+    measured: dict[int, float]
+    without_carry_over: dict[int, float] | None
+    carry_over: CarryOver | None
+
+
+def _contrasted(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight: float) -> list[_Part]:
+    figures = tests[0].figures
+    place = {block: at for at, block in enumerate(figures.blocks.trials)}
+    contrasts = [
+        {test.ids[level]: weight for test in tests} | {test.ids[baseline]: -weight for test in tests}
+        for baseline, level in pairs
+    ]
+    parts = []
+    for one in figures.contrasted(contrasts):
+        at = [place[block] for block in one.by_block]
+        without = one.without_carry_over
+        parts.append(
+            _Part(
+                dict(zip(at, one.by_block.values(), strict=True)),
+                None if without is None else dict(zip(at, without.tolist(), strict=True)),
+                one.carry_over,
+            )
+        )
+    return parts
+
+
+def _together(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
+    """Return two stacks compared by what all runs add up to; carry-over is out of it where any run shows it clearly."""
+    places = sorted(set(parts[0].measured).intersection(*(part.measured for part in parts[1:])))
+    without = [part.without_carry_over or part.measured for part in parts]
+    known = [part.carry_over for part in parts if part.carry_over is not None]
+    is_asked = any(part.without_carry_over is not None for part in parts)
+    return Paired(
+        *pair,
+        *pair,
+        log_ratios={place: math.fsum(part.measured[place] for part in parts) for place in places},
+        carry_over=next((one for one in known if one.taken_out), known[0] if known else None),
+        without_carry_over=np.array([math.fsum(one[place] for one in without) for place in places])
+        if is_asked and places
+        else None,
+    )
+
+
+def _scores(findings: Sequence[Finding], reference: str, blocks: int) -> dict[str, Estimate]:
+    """Return each stack's ratio to the reference, which is 1 of itself."""
+    ratios = {
+        one.level_id: replace(one.effect, value=1 + one.effect.value, low=1 + one.effect.low, high=1 + one.effect.high)
+        for one in findings
+        if one.baseline_id == reference
+    }
+    return {reference: Estimate(1.0, 1.0, 1.0, blocks), **ratios}

@@ -1,1 +1,0 @@
-"""Who is best over several tests, and who is tied."""

@@ -1,0 +1,437 @@
+"""Two runs against each other: what each treatment did before and after something changed.
+
+The trials of two runs share no blocks, so nothing takes out what changed on the host between the runs. The figures are
+those of two independent groups (``unpaired``), and cover only the noise inside the runs. A treatment that the change
+can't have touched, a *control*, shows what the host did: what a treatment gained against its control inside the blocks
+of each run is compared instead, and a change of the host that touches both alike is out of it.
+
+Whether a word may be said at all is one rule (``_withheld``). Treatments that nothing distinguishes between the runs
+are controls, unless one was named. Where that are all of them, there is no change to judge: what moved is the host.
+Where a control is not shown to be as before, what the others did is of host and change together. And where others used
+the host beside half of the trials of a run or more, nothing is decided.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
+from dbdyno.analysis.client_hosts import limiting_hosts
+from dbdyno.analysis.fleet import block_levels
+from dbdyno.analysis.over_time import drift_of
+from dbdyno.analysis.refused import RefusedError
+from dbdyno.analysis.server_defaults import ServerDefaults, defaults_of_two_runs
+from dbdyno.analysis.statistics.estimate import Estimate, Floats, log_margin
+from dbdyno.analysis.statistics.location_tests import two_means_p_beyond
+from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.unpaired import differences, smallest_p, unpaired_family
+from dbdyno.analysis.verdict.evidence import Relation, relations, relative_estimate
+from dbdyno.analysis.verdict.finding import far_off, mostly
+from dbdyno.analysis.verdict.reasons import (
+    Dropped,
+    LimitedClients,
+    Obstacle,
+    Reason,
+    TooFew,
+    WhichRun,
+    ZeroFigures,
+    first,
+    reason_of,
+)
+from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution, combined, resolutions
+from dbdyno.model.metrics import Metric, metric_of
+from dbdyno.model.treatment import Treatment
+from dbdyno.model.word import Word
+from dbdyno.store.records import Run
+
+# What distinguishes a treatment of one run from the same treatment of another: settings, versions, what was read back.
+#
+# A treatment that nothing distinguishes did not change, so what its figures did between the runs is the host's doing:
+# it is a control. Facts of the host are left out on purpose: where they alone differ, it is the host that differs.
+
+
+_SERVER = "server "  # begins the name of a server's version; behind it stands what a study calls the server
+_OF_BEGINNING = {"data", "page_cache"}  # layers that say where a trial's data came from, which is no setting
+_LEVELS = "levels"  # the section that has named levels, of which each treatment has one
+
+
+def distinctions(before: Run, after: Run, pair: tuple[Treatment, Treatment]) -> tuple[str, ...]:
+    """Return the names of all that is known to differ between two runs for one treatment, in order of the alphabet.
+
+    That are settings of the study and what was read back, ``"server.settings.sync_binlog"``, variables of the server
+    that matter to storage, and versions, ``"version kernel"``; of a server's version only where the treatment has it.
+    """
+    old, new = pair
+    set_to = settings_of(before, old), settings_of(after, new)
+    seen = _read_back(before, old), _read_back(after, new)
+    both = seen[0].keys() & seen[1].keys()
+    names = {name for name in set_to[0].keys() | set_to[1].keys() if set_to[0].get(name) != set_to[1].get(name)}
+    names |= {name for name in both if None not in (seen[0][name], seen[1][name]) and seen[0][name] != seen[1][name]}
+    for defaults in defaults_of_two_runs(before, after, [pair]):
+        names |= {f"server.{one.name}" for one in defaults.differing if one.matters}
+    servers = {str(each["stack.server"]) for each in set_to if "stack.server" in each}
+    return tuple(sorted(names | {f"version {name}" for name in _versions(before, after, servers)}))
+
+
+def settings_of(run: Run, treatment: Treatment) -> dict[str, Any]:
+    """Return what the study sets for a treatment, by section and field: what varies at its own level."""
+    levels = {f"{one.section}.{one.name}" for one in run.design.factors if not one.gives}
+    body = {name: section for name, section in run.study.items() if name != _LEVELS}
+    found = {name: value for name, value in _leaves(body) if name not in levels}
+    for factor in run.design.factors:
+        level = treatment.levels.get(factor.name, "")
+        found |= (factor.gives or {}).get(level, {}) if factor.gives else {f"{factor.section}.{factor.name}": level}
+    return found | ({"design.settle": run.design.settle} if run.design.settle else {})
+
+
+def _versions(before: Run, after: Run, servers: set[str]) -> Iterator[str]:
+    for name in before.versions.keys() | after.versions.keys():
+        of_another = name.startswith(_SERVER) and servers and name.removeprefix(_SERVER) not in servers
+        if before.versions.get(name) != after.versions.get(name) and not of_another:
+            yield name
+
+
+def _read_back(run: Run, treatment: Treatment) -> dict[str, Any]:
+    """Return what each trial of a treatment read back, by layer and name; None where it was not always the same."""
+    each = [
+        dict(_leaves({layer: of for layer, of in trial.observed.items() if layer not in _OF_BEGINNING}))
+        for trial in run.trials
+        if trial.treatment == treatment.id
+    ]
+    names = set().union(*each)
+    alike = {name: all(trial.get(name) == each[0].get(name) for trial in each) for name in names}
+    return {name: each[0].get(name) if alike[name] else None for name in names}
+
+
+def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, inside in value.items():
+        if isinstance(inside, dict):
+            yield from _leaves(inside, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", inside
+
+
+# Which treatment of one run is which of another: by label, by names given, or because there is only one.
+
+
+def matched_treatments(before: Run, after: Run, names: Sequence[str]) -> list[tuple[Treatment, Treatment]]:
+    """Return (before, after) of each treatment in both runs, in the order of the first.
+
+    Raises:
+        RefusedError: A name is unknown or used twice, or no treatment is in both runs.
+
+    """
+    old = {one.label: one for one in before.design.treatments}
+    new = {one.label: one for one in after.design.treatments}
+    renamed = dict(_renamed(name, old, new) for name in names)
+    if min(len(renamed), len(set(renamed.values()))) < len(names):
+        raise RefusedError("named twice")
+    if len(old) == len(new) == 1:
+        return [(next(iter(old.values())), next(iter(new.values())))]
+    free = new.keys() - set(renamed.values())
+    found = [(one, new[renamed.get(label, label)]) for label, one in old.items() if label in renamed or label in free]
+    if not found:
+        raise RefusedError("nothing in common", before=list(old), after=list(new))
+    return found
+
+
+def _renamed(name: str, old: Mapping[str, Treatment], new: Mapping[str, Treatment]) -> tuple[str, str]:
+    """Return the two labels; either may have "=" in it, as drives with numbers of their own do."""
+    for place in (i for i, char in enumerate(name) if char == "="):
+        left, right = name[:place].strip(), name[place + 1 :].strip()
+        if left in old and right in new:
+            return left, right
+    raise RefusedError("no such pair", name=name, before=list(old), after=list(new))
+
+
+def control_among(
+    matched: Sequence[tuple[Treatment, Treatment]], label: str | None
+) -> tuple[Treatment, Treatment] | None:
+    """Return the treatment of that label in both runs; raises ``RefusedError`` where it is not, or nothing else is."""
+    if label is None:
+        return None
+    found = next((pair for pair in matched if label in {one.label for one in pair}), None)
+    if found is None:
+        raise RefusedError("no such control", label=label, known=[old.label for old, _ in matched])
+    if len(matched) == 1:
+        raise RefusedError("control alone", label=label)
+    return found
+
+
+MIN_TRIALS = 2  # of either run
+Pair = tuple[Treatment, Treatment]  # the same treatment, before and after
+
+
+@dataclass(frozen=True)
+class NothingChanged:
+    """Nothing distinguishes any treatment of one run from that of the other, so there is no change to judge."""
+
+
+@dataclass(frozen=True)
+class HostShift:
+    """What should not have changed did, or may have: the word would be of the host and the change together."""
+
+
+@dataclass(frozen=True)
+class Interference:
+    """Others used the host too much beside half of a run's compared trials or more."""
+
+    run: WhichRun
+    disturbed: int  # trials
+    trials: int
+
+
+Withheld = NothingChanged | HostShift | Interference
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of one treatment; differences are relative, after against before: .03 for +3 %."""
+
+    before: str  # label
+    after: str
+    effect: Estimate
+    trials: tuple[int, int]
+    means: tuple[float, float]  # of the metric; NaN where it is of a ratio to the control
+    verdict: Word
+    reason: Reason | Obstacle
+    p: float = math.nan
+    p_adjusted: float = math.nan  # Holm over the treatments
+    p_equivalence: float = math.nan  # the same
+    withheld_for: Withheld | None = None  # why the word that the figures would give, if any, is not given
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Everything that is said of two runs, but what they differ in.
+
+    ``control`` is the treatment named, or else the geometric mean of all that nothing distinguishes between the runs;
+    ``controls`` are their labels. Where that are all treatments, nothing changed, and it is the host's own shift.
+    """
+
+    metric: Metric
+    margin: float
+    changes: list[Change]  # of every matched treatment but controls; of all where nothing changed
+    control: Change | None
+    against_control: list[Change]  # of the same treatments as ``changes``, each as a ratio to the control
+    matched: list[tuple[Treatment, Treatment]]
+    only_before: list[str]  # labels
+    only_after: list[str]
+    drifts: tuple[Estimate, Estimate]
+    server_defaults: list[ServerDefaults] = field(default_factory=list)
+    controls: tuple[str, ...] = ()  # labels after
+    control_is_named: bool = False
+    nothing_changed: bool = False
+    interference: tuple[Interference, ...] = ()  # of the runs that met too much of it
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The values of one treatment or ratio in both runs, as logarithms; ``obstacle`` says why they can't be judged."""
+
+    before: str
+    after: str
+    x: Floats
+    y: Floats
+    means: tuple[float, float]
+    obstacle: Obstacle | None = None
+    resolution: Resolution = FINE_ENOUGH
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of the two runs, with what counts of it."""
+
+    run: Run
+    blocks: UsableBlocks
+    name: WhichRun
+    resolutions: dict[str, Resolution]  # by treatment
+
+    @classmethod
+    def of(cls, run: Run, name: WhichRun) -> "_Side":
+        blocks, about = usable_blocks(run), metric_of(run.design)
+        return cls(run, blocks, name, resolutions(blocks, about.name, about.unit))
+
+    def levels(self, treatments: Sequence[Treatment]) -> dict[int, float]:
+        """Block -> mean ln(metric) of treatments, where all of them have a figure."""
+        return block_levels(self.blocks, [one.id for one in treatments], self.run.design.metric)
+
+    def mean(self, treatments: Sequence[Treatment]) -> float:
+        """The mean of the metric itself; of several treatments the geometric mean over them of each block."""
+        return float(np.mean(np.exp(list(found.values())))) if (found := self.levels(treatments)) else math.nan
+
+    def interference(self, treatments: Sequence[Treatment]) -> Interference | None:
+        """Whether others disturbed half of the trials of these treatments or more."""
+        trials = [trial for one in treatments for trial in self.blocks.of(one.id)]
+        disturbed = sum(trial.disturbed for trial in trials)
+        return Interference(self.name, disturbed, len(trials)) if mostly(disturbed, len(trials)) else None
+
+    def obstacle(self, treatment: Treatment, usable: int) -> Obstacle | None:
+        if treatment.id in self.blocks.dropped:
+            return Dropped(treatment.label, self.name)
+        if zeros := self.blocks.without_ratio(treatment.id, self.run.design.metric):
+            return ZeroFigures(treatment.label, self.run.design.metric, zeros, self.name)
+        if limiting := limiting_hosts(self.blocks.of(treatment.id)):
+            return LimitedClients(treatment.label, limiting, self.name)
+        return TooFew(usable, MIN_TRIALS, "trial", self.name) if usable < MIN_TRIALS else None
+
+
+def compare(
+    before: Run, after: Run, *, margin: float | None = None, names: Sequence[str] = (), control: str | None = None
+) -> Compared:
+    """Return what changed from one run to the other.
+
+    ``names`` are ``"old label=new label"`` for treatments that are called differently; ``control`` is the label of one
+    that should not have changed; without one, all that nothing distinguishes are. Without a ``margin`` both runs must
+    have the same.
+
+    Raises:
+        RefusedError: The runs can't be compared, or a label is unknown.
+
+    """
+    _see_that_they_compare(before, after)
+    width = _margin(before, after, margin)
+    matched = matched_treatments(before, after, names)
+    named = control_among(matched, control)
+    sides = _Side.of(before, "before"), _Side.of(after, "after")
+    controls = [named] if named else [pair for pair in matched if _is_control(sides, pair)]
+    nothing_changed = not named and not any(distinctions(before, after, pair) for pair in matched)
+    judged = [pair for pair in matched if nothing_changed or pair not in controls]
+    primary = metric_of(after.design)
+    told = [side.interference([pair[at] for pair in matched]) for at, side in enumerate(sides)]
+    interference = tuple(one for one in told if one)
+    shift = _changes([_group(sides, *controls)], primary, width)[0] if controls else None
+    against = [_group(sides, pair, against=controls) for pair in judged] if controls and not nothing_changed else []
+    moved = shift is not None and shift.verdict not in {Word.EQUIVALENT, Word.NOT_COMPARABLE}
+    cause = NothingChanged() if nothing_changed else next(iter(interference), HostShift() if moved else None)
+    disturbed = next(iter(interference), None)
+    return Compared(
+        metric=primary,
+        margin=width,
+        changes=_withheld(_changes([_group(sides, pair) for pair in judged], primary, width), cause),
+        control=_withheld([shift], disturbed)[0] if shift else None,
+        controls=tuple(new.label for _, new in controls),
+        control_is_named=named is not None,
+        nothing_changed=nothing_changed,
+        interference=interference,
+        against_control=_withheld(_changes(against, primary, width), disturbed),
+        matched=matched,
+        only_before=[one.label for one in before.design.treatments if one not in [old for old, _ in matched]],
+        only_after=[one.label for one in after.design.treatments if one not in [new for _, new in matched]],
+        drifts=(drift_of(before, sides[0].blocks), drift_of(after, sides[1].blocks)),
+        server_defaults=defaults_of_two_runs(before, after, matched),
+    )
+
+
+def _is_control(sides: tuple[_Side, _Side], pair: Pair) -> bool:
+    """Whether nothing distinguishes a treatment between the runs, and it has figures to show what the host did."""
+    usable = not _group(sides, pair).obstacle
+    return usable and not distinctions(sides[0].run, sides[1].run, pair)
+
+
+def _withheld(changes: Sequence[Change], cause: Withheld | None) -> list[Change]:
+    """Return changes whose word is not given, for ``cause``; what had none to give says so only of a missing change.
+
+    Their intervals are not given either: they cover the noise inside the runs, and what may have made the difference is
+    not of that kind.
+    """
+    asked = isinstance(cause, NothingChanged)
+    return [
+        replace(
+            one,
+            verdict=Word.UNDECIDED,
+            withheld_for=cause,
+            effect=replace(one.effect, low=-math.inf, high=math.inf),
+        )
+        if cause and one.verdict != Word.NOT_COMPARABLE and (asked or not one.verdict.is_open)
+        else one
+        for one in changes
+    ]
+
+
+def _see_that_they_compare(before: Run, after: Run) -> None:
+    metrics = before.design.metric, after.design.metric
+    if metrics[0] != metrics[1]:
+        raise RefusedError("other metric", before=metrics[0], after=metrics[1])
+    for name in ("kind", "load"):
+        loads = [run.study.get("workload", {}).get(name) for run in (before, after)]
+        if loads[0] != loads[1] and all(isinstance(load, str) for load in loads):
+            raise RefusedError("other load", name=name, before=loads[0], after=loads[1])
+
+
+def _margin(before: Run, after: Run, given: float | None) -> float:
+    margins = before.design.margin, after.design.margin
+    if given is None and margins[0] != margins[1]:
+        raise RefusedError("other margin", before=margins[0], after=margins[1])
+    return margins[0] if given is None else given
+
+
+def _group(sides: tuple[_Side, _Side], *pairs: Pair, against: Sequence[Pair] = ()) -> _Group:
+    """Return the figures of a treatment, or of several as their geometric mean, or as ratios to controls by block."""
+    logs, means = [], []
+    for at, side in enumerate(sides):
+        level = side.levels([pair[at] for pair in pairs])
+        control = side.levels([pair[at] for pair in against]) if against else dict.fromkeys(level, 0.0)
+        logs.append(np.array([level[block] - control[block] for block in sorted(level.keys() & control.keys())]))
+        means.append(math.nan if against else side.mean([pair[at] for pair in pairs]))
+    each = [(pair[at], at) for pair in (*pairs, *against) for at in (0, 1)]
+    obstacles = [sides[at].obstacle(one, len(logs[at])) for one, at in each]
+    before, after = (" + ".join(dict.fromkeys(pair[at].label for pair in pairs)) for at in (0, 1))
+    coarse = _resolution(sides, pairs, against)
+    return _Group(before, after, logs[0], logs[1], (means[0], means[1]), first(obstacles), coarse)
+
+
+def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolution:
+    each = ((1 / len(pairs), pair[at], at) for pairs in means for pair in pairs for at in (0, 1))
+    return combined((weight, sides[at].resolutions.get(one.id, FINE_ENOUGH)) for weight, one, at in each)
+
+
+def _changes(groups: Sequence[_Group], primary: Metric, margin: float) -> list[Change]:
+    """Judge groups that are one family."""
+    judged = iter(_judged([group for group in groups if not group.obstacle], primary, margin))
+    return [_without_figures(group, group.obstacle) if group.obstacle else next(judged) for group in groups]
+
+
+def _without_figures(group: _Group, reason: Reason | Obstacle) -> Change:
+    return Change(
+        before=group.before,
+        after=group.after,
+        effect=Estimate.unknown(),
+        trials=(len(group.x), len(group.y)),
+        means=group.means,
+        verdict=reason.word if isinstance(reason, Reason) else Word.NOT_COMPARABLE,
+        reason=reason,
+    )
+
+
+def _judged(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterator[Change]:
+    if not groups:
+        return
+    units = [group.resolution.log_width for group in groups]
+    family = unpaired_family([(group.x, group.y) for group in groups], margin, units)
+    words, p, p_equivalence = relations(family, margin), holm(family.p), holm(family.p_equivalence)
+    for i, group in enumerate(groups):
+        x, y = group.x, group.y
+        effect = relative_estimate(float(family.value[i]), float(family.low[i]), float(family.high[i]), len(x) + len(y))
+        reason = reason_of(
+            *(Relation(words[i]), effect, differences(x, y), primary),
+            p_mean=float(two_means_p_beyond(x, y, log_margin(margin))),
+            margin=margin,
+            sizes=(len(x), len(y)),
+            family=len(groups),
+            p_adjusted=float(p[i]),
+            p_equivalence=float(p_equivalence[i]),
+            p_best=min(1.0, smallest_p(len(x), len(y)) * len(groups)),
+            far_off=int(far_off(x).sum() + far_off(y).sum()),
+            resolution=group.resolution,
+        )
+        yield replace(
+            _without_figures(group, reason),
+            effect=effect,
+            p=float(family.p[i]),
+            p_adjusted=reason.p_adjusted,
+            p_equivalence=reason.p_equivalence,
+        )

@@ -1,1 +1,0 @@
-"""Two runs against each other, which share no blocks."""
