@@ -115,12 +115,13 @@ test-rust: .make/dev
 	cargo check --locked -p dbdyno-py
 	cargo test $(RUST_TESTS) --no-fail-fast $(if $(ONLY),-- --exact $(ONLY))
 
-test: .make/dev ## every check and every test a machine like this can prove; some are sampled
+test: .make/dev ## every check and every test a machine like this can prove; some are sampled, always the same
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-python check-stub
 	@$(PY) -m scripts.suite --root="$(SUDO)" $(WORKERS) make --no-print-directory test-rust
 
 test-all: ## the same in full: kills at every step, every drive, every server that can be had; some hours
-	$(MAKE) test SUDO="$(SUDO) env DBDYNO_TEST_LONG=1 DBDYNO_TEST_SERVERS=all"
+	seed=$${RANDOM}$${RANDOM} && echo "DBDYNO_TEST_SEED=$$seed" && export DBDYNO_TEST_SEED=$$seed && \
+		$(MAKE) test SUDO="$(SUDO) env DBDYNO_TEST_LONG=1 DBDYNO_TEST_SERVERS=all DBDYNO_TEST_SEED=$$seed"
 
 # Seconds of a processor for each reader of others' bytes: `make fuzz SECONDS=600`.
 SECONDS := 30

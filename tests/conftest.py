@@ -43,7 +43,7 @@ def pytest_configure(config):
 
 
 def pytest_report_header():
-    return "sampled: everything is tried" if sampled.LONG else f"sampled: DBDYNO_TEST_SEED={sampled.seed()}"
+    return f"sampled: {'everything is tried, ' if sampled.LONG else ''}DBDYNO_TEST_SEED={sampled.seed()}"
 
 
 def pytest_sessionstart(session):

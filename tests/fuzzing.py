@@ -1,6 +1,6 @@
 """A search for bytes that break a reader: kept inputs changed at random, a bounded number of them.
 
-The kept inputs are in ``fuzz/seeds/python``; what they become is drawn from the commit, as all that is sampled. A
+The kept inputs are in ``fuzz/seeds/python``; what they become is drawn from the seed of all that is sampled. A
 reader may return a value or raise its own error, within a bounded time of a processor and bounded memory. What breaks
 one is kept in ``fuzz/artifacts``: put it beside the kept inputs with the mend, and it is tried ever after.
 """

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.model.wording import percent
-from dbdyno.report.versus import Versus
+from dbdyno.report.sentences import Versus
 from tests.statements import APART, DECIDED, DIFFERENT, FLUSH, SIZE, Contradiction, Report, sentences
 
 _RISK = re.compile(r"may lose|may take|power cut|not durable")

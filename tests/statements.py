@@ -20,8 +20,8 @@ from dbdyno.report.outcome import compared
 from dbdyno.report.prometheus import Exported
 from dbdyno.report.prometheus import render as prometheus
 from dbdyno.report.render import text
+from dbdyno.report.sentences import Versus, comparisons_named
 from dbdyno.report.so_far import LINES_MAX, so_far
-from dbdyno.report.versus import Versus, named
 from dbdyno.store.records import Run
 
 WORDS = ("faster", "slower", "equivalent", "undecided", "not comparable")
@@ -139,7 +139,7 @@ class Report:
     @cached_property
     def versus(self) -> list[Versus]:
         """What the planned comparisons are called in few words."""
-        return named(self.analysis.verdicts, self.run.design.treatments)
+        return comparisons_named(self.analysis.verdicts, self.run.design.treatments)
 
     @property
     def headline(self) -> str:

@@ -1,4 +1,4 @@
-"""What can't be compared or ranked, as a code and values; ``report/refusals.py`` has a sentence for each."""
+"""What can't be compared or ranked, as a code and values; ``report/several.py`` has a sentence for each."""
 
 from typing import Any, Literal
 

@@ -83,7 +83,7 @@ def main() -> NoReturn:
         say(printable(sentence(error)))
         sys.exit(USAGE)
     except DbdynoError as error:
-        from dbdyno.report.refusals import message
+        from dbdyno.report.several import message
 
         with suppress(OSError):
             flushed()

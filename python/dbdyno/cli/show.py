@@ -47,7 +47,7 @@ def show(
     """
     from dbdyno.analysis.analyse import analyse
     from dbdyno.analysis.verdict.pairs import pairs_not_planned
-    from dbdyno.report.charts.panels import columns_drawn
+    from dbdyno.report.charts.timeseries import columns_drawn
     from dbdyno.report.contents import document
     from dbdyno.store.run_folder import read_run
     from dbdyno.store.series import read_analysed_and

@@ -11,7 +11,7 @@ from dbdyno.report.document import plain
 from dbdyno.report.sections.results import results
 from dbdyno.report.sections.stopped import stopped_lines
 from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
-from dbdyno.report.simulated import marked
+from dbdyno.report.source import marked
 from dbdyno.store.records import Run
 
 

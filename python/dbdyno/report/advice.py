@@ -4,18 +4,80 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dbdyno.analysis.advice import Advice, Free, Hold, Recommended
+from dbdyno.analysis.advice import Advice, Free, Hold, Recommended, Safety
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.checks.durability import Gap, Lacking
 from dbdyno.analysis.verdict.reasons import Lack, Step
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.printable import one_line
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, percent
-from dbdyno.report.risk import only_if, risk_text
-from dbdyno.report.short_reason import lack_text
-from dbdyno.report.versus import LISTED_MAX, label_of
+from dbdyno.report.sentences import LISTED_MAX, label_of
+from dbdyno.report.why import lack_text
 from dbdyno.store.records import Run
+
+# By which settings a power cut may take commits, in words.
+
+
+_LACKING: dict[Gap, str] = {
+    "engine": "tables of {} have no durable commits",
+    "redo log": "with innodb_flush_log_at_trx_commit = {} the log is synced about once a second",
+    "binary log": "with sync_binlog = {} the binary log is not synced at each commit",
+    "doublewrite": "with innodb_doublewrite = {} a page that is being written may be left half old and half new",
+    "flush method": "innodb_flush_method = {} leaves out syncs",
+    "memory": "the data is in memory",
+    "no flush": "a sync does not make the device empty its cache",
+    "drive": "the drive ignores FLUSH: what it says is safe is still in its volatile cache",
+}
+
+
+def lacking_text(reason: Lacking) -> str:
+    """Return ``"with innodb_flush_log_at_trx_commit = 2 the log is synced about once a second"``."""
+    return _LACKING[reason.gap].format(one_line(reason.value))
+
+
+# What a recommendation costs in safety, in words.
+
+
+_UNTRIED = "power cuts were not tried"
+_MADE_UP = {"emulated", "simulated"}  # kinds of disks
+
+
+def only_if(found: Safety, what: str, safer: str) -> str:
+    """Return what may be done by whom it does not matter that others are safer: that comes first."""
+    gaps = listed([lacking_text(one) for one in found.worse])
+    return f"Only if a power cut may take data, {what}: {gaps}, unlike with {safer}"
+
+
+def risk_text(found: Sequence[Safety]) -> str:
+    """Return the risk of all that is recommended, the worst of it, and on what disks it was measured."""
+    worst = min(found, key=lambda one: (one.durable is not False, one.durable is not None))
+    return " ".join(filter(None, [f"Risk: {_risk_of(worst)}.", _disks({kind for one in found for kind in one.disks})]))
+
+
+def _disks(kinds: set[str]) -> str:
+    if made_up := kinds & _MADE_UP:
+        which = "The drives were" if kinds <= _MADE_UP else "Some drives were"
+        return f"{which} {listed(sorted(made_up))}: this is about drives like them."
+    return "The data was in memory: nothing is said of a disk." if kinds == {"memory"} else ""
+
+
+def _risk_of(found: Safety) -> str:
+    if not found.served:
+        return "nothing was measured of commits or power cuts"
+    if found.worse:
+        return f"as said; {_UNTRIED}"
+    if found.durable:
+        read = [one_line(one) for one in found.synced if one]
+        how = f" (innodb_flush_log_at_trx_commit = {listed(read)} read back)" if read else ""
+        return f"commits are durable as set{how}; {_UNTRIED}"
+    if found.durable is None:
+        unlike = ", unlike with others that were compared" if found.less_known else ""
+        return f"whether commits are durable is not known{unlike}"
+    gaps = listed([lacking_text(one) for one in found.lacking])
+    return f"a power cut may take data, with all that was compared: {gaps}"
+
 
 PARTS_MAX = 3  # loads, or groups of them, each with another answer
 _AGAIN = "run the study again"

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.analysis.checks.load import PoolFilling
 from dbdyno.model.design import Design
 from dbdyno.model.wording import count, number, percent
-from dbdyno.report.named import named
+from dbdyno.report.sentences import treatments_named
 
 
 def filling_line(design: Design, found: Sequence[PoolFilling]) -> str:
@@ -16,7 +16,9 @@ def filling_line(design: Design, found: Sequence[PoolFilling]) -> str:
         return ""
     whose = "every treatment was"
     if len(found) < len(design.treatments):
-        whose = f"{named([one.id for one in found], design.treatments)} {'was' if len(found) == 1 else 'were'}"
+        whose = (
+            f"{treatments_named([one.id for one in found], design.treatments)} {'was' if len(found) == 1 else 'were'}"
+        )
     most = max(found, key=lambda one: one.found.first_per_query - one.found.last_per_query)
     return f"The buffer pool was still being filled while {whose} measured ({_reads(most)}): take a longer warm-up."
 

@@ -10,7 +10,7 @@ from dbdyno.model.wording import drive_bytes, percent, percent_range
 from dbdyno.report.charts.depths import chart
 from dbdyno.report.document import Abridged, Badge, Badges, Cell, Document, Paragraph, Section, Table, bullets, pieces
 from dbdyno.report.sentences import certainty, sentence_of
-from dbdyno.report.values import effect_values, p_values
+from dbdyno.report.source import effect_values, p_values
 
 WORDS = {
     "fsync": "durable commit (4 KiB + fdatasync)",

@@ -7,7 +7,7 @@ from dbdyno.analysis.checks.load import CacheRanOut
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, percent
-from dbdyno.report.fleet.like_these import like_these_remark
+from dbdyno.report.fleet import like_these_remark
 from dbdyno.report.pool_filling import filling_text
 from dbdyno.report.reasons import totals_text
 from dbdyno.report.sections.stability import rate_text, regime_remarks, seconds

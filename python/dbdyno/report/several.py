@@ -1,18 +1,77 @@
 """The report of several runs: the ranking over them, then each one's verdicts and table, then what differs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from dbdyno.analysis.analyse import Member, Several
-from dbdyno.model.wording import count
+from dbdyno.analysis.refused import Code, RefusedError
+from dbdyno.errors import DbdynoError
+from dbdyno.model.wording import count, margin_text
 from dbdyno.report import contents
-from dbdyno.report.differences import ABSENT, facts
+from dbdyno.report.comparison import ABSENT, facts
 from dbdyno.report.document import Abridged, Block, Details, Document, Paragraph, Section, Table, bullets
-from dbdyno.report.refusals import message
 from dbdyno.report.sections.badges import badges
 from dbdyno.report.sections.ranking import ranking_section
-from dbdyno.report.simulated import among
+from dbdyno.report.source import among
 from dbdyno.report.summaries import ranking_sentence
+
+# The sentence for each question that runs can't answer, and the remedy.
+
+
+def message(error: DbdynoError) -> str:
+    """Return what an error says to the user."""
+    return _TEXTS[error.code](**error.given) if isinstance(error, RefusedError) else str(error)
+
+
+def _quoted(labels: Iterable[str]) -> str:
+    return ", ".join(f'"{label}"' for label in labels)
+
+
+def _too_few(common: list[str], stacks: dict[str, list[str]]) -> str:
+    each = "; ".join(f"{name} has {', '.join(map(repr, found))}" for name, found in stacks.items())
+    shared = f"only {common[0]!r}" if common else "none"
+    needed = "a ranking needs at least 2 stacks with usable blocks in every test"
+    return f"{needed}; these runs have {shared} in common: {each}"
+
+
+_TEXTS: dict[Code, Callable[..., str]] = {
+    "other metric": "the runs are judged by different metrics, {before} and {after}, so there is no change".format,
+    "other load": (
+        "the runs are of different loads, {name} {before} and {name} {after}; compare like with like".format
+    ),
+    "other margin": lambda before, after: (
+        f"the runs have different margins, {margin_text(before)} and {margin_text(after)}; say which one to judge by:"
+        " --margin 3%"
+    ),
+    "nothing in common": lambda before, after: (
+        f"the runs have no treatment in common: before {_quoted(before)}; after {_quoted(after)}; match them by"
+        ' --map "LABEL BEFORE=LABEL AFTER"'
+    ),
+    "named twice": "--map names a treatment twice".format,
+    "no such pair": lambda name, before, after: (
+        f'--map {name!r} is not "LABEL BEFORE=LABEL AFTER"; before there are {_quoted(before)}; after {_quoted(after)}'
+    ),
+    "no such control": lambda label, known: f"--control {label!r} is not in both runs; what is: {_quoted(known)}",
+    "control alone": (
+        "--control {label!r} is the only treatment in both runs, so there is nothing left to compare".format
+    ),
+    "metrics of runs": lambda metrics: (
+        "runs about different metrics can't be ranked together: "
+        + ", ".join(f"{name} about {metric}" for metric, name in metrics.items())
+    ),
+    "too few stacks": _too_few,
+    "no such baseline": lambda baseline, known: (
+        f"{baseline!r} is no stack of every test; those are: {', '.join(map(repr, known))}"
+    ),
+    "no cuts": (
+        '--safety takes the folder of a crash run; "{title}" has no cuts: its study needs a section [crash]'.format
+    ),
+    "other treatments": lambda lacking, theirs, title: (
+        f"the crash run {title!r} lacks {_quoted(lacking)}; it has {_quoted(theirs)}; run both studies with the same"
+        " factors and levels"
+    ),
+}
+
 
 NOT_INTERLEAVED = (
     "These runs were not interleaved with each other: each had its own blocks, at its own time. Inside a run treatments"

@@ -11,15 +11,14 @@ from dbdyno.model.columns import PROGRESS_COLUMNS
 from dbdyno.model.printable import distinguishable
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
-from dbdyno.report.sentences import effect_text
-from dbdyno.report.versus import named
+from dbdyno.report.sentences import comparisons_named, effect_text
 
 LINES_MAX, INDENT = 6, "  "
 
 
 def so_far(verdicts: Sequence[Finding], treatments: Sequence[Treatment]) -> list[str]:
     """Return a line per comparison, in the order of the plan, of at most ``PROGRESS_COLUMNS`` characters."""
-    shown = named(verdicts[:LINES_MAX], treatments)
+    shown = comparisons_named(verdicts[:LINES_MAX], treatments)
     lines = []
     for place, one in enumerate(shown):
         found = f": {_found(one.verdict)}"

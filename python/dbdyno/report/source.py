@@ -1,6 +1,7 @@
 """What the sections of a run's report are built from."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +9,9 @@ import numpy.typing as npt
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.safety.judge import CrashSafety
+from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.two_runs import Change
+from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.store.records import Run
 
 Series = Mapping[str, Mapping[str, Mapping[str, npt.NDArray[Any]]]]  # trial id -> series -> column -> samples
@@ -37,3 +41,60 @@ class Source:
     def safety(self) -> CrashSafety | None:
         """What cuts showed, of this run or of the one beside it; None where there were none."""
         return self.beside.safety if self.beside else self.analysis.safety
+
+
+# Plain values for programs; an unknown figure is not finite yet.
+
+
+def fields(one: object, names: str) -> dict[str, Any]:
+    """Return attributes under their own names."""
+    return {name: getattr(one, name) for name in names.split()}
+
+
+def effect_values(effect: Estimate, name: str = "effect") -> dict[str, float]:
+    """Return an estimate and the ends of its interval; a difference is a fraction, .03 for +3 %."""
+    return {name: effect.value, "low": effect.low, "high": effect.high}
+
+
+def p_values(one: Finding | Change) -> dict[str, float]:
+    """Return the p of a comparison: over its family, by itself, and of equivalence."""
+    return {"p": one.p_adjusted, "p_unadjusted": one.p, "p_equivalence": one.p_equivalence}
+
+
+# What a run folder holds that may be missing or malformed in an old one.
+
+
+def part(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a mapping inside another; an empty one where the folder has none."""
+    found = mapping.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def figure(mapping: object, name: str) -> float | None:
+    """Return a number that is 0 or more; None where there is none."""
+    value: Any = mapping.get(name) if isinstance(mapping, Mapping) else None
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) and value >= 0 else None
+
+
+# The mark of what was simulated: no headline, comparison or ranking of it stands without.
+
+
+def marked(text: str, run: Run) -> str:
+    """Return a heading with the mark, if the run's stacks are simulated."""
+    return f"{text} (simulated)" if run.is_simulated else text
+
+
+def before_and_after(runs: Mapping[str, Run]) -> str:
+    """Return which of two runs is simulated, as the beginning of a sentence: ``"Simulated before and after: "``."""
+    names = [name for name, run in runs.items() if run.is_simulated]
+    others = [name for name in runs if name not in names]
+    measured = f", measured {others[0]}" if len(others) == 1 else ""
+    return f"Simulated {' and '.join(names)}{measured}: " if names else ""
+
+
+def among(runs: Sequence[Run]) -> str:
+    """Return the mark of what several runs have part in: all of them simulated, or some."""
+    simulated = sum(run.is_simulated for run in runs)
+    if not simulated:
+        return ""
+    return " (simulated)" if simulated == len(runs) else f" ({simulated} of {len(runs)} simulated)"

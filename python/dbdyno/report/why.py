@@ -1,19 +1,156 @@
 """Why a verdict came out as it did, in words: where an event's time goes, what changed, what limits either side."""
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation import MOST, PARTS, Changed, Figures, Kind, TimeSpent
 from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.analysis.verdict.reasons import Dropped, Lack, LimitedClients, Reason, Step, ZeroFigures
 from dbdyno.model.word import Word
-from dbdyno.model.wording import listed
-from dbdyno.report.amounts import SAME, digits, duration, one_or_two, rounded, share, signed
+from dbdyno.model.wording import count, listed, margin_text
+from dbdyno.report.amounts import SAME, about, about_the_same, digits, duration, one_or_two, rounded, share, signed
 from dbdyno.report.client_hosts import network_sentence
-from dbdyno.report.values import fields
-from dbdyno.report.why_opening import noun, opening_of_difference, opening_where_alike
-from dbdyno.report.why_parts import WORTH_SAYING, Parted, parted
+from dbdyno.report.reasons import clients_named
+from dbdyno.report.source import fields
+
+# What a difference in time consists of: parts of the whole, or signed amounts where they work against each other.
+
+
+WORTH_SAYING = 0.1  # of the time, or of its change
+LITTLE_OF_WHOLE = 0.02  # of the whole: what works against it by less is taken off the others in proportion
+
+
+@dataclass(frozen=True)
+class Parted:
+    """A difference, level minus baseline, and the parts worth saying, the largest first: ms, signed.
+
+    Parts that do not ``oppose`` each other have the sign of the whole, and neither one nor all of them exceed it.
+    """
+
+    whole_ms: float
+    parts_ms: Mapping[str, float]
+    rest_of_it_ms: float  # of the parts that are not worth saying, in all
+    opposed: bool
+
+
+def parted(changed: Changed) -> Parted:
+    """Return what the difference in latency consists of."""
+    level, baseline = changed.level.figures, changed.baseline.figures
+    whole = level["latency_ms"] - baseline["latency_ms"]
+    deltas = {name: level[name] - baseline[name] for name in PARTS if name in changed.differences}
+    worth = {name: delta for name, delta in deltas.items() if abs(delta) >= WORTH_SAYING * abs(whole) and delta}
+    ordered = dict(sorted(worth.items(), key=lambda item: -abs(item[1])))
+    in_all = sum(map(abs, ordered.values()))
+    opposed = in_all > abs(whole) * (1 + LITTLE_OF_WHOLE) or any(delta * whole < 0 for delta in ordered.values())
+    if in_all > abs(whole) and not opposed:
+        ordered = {name: delta * abs(whole) / in_all for name, delta in ordered.items()}
+    return Parted(whole, ordered, whole - sum(ordered.values()), opposed)
+
+
+def main_part(changed: Changed) -> str:
+    """Return the part that changed most in the direction of the whole."""
+    found = parted(changed)
+    with_it = {name: delta for name, delta in found.parts_ms.items() if delta * found.whole_ms > 0}
+    return max(with_it, key=lambda name: abs(with_it[name]), default="rest_ms")
+
+
+# The plain sentence that an explanation opens with: what is waited for, from the measured parts.
+
+
+SEVERAL = 1.5  # events in flight at a time, from which on they wait for each other's flushes
+EACH_ITS_OWN = 0.9  # flushes of an event
+
+
+def noun(one: TimeSpent) -> str:
+    """Return whose latency it is."""
+    queries = one.figures.get("queries", 1.0)
+    return "a query" if about_the_same(queries, 1.0) else f"an event of {rounded(queries)} queries"
+
+
+def opening_of_difference(changed: Changed) -> str:
+    """Return what is waited for less, or more, than with the baseline."""
+    new, old = changed.level.figures, changed.baseline.figures
+    one, part = noun(changed.level), main_part(changed)
+    match part:
+        case "flush_ms" if "flushes" in new and "flushes" in old:
+            return f"{_flushes(changed)}{_each_or_count(changed, 'flush_each_ms', 'flushes')}{_never_empty(changed)}."
+        case "read_ms" if "reads" in new and "reads" in old:
+            waits = f"{one} waits for the device's reads"
+            return f"{waits}{_each_or_count(changed, 'read_each_ms', 'reads')}{_never_empty(changed)}."
+        case "cpu_ms":
+            return f"{one} keeps the server's processors busy for {_of(changed, part)}."
+        case "lock_ms":
+            return f"{one} waits {_of(changed, part)} for rows that others have locked."
+        case "write_ms" | "flush_ms" | "read_ms":
+            what = {"write_ms": "other writes to", "flush_ms": "flushes of", "read_ms": "reads from"}[part]
+            return f"{one} waits {_of(changed, part)} for {what} the device{_never_empty(changed)}."
+        case _:
+            return "most of the difference is in what was not watched."
+
+
+def opening_where_alike(changed: Changed) -> str:
+    """Return what both wait for, where the same limits both; else nothing."""
+    new, old = changed.level.limit, changed.baseline.limit
+    if new.kind != old.kind or not (new.full and old.full):
+        return ""
+    match new.kind:
+        case "flushes":
+            return f"{_flushes(changed)} with either."
+        case "device":
+            each = changed.level.figures.get("read_each_ms", 0.0)
+            takes = f", which takes {duration(each)} for each read" if each else ""
+            return f"with either the queue of the disk never empties{takes}."
+        case "processor":
+            return "with either the processors have no time left."
+        case _:
+            return "the load generator has no time left, so neither server is at its limit."
+
+
+def _flushes(changed: Changed) -> str:
+    """Return ``"ten queries at a time wait for one shared flush of the device"``."""
+    level = changed.level.figures
+    at_a_time, each = level["under_way"], level.get("flushes", 0.0)
+    many = noun(changed.level).split()[1].replace("query", "queries").replace("event", "events")
+    if at_a_time >= SEVERAL:
+        shared = "one shared flush" if each < EACH_ITS_OWN else "one flush after another"
+        return f"about {about(at_a_time)} {many} at a time wait for {shared} of the device"
+    return f"{noun(changed.level)} waits until the device is flushed"
+
+
+def _each_or_count(changed: Changed, each: str, count: str) -> str:
+    """Return how long each takes, or how many they are, whichever changed more."""
+    new, old = changed.level.figures, changed.baseline.figures
+    long, many = _factor(new[each], old[each]), _factor(new[count], old[count])
+    if max(long, many) == 1.0:
+        return ""
+    if long >= many:
+        return f", {one_or_two(new[each], old[each])} for each"
+    return f" ({one_or_two(new[count], old[count], digits)} for each {noun(changed.level).split()[1]})"
+
+
+def _factor(new: float, old: float) -> float:
+    if about_the_same(new, old):
+        return 1.0
+    return max(new, old) / min(new, old) if min(new, old) > 0 else float("inf")
+
+
+def _never_empty(changed: Changed) -> str:
+    """Return of which side's disk the queue never empties."""
+    sides = [one.label for one in (changed.level, changed.baseline) if one.limit.full and one.limit.kind == "device"]
+    match sides:
+        case [one]:
+            return f", and with {one} the disk's queue never empties"
+        case [_, _]:
+            return ", and with either the disk's queue never empties"
+        case _:
+            return ""
+
+
+def _of(changed: Changed, part: str) -> str:
+    return one_or_two(changed.level.figures[part], changed.baseline.figures[part])
+
 
 LITTLE = 0.005  # of the change: less is left out of its sum
 IDLE = 0.1  # a device busy for less than that can't matter
@@ -343,3 +480,107 @@ def why_json(analysis: Analysis) -> dict[str, Any]:
             for ids, one in analysis.why.changes.items()
         ],
     }
+
+
+# The most important reason of a verdict, in about five words.
+
+
+_LIMITS: dict[Kind, str] = {
+    "client": "load generator limits both",
+    "processor": "CPUs limit both",
+    "flushes": "flushes limit both",
+    "device": "busy device limits both",
+    "rate": "both keep the rate",
+}
+_LACKS = {
+    Lack.QUIET_HOST: "interference",
+    Lack.LONGER_WARM_UP: "the buffer pool was still being filled",
+    Lack.STRONGER_LOAD_GENERATOR: "the load generator was the limit",
+    Lack.HIGHER_RATE: "the load asked for no more",
+    Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
+    Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
+    Lack.A_DISK_IN_TIME: "the emulated disk was late",
+    Lack.EQUAL_FAILURES: "one side failed or met interference more often",
+    Lack.NO_STALLS_IN_TRIALS: "all events together say otherwise",
+    Lack.NO_STALLS: "stalls",
+    Lack.FINER_FIGURES: "figures are too coarse",
+    Lack.A_COMPARISON: "they were not compared",
+    Lack.LESS_NOISE: "not feasible at this noise",
+    Lack.A_WIDER_MARGIN: "too close to the margin",
+}
+
+
+def short_reason(verdict: Finding, analysis: Analysis) -> str:
+    """Return where the difference comes from, what limits both, or what a decision lacks."""
+    match verdict.verdict:
+        case Word.FASTER | Word.SLOWER:
+            return _moved(changed_of(verdict, analysis)) or _same_side(verdict)
+        case Word.EQUIVALENT:
+            return _same_limit(changed_of(verdict, analysis)) or f"{margin_text(analysis.margin)} or more ruled out"
+        case Word.UNDECIDED:
+            return what_is_lacking(verdict)
+        case Word.NOT_COMPARABLE:
+            return why_not_comparable(verdict)
+
+
+def what_is_lacking(finding: Finding) -> str:
+    """Return what it takes to decide: a quiet host, more blocks, or another study; empty where it is decided."""
+    if finding.lack is None:
+        return ""
+    if finding.lack.lack is Lack.QUIET_HOST:
+        return f"interference in {finding.disturbed} of {count(finding.blocks, 'block')}"
+    if finding.lack.lack is Lack.REST_BETWEEN_TRIALS and _withheld(finding) is Word.EQUIVALENT:
+        return "carry-over may hide a difference"
+    return lack_text(finding.lack)
+
+
+def _withheld(finding: Finding) -> Word:
+    return finding.reason.withheld if isinstance(finding.reason, Reason) else Word.UNDECIDED
+
+
+def lack_text(step: Step) -> str:
+    """Return what is lacking, in about five words."""
+    return f"about {count(step.blocks, 'more block')}" if step.lack is Lack.MORE_BLOCKS else _LACKS[step.lack]
+
+
+def why_not_comparable(verdict: Finding) -> str:
+    """Return what was in the way."""
+    match verdict.reason:
+        case Dropped():
+            return "failed again and again"
+        case ZeroFigures():
+            return "a figure is 0"
+        case LimitedClients(hosts=hosts):
+            return f"limited by {clients_named(hosts)}"
+        case _:
+            return f"only {count(verdict.blocks, 'usable block')}" if verdict.blocks else "no usable block"
+
+
+def _moved(changed: Changed | None) -> str:
+    """Return the part of an event's time that changed most with the whole: ``"26.9 ms less in flushes"``."""
+    if changed is None:
+        return ""
+    whole = _delta_or_0(changed, "latency_ms")
+    most = max(
+        (name for name in PARTS if name in changed.differences), key=lambda name: _delta_or_0(changed, name) * whole
+    )
+    delta = _delta_or_0(changed, most)
+    if delta * whole < WORTH_SAYING * whole * whole or not whole:
+        return ""
+    return f"{duration(abs(delta))} {'more' if delta > 0 else 'less'} in {PART_NAMES[most]}"
+
+
+def _delta_or_0(changed: Changed, name: str) -> float:
+    return changed.level.figures.get(name, 0.0) - changed.baseline.figures.get(name, 0.0)
+
+
+def _same_limit(changed: Changed | None) -> str:
+    if changed is None or changed.level.limit.kind != changed.baseline.limit.kind:
+        return ""
+    return _LIMITS.get(changed.level.limit.kind, "")
+
+
+def _same_side(verdict: Finding) -> str:
+    above = verdict.effect.value > 0
+    same = sum((value > 0) == above for _, value in verdict.by_block)
+    return f"in all {count(same, 'block')}" if same == verdict.blocks else f"in {same} of {verdict.blocks} blocks"

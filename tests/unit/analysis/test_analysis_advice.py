@@ -17,8 +17,7 @@ from dbdyno.model.design import Comparison, Factor, SameTreatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
-from dbdyno.report.advice import advice_text
-from dbdyno.report.risk import risk_text
+from dbdyno.report.advice import advice_text, risk_text
 from tests.unit.report.conftest import build
 from tests.unit.report.shared_pages import observing
 

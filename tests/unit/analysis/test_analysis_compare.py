@@ -16,7 +16,7 @@ from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 from dbdyno.report.comparison import document
 from dbdyno.report.reasons import reason_text as why
-from dbdyno.report.refusals import message
+from dbdyno.report.several import message
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.design import Design, Factor
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.treatment import Treatment
-from dbdyno.report.refusals import message
+from dbdyno.report.several import message
 from dbdyno.store.records import Failure, Run, Trial
 
 STACKS, CLIENTS = ("hdd", "ssd", "nvme"), ("1", "10")

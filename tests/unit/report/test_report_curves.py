@@ -10,7 +10,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import Factor
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.charts import curve
-from dbdyno.report.knees import knee_sentence
+from dbdyno.report.summaries import knee_sentence
 from tests.unit.report.conftest import build
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 from tests.unit.report.test_report_html import HOSTILE

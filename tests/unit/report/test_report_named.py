@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.model.treatment import Treatment
-from dbdyno.report.named import named
+from dbdyno.report.sentences import treatments_named
 
 LEVELS = {"device": ("hdd-7200", "ssd-sata"), "clients": ("1", "10", "50")}
 ALL = [
@@ -33,16 +33,16 @@ def chosen(**levels):
     ],
 )
 def test_as_few_words_as_there_are(ids, told):
-    assert named(ids, ALL) == told
+    assert treatments_named(ids, ALL) == told
 
 
 def test_where_there_are_two_both_are_named():
-    assert named(["t1", "t2"], ALL[:2], ", ") == "hdd-7200 / clients 1, hdd-7200 / clients 10"
+    assert treatments_named(["t1", "t2"], ALL[:2], ", ") == "hdd-7200 / clients 1, hdd-7200 / clients 10"
 
 
 @given(st.sets(st.sampled_from([one.id for one in ALL])))
 def test_the_words_mean_these_and_no_others(ids):
-    words = named(ids, ALL).split("; ") if ids else []
+    words = treatments_named(ids, ALL).split("; ") if ids else []
     everyone = words == ["all treatments"]
     meant = {
         one.id

@@ -15,11 +15,11 @@ from dbdyno.model.design import Comparison, Fleet
 from dbdyno.model.treatment import Treatment
 from dbdyno.report import comparison
 from dbdyno.report.contents import document
-from dbdyno.report.crash.names import names_of
-from dbdyno.report.refusals import message
+from dbdyno.report.crash import names_of
 from dbdyno.report.render import html, text
 from dbdyno.report.render import json as as_values
 from dbdyno.report.sections.ranking import document as ranking_document
+from dbdyno.report.several import message
 from dbdyno.report.source import Beside
 from tests.browser import browser, opened
 from tests.crash_runs import FACTOR, FLUSH_0, FLUSH_2, SAFE, Loses, crash_run, speed_run

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.over_time import at_middles
 from dbdyno.model.treatment import Treatment
-from dbdyno.report.charts.samples import Samples, Stacked
-from dbdyno.report.charts.timeseries import drawn_panels, payload, phase_starts
+from dbdyno.report.charts.timeseries import Samples, Stacked, drawn_panels, payload, phase_starts
 from tests.unit.report.rendered import as_page
 
 

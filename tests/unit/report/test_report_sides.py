@@ -8,7 +8,8 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.wording import number
-from dbdyno.report.charts import forest, sides
+from dbdyno.report.charts import forest
+from dbdyno.report.charts.forest import BEYOND, sides_of
 from tests.unit.report.conftest import build
 from tests.unit.report.rendered import as_json
 
@@ -43,10 +44,10 @@ def test_bars_are_as_long_as_their_figures(run, window):
 def test_a_wild_interval_ends_at_the_edge():
     run = build(2, noise=0.8, pairs=[("t1", "t3")], void_block=0)
     found = analyse(run)
-    figures = sides.sides_of(forest.by_interest(found.verdicts, found), found)
+    figures = sides_of(forest.by_interest(found.verdicts, found), found)
     marks = "".join(map(str, figures.pair(found.verdicts[0], 100.0, 150.0, (10.0, 20.0))))
     whiskers = [float(x) for x in re.findall(r"M([\d.]+),", marks)]
-    assert max(whiskers) == pytest.approx(100 + sides.BEYOND * 150, abs=0.1)
+    assert max(whiskers) == pytest.approx(100 + BEYOND * 150, abs=0.1)
 
 
 def test_a_comparison_without_a_ratio_leaves_the_others_theirs(run):

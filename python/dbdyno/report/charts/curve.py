@@ -28,8 +28,8 @@ from dbdyno.report.charts.svg import (
     words,
 )
 from dbdyno.report.document import Chart, Width
-from dbdyno.report.knees import line_name
 from dbdyno.report.sentences import estimate_text
+from dbdyno.report.summaries import line_name
 
 LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 600, 236, 260, 44
 LOG_FROM = 8.0  # largest over smallest, from which an axis is logarithmic

@@ -32,8 +32,7 @@ from dbdyno.report.charts.svg import (
     tick,
     words,
 )
-from dbdyno.report.crash.names import Names
-from dbdyno.report.crash.wording import TONES, amount_text, share_text
+from dbdyno.report.crash import TONES, Names, amount_text, share_text
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import estimate_text
 

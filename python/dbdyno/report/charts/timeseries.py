@@ -7,20 +7,238 @@ that of a short remainder at a trial's end, and what is sent does not grow with 
 
 import base64
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.over_time import floats, middles_of
 from dbdyno.analysis.statistics.estimate import median
 from dbdyno.model.wording import number
-from dbdyno.report.charts.panels import PANELS, Panel
-from dbdyno.report.charts.samples import Floats, Samples, Stacked
 from dbdyno.report.document import Table
 from dbdyno.report.source import Series
 from dbdyno.store.records import Run
+
+# A panel's samples: those of a treatment's trials below each other, and in buckets of equal width.
+#
+# One array for all trials of a treatment: a run has hundreds of trials, and a call of numpy costs more than the few
+# thousand samples of one.
+
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
+
+BRIDGED = 2  # buckets without a sample that are filled from their neighbours; a longer hole stays a hole
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples of one or more trials, trial after trial and each in order of time; arrays are of shape (n,), n >= 1."""
+
+    starts: Places  # of each trial, the place of its first sample; shape (trials,)
+    t_s: Floats  # middle of the interval that a sample stands for
+    values: Floats
+
+    def each(self, array: Floats) -> list[Floats]:
+        """Return ``array``, which is of shape (n,), by trial."""
+        return np.split(array, self.starts[1:])
+
+    def spacings_s(self, alone: float) -> list[float]:
+        """Return each trial's usual distance between samples; ``alone`` for a trial of a single one."""
+        return [median(np.diff(t)) if len(t) > 1 else alone for t in self.each(self.t_s)]
+
+    def share_above_0(self) -> Floats:
+        """Return of each trial the share of its samples that are above 0."""
+        return np.add.reduceat(self.values > 0, self.starts, dtype=np.float64) / self._lengths()
+
+    def moves(self, share: float) -> bool:
+        """Whether in any trial the samples differ by more than ``share`` of the largest of their absolute values."""
+        low, high = (np.asarray(of.reduceat(self.values, self.starts)) for of in (np.minimum, np.maximum))
+        return bool(np.any(high - low > share * np.maximum(np.abs(low), np.abs(high))))
+
+    def bucketed(self, width_s: float, count: int) -> Floats:
+        """Return mean, smallest and largest sample per bucket, shape (3, trials, count); NaN where there is none."""
+        trial = np.repeat(np.arange(len(self.starts)), self._lengths())
+        place = trial * count + np.minimum((self.t_s / width_s).astype(np.int64), count - 1)
+        starts = np.flatnonzero(np.diff(place, prepend=-1))
+        filled = place[starts]
+        out = np.full((3, len(self.starts) * count), np.nan)
+        out[0, filled] = np.add.reduceat(self.values, starts) / np.diff(starts, append=len(place))
+        out[1, filled] = np.minimum.reduceat(self.values, starts)
+        out[2, filled] = np.maximum.reduceat(self.values, starts)
+        for step in range(2, BRIDGED + 2):
+            short = (np.diff(filled) == step) & (np.diff(filled // count) == 0)
+            before = filled[:-1][short]
+            for at in range(1, step):
+                out[:, before + at] = out[:, before] + at / step * (out[:, before + step] - out[:, before])
+        return out.reshape(3, len(self.starts), count)
+
+    def _lengths(self) -> Places:
+        return np.diff(self.starts, append=len(self.values))
+
+
+class Stacked:
+    """A series of some trials, its columns below each other; made once for all panels of that series."""
+
+    def __init__(self, trials: Sequence[Mapping[str, npt.NDArray[Any]]]) -> None:
+        """Take the columns of each trial's series; those without ``t_s`` are left out."""
+        self._trials = [columns for columns in trials if "t_s" in columns]
+        timed = [_timed(floats(columns["t_s"])) for columns in self._trials]
+        offsets = np.cumsum([0, *(len(columns["t_s"]) for columns in self._trials)])
+        self._places = _joined([places + offset for (places, _), offset in zip(timed, offsets, strict=False)], np.intp)
+        self._t_s = _joined([middles for _, middles in timed], np.float64)
+        self._trial = np.repeat(np.arange(len(timed)), [len(middles) for _, middles in timed])
+
+    def samples(self, names: Sequence[str], scale: float) -> Samples | None:
+        """Return the sum of these columns, times ``scale``, of the trials that have them; None where there is none."""
+        if not any(all(name in columns for name in names) for columns in self._trials):
+            return None
+        values = sum((self._column(name) for name in names), start=np.zeros(1))[self._places]
+        keep = np.isfinite(values)
+        if not keep.any():
+            return None
+        starts = np.flatnonzero(np.diff(self._trial[keep], prepend=-1))
+        return Samples(starts, self._t_s[keep], scale * values[keep])
+
+    def _column(self, name: str) -> Floats:
+        return _joined(
+            [
+                floats(columns[name]) if name in columns else np.full(len(columns["t_s"]), np.nan)
+                for columns in self._trials
+            ],
+            np.float64,
+        )
+
+
+def _joined(parts: Sequence[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty(0, kind)
+
+
+def _timed(ends: Floats) -> tuple[Places, Floats]:
+    """Return which samples are of a known time, in order of it, and the middles of their intervals."""
+    known = np.flatnonzero(np.isfinite(ends) & (ends >= 0))
+    order, middles = middles_of(ends[known])
+    return known[order], middles
+
+
+# What is drawn over time, in groups: one chart a line; a chart that would show nothing new is left out.
+
+
+NOW_AND_THEN = 0.02  # of a trial's samples
+
+THE_LOAD, THE_DEVICE, THE_HOST, THE_SERVER = "The load", "The device", "The host and its processes", "Inside the server"
+FOLDED = (THE_HOST, THE_SERVER)  # until the reader asks for them
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One chart: the sum of ``columns`` of a series over time, times ``scale``."""
+
+    title: str
+    unit: str
+    series: str
+    columns: tuple[str, ...]
+    group: str = THE_LOAD
+    scale: float = 1.0
+    shown_above: float | None = None  # share of a trial's samples that must be above 0; None: always shown
+    if_it_moves: bool = False  # whether it is left out where it stood still in every trial
+    unless_as: str = ""  # a column of the same series; where both are equal, this panel would say nothing new
+    unless_there: str = ""  # a column of the same series that says more; this panel is for loads without it
+
+
+_LOAD = (
+    Panel("Queries per second", "1/s", "load", ("queries_per_second",)),
+    Panel("Events per second", "1/s", "load", ("events_per_second",), unless_as="queries_per_second"),
+    Panel("Rows added per second", "1/s", "load", ("rows_per_second",), shown_above=0, unless_as="queries_per_second"),
+    Panel("Throughput of the load", "MB/s", "load", ("megabytes_per_second",)),
+    Panel("I/O operations of the load", "1/s", "load", ("iops",)),
+    Panel("Events waiting for a client", "", "load", ("backlog",), shown_above=0),
+    Panel("99th percentile latency", "ms", "load", ("latency_ms_p99",)),
+    Panel("Mean latency", "ms", "load", ("latency_ms_mean",), unless_there="latency_ms_p99"),
+    Panel("Errors per second", "1/s", "load", ("errors_per_second",), shown_above=0),
+    Panel("Reconnects per second", "1/s", "load", ("reconnects_per_second",), shown_above=0),
+)
+
+
+_device = partial(Panel, series="block_device", group=THE_DEVICE, shown_above=NOW_AND_THEN)
+_traced = partial(Panel, series="block_trace", group=THE_DEVICE, shown_above=0)
+_inside = partial(Panel, series="drive", group=THE_DEVICE, if_it_moves=True)
+_DEVICE = (
+    _device("Write throughput", "MB/s", columns=("wMB/s",), shown_above=None),
+    _device("Read throughput", "MB/s", columns=("rMB/s",)),
+    _device("IOPS, reads and writes", "1/s", columns=("r/s", "w/s"), shown_above=None),
+    _device("Requests merged, reads and writes", "1/s", columns=("rrqm/s", "wrqm/s")),
+    _device("Write latency at the device (w_await)", "ms", columns=("w_await",), shown_above=None),
+    _device("Read latency at the device (r_await)", "ms", columns=("r_await",)),
+    _device("Flush latency at the device (f_await)", "ms", columns=("f_await",)),
+    _device("Requests queued (aqu-sz)", "", columns=("aqu-sz",), shown_above=None),
+    _traced("Time in the queue (Q2D)", "ms", columns=("queue_ms",)),
+    _traced("Time in the device (D2C)", "ms", columns=("device_ms",)),
+    _traced("Distance between requests", "MB", columns=("seek_MB",)),
+    _traced("Requests in a sorted run", "", columns=("sorted_run_requests",)),
+    _inside("Temperature of the disk", "°C", columns=("temperature_celsius",), series="smart"),
+    _inside("Temperature of the emulated drive", "°C", columns=("temperature_c",)),
+    _inside("Room in the drive's fast cache", "GB", columns=("slc_cache_free_bytes",), scale=1e-9),
+    _inside("Write amplification in the drive", "", columns=("write_amplification",)),
+    _inside(
+        "In the drive's write cache, not yet on the medium", "MB", columns=("write_cache_dirty_bytes",), scale=1e-6
+    ),
+    _inside("Credits left to the volume", "", columns=("credits_io",)),
+)
+
+
+_host = partial(Panel, group=THE_HOST, shown_above=NOW_AND_THEN)
+_HOST = (
+    _host("CPU busy, user and system", "%", "host_cpu", ("%user", "%system"), shown_above=None),
+    _host("CPU waiting for I/O", "%", "host_cpu", ("%iowait",)),
+    _host("CPU of the server", "% of a core", "server_process", ("%usr", "%system")),
+    _host("CPU of the client", "% of a core", "client_process", ("%usr", "%system")),
+    _host("Time in which tasks waited for I/O (pressure)", "%", "pressure", ("%io_some",)),
+    _host("Time in which tasks waited for the CPU (pressure)", "%", "pressure", ("%cpu_some",)),
+    _host("Time in which tasks waited for memory (pressure)", "%", "pressure", ("%memory_some",)),
+    Panel(
+        "Page cache not yet written", "MB", "writeback", ("nr_dirty_MB", "nr_writeback_MB"), THE_HOST, if_it_moves=True
+    ),
+    _host("Page cache written", "MB/s", "writeback", ("nr_written_MB/s",)),
+    _host("Major page faults", "1/s", "writeback", ("pgmajfault/s",)),
+    _host("Stalls for a free page", "1/s", "writeback", ("allocstall/s",)),
+)
+
+
+_counted = partial(Panel, unit="1/s", series="server_status", group=THE_SERVER, shown_above=NOW_AND_THEN)
+_stands = partial(Panel, series="server_status", group=THE_SERVER, if_it_moves=True)
+_SERVER = (
+    _stands("Dirty pages in the buffer pool", "", columns=("Innodb_buffer_pool_pages_dirty",)),
+    _stands("Free pages in the buffer pool", "", columns=("Innodb_buffer_pool_pages_free",)),
+    _stands("Log written since the last checkpoint", "MB", columns=("Innodb_checkpoint_age",), scale=1e-6),
+    _counted("fsyncs of InnoDB", columns=("Innodb_data_fsyncs/s",)),
+    _counted("Pages read into the buffer pool", columns=("Innodb_buffer_pool_reads/s",)),
+    _counted("Waits for a free page", columns=("Innodb_buffer_pool_wait_free/s",)),
+    _counted("Waits for room in the log buffer", columns=("Innodb_log_waits/s",)),
+    _counted("Waits for row locks", columns=("Innodb_row_lock_waits/s",)),
+    _counted("Waits for table locks", columns=("Table_locks_waited/s",)),
+    _counted("MyISAM key blocks from and to disk", columns=("Key_reads/s", "Key_writes/s")),
+    _stands("MyISAM key blocks not yet written", "", columns=("Key_blocks_not_flushed",)),
+    _counted("Aria pages from and to disk", columns=("Aria_pagecache_reads/s", "Aria_pagecache_writes/s")),
+    _stands("Aria pages not yet written", "", columns=("Aria_pagecache_blocks_not_flushed",)),
+)
+
+PANELS = (*_LOAD, *_DEVICE, *_HOST, *_SERVER)
+
+
+def columns_drawn() -> dict[str, str]:
+    """Return what of each series a page draws, as a regular expression for the names of its columns."""
+    names: dict[str, set[str]] = {}
+    for panel in PANELS:
+        further = (name for name in (panel.unless_as, panel.unless_there) if name)
+        names.setdefault(panel.series, {"t_s"}).update(panel.columns, further)
+    return {series: "|".join(sorted(map(re.escape, columns))) for series, columns in names.items()}
+
 
 BUCKETS_MAX = 600
 BUCKETS_MIN = 60

@@ -3,7 +3,7 @@
 from statistics import fmean
 
 from dbdyno.model.wording import number
-from dbdyno.report.recorded import figure
+from dbdyno.report.source import figure
 from dbdyno.store.records import Run
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dbdyno.report.recorded import part
+from dbdyno.report.source import part
 from dbdyno.store.records import Run, Trial
 
 OTHERS = "others"  # who started the server, as it is observed

@@ -5,7 +5,7 @@ from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import ALPHA
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text
-from dbdyno.report.letters import has_letters
+from dbdyno.report.sentences import has_letters
 
 
 def families_line(analysis: Analysis) -> str:

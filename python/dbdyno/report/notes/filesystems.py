@@ -6,8 +6,8 @@ from typing import Any
 
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.wording import number, percent
-from dbdyno.report.named import named
-from dbdyno.report.recorded import figure, part
+from dbdyno.report.sentences import treatments_named
+from dbdyno.report.source import figure, part
 from dbdyno.store.records import Run, Trial
 
 LISTED_MAX = 6  # figures that are given one by one
@@ -32,7 +32,9 @@ def _sync_lines(run: Run) -> list[str]:
         unsynced = [trial for trial in trials if part(trial.observed, "filesystem").get("flushes_on_fsync") is False]
         for reason in dict.fromkeys(map(_why_unsynced, unsynced)):
             reasons.setdefault(reason, []).append(treatment.id)
-    where = "; ".join(f"{named(ids, run.design.treatments, ', ')} ({reason})" for reason, ids in reasons.items())
+    where = "; ".join(
+        f"{treatments_named(ids, run.design.treatments, ', ')} ({reason})" for reason, ids in reasons.items()
+    )
     if not where:
         return []
     return [f"A sync did not make the device empty its cache with {where}. What that gains, a power cut may take."]

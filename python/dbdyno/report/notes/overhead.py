@@ -7,7 +7,7 @@ from typing import Any
 
 from dbdyno.model.wording import count, number
 from dbdyno.report.amounts import duration
-from dbdyno.report.recorded import figure
+from dbdyno.report.source import figure
 from dbdyno.store.records import Run
 
 

@@ -6,7 +6,7 @@ from dbdyno.analysis.advice import Recommended
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.safety.choice import Choice
 from dbdyno.report.advice import advice_text
-from dbdyno.report.crash.advice import chosen, crash_advice
+from dbdyno.report.crash import chosen, crash_advice
 from dbdyno.report.document import Paragraph, Section
 from dbdyno.report.source import Source
 

@@ -12,16 +12,15 @@ from dbdyno.analysis.checks.load import cache_ran_out, errors_met
 from dbdyno.model.metrics import metric_of
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import UNKNOWN, count, listed
+from dbdyno.report.advice import lacking_text
 from dbdyno.report.amounts import share
-from dbdyno.report.crash.tried import tried_in
+from dbdyno.report.crash import tried_in
 from dbdyno.report.document import Badge, Badges, Section
-from dbdyno.report.lacking import lacking_text
-from dbdyno.report.named import named
 from dbdyno.report.notes.external_server import is_unwatched
 from dbdyno.report.notes.overhead import beside_the_request, late_text
 from dbdyno.report.notes.whole_run import errors_text, how_it_ended
-from dbdyno.report.recorded import part
-from dbdyno.report.source import Source
+from dbdyno.report.sentences import treatments_named
+from dbdyno.report.source import Source, part
 from dbdyno.store.records import Run, Trial
 
 LISTED_MAX = 2  # names in a badge
@@ -189,7 +188,7 @@ def _late(measured: Measured) -> Iterator[Badge]:
 def _durable(measured: Measured, untried: str) -> Iterator[Badge]:
     """Yield one badge: not durable where any treatment is not, unknown where that is not known of one."""
     known = [
-        (named([treatment.id], run.design.treatments), found)
+        (treatments_named([treatment.id], run.design.treatments), found)
         for run, blocks in measured
         for treatment in run.design.treatments
         if (found := durability(blocks.of(treatment.id)))

@@ -5,11 +5,9 @@ from dataclasses import replace
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.wording import count, p_value
 from dbdyno.report.document import Abridged, Block, Cell, Paragraph, Section, Table
-from dbdyno.report.sentences import effect_text
-from dbdyno.report.short_reason import short_reason
-from dbdyno.report.simulated import marked
-from dbdyno.report.source import Source
-from dbdyno.report.versus import Versus, by_interest
+from dbdyno.report.sentences import Versus, by_interest, effect_text
+from dbdyno.report.source import Source, marked
+from dbdyno.report.why import short_reason
 
 ROWS_MAX = 8  # where a reader has ten seconds
 

@@ -10,8 +10,7 @@ from dbdyno.analysis.cost import Cost, CostComparison, TreatmentCost
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.wording import TWICE, UNKNOWN, count, number, percent, percent_range
 from dbdyno.report.document import Section, Table, bullets
-from dbdyno.report.named import Named, named
-from dbdyno.report.sentences import estimate_text
+from dbdyno.report.sentences import Named, estimate_text, treatments_named
 from dbdyno.report.source import Source
 
 SECONDS_PER_DAY = 86_400
@@ -147,7 +146,7 @@ def _footing(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
 
 
 def _labels(found: Sequence[TreatmentCost], treatments: Sequence[Named], between: str = ", ") -> str:
-    return named([one.id for one in found], treatments, between)
+    return treatments_named([one.id for one in found], treatments, between)
 
 
 def _amount(value: float) -> str:

@@ -10,10 +10,9 @@ from dbdyno.model.treatment import level_label
 from dbdyno.model.wording import capital, margin_text
 from dbdyno.report.charts import curve
 from dbdyno.report.document import Abridged, Block, Details, Item, List, Paragraph, Section, Table
-from dbdyno.report.knees import knee_sentence, line_name
 from dbdyno.report.sentences import estimate_text
-from dbdyno.report.source import Source
-from dbdyno.report.values import effect_values, fields
+from dbdyno.report.source import Source, effect_values, fields
+from dbdyno.report.summaries import knee_sentence, line_name
 
 NOTE = (
     "Dots are geometric means over blocks, bars their 95 % intervals, each of one look and one level. Differences"

@@ -13,9 +13,8 @@ from dbdyno.report.charts import interaction
 from dbdyno.report.document import Abridged, Block, Item, List, Paragraph, Section, Strong, Text
 from dbdyno.report.reasons import reason_code, reason_text
 from dbdyno.report.sentences import certainty, evidence, figures_text, sentence_of
-from dbdyno.report.source import Source
+from dbdyno.report.source import Source, effect_values, fields, p_values
 from dbdyno.report.summaries import counted
-from dbdyno.report.values import effect_values, fields, p_values
 
 Explained = tuple[Text, list[str]]  # a sentence, and what explains it
 _EACH = (

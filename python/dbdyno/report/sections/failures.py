@@ -1,8 +1,7 @@
 """Trials that failed: what, where, why."""
 
 from dbdyno.report.document import Section, bullets
-from dbdyno.report.source import Source
-from dbdyno.report.values import fields
+from dbdyno.report.source import Source, fields
 
 
 def section(source: Source) -> Section:

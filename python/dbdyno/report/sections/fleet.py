@@ -5,16 +5,22 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.fleet import FleetFindings
 from dbdyno.model.wording import count, drive_bytes, listed, percent
-from dbdyno.report.differences import OF_A_MOMENT
+from dbdyno.report.comparison import OF_A_MOMENT
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table, bullets
-from dbdyno.report.fleet.data import data_lines, data_of
-from dbdyno.report.fleet.levels import level_json, level_sentence
-from dbdyno.report.fleet.like_these import like_these_json, like_these_sentence, spread_text
-from dbdyno.report.fleet.noise import noise_blocks, noise_json
-from dbdyno.report.recorded import part
+from dbdyno.report.fleet import (
+    data_lines,
+    data_of,
+    level_json,
+    level_sentence,
+    like_these_json,
+    like_these_sentence,
+    noise_blocks,
+    noise_json,
+    spread_text,
+)
 from dbdyno.report.sections.observed import UNOBSERVED, flattened
-from dbdyno.report.source import Source
-from dbdyno.report.versus import by_interest
+from dbdyno.report.sentences import by_interest
+from dbdyno.report.source import Source, part
 from dbdyno.store.records import Run
 
 COLUMNS_MAX = 4  # comparisons beside each other; JSON has all

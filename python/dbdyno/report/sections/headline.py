@@ -6,16 +6,14 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict.reasons import hardest
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, number
-from dbdyno.report.crash import headline as crash_headline
-from dbdyno.report.crash.names import names_of
+from dbdyno.report.crash import crash_sentences, names_of
 from dbdyno.report.document import Paragraph, Section
-from dbdyno.report.fleet.summary import hosts_used, of_hosts
+from dbdyno.report.fleet import hosts_used, of_hosts
 from dbdyno.report.sections.server_defaults import headline_defaults
-from dbdyno.report.sentences import how_different
-from dbdyno.report.short_reason import what_is_lacking, why_not_comparable
+from dbdyno.report.sentences import LISTED_MAX, Versus, by_interest, how_different
 from dbdyno.report.source import Source
 from dbdyno.report.summaries import beside_comparisons, counted, leading, the_best_of_all
-from dbdyno.report.versus import LISTED_MAX, Versus, by_interest
+from dbdyno.report.why import what_is_lacking, why_not_comparable
 from dbdyno.store.records import Run
 
 SENTENCES_MAX = 3  # about comparisons; what is left is counted
@@ -37,7 +35,7 @@ def _all(source: Source) -> list[str]:
     if source.safety is None:
         return speed
     opening = [one for one in speed[:1] if one.endswith(":")]
-    crash = crash_headline.sentences(source.safety, names, begun=bool(opening))
+    crash = crash_sentences(source.safety, names, begun=bool(opening))
     few = len(names.levels) <= FEW and len(names.factors) == 1
     apart = {*of_hosts(source.analysis)}  # of speed alone: beside what was lost it would be taken for all of it
     return [*opening, *crash, *(one for one in speed[len(opening) :] if few and one not in apart)]

@@ -6,9 +6,7 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.wording import count, number, percent
 from dbdyno.report.document import Abridged, Details, Paragraph, Section, bullets
-from dbdyno.report.recorded import figure
-from dbdyno.report.source import Source
-from dbdyno.report.values import fields
+from dbdyno.report.source import Source, fields, figure
 from dbdyno.store.records import Run, Trial
 
 _WHAT = {"foreign_cpu": "other processes took", "stolen": "the hypervisor took", "foreign_io": "others moved"}

@@ -10,9 +10,7 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.wording import count, number
 from dbdyno.report.charts import percentiles
 from dbdyno.report.document import Abridged, Block, Cell, Details, Paragraph, Section, Table
-from dbdyno.report.recorded import figure, part
-from dbdyno.report.source import Source
-from dbdyno.report.values import effect_values
+from dbdyno.report.source import Source, effect_values, figure, part
 from dbdyno.store.records import Trial
 
 EVENT = "event"  # what a client does at a time: a statement, a transaction, a block of a script

@@ -8,8 +8,7 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.wording import count, margin_text, p_value, percent
 from dbdyno.report.document import Block, Paragraph, Section, Table, bullets
 from dbdyno.report.sentences import with_interval
-from dbdyno.report.source import Source
-from dbdyno.report.values import fields
+from dbdyno.report.source import Source, fields
 
 REACH_HEADINGS = ("blocks", "smallest difference", "smallest margin")
 _ORDERS = {

@@ -12,10 +12,9 @@ from dbdyno.report.notes.settle import settle_lines
 from dbdyno.report.notes.smart import smart_lines
 from dbdyno.report.notes.warm_up import warm_up_lines
 from dbdyno.report.notes.whole_run import run_notes
-from dbdyno.report.recorded import part
 from dbdyno.report.remarks import cache_text, overload_text
 from dbdyno.report.sections.interference import others_lines
-from dbdyno.report.source import Source
+from dbdyno.report.source import Source, part
 from dbdyno.store.records import Run
 
 

@@ -3,8 +3,7 @@
 from itertools import groupby
 
 from dbdyno.report.charts.palette import treatment_class, treatment_dash, treatment_swatch
-from dbdyno.report.charts.panels import FOLDED
-from dbdyno.report.charts.timeseries import Drawn, drawn_panels, figures, payload, phase_starts
+from dbdyno.report.charts.timeseries import FOLDED, Drawn, drawn_panels, figures, payload, phase_starts
 from dbdyno.report.document import Abridged, Details, Paragraph, Section, TimeCharts
 from dbdyno.report.source import Source
 

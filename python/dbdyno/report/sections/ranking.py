@@ -7,11 +7,8 @@ from typing import Any
 from dbdyno.analysis.ranking import Ranking, Score
 from dbdyno.model.wording import count
 from dbdyno.report.document import Document, Paragraph, Section, Table
-from dbdyno.report.letters import LETTERS_HEADING, ties_text
-from dbdyno.report.sentences import estimate_text
-from dbdyno.report.simulated import among, marked
-from dbdyno.report.source import Source
-from dbdyno.report.values import effect_values, fields
+from dbdyno.report.sentences import LETTERS_HEADING, estimate_text, ties_text
+from dbdyno.report.source import Source, among, effect_values, fields, marked
 from dbdyno.store.records import Run
 
 TESTS_SHOWN = 4  # as columns; more are read by programs

@@ -18,8 +18,7 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.wording import UNKNOWN, count, number, percent
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table
 from dbdyno.report.sentences import effect_text
-from dbdyno.report.source import Source
-from dbdyno.report.values import effect_values
+from dbdyno.report.source import Source, effect_values
 from dbdyno.store.reported import STEADY, ReportedRow
 
 NOT_HERE = "not in this run"

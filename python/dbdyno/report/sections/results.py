@@ -9,10 +9,8 @@ from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.wording import UNKNOWN, number
 from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table
-from dbdyno.report.letters import LETTERS_HEADING, has_letters, ties_text
-from dbdyno.report.sentences import effect_text
-from dbdyno.report.source import Source
-from dbdyno.report.values import effect_values, fields
+from dbdyno.report.sentences import LETTERS_HEADING, effect_text, has_letters, ties_text
+from dbdyno.report.source import Source, effect_values, fields
 
 RATES = ("queries_per_second", "events_per_second", "rows_per_second")
 _OWN_COLUMN = ("seconds_real", "latency_ms_p99")  # which the table has anyhow

@@ -10,18 +10,21 @@ from dbdyno.model.cut import OUTCOMES
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import count, number, p_value, percent, percent_range
 from dbdyno.report.charts import safety as picture
-from dbdyno.report.crash.advice import chosen
-from dbdyno.report.crash.headline import doubt_text
-from dbdyno.report.crash.hosts import host_lines, host_table, hosts_json
-from dbdyno.report.crash.names import Names, names_of
-from dbdyno.report.crash.wording import (
+from dbdyno.report.crash import (
     INDEPENDENT_SECTORS,
     SHORT,
     TONES,
     WORD,
+    Names,
     amount_text,
+    chosen,
+    doubt_text,
+    host_lines,
+    host_table,
+    hosts_json,
     many,
     model_text,
+    names_of,
     share_text,
     stratum_text,
 )

@@ -8,8 +8,7 @@ from dbdyno.analysis.verdict.reasons import Secondary
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.wording import count, p_value, percent, percent_range
 from dbdyno.report.document import Abridged, Cell, Paragraph, Section, Table, bullets
-from dbdyno.report.source import Source
-from dbdyno.report.values import effect_values, fields
+from dbdyno.report.source import Source, effect_values, fields
 
 NAMED_MAX = 4  # comparisons in which nothing stands out, one by one
 

@@ -7,9 +7,8 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.over_time import SAMPLES_MIN, Kind, Stability, TreatmentStability
 from dbdyno.model.wording import count
 from dbdyno.report.document import Abridged, Paragraph, Section, Table, bullets
-from dbdyno.report.named import named
-from dbdyno.report.source import Source
-from dbdyno.report.values import fields
+from dbdyno.report.sentences import treatments_named
+from dbdyno.report.source import Source, fields
 
 HEADINGS = ("treatment", "class", "over time", "trials like that", "never settled")
 NOTE = (
@@ -64,7 +63,7 @@ def stability_lines(analysis: Analysis) -> list[str]:
         if each.typical.kind != "too short"
     ]
     if short := [each.treatment for each in shown if each.typical.kind == "too short"]:
-        which = named(short, analysis.treatments)
+        which = treatments_named(short, analysis.treatments)
         lines.append(f"Too short to tell, with fewer than {SAMPLES_MIN} samples of 100 events: {which}.")
     return lines
 

@@ -10,8 +10,7 @@ from dbdyno.model.wording import margin_text, number, percent
 from dbdyno.report.document import Item, List, Paragraph, Section, Strong, Table, Text, plain
 from dbdyno.report.reasons import reason_text
 from dbdyno.report.sentences import figures_text
-from dbdyno.report.source import Source
-from dbdyno.report.values import effect_values, fields
+from dbdyno.report.source import Source, effect_values, fields
 
 HEADINGS = ("treatment", "variation, mean (min to max)", "median second", "slowest 5 % of seconds", "slowest / median")
 NOTE = (

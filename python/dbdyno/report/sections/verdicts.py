@@ -7,11 +7,8 @@ from dbdyno.analysis.verdict.finding import Finding, Totals
 from dbdyno.report.document import Block, Item, List, Paragraph, Section
 from dbdyno.report.reasons import reason_code, reason_text
 from dbdyno.report.remarks import remarks
-from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
-from dbdyno.report.simulated import marked
-from dbdyno.report.source import Source
-from dbdyno.report.values import effect_values, fields, p_values
-from dbdyno.report.versus import by_interest
+from dbdyno.report.sentences import NO_VERDICT, by_interest, evidence, verdict_sentence
+from dbdyno.report.source import Source, effect_values, fields, marked, p_values
 from dbdyno.report.why import explanation
 
 

@@ -6,8 +6,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.checks.load import generator_lateness_ms
 from dbdyno.model.wording import count, number
 from dbdyno.report.client_hosts import limited_lines
-from dbdyno.report.crash.names import names_of
-from dbdyno.report.crash.warnings import crash_warnings
+from dbdyno.report.crash import crash_warnings, names_of
 from dbdyno.report.document import Abridged, Paragraph, Section
 from dbdyno.report.notes.warm_up import warm_up_warning
 from dbdyno.report.notes.whole_run import failures_met, how_it_ended
@@ -17,8 +16,8 @@ from dbdyno.report.remarks import cache_text, overload_text
 from dbdyno.report.sections.interference import interference_summary
 from dbdyno.report.sections.stability import regime_remarks
 from dbdyno.report.sections.stopped import why_it_stopped
+from dbdyno.report.sentences import by_interest
 from dbdyno.report.source import Source
-from dbdyno.report.versus import by_interest
 from dbdyno.store.records import Run
 
 LINES_MAX = 4  # where a reader has ten seconds

@@ -1,0 +1,604 @@
+"""Crash safety in words: what was lost after cuts of the power, or kills of the server, and what to take."""
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.safety.choice import Choice, choice
+from dbdyno.analysis.safety.judge import (
+    ByHost,
+    Control,
+    ControlFailed,
+    ControlKept,
+    CrashSafety,
+    Doubt,
+    NoControl,
+    OnHost,
+    RunsFailed,
+    Stratum,
+    TooFewCuts,
+    TreatmentSafety,
+    Word,
+)
+from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES, RUNS_LEAST, CrashMode, Cut, Outcome
+from dbdyno.model.treatment import Treatment
+from dbdyno.model.wording import UNKNOWN, count, drive_bytes, listed, p_value
+from dbdyno.report.document import Table
+from dbdyno.report.sentences import how_different
+from dbdyno.report.source import Source
+from dbdyno.store.records import Run
+
+# The words of crash safety: how cuts, outcomes and amounts are called, and treatments in short.
+
+
+SHORT: Mapping[Outcome, str] = {
+    "filesystem": "filesystem damaged",
+    "server": "no server start",
+    "table": "table damaged",
+    "inconsistent": "data damaged",
+    "tail": "commits lost",
+    "nothing": "nothing lost",
+}
+WORD: Mapping[Word, str] = {
+    "no loss seen": "no loss seen",
+    "loses the newest commits": "loses commits",
+    "not crash-safe": "not crash-safe",
+    "undecided": "undecided",
+}
+TONES: Mapping[Word, str] = {  # the verdicts' colours, of which each word has one
+    "no loss seen": "faster",
+    "loses the newest commits": "slower",
+    "not crash-safe": "not comparable",
+    "undecided": "undecided",
+}
+_WHEN = {
+    "uniform": "at a random time",
+    "ack": "right after a commit was acknowledged",
+    "flush": "in a FLUSH in flight",
+    "page-write": "in a write of a data page",
+    "ddl": "right after a DDL statement",
+    "recovery": "during the recovery from another cut",
+}
+_SURVIVORS = {
+    "none": "nothing survives",
+    "random-512": "a random part of its 512-byte sectors survives",
+    "random-4096": "a random part of its 4 KiB sectors survives",
+    "prefix": "all up to a random time survives",
+    "requests": "a random part of its requests survives, each whole",
+    "versions": "of each sector a random version survives",
+    "lying": "what a drive held back that lies about FLUSH is gone",
+}
+INDEPENDENT_SECTORS = {"random-512", "random-4096", "versions"}
+_SECONDS_FROM_MS = 100
+_DIGITS = (9.95, 0.95, 0.0095)  # percent, from which on 0, 1 and 2 decimals are enough
+
+
+def found_text(outcome: Outcome) -> str:
+    """Return what was found, as a clause without its explanation."""
+    return OUTCOME_WORDS[outcome].partition(" (")[0]
+
+
+def cuts(mode: CrashMode, number: int) -> str:
+    """Return ``"300 power cuts"`` or ``"30 kills of the server"``."""
+    one, many = ("power cut", "power cuts") if mode == "power" else ("kill of the server", "kills of the server")
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def many(mode: CrashMode) -> str:
+    """Return ``"power cuts"``."""
+    return cuts(mode, 2).removeprefix("2 ")
+
+
+def such(mode: CrashMode) -> str:
+    """Return what a share is one of, as ``"such cuts"``."""
+    return "such cuts" if mode == "power" else "such kills of the server"
+
+
+def a_cut(mode: CrashMode) -> str:
+    """Return ``"a power cut"``."""
+    return "a power cut" if mode == "power" else "a kill of the server"
+
+
+def share_text(value: float) -> str:
+    """Return a share of cuts with two digits: ``"1.0 %"``, ``"0.10 %"``, ``"97 %"``."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    points = 100 * value
+    if points >= 99.5:  # noqa: PLR2004 - would round to 100
+        return "100 %" if value == 1 else f"{min(points, 99.9):.1f} %"
+    if points == 0:
+        return "0 %"
+    decimals = next((d for d, least in enumerate(_DIGITS) if points >= least), len(_DIGITS))
+    return f"{points:.{decimals}f} %"
+
+
+def amount_text(ms: float) -> str:
+    """Return how much was lost in time: ``"1.0 s"``, ``"40 ms"``."""
+    return f"{ms / 1000:.1f} s" if ms >= _SECONDS_FROM_MS else f"{max(ms, 1):.0f} ms"
+
+
+def stratum_text(one: Stratum) -> str:
+    """Return ``"uniform / random-4096"``."""
+    return " / ".join(filter(None, (one.when, one.survivors)))
+
+
+def model_text(safety: CrashSafety) -> str:
+    """Return how cuts were made, as one sentence."""
+    times = "; ".join(_WHEN[one] for one in safety.when)
+    if safety.mode == "kill":
+        return f"Only the server was killed ({times}); what it had written stayed in memory: no power was cut."
+    left = "; ".join(f"{_SURVIVORS[one]} ({one})" for one in safety.survivors)
+    return f"The power was cut {times}. Of what no FLUSH had made durable {left}."
+
+
+# How treatments are called beside cuts, one by one or together: by what varies, in as few words as that takes.
+
+
+LISTED_MAX = 4  # levels of the one factor that varies
+LABELS_MAX = 2  # labels of several factors, which are long
+ALL_BUT = "all but "
+_SAYS_NOTHING = {"none", "default", "off", "on", "true", "false", "yes", "no"}
+
+
+def piece(factor: str, level: str) -> str:
+    """Return ``"innodb_flush_log_at_trx_commit = 1"``; a level that says what it is stands alone: ``"xfs"``."""
+    return level if level[:1].isalpha() and level.lower() not in _SAYS_NOTHING else f"{factor} = {level}"
+
+
+@dataclass(frozen=True)
+class Names:
+    """The treatments of a run; one as it was written has no level that varies."""
+
+    levels: Mapping[str, Mapping[str, str]]  # by treatment, in the order of the study
+
+    @cached_property
+    def factors(self) -> tuple[str, ...]:
+        """What varies."""
+        names = dict.fromkeys(name for each in self.levels.values() for name in each)
+        return tuple(name for name in names if len({each.get(name) for each in self.levels.values()}) > 1)
+
+    @property
+    def heading(self) -> str:
+        """What stands above the names of a table: ``"innodb_flush_log_at_trx_commit / sync_binlog"``."""
+        return " / ".join(self.factors) or "treatment"
+
+    def of_levels(self, levels: Mapping[str, str]) -> str:
+        """Return the levels below ``heading``: ``"1 / 0"``."""
+        return " / ".join(levels[name] for name in self.factors if name in levels) or Treatment("", dict(levels)).label
+
+    def of_control(self, control: Control) -> str:
+        """Return the control below ``heading``, or, where it has levels of its own, as the plan calls it."""
+        if control.compared or set(self.factors) & set(control.levels):
+            return self.of_levels(control.levels)
+        named = control.label.removeprefix("control").strip().removeprefix("(").removesuffix(")")
+        return named.removeprefix(f"{self.factors[0]} = ") if len(self.factors) == 1 else named
+
+    def short(self, id_: str) -> str:
+        """Return a treatment as ``of_levels``."""
+        return self.of_levels(self.levels.get(id_, {}))
+
+    def long(self, id_: str) -> str:
+        """Return a treatment that nothing explains: ``"innodb_flush_log_at_trx_commit = 1 / sync_binlog = 0"``."""
+        own = self.levels.get(id_, {})
+        return " / ".join(piece(name, own[name]) for name in self.factors if name in own) or self.short(id_)
+
+    def together(self, ids: Sequence[str], before: Collection[str] = ()) -> str:
+        """Return several treatments by what they and no others have; ``before`` are those that were named already."""
+        if len(self.factors) < 2:  # noqa: PLR2004
+            left = [id_ for id_ in self.levels if id_ not in ids]
+            most = len(ids) > LISTED_MAX and 0 < len(left) <= LABELS_MAX
+            named = self._of_one_factor(left if most else ids, begun=bool(before))
+            return f"{ALL_BUT if most else ''}{listed(named, LISTED_MAX)}"
+        if len(ids) == 1:
+            return self.long(ids[0])
+        if len(ids) == len(self.levels):
+            return f"all {len(ids)}"
+        if found := self._in_common(ids) or self._of_levels_alone(ids):
+            return f"{found} ({len(ids)} treatments)"
+        if before and len(ids) + len(before) == len(self.levels):
+            return f"the other {len(ids)}"
+        return listed([self.long(id_) for id_ in ids], LABELS_MAX)
+
+    def _of_one_factor(self, ids: Sequence[str], *, begun: bool) -> list[str]:
+        """Return the levels; the first that is a number goes by its factor, unless one before did."""
+        short, long = [self.short(id_) for id_ in ids], [self.long(id_) for id_ in ids]
+        first = next((place for place, names in enumerate(zip(short, long, strict=True)) if len(set(names)) > 1), None)
+        return [long[at] if at == first and not begun else name for at, name in enumerate(short)]
+
+    def _having(self, factor: str, levels: Collection[str | None]) -> set[str]:
+        return {id_ for id_, own in self.levels.items() if own.get(factor) in levels}
+
+    def _in_common(self, ids: Sequence[str]) -> str:
+        """Return the levels that all of these share, where no other treatment has them all."""
+        first = self.levels[ids[0]]
+        shared = [one for one in self.factors if len({self.levels[id_].get(one) for id_ in ids}) == 1 and one in first]
+        having = [self._having(one, [first[one]]) for one in shared]
+        if not shared or set.intersection(*having) != set(ids):
+            return ""
+        return " / ".join(piece(one, first[one]) for one in shared)
+
+    def _of_levels_alone(self, ids: Sequence[str]) -> str:
+        """Return some levels of one factor, where these treatments and no others have them."""
+        for one in self.factors:
+            levels = list(dict.fromkeys(self.levels[id_].get(one) for id_ in ids))
+            if self._having(one, levels) == set(ids):
+                known = [level for level in levels if level is not None]
+                return listed([piece(one, known[0]), *known[1:]], LISTED_MAX)
+        return ""
+
+
+def names_of(treatments: Sequence[Treatment]) -> Names:
+    """Return the names of a study's treatments."""
+    return Names({one.id: one.levels for one in treatments})
+
+
+# Whether it is as safe, in a sentence or two: what leads the report of a crash run.
+
+
+_ORDER: tuple[Word, ...] = ("no loss seen", "loses the newest commits", "not crash-safe", "undecided")
+EACH_MAX = 3  # treatments that are damaged: of each is said how
+_RARE = 0.5  # of the cuts: below it how often is said
+
+
+def crash_sentences(safety: CrashSafety, names: Names, *, begun: bool = False) -> list[str]:
+    """Return what is known of all treatments, the safest first, as a sentence; ``begun``: after a colon."""
+    said = _Said(safety, names)
+    groups = [(word, [one for one in safety.treatments if one.word == word]) for word in _ORDER]
+    clauses = [said.clause(word, found) for word, found in groups if found]
+    text = "; ".join(clauses)
+    words = not begun and text.startswith(("whether", "after", ALL_BUT))  # and no name, whose case is its own
+    return [f"{text[0].upper() if words else text[0]}{text[1:]}."] if text else []
+
+
+class _Said:
+    """Clauses of one sentence: the factor is named once."""
+
+    def __init__(self, safety: CrashSafety, names: Names) -> None:
+        self.safety, self.names, self.mode = safety, names, safety.mode
+        self.before: list[str] = []  # treatments that were named
+
+    def _named(self, found: Sequence[TreatmentSafety]) -> str:
+        ids = [one.id for one in found]
+        text = self.names.together(ids, self.before)
+        self.before += ids
+        return text
+
+    def clause(self, word: Word, found: Sequence[TreatmentSafety]) -> str:
+        match word:
+            case "no loss seen":
+                return self._nothing(found)
+            case "loses the newest commits":
+                return self._tail(found)
+            case "not crash-safe":
+                return f"{self._named(found)} {_are(found)} not crash-safe: {self.damage(found)}"
+            case _:
+                why = doubt_text(found[0].doubts, self.mode)
+                return f"whether {self._named(found)} {_are(found)} safe is still open: {why}"
+
+    def _nothing(self, found: Sequence[TreatmentSafety]) -> str:
+        tried = dict.fromkeys(one.tally.cuts for one in found)
+        of = cuts(self.mode, min(tried)) if len(tried) == 1 else f"{min(tried):,} or more {many(self.mode)}"
+        each = " each" if len(found) > 1 else ""
+        most = share_text(max(one.tally.lost.at_most for one in found))
+        alone = max(one.tally.lost.if_independent for one in found)
+        apart = f"; {share_text(alone)} if those of one run are independent" if share_text(alone) != most else ""
+        room = f"at most {most} of {such(self.mode)} lose anything{apart}"
+        return f"{self._named(found)} lost nothing in {of}{each} ({room})"
+
+    def _tail(self, found: Sequence[TreatmentSafety]) -> str:
+        verb = "lose" if len(found) > 1 else "loses"
+        most = max((one.tally.tail.ms_most for one in found if one.tally.tail), default=0.0)
+        limited = any(one.tally.limit_reached for one in found)
+        amount = f"{amount_text(most)} of commits or more" if limited else f"up to {amount_text(most)} of commits"
+        rarely = max(found, key=lambda one: one.tally.lost.value).tally.lost
+        often = f" in {rarely.seen:,} of {cuts(self.mode, rarely.cuts)}" if rarely.value < _RARE else ""
+        kill = f" in {a_cut(self.mode)}" if self.mode == "kill" and not often else ""
+        return f"{self._named(found)} {verb} {amount}{often}{kill}{self._only(found)}"
+
+    def _only(self, found: Sequence[TreatmentSafety]) -> str:
+        """Return where alone all of them lost, if not everywhere."""
+        strata = {one.only_in for one in found}
+        where = next(iter(strata)) if len(strata) == 1 else ()
+        return f" (only with {listed([stratum_text(one) for one in where], LISTED_MAX)})" if where else ""
+
+    def damage(self, found: Sequence[TreatmentSafety]) -> str:
+        """Return the worst that was found of each, and how often; of many, of the worst alone."""
+        ordered = sorted(found, key=lambda one: OUTCOMES.index(one.tally.worst))
+        if len(found) == 1:
+            return f"{self._seen(found[0], alone=True)}{self._beside(found[0])}{self._only(found)}"
+        return ", ".join(self._seen(one) for one in (ordered if len(found) <= EACH_MAX else ordered[:1]))
+
+    def _seen(self, one: TreatmentSafety, *, alone: bool = False) -> str:
+        seen = one.tally.each[one.tally.worst]
+        least = "at least " if one.tally.limit_reached else ""
+        of = "" if alone else f" with {self.names.short(one.id)}"
+        return f"after {least}{seen.seen:,} of {cuts(self.mode, seen.cuts)}{of} {OUTCOME_WORDS[one.tally.worst]}"
+
+    @staticmethod
+    def _beside(one: TreatmentSafety) -> str:
+        """Return what is found most often, where that is not the worst."""
+        counted = {outcome: number for outcome, number in one.tally.outcomes.items() if outcome != "nothing"}
+        usual = max(counted, key=lambda outcome: counted[outcome])
+        return f", after {counted[usual]:,} {found_text(usual)}" if usual != one.tally.worst else ""
+
+
+def _are(found: Sequence[TreatmentSafety]) -> str:
+    return "are" if len(found) > 1 else "is"
+
+
+def doubt_text(doubts: Sequence[Doubt], mode: str) -> str:
+    """Return why "no loss" can't be said, the weightiest reason."""
+    what = "cuts" if mode == "power" else "kills of the server"
+    match doubts[0] if doubts else None:
+        case NoControl():
+            return "no treatment that is known to lose was run beside it, so this load may not show a loss"
+        case ControlFailed():
+            return "the control, which is known to lose, failed again and again, so this load may not show a loss"
+        case ControlKept() as kept:
+            where = f" with {stratum_text(kept.stratum)}" if kept.stratum else ""
+            return (
+                f"the control, which is known to lose, lost in only {kept.lost:,} of {kept.cuts:,} {what}{where}:"
+                " this load would not show a loss"
+            )
+        case TooFewCuts() as few:
+            at_most = share_text(few.at_most)
+            room = f"{few.cuts:,} {what} of {count(few.runs, 'run')} leave room for a loss in {at_most} of them"
+            return f"nothing was lost, but {room} ({RUNS_LEAST} runs are needed)"
+        case RunsFailed() as failed:
+            return f"{failed.failed} of its runs failed, and what they would have shown is not known"
+        case None:
+            return "nothing is known of it"
+
+
+# What to take where both count, safety and speed, in plain words.
+
+
+def chosen(source: Source, safety: CrashSafety) -> Choice:
+    """Return what to take by both figures."""
+    analysis = source.analysis
+    return choice(safety, analysis.treatments, analysis.ties, more_is_better=analysis.metric.more_is_better)
+
+
+def crash_advice(source: Source, safety: CrashSafety) -> str:
+    """Return it in one paragraph."""
+    names = names_of(source.run.design.treatments)
+    return " ".join(filter(None, _Words(safety, names, source.analysis, chosen(source, safety)).sentences()))
+
+
+class _Words:
+    def __init__(self, safety: CrashSafety, names: Names, analysis: Analysis, found: Choice) -> None:
+        self.safety, self.names, self.analysis, self.found = safety, names, analysis, found
+        self.of = {one.id: one for one in safety.treatments}
+
+    def sentences(self) -> list[str]:
+        if not self.found.take:
+            return [self._none_safe()]
+        return [self._take(), self._faster(), self._never()]
+
+    def _labels(self, ids: Sequence[str]) -> str:
+        return self.names.together([one.id for one in self.safety.treatments if one.id in ids], self.found.take)
+
+    def _take(self) -> str:
+        take = self.found.take
+        lost = f"lost nothing in {many(self.safety.mode)}"
+        if len(take) > 1:
+            named = self.names.together([one.id for one in self.safety.treatments if one.id in take])
+            but = named.removeprefix(ALL_BUT)
+            either = " or ".join(named.rsplit(" and ", 1)) if but == named else f"any but {but}"
+            return f"Take {either}: the fastest that {lost}, between which no difference was shown."
+        if not self.found.slower:
+            others = len(self.safety.treatments) - 1
+            why = f"the only one that {lost}" if others else f"it {lost}"
+        else:
+            why = f"the fastest that {lost}"
+        return f"Take {self.names.long(take[0])}: {why}."
+
+    def _faster(self) -> str:
+        """Return what is faster, and what it costs."""
+        losing = [
+            one
+            for one in self.found.faster
+            if self.of[one.id].word == "loses the newest commits" and one.id not in self._open()
+        ]
+        if not losing:
+            return ""
+        tails = [tail for one in losing if (tail := self.of[one.id].tally.tail)]
+        most = amount_text(max(one.ms_most for one in tails)) if tails else "some"
+        ids = [one.id for one in losing]
+        verb = "are" if len(ids) > 1 else "is"
+        gains = [one.ratio - 1 for one in losing]
+        many_of_several = len(ids) > LABELS_MAX and len(self.names.factors) > 1
+        named = f"{len(ids)} others" if many_of_several else self._labels(ids)
+        baseline = "" if many_of_several else self.names.short(self.found.take[0])
+        different = how_different("faster", gains, self.analysis.metric, baseline)
+        where = f"only where {a_cut(self.safety.mode)} may take {most} of commits"
+        return f"{named} {verb} {different}: {where}."
+
+    def _open(self) -> set[str]:
+        """Return the treatments of which a comparison with what is taken could not show how fast they are."""
+        first = self.found.take[0]
+        opened = [one for one in self.analysis.verdicts if one.verdict in {"undecided", "not comparable"}]
+        pairs = [{one.level_id, one.baseline_id} for one in opened]
+        return {id_ for pair in pairs if first in pair for id_ in pair - {first}}
+
+    def _never(self) -> str:
+        """Return what nobody should take who may meet a cut."""
+        bad = [one for one in self.safety.treatments if one.word == "not crash-safe"]
+        if not bad:
+            return ""
+        named = self._labels([one.id for one in bad])
+        if len(bad) > 1:
+            return f"Not {named}: {a_cut(self.safety.mode)} may damage them."
+        return f"Not {named}: after {a_cut(self.safety.mode)} {found_text(_worst(bad).tally.worst)}."
+
+    def _none_safe(self) -> str:
+        opened = [one for one in self.safety.treatments if one.word == "undecided"]
+        if opened:
+            return f"Not yet: {_remedy(opened[0].doubts, self.safety.mode)}. {self._never()}".strip()
+        sound = [one for one in self.safety.treatments if one.word == "loses the newest commits"]
+        if not sound:
+            return f"None of them: each is damaged by {a_cut(self.safety.mode)}."
+        least = min(sound, key=lambda one: one.tally.tail.ms_most if one.tally.tail else 0.0)
+        tail = least.tally.tail
+        amount = f", up to {amount_text(tail.ms_most)} of commits" if tail else ""
+        return (
+            f"None of them where {a_cut(self.safety.mode)} may take nothing: the least is lost with"
+            f" {self.names.long(least.id)}{amount}. {self._never()}"
+        ).strip()
+
+
+def _remedy(doubts: Sequence[Doubt], mode: CrashMode) -> str:
+    """Return what would decide it."""
+    match doubts[0] if doubts else None:
+        case NoControl():
+            return "run it beside a treatment that is known to lose"
+        case ControlKept():
+            return f"find a load under which the control loses: more clients, or longer before {a_cut(mode)}"
+        case ControlFailed() | RunsFailed():
+            return "see to the runs that failed first"
+        case _:
+            return f"more {many(mode)} are needed, of more runs (cuts in [crash])"
+
+
+def _worst(found: Sequence[TreatmentSafety]) -> TreatmentSafety:
+    return min(found, key=lambda one: OUTCOMES.index(one.tally.worst))
+
+
+# What each host lost, of a crash run on several; where they differ, a sentence says so.
+
+
+LINES_MAX = 3
+
+
+def host_lines(safety: CrashSafety, names: Names) -> list[str]:
+    """Return a sentence for each treatment whose hosts differ, and one on what bounds are of; none of one host."""
+    if not safety.by_host:
+        return []
+    differing = [_line(one, safety, names) for one in safety.by_host if one.differs]
+    more = [f"{count(len(differing) - LINES_MAX, 'more treatment')}: see By host."] if differing[LINES_MAX:] else []
+    hosts = dict.fromkeys(one.host for each in safety.by_host for one in each.hosts)
+    same = "" if differing else ", which show no difference between them"
+    return [*differing[:LINES_MAX], *more, f"Runs of {len(hosts)} hosts together{same}: bounds hold for these hosts."]
+
+
+def _line(one: ByHost, safety: CrashSafety, names: Names) -> str:
+    """Return what each host lost, hosts that lost nothing together; and whether that may be chance."""
+    name = _named(one.treatment, safety, names)
+    lost = [f"{on.host} {SHORT[on.tally.worst]} in {_of(on, safety)}" for on in one.hosts if on.tally.lost.seen]
+    spared = [on for on in one.hosts if not on.tally.lost.seen]
+    nothing = sum(on.tally.cuts for on in spared)
+    lost += [f"{listed([on.host for on in spared])} nothing in {cuts(safety.mode, nothing)}"] if spared else []
+    odd = [f"{on.host}: {p_value(on.p)}" for on in one.hosts if on.is_odd]
+    why = f"more than chance ({', '.join(odd)})" if odd else "which may be chance"
+    return f"{name} differs by host: {'; '.join(lost)}; {why}."
+
+
+def _of(on: OnHost, safety: CrashSafety) -> str:
+    return f"{on.tally.lost.seen:,} of {cuts(safety.mode, on.tally.cuts)}"
+
+
+def _named(id_: str, safety: CrashSafety, names: Names) -> str:
+    control = safety.control
+    if control is not None and control.id == id_ and not control.compared:
+        return "control"
+    return names.long(id_)
+
+
+def host_table(safety: CrashSafety, names: Names) -> Table:
+    """Return a row for each treatment on each host."""
+    rows = tuple(
+        (
+            *(_named(on.treatment, safety, names), on.host, f"{on.tally.runs:,}"),
+            f"{on.tally.lost.seen:,} of {on.tally.lost.cuts:,}",
+            *(share_text(on.tally.lost.at_most), f"{on.tally.damage.seen:,}", SHORT[on.tally.worst]),
+            p_value(on.p).removeprefix("p ").removeprefix("= "),
+        )
+        for each in safety.by_host
+        for on in each.hosts
+    )
+    headings = (names.heading, "host", "runs", "lost in", "at most", "damage", "worst seen", "p against others (Holm)")
+    return Table("By host", headings, rows, words=(1, 6))
+
+
+def hosts_json(safety: CrashSafety) -> list[dict[str, Any]]:
+    """Return it as values; empty of one host."""
+    return [
+        {
+            "id": each.treatment,
+            "differs": each.differs,
+            "hosts": [
+                {"host": on.host, "p": on.p, **asdict(on.tally), "worst": on.tally.worst if on.tally.cuts else None}
+                for on in each.hosts
+            ],
+        }
+        for each in safety.by_host
+    ]
+
+
+# What of crash safety was tried in runs, in a clause; so that nothing says that power was cut where it was not.
+
+
+UNTRIED = "power cuts were not tried"
+
+
+def tried_in(runs: Sequence[Run]) -> str:
+    """Return ``"900 power cuts were tried: see crash safety"``; of kills, that no power was cut."""
+    found = [cut for run in runs for trial in run.trials for cut in trial.cuts]
+    if not found:
+        return UNTRIED
+    power = [cut for cut in found if cut.mode == "power"]
+    if not power:
+        return f"{_were(found, 'kill')} tried: see crash safety; {UNTRIED}"
+    kills = len(found) - len(power)
+    beside = f", and {cuts('kill', kills)}" if kills else ""
+    return f"{_were(power, 'power')} tried{beside}: see crash safety"
+
+
+def _were(found: Sequence[Cut], mode: CrashMode) -> str:
+    return f"{cuts(mode, len(found))} {'was' if len(found) == 1 else 'were'}"
+
+
+# What changes how far the verdicts on crash safety are to be trusted, a line each.
+
+
+def crash_warnings(safety: CrashSafety, names: Names) -> Iterator[str]:
+    """Yield the lines, the weightiest first."""
+    what = many(safety.mode)
+    if safety.mode == "kill":
+        yield "A kill of the server is no power cut: what it had written survived in memory. Power cuts may lose more."
+    if safety.control is None:
+        yield "No control: no treatment known to lose was run, so nothing shows that this load shows a loss."
+    elif (kept := safety.control.doubt) and all(one.word != "undecided" for one in safety.treatments):
+        yield f"{doubt_text((kept,), safety.mode).capitalize()}."
+    for one in safety.treatments:
+        if one.tally.limit_reached:
+            most, seen = drive_bytes(one.tally.unflushed_bytes_most), one.tally.limit_reached
+            yield (
+                f"{names.long(one.id)}: at {seen:,} of {cuts(safety.mode, one.tally.cuts)} more was unflushed ({most})"
+                " than is kept track of, so it loses at least this."
+            )
+        failed = [doubt for doubt in one.doubts if isinstance(doubt, RunsFailed)]
+        if failed and one.word != "undecided":
+            yield f"{names.long(one.id)}: {doubt_text(failed, safety.mode)}."
+    if safety.correlation.may_be and math.isfinite(safety.correlation.within):
+        yield from _correlated(safety, what)
+    yield from _spared(safety, names)
+
+
+def _correlated(safety: CrashSafety, what: str) -> Iterator[str]:
+    """Yield how much alike cuts of one run are, where there is a bound of what was not seen."""
+    bounds = [one.tally.lost for one in safety.treatments if one.tally.cuts and not one.tally.lost.seen]
+    if bounds:
+        how = f"correlation {safety.correlation.within:.2f} of what the control lost"
+        yield f"{what.capitalize()} of one run resemble each other ({how}): only more runs say more."
+
+
+def _spared(safety: CrashSafety, names: Names) -> Iterator[str]:
+    """Yield the treatments that lost in some strata and in others nothing."""
+    for one in safety.treatments:
+        if one.only_in:
+            where = listed([stratum_text(stratum) for stratum in one.only_in], 3)
+            yield f"{names.long(one.id)} lost only with {where}; with the other {many(safety.mode)} nothing."

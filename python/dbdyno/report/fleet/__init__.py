@@ -1,1 +1,0 @@
-"""What is said of the hosts of a study on several."""
