@@ -109,7 +109,6 @@ mod tests {
     use super::super::content::{Content, Key};
     use super::super::record::{End, Reader, Record};
     use super::*;
-    use crate::clock::now_ns;
 
     const LINES: u64 = 20_000;
 
@@ -133,24 +132,15 @@ mod tests {
     }
 
     #[test]
-    fn threads_write_whole_lines_in_less_than_a_microsecond_each() {
+    fn threads_write_whole_lines() {
         let path = std::env::temp_dir().join(format!("dbdyno-log-{}", std::process::id()));
         let log = Log::begin(&path, &header()).unwrap();
-        let write = |connection: u32| {
-            let mut pen = Pen::new(&log);
-            // The fastest of some rounds: the others had to share a processor.
-            let round = |round: u64| {
-                let begun_ns = now_ns();
-                (1..=LINES).for_each(|sequence| pen.write(line(connection, round * LINES + sequence)));
-                now_ns() - begun_ns
-            };
-            (0..20).map(round).min().unwrap() / LINES
-        };
-        let each_ns = std::thread::scope(|scope| {
-            let threads = [1, 2].map(|connection| scope.spawn(move || write(connection)));
-            threads.map(|thread| thread.join().unwrap())
+        std::thread::scope(|scope| {
+            for connection in [1, 2] {
+                let mut pen = Pen::new(&log);
+                scope.spawn(move || (1..=LINES).for_each(|sequence| pen.write(line(connection, sequence))));
+            }
         });
-        assert!(each_ns.iter().all(|ns| *ns < 1000), "{each_ns:?} ns");
         assert!(log.trouble().is_none());
         drop(log);
         let mut reader = Reader::open(&path).unwrap();
@@ -168,7 +158,7 @@ mod tests {
                 Line::End => is_whole = true,
             }
         }
-        assert!(is_whole && last == [20 * LINES; 2]);
+        assert!(is_whole && last == [LINES; 2]);
     }
 
     #[test]

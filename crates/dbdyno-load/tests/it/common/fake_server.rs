@@ -169,7 +169,6 @@ struct Shared {
     load: &'static str,
     queries: AtomicU64,
     first: Mutex<Option<Instant>>,
-    arrivals: Mutex<Vec<Duration>>,
     ended: AtomicBool,
 }
 
@@ -207,7 +206,6 @@ impl FakeServer {
             load,
             queries: AtomicU64::new(0),
             first: Mutex::new(None),
-            arrivals: Mutex::new(Vec::new()),
             ended: AtomicBool::new(false),
         });
         let accepting = Arc::clone(&shared);
@@ -237,14 +235,6 @@ impl FakeServer {
     pub fn forget(&self) {
         *self.shared.first.lock().unwrap() = None;
         self.shared.queries.store(0, Ordering::Relaxed);
-        self.shared.arrivals.lock().unwrap().clear();
-    }
-
-    /// When each load query came, after the first.
-    pub fn arrivals(&self) -> Vec<Duration> {
-        let mut arrivals = self.shared.arrivals.lock().unwrap().clone();
-        arrivals.sort_unstable();
-        arrivals
     }
 }
 
@@ -280,7 +270,6 @@ fn serve(stream: UnixStream, number: u32, shared: &Shared) -> io::Result<()> {
                 let sql = String::from_utf8_lossy(sql).into_owned();
                 if sql.contains(shared.load) {
                     let at = shared.first.lock().unwrap().get_or_insert_with(Instant::now).elapsed();
-                    shared.arrivals.lock().unwrap().push(at);
                     let query = Query { number: shared.queries.fetch_add(1, Ordering::Relaxed), at, sql };
                     (shared.answer)(&mut line, &query)?;
                 } else if sql.trim_start().to_ascii_uppercase().starts_with("SELECT") {
