@@ -6,13 +6,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbdyno.hosts.quiet import NotQuietError, check_not_measured
+from dbdyno.stack.takes import FOLDER
 from dbdyno.stack.tracefs import why_not_mountable as tracefs_lacking
 from tests import preloaded
 
+KEPT_ANSWERS = "DBDYNO_TEST_ANSWERS"  # a folder that all tests of a session share
 NO_REGISTRY = "a server can't be had here"
 DBDYNO = [sys.executable, "-m", "dbdyno.cli.main"]
 
@@ -44,6 +46,22 @@ interference = "{interference}"
 blocks = {blocks}
 seed = 7
 """
+
+
+@contextmanager
+def kept_answers(state):
+    """What servers told of settings is known in a new state folder, and from there in later ones: a start each is kept.
+
+    Of the files each is one answer, so that several sessions may add theirs at once.
+    """
+    ours, shared = state / FOLDER, Path(os.environ[KEPT_ANSWERS])
+    ours.mkdir(parents=True)
+    for file in shared.glob("*.json"):
+        os.link(file, ours / file.name)
+    yield
+    for file in ours.glob("*.json"):
+        with suppress(FileExistsError):
+            os.link(file, shared / file.name)
 
 
 def study_text(**fields):

@@ -1,0 +1,205 @@
+"""Whether a server takes a study's settings: that very server is started on scratch data for a moment, and asked.
+
+This is where ``new``, ``plan`` and ``run`` ask; what it took is told by the comparison that each trial makes. Nothing
+of the study is touched: the server has a scratch folder, a socket in it and no port, and runs as the user that it has
+in a trial. What was told is kept in the state folder for as long as program, settings and the host's limits are the
+same.
+"""
+
+import hashlib
+import json
+import os
+import resource
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import get_args
+
+from dbdyno.errors import DbdynoError, HostError, TrialError
+from dbdyno.host.memory import memory_facts
+from dbdyno.host.read import text_of
+from dbdyno.servers.contract import How, NotStartedError, Taken
+from dbdyno.servers.products import own_server
+from dbdyno.servers.sources.installation import Installation, find_server
+from dbdyno.servers.user import server_user
+from dbdyno.stack.layer import StackContext
+from dbdyno.stack.layers.scratch import scratch
+from dbdyno.stack.layers.server import Server, said_by
+from dbdyno.stack.undo.log import Journal
+from dbdyno.store.synced import write_synced
+from dbdyno.study.section import Setting
+from dbdyno.study.units import format_bytes
+from dbdyno.system.run_lock import another_run
+from dbdyno.system.state import existing, make_state_folder, state_folder
+
+FORMAT = 1  # of what is kept
+FOLDER = "takes"  # in the state folder
+KEPT_MAX, KEPT_BYTES_MAX = 1000, 1_000_000
+READY_SECONDS = 60.0  # in which the server must answer
+REFUSALS_MAX = 16  # of one set of settings: each costs a start
+SHARE_MAX = 0.5  # of the host's memory, and of the room on its disk: others need some
+NOT_SET = frozenset({"port"})  # which would open one
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A server and what it would be started with."""
+
+    server: str  # as the study names it
+    engine: str
+    settings: tuple[tuple[str, Setting], ...]
+    clients: int = 0  # that use it at once
+
+
+def taken_by(asked: Asked, say: Say = lambda _: None) -> list[Taken]:
+    """What a server makes of settings in which it has found no mistake; ``say`` tells a person what takes a moment.
+
+    Raises ``DbdynoError`` where it can't be tried here.
+    """
+    installation = find_server(asked.server)
+    settings = dict(asked.settings)
+    mistakes = own_server(installation, asked.engine, settings, asked.clients).mistakes()
+    if mistakes:  # with these it is not even started
+        return [Taken(name, settings[name], "refused", said=said) for name, said in mistakes.items()]
+    settings = {name: value for name, value in settings.items() if name not in NOT_SET}
+    beyond = list(_beyond(installation, asked, settings))
+    for one in beyond:
+        del settings[one.name]
+    key = _key(installation, asked, settings)
+    found = _kept(key)
+    if found is None:
+        if other := another_run():
+            raise HostError(f"another run is going on here, which a server that starts would disturb: {other}")
+        say(f"starting {asked.server} for a moment, to see what it takes of the settings")
+        found = list(_started(installation, asked, settings))
+        _keep(key, found)
+    return [*found, *beyond]
+
+
+def _beyond(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> Iterator[Taken]:
+    """Settings that want more of the host than a trial of them may take."""
+    memory, files = own_server(installation, asked.engine, settings, asked.clients).amounts()
+    held, free = memory_facts()["bytes"], shutil.disk_usage(existing(state_folder())).free
+    for amounts, most, what in (
+        (memory, held, "memory of this host"),
+        (files, free, "room on the state folder's disk"),
+    ):
+        for name, wanted in amounts.items():
+            if isinstance(most, int) and wanted > SHARE_MAX * most:
+                said = f"is more than half of the {what} ({format_bytes(most)})"
+                yield Taken(name, settings[name], "not tried", said=said)
+
+
+def _started(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> Iterator[Taken]:
+    """Start the server; without a setting that it refuses once more, for what it makes of the others."""
+    left = dict(settings)
+    for _ in range(REFUSALS_MAX):
+        answer = _start(installation, asked, left)
+        if isinstance(answer, list):
+            yield from answer
+            return
+        name, said = answer if answer[0] else _culprit(installation, asked, left, answer[1])
+        yield Taken(name, left.pop(name), "refused", said=f"{asked.server} says: {said}")
+    raise HostError(f"{asked.server} refuses {REFUSALS_MAX} settings and more; give fewer of them")
+
+
+def _culprit(installation: Installation, asked: Asked, settings: Mapping[str, Setting], said: str) -> tuple[str, str]:
+    """A setting that the server refuses, where its sentence names none: by halves; and what it then says."""
+    if isinstance(refused := _start(installation, asked, {}), tuple):
+        raise HostError(f"{asked.server} does not start here, even without the study's settings: {refused[1]}")
+    some = list(settings)
+    while len(some) > 1:
+        half = some[: len(some) // 2]
+        answer = _start(installation, asked, {name: settings[name] for name in half})
+        if isinstance(answer, tuple):
+            if answer[0]:
+                return answer
+            some, said = half, answer[1]
+        else:
+            some = some[len(half) :]
+    return some[0], said
+
+
+def _start(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> list[Taken] | tuple[str, str]:
+    """What the server made of its settings, or the setting that it refuses, "" where it names none, and its sentence.
+
+    Raises ``DbdynoError`` where it can't be started for another reason.
+    """
+    with closing(Journal(f"what {asked.server} takes")) as journal, scratch(journal) as ground:
+        below = _with_folder(ground)
+        layer = Server(
+            installation,
+            settings,
+            asked.engine,
+            asked.clients,
+            install=True,
+            log=ground.scratch / "server.log",
+            ready_seconds=READY_SECONDS,
+            is_killed=True,
+        )
+        try:
+            return layer.taken(below)
+        except TrialError as error:
+            if isinstance(error, NotStartedError) and error.code is None:
+                raise HostError(f"{asked.server} with these settings: {error}") from None
+            own = own_server(installation, asked.engine, settings, asked.clients)
+            name, said = own.refusal(_all_said(below))
+            return (name if name in settings else ""), said or str(error)
+
+
+def _all_said(below: StackContext) -> str:
+    log = below.scratch / "server.log"
+    kept = log.read_bytes().decode(errors="replace") if log.is_file() else ""
+    return f"{said_by(below)}\n{kept}"
+
+
+def _with_folder(ground: StackContext) -> StackContext:
+    """The scratch folder with one for data, which the server's user may pass."""
+    folder = ground.scratch / "data"
+    folder.mkdir()
+    folder.chmod(0o711)
+    return replace(ground, directory=folder)
+
+
+def _key(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> str:
+    """Names what the answer depends on: the program, what it is started with, and what the host lets it have."""
+    own = own_server(installation, asked.engine, settings, asked.clients)
+    user = server_user()
+    limits = [resource.getrlimit(one) for one in (resource.RLIMIT_NOFILE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_AS)]
+    pages = text_of(Path("/proc/sys/vm/nr_hugepages"), "")
+    program = [FORMAT, installation.identity, str(installation.basedir), asked.engine]
+    given = [sorted(own.settings.items()), user.pw_name if user else os.geteuid(), limits, pages, os.uname().release]
+    return hashlib.sha256(json.dumps([*program, *given]).encode()).hexdigest()[:32]
+
+
+def _file_of(folder: Path, key: str) -> Path:
+    return folder / FOLDER / f"{key}.json"
+
+
+def _kept(key: str) -> list[Taken] | None:
+    """What was told earlier, unless others could have written it."""
+    try:
+        if not state_folder().is_dir():
+            return None
+        with _file_of(make_state_folder(), key).open("rb") as file:
+            found = [Taken(**one) for one in json.loads(file.read(KEPT_BYTES_MAX))]
+    except (OSError, ValueError, TypeError, DbdynoError):
+        return None
+    texts = (text for one in found for text in (one.name, one.how, one.got, one.said))
+    is_whole = all(isinstance(text, str) for text in texts) and all(one.how in get_args(How) for one in found)
+    return found if is_whole else None
+
+
+def _keep(key: str, found: list[Taken]) -> None:
+    """Keep it, and of all that is kept the latest."""
+    with suppress(OSError, DbdynoError):
+        file = _file_of(make_state_folder(), key)
+        file.parent.mkdir(exist_ok=True)
+        kept = sorted(file.parent.glob("*.json"), key=lambda one: one.stat().st_mtime_ns)
+        for old in kept[: max(0, len(kept) - KEPT_MAX)]:
+            old.unlink(missing_ok=True)
+        write_synced(file, json.dumps([asdict(one) for one in found]).encode())
