@@ -1,5 +1,6 @@
 """Small studies and a clean host for the tests that change one."""
 
+import json
 import os
 import re
 import subprocess
@@ -7,11 +8,15 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from dbdyno.hosts.quiet import NotQuietError, check_not_measured
+from dbdyno.servers.contract import Taken
+from dbdyno.stack import takes
 from dbdyno.stack.takes import FOLDER
 from dbdyno.stack.tracefs import why_not_mountable as tracefs_lacking
+from dbdyno.store.synced import write_synced
 from tests import preloaded
 
 KEPT_ANSWERS = "DBDYNO_TEST_ANSWERS"  # a folder that all tests of a session share
@@ -62,6 +67,21 @@ def kept_answers(state):
     for file in ours.glob("*.json"):
         with suppress(FileExistsError):
             os.link(file, shared / file.name)
+
+
+def share_answers(monkeypatch):
+    """Have what servers told of settings kept for all tests, whose state folder need not be there."""
+    shared = Path(os.environ[KEPT_ANSWERS])
+
+    def kept(key):
+        file = shared / f"{key}.json"
+        return [Taken(**one) for one in json.loads(file.read_text())] if file.is_file() else None
+
+    def keep(key, found):
+        write_synced(shared / f"{key}.json", json.dumps([asdict(one) for one in found]).encode())
+
+    monkeypatch.setattr(takes, "_kept", kept)
+    monkeypatch.setattr(takes, "_keep", keep)
 
 
 def study_text(**fields):

@@ -9,7 +9,7 @@ from pathlib import Path
 from dbdyno.errors import HostError
 from dbdyno.host.awake import is_guest, means_here
 from dbdyno.plan.plan import Plan, erased_devices
-from dbdyno.run.settings_taken import settings_taken
+from dbdyno.run.settings_taken import filesystems_made, settings_taken
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase.identity import identify
@@ -36,7 +36,7 @@ def needs_of(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda 
                 found[placed.said] = placed
             else:
                 found[one.name] = one if one.name not in found or not one.ok else found[one.name]
-    for one in settings_taken(plan, say):
+    for one in (*filesystems_made(plan), *settings_taken(plan, say)):
         found[one.said] = one
     return list(found.values())
 

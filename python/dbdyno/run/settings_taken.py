@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dbdyno.errors import DbdynoError, UserError
+from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
 from dbdyno.plan.plan import Plan
 from dbdyno.servers.contract import Taken
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.capabilities import Capability
+from dbdyno.stack.capabilities import filesystem as capability
 from dbdyno.stack.kinds.catalogue import KINDS
-from dbdyno.stack.takes import Asked, Say, taken_by
+from dbdyno.stack.takes import Asked, MadeWith, Say, taken_by, why_not_made
 from dbdyno.study.option_file import Options
 from dbdyno.study.place import place_in
 from dbdyno.study.schema import TrialSpec
@@ -99,6 +101,28 @@ def _covering(sets: list[_Set]) -> list[_Set]:
             kept.append(one)
             seen |= values
     return kept
+
+
+def filesystems_made(plan: Plan) -> Iterator[Capability]:
+    """What programs of this host have against making the plan's filesystems as it says; none is asked for defaults."""
+    asked: dict[MadeWith, TrialSpec] = {}
+    for spec in plan.specs.values():
+        name, stack = spec.stack.filesystem, spec.stack
+        if name and spec.filesystem.mkfs and KINDS[stack.kind].ON_HOST:
+            asked.setdefault(MadeWith(name, spec.filesystem.mkfs, stack.size, stack.devices), spec)
+    for made, spec in asked.items():
+        try:
+            said = why_not_made(made)
+        except DbdynoError as error:
+            if capability(made.filesystem).ok:  # else that says why
+                detail = f"{made.options} was not tried here: {error}"
+                yield Capability(f"mkfs of {made.filesystem}", ok=True, detail=detail, needed=False)
+            continue
+        if said:
+            field = ("filesystem", "mkfs")
+            where = place_in(plan.study, spec, field)
+            program = FILESYSTEMS[made.filesystem].command[0]
+            yield Capability(where, ok=False, detail=f"{made.options}: {program} says: {said}", field=field)
 
 
 def fit_settings(server: str, options: Options, say: Say) -> str:

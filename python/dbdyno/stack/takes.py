@@ -1,9 +1,9 @@
-"""Whether a server takes a study's settings: that very server is started on scratch data for a moment, and asked.
+"""Whether programs of this host take what a study gives them: a server its settings, mkfs its options.
 
-This is where ``new``, ``plan`` and ``run`` ask; what it took is told by the comparison that each trial makes. Nothing
-of the study is touched: the server has a scratch folder, a socket in it and no port, and runs as the user that it has
-in a trial. What was told is kept in the state folder for as long as program, settings and the host's limits are the
-same.
+That very server is started on scratch data for a moment, and asked; mkfs has a file for a device. This is where ``new``,
+``plan`` and ``run`` ask; what a server took is told by the comparison that each trial makes. Nothing of the study is
+touched: the server has a scratch folder, a socket in it and no port, and runs as the user that it has in a trial. What
+was told is kept in the state folder for as long as program, settings and the host's limits are the same.
 """
 
 import hashlib
@@ -18,17 +18,23 @@ from pathlib import Path
 from typing import get_args
 
 from dbdyno.errors import DbdynoError, HostError, TrialError
+from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
+from dbdyno.filesystems.kind import Kind
 from dbdyno.host.memory import memory_facts
 from dbdyno.host.read import text_of
+from dbdyno.model.printable import short
 from dbdyno.servers.contract import How, NotStartedError, Taken
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import Installation, find_server
-from dbdyno.servers.user import server_user
-from dbdyno.stack.layer import StackContext
+from dbdyno.servers.user import own_folder, server_user, unprivileged
+from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import Server, said_by
+from dbdyno.stack.layers.zfs_pool import ZfsPool
+from dbdyno.stack.tools import needed, run_tool
 from dbdyno.stack.undo.log import Journal
 from dbdyno.store.synced import write_synced
+from dbdyno.study.schema import FilesystemSection
 from dbdyno.study.section import Setting
 from dbdyno.study.units import format_bytes
 from dbdyno.system.run_lock import another_run
@@ -41,6 +47,9 @@ READY_SECONDS = 60.0  # in which the server must answer
 REFUSALS_MAX = 16  # of one set of settings: each costs a start
 SHARE_MAX = 0.5  # of the host's memory, and of the room on its disk: others need some
 NOT_SET = frozenset({"port"})  # which would open one
+
+FILE_BYTES = 16 * 1024**3  # of a file without content, where the study does not say how large the device is
+MKFS_SECONDS = 30.0
 
 Say = Callable[[str], None]
 
@@ -165,6 +174,57 @@ def _with_folder(ground: StackContext) -> StackContext:
     return replace(ground, directory=folder)
 
 
+@dataclass(frozen=True)
+class MadeWith:
+    """A filesystem, what it would be made with, and of what size."""
+
+    filesystem: str
+    options: str
+    size: int | None = None  # bytes; None where the device is one that there is
+    devices: int = 1
+
+
+def why_not_made(asked: MadeWith) -> str:
+    """What the program that makes a filesystem has against the options; empty if nothing.
+
+    Raises ``DbdynoError`` where it can't be tried here.
+    """
+    kind = KINDS[asked.filesystem]
+    program = Path(needed(kind.program, kind.package)).stat()
+    facts = [FORMAT, *asdict(asked).values(), program.st_size, program.st_mtime_ns, os.uname().release]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+    found = _kept(key)
+    if found is None:
+        said = _made(kind, asked)
+        found = [Taken("mkfs", asked.options, "refused" if said else "as asked", said=short(said))]
+        _keep(key, found)
+    return found[0].said
+
+
+def _made(kind: Kind, asked: MadeWith) -> str:
+    with closing(Journal(f"what {kind.program} takes")) as journal, scratch(journal) as ground:
+        folder = ground.scratch / "files"
+        own_folder(folder)
+        files = [folder / f"disk{number}" for number in range(asked.devices)]
+        for file in files:
+            with file.open("xb") as empty:
+                empty.truncate(asked.size or FILE_BYTES)
+            if user := server_user():
+                os.chown(file, user.pw_uid, user.pw_gid)
+        try:
+            if kind.name == BY_FUSE:
+                below = replace(ground, device=BlockDevice(files[0], rotational=False, disposable=True))
+                with ZfsPool(FilesystemSection(mkfs=asked.options), format=True, is_tried=False).raised(below):
+                    return ""
+            making = [*kind.making(asked.options, None), *kind.trying, *map(str, files)]
+            run_tool(unprivileged([needed(making[0], kind.package), *making[1:]]), timeout_seconds=MKFS_SECONDS)
+        except TrialError as error:
+            text = str(error).replace(str(folder), "DEVICE").replace(f"'dbdyno-{ground.scratch.name}'", "the pool")
+            _, failed, said = text.partition(": exit ")
+            return said.partition(": ")[2].partition(" / Usage")[0] if failed else text
+    return ""
+
+
 def _key(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> str:
     """Names what the answer depends on: the program, what it is started with, and what the host lets it have."""
     own = own_server(installation, asked.engine, settings, asked.clients)
@@ -176,16 +236,12 @@ def _key(installation: Installation, asked: Asked, settings: Mapping[str, Settin
     return hashlib.sha256(json.dumps([*program, *given]).encode()).hexdigest()[:32]
 
 
-def _file_of(folder: Path, key: str) -> Path:
-    return folder / FOLDER / f"{key}.json"
-
-
 def _kept(key: str) -> list[Taken] | None:
     """What was told earlier, unless others could have written it."""
     try:
         if not state_folder().is_dir():
             return None
-        with _file_of(make_state_folder(), key).open("rb") as file:
+        with (make_state_folder() / FOLDER / f"{key}.json").open("rb") as file:
             found = [Taken(**one) for one in json.loads(file.read(KEPT_BYTES_MAX))]
     except (OSError, ValueError, TypeError, DbdynoError):
         return None
@@ -197,7 +253,7 @@ def _kept(key: str) -> list[Taken] | None:
 def _keep(key: str, found: list[Taken]) -> None:
     """Keep it, and of all that is kept the latest."""
     with suppress(OSError, DbdynoError):
-        file = _file_of(make_state_folder(), key)
+        file = make_state_folder() / FOLDER / f"{key}.json"
         file.parent.mkdir(exist_ok=True)
         kept = sorted(file.parent.glob("*.json"), key=lambda one: one.stat().st_mtime_ns)
         for old in kept[: max(0, len(kept) - KEPT_MAX)]:
