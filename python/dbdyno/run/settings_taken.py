@@ -1,5 +1,6 @@
 """What servers of this host take of settings: of those of a plan, and of those of an option file."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -164,4 +165,5 @@ def _as_setting(shown: str) -> Setting:
     """What a server shows, as a study writes it."""
     if shown in {"ON", "OFF"}:
         return shown == "ON"
+    shown = re.sub(r"\.0+$", "", shown)
     return int(shown) if shown.isdecimal() and len(shown) <= len(str(2**63)) - 1 else shown

@@ -1,6 +1,6 @@
 """Whether programs of this host take what a study gives them: a server its settings, mkfs its options.
 
-That very server is started on scratch data for a moment, and asked; mkfs has a file for a device. This is where ``new``,
+That very server is started on scratch data for a moment, and asked; mkfs gets a file for a device. Here ``new``,
 ``plan`` and ``run`` ask; what a server took is told by the comparison that each trial makes. Nothing of the study is
 touched: the server has a scratch folder, a socket in it and no port, and runs as the user that it has in a trial. What
 was told is kept in the state folder for as long as program, settings and the host's limits are the same.
