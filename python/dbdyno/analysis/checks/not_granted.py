@@ -22,14 +22,16 @@ class NotGranted:
 
 def not_granted(trials: Sequence[Trial]) -> tuple[NotGranted, ...]:
     """Return what trials of a treatment were not granted, by name; nothing of runs that did not look."""
-    lacking: dict[str, list[str]] = {}
+    lacking: dict[str, list[Trial]] = {}
+    said: dict[str, str] = {}
     for trial in trials:
         found = _server(trial).get(NOT_GRANTED)
-        for name, said in found.items() if isinstance(found, Mapping) else ():
-            lacking.setdefault(short(str(name)), []).append(short(str(said)))
+        for name, sentence in found.items() if isinstance(found, Mapping) else ():
+            lacking.setdefault(str(name), []).append(trial)
+            said.setdefault(str(name), short(str(sentence)))
     return tuple(
-        NotGranted(name, shown_value(trials, name), said[0], len(said), len(trials))
-        for name, said in sorted(lacking.items())
+        NotGranted(short(name), shown_value(those, name), said[name], len(those), len(trials))
+        for name, those in sorted(lacking.items())
     )
 
 
