@@ -246,7 +246,8 @@ def test_a_run_that_measures_is_not_disturbed(state, study_file):
         fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_what_no_host_has_room_for_is_not_tried(state):
+@pytest.mark.usefixtures("state")
+def test_what_no_host_has_room_for_is_not_tried():
     found = taken_by(Asked("mariadb", "innodb", (("innodb_log_file_size", "900000G"), ("sync_binlog", 1))))
     (untried,) = [one for one in found if one.how == "not tried"]
     assert isinstance(untried, Taken)

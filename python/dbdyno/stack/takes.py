@@ -81,12 +81,16 @@ def taken_by(asked: Asked, say: Say = lambda _: None) -> list[Taken]:
     key = _key(installation, asked, settings)
     found = _kept(key)
     if found is None:
-        if other := another_run():
-            raise HostError(f"another run is going on here, which a server that starts would disturb: {other}")
+        _see_that_nobody_measures()
         say(f"starting {asked.server} for a moment, to see what it takes of the settings")
         found = list(_started(installation, asked, settings))
         _keep(key, found)
     return [*found, *beyond]
+
+
+def _see_that_nobody_measures() -> None:
+    if other := another_run():
+        raise HostError(f"another run is going on here, which this would disturb: {other}")
 
 
 def _beyond(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> Iterator[Taken]:
@@ -195,6 +199,7 @@ def why_not_made(asked: MadeWith) -> str:
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
     found = _kept(key)
     if found is None:
+        _see_that_nobody_measures()
         said = _made(kind, asked)
         found = [Taken("mkfs", asked.options, "refused" if said else "as asked", said=short(said))]
         _keep(key, found)
