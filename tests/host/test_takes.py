@@ -13,7 +13,8 @@ from dbdyno.errors import HostError
 from dbdyno.servers.contract import Taken
 from dbdyno.stack import takes
 from dbdyno.stack.capabilities import filesystem
-from dbdyno.stack.takes import Asked, MadeWith, taken_by, why_not_made
+from dbdyno.stack.layers.server import Server
+from dbdyno.stack.takes import Asked, MadeWith, Starting, why_not_made
 from tests.support import dbdyno, journal_lines, processes_of, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
@@ -38,6 +39,11 @@ warmup = "0s"
 blocks = 2
 interference = "note"
 """
+
+
+def taken_by(asked):
+    with Starting() as starting:
+        return starting.taken_by(asked)
 
 
 @pytest.fixture
@@ -91,9 +97,9 @@ def test_pages_that_the_host_does_not_have_are_told_by_plan_and_by_the_run(share
     assert done.returncode == 0, done.stdout + done.stderr
     servers = [json.loads(file.read_text())["observed"]["server"] for file in run.glob("trials/*/trial.json")]
     assert {one["large_pages"]: "not_granted" in one for one in servers} == {"ON": True, "OFF": False}
-    report = dbdyno("report", run, state=shared_state).stdout
-    assert "The host did not grant large_pages = ON" in report
-    assert "were both measured" in " ".join(report.split())
+    report = dbdyno("report", run, "--details", state=shared_state).stdout
+    assert "a setting was not granted" in report
+    assert "were both measured without it" in " ".join(report.split())
 
 
 # Lines of people's option files: each is left out or changed by ``new``, or taken as it stands.
@@ -185,7 +191,9 @@ def test_no_line_that_new_keeps_is_refused_by_plan_or_by_a_trial(shared_state, t
     assert plan.returncode == 0, plan.stdout
     done = dbdyno("run", tmp_path / "s.toml", "--blocks", "1", "--into", tmp_path / "run", state=shared_state)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(list((tmp_path / "run/trials").iterdir())) == 2
+    events = [json.loads(line) for line in (tmp_path / "run/journal.jsonl").read_text().splitlines()]
+    assert {one["treatment"] for one in events if one["event"] == "finished"} == {"t1", "t2"}
+    assert not any(one["event"] == "failed" for one in events)
 
 
 def test_what_was_told_is_kept_until_the_settings_change(state, monkeypatch):
@@ -193,7 +201,7 @@ def test_what_was_told_is_kept_until_the_settings_change(state, monkeypatch):
     first = taken_by(asked)
     assert what_is_left(state) == []
     started = []
-    monkeypatch.setattr(takes, "_start", lambda *_: started.append(1) or [])
+    monkeypatch.setattr(takes._Starts, "_start", lambda *_: started.append(1) or [])
     assert taken_by(asked) == first
     assert not started
     taken_by(Asked("mariadb", "innodb", (("innodb_buffer_pool_size", "16M"), ("sync_binlog", 8))))
@@ -202,6 +210,19 @@ def test_what_was_told_is_kept_until_the_settings_change(state, monkeypatch):
         file.write_text('[{"name": 1}]')
     taken_by(asked)
     assert len(started) == 2, "what is damaged is asked anew"
+
+
+def test_system_tables_are_made_once_for_settings_that_touch_no_data(state, monkeypatch):
+    made = []
+    install = Server.taken
+    monkeypatch.setattr(Server, "taken", lambda layer, below: made.append(layer.made.exists()) or install(layer, below))
+    with Starting() as starting:
+        for value in (1, 2):
+            found = starting.taken_by(Asked("mariadb", "innodb", (("innodb_flush_log_at_trx_commit", value),)))
+            assert {one.how for one in found} == {"as asked"}
+        assert len(list((state / "scratch").iterdir())) == 1
+    assert made == [False, True]
+    assert what_is_left(state) == []
 
 
 def test_a_plan_without_settings_starts_no_server(state, study_file, monkeypatch):

@@ -12,7 +12,7 @@ from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.capabilities import filesystem as capability
 from dbdyno.stack.kinds.catalogue import KINDS
-from dbdyno.stack.takes import Asked, MadeWith, Say, taken_by, why_not_made
+from dbdyno.stack.takes import Asked, MadeWith, Say, Starting, why_not_made
 from dbdyno.study.option_file import Options
 from dbdyno.study.place import place_in
 from dbdyno.study.schema import TrialSpec
@@ -40,15 +40,16 @@ class _Set:
 def settings_taken(plan: Plan, say: Say) -> Iterator[Capability]:
     """What becomes of each setting that a server does not take as it is written; no server is started for none."""
     sets = _sets_of(plan)
-    for number, one in enumerate(sets, 1):
-        try:
-            taken = taken_by(one.asked, _counted(say, number, len(sets)))
-        except DbdynoError as error:
-            yield _untried(one.asked.server, error)
-            return
-        for setting in taken:
-            if setting.how != "as asked":
-                yield _capability(plan, one, setting)
+    with Starting() as starting:
+        for number, one in enumerate(sets, 1):
+            try:
+                taken = starting.taken_by(one.asked, _counted(say, number, len(sets)))
+            except DbdynoError as error:
+                yield _untried(one.asked.server, error)
+                return
+            for setting in taken:
+                if setting.how != "as asked":
+                    yield _capability(plan, one, setting)
 
 
 def _counted(say: Say, number: int, of: int) -> Say:
@@ -128,15 +129,16 @@ def filesystems_made(plan: Plan) -> Iterator[Capability]:
 
 def fit_settings(server: str, options: Options, say: Say) -> str:
     """Leave in ``options`` what the server takes, as it takes it; returns why that could not be tried, if so."""
-    clear = False
-    for _ in range(ROUNDS_MAX):
-        if clear or not options.settings:
-            return ""
-        try:
-            taken = taken_by(Asked(server, ENGINE, tuple(sorted(options.settings.items()))), say)
-        except DbdynoError as error:
-            return str(error)
-        clear = not _mend(options, [one for one in taken if one.name in options.settings])
+    with Starting() as starting:
+        for _ in range(ROUNDS_MAX):
+            if not options.settings:
+                return ""
+            try:
+                taken = starting.taken_by(Asked(server, ENGINE, tuple(sorted(options.settings.items()))), say)
+            except DbdynoError as error:
+                return str(error)
+            if not _mend(options, [one for one in taken if one.name in options.settings]):
+                return ""
     raise UserError(f"{server} takes other settings with each try; give it fewer of them, or write the study by hand")
 
 

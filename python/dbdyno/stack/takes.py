@@ -12,8 +12,9 @@ import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import get_args
 
@@ -64,28 +65,36 @@ class Asked:
     clients: int = 0  # that use it at once
 
 
-def taken_by(asked: Asked, say: Say = lambda _: None) -> list[Taken]:
-    """What a server makes of settings in which it has found no mistake; ``say`` tells a person what takes a moment.
+class Starting(ExitStack):
+    """Starts of servers, which have system tables made once for all that these do not depend on."""
 
-    Raises ``DbdynoError`` where it can't be tried here.
-    """
-    installation = find_server(asked.server)
-    settings = dict(asked.settings)
-    mistakes = own_server(installation, asked.engine, settings, asked.clients).mistakes()
-    if mistakes:  # with these it is not even started
-        return [Taken(name, settings[name], "refused", said=said) for name, said in mistakes.items()]
-    settings = {name: value for name, value in settings.items() if name not in NOT_SET}
-    beyond = list(_beyond(installation, asked, settings))
-    for one in beyond:
-        del settings[one.name]
-    key = _key(installation, asked, settings)
-    found = _kept(key)
-    if found is None:
-        _see_that_nobody_measures()
-        say(f"starting {asked.server} for a moment, to see what it takes of the settings")
-        found = list(_started(installation, asked, settings))
-        _keep(key, found)
-    return [*found, *beyond]
+    def taken_by(self, asked: Asked, say: Say = lambda _: None) -> list[Taken]:
+        """What a server makes of settings in which it has found no mistake; ``say`` tells what takes a moment.
+
+        Raises ``DbdynoError`` where it can't be tried here.
+        """
+        installation, settings = find_server(asked.server), dict(asked.settings)
+        mistakes = own_server(installation, asked.engine, settings, asked.clients).mistakes()
+        if mistakes:  # with these it is not even started
+            return [Taken(name, settings[name], "refused", said=said) for name, said in mistakes.items()]
+        settings = {name: value for name, value in settings.items() if name not in NOT_SET}
+        beyond = list(_beyond(installation, asked, settings))
+        for one in beyond:
+            del settings[one.name]
+        key = _key(installation, asked, settings)
+        found = _kept(key)
+        if found is None:
+            _see_that_nobody_measures()
+            say(f"starting {asked.server} for a moment, to see what it takes of the settings")
+            found = list(_Starts(installation, asked, self._made).taken(settings))
+            _keep(key, found)
+        return [*found, *beyond]
+
+    @cached_property
+    def _made(self) -> Path:
+        """A folder for system tables."""
+        journal = self.enter_context(closing(Journal("system tables for servers that are tried")))
+        return self.enter_context(scratch(journal)).scratch
 
 
 def _see_that_nobody_measures() -> None:
@@ -107,61 +116,63 @@ def _beyond(installation: Installation, asked: Asked, settings: Mapping[str, Set
                 yield Taken(name, settings[name], "not tried", said=said)
 
 
-def _started(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> Iterator[Taken]:
-    """Start the server; without a setting that it refuses once more, for what it makes of the others."""
-    left = dict(settings)
-    for _ in range(REFUSALS_MAX):
-        answer = _start(installation, asked, left)
-        if isinstance(answer, list):
-            yield from answer
-            return
-        name, said = answer if answer[0] else _culprit(installation, asked, left, answer[1])
-        yield Taken(name, left.pop(name), "refused", said=f"{asked.server} says: {said}")
-    raise HostError(f"{asked.server} refuses {REFUSALS_MAX} settings and more; give fewer of them")
+@dataclass(frozen=True)
+class _Starts:
+    """Starts of one server with one set of settings, or with some of these."""
 
+    installation: Installation
+    asked: Asked
+    made: Path  # holds system tables that were made for earlier starts
 
-def _culprit(installation: Installation, asked: Asked, settings: Mapping[str, Setting], said: str) -> tuple[str, str]:
-    """A setting that the server refuses, where its sentence names none: by halves; and what it then says."""
-    if isinstance(refused := _start(installation, asked, {}), tuple):
-        raise HostError(f"{asked.server} does not start here, even without the study's settings: {refused[1]}")
-    some = list(settings)
-    while len(some) > 1:
-        half = some[: len(some) // 2]
-        answer = _start(installation, asked, {name: settings[name] for name in half})
-        if isinstance(answer, tuple):
-            if answer[0]:
-                return answer
-            some, said = half, answer[1]
-        else:
-            some = some[len(half) :]
-    return some[0], said
+    def taken(self, settings: Mapping[str, Setting]) -> Iterator[Taken]:
+        """Start the server; without a setting that it refuses once more, for what it makes of the others."""
+        left = dict(settings)
+        for _ in range(REFUSALS_MAX):
+            answer = self._start(left)
+            if isinstance(answer, list):
+                yield from answer
+                return
+            name, said = answer if answer[0] else self._culprit(left, answer[1])
+            yield Taken(name, left.pop(name), "refused", said=f"{self.asked.server} says: {said}")
+        raise HostError(f"{self.asked.server} refuses {REFUSALS_MAX} settings and more; give fewer of them")
 
+    def _culprit(self, settings: Mapping[str, Setting], said: str) -> tuple[str, str]:
+        """A setting that the server refuses, where its sentence names none: by halves; and what it then says."""
+        if isinstance(refused := self._start({}), tuple):
+            raise HostError(f"{self.asked.server} does not start here, even without the study's settings: {refused[1]}")
+        some = list(settings)
+        while len(some) > 1:
+            half = some[: len(some) // 2]
+            answer = self._start({name: settings[name] for name in half})
+            if isinstance(answer, tuple):
+                if answer[0]:
+                    return answer
+                some, said = half, answer[1]
+            else:
+                some = some[len(half) :]
+        return some[0], said
 
-def _start(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> list[Taken] | tuple[str, str]:
-    """What the server made of its settings, or the setting that it refuses, "" where it names none, and its sentence.
+    def _start(self, settings: Mapping[str, Setting]) -> list[Taken] | tuple[str, str]:
+        """What the server made of settings, or the one that it refuses, "" where it names none, and its sentence.
 
-    Raises ``DbdynoError`` where it can't be started for another reason.
-    """
-    with closing(Journal(f"what {asked.server} takes")) as journal, scratch(journal) as ground:
-        below = _with_folder(ground)
-        layer = Server(
-            installation,
-            settings,
-            asked.engine,
-            asked.clients,
-            install=True,
-            log=ground.scratch / "server.log",
-            ready_seconds=READY_SECONDS,
-            is_killed=True,
-        )
-        try:
-            return layer.taken(below)
-        except TrialError as error:
-            if isinstance(error, NotStartedError) and error.code is None:
-                raise HostError(f"{asked.server} with these settings: {error}") from None
-            own = own_server(installation, asked.engine, settings, asked.clients)
-            name, said = own.refusal(_all_said(below))
-            return (name if name in settings else ""), said or str(error)
+        Raises ``DbdynoError`` where it can't be started for another reason.
+        """
+        asked = self.asked
+        own = own_server(self.installation, asked.engine, settings, asked.clients)
+        depends = [self.installation.identity, asked.engine, sorted(own.data_settings.items())]
+        made = self.made / hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
+        with closing(Journal(f"what {asked.server} takes")) as journal, scratch(journal) as ground:
+            below = _with_folder(ground)
+            log = ground.scratch / "server.log"
+            given = self.installation, settings, asked.engine, asked.clients
+            layer = Server(*given, install=True, log=log, made=made, ready_seconds=READY_SECONDS, is_killed=True)
+            try:
+                return layer.taken(below)
+            except TrialError as error:
+                if isinstance(error, NotStartedError) and error.code is None:
+                    raise HostError(f"{asked.server} with these settings: {error}") from None
+                name, said = own.refusal(_all_said(below))
+                return (name if name in settings else ""), said or str(error)
 
 
 def _all_said(below: StackContext) -> str:

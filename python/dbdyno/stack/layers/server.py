@@ -19,6 +19,7 @@ from dbdyno.servers.user import own_folder, read_log, unprivileged
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.memory import killed_for_memory
 from dbdyno.stack.layers.placement import Placement
+from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
 from dbdyno.study.section import Setting
 from dbdyno.system.child import exit_words
@@ -40,6 +41,7 @@ class Server:
     clients: int
     install: bool  # create the system tables first
     log: Path  # kept with the trial
+    made: Path | None = None  # where system tables are kept for other starts, once they are made
     placement: Placement = field(default_factory=Placement)
     ready_seconds: float | None = None  # in which it must answer; the product's own limit if not given
     is_killed: bool = False  # rather than stopped, in the end: what it leaves is not wanted
@@ -73,8 +75,12 @@ class Server:
         with below.journal.undoing(EndProcesses(token, "the database server")):
             own_folder(home)
             error_log = home / "error.log"
-            if self.install:
+            if self.install and self.made and self.made.is_dir():
+                run_tool(["cp", "--archive", "--sparse=auto", str(self.made), str(data)])
+            elif self.install:
                 own.install(data, environment, below.scratch / INSTALL_LOG)
+                if self.made:
+                    run_tool(["cp", "--archive", "--sparse=auto", str(data), str(self.made)])
             address = Address("root", home / "server.sock")
             listening = self._listening()
             argv = own.command(data, home / "server.sock", error_log, preparing=self.install, listening=listening)
