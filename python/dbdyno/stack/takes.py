@@ -11,12 +11,14 @@ import json
 import os
 import resource
 import shutil
+import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import get_args
+from typing import Self, get_args
 
 from dbdyno.errors import DbdynoError, HostError, TrialError
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
@@ -38,6 +40,7 @@ from dbdyno.store.synced import write_synced
 from dbdyno.study.schema import FilesystemSection
 from dbdyno.study.section import Setting
 from dbdyno.study.units import format_bytes
+from dbdyno.system.interrupt import Interrupted, interruptible
 from dbdyno.system.run_lock import another_run
 from dbdyno.system.state import existing, make_state_folder, state_folder
 
@@ -46,6 +49,7 @@ FOLDER = "takes"  # in the state folder
 KEPT_MAX, KEPT_BYTES_MAX = 1000, 1_000_000
 READY_SECONDS = 60.0  # in which the server must answer
 REFUSALS_MAX = 16  # of one set of settings: each costs a start
+ROOM_BYTES = 512 * 1024**2  # for a server's own data, and once more for its system tables
 SHARE_MAX = 0.5  # of the host's memory, and of the room on its disk: others need some
 NOT_SET = frozenset({"port"})  # which would open one
 
@@ -68,6 +72,12 @@ class Asked:
 class Starting(ExitStack):
     """Starts of servers, which have system tables made once for all that these do not depend on."""
 
+    def __enter__(self) -> Self:
+        """Nothing is started yet; from now on a signal ends what will be."""
+        super().__enter__()
+        self.enter_context(_ended_by_signals())
+        return self
+
     def taken_by(self, asked: Asked, say: Say = lambda _: None) -> list[Taken]:
         """What a server makes of settings in which it has found no mistake; ``say`` tells what takes a moment.
 
@@ -85,6 +95,7 @@ class Starting(ExitStack):
         found = _kept(key)
         if found is None:
             _see_that_nobody_measures()
+            _see_that_there_is_room()
             say(f"starting {asked.server} for a moment, to see what it takes of the settings")
             found = list(_Starts(installation, asked, self._made).taken(settings))
             _keep(key, found)
@@ -97,15 +108,42 @@ class Starting(ExitStack):
         return self.enter_context(scratch(journal)).scratch
 
 
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Have a signal first end what was started, and then this process; where signals have another meaning, that."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    try:
+        with interruptible(lambda _: None):
+            yield
+    except Interrupted:
+        raise KeyboardInterrupt from None
+
+
 def _see_that_nobody_measures() -> None:
     if other := another_run():
         raise HostError(f"another run is going on here, which this would disturb: {other}")
 
 
+def _see_that_there_is_room() -> None:
+    """Raise ``HostError`` where a server would find the disk full, which it waits for somebody to mend."""
+    if (free := _free_bytes()) < ROOM_BYTES:
+        raise HostError(
+            f"the disk of the state folder {state_folder()} has {format_bytes(free)} free, and it takes"
+            f" {format_bytes(ROOM_BYTES)}; make room on it, or set DBDYNO_STATE_DIR to a folder on another one"
+        )
+
+
+def _free_bytes() -> int:
+    return shutil.disk_usage(existing(state_folder())).free
+
+
 def _beyond(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> Iterator[Taken]:
     """Settings that want more of the host than a trial of them may take."""
     memory, files = own_server(installation, asked.engine, settings, asked.clients).amounts()
-    held, free = memory_facts()["bytes"], shutil.disk_usage(existing(state_folder())).free
+    held, free = memory_facts()["bytes"], max(0, _free_bytes() - ROOM_BYTES)
     for amounts, most, what in (
         (memory, held, "memory of this host"),
         (files, free, "room on the state folder's disk"),
@@ -169,7 +207,8 @@ class _Starts:
             try:
                 return layer.taken(below)
             except TrialError as error:
-                if isinstance(error, NotStartedError) and error.code is None:
+                is_silent = isinstance(error, NotStartedError) and error.code is None
+                if is_silent or _free_bytes() < SHARE_MAX * ROOM_BYTES:
                     raise HostError(f"{asked.server} with these settings: {error}") from None
                 name, said = own.refusal(_all_said(below))
                 return (name if name in settings else ""), said or str(error)
@@ -211,7 +250,8 @@ def why_not_made(asked: MadeWith) -> str:
     found = _kept(key)
     if found is None:
         _see_that_nobody_measures()
-        said = _made(kind, asked)
+        with _ended_by_signals():
+            said = _made(kind, asked)
         found = [Taken("mkfs", asked.options, "refused" if said else "as asked", said=short(said))]
         _keep(key, found)
     return found[0].said
