@@ -1,4 +1,4 @@
-"""What servers of this host take of settings: of those of a plan, and of those of an option file."""
+"""What programs of this host take of a plan, and of an option file: servers its settings, mkfs its options."""
 
 import re
 from collections.abc import Iterator
