@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dbdyno.errors import DbdynoError, UserError
 from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
+from dbdyno.model.wording import count
 from dbdyno.plan.plan import Plan
 from dbdyno.servers.contract import Taken
 from dbdyno.servers.sources.installation import find_server
@@ -21,6 +22,7 @@ from dbdyno.study.section import Setting
 ENGINE = "innodb"  # of a study that ``new`` writes
 # Distinct sets of settings each of which is tried. Of more, as many as it takes for each level to be in one.
 ALL_MAX = 12
+TRIED_MAX = 64  # of any: each costs a start
 ROUNDS_MAX = 12  # in which settings of an option file are changed or left out: what is left is tried once more
 _REMEDIES = {
     "adjusted": "give a value that it takes",
@@ -40,12 +42,15 @@ class _Set:
 def settings_taken(plan: Plan, say: Say) -> Iterator[Capability]:
     """What becomes of each setting that a server does not take as it is written; no server is started for none."""
     sets = _sets_of(plan)
+    if left := len(sets[TRIED_MAX:]):
+        yield _untried("servers", f"{count(left, 'set')} of {len(sets)} were left out, as each costs a start")
+    sets = sets[:TRIED_MAX]
     with Starting() as starting:
         for number, one in enumerate(sets, 1):
             try:
                 taken = starting.taken_by(one.asked, _counted(say, number, len(sets)))
             except DbdynoError as error:
-                yield _untried(one.asked.server, error)
+                yield _untried(one.asked.server, str(error))
                 return
             for setting in taken:
                 if setting.how != "as asked":
@@ -56,9 +61,9 @@ def _counted(say: Say, number: int, of: int) -> Say:
     return (lambda text: say(f"{text} ({number} of {of} sets of settings)")) if of > 1 else say
 
 
-def _untried(server: str, error: DbdynoError) -> Capability:
-    taken = Taken("settings", server, "not tried", said=str(error))
-    return Capability(f"settings of {server}", ok=True, detail=taken.text, needed=False, taken=taken)
+def _untried(server: str, why: str) -> Capability:
+    taken = Taken("settings", server, "not tried", said=why)
+    return Capability(f"settings of {server}", ok=True, detail=f"not tried here: {why}", needed=False, taken=taken)
 
 
 def _capability(plan: Plan, one: _Set, setting: Taken) -> Capability:
