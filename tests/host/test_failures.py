@@ -238,7 +238,7 @@ def test_a_full_run_folder_is_one_message_and_the_run_goes_on_when_there_is_room
 
 
 def test_a_full_state_folder_is_one_message_that_names_it(study_file, small, tmp_path):
-    subprocess.run(["mount", "-o", "remount,size=48k", small], check=True)
+    subprocess.run(["mount", "-o", "remount,size=4k", small], check=True)  # of the run's lock, and of nothing more
     before = what_is_left(small)
     done = dbdyno("run", study_file(study_text(**ONE)), "--into", tmp_path / "run", state=small)
     assert done.returncode == 1
