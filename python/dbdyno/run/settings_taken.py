@@ -49,7 +49,7 @@ def settings_taken(plan: Plan, say: Say) -> Iterator[Capability]:
         for number, one in enumerate(sets, 1):
             try:
                 taken = starting.taken_by(one.asked, _counted(say, number, len(sets)))
-            except DbdynoError as error:
+            except (DbdynoError, OSError) as error:
                 yield _untried(one.asked.server, str(error))
                 return
             for setting in taken:
@@ -120,7 +120,7 @@ def filesystems_made(plan: Plan) -> Iterator[Capability]:
     for made, spec in asked.items():
         try:
             said = why_not_made(made)
-        except DbdynoError as error:
+        except (DbdynoError, OSError) as error:
             if capability(made.filesystem).ok:  # else that says why
                 detail = f"{made.options} was not tried here: {error}"
                 yield Capability(f"mkfs of {made.filesystem}", ok=True, detail=detail, needed=False)
@@ -140,7 +140,7 @@ def fit_settings(server: str, options: Options, say: Say) -> str:
                 return ""
             try:
                 taken = starting.taken_by(Asked(server, ENGINE, tuple(sorted(options.settings.items()))), say)
-            except DbdynoError as error:
+            except (DbdynoError, OSError) as error:
                 return str(error)
             if not _mend(options, [one for one in taken if one.name in options.settings]):
                 return ""
