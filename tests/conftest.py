@@ -19,7 +19,7 @@ from dbdyno.system.interrupt import SIGNALS
 from dbdyno.system.state import state_folder
 from tests import sampled
 from tests.lab import PACKAGES, lab_lacking
-from tests.support import NO_REGISTRY, dbdyno, what_is_left
+from tests.support import KEPT_ANSWERS, NO_REGISTRY, dbdyno, kept_answers, what_is_left
 
 # A busy host is no fault of what is tested, and the same checkout gives the same result. For a search that goes on:
 # pytest --hypothesis-profile=search.
@@ -37,6 +37,9 @@ def pytest_configure(config):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     os.environ["DBDYNO_TEST_SEED"] = str(sampled.seed())  # the same for all workers
+    if KEPT_ANSWERS not in os.environ:
+        os.environ[KEPT_ANSWERS] = tempfile.mkdtemp(prefix="ddtakes", dir="/var/tmp")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(KEPT_ANSWERS)))
     if PACKAGES not in os.environ:
         os.environ[PACKAGES] = tempfile.mkdtemp(prefix="ddpackages", dir="/var/tmp")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(PACKAGES)))
@@ -114,7 +117,8 @@ def clean_state():
     """A short path, since sockets lie below it, on a disk, as /tmp need not be; afterwards the host is as it was."""
     folder = Path(tempfile.mkdtemp(prefix="dd", dir="/var/tmp"))
     folder.chmod(0o755)
-    yield folder
+    with kept_answers(folder):
+        yield folder
     for process in psutil.process_iter():  # of a test that failed half-way
         with suppress(psutil.Error):
             ours = process.pid != os.getpid() and process.name().startswith("python")

@@ -1,18 +1,25 @@
 """Small studies and a clean host for the tests that change one."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 
 from dbdyno.hosts.quiet import NotQuietError, check_not_measured
+from dbdyno.servers.contract import Taken
+from dbdyno.stack import takes
+from dbdyno.stack.takes import FOLDER
 from dbdyno.stack.tracefs import why_not_mountable as tracefs_lacking
+from dbdyno.store.synced import write_synced
 from tests import preloaded
 
+KEPT_ANSWERS = "DBDYNO_TEST_ANSWERS"  # a folder that all tests of a session share
 NO_REGISTRY = "a server can't be had here"
 DBDYNO = [sys.executable, "-m", "dbdyno.cli.main"]
 
@@ -44,6 +51,37 @@ interference = "{interference}"
 blocks = {blocks}
 seed = 7
 """
+
+
+@contextmanager
+def kept_answers(state):
+    """What servers told of settings is known in a new state folder, and from there in later ones: a start each is kept.
+
+    Of the files each is one answer, so that several sessions may add theirs at once.
+    """
+    ours, shared = state / FOLDER, Path(os.environ[KEPT_ANSWERS])
+    ours.mkdir(parents=True)
+    for file in shared.glob("*.json"):
+        os.link(file, ours / file.name)
+    yield
+    for file in ours.glob("*.json"):
+        with suppress(FileExistsError):
+            os.link(file, shared / file.name)
+
+
+def share_answers(monkeypatch):
+    """Have what servers told of settings kept for all tests, whose state folder need not be there."""
+    shared = Path(os.environ[KEPT_ANSWERS])
+
+    def kept(key):
+        file = shared / f"{key}.json"
+        return [Taken(**one) for one in json.loads(file.read_text())] if file.is_file() else None
+
+    def keep(key, found):
+        write_synced(shared / f"{key}.json", json.dumps([asdict(one) for one in found]).encode())
+
+    monkeypatch.setattr(takes, "_kept", kept)
+    monkeypatch.setattr(takes, "_keep", keep)
 
 
 def study_text(**fields):

@@ -100,8 +100,9 @@ def test_without_the_power_of_root(state, study_file, tmp_path):
 
 def test_setting_that_the_server_changes(state, study_file, tmp_path):
     done = run_study(state, study_file, tmp_path / "run", settings="innodb_io_capacity = 50", **ONE)
-    assert done.returncode == 1
+    assert done.returncode == 2, "it is known before anything is touched"
     assert_one_message(done, "server.settings.innodb_io_capacity: asked for 50, the server took 100")
+    assert not (tmp_path / "run").exists()
 
 
 def test_engine_that_the_server_lacks(state, study_file, tmp_path):
@@ -113,7 +114,8 @@ def test_engine_that_the_server_lacks(state, study_file, tmp_path):
 @pytest.mark.drawn(2, group="trials that fail")
 def test_level_that_fails_again_and_again_is_left_out(state, study_file, tmp_path):
     run = tmp_path / "run"
-    done = run_study(state, study_file, run, settings="innodb_io_capacity = [200, 300, 50]", scheduler='"none"')
+    queue = "[queue]\nread_ahead_kb = [128, 256, 5]"  # of which the kernel makes whole pages
+    done = run_study(state, study_file, run, stack=queue, scheduler='"none"')
     assert done.returncode == 1
     assert [event["treatment"] for event in events(run, "dropped")] == ["t3"]
     assert {(e["block"], e["treatment"]) for e in events(run, "finished")} >= {(2, "t1"), (2, "t2")}
@@ -236,7 +238,7 @@ def test_a_full_run_folder_is_one_message_and_the_run_goes_on_when_there_is_room
 
 
 def test_a_full_state_folder_is_one_message_that_names_it(study_file, small, tmp_path):
-    subprocess.run(["mount", "-o", "remount,size=48k", small], check=True)
+    subprocess.run(["mount", "-o", "remount,size=4k", small], check=True)  # of the run's lock, and of nothing more
     before = what_is_left(small)
     done = dbdyno("run", study_file(study_text(**ONE)), "--into", tmp_path / "run", state=small)
     assert done.returncode == 1

@@ -10,6 +10,7 @@ from dbdyno.plan.plan import make_plan
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.study.load import load_study
 from tests.scripted import Script
+from tests.support import share_answers
 
 STUDY = """\
 version = 1
@@ -90,6 +91,7 @@ def state(monkeypatch):
         Path(name).chmod(0o755)  # a server runs as another user, whom it lets through
         folder = Path(name) / "state"
         monkeypatch.setenv("DBDYNO_STATE_DIR", str(folder))
+        share_answers(monkeypatch)
         yield folder
 
 

@@ -9,6 +9,7 @@ import typer
 from dbdyno.cli.end_of_run import end_of_run
 from dbdyno.cli.formats import Format
 from dbdyno.cli.on_hosts import run_on_its_hosts
+from dbdyno.cli.printed import say_to_terminal
 from dbdyno.cli.show import show
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import Plan
@@ -49,7 +50,7 @@ def carry_out(
         end_of_run(outcome, into, format_, html=html, details=details, again=again)
         return
     plan = with_host_decided(plan)
-    lacking = unmet_needs(plan, erase)
+    lacking = unmet_needs(plan, erase, say_to_terminal)
     if lacking:
         raise UserError("\n".join(one.said for one in lacking))
     with (

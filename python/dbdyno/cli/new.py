@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from dbdyno.cli.formats import JSON
-from dbdyno.cli.printed import print_json
+from dbdyno.cli.printed import print_json, say_to_terminal
 from dbdyno.cli.questions import KIND, VARY, VARY_OF_FILE, answer, ask
 from dbdyno.cli.suggestions import devices, levels, loads, servers, workloads
 from dbdyno.errors import UserError
@@ -30,7 +30,7 @@ def new(
     json_: bool = JSON,
 ) -> None:
     """Write a study: from a few questions at a terminal, from flags, or from a my.cnf. Runs nothing."""
-    from dbdyno.run.unfit_settings import unfit_settings
+    from dbdyno.run.settings_taken import fit_settings
     from dbdyno.study.load import load_study
     from dbdyno.study.new_study import Asked, new_study
     from dbdyno.study.option_file import read_options
@@ -49,8 +49,8 @@ def new(
     answers.setdefault("load", load)
     asked = Asked(vary=vary, kind=kind, cuts=cuts, **answers)
     if options:
-        for name, reason in unfit_settings(asked.server, options.settings).items():
-            options.leave_out(name, reason)
+        if untried := fit_settings(asked.server, options, say_to_terminal):
+            typer.echo(f"what {asked.server} takes of it was not tried: {untried}", err=True)
         if not options.settings:
             raise UserError(f"--from {from_}: a study can set nothing of what it says to a server")
     text = new_study(asked, options, from_.name if from_ else "")
@@ -76,11 +76,14 @@ def _write(study: Path, text: str) -> None:
 def _say(study: Path, options: Any, *, json_: bool) -> None:  # noqa: ANN401
     from dataclasses import asdict
 
-    left_out = options.left_out if options else []
+    left_out, changed = (options.left_out, list(options.changed.values())) if options else ([], [])
     if json_:
         settings = options.settings if options else {}
-        print_json({"study": str(study), "settings": settings, "left_out": [asdict(one) for one in left_out]})
+        lists = {"left_out": [asdict(one) for one in left_out], "changed": [asdict(one) for one in changed]}
+        print_json({"study": str(study), "settings": settings, **lists})
         return
+    for one in changed:
+        typer.echo(f"changed: {one.place} {one.name}: {one.reason}", err=True)
     for one in left_out:
         typer.echo(f"left out: {one.place} {one.name}: {one.reason}", err=True)
     print(f"study: {study}; next: dbdyno plan {study}")

@@ -1,4 +1,4 @@
-"""``dbdyno plan STUDY``: what a run would do. Changes nothing."""
+"""``dbdyno plan STUDY``: what a run would do. Leaves the host as it is."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import typer
 
 from dbdyno.cli.formats import JSON
 from dbdyno.cli.options import BLOCKS, BUDGET, HOSTS, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
-from dbdyno.cli.printed import print_json
+from dbdyno.cli.printed import print_json, say_to_terminal
 from dbdyno.cli.suggested_places import studies
 from dbdyno.errors import UserError
 
@@ -45,7 +45,7 @@ def plan(
         needs = needs_on_its_hosts(made, hosts, frozenset(erase))
     else:
         with ports_over(made, hosts):  # which are looked at, and not changed
-            needs = needs_of(made, frozenset(erase))
+            needs = needs_of(made, frozenset(erase), say_to_terminal)
     show_plan(made, needs, json_=json_)
     if not all(one.ok for one in needs):
         whose = "the hosts" if made.design.fleet else "this host"

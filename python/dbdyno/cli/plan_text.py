@@ -1,5 +1,6 @@
 """A plan in words."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.cli.likely_blocks import likely_blocks_json, likely_blocks_text
@@ -12,6 +13,7 @@ from dbdyno.model.printable import printable
 from dbdyno.plan.fast_caches import fast_cache_lines, fast_caches
 from dbdyno.plan.plan import Plan
 from dbdyno.run.planned_images import planned_images, prepared_lines
+from dbdyno.servers.contract import Taken
 from dbdyno.stack.capabilities import Capability
 
 
@@ -41,7 +43,10 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
         "touches, on each host:" if design.fleet else "touches:",
         *(f"  {line}" for line in touched(plan, needs)),
     ]
-    for warning in (*plan.warnings(), *servers_warnings(plan)):
+    otherwise = [one for one in needs if one.taken and one.ok]
+    if otherwise:
+        lines += ["", "settings that the server takes otherwise than written:", *(f"  {one.said}" for one in otherwise)]
+    for warning in (*plan.warnings(), *servers_warnings(plan), *_not_granted(otherwise)):
         lines += ["", f"warning: {warning}"]
     if design.fleet:
         lines += ["", *hosts_lines(needs)]
@@ -55,6 +60,19 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
 def _named_levels(plan: Plan) -> list[str]:
     given = [["", f"{one.name}:", *(f"  {said}" for said in one.said())] for one in plan.design.factors if one.gives]
     return [line for lines in given for line in lines]
+
+
+def _not_granted(needs: list[Capability]) -> Iterator[str]:
+    """Yield one for each setting that a trial would have in name only."""
+    for one in needs:
+        if one.taken and one.taken.how == "not granted":
+            asked = str(one.taken.asked).lower()
+            yield f"this host does not grant {one.taken.name} = {asked}: what is measured is the server without it"
+
+
+def _setting_as_dict(one: Capability, taken: Taken) -> dict[str, Any]:
+    told = {"setting": taken.name, "asked": taken.asked, "got": taken.got, "how": taken.how, "said": taken.said}
+    return {"place": one.name, **told, "taken": taken.holds}
 
 
 def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
@@ -87,6 +105,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "awake": plan.awake(),
         "images": planned_images(plan),
         "touches": touched(plan, needs),
-        "warnings": [*plan.warnings(), *servers_warnings(plan)],
+        "settings": [_setting_as_dict(one, one.taken) for one in needs if one.taken],
+        "warnings": [*plan.warnings(), *servers_warnings(plan), *_not_granted([one for one in needs if one.ok])],
         "lacking": [{"name": one.name, "detail": one.detail, "remedy": one.remedy} for one in needs if not one.ok],
     }

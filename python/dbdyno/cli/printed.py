@@ -1,4 +1,4 @@
-"""What goes to standard output: a report in the format that was asked for, or what a verb found or did."""
+"""What a verb prints: a report in the format that was asked for, what it found or did, and what takes a moment."""
 
 import json
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.cli.formats import Format
+from dbdyno.model.printable import printable
 
 if TYPE_CHECKING:
     from dbdyno.report.document import Document
@@ -40,3 +41,9 @@ def print_done(words: str, values: Mapping[str, Any], *, json_: bool) -> None:
         print_json(values)
     else:
         print(words)
+
+
+def say_to_terminal(text: str) -> None:
+    """Tell a person what takes a moment; a script is not told."""
+    if sys.stderr.isatty():
+        print(printable(text), file=sys.stderr)

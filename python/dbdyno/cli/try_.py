@@ -6,6 +6,7 @@ import typer
 
 from dbdyno.cli.formats import DETAILS, JSON, json_or_text
 from dbdyno.cli.options import ERASE, HTML, WAIT
+from dbdyno.cli.printed import say_to_terminal
 from dbdyno.cli.run_folder import new_folder
 from dbdyno.cli.suggestions import levels, loads, workloads
 from dbdyno.errors import UserError
@@ -52,7 +53,7 @@ def try_(
         raise
     typer.echo(f"study: {study}", err=True)
     if plan:
-        show_plan(made, needs_of(made, frozenset(erase)), json_=json_)
+        show_plan(made, needs_of(made, frozenset(erase), say_to_terminal), json_=json_)
         return
     carry_out(
         made,

@@ -52,6 +52,7 @@ def _ext(name: str, *, usual: bool) -> Ext:
         command[0],
         "e2fsprogs",
         command,
+        trying=("-n",),
         check=("e2fsck", "-fn"),
         as_it_is="ro" if name == "ext2" else "ro,noload",
         damage=_DAMAGE,

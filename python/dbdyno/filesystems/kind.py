@@ -61,6 +61,7 @@ class Kind:
     # Of mkfs, that a study may give: how the value looks, or which options may stand in it, as ``fits`` has them.
     flags: Mapping[str, Values] = field(default_factory=dict)
     flags_alone: frozenset[str] = frozenset()
+    trying: tuple[str, ...] = ()  # of mkfs: look at all options and make nothing; none where it has no such flag
     check: tuple[str, ...] = ()  # that looks for damage and mends nothing; the device follows; none where it has none
     as_it_is: str = "ro"  # mount options that show it without replaying its journal, so that nothing is written
     damage: frozenset[int] = frozenset({1})  # bits of that program's exit code that say that it found some

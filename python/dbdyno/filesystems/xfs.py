@@ -15,6 +15,7 @@ XFS = _Xfs(
     "mkfs.xfs",
     "xfsprogs",
     ("mkfs.xfs", "-q", "-f"),
+    trying=("-N",),
     check=("xfs_repair", "-n"),
     as_it_is="ro,norecovery",
     damage=frozenset({1, 2}),  # 2: the log is not clean, though it was mounted and unmounted

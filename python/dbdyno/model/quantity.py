@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 # As in MariaDB's own settings, a bare K, M or G is binary; KB, MB and GB are decimal, as disks are sold.
 _SIZE_UNITS: dict[str, int] = {
@@ -17,6 +18,10 @@ SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 SIZE_LIMIT_BYTES = 2**63  # off_t
 DURATION_LIMIT_SECONDS = 3600.0 * 10**6  # what a timer of the system can still be set to
 _DIGITS_MAX = 100
+_PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
+_OF_SERVERS = {**_SIZE_UNITS, "P": 1024**5, "E": 1024**6}
+_DECIMALS_SHOWN = re.compile(r"[+-]?[0-9]+\.[0-9]{6}")  # of a fraction by every server
+_SWITCHES = {"1": "on", "0": "off", "true": "on", "false": "off", "yes": "on", "no": "off"}
 _NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\s*")
 
 
@@ -57,6 +62,29 @@ def fraction(text: object) -> float:
     if not math.isfinite(number):
         raise ValueError("has too many digits")
     return number / 100
+
+
+def same_value(asked: object, shown: str) -> bool:
+    """Whether a setting shows what was asked for, over its spellings: ``256M`` is 268435456; true, ON and 1 are one."""
+    left, right = _spelled(asked), _spelled(shown)
+    if isinstance(left, Decimal) and isinstance(right, Decimal) and _DECIMALS_SHOWN.fullmatch(shown):
+        left = round(left, 6)
+    return left == right or _switched(left) == _switched(right)
+
+
+def _spelled(value: object) -> str | Decimal:
+    """A number without its unit and to its last digit, or a word in lower case."""
+    text = ("on" if value else "off") if isinstance(value, bool) else str(value).strip().lower()
+    if len(text) <= _DIGITS_MAX and _PLAIN_NUMBER.fullmatch(text):
+        return Decimal(text)
+    found = _NUMBER_AND_UNIT.fullmatch(text)
+    if found and len(text) <= _DIGITS_MAX and (factor := _OF_SERVERS.get(found[2].upper(), 0)):
+        return Decimal(found[1]) * factor
+    return text
+
+
+def _switched(value: str | Decimal) -> str | Decimal:
+    return _SWITCHES.get(str(int(value)) if value in {0, 1} else str(value), value)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,11 @@
 """What must be known beside a verdict: carry-over, other totals, overload, a fast cache that ran out, regimes."""
 
 import math
+from collections.abc import Iterator
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.checks.load import CacheRanOut
+from dbdyno.analysis.checks.not_granted import not_granted, shown_value
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, percent
@@ -11,7 +13,8 @@ from dbdyno.report.fleet import like_these_remark
 from dbdyno.report.pool_filling import filling_text
 from dbdyno.report.reasons import totals_text
 from dbdyno.report.sections.stability import rate_text, regime_remarks, seconds
-from dbdyno.report.sentences import with_interval
+from dbdyno.report.sentences import treatments_named, with_interval
+from dbdyno.store.records import Run
 
 REMEDY = (
     'In [design], settle = "30s" or longer rests before each load; by settle = "trial" all trials come after the same.'
@@ -21,8 +24,9 @@ REMEDY = (
 def remarks(verdict: Finding, analysis: Analysis) -> list[str]:
     """Return what must be known beside a verdict.
 
-    What is shown of hosts like these; that trials depend on the trial before, other totals, a treatment behind its
-    rate, with a fast cache that ran out, with a buffer pool that was still being filled, or of changing regime.
+    That a setting was not granted to one of the two; what is shown of hosts like these; that trials depend on the trial
+    before, other totals, a treatment behind its rate, with a fast cache that ran out, with a buffer pool that was still
+    being filled, or of changing regime.
     """
     compared = (verdict.level_id, verdict.baseline_id)
     behind = [text for row in analysis.treatments if row.id in compared and (text := overload_text(row))]
@@ -30,8 +34,9 @@ def remarks(verdict: Finding, analysis: Analysis) -> list[str]:
     carried = _carry_over(verdict, analysis.metric.words)
     caches = [text for row in analysis.treatments if row.id in compared and (text := cache_text(row))]
     filling = [filling_text(one) for one in analysis.pools_filling if one.id in compared]
+    in_vain = list(_not_granted(verdict, analysis))
     hosts = [text] if (text := like_these_remark(verdict, analysis)) else []
-    return [*hosts, *carried, *apart, *behind, *caches, *filling[:1], *regime_remarks(analysis, compared)]
+    return [*in_vain, *hosts, *carried, *apart, *behind, *caches, *filling[:1], *regime_remarks(analysis, compared)]
 
 
 def overload_text(row: TreatmentSummary) -> str:
@@ -59,6 +64,34 @@ def _carry_over(verdict: Finding, words: str) -> list[str]:
         return [f"{seen} As measured, about {percent(found.shift)} of the difference is that; {rest}. {REMEDY}"]
     measured = with_interval(verdict.as_measured) if verdict.as_measured else UNKNOWN
     return [f"{seen} It is taken out of effect, interval and word; as measured the effect is {measured}. {REMEDY}"]
+
+
+def _not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]:
+    """Yield what one of the two had in name only, which the other had not or was granted."""
+    sides = {verdict.level_id: verdict.level, verdict.baseline_id: verdict.baseline}
+    found = {id_: {one.name: one for one in not_granted(analysis.blocks.of(id_))} for id_ in sides}
+    for id_, other in zip(sides, reversed(sides), strict=True):
+        for name, one in found[id_].items():
+            if name in found[other]:
+                continue
+            without = shown_value(analysis.blocks.of(other), name).upper() in {"", "OFF", "0", "NO"}
+            both = f", so {sides[id_]} and {sides[other]} were both measured without it" if without else ""
+            yield f"The host did not grant {name} = {one.value} to {sides[id_]}{both}. The server's log: {one.said}."
+
+
+def not_granted_lines(run: Run, analysis: Analysis) -> Iterator[str]:
+    """Yield a line for each setting that treatments had in name only."""
+    treatments: dict[tuple[str, str], list[str]] = {}
+    said: dict[tuple[str, str], str] = {}
+    for treatment in run.design.treatments:
+        for one in not_granted(analysis.blocks.of(treatment.id)):
+            treatments.setdefault((one.name, one.value), []).append(treatment.id)
+            said.setdefault((one.name, one.value), one.said)
+    for (name, value), ids in treatments.items():
+        whose = (
+            "any treatment" if len(ids) == len(run.design.treatments) else treatments_named(ids, run.design.treatments)
+        )
+        yield f"The host did not grant {name} = {value} to {whose}: the server's log says {said[name, value]}."
 
 
 def cache_text(row: TreatmentSummary) -> str:

@@ -9,23 +9,25 @@ from pathlib import Path
 from dbdyno.errors import HostError
 from dbdyno.host.awake import is_guest, means_here
 from dbdyno.plan.plan import Plan, erased_devices
+from dbdyno.run.settings_taken import filesystems_made, settings_taken
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase.identity import identify
 from dbdyno.stack.kinds.catalogue import KINDS
+from dbdyno.stack.takes import Say
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.place import place_in
 from dbdyno.study.schema import HostSection, TrialSpec
 from dbdyno.workload.kinds import workload_of
 
 
-def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset()) -> list[Capability]:
+def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda _: None) -> list[Capability]:
     """What stands in the way of running a plan here, each with its remedy; empty if nothing does."""
-    return [one for one in needs_of(plan, erase) if not one.ok]
+    return [one for one in needs_of(plan, erase, say) if not one.ok]
 
 
-def needs_of(plan: Plan, erase: frozenset[str] = frozenset()) -> list[Capability]:
-    """What a plan needs here; of each what there is, or the remedy."""
+def needs_of(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda _: None) -> list[Capability]:
+    """What a plan needs here; of each what there is, or the remedy. ``say`` is told what takes a moment."""
     found: dict[str, Capability] = {one.name: one for one in _misgiven(plan, erase)}
     for spec in plan.specs.values():
         for one in _needs(spec, erase):
@@ -34,6 +36,8 @@ def needs_of(plan: Plan, erase: frozenset[str] = frozenset()) -> list[Capability
                 found[placed.said] = placed
             else:
                 found[one.name] = one if one.name not in found or not one.ok else found[one.name]
+    for one in (*filesystems_made(plan), *settings_taken(plan, say)):
+        found[one.said] = one
     return list(found.values())
 
 

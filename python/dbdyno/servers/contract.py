@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import one_line
@@ -47,6 +47,55 @@ class Settings:
     comparable: Mapping[str, str]  # all variables that are settings: no place, no build, no moment
     engines: Sequence[str]
     tls: str  # of the connection that asked; "none" where it is not encrypted
+
+
+How = Literal[
+    "as asked",
+    "another name",  # the same value, as the server calls it
+    "not granted",  # it shows what was asked for, and says in its log that the host does not give it
+    "adjusted",  # another value
+    "limited",  # another value, as the process may open so many files and no more
+    "unknown",  # no variable that it shows
+    "refused",  # it does not start with it
+    "not tried",  # as the host has too little for a trial of it
+]
+HOLDS: frozenset[How] = frozenset({"as asked", "another name", "not granted", "not tried"})  # where a trial goes on
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a server made of one setting."""
+
+    name: str
+    asked: Setting
+    how: How
+    got: str = ""  # as the server shows it; empty where it shows nothing
+    said: str = ""  # by the server, in its log
+
+    @property
+    def holds(self) -> bool:
+        """Whether a trial may go on with it."""
+        return self.how in HOLDS
+
+    @property
+    def text(self) -> str:
+        """What became of it, in a sentence that follows the setting's name."""
+        asked, because = _shown(self.asked), f" ({self.said})" if self.said else ""
+        texts: dict[How, str] = {
+            "as asked": f"is {asked}",
+            "another name": f"{asked} is taken; the server calls it {self.got}",
+            "not granted": f"{asked} is shown by the server but not granted by this host: {self.said}",
+            "adjusted": f"asked for {asked}, the server took {self.got}{because}",
+            "limited": f"asked for {asked}, the server took {self.got}, by how many files it may open{because}",
+            "unknown": f"the server shows no such variable, so it can't be read back{because}",
+            "refused": self.said,
+            "not tried": f"{asked} was not tried here: {self.said}",
+        }
+        return texts[self.how]
+
+
+def _shown(value: Setting) -> str:
+    return str(value).lower() if isinstance(value, bool) else one_line(str(value))
 
 
 @dataclass(frozen=True)
@@ -98,6 +147,12 @@ class Server(Protocol):
     def cause(self, log: Path) -> str:
         """Why it ended, in one sentence, from its error log."""
 
+    def taken(self, asked: Mapping[str, Setting], found: Settings, log: str) -> list[Taken]:
+        """What it made of each setting, by what it shows and by its error log."""
+
+    def not_granted(self, found: Settings, log: str) -> dict[str, str]:
+        """Variables that are on though the host does not give what they ask for, each with the server's sentence."""
+
 
 class OwnServer(Protocol):
     """A server of dbdyno's own: what it is started with, and how."""
@@ -113,8 +168,11 @@ class OwnServer(Protocol):
     def mistakes(self) -> dict[str, str]:
         """What is wrong with the study's settings, by their names. Raises ``UserError``."""
 
-    def refused(self) -> dict[str, str]:
-        """What the server itself says against them, by their names, "" for none of them; it is not started."""
+    def amounts(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Bytes of memory, and bytes of the disk that data lie on, which it takes at once, by the settings for it."""
+
+    def refusal(self, log: str) -> tuple[str, str]:
+        """Which setting a server that would not start names in its logs, "" for none, and its sentence, "" for none."""
 
     def install(self, data: Path, environment: Mapping[str, str], log: Path) -> None:
         """Make the system tables in an empty folder. Raises ``TrialError``."""

@@ -120,6 +120,9 @@ def _head(options: Options | None, source: str) -> Iterator[str]:
     yield f"Written by dbdyno new{f' from {source}' if options else ''}: change it as you like."
     yield "dbdyno plan FILE shows what it would do, dbdyno run FILE does it; docs/study-file.md explains the fields."
     yield 'Before you run it, add to [study]: expect = "...", what you expect to see.'
+    if options and options.changed:
+        yield "Other than written there, as the server takes it:"
+        yield from (f"  {one.place} {one.name}: {one.reason}" for one in options.changed.values())
     if options and options.left_out:
         yield "Left out, as a study can't or need not have it:"
         yield from (f"  {one.place} {one.name}: {one.reason}" for one in options.left_out)

@@ -27,6 +27,8 @@ _SECRET = re.compile(r"pass|pwd|secret|token|credential|private|(?:^|_)keys?(?:$
 # Variables whose own name begins so: "skip-networking" is one, "skip-log-bin" is log_bin = OFF.
 _SKIPS = {"skip_external_locking", "skip_grant_tables", "skip_name_resolve", "skip_networking", "skip_show_database",
           "skip_slave_start", "skip_replica_start", "skip_bind_address", "skip_mysqlx"}  # fmt: skip
+# Flags, of which each line sets those that it names and leaves the others as the lines before have them.
+ADDED_UP = {"optimizer_switch", "optimizer_trace", "optimizer_trace_features"}
 _NO_PART = {
     "port": "where clients find the server changes nothing of what is measured",
     "server_id": "is for replication, which a study has none of",
@@ -51,10 +53,17 @@ class Options:
     settings: dict[str, Setting] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)  # of each setting
     left_out: list[LeftOut] = field(default_factory=list)
+    changed: dict[str, LeftOut] = field(default_factory=dict)  # settings that are other than written, and why
+
+    def change(self, name: str, value: Setting, reason: str) -> None:
+        """Give a setting the value that the server makes of the written one."""
+        self.settings[name] = value
+        self.changed[name] = LeftOut(name, self.places[name], reason)
 
     def leave_out(self, name: str, reason: str) -> None:
         """Take a setting out again."""
         del self.settings[name]
+        self.changed.pop(name, None)
         self.left_out.append(LeftOut(name, self.places.pop(name), reason))
 
 
@@ -148,7 +157,9 @@ def _take(found: Options, given: str, value: str | None, place: str) -> None:
         found.left_out.append(LeftOut(short(word[0] if word else ""), place, "is no variable's name"))
         return
     if name in found.settings:
-        del found.settings[name]
+        before = found.settings.pop(name)
+        if name in ADDED_UP and isinstance(before, str) and isinstance(setting, str):
+            setting = f"{before},{setting}"
     if name == "log_bin" and not isinstance(setting, bool):
         setting = True  # a name or a path; dbdyno names its own
     if reason := _why_not(name, setting):

@@ -14,7 +14,7 @@ from dbdyno.errors import HostError, UserError
 from dbdyno.model.printable import one_line
 from dbdyno.system.full_disk import why_not_written
 from dbdyno.system.listener import listener_pid
-from dbdyno.system.state import make_state_folder, state_folder_is_given
+from dbdyno.system.state import make_state_folder, state_folder, state_folder_is_given
 
 HOST_NAME = (
     "\0dbdyno-run"  # in the abstract namespace of unix(7): no file, so all users share it, and it ends with its process
@@ -66,6 +66,24 @@ def alone_on_host(*, wait: bool, say: Callable[[str], None]) -> Iterator[None]:
             time.sleep(_ASK_AGAIN_SECONDS)
         name.listen()  # so that others can ask who it is
         yield
+
+
+def another_run() -> str:
+    """Who measures here at this moment, as far as this user may know; empty where nobody does, or this process."""
+    path = state_folder() / "run.lock"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        held = ""
+    else:
+        try:
+            held = "" if _taken(handle) else _holder(path)
+        finally:
+            os.close(handle)
+    if not held and not state_folder_is_given():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as name:
+            held = "" if _bound(name) else _listener()
+    return "" if held.endswith(f"(pid {os.getpid()})") else held
 
 
 def _refuse_or_say(other: str, *, wait: bool, say: Callable[[str], None]) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.stack.layers.server import same_setting
+from dbdyno.model.quantity import same_value
 
 SAME = [
     (True, "ON"),
@@ -46,17 +46,17 @@ OTHER = [
 
 @pytest.mark.parametrize(("asked", "observed"), SAME)
 def test_a_setting_that_took_is_known_in_any_spelling(asked, observed):
-    assert same_setting(asked, observed)
+    assert same_value(asked, observed)
 
 
 @pytest.mark.parametrize(("asked", "observed"), OTHER)
 def test_a_setting_that_did_not_take_is_found(asked, observed):
-    assert not same_setting(asked, observed)
+    assert not same_value(asked, observed)
 
 
 @given(
     st.integers(2, 2**40), st.integers(2, 2**40), st.sampled_from([("", 1), ("K", 2**10), ("M", 2**20), ("g", 2**30)])
 )
 def test_numbers_are_the_same_only_where_they_are_equal(asked, observed, unit):
-    assert same_setting(f"{asked}{unit[0]}", str(asked * unit[1]))
-    assert same_setting(f"{asked}{unit[0]}", str(observed)) is (asked * unit[1] == observed)
+    assert same_value(f"{asked}{unit[0]}", str(asked * unit[1]))
+    assert same_value(f"{asked}{unit[0]}", str(observed)) is (asked * unit[1] == observed)

@@ -48,6 +48,8 @@ WRITTEN = {
     "log-bin = /var/lib/mysql/bin": {"log_bin": True},
     "max_connections = 100\n[client]\nmax_connections = 3\n[server]\nmax_connections=200": {"max_connections": 200},
     "; max_connections = 100": {},
+    "optimizer_switch = mrr=on\noptimizer-switch = 'index_merge=off'": {"optimizer_switch": "mrr=on,index_merge=off"},
+    "sql_mode = ANSI\nsql_mode = TRADITIONAL": {"sql_mode": "TRADITIONAL"},
     "innodb_io_capacity = 2\\\n": None,
 }
 

@@ -9,6 +9,7 @@ from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks.durability import Durability, Lacking, durability
 from dbdyno.analysis.checks.lateness import Lateness, is_late, lateness
 from dbdyno.analysis.checks.load import cache_ran_out, errors_met
+from dbdyno.analysis.checks.not_granted import not_granted
 from dbdyno.model.metrics import metric_of
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import UNKNOWN, count, listed
@@ -135,7 +136,7 @@ def _unfinished(runs: Sequence[Run]) -> Iterator[Badge]:
 
 
 def _beware(measured: Measured) -> Iterator[Badge]:
-    """Yield what was met in trials that count: interference, a late disk, a fast cache that ran out, errors."""
+    """Yield what was met in trials that count, from interference to errors that were ignored."""
     counting = [trial for _, blocks in measured for row in blocks.trials.values() for trial in row.values()]
     if disturbed := sum(trial.disturbed for trial in counting):
         title = f"Others used the host in {disturbed} of {count(len(counting), 'trial')} that verdicts rest on."
@@ -151,6 +152,10 @@ def _beware(measured: Measured) -> Iterator[Badge]:
     if full:
         what = f"The drive's fast cache ran out while it was measured: {'; '.join(dict.fromkeys(full))}."
         yield Badge("cache ran out", what, "verdicts", beware=True)
+    in_vain = dict.fromkeys(f"{one.name} = {one.value}" for one in not_granted(counting))
+    if in_vain:
+        title = f"The host did not grant it, by the server's error log: {'; '.join(map(one_line, in_vain))}."
+        yield Badge("a setting was not granted", title, "verdicts", beware=True)
     if met := errors_met(counting):
         yield Badge(f"{count(met.total, 'error')} ignored", f"Ignored: {errors_text(met)}.", "notes", beware=True)
 

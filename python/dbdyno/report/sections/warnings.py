@@ -12,7 +12,7 @@ from dbdyno.report.notes.warm_up import warm_up_warning
 from dbdyno.report.notes.whole_run import failures_met, how_it_ended
 from dbdyno.report.pool_filling import filling_json, filling_line
 from dbdyno.report.reasons import totals_text
-from dbdyno.report.remarks import cache_text, overload_text
+from dbdyno.report.remarks import cache_text, not_granted_lines, overload_text
 from dbdyno.report.sections.interference import interference_summary
 from dbdyno.report.sections.stability import regime_remarks
 from dbdyno.report.sections.stopped import why_it_stopped
@@ -62,6 +62,7 @@ def _of_the_run(run: Run, analysis: Analysis) -> Iterator[str]:
         yield f"{count(len(run.failures), 'trial')} failed; {what} not count."
     if any(trial.disturbed for row in analysis.blocks.trials.values() for trial in row.values()):
         yield interference_summary(run, analysis)
+    yield from not_granted_lines(run, analysis)
     if line := filling_line(run.design, analysis.pools_filling):
         yield line
     yield from warm_up_warning(analysis)

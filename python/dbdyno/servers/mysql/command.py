@@ -1,19 +1,11 @@
 """The command line of a server of our own: private data, private socket, TCP only where a study asks for it."""
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dbdyno.model.printable import printable
 from dbdyno.servers.address import Listening
-from dbdyno.servers.ask import answer
-from dbdyno.servers.mysql.variables import HELP_BYTES_MAX, HELP_SECONDS
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.study.section import Setting
-
-_SETTING_REFUSED = re.compile(
-    r"(unknown (?:variable|option) '[^']*'|ambiguous option '[^']*'.*|Error while setting value .*)"
-)
 
 
 def options(  # noqa: PLR0913, PLR0917  (what a server is started with)
@@ -64,27 +56,3 @@ def _closed(installation: Installation) -> list[str]:
     if installation.product == "mysql" and installation.release >= (8,):
         return ["--mysqlx=OFF", "--secure-file-priv=NULL"]
     return []
-
-
-def refused_settings(installation: Installation, settings: Mapping[str, Setting], engine: str) -> dict[str, str]:
-    """What the server says against settings, by their names, "" for none of them, and without being started.
-
-    It reads them all before it prints its help. MySQL's help forgives what it does not know; it has an option of its
-    own for this.
-    """
-    validates = installation.product == "mysql" and installation.release >= (8, 0, 16)
-    asking = ["--validate-config"] if validates else ["--verbose", "--help"]
-    given = [*_loading(installation, engine), *setting_options(settings), *_closed(installation)]
-    argv = installation.command(*given, "--datadir=/nonexistent", *asking)
-    try:
-        said = answer(argv, "stderr", HELP_SECONDS, HELP_BYTES_MAX)
-    except OSError:
-        return {}  # whatever is wrong, it is not the settings
-    found: dict[str, str] = {}
-    for line in said.decode(errors="replace").splitlines():
-        if match := _SETTING_REFUSED.search(line):
-            words = printable(match[1])[:200].rstrip(".")
-            quoted = words.replace("-", "_")
-            name = next((name for name in settings if f"'{name}'" in quoted or f"'{name}=" in quoted), "")
-            found.setdefault(name, words)
-    return found

@@ -1,21 +1,30 @@
 """A server of dbdyno's own: what it is started with, and how."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.servers.address import Listening
+from dbdyno.model.quantity import SIZE_LIMIT_BYTES, size_bytes
+from dbdyno.servers.address import Address, Listening
 from dbdyno.servers.mysql import process
 from dbdyno.servers.mysql.bootstrap import install_data
-from dbdyno.servers.mysql.command import options, refused_settings
+from dbdyno.servers.mysql.command import options
 from dbdyno.servers.mysql.server import MysqlServer
 from dbdyno.servers.mysql.settings import misset
+from dbdyno.servers.mysql.taken import refusal
 from dbdyno.servers.mysql.touches_no_data import DUMP, DUMP_OFF, data_settings
+from dbdyno.servers.mysql.variables import variables_of
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.study.section import Setting
 
 # MariaDB's doublewrite buffer lies in ibdata1. What RocksDB writes, it never overwrites.
 _PAGES = ("ibdata*", "undo*", "#ib_*.dblwr", "*/*.ibd", "*/*.MA[ID]", "*/*.MY[ID]")
+# What is reserved, or written full, when a server starts.
+_MEMORY = frozenset({"aria_pagecache_buffer_size", "innodb_buffer_pool_size", "innodb_log_buffer_size",
+                     "key_buffer_size", "query_cache_size", "rocksdb_block_cache_size"})  # fmt: skip
+_FILES = frozenset({"innodb_log_file_size", "innodb_redo_log_capacity"})
+_BEYOND = re.compile(r"[0-9.]+[KMGTPE]", re.IGNORECASE)  # more than any file can hold
 PREPARED_MAX = 1_048_576  # as many as any server takes
 
 
@@ -47,9 +56,18 @@ class OwnMysql:
         """What is wrong with the study's settings, by their names. Raises ``UserError``."""
         return misset(self.installation, self.engine, self.asked)
 
-    def refused(self) -> dict[str, str]:
-        """What the server itself says against them."""
-        return refused_settings(self.installation, self.asked, self.engine) if self.asked else {}
+    def amounts(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Bytes of memory and of files that it takes at once, by their settings."""
+        files = self.asked.get("innodb_log_files_in_group", 1)
+        each = {"innodb_log_file_size": files if isinstance(files, int) else 1}
+        return (
+            {name: _bytes(value) for name, value in self.asked.items() if name in _MEMORY},
+            {name: _bytes(value) * each.get(name, 1) for name, value in self.asked.items() if name in _FILES},
+        )
+
+    def refusal(self, log: str) -> tuple[str, str]:
+        """Which setting a server that would not start names in its logs, and its sentence."""
+        return refusal(log, self.settings)
 
     def install(self, data: Path, environment: Mapping[str, str], log: Path) -> None:
         """Make the system tables. Raises ``TrialError``."""
@@ -68,4 +86,18 @@ class OwnMysql:
 
     await_ready = staticmethod(process.await_ready)
     stop = staticmethod(process.stop)
-    at = MysqlServer
+
+    def at(self, address: Address) -> MysqlServer:
+        """It, once it answers."""
+        known = variables_of(self.installation, self.engine) if self.asked else {}
+        return MysqlServer(address, {name: known[name].choices for name in self.settings if name in known})
+
+
+def _bytes(value: Setting) -> int:
+    """Bytes of a number or a size; 0 of what is neither."""
+    if isinstance(value, str) and not value.isdecimal():
+        try:
+            return size_bytes(value)
+        except ValueError:
+            return SIZE_LIMIT_BYTES if _BEYOND.fullmatch(value) else 0
+    return int(value)

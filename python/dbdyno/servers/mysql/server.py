@@ -1,18 +1,20 @@
 """What a server that answers is asked, whoever started it: its settings, counters and tables."""
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.model.printable import short
 from dbdyno.servers.address import Address
-from dbdyno.servers.contract import Settings, Table
+from dbdyno.servers.contract import Settings, Table, Taken
 from dbdyno.servers.mysql.comparable import comparable
 from dbdyno.servers.mysql.connection import Cursor, connect, rows
 from dbdyno.servers.mysql.external_database import MARK
 from dbdyno.servers.mysql.process import cause_in
 from dbdyno.servers.mysql.status import MysqlStatus
+from dbdyno.servers.mysql.taken import not_granted, taken
+from dbdyno.study.section import Setting
 
 WORTH_SHOWING = frozenset({
     "version", "version_comment", "version_compile_machine", "version_source_revision", "innodb_version",
@@ -32,6 +34,7 @@ class MysqlServer:
     """One server, asked over a connection of its own each time. Each method raises ``ServerError``."""
 
     address: Address
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # of variables that have a few words
 
     def settings(self) -> Settings:
         """Its version, variables and engines."""
@@ -63,6 +66,15 @@ class MysqlServer:
         connect(replace(self.address, user=user, password=password)).close()
 
     cause = staticmethod(cause_in)
+
+    def taken(self, asked: Mapping[str, Setting], found: Settings, log: str) -> list[Taken]:
+        """What it made of each setting."""
+        return taken(asked, found.variables, log, self.choices)
+
+    @staticmethod
+    def not_granted(found: Settings, log: str) -> dict[str, str]:
+        """Variables that are on though the host does not give what they ask for."""
+        return not_granted(found.variables, log)
 
 
 def settings_of(cursor: Cursor) -> Settings:

@@ -65,6 +65,10 @@ class StackKind(ABC, Generic[ImageT]):
     def needs_of_server(self, spec: TrialSpec) -> Iterator[Capability]:
         """What the server needs or lacks here, where there is one."""
 
+    def starts_server(self, spec: TrialSpec) -> bool:
+        """Whether a trial starts a server of dbdyno's own, so that it can be tried what that takes."""
+        return False
+
     @abstractmethod
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """What device, queue and filesystem need here; ``erase`` are the serials that may be erased."""

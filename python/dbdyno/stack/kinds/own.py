@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,7 +29,6 @@ from dbdyno.stack.layers.server import Server
 from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.section import Setting
 
 KeptT = TypeVar("KeptT", bound=KeptImage)
 
@@ -57,17 +55,21 @@ class OwnStack(StackKind[KeptT]):
         return Stack(device, tuple(above))
 
     def needs_of_server(self, spec: TrialSpec) -> Iterator[Capability]:
-        """The server's program, its engine, and each variable that is set."""
+        """The server's program and its engine; what it takes of the settings is asked once for all treatments."""
         if not spec.has_server:
             return
         server = capabilities.server(spec.stack.server)
         if server.ok:
-            yield from (server, _engine(spec.stack.server, spec.stack.engine), *_settings(spec))
+            yield from (server, _engine(spec.stack.server, spec.stack.engine))
         elif spec.server.settings:
             names = ", ".join(spec.server.settings)
             yield replace(server, detail=f"{server.detail}, so whether it has {names} can't be said here")
         else:
             yield server
+
+    def starts_server(self, spec: TrialSpec) -> bool:
+        """Where it has one."""
+        return spec.has_server
 
     def server_version(self, spec: TrialSpec) -> str:
         """As its program says it."""
@@ -143,20 +145,3 @@ def _server(spec: TrialSpec, raising: Raising) -> Server:
 def _engine(server: str, engine: str) -> Capability:
     said = find_server(server).lacks(engine)
     return Capability(f"engine {engine} of {server}", ok=not said, detail=said, field=("stack", "engine"))
-
-
-def _settings(spec: TrialSpec) -> Iterator[Capability]:
-    """Whether the server has each variable and would take its value. Names first: with others it is not even asked."""
-    server, engine, settings = spec.stack.server, spec.stack.engine, spec.server.settings
-    mistakes = own_server(find_server(server), engine, settings).mistakes()
-    for name, said in mistakes.items():
-        yield Capability(f"{name} of {server}", ok=False, detail=said, field=("server", "settings", name))
-    if not mistakes:
-        for name, said in _refused(server, engine, tuple(settings.items())).items():
-            where = ("server", "settings", *filter(None, [name]))
-            yield Capability(f"server settings of {server}", ok=False, detail=f"{server} says: {said}", field=where)
-
-
-@cache
-def _refused(server: str, engine: str, settings: tuple[tuple[str, Setting], ...]) -> dict[str, str]:
-    return own_server(find_server(server), engine, dict(settings)).refused()

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.servers.contract import ExternalServer as External
-from dbdyno.servers.contract import Settings
+from dbdyno.servers.contract import Server, Settings
 from dbdyno.servers.products import DAEMONS, external_server
 from dbdyno.stack.layer import Endpoint, StackContext
-from dbdyno.stack.layers.server import check_settings, shown_settings
+from dbdyno.stack.layers.server import check_taken, shown_settings
 from dbdyno.stack.undo.external_server import SetGlobal
 from dbdyno.study.section import Setting
 from dbdyno.study.server_url import server_url
@@ -41,13 +41,13 @@ class ExternalServer:
                     undo = SetGlobal(self.url, self.option_file, name, before)
                     putting_back.enter_context(below.journal.undoing(undo))
                     session.set_variable(name, session.as_set(value, before))
-                observed = self._observed(session.settings())
+                observed = self._observed(found.server, session.settings())
             pid = process_behind(address.socket) if address.socket else None
             observed |= {"local": is_local(self.url), "process": "unknown" if pid is None else "found"}
             yield below.raised(self.name, observed, endpoint=_endpoint(found, pid))
 
-    def _observed(self, found: Settings) -> dict[str, Any]:
-        check_settings(self.settings, found.variables)
+    def _observed(self, server: Server, found: Settings) -> dict[str, Any]:
+        check_taken(server.taken(self.settings, found, ""))  # its error log is its owner's
         shown = shown_settings(found, {*self.settings, "hostname"})
         return {**shown, "tls": found.tls, "started_by": "others"}
 

@@ -3,7 +3,7 @@
 import os
 import socket as socketlib
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,21 +11,24 @@ from typing import Any
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.model.printable import short
-from dbdyno.model.quantity import size_bytes
 from dbdyno.servers.address import Address, Listening
-from dbdyno.servers.contract import NotStartedError, OwnServer, Settings
+from dbdyno.servers.contract import NotStartedError, OwnServer, Settings, Taken
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.servers.user import own_folder, read_log, unprivileged
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.memory import killed_for_memory
 from dbdyno.stack.layers.placement import Placement
+from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
 from dbdyno.study.section import Setting
 from dbdyno.system.child import exit_words
 from dbdyno.system.state import new_token
 
 DATA = "server"  # its folder, on whatever is below
+# In the scratch folder: what making the system tables said, and what the server says before it opens its error log.
+INSTALL_LOG, SAID = "install.log", "server.said"
+NOT_GRANTED = "not_granted"  # of what is observed: settings that are on though the host does not give them
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Server:
     clients: int
     install: bool  # create the system tables first
     log: Path  # kept with the trial
+    made: Path | None = None  # where system tables are kept for other starts, once they are made
     placement: Placement = field(default_factory=Placement)
     ready_seconds: float | None = None  # in which it must answer; the product's own limit if not given
     is_killed: bool = False  # rather than stopped, in the end: what it leaves is not wanted
@@ -47,27 +51,43 @@ class Server:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The server, answering on its socket."""
-        assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
+        with self._running(below) as (own, endpoint):
+            observed = self._observed(own, endpoint, below)
+            if endpoint.process:
+                observed |= self.placement.observed(endpoint.process.pid)
+            yield below.raised(self.name, observed, endpoint=endpoint)
+
+    def taken(self, below: StackContext) -> list[Taken]:
+        """Start it, and return what it made of each setting. Raises ``TrialError`` where it does not answer."""
+        with self._running(below) as (own, endpoint):
+            found = self._answer(own, endpoint, below)
+            return endpoint.control.taken(own.settings, found, said_by(below, endpoint))
+
+    @contextmanager
+    def _running(self, below: StackContext) -> Iterator[tuple[OwnServer, Endpoint]]:
+        """Its process, which need not answer yet, for as long as the context lasts."""
         own = own_server(self.installation, self.engine, self.settings, self.clients)
         for name, said in own.mistakes().items():
             raise HostError(f"server.settings.{name}: {said}")
-        token, data = new_token(), below.directory / DATA
+        token, data = new_token(), _data(below)
         home = below.scratch / "server"
         environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", TOKEN_VARIABLE: token}
         with below.journal.undoing(EndProcesses(token, "the database server")):
             own_folder(home)
             error_log = home / "error.log"
-            if self.install:
-                own.install(data, environment, below.scratch / "install.log")
+            if self.install and self.made and self.made.is_dir():
+                run_tool(["cp", "--archive", "--sparse=auto", str(self.made), str(data)])
+            elif self.install:
+                own.install(data, environment, below.scratch / INSTALL_LOG)
+                if self.made:
+                    run_tool(["cp", "--archive", "--sparse=auto", str(data), str(self.made)])
             address = Address("root", home / "server.sock")
             listening = self._listening()
             argv = own.command(data, home / "server.sock", error_log, preparing=self.install, listening=listening)
             running = self._start(argv, below, environment)
             remote = Address("", host=listening.host, port=listening.port) if listening else None
-            endpoint = Endpoint(own.at(address), address, running, error_log, below.cgroup, remote=remote)
             try:
-                observed = self._observed(own, endpoint, data) | self.placement.observed(running.pid)
-                yield below.raised(self.name, observed, endpoint=endpoint)
+                yield own, Endpoint(own.at(address), address, running, error_log, below.cgroup, remote=remote)
             finally:
                 if self.is_killed:
                     running.kill()
@@ -94,26 +114,34 @@ class Server:
             ) from None
 
     def _start(self, argv: list[str], below: StackContext, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            self.placement.around(unprivileged(argv, below.cgroup)),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=dict(environment),
-            cwd="/",
-            start_new_session=True,
-        )
+        """Its process. Before it opens its log it says which limits it met, and which settings it can't read."""
+        with (below.scratch / SAID).open("wb") as said:
+            return subprocess.Popen(
+                self.placement.around(unprivileged(argv, below.cgroup)),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                env=dict(environment),
+                cwd="/",
+                start_new_session=True,
+            )
 
-    def _observed(self, own: OwnServer, endpoint: Endpoint, data: Path) -> dict[str, Any]:
+    def _answer(self, own: OwnServer, endpoint: Endpoint, below: StackContext) -> Settings:
+        """What it says of itself, once it answers. Raises ``NotStartedError``."""
         running, error_log = endpoint.process, endpoint.error_log
         assert running is not None and error_log is not None  # noqa: S101, PT018  (this layer started it)
         try:
             own.await_ready(running, endpoint.socket, error_log, self.ready_seconds)
-            found = endpoint.control.settings()
+            return endpoint.control.settings()
         except TrialError as error:
             code = running.poll()
             why = how_it_ended(endpoint) or f"the server does not report its settings: {error}"
+            if not read_log(error_log) and (said := own.refusal(said_by(below, endpoint))[1]):
+                why = f"{why}; it said: {said}"
             raise NotStartedError(why, code) from None
+
+    def _observed(self, own: OwnServer, endpoint: Endpoint, below: StackContext) -> dict[str, Any]:
+        found, data = self._answer(own, endpoint, below), _data(below)
         if found.data_folder != data:
             raise TrialError(f"the server works on other data than {data}")
         if not found.version.startswith(self.installation.version.partition("-")[0]):
@@ -122,8 +150,10 @@ class Server:
         if self.engine.lower() not in map(str.lower, found.engines):
             there = ", ".join(found.engines)
             raise TrialError(f"stack.engine: the server has no engine {self.engine}; it has {there}")
-        check_settings(own.settings, found.variables)
-        return shown_settings(found, own.settings)
+        log = said_by(below, endpoint)
+        check_taken(endpoint.control.taken(own.settings, found, log))
+        lacking = endpoint.control.not_granted(found, log)
+        return shown_settings(found, own.settings) | ({NOT_GRANTED: lacking} if lacking else {})
 
     def _keep_log(self, error_log: Path) -> None:
         content = read_log(error_log)
@@ -137,13 +167,23 @@ def shown_settings(found: Settings, asked: Collection[str]) -> dict[str, str]:
     return {name: short(found.variables[name]) for name in names} | {"engines": ", ".join(found.engines)}
 
 
-def check_settings(asked: Mapping[str, Setting], variables: Mapping[str, str]) -> None:
-    """Raises ``TrialError`` where a setting does not read back from the server's variables as it was asked for."""
-    for name, value in asked.items():
-        if name not in variables:
-            raise TrialError(f"server.settings.{name}: the server shows no such variable, so it can't be read back")
-        if not same_setting(value, variables[name]):
-            raise TrialError(f"server.settings.{name}: asked for {value}, the server took {short(variables[name])}")
+def check_taken(taken: Iterable[Taken]) -> None:
+    """Raises ``TrialError`` where a server did not take a setting as it was asked for."""
+    for one in taken:
+        if not one.holds:
+            raise TrialError(f"server.settings.{one.name}: {one.text}")
+
+
+def said_by(below: StackContext, endpoint: Endpoint | None = None) -> str:
+    """What a server of dbdyno's own has said so far, and last what it said while its system tables were made."""
+    log = [endpoint.error_log] if endpoint and endpoint.error_log else []
+    places = [below.scratch / SAID, *log, below.scratch / INSTALL_LOG]
+    return "\n".join((read_log(place) or b"").decode(errors="replace") for place in places)
+
+
+def _data(below: StackContext) -> Path:
+    assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
+    return below.directory / DATA
 
 
 def how_it_ended(endpoint: Endpoint) -> str:
@@ -154,22 +194,3 @@ def how_it_ended(endpoint: Endpoint) -> str:
     if endpoint.cgroup and killed_for_memory(endpoint.cgroup):
         return "the kernel killed the server for going beyond stack.memory; give it more, or smaller caches"
     return f"the server ended ({exit_words(code)}): {endpoint.control.cause(endpoint.error_log)}"
-
-
-def same_setting(asked: Setting, observed: str) -> bool:
-    """Whether a variable reads back as what was asked, over its spellings (``256M`` = 268435456, ``true`` = ON = 1)."""
-
-    def plain(value: Setting) -> str | float:
-        text = ("on" if value else "off") if isinstance(value, bool) else str(value).strip().lower()
-        try:
-            return float(text)
-        except ValueError:
-            pass
-        try:
-            return float(size_bytes(text))
-        except ValueError:
-            return {"1": "on", "0": "off", "true": "on", "false": "off", "yes": "on", "no": "off"}.get(text, text)
-
-    left, right = plain(asked), plain(observed)
-    switch: dict[str | float, str] = {1.0: "on", 0.0: "off"}
-    return left == right or switch.get(left, left) == switch.get(right, right)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems.zfs import ZFS
+from dbdyno.model.quantity import same_value
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.filesystem import (
     DAMAGE_MAX,
@@ -24,7 +25,6 @@ from dbdyno.stack.layers.filesystem import (
     flushes_on_fsync,
     observed_mount,
 )
-from dbdyno.stack.layers.server import same_setting
 from dbdyno.stack.tools import needed, run_tool
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, Unmount
 from dbdyno.study.schema import FilesystemSection
@@ -140,7 +140,7 @@ class ZfsPool:
         if "ashift" in asked:
             found["ashift"] = _within(pid, "zpool", "get", "ashift", pool).splitlines()[-1].split()[2]
         for name, value in asked.items():
-            if not same_setting(value, found[name]):
+            if not same_value(value, found[name]):
                 raise TrialError(f"zfs property {name}: asked for {value}, it is {found[name]}")
         return found
 

@@ -64,7 +64,12 @@ class Journal:
             self.path, self._file = _new_file(folder, owner)
         except OSError as error:
             raise HostError(_cannot(f"{error.filename or folder}", error)) from None
-        self._append({"owner": asdict(owner), "what": what})
+        try:
+            self._append({"owner": asdict(owner), "what": what})
+        except HostError:
+            self.path.unlink(missing_ok=True)  # it says nothing of anything
+            self._let_go()
+            raise
         sync(folder)
 
     def _append(self, fields: dict[str, Any]) -> None:

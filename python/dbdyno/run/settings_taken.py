@@ -1,0 +1,176 @@
+"""What programs of this host take of a plan, and of an option file: servers its settings, mkfs its options."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dbdyno.errors import DbdynoError, UserError
+from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
+from dbdyno.model.wording import count
+from dbdyno.plan.plan import Plan
+from dbdyno.servers.contract import Taken
+from dbdyno.servers.sources.installation import find_server
+from dbdyno.stack.capabilities import Capability
+from dbdyno.stack.capabilities import filesystem as capability
+from dbdyno.stack.kinds.catalogue import KINDS
+from dbdyno.stack.takes import Asked, MadeWith, Say, Starting, why_not_made
+from dbdyno.study.option_file import Options
+from dbdyno.study.place import place_in
+from dbdyno.study.schema import TrialSpec
+from dbdyno.study.section import Setting
+
+ENGINE = "innodb"  # of a study that ``new`` writes
+# Distinct sets of settings each of which is tried. Of more, as many as it takes for each level to be in one.
+ALL_MAX = 12
+TRIED_MAX = 64  # of any: each costs a start
+ROUNDS_MAX = 12  # in which settings of an option file are changed or left out: what is left is tried once more
+_REMEDIES = {
+    "adjusted": "give a value that it takes",
+    "limited": "give less, or let whoever runs dbdyno open more files (ulimit -n)",
+    "unknown": "leave it out",
+}
+
+
+@dataclass(frozen=True)
+class _Set:
+    """What a server would be started with, and a treatment that does."""
+
+    asked: Asked
+    spec: TrialSpec
+
+
+def settings_taken(plan: Plan, say: Say) -> Iterator[Capability]:
+    """What becomes of each setting that a server does not take as it is written; no server is started for none."""
+    sets = _sets_of(plan)
+    if left := len(sets[TRIED_MAX:]):
+        yield _untried("servers", f"{count(left, 'set')} of {len(sets)} were left out, as each costs a start")
+    sets = sets[:TRIED_MAX]
+    with Starting() as starting:
+        for number, one in enumerate(sets, 1):
+            try:
+                taken = starting.taken_by(one.asked, _counted(say, number, len(sets)))
+            except (DbdynoError, OSError) as error:
+                yield _untried(one.asked.server, str(error))
+                return
+            for setting in taken:
+                if setting.how != "as asked":
+                    yield _capability(plan, one, setting)
+
+
+def _counted(say: Say, number: int, of: int) -> Say:
+    return (lambda text: say(f"{text} ({number} of {of} sets of settings)")) if of > 1 else say
+
+
+def _untried(server: str, why: str) -> Capability:
+    taken = Taken("settings", server, "not tried", said=why)
+    return Capability(f"settings of {server}", ok=True, detail=f"not tried here: {why}", needed=False, taken=taken)
+
+
+def _capability(plan: Plan, one: _Set, setting: Taken) -> Capability:
+    name, field = f"{setting.name} of {one.asked.server}", tuple[str, ...]()  # as dbdyno sets it
+    if setting.name in one.spec.server.settings:
+        field = "server", "settings", setting.name
+        name = place_in(plan.study, one.spec, field)
+    remedy = _REMEDIES.get(setting.how, "")
+    return Capability(name, ok=setting.holds, detail=setting.text, remedy=remedy, field=field, taken=setting)
+
+
+def _sets_of(plan: Plan) -> list[_Set]:
+    """What is to be tried: each set of settings, or as many as it takes for each level to be in one."""
+    found: dict[tuple[str, str, tuple[tuple[str, Setting], ...]], _Set] = {}
+    for spec in plan.specs.values():
+        if not spec.server.settings or not _can_be_tried(spec):
+            continue
+        settings = tuple(sorted(spec.server.settings.items()))
+        key = spec.stack.server, spec.stack.engine, settings
+        clients = max(spec.workload.connections, found[key].asked.clients if key in found else 0)
+        found[key] = _Set(Asked(*key, clients), spec)
+    sets = list(found.values())
+    return sets if len(sets) <= ALL_MAX else _covering(sets)
+
+
+def _can_be_tried(spec: TrialSpec) -> bool:
+    """Whether a trial starts a server that there is here, with an engine that it has; else that is said elsewhere."""
+    if not KINDS[spec.stack.kind].starts_server(spec):
+        return False
+    try:
+        return not find_server(spec.stack.server).lacks(spec.stack.engine)
+    except DbdynoError:
+        return False
+
+
+def _covering(sets: list[_Set]) -> list[_Set]:
+    """Of many sets those that bring a value that none before has."""
+    kept, seen = [], set[tuple[object, ...]]()
+    for one in sets:
+        values = {(one.asked.server, one.asked.engine, name, repr(value)) for name, value in one.asked.settings}
+        if values - seen:
+            kept.append(one)
+            seen |= values
+    return kept
+
+
+def filesystems_made(plan: Plan) -> Iterator[Capability]:
+    """What programs of this host have against making the plan's filesystems as it says; none is asked for defaults."""
+    asked: dict[MadeWith, TrialSpec] = {}
+    for spec in plan.specs.values():
+        name, stack = spec.stack.filesystem, spec.stack
+        if name and spec.filesystem.mkfs and KINDS[stack.kind].ON_HOST:
+            asked.setdefault(MadeWith(name, spec.filesystem.mkfs, stack.size, stack.devices), spec)
+    for made, spec in asked.items():
+        try:
+            said = why_not_made(made)
+        except (DbdynoError, OSError) as error:
+            if capability(made.filesystem).ok:  # else that says why
+                detail = f"{made.options} was not tried here: {error}"
+                yield Capability(f"mkfs of {made.filesystem}", ok=True, detail=detail, needed=False)
+            continue
+        if said:
+            field = ("filesystem", "mkfs")
+            where = place_in(plan.study, spec, field)
+            program = FILESYSTEMS[made.filesystem].command[0]
+            yield Capability(where, ok=False, detail=f"{made.options}: {program} says: {said}", field=field)
+
+
+def fit_settings(server: str, options: Options, say: Say) -> str:
+    """Leave in ``options`` what the server takes, as it takes it; returns why that could not be tried, if so."""
+    with Starting() as starting:
+        for _ in range(ROUNDS_MAX):
+            if not options.settings:
+                return ""
+            try:
+                taken = starting.taken_by(Asked(server, ENGINE, tuple(sorted(options.settings.items()))), say)
+            except (DbdynoError, OSError) as error:
+                return str(error)
+            if not _mend(options, [one for one in taken if one.name in options.settings]):
+                return ""
+    raise UserError(f"{server} takes other settings with each try; give it fewer of them, or write the study by hand")
+
+
+def _mend(options: Options, taken: list[Taken]) -> bool:
+    """Change or leave out what is not taken as it is written; whether anything was."""
+    wrong = [one for one in taken if not one.holds or one.how == "not tried"]
+    limited = [one for one in wrong if one.how == "limited"]
+    # They share one limit: the others may fit without the largest.
+    largest = max(limited, key=lambda one: _number(one.asked), default=None)
+    for one in wrong:
+        if one.how == "adjusted" and one.name not in options.changed:
+            options.change(one.name, _as_setting(one.got), one.text)
+        elif one.how != "limited" or one is largest:
+            options.leave_out(one.name, one.said if one.how == "not tried" else one.text)
+    return bool(wrong)
+
+
+def _number(value: Setting) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0
+
+
+def _as_setting(shown: str) -> Setting:
+    """What a server shows, as a study writes it."""
+    if shown in {"ON", "OFF"}:
+        return shown == "ON"
+    shown = re.sub(r"\.0+$", "", shown)
+    return int(shown) if shown.isdecimal() and len(shown) <= len(str(2**63)) - 1 else shown

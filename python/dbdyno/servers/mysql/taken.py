@@ -1,0 +1,188 @@
+"""What a server made of each setting that it was given: one comparison for the plan, for ``new`` and for every trial.
+
+It is drawn from what ``SHOW GLOBAL VARIABLES`` says and from the error log, where a server notes what it changed, what
+it could not have of the host, and what it does not know.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from dbdyno.model.printable import short
+from dbdyno.model.quantity import same_value
+from dbdyno.servers.contract import How, Taken
+from dbdyno.study.section import Setting
+
+SAID_MAX = 300  # characters of a server's sentence
+_NOTE = re.compile(r"\[(?:ERROR|Warning|System|Note)\] (?:\[MY-[0-9]+\] )?(?:\[\w+\] )?(.*)")
+_PROGRAM = re.compile(r"^/?\S*(?:mysqld|mariadbd): ")
+_BUFFERED = re.compile(r"^Buffered (?:warning|error|information): ")
+# What the server says of a value that it replaced, and of the limit that may be the reason.
+_REPLACED = re.compile(
+    r"adjusted to|changed limits|wasn't recognized|out of range|too (?:large|small|big)|rounded", re.IGNORECASE
+)
+_FILES_LIMIT = re.compile(r"(?i)max_open_files|open_files_limit|Changed limits")
+# Each takes descriptors, so that the limit of the process decides how much of it there can be.
+_OPEN_FILES = frozenset({"innodb_open_files", "max_connections", "open_files_limit", "table_definition_cache",
+                         "table_open_cache"})  # fmt: skip
+# A list of name=value, of which a study gives those that are not to be as they are by default.
+_FLAGS = frozenset({"optimizer_switch", "optimizer_trace", "optimizer_trace_features"})
+# A mode that stands for several, which are shown beside it.
+_MODES = frozenset({"ansi", "db2", "maxdb", "mssql", "mysql323", "mysql40", "oracle", "postgresql", "traditional"})
+_ALL = frozenset({"all", "default", "*"})
+_ENGINES = {"heap": "memory", "innobase": "innodb", "merge": "mrg_myisam"}
+_OFF = frozenset({"off", "0", "no", "false", ""})
+# What a server could not have of the host: the variable still shows what was asked for, the log says that it is not so.
+_NOT_GRANTED = (
+    ("large_pages", re.compile(r"(?i)HugeTLB|large_page_aligned_alloc|Using conventional memory pool")),
+    ("innodb_flush_method", re.compile(r"(?i)Failed to set O_DIRECT on file")),
+    ("innodb_numa_interleave", re.compile(r"(?i)Failed to set NUMA memory policy")),
+    ("innodb_use_native_aio", re.compile(r"(?i)Native AIO (disabled|interface is not supported)|io_setup\(\) failed")),
+    ("locked_in_memory", re.compile(r"(?i)Failed to lock memory")),
+    ("innodb_compression_default", re.compile(r"(?i)Punch hole (is )?not supported")),
+)
+_PAGE_BYTES = re.compile(r"page size ([0-9]{1,15})")
+# An error that names none of the variables that lead to it.
+_MEANS = ((re.compile(r"(?i)encryption|keyring"), re.compile(r".*encrypt.*")),)
+
+
+def taken(
+    asked: Mapping[str, Setting],
+    variables: Mapping[str, str],
+    log: str = "",
+    choices: Mapping[str, tuple[str, ...]] | None = None,
+) -> list[Taken]:
+    """What a server that runs made of each setting; ``choices`` are the words of those variables that have a few."""
+    lacking, lines = not_granted(variables, log), list(_lines(log))
+    found = []
+    for name, value in asked.items():
+        if name not in variables:
+            found.append(Taken(name, value, "unknown", said=_said_of(name, lines)))
+            continue
+        shown = variables[name]
+        how = _how(name, value, shown, lines, (choices or {}).get(name, ()))
+        said = ""
+        if how in {"as asked", "another name"} and name in lacking and str(value).lower() not in _OFF:
+            how, said = "not granted", lacking[name]
+        elif how in {"adjusted", "limited"}:
+            said = next(filter(_FILES_LIMIT.search, lines), "") if how == "limited" else _said_of(name, lines)
+        found.append(Taken(name, value, how, short(shown), short(said, SAID_MAX)))
+    return found
+
+
+def not_granted(variables: Mapping[str, str], log: str) -> dict[str, str]:
+    """What a server of the host asked for in vain though the variable is on, with the server's sentence."""
+    found: dict[str, str] = {}
+    for line in _lines(log):
+        for name, pattern in _NOT_GRANTED:
+            is_on = variables.get(name, "").lower() not in _OFF
+            if name not in found and is_on and pattern.search(line) and not _is_larger_page(line, variables):
+                found[name] = short(line, SAID_MAX)
+    return found
+
+
+def refusal(log: str, settings: Mapping[str, Setting]) -> tuple[str, str]:
+    """The setting that a server which would not start names, "" for none, and its sentence, "" where it left none."""
+    errors = [line for line in _errors(log) if line != "Aborting"]
+    for line in errors:
+        if name := _named_in(line, settings):
+            return name, short(line, SAID_MAX).rstrip(".")
+    return "", short(errors[0], SAID_MAX).rstrip(".") if errors else ""
+
+
+def _lines(log: str) -> Iterator[str]:
+    """The sentences of an error log, without time, thread and program."""
+    for line in log.splitlines():
+        found = _NOTE.search(line)
+        yield _BUFFERED.sub("", _PROGRAM.sub("", found[1] if found else line.strip()))
+
+
+def _errors(log: str) -> Iterator[str]:
+    """Those that say why it ended."""
+    for line in log.splitlines():
+        is_bare = _PROGRAM.match(line.strip()) and "[" not in line
+        if "[ERROR]" in line or is_bare:
+            yield from _lines(line)
+
+
+def _named_in(line: str, settings: Mapping[str, Setting]) -> str:
+    """The setting that a sentence is about: by its name, by what it is in words, by its value; "" for none."""
+    text = line.lower().replace("-", "_")
+    by_length = sorted(settings, key=len, reverse=True)
+    for name in by_length:
+        if re.search(rf"(?<![a-z0-9_]){name}(?![a-z0-9_])", text):
+            return name
+    for name in by_length:  # "page size" is innodb_page_size
+        words = name.removeprefix("innodb_").replace("_", " ")
+        if " " in words and re.search(rf"(?i)\b{words}\b", line):
+            return name
+    for reason, names in _MEANS:
+        if reason.search(line) and (name := next(filter(names.fullmatch, settings), "")):
+            return name
+    values = {name: str(value) for name, value in settings.items() if isinstance(value, str)}
+    return next((name for name, value in values.items() if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", line)), "")
+
+
+def _said_of(name: str, lines: list[str]) -> str:
+    """The first sentence that names a variable."""
+    pattern = re.compile(rf"(?i)(?<![a-z0-9_]){name.replace('_', '[-_]')}(?![a-z0-9_])")
+    return next(filter(pattern.search, lines), "")
+
+
+def _how(name: str, value: Setting, shown: str, lines: list[str], choices: tuple[str, ...]) -> How:
+    if same_value(value, shown):
+        return "as asked"
+    if name in _FLAGS and _has_flags(str(value), shown):
+        return "as asked"
+    said = _said_of(name, lines)
+    if not _REPLACED.search(said) and _is_another_name(name, value, shown, choices):
+        return "another name"
+    if name in _OPEN_FILES and (name == "open_files_limit" or any(map(_FILES_LIMIT.search, lines))):
+        return "limited"
+    return "adjusted"
+
+
+def _has_flags(asked: str, shown: str) -> bool:
+    """Whether each flag that is asked for is shown so; the others are as they are by default."""
+    flags = dict(flag.partition("=")[::2] for flag in _words(shown))
+    given = [flag.partition("=") for flag in _words(asked)]
+    return all(flags.get(flag) == state or (flag == "default" and not is_) for flag, is_, state in given if flag)
+
+
+def _is_another_name(name: str, value: Setting, shown: str, choices: tuple[str, ...]) -> bool:
+    """Whether a server that did not complain shows what was asked for under another name."""
+    asked, got = str(value).strip().lower(), shown.strip().lower()
+    if name.startswith(("character_set", "collation")):
+        charset, _, rest = asked.partition("_")
+        return charset == "utf8" and got in {f"{kind}_{rest}".rstrip("_") for kind in ("utf8mb3", "utf8mb4")}
+    if name.endswith("storage_engine"):
+        return _ENGINES.get(asked) == got
+    if re.fullmatch(r"-[0-9]+", asked):  # "as many as you think right"; one that it does not take so it adjusts aloud
+        return got.isdecimal()
+    if asked.isdecimal() and not isinstance(value, bool):
+        return _is_numbered(int(asked), got, [word.lower() for word in choices])
+    return _are_the_words(asked, got)
+
+
+def _is_numbered(number: int, got: str, words: list[str]) -> bool:
+    """Whether a number stands for a word, or for a set of words; ``words`` are those of the variable, if known."""
+    if got in words:
+        return number == words.index(got)
+    return not re.fullmatch(r"[0-9.+-]+", got) and got not in {"on", "off", "yes", "no"}
+
+
+def _are_the_words(asked: str, got: str) -> bool:
+    """Whether a set shows the same words, in whatever order, or a word one that was cut short."""
+    given, had = set(_words(asked)), set(_words(got))
+    if len(given) > 1 or len(had) > 1:
+        return given <= had if given & (_MODES | _ALL) else given == had
+    return bool(asked) and got.startswith(asked) and not got[len(asked) :].isdecimal()
+
+
+def _is_larger_page(line: str, variables: Mapping[str, str]) -> bool:
+    """Whether a page was refused that is larger than the usual large one: then the next smaller size is tried."""
+    size, usual = _PAGE_BYTES.search(line), variables.get("large_page_size", "")
+    return bool(size and usual.isdecimal() and 0 < int(usual) < int(size[1]))
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip().lower() for word in text.split(",") if word.strip()]

@@ -1,0 +1,317 @@
+"""Whether programs of this host take what a study gives them: a server its settings, mkfs its options.
+
+That very server is started on scratch data for a moment, and asked; mkfs gets a file for a device. Here ``new``,
+``plan`` and ``run`` ask; what a server took is told by the comparison that each trial makes. Nothing of the study is
+touched: the server has a scratch folder, a socket in it and no port, and runs as the user that it has in a trial. What
+was told is kept in the state folder for as long as program, settings and the host's limits are the same.
+"""
+
+import hashlib
+import json
+import os
+import resource
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Self, get_args
+
+from dbdyno.errors import DbdynoError, HostError, TrialError
+from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
+from dbdyno.filesystems.kind import Kind
+from dbdyno.host.memory import memory_facts
+from dbdyno.host.read import text_of
+from dbdyno.model.printable import short
+from dbdyno.servers.contract import How, NotStartedError, Taken
+from dbdyno.servers.products import own_server
+from dbdyno.servers.sources.installation import Installation, find_server
+from dbdyno.servers.user import own_folder, server_user, unprivileged
+from dbdyno.stack.layer import BlockDevice, StackContext
+from dbdyno.stack.layers.scratch import scratch
+from dbdyno.stack.layers.server import Server, said_by
+from dbdyno.stack.layers.zfs_pool import ZfsPool
+from dbdyno.stack.tools import needed, run_tool
+from dbdyno.stack.undo.log import Journal
+from dbdyno.store.synced import write_synced
+from dbdyno.study.schema import FilesystemSection
+from dbdyno.study.section import Setting
+from dbdyno.study.units import format_bytes
+from dbdyno.system.interrupt import Interrupted, interruptible
+from dbdyno.system.run_lock import another_run
+from dbdyno.system.state import existing, make_state_folder, state_folder
+
+FORMAT = 1  # of what is kept
+FOLDER = "takes"  # in the state folder
+KEPT_MAX, KEPT_BYTES_MAX = 1000, 1_000_000
+READY_SECONDS = 60.0  # in which the server must answer
+REFUSALS_MAX = 16  # of one set of settings: each costs a start
+ROOM_BYTES = 512 * 1024**2  # for a server's own data, and once more for its system tables
+SHARE_MAX = 0.5  # of the host's memory, and of the room on its disk: others need some
+NOT_SET = frozenset({"port"})  # which would open one
+
+FILE_BYTES = 16 * 1024**3  # of a file without content, where the study does not say how large the device is
+MKFS_SECONDS = 30.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A server and what it would be started with."""
+
+    server: str  # as the study names it
+    engine: str
+    settings: tuple[tuple[str, Setting], ...]
+    clients: int = 0  # that use it at once
+
+
+class Starting(ExitStack):
+    """Starts of servers, which have system tables made once for all that these do not depend on."""
+
+    def __enter__(self) -> Self:
+        """Nothing is started yet; from now on a signal ends what will be."""
+        super().__enter__()
+        self.enter_context(_ended_by_signals())
+        return self
+
+    def taken_by(self, asked: Asked, say: Say = lambda _: None) -> list[Taken]:
+        """What a server makes of settings in which it has found no mistake; ``say`` tells what takes a moment.
+
+        Raises ``DbdynoError`` where it can't be tried here.
+        """
+        installation, settings = find_server(asked.server), dict(asked.settings)
+        mistakes = own_server(installation, asked.engine, settings, asked.clients).mistakes()
+        if mistakes:  # with these it is not even started
+            return [Taken(name, settings[name], "refused", said=said) for name, said in mistakes.items()]
+        settings = {name: value for name, value in settings.items() if name not in NOT_SET}
+        beyond = list(_beyond(installation, asked, settings))
+        for one in beyond:
+            del settings[one.name]
+        key = _key(installation, asked, settings)
+        found = _kept(key)
+        if found is None:
+            _see_that_nobody_measures()
+            _see_that_there_is_room()
+            say(f"starting {asked.server} for a moment, to see what it takes of the settings")
+            found = list(_Starts(installation, asked, self._made).taken(settings))
+            _keep(key, found)
+        return [*found, *beyond]
+
+    @cached_property
+    def _made(self) -> Path:
+        """A folder for system tables."""
+        journal = self.enter_context(closing(Journal("system tables for servers that are tried")))
+        return self.enter_context(scratch(journal)).scratch
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Have a signal first end what was started, and then this process; where signals have another meaning, that."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    try:
+        with interruptible(lambda _: None):
+            yield
+    except Interrupted:
+        raise KeyboardInterrupt from None
+
+
+def _see_that_nobody_measures() -> None:
+    if other := another_run():
+        raise HostError(f"another run is going on here, which this would disturb: {other}")
+
+
+def _see_that_there_is_room() -> None:
+    """Raise ``HostError`` where a server would find the disk full, which it waits for somebody to mend."""
+    if (free := _free_bytes()) < ROOM_BYTES:
+        raise HostError(
+            f"the disk of the state folder {state_folder()} has {format_bytes(free)} free, and it takes"
+            f" {format_bytes(ROOM_BYTES)}; make room on it, or set DBDYNO_STATE_DIR to a folder on another one"
+        )
+
+
+def _free_bytes() -> int:
+    return shutil.disk_usage(existing(state_folder())).free
+
+
+def _beyond(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> Iterator[Taken]:
+    """Settings that want more of the host than a trial of them may take."""
+    memory, files = own_server(installation, asked.engine, settings, asked.clients).amounts()
+    held, free = memory_facts()["bytes"], max(0, _free_bytes() - ROOM_BYTES)
+    for amounts, most, what in (
+        (memory, held, "memory of this host"),
+        (files, free, "room on the state folder's disk"),
+    ):
+        for name, wanted in amounts.items():
+            if isinstance(most, int) and wanted > SHARE_MAX * most:
+                said = f"is more than half of the {what} ({format_bytes(most)})"
+                yield Taken(name, settings[name], "not tried", said=said)
+
+
+@dataclass(frozen=True)
+class _Starts:
+    """Starts of one server with one set of settings, or with some of these."""
+
+    installation: Installation
+    asked: Asked
+    made: Path  # holds system tables that were made for earlier starts
+
+    def taken(self, settings: Mapping[str, Setting]) -> Iterator[Taken]:
+        """Start the server; without a setting that it refuses once more, for what it makes of the others."""
+        left = dict(settings)
+        for _ in range(REFUSALS_MAX):
+            answer = self._start(left)
+            if isinstance(answer, list):
+                yield from answer
+                return
+            name, said = answer if answer[0] else self._culprit(left, answer[1])
+            yield Taken(name, left.pop(name), "refused", said=f"{self.asked.server} says: {said}")
+        raise HostError(f"{self.asked.server} refuses {REFUSALS_MAX} settings and more; give fewer of them")
+
+    def _culprit(self, settings: Mapping[str, Setting], said: str) -> tuple[str, str]:
+        """A setting that the server refuses, where its sentence names none: by halves; and what it then says."""
+        if isinstance(refused := self._start({}), tuple):
+            raise HostError(f"{self.asked.server} does not start here, even without the study's settings: {refused[1]}")
+        some = list(settings)
+        while len(some) > 1:
+            half = some[: len(some) // 2]
+            answer = self._start({name: settings[name] for name in half})
+            if isinstance(answer, tuple):
+                if answer[0]:
+                    return answer
+                some, said = half, answer[1]
+            else:
+                some = some[len(half) :]
+        return some[0], said
+
+    def _start(self, settings: Mapping[str, Setting]) -> list[Taken] | tuple[str, str]:
+        """What the server made of settings, or the one that it refuses, "" where it names none, and its sentence.
+
+        Raises ``DbdynoError`` where it can't be started for another reason.
+        """
+        asked = self.asked
+        own = own_server(self.installation, asked.engine, settings, asked.clients)
+        depends = [self.installation.identity, asked.engine, sorted(own.data_settings.items())]
+        made = self.made / hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
+        with closing(Journal(f"what {asked.server} takes")) as journal, scratch(journal) as ground:
+            below = _with_folder(ground)
+            log = ground.scratch / "server.log"
+            given = self.installation, settings, asked.engine, asked.clients
+            layer = Server(*given, install=True, log=log, made=made, ready_seconds=READY_SECONDS, is_killed=True)
+            try:
+                return layer.taken(below)
+            except TrialError as error:
+                is_silent = isinstance(error, NotStartedError) and error.code is None
+                if is_silent or _free_bytes() < SHARE_MAX * ROOM_BYTES:
+                    raise HostError(f"{asked.server} with these settings: {error}") from None
+                name, said = own.refusal(_all_said(below))
+                return (name if name in settings else ""), said or str(error)
+
+
+def _all_said(below: StackContext) -> str:
+    log = below.scratch / "server.log"
+    kept = log.read_bytes().decode(errors="replace") if log.is_file() else ""
+    return f"{said_by(below)}\n{kept}"
+
+
+def _with_folder(ground: StackContext) -> StackContext:
+    """The scratch folder with one for data, which the server's user may pass."""
+    folder = ground.scratch / "data"
+    folder.mkdir()
+    folder.chmod(0o711)
+    return replace(ground, directory=folder)
+
+
+@dataclass(frozen=True)
+class MadeWith:
+    """A filesystem, what it would be made with, and of what size."""
+
+    filesystem: str
+    options: str
+    size: int | None = None  # bytes; None where the device is one that there is
+    devices: int = 1
+
+
+def why_not_made(asked: MadeWith) -> str:
+    """What the program that makes a filesystem has against the options; empty if nothing.
+
+    Raises ``DbdynoError`` where it can't be tried here.
+    """
+    kind = KINDS[asked.filesystem]
+    program = Path(needed(kind.program, kind.package)).stat()
+    facts = [FORMAT, *asdict(asked).values(), program.st_size, program.st_mtime_ns, os.uname().release]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+    found = _kept(key)
+    if found is None:
+        _see_that_nobody_measures()
+        with _ended_by_signals():
+            said = _made(kind, asked)
+        found = [Taken("mkfs", asked.options, "refused" if said else "as asked", said=short(said))]
+        _keep(key, found)
+    return found[0].said
+
+
+def _made(kind: Kind, asked: MadeWith) -> str:
+    with closing(Journal(f"what {kind.program} takes")) as journal, scratch(journal) as ground:
+        folder = ground.scratch / "files"
+        own_folder(folder)
+        files = [folder / f"disk{number}" for number in range(asked.devices)]
+        for file in files:
+            with file.open("xb") as empty:
+                empty.truncate(asked.size or FILE_BYTES)
+            if user := server_user():
+                os.chown(file, user.pw_uid, user.pw_gid)
+        try:
+            if kind.name == BY_FUSE:
+                below = replace(ground, device=BlockDevice(files[0], rotational=False, disposable=True))
+                with ZfsPool(FilesystemSection(mkfs=asked.options), format=True, is_tried=False).raised(below):
+                    return ""
+            making = [*kind.making(asked.options, None), *kind.trying, *map(str, files)]
+            run_tool(unprivileged([needed(making[0], kind.package), *making[1:]]), timeout_seconds=MKFS_SECONDS)
+        except TrialError as error:
+            text = str(error).replace(str(folder), "DEVICE").replace(f"'dbdyno-{ground.scratch.name}'", "the pool")
+            _, failed, said = text.partition(": exit ")
+            return said.partition(": ")[2].partition(" / Usage")[0] if failed else text
+    return ""
+
+
+def _key(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> str:
+    """Names what the answer depends on: the program, what it is started with, and what the host lets it have."""
+    own = own_server(installation, asked.engine, settings, asked.clients)
+    user = server_user()
+    limits = [resource.getrlimit(one) for one in (resource.RLIMIT_NOFILE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_AS)]
+    pages = text_of(Path("/proc/sys/vm/nr_hugepages"), "")
+    program = [FORMAT, installation.identity, str(installation.basedir), asked.engine]
+    given = [sorted(own.settings.items()), user.pw_name if user else os.geteuid(), limits, pages, os.uname().release]
+    return hashlib.sha256(json.dumps([*program, *given]).encode()).hexdigest()[:32]
+
+
+def _kept(key: str) -> list[Taken] | None:
+    """What was told earlier, unless others could have written it."""
+    try:
+        if not state_folder().is_dir():
+            return None
+        with (make_state_folder() / FOLDER / f"{key}.json").open("rb") as file:
+            found = [Taken(**one) for one in json.loads(file.read(KEPT_BYTES_MAX))]
+    except (OSError, ValueError, TypeError, DbdynoError):
+        return None
+    texts = (text for one in found for text in (one.name, one.how, one.got, one.said))
+    is_whole = all(isinstance(text, str) for text in texts) and all(one.how in get_args(How) for one in found)
+    return found if is_whole else None
+
+
+def _keep(key: str, found: list[Taken]) -> None:
+    """Keep it, and of all that is kept the latest."""
+    with suppress(OSError, DbdynoError):
+        file = make_state_folder() / FOLDER / f"{key}.json"
+        file.parent.mkdir(exist_ok=True)
+        kept = sorted(file.parent.glob("*.json"), key=lambda one: one.stat().st_mtime_ns)
+        for old in kept[: max(0, len(kept) - KEPT_MAX)]:
+            old.unlink(missing_ok=True)
+        write_synced(file, json.dumps([asdict(one) for one in found]).encode())

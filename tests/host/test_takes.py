@@ -1,0 +1,317 @@
+"""What programs of this host take is asked of these very programs: what ``plan`` says yes to, the trial does."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import HostError
+from dbdyno.servers.contract import Taken
+from dbdyno.stack import takes
+from dbdyno.stack.capabilities import filesystem
+from dbdyno.stack.layers.server import Server
+from dbdyno.stack.takes import Asked, MadeWith, Starting, why_not_made
+from tests.support import dbdyno, journal_lines, processes_of, start_dbdyno, wait_for, what_is_left
+
+pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
+
+HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages").read_text().strip() != "0"
+STUDY = """\
+version = 1
+[study]
+title = "what a server takes"
+[stack]
+device = "here"
+server = "mariadb"
+[server.settings]
+{settings}
+[workload]
+kind = "slap"
+load = "write"
+clients = 2
+queries = 50
+warmup = "0s"
+[design]
+blocks = 2
+interference = "note"
+"""
+
+
+def taken_by(asked):
+    with Starting() as starting:
+        return starting.taken_by(asked)
+
+
+@pytest.fixture
+def planned(shared_state, study_file):
+    """What ``plan --json`` says of settings, by their names, and its exit code."""
+
+    def ask(settings):
+        done = dbdyno("plan", study_file(STUDY.format(settings=settings)), "--json", state=shared_state)
+        return {one["setting"]: one for one in json.loads(done.stdout)["settings"]}, done.returncode, done
+
+    return ask
+
+
+def test_plan_refuses_what_a_trial_would_with_line_and_what_the_server_took(planned):
+    found, code, done = planned(
+        'max_allowed_packet = "2G"\ncharacter_set_client_handshake = false\ntmp_table_size = 2000000000\n'
+        'character_set_server = "utf8"\noptimizer_switch = "mrr=on,index_merge=off"\nquery_cache_type = 2\n'
+        "sync_binlog = 1"
+    )
+    assert code == 2
+    how = {name: one["how"] for name, one in found.items()}
+    assert how == {
+        "max_allowed_packet": "adjusted",
+        "character_set_client_handshake": "unknown",
+        "tmp_table_size": "adjusted",
+        "character_set_server": "another name",
+        "query_cache_type": "another name",
+    }
+    packet = found["max_allowed_packet"]
+    assert (packet["asked"], packet["got"], packet["taken"]) == ("2G", "1073741824", False)
+    assert packet["place"].endswith("study.toml:8: server.settings.max_allowed_packet")
+    assert "adjusted to 1073741824" in packet["said"]
+    lacking = {one["name"].rpartition(".")[2] for one in json.loads(done.stdout)["lacking"]}
+    assert lacking == {"max_allowed_packet", "character_set_client_handshake", "tmp_table_size"}
+
+
+def test_each_level_is_tried_and_told_by_its_own_line(planned):
+    found, code, _ = planned('innodb_encrypt_tables = [false,\n  true]\ninnodb_page_size = "16k"')
+    assert code == 2
+    assert found["innodb_encrypt_tables"]["said"].startswith("mariadb says: InnoDB: cannot enable encryption")
+    assert ":9: server.settings.innodb_encrypt_tables" in found["innodb_encrypt_tables"]["place"]
+
+
+@pytest.mark.skipif(HUGE_PAGES, reason="this host can't: its huge pages are reserved")
+def test_pages_that_the_host_does_not_have_are_told_by_plan_and_by_the_run(shared_state, study_file, tmp_path):
+    study, run = study_file(STUDY.format(settings="large_pages = [false, true]")), tmp_path / "run"
+    plan = dbdyno("plan", study, state=shared_state)
+    assert plan.returncode == 0
+    assert "warning: this host does not grant large_pages = true" in plan.stdout
+    done = dbdyno("run", study, "--into", run, state=shared_state)
+    assert done.returncode == 0, done.stdout + done.stderr
+    servers = [json.loads(file.read_text())["observed"]["server"] for file in run.glob("trials/*/trial.json")]
+    assert {one["large_pages"]: "not_granted" in one for one in servers} == {"ON": True, "OFF": False}
+    assert "a setting was not granted" in " ".join(dbdyno("report", run, state=shared_state).stdout.split())
+    report = dbdyno("report", run, "--details", state=shared_state).stdout
+    assert "were both measured without it" in " ".join(report.split())
+
+
+# Lines of people's option files: each is left out or changed by ``new``, or taken as it stands.
+LINES = """\
+skip-external-locking
+external-locking
+skip-name-resolve
+skip-character-set-client-handshake
+sysdate-is-now
+memlock
+safe-user-create
+old-style-user-limits
+temp-pool
+innodb_status_file
+skip-slave-start
+skip-stack-trace
+skip-host-cache
+max_allowed_packet = 2G
+net_buffer_length = 2M
+thread_stack = 64K
+table_open_cache = 1000000
+open_files_limit = 5000000
+innodb_open_files = 1000000
+max_connections = 200000
+query_cache_size = 1000001
+query_cache_type = 1
+expire_logs_days = 100
+max_binlog_size = 2G
+binlog_cache_size = 1000000
+character-set-server = utf8
+collation-server = utf8_general_ci
+innodb_buffer_pool_size = 300000000
+innodb_log_file_size = 100000000
+innodb_additional_mem_pool_size = 20M
+innodb_file_format = Barracuda
+innodb_io_capacity = 50
+innodb_read_io_threads = 128
+innodb_purge_threads = 64
+innodb_sort_buffer_size = 128M
+innodb_encrypt_tables = ON
+innodb_flush_log_at_trx_commit = 2
+join_buffer_size = 1000000
+read_rnd_buffer_size = 3G
+tmp_table_size = 2000000000
+group_concat_max_len = 18446744073709551615
+wait_timeout = 100000000
+concurrent_insert = 2
+delay_key_write = 1
+optimizer_switch = mrr=on
+optimizer_switch = index_merge=off
+performance_schema_digests_size = -1
+max_join_size = -1
+sql_mode = ANSI
+binlog_format = row
+log_bin = /var/log/mysql/bin
+myisam-recover-options = BACKUP,FORCE
+"""
+
+
+@pytest.mark.long
+def test_no_line_that_new_keeps_is_refused_by_plan_or_by_a_trial(shared_state, tmp_path):
+    (tmp_path / "my.cnf").write_text(f"[mysqld]\n{LINES}")
+    argv = (
+        "new",
+        tmp_path / "s.toml",
+        "--from",
+        tmp_path / "my.cnf",
+        "--clients",
+        "2",
+        "--duration",
+        "300ms",
+        "--json",
+    )
+    made = dbdyno(*argv, state=shared_state)
+    assert made.returncode == 0, made.stderr
+    told = json.loads(made.stdout)
+    left, changed = ({one["name"]: one for one in told[name]} for name in ("left_out", "changed"))
+    assert "asked for 2G, the server took 1073741824" in changed["max_allowed_packet"]["reason"]
+    assert changed["max_allowed_packet"]["place"] == "my.cnf:15"
+    assert told["settings"]["max_allowed_packet"] == 1073741824
+    assert told["settings"]["optimizer_switch"] == "mrr=on,index_merge=off"
+    assert told["settings"]["character_set_server"] == "utf8"
+    assert "can't be read back" in left["memlock"]["reason"]
+    assert "encryption plugin" in left["innodb_encrypt_tables"]["reason"]
+    assert "how many files it may open" in left["open_files_limit"]["reason"]
+    text = (tmp_path / "s.toml").read_text()
+    assert "#   my.cnf:15 max_allowed_packet: asked for 2G, the server took 1073741824" in text
+    plan = dbdyno("plan", tmp_path / "s.toml", state=shared_state)
+    assert plan.returncode == 0, plan.stdout
+    done = dbdyno("run", tmp_path / "s.toml", "--blocks", "1", "--into", tmp_path / "run", state=shared_state)
+    assert done.returncode == 0, done.stdout + done.stderr
+    events = [json.loads(line) for line in (tmp_path / "run/journal.jsonl").read_text().splitlines()]
+    assert {one["treatment"] for one in events if one["event"] == "finished"} == {"t1", "t2"}
+    assert not any(one["event"] == "failed" for one in events)
+
+
+def test_what_was_told_is_kept_until_the_settings_change(state, monkeypatch):
+    asked = Asked("mariadb", "innodb", (("innodb_buffer_pool_size", "16M"), ("sync_binlog", 7)))
+    first = taken_by(asked)
+    assert what_is_left(state) == []
+    started = []
+    monkeypatch.setattr(takes._Starts, "_start", lambda *_: started.append(1) or [])
+    assert taken_by(asked) == first
+    assert not started
+    taken_by(Asked("mariadb", "innodb", (("innodb_buffer_pool_size", "16M"), ("sync_binlog", 8))))
+    assert len(started) == 1
+    for file in (state / takes.FOLDER).iterdir():
+        file.write_text('[{"name": 1}]')
+    taken_by(asked)
+    assert len(started) == 2, "what is damaged is asked anew"
+
+
+def test_system_tables_are_made_once_for_settings_that_touch_no_data(state, monkeypatch):
+    made = []
+    install = Server.taken
+    monkeypatch.setattr(Server, "taken", lambda layer, below: made.append(layer.made.exists()) or install(layer, below))
+    with Starting() as starting:
+        for value in (1, 2):
+            found = starting.taken_by(Asked("mariadb", "innodb", (("innodb_flush_log_at_trx_commit", value),)))
+            assert {one.how for one in found} == {"as asked"}
+        assert len(list((state / "scratch").iterdir())) == 1
+    assert made == [False, True]
+    assert what_is_left(state) == []
+
+
+def test_a_plan_without_settings_starts_no_server(state, study_file, monkeypatch):
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    done = dbdyno("plan", study_file(STUDY.format(settings="").replace("clients = 2", "clients = [2, 4]")), state=state)
+    assert done.returncode == 0
+    assert not (state / "journals").exists()
+
+
+def test_a_server_that_starts_is_gone_with_its_folder_after_a_kill(state, study_file):
+    study = study_file(STUDY.format(settings="innodb_lock_wait_timeout = 4321"))
+    process = start_dbdyno("plan", study, state=state)
+    wait_for(lambda: process.poll() is not None or (journal_lines(state) >= 3 and processes_of(state)), every=0.003)
+    assert process.poll() is None, process.communicate()
+    assert {folder.stat().st_mode & 0o777 for folder in (state / "scratch").iterdir()} == {0o710}
+    lines = processes_of(state).values()
+    assert all("--port" not in line for line in lines)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert what_is_left(state)
+    assert dbdyno("restore", state=state).returncode == 0
+    assert what_is_left(state) == []
+
+
+def test_a_signal_ends_the_server_before_dbdyno_ends(state, study_file):
+    study = study_file(STUDY.format(settings="innodb_lock_wait_timeout = 4323"))
+    process = start_dbdyno("plan", study, state=state)
+    wait_for(lambda: process.poll() is not None or (journal_lines(state) >= 3 and processes_of(state)), every=0.003)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "")
+    assert what_is_left(state) == []
+
+
+def test_a_run_that_measures_is_not_disturbed(state, study_file):
+    asked = Asked("mariadb", "innodb", (("innodb_lock_wait_timeout", 4322),))
+    lock = state / "run.lock"
+    held = (
+        f"import fcntl, sys; f = open({str(lock)!r}, 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(1, flush=True); input()"
+    )
+    with subprocess.Popen(["python3", "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with pytest.raises(HostError, match="another run is going on here"):
+            taken_by(asked)
+        study = study_file(STUDY.format(settings="innodb_lock_wait_timeout = 4322"))
+        done = dbdyno("plan", study, state=state)
+        assert done.returncode == 0
+        assert "not tried here: another run is going on here" in done.stdout
+        other.stdin.close()
+    with lock.open("w") as free:
+        fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@pytest.mark.usefixtures("state")
+def test_what_no_host_has_room_for_is_not_tried():
+    found = taken_by(Asked("mariadb", "innodb", (("innodb_log_file_size", "900000G"), ("sync_binlog", 1))))
+    (untried,) = [one for one in found if one.how == "not tried"]
+    assert isinstance(untried, Taken)
+    assert "more than half of the room on the state folder's disk" in untried.text
+
+
+MKFS = [
+    ("ext4", "-O ^has_journal -b 4096", ""),
+    ("ext4", "-O no_such_feature", "Invalid filesystem option set: no_such_feature"),
+    ("ext4", "-b 1000", "invalid block size - 1000"),
+    ("xfs", "-i size=512 -l size=64m", ""),
+    ("xfs", "-m crc=0,finobt=1", "finobt not supported without CRC support"),
+    ("btrfs", "-d single -n 16k", ""),
+    ("btrfs", "-n 3k", "illegal nodesize 3072"),
+    ("zfs", "-O compression=gzip-2 -o ashift=12", ""),
+    ("zfs", "-O compression=lz4", "cannot create the pool: 'compression' must be one of 'on | off | lzjb"),
+    ("zfs", "-O recordsize=1M", "'recordsize' must be power of 2"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "said"), MKFS)
+def test_options_of_a_filesystem_are_asked_of_what_makes_it(state, kind, options, said):
+    if not (found := filesystem(kind)).ok:
+        pytest.skip(f"this host can't: {found.name}: {found.detail}")
+    answer = why_not_made(MadeWith(kind, options, 512 * 1024**2))
+    assert said in answer if said else not answer
+    assert what_is_left(state) == []
+
+
+def test_a_level_that_mkfs_refuses_is_refused_by_plan_with_its_line(state, study_file):
+    text = STUDY.format(settings="").replace('device = "here"', 'device = "nvme"\nsize = "512MiB"\nfilesystem = "ext4"')
+    text = text.replace("[server.settings]", '[filesystem]\nmkfs = ["-b 4096",\n  "-b 1000"]')
+    done = dbdyno("plan", study_file(text), state=state)
+    assert done.returncode == 2
+    assert (
+        "study.toml:11: filesystem.mkfs: -b 1000: mkfs.ext4 says: mkfs.ext4: invalid block size - 1000" in done.stdout
+    )
