@@ -87,6 +87,7 @@ _REMEDIES = {
     Lack.STRONGER_LOAD_GENERATOR: "No recommendation: the load generator was the limit; give it more CPU",
     Lack.HIGHER_RATE: "No recommendation: the load asked for no more than this; compare latencies, or raise its rate",
     Lack.A_TREATMENT_THAT_RUNS: "Not yet: a treatment failed, or has a figure of 0; see to that first",
+    Lack.A_GRANTED_SETTING: f"Not yet: the host did not grant a setting that is compared; grant it, then {_AGAIN}",
     Lack.REST_BETWEEN_TRIALS: f"Not yet: trials leave something for the next; {_AGAIN} with rests (settle in [design])",
     Lack.A_DISK_IN_TIME: f"Not yet: the emulated disk was late by more than what is compared; {_AGAIN} on a free host",
     Lack.NO_STALLS_IN_TRIALS: f"Not yet: some trials stall and others don't; {_AGAIN} with longer trials",

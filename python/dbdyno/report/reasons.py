@@ -12,6 +12,7 @@ from dbdyno.analysis.verdict.reasons import (
     Code,
     Dropped,
     EventsTogether,
+    InNameOnly,
     Lack,
     LimitedClients,
     Obstacle,
@@ -100,6 +101,11 @@ def _obstacle_text(found: Obstacle) -> str:
             return f"{count(found.usable, f'usable {found.unit}')}{run}, at least {found.needed} are needed"
         case Dropped():
             return f"{_named(found)} failed again and again{run} and was dropped"
+        case InNameOnly():
+            return (
+                f"the host did not grant {found.setting} = {found.value} to {found.label}, so that both were measured"
+                " without it"
+            )
         case LimitedClients():
             return (
                 f"{_named(found)} was limited{run} by {clients_named(found.hosts)}, so its figures are not the server's"

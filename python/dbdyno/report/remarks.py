@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.checks.load import CacheRanOut
-from dbdyno.analysis.checks.not_granted import not_granted, shown_value
+from dbdyno.analysis.checks.not_granted import is_without, not_granted
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, percent
@@ -74,7 +74,7 @@ def _not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]:
         for name, one in found[id_].items():
             if name in found[other]:
                 continue
-            without = shown_value(analysis.blocks.of(other), name).upper() in {"", "OFF", "0", "NO"}
+            without = is_without(analysis.blocks.of(other), name)
             both = f", so {sides[id_]} and {sides[other]} were both measured without it" if without else ""
             yield f"The host did not grant {name} = {one.value} to {sides[id_]}{both}. The server's log: {one.said}."
 

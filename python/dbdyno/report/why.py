@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation import MOST, PARTS, Changed, Figures, Kind, TimeSpent
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.analysis.verdict.reasons import Dropped, Lack, LimitedClients, Reason, Step, ZeroFigures
+from dbdyno.analysis.verdict.reasons import Dropped, InNameOnly, Lack, LimitedClients, Reason, Step, ZeroFigures
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text
 from dbdyno.report.amounts import SAME, about, about_the_same, digits, duration, one_or_two, rounded, share, signed
@@ -495,6 +495,7 @@ _LIMITS: dict[Kind, str] = {
 _LACKS = {
     Lack.QUIET_HOST: "interference",
     Lack.LONGER_WARM_UP: "the buffer pool was still being filled",
+    Lack.A_GRANTED_SETTING: "a setting was not granted",
     Lack.STRONGER_LOAD_GENERATOR: "the load generator was the limit",
     Lack.HIGHER_RATE: "the load asked for no more",
     Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
@@ -550,6 +551,8 @@ def why_not_comparable(verdict: Finding) -> str:
             return "failed again and again"
         case ZeroFigures():
             return "a figure is 0"
+        case InNameOnly(setting=setting):
+            return f"{setting} was not granted"
         case LimitedClients(hosts=hosts):
             return f"limited by {clients_named(hosts)}"
         case _:

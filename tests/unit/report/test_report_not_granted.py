@@ -6,6 +6,8 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.checks.not_granted import not_granted
+from dbdyno.model.word import Word
+from dbdyno.report.reasons import reason_text
 from dbdyno.report.remarks import remarks
 from dbdyno.report.sections.badges import badges
 from dbdyno.report.sections.warnings import warning_lines
@@ -53,6 +55,20 @@ def test_what_no_treatment_was_granted_is_said_once_and_beside_no_verdict():
     assert [line for line in warning_lines(run, analysis) if "did not grant" in line] == [
         f"The host did not grant large_pages = ON to any treatment: the server's log says {SAID}."
     ]
+
+
+@pytest.mark.parametrize(("in_vain", "off"), [(["t2"], "OFF"), (["t1", "t2"], "OFF")])
+def test_two_that_differ_in_a_setting_not_granted_alone_are_not_compared(in_vain, off):
+    run, _ = analysed(*in_vain, off=off)
+    levels = {"t1": {"server.large_pages": "false"}, "t2": {"server.large_pages": "true"}}
+    treatments = [replace(one, levels=levels[one.id]) for one in run.design.treatments if one.id in levels]
+    comparisons = [one for one in run.design.comparisons if {one.level, one.baseline} == set(levels)]
+    design = replace(run.design, treatments=treatments, comparisons=comparisons)
+    run = replace(run, design=design, trials=[one for one in run.trials if one.treatment in levels])
+    (finding,) = analyse(run).verdicts
+    assert finding.verdict is Word.NOT_COMPARABLE
+    label = run.design.labels[in_vain[-1] if len(in_vain) == 1 else finding.level_id]
+    assert reason_text(finding.reason).startswith(f"the host did not grant large_pages = ON to {label}")
 
 
 def test_it_is_a_badge():

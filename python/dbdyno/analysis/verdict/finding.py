@@ -59,6 +59,7 @@ from dbdyno.analysis.verdict.reasons import (
     Code,
     Dropped,
     EventsTogether,
+    InNameOnly,
     Lack,
     LimitedClients,
     Obstacle,
@@ -556,6 +557,8 @@ def _lack_of_obstacle(found: Obstacle, blocks: int) -> Step:
     match found:
         case Dropped() | ZeroFigures():
             return Step(Lack.A_TREATMENT_THAT_RUNS)
+        case InNameOnly():
+            return Step(Lack.A_GRANTED_SETTING)
         case LimitedClients():
             return Step(Lack.STRONGER_LOAD_GENERATOR)
         case TooFew():

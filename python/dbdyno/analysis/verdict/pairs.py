@@ -10,6 +10,7 @@ import numpy as np
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks.durability import durability
 from dbdyno.analysis.checks.lateness import late_disk, ratios_without_lateness
+from dbdyno.analysis.checks.not_granted import in_name_only
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.percentiles import MergedHistograms, histograms_in
 from dbdyno.analysis.statistics.estimate import Bools, Floats, log_ratios
@@ -19,6 +20,7 @@ from dbdyno.analysis.verdict.figures import Contrasted, Figures, difference_of_p
 from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, OtherRatios, Paired, evidence_of_pairs
 from dbdyno.analysis.verdict.reasons import (
     Dropped,
+    InNameOnly,
     LimitedClients,
     Obstacle,
     PairSafety,
@@ -150,14 +152,20 @@ def compared(
 ) -> list[Paired]:
     """Return comparisons that are one family, in the order given, with what may mislead of each.
 
-    A dropped treatment is an obstacle, as is a 0. ``latencies`` are the histograms of trials, by id: a word on a
-    percentile must hold for the events of all trials together as well.
+    A dropped treatment is an obstacle, as is a 0, or a difference that the host did not grant. ``latencies`` are the
+    histograms of trials, by id: a word on a percentile must hold for the events of all trials together as well.
     """
     run, blocks, metric = figures.run, figures.blocks, figures.metric
     labels = run.design.labels
     values = {one.id: blocks.values(one.id, metric) for one in run.design.treatments}
     obstacles = [
-        first(obstacle(id_, labels[id_], blocks, metric) for id_ in (one.level, one.baseline)) for one in comparisons
+        first(
+            (
+                *(obstacle(id_, labels[id_], blocks, metric) for id_ in (one.level, one.baseline)),
+                _in_name_only(run.design, blocks, one),
+            )
+        )
+        for one in comparisons
     ]
     judged = [one for one, in_the_way in zip(comparisons, obstacles, strict=True) if not in_the_way]
     contrasts = [difference_of_pair(one.baseline, one.level) for one in judged]
@@ -218,6 +226,11 @@ def _events_together(
         return ()
     histograms = histograms_in(blocks, (pair.level_id, pair.baseline_id), pair.log_ratios, latencies)
     return (MergedHistograms(histograms[0], histograms[1], percentile),) if histograms else ()
+
+
+def _in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> InNameOnly | None:
+    found = in_name_only(design, blocks, pair)
+    return InNameOnly(design.labels[found[0]], found[1].name, found[1].value) if found else None
 
 
 def _safety(blocks: UsableBlocks, pair: Comparison) -> PairSafety | None:

@@ -105,7 +105,17 @@ class LimitedClients:
     of_contrast: bool = False
 
 
-Obstacle = Dropped | ZeroFigures | LimitedClients | TooFew
+@dataclass(frozen=True)
+class InNameOnly:
+    """The only difference of two treatments is a setting that the host did not grant: they are the same in fact."""
+
+    label: str
+    setting: str
+    value: str  # as the server showed it
+    run: WhichRun = ""
+
+
+Obstacle = Dropped | ZeroFigures | LimitedClients | TooFew | InNameOnly
 
 
 def first(obstacles: Iterable[Obstacle | None]) -> Obstacle | None:
@@ -190,6 +200,7 @@ class Lack(StrEnum):
     STRONGER_LOAD_GENERATOR = "a stronger load generator"
     HIGHER_RATE = "a higher rate"
     A_TREATMENT_THAT_RUNS = "a treatment that runs"
+    A_GRANTED_SETTING = "a setting that the host grants"
     REST_BETWEEN_TRIALS = "rest between trials"
     A_DISK_IN_TIME = "an emulated disk that is in time"
     EQUAL_FAILURES = "failures that favour neither"
