@@ -61,7 +61,9 @@ def _sizes(kind: dict[str, Any]) -> str:
 
 def _odd(findings: dict[str, Any]) -> list[str]:
     """What is wrong with a trace, or was left out; nothing of a good one."""
-    found = []
+    found = list(findings["notes"])
+    if findings["text_before"]:
+        found.append(f"{count(findings['text_before'], 'line')} of text before the first event, passed over")
     if findings["cut_off"]:
         found.append("the recording was cut off: how many events were lost is not known")
     if findings["lost_events"]:
