@@ -282,7 +282,7 @@ fn published_traces_are_known_with_and_without_their_headings() {
 
 #[test]
 fn columns_stand_in_the_order_that_the_heading_names() {
-    let expected = vec![(0, 'W', 16, 8, Some(250)), (1500, 'R', 0, 8, Some(100))];
+    let expected = [(0, 'W', 16, 8, Some(250)), (1500, 'R', 0, 8, Some(100))];
     let texts = [
         "time_us,op,offset,size,latency_us\n0,write,8192,4096,250\n1500,read,0,4096,100\n",
         "Size,Offset,Type,ResponseTime(us),Timestamp(ms)\n4096,8192,Write,250,0\n4096,0,Read,100,1.5\n",

@@ -6,6 +6,7 @@ from dbdyno.cli.text_table import table
 from dbdyno.model.wording import count
 
 SIZES_SHOWN = 4
+BRIEF_S = 0.01  # a shorter trace has its length in microseconds
 
 
 def contents_text(files: str, found: dict[str, Any]) -> str:
@@ -14,7 +15,8 @@ def contents_text(files: str, found: dict[str, Any]) -> str:
     if not findings["requests"]:
         return "\n".join([f"{files}: no request{_as(found)}", *_odd(findings)])
     rate = f", {findings['requests'] / span:,.0f} a second" if span else ""
-    lines = [f"{files}: {count(findings['requests'], 'request')} in {span:,.3f} s{rate}{_as(found)}", ""]
+    lasting = f"{span * 1e6:,.0f} us" if 0 < span < BRIEF_S else f"{span:,.3f} s"
+    lines = [f"{files}: {count(findings['requests'], 'request')} in {lasting}{rate}{_as(found)}", ""]
     head = ("", "requests", "MB", "mean KiB", "sync", "sequential")
     rows = [_row(name, found[name]) for name in ("reads", "writes")]
     lines += [table(head, rows, right=1), ""]

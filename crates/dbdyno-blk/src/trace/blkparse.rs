@@ -13,6 +13,9 @@ const SECOND: u64 = 1_000_000_000;
 /// Letters of blkparse's actions that are not of one request's way: unplugs, remaps, messages and so on.
 const ACTIONS: [&str; 17] = ["Q", "D", "C", "R", "I", "G", "M", "F", "S", "P", "U", "UT", "T", "A", "X", "B", "m"];
 
+/// Bytes of an event's name at the most, so that no line takes longer than its length.
+const NAME_BYTES_MOST: usize = 48;
+
 /// Whether it is a device's numbers, such as `8,0`.
 fn is_device(word: &str) -> bool {
     word.split_once(',').is_some_and(|(major, minor)| is_number(major) && is_number(minor))
@@ -52,7 +55,7 @@ pub fn blkparse(line: &str, findings: &mut Findings) -> Option<BlockEvent> {
         findings.name_process(process, || in_brackets(line));
     }
     let letters = letters.unwrap_or_default();
-    event(Who { action, device, at_ns, process, letters }, place_of(&mut words), findings)
+    event(&Who { action, device, at_ns, process, letters }, place_of(&mut words), findings)
 }
 
 fn by_letter(action: &str, findings: &mut Findings) -> Option<Action> {
@@ -92,7 +95,9 @@ fn split_event(line: &str) -> Option<(&str, &str, &str)> {
         from = at + "block_".len();
         let before = &line[..at];
         let before = before.strip_suffix("block:").unwrap_or(before).trim_end();
-        let Some((name, rest)) = line[from..].split_once(':') else { continue };
+        let behind = line.as_bytes()[from..].iter().take(NAME_BYTES_MOST).position(|&byte| byte == b':');
+        let Some(end) = behind.map(|behind| from + behind) else { continue };
+        let (name, rest) = (&line[from..end], &line[end + 1..]);
         let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         if let Some(before) = before.strip_suffix(':').filter(|_| is_name) {
             return Some((before, name, rest));
@@ -200,8 +205,8 @@ fn kernel_event(
     let (letters, rest) = rest.split_once(' ').unwrap_or((rest, ""));
     // A command of SCSI stands in parentheses before the place.
     let rest =
-        rest.find("(").and_then(|open| rest[open..].find(')').map(|close| &rest[open + close + 1..])).unwrap_or(rest);
-    event(Who { action, device, at_ns, process, letters }, place_of(&mut rest.split_ascii_whitespace()), findings)
+        rest.find('(').and_then(|open| rest[open..].find(')').map(|close| &rest[open + close + 1..])).unwrap_or(rest);
+    event(&Who { action, device, at_ns, process, letters }, place_of(&mut rest.split_ascii_whitespace()), findings)
 }
 
 /// Who does what to which device, and when.
@@ -240,7 +245,7 @@ fn place_of<'a>(words: &mut impl Iterator<Item = &'a str>) -> Place {
     if first.is_some_and(is_number) { Place::Without } else { Place::Nowhere }
 }
 
-fn event(who: Who<'_>, place: Place, findings: &mut Findings) -> Option<BlockEvent> {
+fn event(who: &Who<'_>, place: Place, findings: &mut Findings) -> Option<BlockEvent> {
     let Some(what) = with_letters(who.letters, Record::new(who.at_ns, Direction::Write, 0, 0)) else {
         findings.pass_over(&short(passed_over(who.letters)));
         return None;
@@ -329,7 +334,7 @@ fn own(line: &str) -> Option<Result<Own<'_>, &str>> {
         Some("C") => Action::Completed,
         Some(other) => return Some(Err(other)),
     };
-    let process = number(at + 1).filter(|_| !matches!(number(at + 2), Some(_))).unwrap_or(0);
+    let process = number(at + 1).filter(|_| number(at + 2).is_none()).unwrap_or(0);
     let process = u32::try_from(process).unwrap_or(0);
     Some(Ok(Own {
         at_ns: scaled(words[at], SECOND)?,
@@ -348,9 +353,9 @@ pub fn own_form(line: &str, length_scale: u64, findings: &mut Findings) -> Optio
         None => {
             let is_text = !line.bytes().any(|byte| byte.is_ascii_digit()) || !line.contains('.');
             if is_text {
-                findings.pass_over("text")
+                findings.pass_over("text");
             } else {
-                findings.damage("holds no time, letters, sector and length")
+                findings.damage("holds no time, letters, sector and length");
             }
             None
         }
@@ -367,7 +372,7 @@ pub fn own_form(line: &str, length_scale: u64, findings: &mut Findings) -> Optio
                 other => other,
             };
             let Own { at_ns, action, letters, device, process, .. } = own;
-            event(Who { action, device, at_ns, process, letters }, place, findings)
+            event(&Who { action, device, at_ns, process, letters }, place, findings)
         }
     }
 }

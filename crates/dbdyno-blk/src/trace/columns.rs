@@ -97,7 +97,7 @@ impl Separator {
 /// The columns of a trace.
 #[derive(Debug, Clone)]
 pub struct Columns {
-    columns: Vec<Column>,
+    all: Vec<Column>,
     separator: Separator,
     begin: Begin,
     /// Lines stand in the order of ends, and beginnings are what is left of an end less its duration.
@@ -108,9 +108,9 @@ pub struct Columns {
 const BEFORE_ZERO_NS: u64 = 3_600_000_000_000;
 
 impl Columns {
-    pub fn new(columns: Vec<Column>, separator: Separator) -> Self {
-        let by_end = !columns.iter().any(|one| one.role == Role::At);
-        Self { columns, separator, begin: Begin::default(), by_end }
+    pub fn new(all: Vec<Column>, separator: Separator) -> Self {
+        let by_end = !all.iter().any(|one| one.role == Role::At);
+        Self { all, separator, begin: Begin::default(), by_end }
     }
 
     /// Whether requests stand in the order of their ends.
@@ -134,14 +134,14 @@ impl Columns {
     fn row<'a>(&self, mut cells: impl Iterator<Item = &'a str>, findings: &mut Findings) -> Option<Record> {
         let mut row = Row::default();
         let mut pending = None;
-        for (place, column) in self.columns.iter().enumerate() {
+        for (place, column) in self.all.iter().enumerate() {
             let Some(cell) = pending.take().or_else(|| cells.next()) else {
-                findings.damage(format!("has fewer than {} columns", self.columns.len()));
+                findings.damage(format!("has fewer than {} columns", self.all.len()));
                 return None;
             };
             if column.role == Role::Name {
                 row.name = cell.trim();
-                pending = self.separator.behind_name(&mut cells, self.columns.get(place + 1).map(|next| next.role));
+                pending = self.separator.behind_name(&mut cells, self.all.get(place + 1).map(|next| next.role));
             } else if let Err(why) = row.take(*column, cell.trim(), findings) {
                 findings.damage(why);
                 return None;
@@ -166,19 +166,18 @@ struct Row<'a> {
     operation: Option<Operation>,
 }
 
+/// What a line asks for.
 #[derive(Clone, Copy)]
 struct Operation {
-    direction: Direction,
-    flush: bool,
+    /// Direction and marks; its place is the row's.
+    what: Record,
     /// A flush that moves nothing, whatever else its line says.
     bare: bool,
-    sync: bool,
-    fua: bool,
 }
 
 impl Operation {
     fn moves(direction: Direction) -> Self {
-        Self { direction, flush: false, bare: false, sync: direction == Direction::Read, fua: false }
+        Self { what: Record::new(0, direction, 0, 0), bare: false }
     }
 }
 
@@ -211,9 +210,9 @@ impl Row<'_> {
     }
 
     fn record(self, columns: &Columns, findings: &mut Findings) -> Option<Record> {
-        let Operation { direction, flush, bare, sync, fua } = self.operation?;
+        let Operation { what, bare } = self.operation?;
         let (offset_bytes, size_bytes) =
-            if bare || (flush && self.size_bytes == 0) { (0, 0) } else { (self.offset_bytes, self.size_bytes) };
+            if bare || (what.flush && self.size_bytes == 0) { (0, 0) } else { (self.offset_bytes, self.size_bytes) };
         let Some((start_sector, sectors)) = sectors_of(offset_bytes, size_bytes) else {
             findings.damage("is beyond every device");
             return None;
@@ -230,16 +229,8 @@ impl Row<'_> {
         if !self.name.is_empty() {
             findings.name_process(self.process, || Some(self.name));
         }
-        let found = Record::new(at_ns, direction, start_sector, sectors);
-        Some(Record {
-            response_ns,
-            process: self.process,
-            device: self.device,
-            flush,
-            fua,
-            sync: sync || flush,
-            ..found
-        })
+        let Self { process, device, .. } = self;
+        Some(Record { at_ns, response_ns, process, device, start_sector, sectors, ..what })
     }
 }
 
@@ -257,7 +248,8 @@ fn operation(cell: &str) -> Option<Operation> {
         "rd" => return Some(Operation::moves(Direction::Read)),
         "wr" => return Some(Operation::moves(Direction::Write)),
         "flush" | "f" | "fsync" | "ff" | "sync" | "fdatasync" => {
-            return Some(Operation { direction: Direction::Write, flush: true, bare: true, sync: true, fua: false });
+            let what = Record { flush: true, sync: true, ..Record::new(0, Direction::Write, 0, 0) };
+            return Some(Operation { what, bare: true });
         }
         _ => {}
     }
@@ -267,8 +259,8 @@ fn operation(cell: &str) -> Option<Operation> {
     }
     // Letters of the kernel's RWBS column.
     let letters = cell.len() <= 6 && cell.bytes().all(|byte| b"RWFSMAEVUD".contains(&byte));
-    let found = letters.then(|| with_letters(cell, Record::new(0, Direction::Write, 0, 0))).flatten()?;
-    Some(Operation { direction: found.direction, flush: found.flush, bare: false, sync: found.sync, fua: found.fua })
+    let what = letters.then(|| with_letters(cell, Record::new(0, Direction::Write, 0, 0))).flatten()?;
+    Some(Operation { what, bare: false })
 }
 
 /// What is no read, write or flush is called in sums.

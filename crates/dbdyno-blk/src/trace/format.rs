@@ -39,7 +39,7 @@ pub enum Format {
     Named,
     /// `SYSTOR '17`, of a virtual desktop infrastructure.
     Systor17,
-    /// Florida International University: SRCMap and I/O deduplication.
+    /// Florida International University: `SRCMap` and I/O deduplication.
     Fiu,
     /// BCC's and libbpf's `biosnoop`.
     Biosnoop,
@@ -215,13 +215,12 @@ impl Format {
                 }
             }
             Self::Own => {
-                let length_scale = match units.length_scale {
-                    Some(scale) => scale,
-                    None => {
-                        let chosen = blkparse::own_lengths(lines).unit(512)?;
-                        notes.extend(chosen.note);
-                        chosen.scale
-                    }
+                let length_scale = if let Some(scale) = units.length_scale {
+                    scale
+                } else {
+                    let chosen = blkparse::own_lengths(lines).unit(512)?;
+                    notes.extend(chosen.note);
+                    chosen.scale
                 };
                 Parser::Own(length_scale)
             }

@@ -31,6 +31,7 @@ impl Default for Lacking {
 
 impl Lacking {
     /// The same of another line, from 1.
+    #[must_use]
     pub fn at_line(self, line: usize) -> Self {
         Self { line, ..self }
     }
@@ -182,10 +183,10 @@ impl Heading {
             ("the size", has(&[Role::Size])),
             ("the operation", has(&[Role::Operation, Role::IsRead, Role::IsWrite])),
         ];
-        let named = needed.iter().filter(|(_, there)| *there).count();
+        let there = needed.iter().filter(|(_, there)| *there).count();
         let known = columns.iter().filter(|(role, _)| *role != Role::Other).count();
         match needed.iter().find(|(_, there)| !there) {
-            Some((what, _)) => Err((named >= 2 || known >= 4).then_some(Lacking { line: 1, what })),
+            Some((what, _)) => Err((there >= 2 || known >= 4).then_some(Lacking { line: 1, what })),
             None => Ok(Self { format: Format::Named, columns, separator }),
         }
     }
@@ -209,7 +210,9 @@ impl Heading {
         if let Some(place) = find(&[Role::At]).or_else(|| find(&[Role::End])) {
             let unit = self.columns[place].1;
             let mut times = Times::default();
-            rows.iter().for_each(|row| times.take(&row[place]));
+            for row in &rows {
+                times.take(&row[place]);
+            }
             let chosen = match (time_scale, unit) {
                 (_, Unit::Named(_)) | (None, Unit::Fixed(_)) => None,
                 (Some(scale), _) => Some(scale),
@@ -239,7 +242,9 @@ impl Heading {
             let open = |place: usize| matches!(self.columns[place].1, Unit::Usual(_));
             let asked = |place: usize| length_scale.filter(|_| !matches!(self.columns[place].1, Unit::Named(_)));
             let mut lengths = Lengths::default();
-            rows.iter().for_each(|row| lengths.take(if open(offset) { &row[offset] } else { "0" }, &row[size]));
+            for row in &rows {
+                lengths.take(if open(offset) { &row[offset] } else { "0" }, &row[size]);
+            }
             for place in [offset, size] {
                 if let Some(scale) = asked(place) {
                     scales[place] = scale;

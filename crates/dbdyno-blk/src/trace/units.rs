@@ -95,14 +95,6 @@ impl Times {
         }
     }
 
-    /// Requests a second, by most of them, if the times were in units of so many nanoseconds.
-    fn per_s(&self, sorted: &[f64], scale: u64) -> Option<f64> {
-        let edge = sorted.len() / 20;
-        let (first, last) = (sorted.get(edge)?, sorted.get(sorted.len() - 1 - edge)?);
-        let span_s = (last - first) * scale as f64 / 1e9;
-        (span_s > 0.0).then(|| (sorted.len() - 1 - 2 * edge) as f64 / span_s)
-    }
-
     /// The unit; `usual` is what the format documents, and `whole_least` how many requests a second whole numbers of it have at
     /// the least; what else writes the format writes `others`.
     pub fn unit(&self, usual: Option<u64>, whole_least: f64, others: &[u64]) -> Result<Chosen, Doubt> {
@@ -111,7 +103,7 @@ impl Times {
         let Some(middle) = sorted.get(sorted.len() / 2).copied() else {
             return Ok(Chosen::plainly(usual.unwrap_or(1)));
         };
-        let rate = |scale| self.per_s(&sorted, scale);
+        let rate = |scale| per_s(&sorted, scale);
         let told = |scale: u64, why: String| Chosen {
             scale,
             note: Some(format!("times are read as {}, {why}; --time-unit names another unit", plural(scale))),
@@ -130,15 +122,10 @@ impl Times {
         };
         let expected = usual.or(self.has_point.then_some(TIMES[0].2));
         let least = if self.has_point { *POSSIBLE_PER_S.start() } else { whole_least };
-        if let Some(scale) = expected {
-            let per_s = any / scale as f64;
-            if (least..=*POSSIBLE_PER_S.end()).contains(&per_s) {
-                return Ok(if usual.is_some() {
-                    Chosen::plainly(scale)
-                } else {
-                    told(scale, "as they have a point".to_owned())
-                });
-            }
+        let possible = |scale: &u64| (least..=*POSSIBLE_PER_S.end()).contains(&(any / *scale as f64));
+        if let Some(scale) = expected.filter(possible) {
+            let plainly = usual.is_some();
+            return Ok(if plainly { Chosen::plainly(scale) } else { told(scale, "as they have a point".to_owned()) });
         }
         let plausible = |among: &[u64]| -> Vec<u64> {
             let fits = |scale: &u64| rate(*scale).is_some_and(|per_s| USUAL_PER_S.contains(&per_s));
@@ -180,6 +167,14 @@ impl Times {
             heading: "a heading such as time_us",
         }
     }
+}
+
+/// Requests a second, by most of them, if the times were in units of so many nanoseconds.
+fn per_s(sorted: &[f64], scale: u64) -> Option<f64> {
+    let edge = sorted.len() / 20;
+    let (first, last) = (sorted.get(edge)?, sorted.get(sorted.len() - 1 - edge)?);
+    let span_s = (last - first) * scale as f64 / 1e9;
+    (span_s > 0.0).then(|| (sorted.len() - 1 - 2 * edge) as f64 / span_s)
 }
 
 fn is_whole(cell: &str) -> bool {
