@@ -37,10 +37,15 @@ def device_models(drive: str | None = None, size_bytes: int | None = None) -> li
     Raises ``ValueError`` where there is no such drive, its file is not one, or a disk of ``size_bytes`` does not fit.
     """
 
-def trace_contents(files: Sequence[str], format: str | None = None) -> str:  # noqa: A002  (as the flag is called)
+def trace_contents(
+    files: Sequence[str],
+    format: str | None = None,  # noqa: A002  (as the flag is called)
+    time_unit: str | None = None,
+    length_unit: str | None = None,
+) -> str:
     """Return what is in a block trace as a JSON object; several files are those of blktrace, one a CPU.
 
-    Raises ``ValueError`` where a file can't be read or is of no format that is known.
+    Raises ``ValueError`` where a file can't be read, is of no format that is known, or has numbers whose unit is open.
     """
 
 def read_parquet(

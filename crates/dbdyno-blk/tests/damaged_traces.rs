@@ -35,6 +35,10 @@ fn good(format: Format) -> Vec<u8> {
             Format::Msr => writeln!(text, "{},h,0,Read,{},4096,10", 128_166_372_003_061_629 + n, n * 4096),
             Format::Alibaba => writeln!(text, "419,W,{},4096,{n}", n * 4096),
             Format::Tencent => writeln!(text, "{n},{},8,0,1063", n * 8),
+            Format::Systor17 => writeln!(text, "{n}.25,0.0005,R,4,{},4096", n * 4096),
+            Format::Fiu => writeln!(text, "{} 7 gzip {} 8 R 6 0 56f1", 89_968_195_792_462 + n, n * 8),
+            Format::Biosnoop => writeln!(text, "{n}.25 x y 7 sda W {} 4096 0.5", n * 8),
+            Format::Own => writeln!(text, "{n}.000000001 D W {} + 8", n * 8),
             Format::Spc => writeln!(text, "0,{},4096,W,{n}.5", n * 8),
             _ => writeln!(text, "{n},write,{},4096,10,7", n * 4096),
         };

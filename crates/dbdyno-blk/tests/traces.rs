@@ -186,7 +186,8 @@ fn a_trace_of_nothing_and_one_like_no_format() {
     let csv = Ask { format: Some(Format::Named), ..Ask::default() };
     let lacking = Trace::open(vec![boxed("time_s,offset,op\n")], csv).err().map(|error| error.to_string());
     assert!(
-        lacking.is_some_and(|said| said.starts_with("the first line names no column for the size; known are at_ns"))
+        lacking
+            .is_some_and(|said| said.starts_with("line 1 names no column for the size; known are time or timestamp"))
     );
     assert!(matches!(Trace::open(vec![boxed("1 0 1 8 1\n"), boxed("")], Ask::default()), Err(TraceError::Several)));
 }

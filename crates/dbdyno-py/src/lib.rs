@@ -65,9 +65,15 @@ mod _native {
 
     /// What is in a block trace, as JSON.
     #[pyfunction]
-    #[pyo3(signature = (files, format=None))]
+    #[pyo3(signature = (files, format=None, time_unit=None, length_unit=None))]
     #[allow(clippy::needless_pass_by_value)] // pyo3 gives it so
-    fn trace_contents(py: Python<'_>, files: Vec<String>, format: Option<&str>) -> PyResult<String> {
+    fn trace_contents(
+        py: Python<'_>,
+        files: Vec<String>,
+        format: Option<&str>,
+        time_unit: Option<&str>,
+        length_unit: Option<&str>,
+    ) -> PyResult<String> {
         let mut signal = None;
         let mut go_on = || {
             #[allow(clippy::redundant_closure_for_method_calls)] // the method is not general enough over lifetimes
@@ -75,7 +81,8 @@ mod _native {
             signal = asked.err();
             signal.is_none()
         };
-        let found = py.detach(|| traces::contents(&files, format, &mut go_on));
+        let found =
+            py.detach(|| traces::contents(&files, &traces::Asked { format, time_unit, length_unit }, &mut go_on));
         signal.map_or_else(|| found.map_err(PyValueError::new_err), Err)
     }
 

@@ -56,6 +56,12 @@ KEEP_TRACES = typer.Option(
 HOSTS = typer.Option(
     None, "--hosts", metavar="FILE", help="Hosts that are up: see dbdyno hosts.", callback=note_ssh_config
 )
+TIME_UNIT = typer.Option(
+    None, "--time-unit", metavar="UNIT", help="s, ms, us, 100ns or ns: of a trace's times, where its format is silent."
+)
+LENGTH_UNIT = typer.Option(
+    None, "--length-unit", metavar="UNIT", help="sectors or bytes: of a trace's places and lengths, likewise."
+)
 ERASE = typer.Option([], metavar="SERIAL", help="Erase the real device with this serial, whatever it holds.")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dbdyno.cli.formats import DETAILS, JSON
-from dbdyno.cli.options import HOSTS
+from dbdyno.cli.options import HOSTS, LENGTH_UNIT, TIME_UNIT
 from dbdyno.cli.page_file import refuse_to_overwrite, write_page
 from dbdyno.cli.simulate_from import DEVICE, KERNEL, simulate_from
 from dbdyno.cli.simulate_text import given, print_kernels, print_result
@@ -42,6 +42,9 @@ def simulate(
     filesystem: str = typer.Option("", metavar="ext3|ext4", help="Of the files, with --direct 0 [ext4]."),
     mount: str = typer.Option("", metavar="data=MODE", help="ordered or writeback, with --direct 0 [data=ordered]."),
     format_: str | None = typer.Option(None, "--format", metavar="NAME", help="Format of the trace [how it begins]."),
+    time_unit: str | None = TIME_UNIT,
+    length_unit: str | None = LENGTH_UNIT,
+    fold: bool = typer.Option(False, "--fold", help="Fold a trace onto --size: places beyond wrap around."),
     trace_device: str | None = typer.Option(None, metavar="NAME", help="Which of the trace's devices."),
     replay: str = typer.Option("", metavar="open|closed", help="At recorded times [default], or as processes waited."),
     speed: float | None = typer.Option(None, metavar="X", help="An open replay so many times as fast."),
@@ -75,6 +78,7 @@ def simulate(
         seconds=plain_seconds_of(SECONDS, seconds) if seconds else None,
         warm_up=plain_seconds_of(WARM_UP, warmup) if warmup else None,
         seed=seed_of(seed), repeat=repeat, format=format_, replay=replay, speed=speed, trace_device=trace_device,
+        time_unit=time_unit, length_unit=length_unit, fold=fold,
     )  # fmt: skip
     if from_ is not None or treatment:
         simulate_from(from_, asked, treatment, into=into, html=html, hosts=hosts, details=details, json_=json_)

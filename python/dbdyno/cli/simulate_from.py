@@ -19,7 +19,7 @@ OF_THE_RUN = {
     "nr_requests": "--nr-requests", "queue_depth": "--queue-depth", "tunables": "--set", "fio": "a job",
     "cache": "what goes with --direct 0",
     "seconds": "--seconds", "warm_up": "--warmup", "repeat": "--repeat", "format": "--format", "speed": "--speed",
-    "trace_device": "--trace-device",
+    "trace_device": "--trace-device", "time_unit": "--time-unit", "length_unit": "--length-unit", "fold": "--fold",
 }  # fmt: skip
 DEVICE, KERNEL = "hdd-7200", "6.x"  # unless given
 

@@ -3,6 +3,7 @@
 import typer
 
 from dbdyno.cli.formats import JSON
+from dbdyno.cli.options import LENGTH_UNIT, TIME_UNIT
 from dbdyno.cli.printed import print_done, print_json
 from dbdyno.cli.suggested_places import block_devices
 from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of
@@ -56,6 +57,8 @@ def record(
 def show(
     files: list[str] = typer.Argument(metavar="FILE...", help="A trace; several are blktrace's, one a processor."),
     format_: str = typer.Option(None, "--format", metavar="FORMAT", help="Its format; by how it begins, if not given."),
+    time_unit: str = TIME_UNIT,
+    length_unit: str = LENGTH_UNIT,
     json_: bool = JSON,
 ) -> None:
     """Say what is in a trace: requests, sizes, time, processes, and what is wrong with it."""
@@ -65,7 +68,7 @@ def show(
     from dbdyno.cli.trace_contents_text import contents_text
 
     try:
-        found = json.loads(trace_contents([str(path_of(file)) for file in files], format_))
+        found = json.loads(trace_contents([str(path_of(file)) for file in files], format_, time_unit, length_unit))
     except ValueError as error:
         raise UserError(str(error)) from None
     if json_:

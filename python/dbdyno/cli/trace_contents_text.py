@@ -6,6 +6,7 @@ from dbdyno.cli.text_table import table
 from dbdyno.model.wording import count
 
 SIZES_SHOWN = 4
+BRIEF_S = 0.01  # a shorter trace has its length in microseconds
 
 
 def contents_text(files: str, found: dict[str, Any]) -> str:
@@ -14,7 +15,8 @@ def contents_text(files: str, found: dict[str, Any]) -> str:
     if not findings["requests"]:
         return "\n".join([f"{files}: no request{_as(found)}", *_odd(findings)])
     rate = f", {findings['requests'] / span:,.0f} a second" if span else ""
-    lines = [f"{files}: {count(findings['requests'], 'request')} in {span:,.3f} s{rate}{_as(found)}", ""]
+    lasting = f"{span * 1e6:,.0f} us" if 0 < span < BRIEF_S else f"{span:,.3f} s"
+    lines = [f"{files}: {count(findings['requests'], 'request')} in {lasting}{rate}{_as(found)}", ""]
     head = ("", "requests", "MB", "mean KiB", "sync", "sequential")
     rows = [_row(name, found[name]) for name in ("reads", "writes")]
     lines += [table(head, rows, right=1), ""]
@@ -61,7 +63,9 @@ def _sizes(kind: dict[str, Any]) -> str:
 
 def _odd(findings: dict[str, Any]) -> list[str]:
     """What is wrong with a trace, or was left out; nothing of a good one."""
-    found = []
+    found = list(findings["notes"])
+    if findings["text_before"]:
+        found.append(f"{count(findings['text_before'], 'line')} of text before the first event, passed over")
     if findings["cut_off"]:
         found.append("the recording was cut off: how many events were lost is not known")
     if findings["lost_events"]:

@@ -43,7 +43,16 @@ def _of_trace(findings: Mapping[str, Any]) -> list[str]:
         most = findings["backwards_ns_max"] / 1e6
         found.append(f"Time runs backwards at {findings['backwards']:,} requests, by {most:,.3g} ms at most.")
     if findings["beyond_device"]:
-        found.append(f"{findings['beyond_device']:,} requests end beyond the device and were left out; give --size.")
+        beyond = f"{findings['beyond_device']:,} requests end beyond the device and were left out"
+        found.append(f"{beyond}; give --size, or --fold.")
+    if findings.get("folded"):  # results that were kept before traces were folded have none
+        found.append(
+            f"{findings['folded']:,} requests end beyond the device and were folded onto it: they are nearer to others "
+            "than they were, and may meet what was written elsewhere."
+        )
+    found += [f"{note[:1].upper()}{note[1:]}." for note in findings.get("notes", ())]
+    if findings.get("text_before"):
+        found.append(f"{count(findings['text_before'], 'line')} of text before the first event, passed over.")
     if findings["passed_over"]:
         kinds = ", ".join(f"{name} ({times:,})" for name, times in list(findings["passed_over"].items())[:6])
         found.append(f"What is no read, write or flush was left out: {kinds}.")

@@ -25,6 +25,7 @@ from dbdyno.simulation.points import (
 )
 from dbdyno.simulation.server_file import read_server_load
 from dbdyno.study.simulated_servers import page_cache
+from dbdyno.study.units import format_bytes
 
 HEAD_BYTES = 1 << 16
 SIZE_BYTES = 16 << 30  # of a device that nothing says the size of
@@ -55,6 +56,9 @@ class Asked:
     replay: str = ""
     speed: float | None = None
     trace_device: str | None = None
+    time_unit: str | None = None
+    length_unit: str | None = None
+    fold: bool = False
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,11 @@ def _said(fio: Mapping[str, str]) -> str:
 
 
 def _refuse_of_traces(asked: Asked, load: str) -> None:
-    for option, given in (("--replay", asked.replay), ("--speed", asked.speed), ("--trace-device", asked.trace_device)):
+    given_of_traces = {
+        "--replay": asked.replay, "--speed": asked.speed, "--trace-device": asked.trace_device,
+        "--time-unit": asked.time_unit, "--length-unit": asked.length_unit, "--fold": asked.fold,
+    }  # fmt: skip
+    for option, given in given_of_traces.items():
         if given:
             raise UserError(f"{option} is for traces; {load} no recorded times")
 
@@ -230,7 +238,12 @@ def _of_trace(asked: Asked, watch: Callable[[float, int], None]) -> Load:
         raise UserError(f"--replay is open or closed, not {replay[:40]}")
     fields: dict[str, Any] = {"files": [str(path) for path in asked.files], "replay": replay}
     chosen = {"format": asked.format, "speed": asked.speed, "device": asked.trace_device}
+    chosen |= {"time_unit": asked.time_unit, "length_unit": asked.length_unit}
     fields |= {name: value for name, value in chosen.items() if value is not None}
+    if asked.fold:
+        if asked.size_bytes is None:
+            raise UserError("--fold needs --size, the size of the device that the trace is folded onto")
+        fields["fold"] = True
     try:
         summary = json.loads(trace_summary(json.dumps(fields), watch))
     except ValueError as error:
@@ -244,4 +257,9 @@ def _of_trace(asked: Asked, watch: Callable[[float, int], None]) -> Load:
         raise UserError(f"{asked.files[0]} holds no request{' of that device' if asked.trace_device else ''}{names}")
     reach = -(-summary["end_sector"] * 512 // GIB) * GIB
     said = f"a trace of {summary['requests']:,} requests in {summary['span_s']:,.4g} s, {replay} replay"
-    return Load({"kind": "trace", **fields}, None, 0.0, reach, replay, said, summary["span_s"])
+    end_bytes = summary["end_sector"] * 512
+    if asked.fold and asked.size_bytes is not None and end_bytes > asked.size_bytes:
+        said += f", folded from {format_bytes(end_bytes)} onto {format_bytes(asked.size_bytes)}"
+    # The size is what the trace reaches, unless given, and may be more than a drive has.
+    places = {} if asked.size_bytes else {"size_bytes": "give --fold and --size, or a larger --device"}
+    return Load({"kind": "trace", **fields}, None, 0.0, reach, replay, said, summary["span_s"], places=places)

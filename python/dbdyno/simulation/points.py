@@ -24,6 +24,7 @@ OPTIONS = {
     "load.cache.memory_bytes": "--memory", "load.cache.mapped_bytes": "--memory",
     "load.cache.filesystem": "--filesystem",
     "load.speed": "--speed", "load.format": "--format", "load.device": "--trace-device",
+    "load.time_unit": "--time-unit", "load.length_unit": "--length-unit",
 }  # fmt: skip
 
 

@@ -91,6 +91,8 @@ def _trace(spec: TrialSpec) -> Given:
     given: Given = {"kind": "trace", "files": [load.file], "replay": load.replay}
     if load.replay == "open":
         given["speed"] = load.speed
+    units = {"time_unit": load.time_unit, "length_unit": load.length_unit, "fold": load.fold or None}
+    given |= {name: value for name, value in units.items() if value is not None}
     return {**_times(0.0, load.duration), "load": given}
 
 

@@ -30,6 +30,12 @@ class TraceSection(WorkloadSection):
     """
     speed: Annotated[float, Field(gt=0, le=1e6)] = 1.0
     """Of an open replay: times as fast as recorded."""
+    time_unit: Literal["s", "ms", "us", "100ns", "ns"] | None = None
+    """Of the trace's times, where its format leaves that open; what is plausible if not given."""
+    length_unit: Literal["sectors", "bytes"] | None = None
+    """Of its places and lengths, likewise."""
+    fold: bool = False
+    """What ends beyond the device is folded onto it instead of left out: places wrap around."""
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
     """Of the trace; to its end if not given."""
 

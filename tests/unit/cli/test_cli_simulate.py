@@ -146,3 +146,20 @@ def test_what_is_wrong_with_a_server_is_named_with_its_line(dbdyno, tmp_path, te
 def test_a_short_trace_has_a_series(dbdyno, trace):
     outcome = json.loads(dbdyno("simulate", trace, "--device", "ssd-sata", "--json")[1])["points"][0]["outcome"]
     assert len(outcome["series"]["end_s"]) >= 100
+
+
+def test_a_trace_larger_than_the_drive_is_folded_onto_it(dbdyno, trace):
+    trace.write_text("time_s,op,offset,size\n0,w,0,4096\n0.1,w,900000000000,4096\n0.2,r,5000000000000,4096\n")
+    code, _, err = dbdyno("simulate", trace, "--device", "ssd-x25e")
+    assert (code, "give --fold and --size, or a larger --device: a disk of" in err) == (2, True), err
+    code, out, err = dbdyno("simulate", trace, "--device", "ssd-x25e", "--size", "16G", "--fold")
+    assert (code, without_progress(err)) == (0, "")
+    said = "a trace of 3 requests in 0.2 s, open replay, folded from 4.547 TiB onto 16 GiB"
+    assert out.splitlines()[0] == f"Simulated: {said}"
+    assert "2 requests end beyond the device and were folded onto it" in out
+    found = json.loads(dbdyno("simulate", trace, "--device", "ssd-x25e", "--size", "16G", "--fold", "--json")[1])
+    assert (found["load"], found["points"][0]["outcome"]["load"]["findings"]["folded"]) == (said, 2)
+    code, _, err = dbdyno("simulate", trace, "--device", "ssd-x25e", "--fold")
+    assert (code, "--fold needs --size, the size of the device that the trace is folded onto" in err) == (2, True)
+    code, _, err = dbdyno("simulate", "--rw", "randread", "--fold")
+    assert (code, "--fold is for traces; jobs have no recorded times" in err) == (2, True)

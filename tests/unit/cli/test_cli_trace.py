@@ -67,6 +67,36 @@ def test_what_is_packed_is_to_be_unpacked(dbdyno, tmp_path):
     assert "it is compressed by gzip; unpack it first: gzip -dc FILE > trace" in err
 
 
+MQSIM = (
+    "938513000 0 264719034 16 0\n938828000 0 197570570 16 1\n938944000 0 93230992 32 0\n939010000 0 230420970 16 1\n"
+)
+
+
+def test_how_a_trace_was_read_is_said(dbdyno, tmp_path):
+    file = tmp_path / "trace"
+    file.write_text(f"Input file sda.blktrace.0 added\n{LINES}", encoding="utf-8")
+    code, out, _ = dbdyno("trace", "show", str(file))
+    assert (code, "1 line of text before the first event, passed over" in out) == (0, True), out
+    file.write_text(MQSIM, encoding="utf-8")
+    code, out, _ = dbdyno("trace", "show", str(file))
+    assert (code, "4 requests in 497 us, 8,048 a second (read as disksim)" in out) == (0, True), out
+    assert "times are read as nanoseconds, as the format's milliseconds would be 0.00604 requests a second" in out
+    code, out, _ = dbdyno("trace", "show", str(file), "--time-unit", "us", "--json")
+    assert (code, json.loads(out)["span_s"], json.loads(out)["findings"]["notes"]) == (0, 0.497, [])
+
+
+def test_a_unit_that_is_open_is_asked_for(dbdyno, tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text("timestamp,op,offset,size\n0,r,0,4096\n1,r,0,4096\n2,w,0,4096\n4,w,0,4096\n", encoding="utf-8")
+    code, out, err = dbdyno("trace", "show", str(file))
+    assert (code, out) == (2, "")
+    assert f"{file}: its times, which are whole numbers, may be milliseconds (750 requests a second)" in err
+    assert "say which by --time-unit ms or us, or by a heading such as time_us" in err
+    assert dbdyno("trace", "show", str(file), "--time-unit", "ms")[0] == 0
+    code, _, err = dbdyno("trace", "show", str(file), "--time-unit", "days")
+    assert (code, 'no unit of times is called "days"; there are s, ms, us, 100ns, ns' in err) == (2, True)
+
+
 DONE = Recorded(events=9, requests=3, bytes=2_000_000, seconds=1.0, lost=0, ended="time", cpu_us_per_request=0.5)
 
 

@@ -13,7 +13,7 @@ use super::load::Load;
 use super::spec::Point;
 use crate::queue::Bio;
 use crate::source::{Pace, Replay, Source, Step};
-use crate::trace::{Ask, Begin, Findings, Format, Record, Trace};
+use crate::trace::{Ask, Begin, Findings, Record, Trace};
 
 /// Which trace, and how it is replayed.
 #[derive(Debug, Clone, Deserialize)]
@@ -23,6 +23,13 @@ pub struct TraceSpec {
     files: Vec<String>,
     /// One of [`Format::ALL`]; by how it begins if there is none.
     format: Option<String>,
+    /// Unit of its times, where its format leaves that open: `s`, `ms`, `us`, `100ns` or `ns`.
+    time_unit: Option<String>,
+    /// Unit of its places and lengths, likewise: `sectors` or `bytes`.
+    length_unit: Option<String>,
+    /// What ends beyond the device is folded onto it instead of left out.
+    #[serde(default)]
+    fold: bool,
     /// Which moment of a request is its beginning, in formats that tell of several.
     #[serde(default)]
     begin: BeginName,
@@ -55,24 +62,20 @@ enum PaceName {
 
 impl TraceSpec {
     fn open(&self, device_sectors: Option<u64>) -> Result<Trace, PointError> {
-        let format = match &self.format {
-            None => None,
-            Some(name) => Some(Format::by_name(name).ok_or_else(|| {
-                let known = Format::ALL.map(|(name, _)| name).join(", ");
-                PointError::new("load.format", format!("no format is called \"{name}\"; known are {known}"))
-            })?),
-        };
         let begin = match self.begin {
             BeginName::Queued => Begin::Queued,
             BeginName::Issued => Begin::Issued,
         };
+        let ask = Ask { begin, device_sectors, fold: self.fold, ..Ask::default() }
+            .by_names(self.format.as_deref(), self.time_unit.as_deref(), self.length_unit.as_deref())
+            .map_err(|(field, problem)| PointError::new(format!("load.{field}"), problem))?;
         let open = |(at, path): (usize, &String)| -> Result<Box<dyn BufRead>, PointError> {
             let file = File::open(path)
                 .map_err(|error| PointError::new(format!("load.files[{at}]"), format!("{path}: {error}")))?;
             Ok(Box::new(BufReader::with_capacity(1 << 18, file)))
         };
         let files = self.files.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
-        Trace::open(files, Ask { format, begin, device_sectors })
+        Trace::open(files, ask)
             .map_err(|error| PointError::new("load.files", format!("{}: {error}", self.files.join(", "))))
     }
 
@@ -203,6 +206,9 @@ fn said(findings: &Findings) -> Value {
         "backwards": findings.backwards,
         "backwards_ns_max": findings.backwards_ns_max,
         "beyond_device": findings.beyond_device,
+        "folded": findings.folded,
+        "text_before": findings.text_before,
+        "notes": findings.notes,
         "without_end": findings.without_end,
         "passed_over": findings.passed_over,
         "devices": findings.devices,

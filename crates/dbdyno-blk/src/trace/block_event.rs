@@ -16,13 +16,38 @@ pub enum Begin {
     Issued,
 }
 
+impl Begin {
+    /// The moments that a request may begin with, the one that is meant first, then those next to it. A trace of ends alone
+    /// has requests as they ended.
+    pub fn moments(self) -> [Action; 4] {
+        match self {
+            Self::Queued => [Action::Queued, Action::Inserted, Action::Issued, Action::Completed],
+            Self::Issued => [Action::Issued, Action::Inserted, Action::Queued, Action::Completed],
+        }
+    }
+}
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Queued,
+    /// It came into the scheduler.
+    Inserted,
     Issued,
     Requeued,
     Completed,
+}
+
+impl Action {
+    /// What a request's beginning is called in a sentence.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Queued => "asked for (Q)",
+            Self::Inserted => "given to the scheduler (I)",
+            Self::Issued | Self::Requeued => "issued to the drive (D)",
+            Self::Completed => "completed (C)",
+        }
+    }
 }
 
 /// One event; what is done to which sectors.
@@ -59,27 +84,36 @@ struct Waiting {
 
 /// Finds for each beginning its end, and hands on requests in the order of their beginnings.
 pub struct Pairing {
-    begin: Begin,
+    begin: Action,
     waiting: VecDeque<Waiting>,
     first: u64,
     places: BTreeSet<(u16, u64, u64)>,
 }
 
 impl Pairing {
-    pub fn new(begin: Begin) -> Self {
+    /// Of requests that begin with this event.
+    pub fn new(begin: Action) -> Self {
         Self { begin, waiting: VecDeque::new(), first: 0, places: BTreeSet::new() }
     }
 
     /// Takes an event.
     pub fn take(&mut self, event: &BlockEvent) {
-        match (event.action, self.begin) {
-            (Action::Queued, Begin::Queued) | (Action::Issued, Begin::Issued) => self.open(event.what),
-            (Action::Completed, _) => self.close(&event.what, |waiting, end| {
+        match event.action {
+            Action::Completed if self.begin == Action::Completed => self.open_ended(event.what),
+            Action::Completed => self.close(&event.what, |waiting, end| {
                 waiting.record.response_ns = Some(end.at_ns.saturating_sub(waiting.record.at_ns));
             }),
-            (Action::Requeued, Begin::Issued) => self.close(&event.what, |waiting, _| waiting.dropped = true),
+            Action::Requeued if self.begin == Action::Issued => {
+                self.close(&event.what, |waiting, _| waiting.dropped = true);
+            }
+            action if action == self.begin => self.open(event.what),
             _ => {}
         }
+    }
+
+    /// A request of which nothing but the end is known.
+    fn open_ended(&mut self, record: Record) {
+        self.waiting.push_back(Waiting { record, settled: true, dropped: false });
     }
 
     fn open(&mut self, record: Record) {

@@ -1,209 +1,277 @@
-//! Traces of a line a request with columns: those of MSR Cambridge, Alibaba, Tencent and SPC, the emulated disk's own, and any
-//! CSV whose first line names its columns.
+//! Traces of a line a request with columns: what each cell of a line says.
 
+use super::block_event::{Begin, with_letters};
 use super::findings::Findings;
 use super::number::{scaled, sectors_of};
 use super::record::Record;
 use crate::queue::Direction;
 
-/// What a column holds, with what makes nanoseconds or bytes of it.
+/// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
-    /// Since whatever the trace counts from.
-    At(u64),
+pub enum Role {
+    /// When the request came, since whatever the trace counts from.
+    At,
     /// From the request to its end.
-    Response(u64),
+    Response,
+    /// Before that, in a queue.
+    Queue,
     /// The time of its end, on the clock of its beginning.
-    End(u64),
-    Offset(u64),
-    Size(u64),
+    End,
+    Offset,
+    Size,
     Operation,
+    /// 1 for a read.
+    IsRead,
+    /// 1 for a write.
+    IsWrite,
     Device,
     Process,
+    /// The process's name, which may hold blanks.
+    Name,
     Other,
 }
 
-const SECOND: u64 = 1_000_000_000;
+impl Role {
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::At | Self::Response | Self::Queue | Self::End)
+    }
+}
 
-/// Formats without a line of names: what their columns are.
-const MSR: &[Column] = {
-    use Column::{At, Device, Offset, Operation, Other, Response, Size};
-    &[At(100), Other, Device, Operation, Offset(1), Size(1), Response(100)]
-};
-const ALIBABA: &[Column] = {
-    use Column::{At, Device, Offset, Operation, Size};
-    &[Device, Operation, Offset(1), Size(1), At(1000)]
-};
-const TENCENT: &[Column] = {
-    use Column::{At, Device, Offset, Operation, Size};
-    &[At(SECOND), Offset(512), Size(512), Operation, Device]
-};
-const SPC: &[Column] = {
-    use Column::{At, Device, Offset, Operation, Size};
-    &[Device, Offset(512), Size(1), Operation, At(SECOND)]
-};
+/// A column, with what makes nanoseconds or bytes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    pub role: Role,
+    pub scale: u64,
+}
 
-/// A format with commas between its columns.
+/// What stands between cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Separator {
+    Byte(u8),
+    Spaces,
+}
+
+impl Separator {
+    /// That of a line.
+    pub fn of(line: &str) -> Self {
+        [b',', b';', b'\t', b'|']
+            .into_iter()
+            .find(|byte| line.as_bytes().contains(byte))
+            .map_or(Self::Spaces, Self::Byte)
+    }
+
+    /// The cells of a line.
+    pub fn cells(self, line: &str) -> Box<dyn Iterator<Item = &str> + '_> {
+        match self {
+            Self::Byte(byte) => Box::new(line.split(char::from(byte)).map(str::trim)),
+            Self::Spaces => Box::new(line.split_ascii_whitespace()),
+        }
+    }
+
+    /// The cells of a line with columns of these roles; fewer where it ends early.
+    pub fn cells_by<'a>(self, roles: &[Role], line: &'a str) -> Vec<&'a str> {
+        let mut cells = self.cells(line);
+        let mut pending = None;
+        let mut found = Vec::with_capacity(roles.len());
+        for (place, role) in roles.iter().enumerate() {
+            let Some(cell) = pending.take().or_else(|| cells.next()) else { break };
+            found.push(cell);
+            if *role == Role::Name {
+                pending = self.behind_name(&mut cells, roles.get(place + 1).copied());
+            }
+        }
+        found
+    }
+
+    /// The cell behind a process's name. Names may hold blanks, so a name ends where the next column's kind of word stands.
+    fn behind_name<'a>(self, cells: &mut impl Iterator<Item = &'a str>, next: Option<Role>) -> Option<&'a str> {
+        match next {
+            Some(Role::Device | Role::Name | Role::Other) | None => cells.next(),
+            _ if self != Self::Spaces => cells.next(),
+            Some(Role::Operation) => cells.find(|word| operation(word).is_some()),
+            Some(_) => cells.find(|word| scaled(word, 1).is_some()),
+        }
+    }
+}
+
+/// The columns of a trace.
 #[derive(Debug, Clone)]
-pub struct Columns(Vec<Column>);
+pub struct Columns {
+    all: Vec<Column>,
+    separator: Separator,
+    begin: Begin,
+    /// Lines stand in the order of ends, and beginnings are what is left of an end less its duration.
+    by_end: bool,
+}
 
-/// Why a line of names does not do.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the first line names no column for {0}; known are {KNOWN}")]
-pub struct Lacking(&'static str);
-
-const KNOWN: &str = "at_ns, at_us, at_ms, at_s (also time_ and arrival_), offset_bytes, lba or sector, size_bytes or sectors, op, \
-                     response_ns, _us, _ms, _s, completion_ns, process, device";
+/// Added to times that are an end less a duration, so that what began before the trace's zero keeps its distance.
+const BEFORE_ZERO_NS: u64 = 3_600_000_000_000;
 
 impl Columns {
-    pub fn msr() -> Self {
-        Self(MSR.to_vec())
+    pub fn new(all: Vec<Column>, separator: Separator) -> Self {
+        let by_end = !all.iter().any(|one| one.role == Role::At);
+        Self { all, separator, begin: Begin::default(), by_end }
     }
 
-    pub fn alibaba() -> Self {
-        Self(ALIBABA.to_vec())
+    /// Whether requests stand in the order of their ends.
+    pub fn by_end(&self) -> bool {
+        self.by_end
     }
 
-    pub fn tencent() -> Self {
-        Self(TENCENT.to_vec())
-    }
-
-    pub fn spc() -> Self {
-        Self(SPC.to_vec())
-    }
-
-    /// By the line that names them.
-    pub fn named(line: &str) -> Result<Self, Lacking> {
-        let columns: Vec<Column> = line.split(',').map(|name| column(&name.trim().to_ascii_lowercase())).collect();
-        let has = |wanted: fn(&Column) -> bool| columns.iter().any(wanted);
-        let needed: [(&str, bool); 4] = [
-            ("the time", has(|one| matches!(one, Column::At(_)))),
-            ("the offset", has(|one| matches!(one, Column::Offset(_)))),
-            ("the size", has(|one| matches!(one, Column::Size(_)))),
-            ("the operation", has(|one| matches!(one, Column::Operation))),
-        ];
-        match needed.iter().find(|(_, there)| !there) {
-            Some((what, _)) => Err(Lacking(what)),
-            None => Ok(Self(columns)),
-        }
+    /// Which moment is a request's beginning, where a time in a queue is known.
+    pub fn beginning(self, begin: Begin) -> Self {
+        Self { begin, ..self }
     }
 
     /// The request of a line; `None` where it is damaged or no I/O, which is counted.
     pub fn record(&self, line: &str, findings: &mut Findings) -> Option<Record> {
+        match self.separator {
+            Separator::Byte(byte) => self.row(line.split(char::from(byte)), findings),
+            Separator::Spaces => self.row(line.split_ascii_whitespace(), findings),
+        }
+    }
+
+    fn row<'a>(&self, mut cells: impl Iterator<Item = &'a str>, findings: &mut Findings) -> Option<Record> {
         let mut row = Row::default();
-        let mut cells = line.split(',');
-        for column in &self.0 {
-            let Some(cell) = cells.next() else {
-                findings.damage(format!("has fewer than {} columns", self.0.len()));
+        let mut pending = None;
+        for (place, column) in self.all.iter().enumerate() {
+            let Some(cell) = pending.take().or_else(|| cells.next()) else {
+                findings.damage(format!("has fewer than {} columns", self.all.len()));
                 return None;
             };
-            if let Err(why) = row.take(*column, cell.trim(), findings) {
+            if column.role == Role::Name {
+                row.name = cell.trim();
+                pending = self.separator.behind_name(&mut cells, self.all.get(place + 1).map(|next| next.role));
+            } else if let Err(why) = row.take(*column, cell.trim(), findings) {
                 findings.damage(why);
                 return None;
             }
         }
-        row.record(findings)
-    }
-}
-
-fn column(name: &str) -> Column {
-    let scale = |unit: &str| match unit {
-        "s" => Some(SECOND),
-        "ms" => Some(1_000_000),
-        "us" => Some(1000),
-        "ns" => Some(1),
-        _ => None,
-    };
-    if let Some(scale) = name.rsplit_once('_').and_then(|(what, unit)| Some((what, scale(unit)?))) {
-        return match scale {
-            ("at" | "time" | "arrival" | "timestamp", scale) => Column::At(scale),
-            ("response" | "latency", scale) => Column::Response(scale),
-            ("completion", scale) => Column::End(scale),
-            _ => Column::Other,
-        };
-    }
-    match name {
-        "offset_bytes" | "offset" => Column::Offset(1),
-        "lba" | "sector" | "offset_sectors" => Column::Offset(512),
-        "size_bytes" | "size" | "bytes" => Column::Size(1),
-        "sectors" | "size_sectors" => Column::Size(512),
-        "op" | "operation" | "type" | "kind" | "rw" | "rwbs" => Column::Operation,
-        "device" | "disk" | "volume" => Column::Device,
-        "process" | "pid" => Column::Process,
-        _ => Column::Other,
+        row.record(self, findings)
     }
 }
 
 /// What a line says so far.
 #[derive(Default)]
-struct Row {
+struct Row<'a> {
     at_ns: u64,
     response_ns: Option<u64>,
+    queue_ns: u64,
     end_ns: Option<u64>,
     offset_bytes: u64,
     size_bytes: u64,
     process: u32,
+    name: &'a str,
     device: u16,
     operation: Option<Operation>,
 }
 
+/// What a line asks for.
 #[derive(Clone, Copy)]
-enum Operation {
-    Move(Direction),
-    Flush,
+struct Operation {
+    /// Direction and marks; its place is the row's.
+    what: Record,
+    /// A flush that moves nothing, whatever else its line says.
+    bare: bool,
 }
 
-impl Row {
+impl Operation {
+    fn moves(direction: Direction) -> Self {
+        Self { what: Record::new(0, direction, 0, 0), bare: false }
+    }
+}
+
+impl Row<'_> {
     fn take(&mut self, column: Column, cell: &str, findings: &mut Findings) -> Result<(), String> {
-        let number = |scale| scaled(cell, scale).ok_or_else(|| format!("holds no number: {:?}", short(cell)));
-        match column {
-            Column::At(scale) => self.at_ns = number(scale)?,
-            Column::Response(_) | Column::End(_) if cell.is_empty() => {}
-            Column::Response(scale) => self.response_ns = Some(number(scale)?),
-            Column::End(scale) => self.end_ns = Some(number(scale)?),
-            Column::Offset(scale) => self.offset_bytes = number(scale)?,
-            Column::Size(scale) => self.size_bytes = number(scale)?,
-            Column::Process => self.process = cell.parse().map_err(|_| format!("has no process: {:?}", short(cell)))?,
-            Column::Device => self.device = findings.device(cell),
-            Column::Operation => match operation(cell) {
+        let cell = if cell.starts_with('"') { cell.trim_matches('"') } else { cell };
+        let number = || scaled(cell, column.scale).ok_or_else(|| format!("holds no number: {:?}", short(cell)));
+        match column.role {
+            Role::At => self.at_ns = number()?,
+            Role::Response | Role::End | Role::Queue if cell.is_empty() => {}
+            Role::Response => self.response_ns = Some(number()?),
+            Role::Queue => self.queue_ns = number()?,
+            Role::End => self.end_ns = Some(number()?),
+            Role::Offset => self.offset_bytes = number()?,
+            Role::Size => self.size_bytes = number()?,
+            Role::Process => self.process = cell.parse().map_err(|_| format!("has no process: {:?}", short(cell)))?,
+            Role::Device => self.device = findings.device(cell),
+            Role::Operation => match operation(cell) {
                 Some(found) => self.operation = Some(found),
-                None => findings.pass_over(cell),
+                None => findings.pass_over(passed_over(cell)),
             },
-            Column::Other => {}
+            Role::IsRead | Role::IsWrite => {
+                let yes = matches!(cell.as_bytes().first(), Some(b'1' | b't' | b'T' | b'y' | b'Y'));
+                let reads = yes == (column.role == Role::IsRead);
+                self.operation = Some(Operation::moves(if reads { Direction::Read } else { Direction::Write }));
+            }
+            Role::Name | Role::Other => {}
         }
         Ok(())
     }
 
-    fn record(self, findings: &mut Findings) -> Option<Record> {
-        let (direction, flush) = match self.operation? {
-            Operation::Move(direction) => (direction, false),
-            Operation::Flush => (Direction::Write, true),
-        };
-        let size_bytes = if flush { 0 } else { self.size_bytes };
-        let Some((start_sector, sectors)) = sectors_of(self.offset_bytes, size_bytes) else {
+    fn record(self, columns: &Columns, findings: &mut Findings) -> Option<Record> {
+        let Operation { what, bare } = self.operation?;
+        let (offset_bytes, size_bytes) =
+            if bare || (what.flush && self.size_bytes == 0) { (0, 0) } else { (self.offset_bytes, self.size_bytes) };
+        let Some((start_sector, sectors)) = sectors_of(offset_bytes, size_bytes) else {
             findings.damage("is beyond every device");
             return None;
         };
-        let ended = self.end_ns.map(|end| end.saturating_sub(self.at_ns));
-        let response_ns = self.response_ns.or(ended);
-        let found = Record::new(self.at_ns, direction, start_sector, sectors);
-        Some(Record {
-            response_ns,
-            process: self.process,
-            device: self.device,
-            flush,
-            sync: found.sync || flush,
-            ..found
-        })
+        let (at_ns, response_ns) = if columns.by_end {
+            let queue_ns = if columns.begin == Begin::Queued { self.queue_ns } else { 0 };
+            let took_ns = self.response_ns.map(|response_ns| response_ns.saturating_add(queue_ns));
+            let end_ns = self.end_ns.unwrap_or(0).saturating_add(BEFORE_ZERO_NS);
+            (end_ns.saturating_sub(took_ns.unwrap_or(0)), took_ns)
+        } else {
+            let ended = self.end_ns.map(|end| end.saturating_sub(self.at_ns));
+            (self.at_ns, self.response_ns.or(ended))
+        };
+        if !self.name.is_empty() {
+            findings.name_process(self.process, || Some(self.name));
+        }
+        let Self { process, device, .. } = self;
+        Some(Record { at_ns, response_ns, process, device, start_sector, sectors, ..what })
     }
 }
 
 fn operation(cell: &str) -> Option<Operation> {
-    match cell.to_ascii_lowercase().as_str() {
-        "read" | "r" | "0" | "rs" | "ra" => Some(Operation::Move(Direction::Read)),
-        "write" | "w" | "1" | "ws" => Some(Operation::Move(Direction::Write)),
-        "flush" | "f" | "fsync" => Some(Operation::Flush),
+    let known = match cell {
+        "Read" | "R" | "r" | "0" | "read" | "READ" => Some(Direction::Read),
+        "Write" | "W" | "w" | "1" | "write" | "WRITE" => Some(Direction::Write),
         _ => None,
+    };
+    if let Some(direction) = known {
+        return Some(Operation::moves(direction));
+    }
+    let word = cell.to_ascii_lowercase();
+    match word.as_str() {
+        "rd" => return Some(Operation::moves(Direction::Read)),
+        "wr" => return Some(Operation::moves(Direction::Write)),
+        "flush" | "f" | "fsync" | "ff" | "sync" | "fdatasync" => {
+            let what = Record { flush: true, sync: true, ..Record::new(0, Direction::Write, 0, 0) };
+            return Some(Operation { what, bare: true });
+        }
+        _ => {}
+    }
+    if let Some(rest) = word.strip_prefix("read").or_else(|| word.strip_prefix("write")) {
+        let direction = if word.starts_with('r') { Direction::Read } else { Direction::Write };
+        return (!rest.starts_with(|one: char| one.is_ascii_alphanumeric())).then(|| Operation::moves(direction));
+    }
+    // Letters of the kernel's RWBS column.
+    let letters = cell.len() <= 6 && cell.bytes().all(|byte| b"RWFSMAEVUD".contains(&byte));
+    let what = letters.then(|| with_letters(cell, Record::new(0, Direction::Write, 0, 0))).flatten()?;
+    Some(Operation { what, bare: false })
+}
+
+/// What is no read, write or flush is called in sums.
+pub fn passed_over(operation: &str) -> &str {
+    let is = |word: &str| operation.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    if operation.is_empty() {
+        "no operation"
+    } else if operation.starts_with('D') && operation.len() <= 3 || is("discard") || is("trim") || is("unmap") {
+        "discard"
+    } else {
+        operation
     }
 }
 

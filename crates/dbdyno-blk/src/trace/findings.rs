@@ -37,8 +37,14 @@ pub struct Findings {
     pub backwards: u64,
     /// By how much at most, nanoseconds.
     pub backwards_ns_max: u64,
-    /// Requests that end beyond the device.
+    /// Requests that end beyond the device and were left out.
     pub beyond_device: u64,
+    /// Requests that end beyond the device and were folded onto it.
+    pub folded: u64,
+    /// Lines of text before the first event.
+    pub text_before: u64,
+    /// How the trace was read where its format leaves that open, a sentence each.
+    pub notes: Vec<String>,
     /// Requests whose end the trace lacks, in formats that tell of ends.
     pub without_end: u64,
     /// Actions, operations and kinds that are not known, and those that are no I/O, by name.
@@ -73,12 +79,12 @@ impl Findings {
         }
     }
 
-    /// Keeps the name of a process, which stands in brackets at a line's end.
-    pub(super) fn name_process(&mut self, process: u32, line: &str) {
+    /// Keeps the first name of a process.
+    pub(super) fn name_process<'a>(&mut self, process: u32, name: impl FnOnce() -> Option<&'a str>) {
         if self.processes.len() >= PROCESSES_MOST || self.processes.contains_key(&process) {
             return;
         }
-        if let Some((_, name)) = line.trim_end().strip_suffix(']').and_then(|line| line.rsplit_once('[')) {
+        if let Some(name) = name() {
             self.processes.insert(process, name.chars().take(32).collect());
         }
     }

@@ -1,9 +1,14 @@
 //! Which format a trace has, by its name or by how it begins.
 
-use super::blkparse::is_number;
-use super::columns::{Columns, Lacking};
-use super::fio::Version;
-use super::{blktrace, disk};
+use super::block_event::{Action, Begin};
+use super::columns::Columns;
+use super::disksim::{self, DiskSim};
+use super::findings::Findings;
+use super::fio::{IoLog, Version};
+use super::headings::{Heading, Lacking};
+use super::number::{is_number, scaled};
+use super::units::{Doubt, LENGTHS, TIMES};
+use super::{blkparse, blktrace, disk};
 
 /// A format that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,7 +17,7 @@ pub enum Format {
     Blktrace,
     /// Text of `blkparse`, in its default format.
     Blkparse,
-    /// Text of the kernel's block events.
+    /// Text of the kernel's block events: of tracefs, `trace-cmd` and `perf script`.
     Tracefs,
     /// The emulated disk's compact one; its CSV is `Named`.
     Disk,
@@ -32,11 +37,19 @@ pub enum Format {
     Spc,
     /// A CSV whose first line names its columns.
     Named,
+    /// `SYSTOR '17`, of a virtual desktop infrastructure.
+    Systor17,
+    /// Florida International University: `SRCMap` and I/O deduplication.
+    Fiu,
+    /// BCC's and libbpf's `biosnoop`.
+    Biosnoop,
+    /// `blkparse -f` with a form of one's own.
+    Own,
 }
 
 impl Format {
     /// All, with the names by which users choose one.
-    pub const ALL: [(&'static str, Self); 12] = [
+    pub const ALL: [(&'static str, Self); 16] = [
         ("blktrace", Self::Blktrace),
         ("blkparse", Self::Blkparse),
         ("tracefs", Self::Tracefs),
@@ -49,6 +62,10 @@ impl Format {
         ("tencent", Self::Tencent),
         ("spc", Self::Spc),
         ("csv", Self::Named),
+        ("systor17", Self::Systor17),
+        ("fiu", Self::Fiu),
+        ("biosnoop", Self::Biosnoop),
+        ("blkparse-f", Self::Own),
     ];
 
     /// By its name.
@@ -61,72 +78,279 @@ impl Format {
         Self::ALL[self as usize].0
     }
 
-    /// By how the file begins; `None` where that is like no format's. Alibaba, Tencent and SPC differ by where numbers stand.
+    /// By how the file begins; `None` where that is like no format's.
     pub fn of(head: &[u8]) -> Option<Self> {
-        if blktrace::begins(head) {
-            return Some(Self::Blktrace);
+        Self::find(head, None).ok().map(|found| found.format)
+    }
+
+    /// Where a format begins, or that which is named. Text may stand before it: what a program prints on a terminal, or the
+    /// line that called it. What is nearly a heading is the reason where nothing is found.
+    pub(super) fn find(head: &[u8], named: Option<Self>) -> Result<Beginning, Option<Lacking>> {
+        if named.is_none() && blktrace::begins(head) {
+            return Ok(Beginning { format: Self::Blktrace, lines_before: 0 });
         }
-        if disk::begins(head) {
-            return Some(Self::Disk);
+        if named.is_none() && disk::begins(head) {
+            return Ok(Beginning { format: Self::Disk, lines_before: 0 });
         }
         let text = String::from_utf8_lossy(head);
-        let line = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#'));
-        let Some(line) = line.map(str::trim) else {
-            return text.starts_with('#').then_some(Self::Tracefs);
-        };
-        Self::of_line(line)
+        let lines: Vec<&str> = text.trim_start_matches('\u{feff}').lines().map(str::trim).collect();
+        let mut lacking = None;
+        let full = |line: &&&str| !line.is_empty() && !line.starts_with('#');
+        for (number, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
+            let fits = |format: &Self| named.is_none_or(|named| named == *format || named == Self::Named);
+            match Heading::of(line) {
+                Ok(heading) if fits(&heading.format) => {
+                    return Ok(Beginning { format: named.unwrap_or(heading.format), lines_before: number });
+                }
+                Err(Some(found)) if lacking.is_none() => lacking = Some(found.at_line(number + 1)),
+                _ => {}
+            }
+            if line.starts_with('#') {
+                continue;
+            }
+            let Some(format) =
+                named.map_or_else(|| Self::of_line(line), |named| named.is_of_line(line).then_some(named))
+            else {
+                continue;
+            };
+            // Five numbers in a row may stand in any text: the next line must be of the same kind.
+            let next = lines[number + 1..].iter().find(full);
+            let is_first = lines[..number].iter().all(|line| !full(&line));
+            if is_first || format.is_unlike_others() || next.is_none_or(|next| format.is_of_line(next)) {
+                return Ok(Beginning { format, lines_before: number });
+            }
+        }
+        let comments_alone = !lines.iter().any(|line| full(&line)) && text.starts_with('#') && lacking.is_none();
+        match named {
+            None if comments_alone => Ok(Beginning { format: Self::Tracefs, lines_before: 0 }),
+            Some(Self::Named) if lacking.is_some() => Err(lacking),
+            Some(format) => Ok(Beginning { format, lines_before: 0 }),
+            None => Err(lacking),
+        }
+    }
+
+    /// No text is like its lines by chance.
+    fn is_unlike_others(self) -> bool {
+        matches!(self, Self::Blkparse | Self::Tracefs | Self::Fio2 | Self::Fio3)
     }
 
     fn of_line(line: &str) -> Option<Self> {
-        match line {
-            "fio version 2 iolog" => return Some(Self::Fio2),
-            "fio version 3 iolog" => return Some(Self::Fio3),
-            _ if line.contains(": block_") => return Some(Self::Tracefs),
-            _ => {}
-        }
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let digits = |place: usize| cells.get(place).is_some_and(|cell| is_number(cell));
-        match (words.len(), cells.len()) {
-            (5, 1) => Some(Self::Disksim),
-            (7.., 2..) if words[0].split(',').count() == 2 && words[0].split(',').all(is_number) => {
-                Some(Self::Blkparse)
+        const BY_LINE: [Format; 12] = [
+            Format::Fio2,
+            Format::Fio3,
+            Format::Tracefs,
+            Format::Blkparse,
+            Format::Disksim,
+            Format::Msr,
+            Format::Tencent,
+            Format::Alibaba,
+            Format::Systor17,
+            Format::Spc,
+            Format::Fiu,
+            Format::Biosnoop,
+        ];
+        let known = BY_LINE.into_iter().find(|format| format.is_of_line(line));
+        known.or_else(|| Self::Own.is_of_line(line).then_some(Self::Own))
+    }
+
+    /// Whether a line that is no heading is like those of this format. Those with commas differ by where numbers stand.
+    fn is_of_line(self, line: &str) -> bool {
+        let cells = || -> Vec<&str> { line.split(',').map(str::trim).collect() };
+        let words = || -> Vec<&str> { line.split_ascii_whitespace().collect() };
+        let digits = is_number;
+        let decimal = |cell: &str| scaled(cell, 1).is_some();
+        let moves = |cell: &str| matches!(cell.as_bytes().first(), Some(b'R' | b'W' | b'r' | b'w'));
+        match self {
+            Self::Fio2 => line == "fio version 2 iolog",
+            Self::Fio3 => line == "fio version 3 iolog",
+            Self::Tracefs => blkparse::begins_tracefs(line),
+            Self::Blkparse => blkparse::begins_blkparse(line),
+            Self::Disksim => disksim::begins(line),
+            Self::Msr => {
+                matches!(cells()[..], [at, _, _, op, offset, size, took] if decimal(at) && !digits(op) && digits(offset) && digits(size) && decimal(took))
             }
-            (_, 7) if digits(0) && digits(4) && digits(5) => Some(Self::Msr),
-            (_, 5..=6) if digits(0) && digits(1) && digits(2) && digits(3) => Some(Self::Tencent),
-            (_, 5) if digits(0) && digits(2) && digits(3) && digits(4) => Some(Self::Alibaba),
-            (_, 5..) if digits(0) && digits(1) && digits(2) => Some(Self::Spc),
-            _ => Columns::named(line).is_ok().then_some(Self::Named),
+            Self::Tencent => {
+                matches!(cells()[..], [at, offset, size, op, _] if decimal(at) && digits(offset) && digits(size) && digits(op))
+            }
+            Self::Alibaba => {
+                matches!(cells()[..], [device, op, offset, size, at] if digits(device) && moves(op) && digits(offset) && digits(size) && decimal(at))
+            }
+            Self::Systor17 => {
+                matches!(cells()[..], [at, took, op, lun, offset, size] if decimal(at) && (took.is_empty() || decimal(took)) && (op.is_empty() || moves(op)) && digits(lun) && digits(offset) && digits(size))
+            }
+            Self::Spc => {
+                matches!(cells()[..], [device, place, size, op, at, ..] if digits(device) && digits(place) && digits(size) && moves(op) && decimal(at))
+            }
+            Self::Fiu => {
+                let words = words();
+                let Some(op) = words.iter().skip(5).position(|word| matches!(*word, "R" | "W")).map(|op| op + 5) else {
+                    return false;
+                };
+                digits(words[0])
+                    && digits(words[1])
+                    && words[op - 2..op].iter().all(|word| digits(word))
+                    && words.get(op + 1).is_some_and(|word| digits(word))
+            }
+            Self::Biosnoop => biosnoop_cells(line).is_some(),
+            Self::Own => blkparse::begins_own(line),
+            Self::Blktrace | Self::Disk | Self::Named => false,
         }
     }
 
-    /// How its lines are read; `first` is the line of names, where it has one.
-    pub(super) fn parser(self, first: &str) -> Result<Parser, Lacking> {
-        Ok(match self {
-            Self::Blktrace | Self::Disk | Self::Blkparse => Parser::Blkparse,
-            Self::Tracefs => Parser::Tracefs,
-            Self::Fio2 => Parser::Fio(super::fio::IoLog::new(Version::Two)),
-            Self::Fio3 => Parser::Fio(super::fio::IoLog::new(Version::Three)),
-            Self::Disksim => Parser::Disksim,
-            Self::Msr => Parser::Columns(Columns::msr()),
-            Self::Alibaba => Parser::Columns(Columns::alibaba()),
-            Self::Tencent => Parser::Columns(Columns::tencent()),
-            Self::Spc => Parser::Columns(Columns::spc()),
-            Self::Named => Parser::Columns(Columns::named(first)?),
-        })
+    /// How its lines are read, by the lines at its beginning, of which the first may name columns.
+    pub(super) fn parser(self, lines: &[&str], units: Units, begin: Begin) -> Result<Begun, ParserError> {
+        let first = lines.first().copied().unwrap_or_default();
+        if let Some(flag) = units.flag().filter(|_| !self.has_open_units()) {
+            return Err(ParserError::Exact { format: self.name(), flag });
+        }
+        let mut notes = Vec::new();
+        let mut has_heading = false;
+        let parser = match self {
+            Self::Blktrace | Self::Disk => Parser::Blkparse,
+            Self::Blkparse | Self::Tracefs => {
+                if self == Self::Blkparse {
+                    Parser::Blkparse
+                } else {
+                    Parser::Tracefs
+                }
+            }
+            Self::Own => {
+                let length_scale = if let Some(scale) = units.length_scale {
+                    scale
+                } else {
+                    let chosen = blkparse::own_lengths(lines).unit(512)?;
+                    notes.extend(chosen.note);
+                    chosen.scale
+                };
+                Parser::Own(length_scale)
+            }
+            Self::Fio2 | Self::Fio3 => {
+                has_heading = self.is_of_line(first.trim());
+                Parser::Fio(IoLog::new(if self == Self::Fio2 { Version::Two } else { Version::Three }))
+            }
+            Self::Disksim => {
+                let (found, said) = DiskSim::new(lines, units.time_scale, units.length_scale)?;
+                notes = said;
+                Parser::Disksim(found)
+            }
+            _ => {
+                let heading = match Heading::of(first) {
+                    Ok(heading) => {
+                        has_heading = true;
+                        heading
+                    }
+                    Err(why) => {
+                        let cells = biosnoop_cells(first).unwrap_or(0);
+                        let lacking = || ParserError::Lacking(why.unwrap_or_else(Lacking::default));
+                        Heading::published(self, cells).ok_or_else(lacking)?
+                    }
+                };
+                let sample = lines.get(usize::from(has_heading)..).unwrap_or_default();
+                let (columns, said) = heading.settled(sample, units.time_scale, units.length_scale)?;
+                notes = said;
+                Parser::Columns(columns.beginning(begin))
+            }
+        };
+        Ok(Begun { parser, has_heading, notes })
     }
 
-    /// Whether its first line holds no request.
-    pub(super) fn has_heading(self) -> bool {
-        matches!(self, Self::Fio2 | Self::Fio3 | Self::Named)
+    /// Whether the units of its numbers may be others than those that are documented.
+    fn has_open_units(self) -> bool {
+        !matches!(self, Self::Blktrace | Self::Blkparse | Self::Tracefs | Self::Disk | Self::Fio2 | Self::Fio3)
     }
+}
+
+/// How many columns a line of biosnoop has, a name of several words being one; `None` where it is none of its lines.
+fn biosnoop_cells(line: &str) -> Option<usize> {
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    let time = words.first().filter(|time| time.contains('.') && scaled(time, 1).is_some());
+    let is_rwbs = |word: &str| word.len() <= 5 && word.bytes().all(|byte| b"RWFSMAEBDN".contains(&byte));
+    let ends = |back: usize| {
+        let at = words.len().checked_sub(back)?;
+        let numbers = is_rwbs(words[at]) && is_number(words[at + 1]) && is_number(words[at + 2]);
+        (at >= 4 && numbers && words[at + 3..].iter().all(|word| scaled(word, 1).is_some())).then_some(4 + back)
+    };
+    time.and(ends(4).or_else(|| ends(5)))
+}
+
+/// Where the first line of a trace stands.
+pub(super) struct Beginning {
+    pub format: Format,
+    /// Lines before that of its first event or of its heading.
+    pub lines_before: usize,
+}
+
+/// What is asked of units, in nanoseconds and bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Units {
+    pub time_scale: Option<u64>,
+    pub length_scale: Option<u64>,
+}
+
+impl Units {
+    fn flag(self) -> Option<&'static str> {
+        self.time_scale.map(|_| "--time-unit").or_else(|| self.length_scale.map(|_| "--length-unit"))
+    }
+}
+
+/// Why lines can't be read as those of a format.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ParserError {
+    #[error(transparent)]
+    Lacking(#[from] Lacking),
+    #[error(transparent)]
+    Doubt(#[from] Doubt),
+    #[error("{flag} is for traces of columns; the format {format} has units of its own")]
+    Exact { format: &'static str, flag: &'static str },
+}
+
+/// A parser, whether the first line names columns, and what is to be said of how the rest is read.
+pub(super) struct Begun {
+    pub parser: Parser,
+    pub has_heading: bool,
+    pub notes: Vec<String>,
 }
 
 /// Reads the lines of a format of text.
 pub(super) enum Parser {
     Blkparse,
     Tracefs,
-    Fio(super::fio::IoLog),
-    Disksim,
+    Own(u64),
+    Fio(IoLog),
+    Disksim(DiskSim),
     Columns(Columns),
+}
+
+impl Parser {
+    /// The event of a line, of formats that have events.
+    pub fn event(&self, line: &str, findings: &mut Findings) -> Option<super::block_event::BlockEvent> {
+        match self {
+            Self::Blkparse => blkparse::blkparse(line, findings),
+            Self::Tracefs => blkparse::tracefs(line, findings),
+            Self::Own(length_scale) => blkparse::own_form(line, *length_scale, findings),
+            _ => None,
+        }
+    }
+
+    pub fn has_events(&self) -> bool {
+        matches!(self, Self::Blkparse | Self::Tracefs | Self::Own(_))
+    }
+
+    /// The moment that requests begin with, which is the one asked for if the lines at the beginning have such events.
+    pub fn moment(&self, lines: &[&str], begin: Begin) -> Action {
+        let mut findings = Findings::default();
+        let found: Vec<Action> =
+            lines.iter().filter_map(|line| self.event(line, &mut findings)).map(|event| event.action).collect();
+        begin.moments().into_iter().find(|moment| found.contains(moment)).unwrap_or(begin.moments()[0])
+    }
+}
+
+/// A unit of times by its name, in nanoseconds.
+pub fn time_scale(name: &str) -> Option<u64> {
+    super::units::scale_of(&TIMES, name)
+}
+
+/// A unit of places and lengths by its name, in bytes.
+pub fn length_scale(name: &str) -> Option<u64> {
+    super::units::scale_of(&LENGTHS, name)
 }

@@ -5,6 +5,9 @@ use std::io::{self, BufRead, Read};
 /// Bytes of a line that is read; a longer one is damaged.
 const LINE_BYTES_MOST: u64 = 16 << 10;
 
+/// What some editors put before the first line of a text in UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// One line without its end, or that it was too long or no UTF-8.
 pub type Line<'a> = Result<&'a str, &'static str>;
 
@@ -12,11 +15,12 @@ pub type Line<'a> = Result<&'a str, &'static str>;
 pub struct Lines<R> {
     from: R,
     buffer: Vec<u8>,
+    begun: bool,
 }
 
 impl<R: BufRead> Lines<R> {
     pub fn new(from: R) -> Self {
-        Self { from, buffer: Vec::new() }
+        Self { from, buffer: Vec::new(), begun: false }
     }
 
     /// The next line; `None` at the end.
@@ -28,6 +32,9 @@ impl<R: BufRead> Lines<R> {
         if self.buffer.len() as u64 == LINE_BYTES_MOST && self.buffer.last() != Some(&b'\n') {
             self.skip_rest()?;
             return Ok(Some(Err("is longer than 16 KiB")));
+        }
+        if !std::mem::replace(&mut self.begun, true) && self.buffer.starts_with(MARK) {
+            self.buffer.drain(..MARK.len());
         }
         let text = std::str::from_utf8(&self.buffer).map_err(|_| "is no UTF-8");
         Ok(Some(text.map(|text| text.trim_end_matches(['\n', '\r']))))

@@ -1,17 +1,22 @@
 //! Requests of a trace, one after the other: a file of any length takes the same memory.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
-use super::block_event::{Begin, BlockEvent, Pairing};
-use super::columns::Lacking;
+use super::block_event::{Action, Begin, BlockEvent, Pairing};
 use super::findings::Findings;
-use super::format::{Format, Parser};
+use super::format::{Begun, Format, Parser, ParserError, Units, length_scale, time_scale};
+use super::headings::Lacking;
 use super::lines::Lines;
 use super::record::Record;
-use super::{blkparse, blktrace, disk, disksim};
+use super::units::{Doubt, LENGTHS, TIMES};
+use super::{blkparse, blktrace, disk};
 
-/// How much of a file says which format it has.
-const HEAD_BYTES: usize = 16 << 10;
+/// How much of a file says which format it has, and which units.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// Requests that are held back until none can come before them, of traces that stand in the order of ends.
+const HELD_MOST: usize = 1 << 16;
 
 /// A request so long after the first is none: 100 years, so that times add up in 64 bits.
 const SPAN_NS_MOST: u64 = 100 * 366 * 86_400 * 1_000_000_000;
@@ -28,15 +33,34 @@ pub enum TraceError {
     /// It is compressed.
     #[error("it is compressed by {0}; unpack it first: {0} -dc FILE > trace")]
     Compressed(&'static str),
+    /// It is in 16-bit characters.
+    #[error("it is UTF-16 text, as PowerShell writes; convert it first: iconv -f UTF-16 -t UTF-8 FILE > trace")]
+    Utf16,
     /// It is like no format.
     #[error("it begins like no format of a trace; name one of: {}", names())]
     Unknown,
     /// A CSV without a column that is needed.
     #[error(transparent)]
     Columns(#[from] Lacking),
+    /// Its numbers may be in several units.
+    #[error(transparent)]
+    Doubt(#[from] Doubt),
+    /// Its numbers have a unit already.
+    #[error("{0}")]
+    Exact(String),
     /// Only blktrace writes several files.
     #[error("a trace of several files must be blktrace's, a file for each CPU")]
     Several,
+}
+
+impl std::convert::From<ParserError> for TraceError {
+    fn from(error: ParserError) -> Self {
+        match error {
+            ParserError::Lacking(lacking) => Self::Columns(lacking),
+            ParserError::Doubt(doubt) => Self::Doubt(doubt),
+            ParserError::Exact { .. } => Self::Exact(error.to_string()),
+        }
+    }
 }
 
 /// The program that packed a file, by how it begins.
@@ -59,6 +83,40 @@ pub struct Ask {
     pub begin: Begin,
     /// Sectors of the device; what ends beyond is counted and left out.
     pub device_sectors: Option<u64>,
+    /// What ends beyond the device is put at what is left of its place divided by the device's size.
+    pub fold: bool,
+    /// Nanoseconds of a unit of its times, where its format leaves that open.
+    pub time_scale: Option<u64>,
+    /// Bytes of a unit of its places and lengths, likewise.
+    pub length_scale: Option<u64>,
+}
+
+impl Ask {
+    /// With a format and units by the names that users give them; an error is a field's name and a sentence.
+    pub fn by_names(
+        self,
+        format: Option<&str>,
+        time_unit: Option<&str>,
+        length_unit: Option<&str>,
+    ) -> Result<Self, (&'static str, String)> {
+        let unknown =
+            |what: &str, name: &str, known: String| format!("no {what} is called {name:?}; there are {known}");
+        let list = |units: &[(&'static str, &'static str, u64)]| {
+            units.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")
+        };
+        let format = format
+            .map(|name| Format::by_name(name).ok_or_else(|| ("format", unknown("format of traces", name, names()))))
+            .transpose()?;
+        let time_scale = time_unit
+            .map(|name| time_scale(name).ok_or_else(|| ("time_unit", unknown("unit of times", name, list(&TIMES)))))
+            .transpose()?;
+        let length_scale = length_unit
+            .map(|name| {
+                length_scale(name).ok_or_else(|| ("length_unit", unknown("unit of lengths", name, list(&LENGTHS))))
+            })
+            .transpose()?;
+        Ok(Self { format, time_scale, length_scale, ..self })
+    }
 }
 
 /// A trace that is being read.
@@ -66,6 +124,8 @@ pub struct Trace {
     from: From,
     pairing: Pairing,
     device_sectors: Option<u64>,
+    fold: bool,
+    held: Option<Held>,
     format: Option<Format>,
     first_ns: Option<u64>,
     latest_ns: u64,
@@ -91,28 +151,37 @@ impl Trace {
     /// Begins to read; several files are those of blktrace, one a CPU.
     pub fn open(mut files: Vec<Box<dyn BufRead>>, ask: Ask) -> Result<Self, TraceError> {
         let mut findings = Findings::default();
-        let format = match (ask.format, files.first_mut()) {
-            (Some(format), _) => Some(format),
-            (None, Some(first)) => {
-                let head = first.fill_buf()?;
-                let head = &head[..head.len().min(HEAD_BYTES)];
-                if let Some(by) = compressed_by(head) {
-                    return Err(TraceError::Compressed(by));
-                }
-                if head.is_empty() { None } else { Some(Format::of(head).ok_or(TraceError::Unknown)?) }
+        let several = files.len() > 1;
+        let begun = match files.first_mut() {
+            Some(first) => begin_of(&mut **first, ask, several)?,
+            None => None,
+        };
+        let moment = ask.begin.moments()[0];
+        let (format, from, moment) = match begun {
+            None => (ask.format, From::Ended, moment),
+            Some(Beginning { format: Format::Blktrace, .. }) => {
+                (Some(Format::Blktrace), From::Blktrace(blktrace::Files::new(files)), moment)
             }
-            (None, None) => None,
+            Some(_) if several => return Err(TraceError::Several),
+            Some(Beginning { format: Format::Disk, .. }) => {
+                let mut file = files.remove(0);
+                disk::past_magic(&mut *file)?;
+                (Some(Format::Disk), From::Disk(file), moment)
+            }
+            Some(begun) => {
+                let mut lines = Lines::new(files.remove(0));
+                pass_text(&mut lines, begun.lines_before, begun.has_heading, &mut findings)?;
+                findings.notes = begun.notes;
+                (Some(begun.format), From::Lines(lines, begun.parser), begun.moment)
+            }
         };
-        let from = match format {
-            None => From::Ended,
-            Some(Format::Blktrace) => From::Blktrace(blktrace::Files::new(files)),
-            Some(_) if files.len() > 1 => return Err(TraceError::Several),
-            Some(format) => text_or_disk(format, files.remove(0), &mut findings)?,
-        };
+        let by_end = matches!(&from, From::Lines(_, Parser::Columns(columns)) if columns.by_end());
         Ok(Self {
             from,
-            pairing: Pairing::new(ask.begin),
+            pairing: Pairing::new(moment),
             device_sectors: ask.device_sectors,
+            fold: ask.fold,
+            held: by_end.then(Held::default),
             format,
             first_ns: None,
             latest_ns: 0,
@@ -135,13 +204,19 @@ impl Trace {
             let ended = matches!(self.from, From::Ended);
             let found = match self.pairing.next(ended, &mut self.findings) {
                 Some(record) => Some(record),
-                None if ended => return Ok(None),
+                None if ended => match self.held.as_mut().and_then(Held::pop) {
+                    Some(record) => Some(record),
+                    None => return Ok(None),
+                },
                 None => match self.step()? {
                     Item::Event(event) => {
                         self.pairing.take(&event);
                         None
                     }
-                    Item::Record(record) => Some(record),
+                    Item::Record(record) => match &mut self.held {
+                        Some(held) => held.push(record),
+                        None => Some(record),
+                    },
                     Item::Nothing => None,
                     Item::End => {
                         self.from = From::Ended;
@@ -188,9 +263,16 @@ impl Trace {
             self.findings.pass_over("without data");
             return None;
         }
-        if self.device_sectors.is_some_and(|all| record.start_sector + u64::from(record.sectors) > all) {
-            self.findings.beyond_device += 1;
-            return None;
+        let sectors = u64::from(record.sectors);
+        let mut start_sector = record.start_sector;
+        if let Some(all) = self.device_sectors.filter(|all| start_sector + sectors > *all) {
+            if !self.fold || sectors > all {
+                self.findings.beyond_device += 1;
+                return None;
+            }
+            // What would lie across the end is put before it.
+            start_sector = (start_sector % all).min(all - sectors);
+            self.findings.folded += 1;
         }
         if record.sectors > SECTORS_MOST {
             self.findings.damage("asks for more than 1 GiB at once");
@@ -207,7 +289,11 @@ impl Trace {
         }
         self.latest_ns = self.latest_ns.max(record.at_ns);
         self.findings.requests += 1;
-        Some(Record { response_ns: record.response_ns.map(|response_ns| response_ns.min(SPAN_NS_MOST)), ..record })
+        Some(Record {
+            start_sector,
+            response_ns: record.response_ns.map(|response_ns| response_ns.min(SPAN_NS_MOST)),
+            ..record
+        })
     }
 }
 
@@ -220,19 +306,102 @@ impl Iterator for Trace {
     }
 }
 
-fn text_or_disk(format: Format, mut file: Box<dyn BufRead>, findings: &mut Findings) -> Result<From, TraceError> {
-    if format == Format::Disk {
-        disk::past_magic(&mut *file)?;
-        return Ok(From::Disk(file));
+/// How a trace begins, and how it is read from there on.
+struct Beginning {
+    format: Format,
+    lines_before: usize,
+    has_heading: bool,
+    parser: Parser,
+    moment: Action,
+    notes: Vec<String>,
+}
+
+/// Looks at a file's beginning; `None` of an empty one whose format is not named.
+fn begin_of(first: &mut dyn BufRead, ask: Ask, several: bool) -> Result<Option<Beginning>, TraceError> {
+    let head = first.fill_buf()?;
+    let head = &head[..head.len().min(HEAD_BYTES)];
+    if ask.format.is_none() {
+        if head.is_empty() {
+            return Ok(None);
+        }
+        if let Some(by) = compressed_by(head) {
+            return Err(TraceError::Compressed(by));
+        }
+        if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+            return Err(TraceError::Utf16);
+        }
     }
-    let mut lines = Lines::new(file);
-    let mut first = String::new();
-    if format.has_heading() {
+    let found =
+        Format::find(head, ask.format).map_err(|lacking| lacking.map_or(TraceError::Unknown, TraceError::Columns))?;
+    let format = found.format;
+    if several && format != Format::Blktrace {
+        return Err(TraceError::Several);
+    }
+    // A line that the beginning does not hold to its end is left out of what is looked at.
+    let whole = match head.iter().rposition(|&byte| byte == b'\n') {
+        Some(end) if head.len() == HEAD_BYTES || end + 1 < head.len() => &head[..end],
+        _ => head,
+    };
+    let text = if matches!(format, Format::Blktrace | Format::Disk) {
+        String::new().into()
+    } else {
+        String::from_utf8_lossy(whole)
+    };
+    let lines: Vec<&str> = text.lines().skip(found.lines_before).map(|line| line.trim_end_matches('\r')).collect();
+    let units = Units { time_scale: ask.time_scale, length_scale: ask.length_scale };
+    let mut begun = format.parser(&lines, units, ask.begin)?;
+    let meant = ask.begin.moments()[0];
+    let moment = if begun.parser.has_events() { begun.parser.moment(&lines, ask.begin) } else { meant };
+    if moment != meant {
+        begun.notes.push(format!(
+            "requests begin when they were {}: the trace has no event of when they were {}",
+            moment.words(),
+            meant.words()
+        ));
+    }
+    let Begun { parser, has_heading, notes } = begun;
+    Ok(Some(Beginning { format, lines_before: found.lines_before, has_heading, parser, moment, notes }))
+}
+
+/// Reads past what stands before the first event, and past the line that names columns.
+fn pass_text(
+    lines: &mut Lines<Box<dyn BufRead>>,
+    before: usize,
+    has_heading: bool,
+    findings: &mut Findings,
+) -> io::Result<()> {
+    for _ in 0..before {
         findings.lines += 1;
-        lines.next()?.and_then(Result::ok).unwrap_or_default().clone_into(&mut first);
+        match lines.next()? {
+            Some(Ok(line)) if line.starts_with('#') => blkparse::comment(line, findings),
+            Some(Ok(line)) if line.trim().is_empty() => {}
+            _ => findings.text_before += 1,
+        }
     }
-    let parser = format.parser(&first)?;
-    Ok(From::Lines(lines, parser))
+    if has_heading {
+        findings.lines += 1;
+        lines.next()?;
+    }
+    Ok(())
+}
+
+/// Requests that are held back and handed on by their beginnings.
+#[derive(Default)]
+struct Held {
+    waiting: BTreeMap<(u64, u64), Record>,
+    number: u64,
+}
+
+impl Held {
+    fn push(&mut self, record: Record) -> Option<Record> {
+        self.number += 1;
+        self.waiting.insert((record.at_ns, self.number), record);
+        if self.waiting.len() > HELD_MOST { self.pop() } else { None }
+    }
+
+    fn pop(&mut self) -> Option<Record> {
+        self.waiting.pop_first().map(|(_, record)| record)
+    }
 }
 
 impl Parser {
@@ -243,10 +412,9 @@ impl Parser {
             return Item::Nothing;
         }
         match self {
-            Self::Blkparse => event(blkparse::blkparse(line, findings)),
-            Self::Tracefs => event(blkparse::tracefs(line, findings)),
+            Self::Blkparse | Self::Tracefs | Self::Own(_) => event(self.event(line, findings)),
             Self::Fio(log) => record(log.record(line, findings)),
-            Self::Disksim => record(disksim::record(line, findings)),
+            Self::Disksim(form) => record(form.record(line, findings)),
             Self::Columns(columns) => record(columns.record(line, findings)),
         }
     }

@@ -70,7 +70,7 @@ pub fn read(paths: &[PathBuf], format: Option<Format>, size_bytes: Option<u64>) 
     }
     let device_sectors = size_bytes.map(|bytes| bytes / SECTOR_BYTES);
     // The drive's own time begins when a request is issued to it.
-    let mut trace = Trace::open(files, Ask { format, begin: Begin::Issued, device_sectors })
+    let mut trace = Trace::open(files, Ask { format, begin: Begin::Issued, device_sectors, ..Ask::default() })
         .map_err(|error| wrong(error.to_string()))?;
     let (mut records, mut without_end) = (Vec::new(), 0_u64);
     for record in trace.by_ref() {

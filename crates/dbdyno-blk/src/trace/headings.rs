@@ -1,0 +1,406 @@
+//! What the columns of a trace are: by the line that names them, or as those who published it documented them.
+
+use super::columns::{Column, Columns, Role, Separator};
+use super::format::Format;
+use super::units::{Doubt, Lengths, Times, Unit};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Columns with units that may still be open.
+#[derive(Debug, Clone)]
+pub struct Heading {
+    pub format: Format,
+    columns: Vec<(Role, Unit)>,
+    separator: Separator,
+}
+
+/// Why a line of names does not do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} names no column for {what}; known are {KNOWN}")]
+pub struct Lacking {
+    line: usize,
+    what: &'static str,
+}
+
+/// Nothing is like a heading at all.
+impl Default for Lacking {
+    fn default() -> Self {
+        Self { line: 1, what: "the time" }
+    }
+}
+
+impl Lacking {
+    /// The same of another line, from 1.
+    #[must_use]
+    pub fn at_line(self, line: usize) -> Self {
+        Self { line, ..self }
+    }
+}
+
+const KNOWN: &str = "time or timestamp (at_ns, time_us, arrival_ms, TIME(s) have their unit), offset, lba or sector, size, length, \
+                     bytes or sectors, op or type, response_ns, _us, _ms, _s or latency, completion_ns, process or pid, device";
+
+/// A format whose columns are documented: their names as headings have them, the last `optional` of which may lack.
+struct Published {
+    format: Format,
+    separator: Separator,
+    columns: &'static [(&'static str, Role, Unit)],
+    optional: &'static [&'static str],
+}
+
+const PUBLISHED: &[Published] = {
+    use Role::{At, Device, End, Name, Offset, Operation, Other, Process, Queue, Response, Size};
+    use Unit::{Fixed, Open, Usual};
+    &[
+        Published {
+            format: Format::Msr,
+            separator: Separator::Byte(b','),
+            columns: &[
+                ("timestamp", At, Usual(100)),
+                ("hostname", Other, Open),
+                ("disknumber", Device, Open),
+                ("type", Operation, Open),
+                ("offset", Offset, Fixed(1)),
+                ("size", Size, Fixed(1)),
+                ("responsetime", Response, Usual(100)),
+            ],
+            optional: &[],
+        },
+        Published {
+            format: Format::Alibaba,
+            separator: Separator::Byte(b','),
+            columns: &[
+                ("deviceid", Device, Open),
+                ("opcode", Operation, Open),
+                ("offset", Offset, Fixed(1)),
+                ("length", Size, Fixed(1)),
+                ("timestamp", At, Usual(1000)),
+            ],
+            optional: &[],
+        },
+        Published {
+            format: Format::Tencent,
+            separator: Separator::Byte(b','),
+            columns: &[
+                ("timestamp", At, Usual(SECOND)),
+                ("offset", Offset, Fixed(512)),
+                ("size", Size, Fixed(512)),
+                ("iotype", Operation, Open),
+                ("volumeid", Device, Open),
+            ],
+            optional: &[],
+        },
+        Published {
+            format: Format::Spc,
+            separator: Separator::Byte(b','),
+            columns: &[
+                ("asu", Device, Open),
+                ("lba", Offset, Fixed(512)),
+                ("size", Size, Fixed(1)),
+                ("opcode", Operation, Open),
+                ("timestamp", At, Usual(SECOND)),
+            ],
+            optional: &[],
+        },
+        Published {
+            format: Format::Systor17,
+            separator: Separator::Byte(b','),
+            columns: &[
+                ("timestamp", At, Usual(SECOND)),
+                ("response", Response, Usual(SECOND)),
+                ("iotype", Operation, Open),
+                ("lun", Device, Open),
+                ("offset", Offset, Fixed(1)),
+                ("size", Size, Fixed(1)),
+            ],
+            optional: &[],
+        },
+        Published {
+            format: Format::Fiu,
+            separator: Separator::Spaces,
+            columns: &[
+                ("timestamp", At, Usual(1)),
+                ("pid", Process, Open),
+                ("process", Name, Open),
+                ("lba", Offset, Fixed(512)),
+                ("size", Size, Fixed(512)),
+                ("op", Operation, Open),
+                ("major", Device, Open),
+                ("minor", Other, Open),
+                ("md5", Other, Open),
+            ],
+            optional: &["md5"],
+        },
+        Published {
+            format: Format::Biosnoop,
+            separator: Separator::Spaces,
+            columns: &[
+                ("time", End, Fixed(SECOND)),
+                ("comm", Name, Open),
+                ("pid", Process, Open),
+                ("disk", Device, Open),
+                ("t", Operation, Open),
+                ("sector", Offset, Fixed(512)),
+                ("bytes", Size, Fixed(1)),
+                ("que", Queue, Fixed(1_000_000)),
+                ("lat", Response, Fixed(1_000_000)),
+            ],
+            optional: &["que"],
+        },
+    ]
+};
+
+impl Heading {
+    /// The columns of a published format of so many cells, whose file has no line of names.
+    pub fn published(format: Format, cells: usize) -> Option<Self> {
+        let one = PUBLISHED.iter().find(|one| one.format == format)?;
+        let lacks = one.columns.len().saturating_sub(cells).min(one.optional.len());
+        let kept = |name: &str| !one.optional[..lacks].contains(&name);
+        let columns =
+            one.columns.iter().filter(|(name, ..)| kept(name)).map(|(_, role, unit)| (*role, *unit)).collect();
+        Some(Self { format, columns, separator: one.separator })
+    }
+
+    /// By the line that names them, which is the first one until said otherwise. Of a line that names less than two,
+    /// `None` is the reason: it is no heading.
+    pub fn of(line: &str) -> Result<Self, Option<Lacking>> {
+        let line = line.trim_start_matches(['\u{feff}', '#', ' ', '/']).trim_end();
+        let separator = Separator::of(line);
+        let names: Vec<String> = separator.cells(line).map(str::to_ascii_lowercase).collect();
+        if !(3..=200).contains(&names.len()) {
+            return Err(None);
+        }
+        let keys: Vec<(String, Option<&str>)> = names.iter().map(|name| key_and_unit(name)).collect();
+        if let Some(found) = published_as(&keys, separator) {
+            return Ok(found);
+        }
+        let mut columns: Vec<(Role, Unit)> = keys.iter().map(|(key, unit)| column(key, *unit)).collect();
+        keep_first_of_each(&mut columns);
+        let has = |wanted: &[Role]| columns.iter().any(|(role, _)| wanted.contains(role));
+        let needed: [(&str, bool); 4] = [
+            ("the time", has(&[Role::At, Role::End])),
+            ("the offset", has(&[Role::Offset])),
+            ("the size", has(&[Role::Size])),
+            ("the operation", has(&[Role::Operation, Role::IsRead, Role::IsWrite])),
+        ];
+        let there = needed.iter().filter(|(_, there)| *there).count();
+        let known = columns.iter().filter(|(role, _)| *role != Role::Other).count();
+        match needed.iter().find(|(_, there)| !there) {
+            Some((what, _)) => Err((there >= 2 || known >= 4).then_some(Lacking { line: 1, what })),
+            None => Ok(Self { format: Format::Named, columns, separator }),
+        }
+    }
+
+    /// Settles units that are open by the lines behind the heading, or as asked; returns what is to be said of them, too.
+    pub fn settled(
+        self,
+        sample: &[&str],
+        time_scale: Option<u64>,
+        length_scale: Option<u64>,
+    ) -> Result<(Columns, Vec<String>), Doubt> {
+        let mut notes = Vec::new();
+        let mut scales: Vec<u64> = self.columns.iter().map(|(_, unit)| documented(*unit).unwrap_or(1)).collect();
+        let find = |wanted: &[Role]| self.columns.iter().position(|(role, _)| wanted.contains(role));
+        let cells = |line: &str| -> Vec<String> {
+            let order: Vec<Role> = self.columns.iter().map(|(role, _)| *role).collect();
+            self.separator.cells_by(&order, line).iter().map(|cell| (*cell).to_owned()).collect()
+        };
+        let rows: Vec<Vec<String>> =
+            sample.iter().map(|line| cells(line)).filter(|row| row.len() >= scales.len()).collect();
+        if let Some(place) = find(&[Role::At]).or_else(|| find(&[Role::End])) {
+            let unit = self.columns[place].1;
+            let mut times = Times::default();
+            for row in &rows {
+                times.take(&row[place]);
+            }
+            let chosen = match (time_scale, unit) {
+                (_, Unit::Named(_)) | (None, Unit::Fixed(_)) => None,
+                (Some(scale), _) => Some(scale),
+                (None, unit) => {
+                    let chosen = times.unit(documented(unit), 0.001, &[])?;
+                    notes.extend(chosen.note);
+                    Some(chosen.scale)
+                }
+            };
+            let before = documented(unit);
+            if let Some(scale) = chosen {
+                scales[place] = scale;
+            }
+            for (other, (role, unit)) in self.columns.iter().enumerate() {
+                if matches!(role, Role::Response | Role::Queue | Role::End) && other != place {
+                    let moved = before != Some(scales[place])
+                        && (rows.iter().any(|row| row[other].contains('.')) || time_scale.is_some());
+                    match unit {
+                        Unit::Open => scales[other] = scales[place],
+                        Unit::Usual(_) if moved => scales[other] = scales[place],
+                        _ => {}
+                    }
+                }
+            }
+        }
+        if let (Some(offset), Some(size)) = (find(&[Role::Offset]), find(&[Role::Size])) {
+            let open = |place: usize| matches!(self.columns[place].1, Unit::Usual(_));
+            let asked = |place: usize| length_scale.filter(|_| !matches!(self.columns[place].1, Unit::Named(_)));
+            let mut lengths = Lengths::default();
+            for row in &rows {
+                lengths.take(if open(offset) { &row[offset] } else { "0" }, &row[size]);
+            }
+            for place in [offset, size] {
+                if let Some(scale) = asked(place) {
+                    scales[place] = scale;
+                } else if open(place) && open(size) {
+                    let chosen = lengths.unit(scales[place])?;
+                    scales[place] = chosen.scale;
+                    notes.extend(chosen.note.filter(|note| !notes.contains(note)));
+                }
+            }
+        }
+        let columns = self.columns.iter().zip(scales).map(|((role, _), scale)| Column { role: *role, scale }).collect();
+        Ok((Columns::new(columns, self.separator), notes))
+    }
+}
+
+fn documented(unit: Unit) -> Option<u64> {
+    match unit {
+        Unit::Named(scale) | Unit::Fixed(scale) | Unit::Usual(scale) => Some(scale),
+        Unit::Open => None,
+    }
+}
+
+/// A published format, if the names are its own in whichever order.
+fn published_as(keys: &[(String, Option<&str>)], separator: Separator) -> Option<Heading> {
+    let named = |name: &str| keys.iter().any(|(key, _)| key == name);
+    let fits = |one: &&Published| {
+        let known = |key: &str| one.columns.iter().find(|(name, ..)| *name == key);
+        let all = one.columns.iter().all(|(name, ..)| named(name) || one.optional.contains(name));
+        // Another column beside these changes nothing, but a unit that is named elsewise does.
+        let role_of_time = one.columns.iter().find(|(_, role, _)| *role == Role::At).map(|(name, ..)| *name);
+        all && keys
+            .iter()
+            .all(|(key, unit)| known(key).is_none() || unit.is_none() || role_of_time.is_none_or(|time| time != key))
+            && keys.len() <= one.columns.len()
+    };
+    let one = PUBLISHED.iter().find(fits)?;
+    let columns = keys
+        .iter()
+        .map(|(key, unit)| {
+            let found = one.columns.iter().find(|(name, ..)| name == key);
+            let (role, usual) = found.map_or((Role::Other, Unit::Open), |(_, role, unit)| (*role, *unit));
+            (role, unit.and_then(time_scale).filter(|_| role.is_time()).map_or(usual, Unit::Named))
+        })
+        .collect();
+    Some(Heading { format: one.format, columns, separator })
+}
+
+/// Of several columns of one meaning the first is read, one with a unit before one without.
+fn keep_first_of_each(columns: &mut [(Role, Unit)]) {
+    for place in 0..columns.len() {
+        let (role, unit) = columns[place];
+        if role == Role::Other {
+            continue;
+        }
+        let is_better = |other: &(Role, Unit)| {
+            other.0 == role && matches!(other.1, Unit::Named(_)) && !matches!(unit, Unit::Named(_))
+        };
+        let earlier = columns[..place].iter().any(|(known, _)| *known == role);
+        if earlier || columns[place + 1..].iter().any(is_better) {
+            columns[place] = (Role::Other, Unit::Open);
+        }
+    }
+    // Where an operation stands in words, `t` is the time, else what biosnoop calls it.
+    if columns.iter().any(|(role, _)| *role == Role::Operation) {
+        columns
+            .iter_mut()
+            .filter(|(role, _)| matches!(role, Role::IsRead | Role::IsWrite))
+            .for_each(|one| one.0 = Role::Other);
+    }
+}
+
+fn time_scale(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "s" | "sec" | "secs" | "second" | "seconds" => SECOND,
+        "ms" | "msec" | "msecs" | "millis" | "millisecond" | "milliseconds" => 1_000_000,
+        "us" | "usec" | "usecs" | "micros" | "microsecond" | "microseconds" | "\u{b5}s" | "\u{3bc}s" => 1000,
+        "100ns" | "filetime" => 100,
+        "ns" | "nsec" | "nsecs" | "nanos" | "nanosecond" | "nanoseconds" => 1,
+        _ => return None,
+    })
+}
+
+fn length_scale(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "b" | "byte" | "bytes" => 1,
+        "kb" | "kib" | "k" => 1024,
+        "mb" | "mib" => 1 << 20,
+        "sector" | "sectors" | "512b" | "blocks512" => 512,
+        _ => return None,
+    })
+}
+
+/// A column's name in letters and digits alone, and its unit: `TIME(ms)`, `time_ms`, `Response Time [ms]`.
+fn key_and_unit(name: &str) -> (String, Option<&str>) {
+    let name = name.trim().trim_matches(['"', '\'']);
+    let known = |unit: &&str| time_scale(unit).is_some() || length_scale(unit).is_some();
+    let in_brackets = name.split_once(['(', '[']).and_then(|(what, rest)| {
+        let unit = rest.trim_end_matches([')', ']']).trim();
+        Some((what, unit)).filter(|(_, unit)| known(unit))
+    });
+    let behind = name.rsplit_once(['_', '-', ' ', '.']).filter(|(what, unit)| !what.is_empty() && known(unit));
+    let letters = |what: &str| -> String { what.chars().filter(|one| one.is_alphanumeric()).collect() };
+    // The unit of `nr_sector` is its name.
+    let whole = letters(name);
+    if behind.is_some_and(|(_, unit)| length_scale(unit).is_some()) && column(&whole, None).0 != Role::Other {
+        return (whole, None);
+    }
+    let (what, unit) = in_brackets.or(behind).map_or((name, None), |(what, unit)| (what, Some(unit)));
+    (letters(what), unit)
+}
+
+/// What a column of a CSV with names holds.
+fn column(key: &str, unit: Option<&str>) -> (Role, Unit) {
+    let time = unit.and_then(time_scale);
+    let length = unit.and_then(length_scale);
+    let timed = |role| match (time, unit) {
+        (Some(scale), _) => (role, Unit::Named(scale)),
+        (None, None) => (role, Unit::Open),
+        _ => (Role::Other, Unit::Open),
+    };
+    let placed = |role, usual| match (length, unit) {
+        (Some(scale), _) => (role, Unit::Named(scale)),
+        (None, None) => (role, usual),
+        _ => (Role::Other, Unit::Open),
+    };
+    match key {
+        "at" | "time" | "timestamp" | "timestamps" | "ts" | "arrival" | "arrivaltime" | "start" | "starttime"
+        | "begin" | "begintime" | "issuetime" | "requesttime" | "reqtime" | "submittime" | "datetime" => {
+            timed(Role::At)
+        }
+        "filetime" => (Role::At, Unit::Named(100)),
+        "completion" | "completiontime" | "complete" | "end" | "endtime" | "finish" | "finishtime" => timed(Role::End),
+        "response" | "responsetime" | "resp" | "latency" | "lat" | "duration" | "servicetime" | "elapsed"
+        | "elapsedtime" => timed(Role::Response),
+        "que" | "queue" | "queuetime" => timed(Role::Queue),
+        "offset" | "byteoffset" | "address" | "addr" | "startoffset" | "diskoffset" => {
+            placed(Role::Offset, Unit::Usual(1))
+        }
+        "lba" | "slba" | "sector" | "startsector" | "startlba" | "sectornumber" | "lbn" | "blkno" => {
+            placed(Role::Offset, Unit::Named(512))
+        }
+        "size" | "length" | "len" | "iosize" | "requestsize" | "reqsize" | "datasize" | "transfersize" => {
+            placed(Role::Size, Unit::Usual(1))
+        }
+        "bytes" | "nbytes" | "sizebytes" | "bytecount" => placed(Role::Size, Unit::Named(1)),
+        "sectors" | "nsectors" | "nrsector" | "nrsectors" | "sectorcount" | "numsectors" => {
+            placed(Role::Size, Unit::Named(512))
+        }
+        "op" | "ops" | "opcode" | "operation" | "optype" | "type" | "iotype" | "kind" | "rw" | "rwbs" | "rwflag"
+        | "reqtype" | "requesttype" | "readwrite" | "direction" | "action" | "t" => (Role::Operation, Unit::Open),
+        "isread" | "read" => (Role::IsRead, Unit::Open),
+        "iswrite" | "write" => (Role::IsWrite, Unit::Open),
+        "device" | "deviceid" | "dev" | "disk" | "diskid" | "disknumber" | "volume" | "volumeid" | "lun" | "asu"
+        | "major" | "namespace" | "nsid" => (Role::Device, Unit::Open),
+        "process" | "pid" | "processid" | "tid" => (Role::Process, Unit::Open),
+        "comm" | "command" | "processname" | "pname" => (Role::Name, Unit::Open),
+        _ => (Role::Other, Unit::Open),
+    }
+}

@@ -1,0 +1,462 @@
+//! Forms in which people have their traces: as programs print them on a terminal, as others published them, and in units that
+//! nothing names.
+
+use std::io::{BufRead, Cursor};
+
+use dbdyno_blk::queue::Direction;
+use dbdyno_blk::trace::{Ask, Begin, Findings, Format, Record, Trace};
+
+fn open(text: &str, ask: Ask) -> Result<Trace, String> {
+    let file: Box<dyn BufRead> = Box::new(Cursor::new(text.as_bytes().to_vec()));
+    Trace::open(vec![file], ask).map_err(|error| error.to_string())
+}
+
+fn read_as(text: &str, ask: Ask) -> (&'static str, Vec<Record>, Findings) {
+    let mut trace = open(text, ask).unwrap_or_else(|said| panic!("{said}\n{text}"));
+    let found = trace.by_ref().map(|record| record.expect("memory can be read")).collect();
+    (trace.format().map_or("", Format::name), found, trace.findings().clone())
+}
+
+fn read(text: &str) -> (&'static str, Vec<Record>, Findings) {
+    read_as(text, Ask::default())
+}
+
+/// A request: microseconds since the first one, letter, sector, length, microseconds that it took.
+type Move = (u64, char, u64, u32, Option<u64>);
+
+fn moves(records: &[Record]) -> Vec<Move> {
+    let first_ns = records.iter().map(|one| one.at_ns).min().unwrap_or(0);
+    let letter = |one: &Record| match (one.flush, one.direction) {
+        (true, _) => 'F',
+        (_, Direction::Read) => 'R',
+        _ => 'W',
+    };
+    let of = |one: &Record| {
+        let took_us = one.response_ns.map(|response_ns| response_ns / 1000);
+        ((one.at_ns - first_ns) / 1000, letter(one), one.start_sector, one.sectors, took_us)
+    };
+    records.iter().map(of).collect()
+}
+
+const EVENTS: &str = "\
+  8,0    0        1     0.000000000   100  Q  WS 1000 + 8 [fio]
+  8,0    0        2     0.000050000   100  D  WS 1000 + 8 [fio]
+  8,0    0        3     0.000400000     0  C  WS 1000 + 8 [0]
+";
+
+#[test]
+fn text_before_the_first_event_is_passed_over() {
+    let before = [
+        ("Input file sda.blktrace.0 added\nInput file sda.blktrace.1 added\n", 2),
+        ("$ blkparse -i sda | head\n", 1),
+        ("root@db1:~# blktrace -d /dev/sda -o - | blkparse -i -\n\n", 1),
+        ("=== sda ===\n\nCPU  0:                    3 events,        1 KiB data\n", 2),
+        ("blktrace of sda on 2019-03-01 12:00:05 by me\n1 2 3 4 5\n", 2),
+        ("Script started on Fri 01 Mar 2019\n", 1),
+        ("\u{feff}# a comment\n", 0),
+        ("date,host\n2019-03-01,db1\n", 2),
+    ];
+    for (text, lines) in before {
+        let (format, records, findings) = read(&format!("{text}{EVENTS}"));
+        assert_eq!((format, moves(&records)), ("blkparse", vec![(0, 'W', 1000, 8, Some(400))]), "{text}");
+        assert_eq!((findings.text_before, findings.damaged), (lines, 0), "{text}: {findings:?}");
+        assert_eq!(findings.lines as usize, text.lines().count() + 3, "lines keep their numbers");
+        let named = Ask { format: Some(Format::Blkparse), ..Ask::default() };
+        assert_eq!(moves(&read_as(&format!("{text}{EVENTS}"), named).1), [(0, 'W', 1000, 8, Some(400))], "{text}");
+    }
+}
+
+#[test]
+fn what_the_kernel_traces_is_read_as_every_program_prints_it() {
+    // Each is one request that is asked for or issued at some time, and ends 300 us later.
+    let forms = [
+        // perf script, with a processor, without one, with nanoseconds, without a process, with threads, padded.
+        "fio  4121 [001]   812.100001: block:block_rq_issue: 8,0 WS 4096 () 1000 + 8 [fio]\n\
+         swapper     0 [001]   812.100301: block:block_rq_complete: 8,0 WS () 1000 + 8 [0]\n",
+        "fio  4121   812.100001: block:block_rq_issue: 8,0 WS 4096 () 1000 + 8 [fio]\n\
+         swapper     0   812.100301: block:block_rq_complete: 8,0 WS () 1000 + 8 [0]\n",
+        "fio  4121 [001]   812.100001000: block:block_rq_issue: 8,0 WS 4096 () 1000 + 8 [fio]\n\
+         swapper     0 [001]   812.100301000: block:block_rq_complete: 8,0 WS () 1000 + 8 [0]\n",
+        "  812.100001: block:block_rq_issue: 8,0 WS 4096 () 1000 + 8 [fio]\n\
+         812.100301: block:block_rq_complete: 8,0 WS () 1000 + 8 [0]\n",
+        "[001]   812.100001: block:block_bio_queue: 8,0 WS 1000 + 8 [fio]\n\
+         [001]   812.100301: block:block_rq_complete: 8,0 WS () 1000 + 8 [0]\n",
+        "Web Content  4121/4125  [001]   812.100001:          block:block_rq_insert: 8,0 WS 4096 () 1000 + 8 [x]\n\
+         swapper     0/0     [001]   812.100301:        block:block_rq_complete: 8,0 WS () 1000 + 8 [0]\n",
+        // trace-cmd report, whose first line counts processors; tracefs with process groups; kernels with priorities.
+        "cpus=8\n             fio-4121  [001]   812.100001: block_rq_issue:       8,0 WS 4096 () 1000 + 8 [fio]\n\
+         <idle>-0     [001]   812.100301: block_rq_complete:    8,0 WS () 1000 + 8 [0]\n",
+        "# tracer: nop\n fio-4121 ( 4100) [001] d..2.  812.100001: block_bio_queue: 8,0 WS 1000 + 8 [fio]\n\
+         <idle>-0 (-----) [001] d.h1.  812.100301: block_bio_complete: 8,0 WS 1000 + 8 [0]\n",
+        "jbd2/sda1-8-4121 [001] ..... 812.100001: block_io_start: 8,0 WS 4096 () 1000 + 8 be,0,4 [jbd2/sda1-8]\n\
+         <idle>-0 [001] ..s1. 812.100301: block_io_done: 8,0 WS 0 () 1000 + 8 be,0,4 [swapper/1]\n",
+        // The tracer blk has the letters of blkparse.
+        "             fio-4121  [001]   812.100001:   8,0    Q  WS 1000 + 8 [fio]\n\
+         <idle>-0     [001]   812.100301:   8,0    C  WS 1000 + 8 [0]\n",
+        // A command of SCSI in parentheses, a name with a plus, a copied command line before it.
+        "$ cat trace_pipe\n kworker/u8:2+-4121 [001] .... 812.100001: block_rq_issue: 8,0 WS 4096 (2a 00 00 00 03 e8 00 00 08 00) \
+         1000 + 8 [kworker/u8:2+fl]\n <idle>-0 [001] ..s. 812.100301: block_rq_complete: 8,0 WS (2a 00) 1000 + 8 [0]\n",
+        // A process that is called like an event.
+        "block_x: y-4121 [001] .... 812.100001: block_bio_queue: 8,0 WS 1000 + 8 [block_x: y]\n\
+         <idle>-0 [001] ..s. 812.100301: block_rq_complete: 8,0 WS () 1000 + 8 [0]\n",
+    ];
+    for text in forms {
+        let (format, records, findings) = read(text);
+        assert_eq!((format, moves(&records)), ("tracefs", vec![(0, 'W', 1000, 8, Some(300))]), "{text}");
+        assert_eq!((findings.damaged, findings.without_end), (0, 0), "{text}: {findings:?}");
+        let process = if text.trim_start().starts_with(['8', '[']) { 0 } else { 4121 };
+        assert_eq!(records[0].process, process, "{text}");
+    }
+}
+
+#[test]
+fn requests_begin_where_the_trace_knows_of_them() {
+    let asked = "8,0 0 1 0.000001 7 Q R 8 + 8 [x]\n";
+    let inserted = "8,0 0 2 0.000011 7 I R 8 + 8 [x]\n";
+    let issued = "8,0 0 3 0.000021 7 D R 8 + 8 [x]\n";
+    let ended = "8,0 0 4 0.000121 0 C R 8 + 8 [0]\n";
+    let took = |text: &str, begin| {
+        let (_, records, findings) = read_as(text, Ask { begin, ..Ask::default() });
+        (moves(&records)[0].4, findings.notes.len())
+    };
+    let all = format!("{asked}{inserted}{issued}{ended}");
+    assert_eq!(took(&all, Begin::Queued), (Some(120), 0));
+    assert_eq!(took(&all, Begin::Issued), (Some(100), 0));
+    assert_eq!(took(&format!("{inserted}{issued}{ended}"), Begin::Queued), (Some(110), 1));
+    assert_eq!(took(&format!("{issued}{ended}"), Begin::Queued), (Some(100), 1));
+    assert_eq!(took(&format!("{asked}{ended}"), Begin::Issued), (Some(120), 1));
+    assert_eq!(took(ended, Begin::Queued), (None, 1));
+    let (_, _, findings) = read(&format!("{issued}{ended}"));
+    assert_eq!(
+        findings.notes,
+        [
+            "requests begin when they were issued to the drive (D): the trace has no event of when they were asked for (Q)"
+        ]
+    );
+}
+
+#[test]
+fn what_moves_no_data_is_counted_and_is_no_damage() {
+    let text = "\
+8,0 0 1 0.000000000 100 Q WFS 5000 + 8 [jbd2/sda1-8]
+8,0 0 2 0.000010000 100 D WFS 5000 + 8 [jbd2/sda1-8]
+8,0 0 3 0.003000000   0 C  WS 5000 + 8 [0]
+8,0 0 4 0.003100000   0 C  WS 5000 [0]
+8,0 0 5 0.003200000   0 C  WS 5000 [-5]
+8,0 0 6 0.003300000   0 C   W 0 + 0 [0]
+8,0 0 7 0.003400000 100 Q   D 9000 + 2048 [fstrim]
+8,0 0 8 0.003500000 100 Q  DS 9000 + 2048 [fstrim]
+8,0 0 9 0.003600000   0 C  DS 9000 [0]
+8,0 0 10 0.003700000 100 Q FWS [mysqld]
+8,0 0 11 0.003800000   0 C FWS 0 [0]
+8,0 0 12 0.003900000 100 D   R 36 (12 00 00 00 24 00) [smartctl]
+8,0 0 13 0.004000000 100 P   N [mysqld]
+8,0 0 14 0.004100000 100 U   N [mysqld] 1
+8,0 0 15 0.004200000   0 m   N cfq4121 slice expired t=0
+";
+    let (_, records, findings) = read(text);
+    assert_eq!(moves(&records), [(0, 'W', 5000, 8, Some(3000)), (3700, 'F', 0, 0, Some(100))]);
+    assert_eq!(findings.damaged, 0, "{findings:?}");
+    let counted = |name: &str| findings.passed_over.get(name).copied();
+    assert_eq!(
+        (counted("without data"), counted("discard"), counted("P")),
+        (Some(4), Some(3), Some(1)),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn a_form_of_ones_own_is_read_by_what_its_words_are() {
+    let forms = [
+        // blkparse -f: the time first; without a plus; with commas; in bytes; without a device; only what was issued.
+        "0.000000000 Q W 1000 + 8 [fio]\n0.000400000 C W 1000 + 8 [0]\n",
+        "    0.000000000 8,0 Q W 1000 8\n    0.000400000 8,0 C W 1000 8\n",
+        "0.000000000,Q,W,1000,8\n0.000400000,C,W,1000,8\n",
+        "Q 0.000000000 1000 8 W\nC 0.000400000 1000 8 W\n",
+        "8,0,0.000000000,4121,Q,W,1000,8\n8,0,0.000400000,0,C,W,1000,8\n",
+        "0.000000000 4121 Q W 1000 4096\n0.000400000 0 C W 1000 4096\n",
+        "  8,0  4121 fio 0.000000000 D W 1000 + 8\n  8,0  0 swapper 0.000400000 C W 1000 + 8\n",
+    ];
+    for text in forms {
+        let (format, records, findings) = read(text);
+        assert_eq!((format, moves(&records)), ("blkparse-f", vec![(0, 'W', 1000, 8, Some(400))]), "{text}");
+        assert_eq!(findings.damaged, 0, "{text}: {findings:?}");
+    }
+}
+
+#[test]
+fn biosnoop_has_ends_and_durations() {
+    let bcc = "\
+TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  LAT(ms)
+0.000000    supervise      1950    nvme0n1   W 13092560   4096      0.74
+0.000039    Web Content    1950    nvme0n1   R 13092432   4096      0.61
+2.000500    jbd2/sda1-8    370     nvme0n1   WS 8         8192    500.00
+";
+    let with_queue = "\
+Tracing block device I/O... Hit Ctrl-C to end.
+TIME(s)     COMM           PID     DISK    T    SECTOR     BYTES   QUE(ms) LAT(ms)
+1.000000    kworker/u8:2   1950    nvme0n1 WS   13092560   4096      0.100   0.900
+1.000500    tokio-runtime  1951    nvme0n1 FF   0          0         0.000   0.200
+";
+    let (format, records, findings) = read(bcc);
+    let expected = [(131, 'R', 13_092_432, 8, Some(610)), (0, 'W', 13_092_560, 8, Some(740))];
+    assert_eq!((format, findings.damaged, findings.backwards), ("biosnoop", 0, 0), "{findings:?}");
+    assert_eq!(moves(&records)[..2], [(0, 'W', 13_092_560, 8, Some(740)), expected[0].with_time(169)]);
+    assert_eq!(moves(&records)[2], (1_501_240, 'W', 8, 16, Some(500_000)));
+    assert_eq!(findings.processes.get(&370).map(String::as_str), Some("jbd2/sda1-8"));
+    let no_heading = bcc.split_once('\n').expect("lines").1;
+    assert_eq!(moves(&read(no_heading).1), moves(&records), "{:?}", read(no_heading).2);
+    let (format, records, findings) = read(with_queue);
+    assert_eq!((format, findings.damaged, findings.text_before), ("biosnoop", 0, 1), "{findings:?}");
+    assert_eq!(moves(&records), [(0, 'W', 13_092_560, 8, Some(1000)), (1300, 'F', 0, 0, Some(200))]);
+    let issued = Ask { begin: Begin::Issued, ..Ask::default() };
+    assert_eq!(moves(&read_as(with_queue, issued).1)[0].4, Some(900));
+    let said = open(
+        "Attached 4 probes\nTIME(ms)     DISK    COMM             PID    LAT(ms)\n611   sda bash 4179  10\n",
+        Ask::default(),
+    );
+    assert!(said.err().is_some_and(|said| said.starts_with("line 2 names no column for the offset")));
+}
+
+trait WithTime {
+    fn with_time(self, us: u64) -> Self;
+}
+
+impl WithTime for Move {
+    fn with_time(self, us: u64) -> Self {
+        (us, self.1, self.2, self.3, self.4)
+    }
+}
+
+#[test]
+fn published_traces_are_known_with_and_without_their_headings() {
+    let cases = [
+        (
+            "msr",
+            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n",
+            "128166372003061629,srv,0,Read,7014609920,24576,41286\n128166372016382155,srv,0,Write,1317441536,8192,1963\n",
+            vec![(0, 'R', 13_700_410, 48, Some(4128)), (1_332_052, 'W', 2_573_128, 16, Some(196))],
+        ),
+        (
+            "alibaba",
+            "device_id,opcode,offset,length,timestamp\n",
+            "419,W,8792731648,16384,1577808000000626\n419,R,59110326272,360448,1577808000001333\n",
+            vec![(0, 'W', 17_173_304, 32, None), (707, 'R', 115_449_856, 704, None)],
+        ),
+        (
+            "tencent",
+            "Timestamp,Offset,Size,IOType,VolumeID\n",
+            "1538323200,12910952,128,0,1063\n1538323200,6338688,8,1,1063\n1538323201,6338696,8,1,1063\n",
+            vec![(0, 'R', 12_910_952, 128, None), (0, 'W', 6_338_688, 8, None), (1_000_000, 'W', 6_338_696, 8, None)],
+        ),
+        (
+            "systor17",
+            "Timestamp,Response,IOType,LUN,Offset,Size\n",
+            "1455592441.122433000,0.000211,R,4,6144,4096\n1455592441.122500000,0.001000,W,4,14336,512\n",
+            vec![(0, 'R', 12, 8, Some(211)), (67, 'W', 28, 1, Some(1000))],
+        ),
+        (
+            "spc",
+            "ASU,LBA,Size,Opcode,Timestamp\n",
+            "0,20941264,8192,W,0.551706\n",
+            vec![(0, 'W', 20_941_264, 16, None)],
+        ),
+        (
+            "fiu",
+            "timestamp pid process lba size op major minor md5\n",
+            "89968195792462 20782 gzip 283193184 8 R 6 0 56f11b711d91a065a2b6458eca924523\n\
+             89968197792462 20783 my app 283193192 8 W 6 0 56f11b711d91a065a2b6458eca924523\n",
+            vec![(0, 'R', 283_193_184, 8, None), (2000, 'W', 283_193_192, 8, None)],
+        ),
+    ];
+    for (name, heading, lines, expected) in cases {
+        for text in [lines.to_owned(), format!("{heading}{lines}"), format!("from the web\n{heading}{lines}")] {
+            let (format, records, findings) = read(&text);
+            assert_eq!((format, moves(&records)), (name, expected.clone()), "{text}");
+            assert_eq!((findings.damaged, &findings.notes[..]), (0, &[][..]), "{text}: {findings:?}");
+        }
+        let named = Ask { format: Format::by_name(name), ..Ask::default() };
+        assert_eq!(moves(&read_as(&format!("{heading}{lines}"), named).1), expected, "{name} as it is named");
+    }
+}
+
+#[test]
+fn columns_stand_in_the_order_that_the_heading_names() {
+    let expected = [(0, 'W', 16, 8, Some(250)), (1500, 'R', 0, 8, Some(100))];
+    let texts = [
+        "time_us,op,offset,size,latency_us\n0,write,8192,4096,250\n1500,read,0,4096,100\n",
+        "Size,Offset,Type,ResponseTime(us),Timestamp(ms)\n4096,8192,Write,250,0\n4096,0,Read,100,1.5\n",
+        "op;lba;sectors;time_s;latency_s\nW;16;8;0.0;0.00025\nR;0;8;0.0015;0.0001\n",
+        "\"Time [s]\",\"Op\",\"LBA\",\"Bytes\",\"Latency [ms]\"\n\"0\",\"W\",\"16\",\"4096\",\"0.25\"\n0.0015,R,0,4096,0.1\n",
+        "# time_ns\trwbs\tsector\tnr_sector\tlatency_ns\n0\tWS\t16\t8\t250000\n1500000\tRA\t0\t8\t100000\n",
+        "\u{feff}ts_usec,is_write,addr,len_bytes,resp_usec\r\n0,1,8192,4096,250\r\n1500,0,0,4096,100\r\n",
+        "time(ms) pid comm rw sector bytes lat(us)\n0.0 7 my sql W 16 4096 250\n",
+        "DeviceID,Length,Offset,OpCode,TimeStamp,x\n1,4096,8192,W,1577808000000000,0\n1,4096,0,R,1577808000001500,0\n",
+        "responsetime,timestamp,hostname,disknumber,type,offset,size\n\
+         2500,128166372003061629,h,0,Write,8192,4096\n1000,128166372003076629,h,0,Read,0,4096\n",
+        "Offset,Size,IOType,VolumeID,Timestamp\n16,8,1,9,1538323200\n",
+        "timestamp_s,op,offset_kb,size_kb\n0,w,8,4\n1.5e-03,r,0,4\n",
+    ];
+    for text in texts {
+        let (_, records, findings) = read(text);
+        let found = moves(&records);
+        let known: Vec<_> = expected[..found.len()]
+            .iter()
+            .zip(&found)
+            .map(|(one, own)| if own.4.is_none() { (one.0, one.1, one.2, one.3, None) } else { *one })
+            .collect();
+        assert_eq!((found, findings.damaged), (known, 0), "{text}: {findings:?}");
+    }
+}
+
+#[test]
+fn a_heading_that_is_nearly_one_says_which_column_lacks() {
+    let lacking = |text: &str| open(text, Ask::default()).err().unwrap_or_default();
+    assert!(lacking("time_s,offset,op\n1,2,r\n").starts_with("line 1 names no column for the size; known are time or"));
+    assert!(lacking("of me\ntimestamp,length,op,host\n1,2,r,h\n").starts_with("line 2 names no column for the offset"));
+    assert!(lacking("time_s,offset,size\n1,2,3\n").starts_with("line 1 names no column for the operation"));
+    assert!(lacking("offset,size,op\n1,2,r\n").starts_with("line 1 names no column for the time"));
+    assert!(lacking("Lorem ipsum dolor\n").starts_with("it begins like no format of a trace; name one of: blktrace"));
+    assert!(lacking("\u{0}").starts_with("it begins like no format"));
+}
+
+/// Lines of a CSV whose times have no unit.
+fn timed(times: &[&str]) -> String {
+    let row = |at: &&str| format!("{at},r,4096,4096\n");
+    format!("timestamp,op,offset,size\n{}", times.iter().map(row).collect::<String>())
+}
+
+#[test]
+fn the_unit_of_times_is_the_one_that_is_plausible() {
+    let span_us = |text: &str, ask: Ask| {
+        let (_, records, findings) = read_as(text, ask);
+        (moves(&records).last().map_or(0, |last| last.0), findings.notes)
+    };
+    let cases: [(&[&str], u64, &str); 9] = [
+        (&["128166372003061629", "128166372016382155"], 1_332_052, "steps of 100 ns, counted since 1601"),
+        (&["1577808000000626", "1577808000001333"], 707, "microseconds, counted since 1970"),
+        (&["1577808000000", "1577808000007"], 7000, "milliseconds, counted since 1970"),
+        (&["1538323200", "1538323203"], 3_000_000, "seconds, counted since 1970"),
+        (&["1538323200.25", "1538323203.5"], 3_250_000, "seconds, counted since 1970"),
+        (&["1577808000000626000", "1577808000001333000"], 707, "nanoseconds, counted since 1970"),
+        (&["0.0", "0.0004", "0.0011"], 1100, "seconds, as they have a point"),
+        (&["0", "812345", "1623456", "2434567"], 2434, "nanoseconds, as no other unit"),
+        (&["7", "812", "1623", "2434"], 2427, "microseconds, as no other unit"),
+    ];
+    for (times, expected, said) in cases {
+        let (span, notes) = span_us(&timed(times), Ask::default());
+        assert_eq!(span, expected, "{times:?}: {notes:?}");
+        assert!(notes.len() == 1 && notes[0].contains(said), "{times:?}: {notes:?}");
+    }
+    let open_unit = timed(&["0", "1", "2", "4"]);
+    let said = open(&open_unit, Ask::default()).err().unwrap_or_default();
+    assert_eq!(
+        said,
+        "its times, which are whole numbers, may be milliseconds (750 requests a second) or microseconds (750,000 requests \
+         a second); say which by --time-unit ms or us, or by a heading such as time_us"
+    );
+    for (unit, expected) in [("ms", 4000), ("us", 4), ("s", 4_000_000)] {
+        let asked = Ask::default().by_names(None, Some(unit), None).expect("a unit");
+        assert_eq!(span_us(&open_unit, asked), (expected, vec![]), "{unit}");
+    }
+}
+
+#[test]
+fn simulators_of_ssds_write_nanoseconds_where_disksim_has_milliseconds() {
+    let mqsim = "938513000 0 264719034 16 0\n938828000 0 197570570 16 1\n938944000 0 93230992 32 0\n939010000 0 230420970 16 1\n";
+    let (format, records, findings) = read(mqsim);
+    assert_eq!((format, moves(&records)[3].0), ("disksim", 497));
+    assert_eq!(
+        findings.notes,
+        [
+            "times are read as nanoseconds, as the format's milliseconds would be 0.00604 requests a second; --time-unit names \
+          another unit"
+        ]
+    );
+    let asked = Ask::default().by_names(None, Some("us"), None).expect("a unit");
+    assert_eq!(moves(&read_as(mqsim, asked).1)[3].0, 497_000);
+    for text in ["0.5 0 1024 8 1\n900000.5 0 8 8 1\n", "0 0 1024 8 1\n5 0 8 8 0\n11 0 64 8 1\n", "12 0 1024 8 1\n"] {
+        assert!(read(text).2.notes.is_empty(), "{text}");
+    }
+    let bytes = "0.5 0 8192 4096 1\n1.5 0 1048576 65536 0\n";
+    let (_, records, findings) = read(bytes);
+    assert_eq!(moves(&records), [(0, 'R', 16, 8, None), (1000, 'W', 2048, 128, None)]);
+    assert!(
+        findings.notes[0].starts_with("places and lengths are read as bytes, as all are whole sectors"),
+        "{findings:?}"
+    );
+    let either = "0.5 0 512 512 1\n1.5 0 1024 1024 0\n";
+    let said = open(either, Ask::default()).err().unwrap_or_default();
+    assert!(
+        said.contains("may be sectors (requests of up to 512 KiB) or bytes (up to 1024); say which by --length-unit"),
+        "{said}"
+    );
+    let asked = Ask::default().by_names(None, None, Some("bytes")).expect("a unit");
+    assert_eq!(read_as(either, asked).1[0].sectors, 1);
+    let sectors = "time_us,op,offset,size\n0,r,2048,8\n900,w,64,16\n";
+    assert_eq!(moves(&read(sectors).1)[1], (900, 'W', 64, 16, None));
+}
+
+#[test]
+fn units_of_formats_that_have_their_own_are_not_asked_for() {
+    for (text, format) in [(EVENTS, "blkparse"), ("fio version 3 iolog\n0 /f add\n5 /f read 0 512\n", "fio3")] {
+        let asked = Ask::default().by_names(None, Some("us"), None).expect("a unit");
+        let said = open(text, asked).err();
+        assert_eq!(
+            said,
+            Some(format!("--time-unit is for traces of columns; the format {format} has units of its own"))
+        );
+    }
+    let said = Ask::default().by_names(None, Some("days"), None).err();
+    assert_eq!(
+        said,
+        Some(("time_unit", "no unit of times is called \"days\"; there are s, ms, us, 100ns, ns".to_owned()))
+    );
+}
+
+#[test]
+fn a_trace_larger_than_the_device_is_folded_onto_it() {
+    let text = "time_s,op,lba,sectors\n0,w,0,8\n1,w,1000,8\n2,r,2096,8\n3,r,1996,8\n4,r,5000,2000\n";
+    let folded = Ask { device_sectors: Some(1000), fold: true, ..Ask::default() };
+    let (_, records, findings) = read_as(text, folded);
+    let places: Vec<_> = records.iter().map(|one| (one.start_sector, one.sectors)).collect();
+    assert_eq!(places, [(0, 8), (0, 8), (96, 8), (992, 8)]);
+    assert_eq!((findings.folded, findings.beyond_device), (3, 1));
+    let (_, records, findings) = read_as(text, Ask { fold: false, ..folded });
+    assert_eq!((records.len(), findings.folded, findings.beyond_device), (1, 0, 4));
+}
+
+#[test]
+fn an_odd_line_costs_itself() {
+    let cases = [
+        ("blkparse", EVENTS.repeat(3), "8,0 0 x y z Q W 8 + 8 [x]\n"),
+        ("msr", "128166372003061629,srv,0,Read,4096,24576,41286\n".repeat(3), "128166372003061629,srv,0\n"),
+        ("alibaba", "419,W,8192,16384,1577808000000626\n".repeat(3), "419,W,x,16384,1577808000000626\n"),
+        ("systor17", "1455592441.1,0.000211,R,4,6144,4096\n".repeat(3), "1455592441.1,0.000211,R,4,6144,-4096\n"),
+        ("fiu", "89968195792462 20782 gzip 283193184 8 R 6 0 56f1\n".repeat(3), "89968195792462 20782 gzip\n"),
+        ("biosnoop", "1.5 fio 7 sda R 800 4096 0.61\n".repeat(3), "1.5 fio 7 sda R 800\n"),
+        (
+            "tracefs",
+            "x-5 [001] ..... 1.5: block_bio_queue: 7,0 R 8 + 8 [x]\n".repeat(3),
+            "x-5 [001] ..... 1.5: block_bio_queue: 7,0 R x + 8 [x]\n",
+        ),
+    ];
+    for (name, good, odd) in cases {
+        let (format, whole, _) = read(&good);
+        let lines: Vec<&str> = good.lines().collect();
+        let (first, rest) = lines.split_at(2);
+        let text = format!("{}\n{odd}{}\n", first.join("\n"), rest.join("\n"));
+        let (_, records, findings) = read(&text);
+        assert_eq!((format, records.len(), findings.damaged), (name, whole.len(), 1), "{text}: {findings:?}");
+        assert_eq!(findings.first_damaged[0].line, 3, "{name}");
+    }
+    let none = "1455592441.1,,,4,6144,4096\n1455592441.2,0.1,R,4,6144,4096\n";
+    let (format, records, findings) = read(none);
+    assert_eq!((format, records.len(), findings.passed_over.get("no operation")), ("systor17", 1, Some(&1)));
+}
+
+#[test]
+fn text_in_sixteen_bits_is_refused_with_the_way_to_convert_it() {
+    let said = Trace::open(vec![Box::new(Cursor::new(b"\xff\xfe8\0,\0".to_vec()))], Ask::default()).err();
+    assert!(said.is_some_and(|said| said.to_string().contains("iconv -f UTF-16 -t UTF-8 FILE > trace")));
+}
