@@ -14,7 +14,7 @@ from statistics import fmean
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.metrics import METRICS, Metric, value_of
-from dbdyno.model.printable import one_line
+from dbdyno.model.printable import prometheus_text
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 from dbdyno.store.records import Run
@@ -76,12 +76,8 @@ def _family(name: str, samples: Sequence[_Sample]) -> Iterator[str]:
     yield f"# HELP {name} {samples[0].words}."
     yield f"# TYPE {name} gauge"
     for one in samples:
-        labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in one.labels)
+        labels = ",".join(f'{label}="{prometheus_text(value)}"' for label, value in one.labels)
         yield f"{name}{{{labels}}} {one.value!r}"
-
-
-def _escaped(value: str) -> str:
-    return one_line(value).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _samples(one: Exported) -> Iterator[_Sample]:
