@@ -78,7 +78,7 @@ def xml_attribute(text: str) -> str:
 
 
 def command_text(text: str, more: str = "") -> str:
-    """Return a text as a command of GitHub's workflows takes it: what would end it is escaped, and what is in ``more``."""
+    """Return a text as a command of GitHub's workflows takes it; what is in ``more`` is escaped, too."""
     shown = printable(text).replace("%", "%25")
     for char in more:
         shown = shown.replace(char, f"%{ord(char):02X}")

@@ -84,7 +84,7 @@ def _samples(one: Exported) -> Iterator[_Sample]:
     run, labels = one.run, (("run", one.label),)
     about = {"study": run.title, "ended": run.ended, "metric": run.design.metric, **_versions(run)}
     yield _Sample("dbdyno_run_info", "What was run", (*labels, *about.items()), 1.0)
-    times = [datetime.fromisoformat(trial.started_at).timestamp() for trial in run.trials]
+    times = [time for trial in run.trials if (time := _time_of(trial.started_at)) is not None]
     for which, time in zip(("first", "last"), (min(times), max(times)) if times else (), strict=False):
         words = f"When the {which} finished trial began, in seconds since 1970"
         yield _Sample(f"dbdyno_run_{which}_trial_timestamp_seconds", words, labels, time)
@@ -97,6 +97,13 @@ def _samples(one: Exported) -> Iterator[_Sample]:
         yield from _of_treatment(one, treatment, (*labels, ("treatment", treatment.label), *levels))
     for verdict in one.analysis.verdicts:
         yield from _of_comparison(verdict, (*labels, ("metric", run.design.metric)), run)
+
+
+def _time_of(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):  # it is no time, or none that a clock can show
+        return None
 
 
 def _versions(run: Run) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from dbdyno.model.printable import markdown_text
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.contents import document
 from dbdyno.report.notes.overhead import overhead_lines
-from dbdyno.report.render import markdown, text
+from dbdyno.report.render import text
 from dbdyno.report.sections.results import client_text, results
 from dbdyno.store.records import Run
 from tests.unit.report.rendered import as_json, as_markdown, as_text

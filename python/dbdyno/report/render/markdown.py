@@ -43,7 +43,9 @@ def _leaf(block: doc.Block) -> Iterator[str]:
         case doc.List():
             yield "\n".join(line for item in block.items for line in _item(item))
         case doc.Badges():
-            yield " · ".join(f"**{markdown_text(one.text)}**" if one.beware else markdown_text(one.text) for one in block.items)
+            yield " · ".join(
+                f"**{markdown_text(one.text)}**" if one.beware else markdown_text(one.text) for one in block.items
+            )
         case doc.Table():
             yield "\n".join(_table(block))
         case doc.Code():
