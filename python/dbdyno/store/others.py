@@ -15,6 +15,7 @@ from dbdyno.model.printable import short
 from dbdyno.store.parts import MIB
 
 TRACEBACK = "DBDYNO_TRACEBACK"  # a variable of the environment: set, an unexpected error is shown whole
+_BYTES_OF_A_VALUE = 4  # about what our files take, packed; those of a bomb take a small part of it
 FOLDERS_LISTED = 20  # as many times as much for a list of runs, which keeps nothing of a run that it has read
 
 
@@ -24,7 +25,7 @@ class Budget:
 
     document_bytes: int = 160 * MIB  # of JSON, TOML and event logs
     document_values: int = 3 * 10**6  # all trials of the largest run, its events and its header
-    series_values: int = 2 * 10**7  # and one for each byte of the files: what is measured takes more than that
+    series_values: int = 2 * 10**7  # and what is measured: a value for so many bytes of the files
     reading_seconds: float = 5.0  # of CPU time of the children that read series
 
     @classmethod
@@ -41,7 +42,7 @@ class Budget:
 
     def take_series(self, path: Path, values: int, size_bytes: int) -> None:
         """Count a file of a series, of so many values and bytes. Raises ``UserError`` where it is one too many."""
-        self.series_values += size_bytes - values
+        self.series_values += size_bytes // _BYTES_OF_A_VALUE - values
         if self.series_values < 0:
             raise _too_much(path)
 

@@ -21,7 +21,7 @@ def test_honest_folders_take_a_small_part_of_the_budget():
         read_analysed(KEPT, read_run(KEPT, budget=budget), budget)
     assert budget.document_values > whole.document_values * 0.98
     assert budget.document_bytes > whole.document_bytes * 0.98
-    assert budget.series_values > whole.series_values  # its files hold more bytes than values
+    assert budget.series_values > whole.series_values  # its files take more bytes than so many values do
     assert budget.reading_seconds > whole.reading_seconds - 1
 
 
