@@ -1,5 +1,6 @@
 """``dbdyno compare DIR DIR``: two runs, before and after a change."""
 
+import os
 from pathlib import Path
 
 import typer
@@ -41,7 +42,7 @@ def compare(
     from dbdyno.store.others import last_resort
 
     format_ = with_json(format_, json_=json_)
-    if before.resolve() == after.resolve():
+    if os.path.realpath(before) == os.path.realpath(after):
         raise UserError(f"{before} and {after} are the same folder; name two runs")
     check_conditions(fail_if, junit)
     if html is not None:

@@ -1,5 +1,6 @@
 """Several runs read for one report."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,5 +45,5 @@ def runs_in(folders: list[Path]) -> "tuple[list[Run], Budget]":
 
 def each_once(folders: list[Path]) -> None:
     """Raises ``UserError`` where a folder is given twice."""
-    if len({folder.resolve() for folder in folders}) < len(folders):
+    if len({os.path.realpath(folder) for folder in folders}) < len(folders):  # a link to itself has one, too
         raise UserError("a run folder is given twice; its blocks would count twice")

@@ -1,5 +1,6 @@
 """Writing a run's figures for Prometheus, whole or not at all: a textfile collector may read at any moment."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ def write_prometheus(path: Path, folders: list[Path], runs: "list[tuple[Run, Ana
     from dbdyno.report.prometheus import Exported, render
     from dbdyno.store.others import last_resort
 
-    names = [folder.resolve().name for folder in folders]
+    names = [Path(os.path.realpath(folder)).name for folder in folders]
     labels = names if len(set(names)) == len(names) else list(map(str, folders))
     exported = [Exported(label, *one) for label, one in zip(labels, runs, strict=True)]
     with last_resort(*folders):

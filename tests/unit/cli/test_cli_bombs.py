@@ -263,3 +263,12 @@ def test_json_shows_no_character_that_a_terminal_obeys(run):
     assert printed.returncode in {0, 1}, printed.stderr
     assert printed.stdout.replace("\n", "").isprintable()
     assert name in json.dumps(json.loads(printed.stdout), ensure_ascii=False)
+
+
+def test_a_link_to_itself_is_no_run_folder(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("link")
+    for argv in (["report", link], ["report", link, KEPT], ["compare", KEPT, link], ["rank", link, KEPT]):
+        ended = dbdyno(*argv, state=tmp_path)
+        assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+        assert str(link) in ended.stderr
