@@ -1,10 +1,12 @@
 """``dbdyno compare DIR DIR``: two runs, before and after a change."""
 
+import os
 from pathlib import Path
 
 import typer
 
 from dbdyno.cli.formats import Format, with_json
+from dbdyno.cli.members import runs_in
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.page_file import refuse_to_overwrite, write_page
 from dbdyno.cli.printed import print_document
@@ -37,18 +39,19 @@ def compare(
     """Compare two runs, treatment by treatment, and list what else differs between them."""
     from dbdyno.analysis.two_runs import compare as compared
     from dbdyno.report.comparison import document
-    from dbdyno.store.run_folder import read_run
+    from dbdyno.store.others import last_resort
 
     format_ = with_json(format_, json_=json_)
-    if before.resolve() == after.resolve():
+    if os.path.realpath(before) == os.path.realpath(after):
         raise UserError(f"{before} and {after} are the same folder; name two runs")
     check_conditions(fail_if, junit)
     if html is not None:
         refuse_to_overwrite(html)
     width = None if margin is None else fraction_of("--margin", margin)
-    runs = read_run(before), read_run(after)
-    found = document(*runs, compared(*runs, margin=width, names=names, control=control))
-    print_document(found, format_)
-    if html is not None:
-        write_page(html, found, aside=format_ is not Format.TEXT)
+    (first, second), _ = runs_in([before, after])
+    with last_resort(before, after):
+        found = document(first, second, compared(first, second, margin=width, names=names, control=control))
+        print_document(found, format_)
+        if html is not None:
+            write_page(html, found, aside=format_ is not Format.TEXT)
     conclude(found, fail_if, junit, annotations=annotations, aside=format_ is Format.JSON)

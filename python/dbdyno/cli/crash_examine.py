@@ -24,9 +24,11 @@ def examine(run: Path = RUN, cut: str = CUT_OR_ALL, hosts: Path | None = HOSTS, 
     from dbdyno.cli.crash_examined_text import all_as_dict, line_of, total_of
     from dbdyno.run.reexamine.examine import State, kept_states
     from dbdyno.store.cuts import cut_called, kept_folder
+    from dbdyno.store.others import last_resort
     from dbdyno.store.run_folder import read_run
 
-    held = read_run(run)
+    with last_resort(run):
+        held = read_run(run)
     if cut:
         trial, before = cut_called(held, cut)
         (found,) = _all(run, [State(cut, before, kept_folder(run, trial, before))], hosts, lambda _: None)

@@ -21,9 +21,11 @@ def keep(
     from dbdyno.cli.crash_text import image_as_text
     from dbdyno.run.kept_states import copy_out, lacking, spec_of
     from dbdyno.store.cuts import cut_called, kept_folder
+    from dbdyno.store.others import last_resort
     from dbdyno.store.run_folder import read_run
 
-    trial, found = cut_called(read_run(run), cut)
+    with last_resort(run):
+        trial, found = cut_called(read_run(run), cut)
     state = kept_folder(run, trial, found)
     if missing := lacking(examining=False):
         raise UserError("\n".join(one.said for one in missing))

@@ -10,6 +10,7 @@ from dbdyno.cli.values import path_of
 
 if TYPE_CHECKING:
     from dbdyno.report.source import Beside
+    from dbdyno.store.others import Budget
     from dbdyno.store.records import Run
 
 SAFETY = typer.Option(
@@ -22,7 +23,7 @@ SAFETY = typer.Option(
 )
 
 
-def crash_run_beside(run: "Run", folder: Path | None) -> "Beside | None":
+def crash_run_beside(run: "Run", folder: Path | None, budget: "Budget") -> "Beside | None":
     """Read it, where one was named. Raises ``UserError`` where it has no cuts, or other treatments."""
     if folder is None:
         return None
@@ -30,5 +31,5 @@ def crash_run_beside(run: "Run", folder: Path | None) -> "Beside | None":
     from dbdyno.report.source import Beside
     from dbdyno.store.run_folder import read_run
 
-    crash = read_run(folder)
+    crash = read_run(folder, budget=budget)
     return Beside(crash, joined(run, crash))

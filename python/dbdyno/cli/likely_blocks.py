@@ -5,12 +5,15 @@ import os
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.analysis.planned_looks import likely_blocks
 from dbdyno.cli.run_folder import RUNS
 from dbdyno.model.design import MIN_BLOCKS, Design
 from dbdyno.model.wording import margin_text, percent
+
+if TYPE_CHECKING:
+    from dbdyno.store.records import Run
 
 FOLDERS_MAX = 50  # run folders that are looked at, the latest first
 EXAMPLES = (0.02, 0.04)  # spreads that are named where this host's is not known
@@ -56,26 +59,35 @@ def spread_of_this_host(folder: Path) -> float | None:
 
 def _spreads(folder: Path) -> Iterator[float]:
     """Yield that of each A/A run on a host with this one's processors; computed without numpy, as ``plan`` is quick."""
-    from dbdyno.analysis.blocks import usable_blocks
     from dbdyno.errors import DbdynoError
     from dbdyno.store.header import RUN
+    from dbdyno.store.others import Budget, last_resort
+    from dbdyno.store.parts import read_part
     from dbdyno.store.run_folder import read_run
 
-    headers = sorted(folder.glob(f"*/{RUN}"), key=lambda path: path.stat().st_mtime, reverse=True)[:FOLDERS_MAX]
+    budget = Budget()
+    headers = sorted(folder.glob(f"*/{RUN}"), key=lambda path: path.lstat().st_mtime, reverse=True)[:FOLDERS_MAX]
     for header in headers:
         try:
-            if "\n[aa]" not in header.read_text(encoding="utf-8"):
+            if b"\n[aa]" not in read_part(header.parent, RUN):
                 continue
-            run = read_run(header.parent)
-        except (OSError, ValueError, DbdynoError):
+            with last_resort(header.parent):
+                ratios = _log_ratios(read_run(header.parent, budget=budget))
+        except (OSError, DbdynoError):
             continue
-        if run.design.aa is None or run.ended != "done" or not _is_this_host(run.host):
-            continue
-        blocks = usable_blocks(run)
-        one, other = (blocks.values(each.id, run.design.metric) for each in run.design.treatments)
-        ratios = [math.log(other[at] / one[at]) for at in one.keys() & other.keys() if one[at] > 0 and other[at] > 0]
         if len(ratios) >= MIN_BLOCKS:
             yield statistics.stdev(ratios)
+
+
+def _log_ratios(run: "Run") -> list[float]:
+    """Return the log ratio of the two trials of each block, of a whole A/A run of this host."""
+    from dbdyno.analysis.blocks import usable_blocks
+
+    if run.design.aa is None or run.ended != "done" or not _is_this_host(run.host):
+        return []
+    blocks = usable_blocks(run)
+    one, other = (blocks.values(each.id, run.design.metric) for each in run.design.treatments)
+    return [math.log(other[at] / one[at]) for at in one.keys() & other.keys() if one[at] > 0 and other[at] > 0]
 
 
 def _is_this_host(host: dict[str, Any]) -> bool:

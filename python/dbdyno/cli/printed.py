@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.cli.formats import Format
-from dbdyno.model.printable import printable
+from dbdyno.model.printable import NO_BREAK, printable
 
 if TYPE_CHECKING:
     from dbdyno.report.document import Document
@@ -40,7 +40,7 @@ def print_done(words: str, values: Mapping[str, Any], *, json_: bool) -> None:
     if json_:
         print_json(values)
     else:
-        print(words)
+        print(printable(words, keep=f"\n{NO_BREAK}"))
 
 
 def say_to_terminal(text: str) -> None:

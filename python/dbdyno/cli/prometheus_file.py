@@ -1,5 +1,6 @@
 """Writing a run's figures for Prometheus, whole or not at all: a textfile collector may read at any moment."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,14 @@ PROMETHEUS = typer.Option(
 def write_prometheus(path: Path, folders: list[Path], runs: "list[tuple[Run, Analysis]]") -> None:
     """Write the figures of runs, of one folder each. Raises ``UserError``, or ``HostError`` where the disk is full."""
     from dbdyno.report.prometheus import Exported, render
+    from dbdyno.store.others import last_resort
 
-    names = [folder.resolve().name for folder in folders]
+    names = [Path(os.path.realpath(folder)).name for folder in folders]
     labels = names if len(set(names)) == len(names) else list(map(str, folders))
     exported = [Exported(label, *one) for label, one in zip(labels, runs, strict=True)]
-    write_whole(path, render(exported).encode("utf-8", "replace"))
+    with last_resort(*folders):
+        content = render(exported).encode("utf-8", "replace")
+    write_whole(path, content)
 
 
 def check_prometheus(path: Path | None) -> None:

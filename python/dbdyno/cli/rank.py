@@ -5,7 +5,7 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.formats import Format, with_json
-from dbdyno.cli.members import each_once
+from dbdyno.cli.members import runs_in
 from dbdyno.cli.printed import print_document
 from dbdyno.cli.suggested_places import run_folders
 from dbdyno.cli.values import path_of
@@ -23,11 +23,11 @@ def rank(
     from dbdyno.analysis.analyse import distinct_names
     from dbdyno.analysis.ranking import rank_runs
     from dbdyno.report.sections.ranking import document
-    from dbdyno.store.run_folder import read_run
+    from dbdyno.store.others import last_resort
 
     format_ = with_json(format_, json_=json_)
-    each_once(folders)
-    runs = [read_run(folder) for folder in folders]
+    runs, _ = runs_in(folders)
     names = distinct_names([run.title for run in runs], folders)
-    found = rank_runs(list(zip(names, runs, strict=True)), baseline)
-    print_document(document(found, runs), format_)
+    with last_resort(*folders):
+        found = rank_runs(list(zip(names, runs, strict=True)), baseline)
+        print_document(document(found, runs), format_)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -10,6 +10,9 @@ from dbdyno.cli.formats import JSON
 from dbdyno.cli.printed import print_json
 from dbdyno.cli.run_folder import RUNS
 from dbdyno.model.printable import one_line, short
+
+if TYPE_CHECKING:
+    from dbdyno.store.others import Budget
 
 
 def runs(
@@ -33,30 +36,32 @@ def runs(
 
 
 def _found(folder: Path) -> Iterator[dict[str, Any]]:
+    from dbdyno.store.others import Budget
     from dbdyno.store.run_folder import is_begun
 
+    budget = Budget.of_a_list()
     for path in sorted(folder.iterdir()):
         if path.is_dir() and is_begun(path):
-            yield {"folder": str(path), **_summary(path)}
+            yield {"folder": str(path), **_summary(path, budget)}
 
 
-def _summary(path: Path) -> dict[str, Any]:
+def _summary(path: Path, budget: "Budget") -> dict[str, Any]:
     """Return what a run's report says first, read and analysed as that does; why there is none where it can't be."""
     from dbdyno.analysis.analyse import analyse
     from dbdyno.errors import DbdynoError
     from dbdyno.report.sections import headline
     from dbdyno.report.source import Source
+    from dbdyno.store.others import last_resort
     from dbdyno.store.run_folder import read_run
     from dbdyno.store.series import read_analysed
 
     try:
-        run = read_run(path)
-        analysis = analyse(run, **read_analysed(path, run))
-        headlined = headline.section(Source(run, analysis)).data["headline"] if run.trials else ""
-    except DbdynoError as error:
+        with last_resort(path):
+            run = read_run(path, budget=budget)
+            analysis = analyse(run, **read_analysed(path, run, budget))
+            headlined = headline.section(Source(run, analysis)).data["headline"] if run.trials else ""
+    except (DbdynoError, OSError) as error:  # another's folder must not hide those beside it
         return _unreadable(str(error))
-    except Exception as error:  # noqa: BLE001 - another's folder must not hide those beside it, whatever it holds
-        return _unreadable(f"{path}: what it says can't be analysed: {type(error).__name__}: {error}")
     started = min((trial.started_at for trial in run.trials), default="")
     found = headlined if run.trials else "No trial was finished."
     about = {"title": run.title, "started_at": started, "ended": run.ended, "headline": found}

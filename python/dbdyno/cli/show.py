@@ -49,10 +49,13 @@ def show(
     from dbdyno.analysis.verdict.pairs import pairs_not_planned
     from dbdyno.report.charts.timeseries import columns_drawn
     from dbdyno.report.contents import document
+    from dbdyno.store.others import Budget, last_resort
     from dbdyno.store.run_folder import read_run
     from dbdyno.store.series import read_analysed_and
 
-    run = read_run(folder)
+    budget = Budget()
+    with last_resort(folder):
+        run = read_run(folder, budget=budget)
     if prices is not None:
         from dbdyno.plan.prices import prices_for
         from dbdyno.study.load import load_study
@@ -60,15 +63,17 @@ def show(
         run = replace(run, prices=prices_for(load_study(prices), run))
     if every_pair and not pairs_not_planned(run.design):
         typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
-    analysed, series = read_analysed_and(folder, run, columns_drawn() if html is not None else {})
-    analysis = analyse(run, each_pair=every_pair, **analysed)
     brief = format_ is Format.TEXT and not (details or every_pair or prices)
-    found = document(run, analysis, series, beside=crash_run_beside(run, safety))
-    print_document(found, format_, brief=brief)
-    if brief:
-        typer.echo()
-    if html is not None:
-        write_page(html, found, aside=format_ is not Format.TEXT)
+    with last_resort(folder, *([] if safety is None else [safety])):
+        drawn = columns_drawn() if html is not None else {}
+        analysed, series = read_analysed_and(folder, run, drawn, budget)
+        analysis = analyse(run, each_pair=every_pair, **analysed)
+        found = document(run, analysis, series, beside=crash_run_beside(run, safety, budget))
+        print_document(found, format_, brief=brief)
+        if brief:
+            typer.echo()
+        if html is not None:
+            write_page(html, found, aside=format_ is not Format.TEXT)
     if brief:
         beside = [] if safety is None else ["--safety", str(safety)]
         say_where_the_rest_is(shlex.join(["dbdyno", "report", str(folder), *beside]), html=html is not None)
@@ -80,13 +85,15 @@ def show_several(folders: list[Path], format_: Format, html: Path | None, *, det
     from dbdyno.analysis.analyse import together
     from dbdyno.cli.members import members
     from dbdyno.report.several import document
+    from dbdyno.store.others import last_resort
 
     runs = members(folders)
-    found = document(together(runs))
     brief = format_ is Format.TEXT and not details
-    print_document(found, format_, brief=brief)
-    if html is not None:
-        write_page(html, found, aside=format_ is not Format.TEXT)
+    with last_resort(*folders):
+        found = document(together(runs))
+        print_document(found, format_, brief=brief)
+        if html is not None:
+            write_page(html, found, aside=format_ is not Format.TEXT)
     if brief:
         say_where_the_rest_is("the same with", html=html is not None)
     return Shown(found, [(one.run, one.analysis) for one in runs])

@@ -39,6 +39,7 @@ def simulate_from(
     from dbdyno.report.prediction import document, values
     from dbdyno.simulation.asked import Asked
     from dbdyno.simulation.from_run import planned
+    from dbdyno.store.others import last_resort
 
     if folder is None:
         raise UserError("--treatment is for --from RUN, whose treatments it names")
@@ -47,11 +48,13 @@ def simulate_from(
         raise UserError(f"--from takes load, devices and queues from the run; leave out {' and '.join(named)}")
     if html is not None:
         refuse_to_overwrite(html)
-    plan = planned(folder, treatment, asked.replay, asked.seed)
+    with last_resort(folder):
+        plan = planned(folder, treatment, asked.replay, asked.seed)
     with Running(on_hosts=hosts is not None) as running:
         each = all_simulated(list(plan.points.values()), into, running, hosts)
-    prediction = plan.prediction([one.outcome for one in each])
-    report = document(prediction, plan.run.title)
+    with last_resort(folder):
+        prediction = plan.prediction([one.outcome for one in each])
+        report = document(prediction, plan.run.title)
     if json_:
         outcomes = [{"point": one.point.point, "outcome": one.outcome} for one in each]
         print_json({**values(prediction), "points": outcomes})

@@ -1,12 +1,29 @@
-"""Text from a study file, a server or a tool, made fit to print: nothing a terminal obeys, no break inside a figure.
+"""Text of others, made fit for where it is shown: one function for each format, and one rule for all of them.
 
-What is not printable in the sense of Unicode goes: control characters, the first byte of escape sequences, marks that
-turn the direction of writing, characters of no width, halves of surrogate pairs.
+A text comes from a study, a server, a tool, a host or another's run folder. The rule: what is not printable in the
+sense of Unicode goes, wherever it would be obeyed and not shown: control characters, the first byte of escape
+sequences, marks that turn the direction of writing, characters of no width, halves of surrogate pairs. What a format
+itself obeys is then escaped as that format says, so that its readers show the text as it is.
+
+| for | by |
+|---|---|
+| a terminal | `printable`, `one_line`, `short` |
+| HTML, SVG | `html_text` |
+| Markdown | `markdown_text` |
+| JUnit's XML | `xml_text`, `xml_attribute` |
+| GitHub's annotations | `command_text` |
+| Prometheus | `prometheus_text` |
+| CSV | `csv_text` |
+| JSON | `json_text`, which loses nothing: it has the escapes for it |
 """
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape, quoteattr
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 NO_BREAK = "\u00a0"
 LABEL_MAX = 28  # characters of a name in a chart
@@ -14,14 +31,19 @@ FORMULA_BEGINS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  #
 SAID_MAX = 500  # characters of what a server or a tool said; an error message is shorter
 _FIGURES = re.compile(r" %|\bp [=<] |(?<=\d) blocks?")
 _LABELS = re.compile(r" / ")
+_MARKDOWN = re.compile(r"[\\`*{}\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")  # of CommonMark, GitHub's additions, HTML
+_MARKDOWN_BEGINS = re.compile(r"^(\d*)([-+=.)])(?=\s|$|\2)")  # a list, an underline or a rule
+_IN_PROMETHEUS = str.maketrans({"\\": "\\\\", '"': '\\"', "<": "\u2039", ">": "\u203a"})
 
 
 def printable(text: str, instead: str = "?", keep: str = "") -> str:
     """Return ``text`` with ``instead`` for each character that is not printable, but for those in ``keep``."""
+    if text.isprintable():  # as most are, which takes a hundredth of the time
+        return text
     return "".join(char if char.isprintable() or char in keep else instead for char in text)
 
 
-def printable_document(value: Any, characters_max: int, keep: str = "") -> Any:  # noqa: ANN401  (any JSON)
+def printable_document(value: Any, characters_max: int | None = None, keep: str = "") -> Any:  # noqa: ANN401  (any JSON)
     """Return a JSON document whose texts, names of fields too, are fit to print and at most so long."""
     if isinstance(value, str):
         return printable(value[:characters_max], keep=keep)
@@ -33,12 +55,53 @@ def printable_document(value: Any, characters_max: int, keep: str = "") -> Any: 
     return [printable_document(item, characters_max, keep) for item in value] if isinstance(value, list) else value
 
 
+def html_text(text: str) -> "Markup":
+    """Return a text as HTML and SVG show it, in an element or an attribute; line ends and no-break spaces stay."""
+    from markupsafe import escape as escaped
+
+    return escaped(printable(text, keep=f"\n{NO_BREAK}"))
+
+
+def markdown_text(text: str) -> str:
+    """Return a text such that every reader of Markdown shows it as it is, on one line."""
+    return _MARKDOWN_BEGINS.sub(r"\1\\\2", _MARKDOWN.sub(r"\\\g<0>", one_line(text)))
+
+
+def xml_text(text: str) -> str:
+    """Return a text as an element of XML holds it, on one line."""
+    return escape(printable(text))
+
+
+def xml_attribute(text: str) -> str:
+    """Return a text as an attribute of XML, in its quotes."""
+    return quoteattr(printable(text))
+
+
+def command_text(text: str, more: str = "") -> str:
+    """Return a text as a command of GitHub's workflows takes it; what is in ``more`` is escaped, too."""
+    shown = printable(text).replace("%", "%25")
+    for char in more:
+        shown = shown.replace(char, f"%{ord(char):02X}")
+    return shown
+
+
+def prometheus_text(text: str) -> str:
+    """Return a text as the value of one of Prometheus's labels holds it.
+
+    Labels go on into alerts and chats, where a ``<`` begins a tag or calls people: it is shown by a sign like it.
+    """
+    return one_line(text).translate(_IN_PROMETHEUS)
+
+
 def json_text(text: str) -> str:
     r"""Return JSON with each character in it that is not printable as ``\uXXXX``, which readers of JSON take back."""
-    return "".join(char if char.isprintable() or char == "\n" else _escaped(char) for char in text)
+    lines = text.split("\n")
+    return "\n".join(line if line.isprintable() else "".join(map(_escaped, line)) for line in lines)
 
 
 def _escaped(char: str) -> str:
+    if char.isprintable():
+        return char
     units = char.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[place]:02x}{units[place + 1]:02x}" for place in range(0, len(units), 2))
 

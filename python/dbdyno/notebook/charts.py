@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.model.printable import html_text
 from dbdyno.report.charts import forest, interaction, percentiles, strip
 from dbdyno.store.records import Run
 
@@ -21,7 +22,7 @@ class Chart:
 
     def _repr_html_(self) -> str:
         narrow = Markup(self.svg.replace("<svg ", '<svg style="max-width: 100%; height: auto" ', 1))  # noqa: S704 - ours
-        return str(Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(self.title, narrow))
+        return str(Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(html_text(self.title), narrow))
 
 
 def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from dbdyno.errors import UserError
+from dbdyno.model.printable import NO_BREAK, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     Column = Sequence[Any] | NDArray[Any]
 
 Kind = Literal["pandas", "polars"]
+_KEPT = f"\n\t{NO_BREAK}"  # of what is not printable
 _KINDS: tuple[Kind, ...] = ("pandas", "polars")
 
 
@@ -27,12 +29,23 @@ def frame_of(columns: "Mapping[str, Column]", kind: Literal["polars"]) -> "pl.Da
 @overload
 def frame_of(columns: "Mapping[str, Column]", kind: Kind) -> "pd.DataFrame | pl.DataFrame": ...
 def frame_of(columns: "Mapping[str, Column]", kind: Kind) -> "pd.DataFrame | pl.DataFrame":
-    """Return columns of one length as a data frame. Raises ``UserError`` where there is no such package."""
+    """Return columns of one length as a data frame, whose texts are fit to print.
+
+    Raises ``UserError`` where there is no such package.
+    """
     if kind not in _KINDS:
         raise UserError(f'frame is {kind!r}; allowed are "pandas" and "polars"')
     package = _package(kind)
-    frame: pd.DataFrame | pl.DataFrame = package.DataFrame(dict(columns))
+    frame: pd.DataFrame | pl.DataFrame = package.DataFrame(
+        {printable(name): _shown(column) for name, column in columns.items()}
+    )
     return frame
+
+
+def _shown(column: "Column") -> "Column":
+    if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+        return column
+    return [printable(value, keep=_KEPT) if isinstance(value, str) else value for value in column]
 
 
 def _package(kind: Kind) -> ModuleType:

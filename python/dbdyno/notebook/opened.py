@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from dbdyno.analysis.analyse import Analysis, analyse
 from dbdyno.errors import UserError
 from dbdyno.model.design import Design
+from dbdyno.model.printable import one_line, printable
 from dbdyno.notebook import rows
 from dbdyno.notebook.charts import Chart, charts_of
 from dbdyno.notebook.frames import Kind, columns_of, frame_of
 from dbdyno.notebook.summary import summary_html
 from dbdyno.report.contents import document
 from dbdyno.report.render import html, text
+from dbdyno.store.others import Budget, last_resort
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_analysed, read_series, read_series_named, series_names
 
@@ -33,12 +35,13 @@ class OpenedRun:
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         self.folder = Path(folder)
-        self.record: Run = read_run(self.folder)
+        with last_resort(self.folder):
+            self.record: Run = read_run(self.folder, budget=Budget())
 
     @property
     def title(self) -> str:
         """The study's title."""
-        return self.record.title
+        return one_line(self.record.title)
 
     @property
     def is_simulated(self) -> bool:
@@ -58,12 +61,14 @@ class OpenedRun:
     @cached_property
     def analysis(self) -> Analysis:
         """Everything that a report is written from."""
-        return analyse(self.record, **read_analysed(self.folder, self.record))
+        with last_resort(self.folder):
+            return analyse(self.record, **read_analysed(self.folder, self.record))
 
     @cached_property
     def charts(self) -> dict[str, Chart]:
         """The report's charts by name: ``effect``, ``order``, and others where there is something to show."""
-        return charts_of(self.record, self.analysis)
+        with last_resort(self.folder):
+            return charts_of(self.record, self.analysis)
 
     @cached_property
     def series_names(self) -> list[str]:
@@ -76,7 +81,8 @@ class OpenedRun:
     def trials(self, frame: Literal["polars"]) -> "pl.DataFrame": ...
     def trials(self, frame: Kind = "pandas") -> "pd.DataFrame | pl.DataFrame":
         """Return a row for each finished trial in run order: its place, factors, whether it ``counts``, all metrics."""
-        return frame_of(columns_of(rows.trial_rows(self.record, self.analysis)), frame)
+        with last_resort(self.folder):
+            return frame_of(columns_of(rows.trial_rows(self.record, self.analysis)), frame)
 
     @overload
     def verdicts(self, frame: Literal["pandas"] = ...) -> "pd.DataFrame": ...
@@ -84,7 +90,8 @@ class OpenedRun:
     def verdicts(self, frame: Literal["polars"]) -> "pl.DataFrame": ...
     def verdicts(self, frame: Kind = "pandas") -> "pd.DataFrame | pl.DataFrame":
         """Return a row for each planned comparison; columns as in the JSON report, and the whole ``sentence``."""
-        return frame_of(columns_of(rows.verdict_rows(self.analysis)), frame)
+        with last_resort(self.folder):
+            return frame_of(columns_of(rows.verdict_rows(self.analysis)), frame)
 
     @overload
     def table(self, frame: Literal["pandas"] = ...) -> "pd.DataFrame": ...
@@ -92,7 +99,8 @@ class OpenedRun:
     def table(self, frame: Literal["polars"]) -> "pl.DataFrame": ...
     def table(self, frame: Kind = "pandas") -> "pd.DataFrame | pl.DataFrame":
         """Return the table below the verdicts: a row for each treatment, means over the trials that count."""
-        return frame_of(columns_of(rows.treatment_rows(self.record, self.analysis)), frame)
+        with last_resort(self.folder):
+            return frame_of(columns_of(rows.treatment_rows(self.record, self.analysis)), frame)
 
     @overload
     def series(self, name: str, trial: str | None = ..., frame: Literal["pandas"] = ...) -> "pd.DataFrame": ...
@@ -112,23 +120,27 @@ class OpenedRun:
                 f"{self.folder} has no series {name!r}; there are: {', '.join(self.series_names) or 'none'}"
             )
         wanted = [trial] if trial is not None else [one.id for one in rows.counting(self.record, self.analysis)]
-        columns = read_series_named(self.folder, name, wanted)
-        whose = columns.pop("trial")
-        return frame_of({"trial": whose, "treatment": [treatments[id_] for id_ in whose], **columns}, frame)
+        with last_resort(self.folder):
+            columns = read_series_named(self.folder, name, wanted)
+            whose = columns.pop("trial")
+            return frame_of({"trial": whose, "treatment": [treatments[id_] for id_ in whose], **columns}, frame)
 
     def page(self) -> str:
         """Return the whole HTML report, time series included, as ``dbdyno report DIR --html FILE`` writes it."""
-        series = read_series(self.folder, [trial.id for trial in self.record.trials])
-        return html.render(document(self.record, self.analysis, series))
+        with last_resort(self.folder):
+            series = read_series(self.folder, [trial.id for trial in self.record.trials])
+            return html.render(document(self.record, self.analysis, series))
 
     def __str__(self) -> str:
         """Return the report as ``dbdyno report DIR --details`` prints it."""
-        return text.render(document(self.record, self.analysis))
+        with last_resort(self.folder):
+            return text.render(document(self.record, self.analysis))
 
     def __repr__(self) -> str:
         """Name the folder and what is in it."""
         trials = f"{len(self.record.trials)}{' simulated' * self.is_simulated} trials"
-        return f"<dbdyno run {str(self.folder)!r}: {trials}, {self.record.ended}>"
+        return printable(f"<dbdyno run {str(self.folder)!r}: {trials}, {self.record.ended}>")
 
     def _repr_html_(self) -> str:
-        return summary_html(self.record, self.analysis, self.charts)
+        with last_resort(self.folder):
+            return summary_html(self.record, self.analysis, self.charts)

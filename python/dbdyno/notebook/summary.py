@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.model.printable import one_line
+from dbdyno.model.printable import html_text, one_line
 from dbdyno.notebook.charts import Chart
 from dbdyno.report.document import plain
 from dbdyno.report.sections.results import results
@@ -26,7 +26,7 @@ def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> s
         )
         for verdict in analysis.verdicts
     ]
-    parts.append(Markup("<ul>{}</ul>").format(_joined(items)) if items else escape(NO_VERDICT))
+    parts.append(Markup("<ul>{}</ul>").format(_joined(items)) if items else html_text(NO_VERDICT))
     parts += [Markup("<p>{}</p>").format(one_line(line)) for line in stopped_lines(run, analysis)]
     if "effect" in charts:
         parts.append(Markup(charts["effect"]._repr_html_()))  # noqa: S704 - its texts are escaped

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 from dbdyno.errors import UserError
-from dbdyno.model.printable import printable
+from dbdyno.model.printable import command_text, xml_attribute, xml_text
 from dbdyno.model.word import Word
 from dbdyno.model.wording import percent
 from dbdyno.report.document import Document
@@ -81,21 +80,17 @@ def junit(title: str, found: Sequence[Compared], failures: dict[Compared, Condit
     """Return a test suite with a case for each comparison; one that is not decided and no failure is skipped."""
     skipped = [one for one in found if one.word.is_open and one not in failures]
     counts = f'tests="{len(found)}" failures="{len(failures)}" skipped="{len(skipped)}"'
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuite name={_attribute(title)} {counts}>"]
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuite name={xml_attribute(title)} {counts}>"]
     for one in found:
         suite = f"{title}: {one.of}" if one.of else title
-        lines.append(f"  <testcase classname={_attribute(suite)} name={_attribute(one.name)}>")
+        lines.append(f"  <testcase classname={xml_attribute(suite)} name={xml_attribute(one.name)}>")
         if one in failures:
-            message, detail = _attribute(f"--fail-if {failures[one].text}"), escape(printable(one.sentence))
+            message, detail = xml_attribute(f"--fail-if {failures[one].text}"), xml_text(one.sentence)
             lines.append(f"    <failure message={message}>{detail}</failure>")
         elif one in skipped:
-            lines.append(f"    <skipped message={_attribute(one.sentence)}/>")
-        lines += [f"    <system-out>{escape(printable(one.sentence))}</system-out>", "  </testcase>"]
+            lines.append(f"    <skipped message={xml_attribute(one.sentence)}/>")
+        lines += [f"    <system-out>{xml_text(one.sentence)}</system-out>", "  </testcase>"]
     return "\n".join([*lines, "</testsuite>"]) + "\n"
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(printable(text))
 
 
 def annotations(title: str, found: Sequence[Compared], failures: dict[Compared, Condition]) -> list[str]:
@@ -104,13 +99,5 @@ def annotations(title: str, found: Sequence[Compared], failures: dict[Compared, 
     for one in found:
         level = "error" if one in failures else "warning" if one.word.is_open else "notice"
         name = f"{title}: {one.of}" if one.of else title
-        lines.append(f"::{level} title={_command(name, ':,')}::{_command(one.sentence)}")
+        lines.append(f"::{level} title={command_text(name, ':,')}::{command_text(one.sentence)}")
     return lines
-
-
-def _command(text: str, more: str = "") -> str:
-    """Return a text as a workflow command takes it: what would end it is escaped."""
-    escaped = printable(text).replace("%", "%25")
-    for char in ("\r", "\n", *more):
-        escaped = escaped.replace(char, f"%{ord(char):02X}")
-    return escaped

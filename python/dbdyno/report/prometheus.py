@@ -14,7 +14,7 @@ from statistics import fmean
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.metrics import METRICS, Metric, value_of
-from dbdyno.model.printable import one_line
+from dbdyno.model.printable import prometheus_text
 from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 from dbdyno.store.records import Run
@@ -76,19 +76,15 @@ def _family(name: str, samples: Sequence[_Sample]) -> Iterator[str]:
     yield f"# HELP {name} {samples[0].words}."
     yield f"# TYPE {name} gauge"
     for one in samples:
-        labels = ",".join(f'{label}="{_escaped(value)}"' for label, value in one.labels)
+        labels = ",".join(f'{label}="{prometheus_text(value)}"' for label, value in one.labels)
         yield f"{name}{{{labels}}} {one.value!r}"
-
-
-def _escaped(value: str) -> str:
-    return one_line(value).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _samples(one: Exported) -> Iterator[_Sample]:
     run, labels = one.run, (("run", one.label),)
     about = {"study": run.title, "ended": run.ended, "metric": run.design.metric, **_versions(run)}
     yield _Sample("dbdyno_run_info", "What was run", (*labels, *about.items()), 1.0)
-    times = [datetime.fromisoformat(trial.started_at).timestamp() for trial in run.trials]
+    times = [time for trial in run.trials if (time := _time_of(trial.started_at)) is not None]
     for which, time in zip(("first", "last"), (min(times), max(times)) if times else (), strict=False):
         words = f"When the {which} finished trial began, in seconds since 1970"
         yield _Sample(f"dbdyno_run_{which}_trial_timestamp_seconds", words, labels, time)
@@ -101,6 +97,13 @@ def _samples(one: Exported) -> Iterator[_Sample]:
         yield from _of_treatment(one, treatment, (*labels, ("treatment", treatment.label), *levels))
     for verdict in one.analysis.verdicts:
         yield from _of_comparison(verdict, (*labels, ("metric", run.design.metric)), run)
+
+
+def _time_of(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):  # it is no time, or none that a clock can show
+        return None
 
 
 def _versions(run: Run) -> Mapping[str, str]:

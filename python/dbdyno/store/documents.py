@@ -17,7 +17,7 @@ VALUES_MAX = 200_000  # of one document; a trial's has some thousand
 DEPTH_MAX = 32  # of lists and tables in each other
 _WHOLE_MAX = 2**63
 _DIGITS_MAX = 20  # of a whole number: those of a counter of 64 bits
-_ESCAPES_MAX = 10**6  # of a document's texts
+ESCAPES_MAX = 10**6  # of a document's texts
 # What is no structure of JSON and TOML: texts on several lines and on one, and comments. Each alternative matches
 # whatever follows its first characters, or an attacker could have the same bytes be looked at again and again.
 _TEXTS = re.compile(
@@ -88,7 +88,7 @@ def see_that_it_is_moderate(content: bytes, values_max: int) -> int:
     """
     structure = _TEXTS.sub(b"", content) if len(content) > values_max else content
     values = sum(map(structure.count, (b",", b"[", b"{", b"=", b":")))
-    if values > values_max or content.count(b"\\") > _ESCAPES_MAX:
+    if values > values_max or content.count(b"\\") > ESCAPES_MAX:
         raise ValueError(f"it holds more than {values_max} values")
     return values
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.model.design import StopReason, Until
-from dbdyno.store.documents import VALUES_MAX, see_that_it_is_moderate, value_of
+from dbdyno.store.documents import ESCAPES_MAX, VALUES_MAX, see_that_it_is_moderate, value_of
+from dbdyno.store.others import Budget
 from dbdyno.store.parts import EVENTS_LIMIT_BYTES, MIB, DamageError, damaged, read_part
 from dbdyno.store.synced import append_line
 from dbdyno.system.regular_file import open_regular
@@ -18,7 +19,8 @@ from dbdyno.system.sealed_line import is_sealed, sealed
 
 EVENTS = "journal.jsonl"
 EVENTS_MAX = 50_000  # of a run: those of ``TRIALS_MAX`` trials, begun and ended, and some more
-_VALUES_OF_AN_EVENT = 40  # one that a trial has finished holds the sums of its files
+_VALUES_OF_AN_EVENT = 80  # one that a trial has finished holds the sums of its files
+_TO_END_WITH = 1000  # events, and as many KiB, that are kept free when no trial may begin any more
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # of a trial: its folder's, and no way out of it
 
 
@@ -170,8 +172,11 @@ def event_in(line: bytes, *, sealed_before: bool = False) -> Event:
     return value_of(kind, {one.name: found[one.name] for one in fields(kind) if one.name in found})
 
 
-def read_events(path: Path) -> Iterator[Event]:
-    """The events of a run folder, oldest first. Raises ``UserError`` at a line that is none, but for a torn last."""
+def read_events(path: Path, budget: Budget | None = None) -> Iterator[Event]:
+    """The events of a run folder, oldest first. Raises ``UserError`` at a line that is none, but for a torn last.
+
+    They count against the ``budget`` twice, as they are read again for the series.
+    """
     try:
         content = read_part(path, EVENTS, EVENTS_LIMIT_BYTES)
     except FileNotFoundError:
@@ -183,7 +188,9 @@ def read_events(path: Path) -> Iterator[Event]:
             f"{path / EVENTS}: is empty or missing, though there are trials, none of which counts without it; "
             "put it back from a copy, or use a new folder"
         )
-    _see_that_it_is_moderate(path, content)
+    values = _see_that_it_is_moderate(path, content)
+    if budget is not None:
+        budget.take_document(path, content, 2 * values)
     *lines, _torn = content.split(b"\n")
     seals = False  # logs of an older dbdyno have none
     for number, line in enumerate(lines, 1):
@@ -197,34 +204,76 @@ def read_events(path: Path) -> Iterator[Event]:
         seals = seals or is_sealed(line)
 
 
-def _see_that_it_is_moderate(path: Path, content: bytes) -> None:
-    """Raise ``DamageError`` where there are more events than of the largest plan, or more values in them."""
+def _see_that_it_is_moderate(path: Path, content: bytes) -> int:
+    """Return at most how many values the events hold.
+
+    Raises ``DamageError`` where there are more events than of the largest plan, or more values in them.
+    """
     events = content.count(b"\n")
     if events > EVENTS_MAX:
         raise damaged(path / EVENTS, f"it holds {events} events; a run has at most {EVENTS_MAX}")
     try:
-        see_that_it_is_moderate(content, _VALUES_OF_AN_EVENT * events + VALUES_MAX)
+        return see_that_it_is_moderate(content, _VALUES_OF_AN_EVENT * events + VALUES_MAX)
     except ValueError as error:
         raise damaged(path / EVENTS, str(error)) from None
 
 
-def append_event(path: Path, event: Event) -> None:
-    """Write an event, on disk when this returns. Raises ``OSError``.
+@dataclass
+class LogSize:
+    """What an event log holds that its reader counts: at most so much of each."""
 
-    Raises ``ValueError``, nothing being written, where ``read_events`` would not read it again: one line that it
-    refuses would cost the run.
+    size_bytes: int = 0
+    events: int = 0
+    values: int = 0
+    escapes: int = 0
+
+    @classmethod
+    def of(cls, content: bytes) -> "LogSize":
+        """Return that of an event log, or of a line of it."""
+        values = sum(map(content.count, (b",", b"[", b"{", b"=", b":")))
+        return cls(len(content), content.count(b"\n"), values, content.count(b"\\"))
+
+    def with_line(self, line: "LogSize") -> "LogSize":
+        """Return that of the log with one more line."""
+        return LogSize(*(getattr(self, one.name) + getattr(line, one.name) for one in fields(self)))
+
+    def why_not(self, event: Event) -> str:
+        """Return why a log of this size could not be read again, or not be ended; nothing where it can."""
+        kept = _TO_END_WITH if isinstance(event, Started) else 0
+        if self.size_bytes > EVENTS_LIMIT_BYTES - 1024 * kept:
+            return f"it would be larger than {EVENTS_LIMIT_BYTES // MIB} MiB, which is all that is read"
+        if self.events > EVENTS_MAX - kept:
+            return f"it would hold more than {EVENTS_MAX} events, which is all that is read"
+        if self.values > _VALUES_OF_AN_EVENT * self.events + VALUES_MAX or self.escapes > ESCAPES_MAX:
+            return "it would hold more values than are read"
+        return ""
+
+
+def log_size(path: Path) -> LogSize:
+    """Return what the event log of a run folder holds. Raises ``OSError``."""
+    return LogSize.of(read_part(path, EVENTS, EVENTS_LIMIT_BYTES)) if os.path.lexists(path / EVENTS) else LogSize()
+
+
+def append_event(path: Path, event: Event, held: LogSize) -> LogSize:
+    """Write an event to a log that holds so much, on disk when this returns; return what it holds then.
+
+    Raises:
+        OSError: It can't be written, or the log would be one that ``read_events`` does not read.
+        ValueError: ``read_events`` would not read the line again, and one that it refuses would cost the run.
+
     """
     line = _readable_line(event)
+    after = held.with_line(LogSize.of(line))
+    if why := after.why_not(event):
+        raise OSError(errno.EFBIG, f"{why}; begin a new run for what is left", str(path / EVENTS))
     handle = open_regular(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
-        if os.fstat(handle).st_size + len(line) > EVENTS_LIMIT_BYTES:
-            why = f"would be larger than {EVENTS_LIMIT_BYTES // MIB} MiB, which is all that is read"
-            raise OSError(errno.EFBIG, why)  # noqa: TRY301  (as one of the file's own)
         append_line(handle, line)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path / EVENTS)) from None
     finally:
         os.close(handle)
+    return after
 
 
 def _readable_line(event: Event) -> bytes:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.store.documents import json_object
-from dbdyno.store.events import EVENTS, Event, Finished, Planned, append_event, cut_torn_line, read_events
+from dbdyno.store.documents import VALUES_MAX, json_object, see_that_it_is_moderate
+from dbdyno.store.events import EVENTS, Event, Finished, Planned, append_event, cut_torn_line, log_size, read_events
 from dbdyno.store.header import RUN, Header, header_in
+from dbdyno.store.others import Budget
 from dbdyno.store.ours import make_folder, see_that_it_is_ours
 from dbdyno.store.parts import damaged, read_part, see_that_it_is_as_written, sums_of, why_wrong
 from dbdyno.store.records import Failure, Run, Trial
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 HOST = "host.json"
 STUDY = "study.toml"
 _OWN_FILES = (RUN, HOST, STUDY)
+_TOML_WEIGHT = 3  # as many times as much time as JSON takes
 _BEFORE_THE_HEADER = {"lock", "trials", HOST, STUDY, *(f"{name}.part" for name in _OWN_FILES)}
 
 
@@ -62,6 +64,7 @@ class RunFolder:
         except OSError as error:
             raise UserError(f"{self.path / EVENTS} can't be written: {error.strerror}") from None
         self.history = History.of(read_events(self.path))
+        self._size = log_size(self.path)
 
     def close(self) -> None:
         """Let another process write."""
@@ -71,7 +74,7 @@ class RunFolder:
         """One more event, on disk when this returns; from ``Planned`` on the run's own files are as they are."""
         if isinstance(event, Planned):
             event = replace(event, sha256=sums_of(self.path, [name for name in _OWN_FILES if _exists(self.path, name)]))
-        append_event(self.path, event)
+        self._size = append_event(self.path, event, self._size)
         self.history.add(event)
 
     def trial_folder(self, trial_id: str) -> Path:
@@ -144,11 +147,16 @@ def read_header(path: Path) -> Header:
     return header_in(path, _own_file(path, RUN))
 
 
-def read_run(path: Path, without: Collection[str] = ()) -> Run:
-    """Everything a run folder says but its series, ``without`` some trials. Raises ``UserError`` where it can't be."""
+def read_run(path: Path, without: Collection[str] = (), budget: Budget | None = None) -> Run:
+    """Everything a run folder says but its series, ``without`` some trials. Raises ``UserError`` where it can't be.
+
+    ``budget`` is that of the command, where it reads run folders of others.
+    """
     own = {name: _own_file(path, name) for name in _OWN_FILES if name != STUDY or _exists(path, name)}
+    if budget is not None:
+        _count_own_files(path, own, budget)
     header = header_in(path, own[RUN])
-    history = History.of(read_events(path))
+    history = History.of(read_events(path, budget))
     _see_that_they_are_as_they_were(path, own, history.own_sums)
     try:
         host = json_object(own[HOST])
@@ -162,9 +170,18 @@ def read_run(path: Path, without: Collection[str] = ()) -> Run:
     for event in history.finished.values():
         if event.treatment not in known:
             raise damaged(path / EVENTS, f"trial {event.trial} is of {event.treatment[:40]!r}, which is no treatment")
-    allowance = Allowance()
+    allowance = Allowance(budget=budget)
     trials = [read_trial(path, event, allowance) for event in history.finished.values() if event.trial not in without]
     return _run_of(header, history, trials, host, study_text)
+
+
+def _count_own_files(path: Path, own: Mapping[str, bytes], budget: Budget) -> None:
+    for name, content in own.items():
+        try:
+            values = see_that_it_is_moderate(content, VALUES_MAX) if name != STUDY else 0
+        except ValueError as error:
+            raise damaged(path / name, str(error)) from None
+        budget.take_document(path, content, _TOML_WEIGHT * values if name == RUN else values)
 
 
 def _own_file(path: Path, name: str) -> bytes:

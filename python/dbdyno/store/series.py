@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from dbdyno.store.events import read_events
 from dbdyno.store.latencies import COLUMNS as LATENCY_COLUMNS
 from dbdyno.store.latencies import LATENCIES, Latencies, latencies_in
+from dbdyno.store.others import Budget
 from dbdyno.store.replay import History
 from dbdyno.store.series_files import Asked, Sums, bounds_of, read_each
 from dbdyno.store.synced import write_synced
@@ -53,18 +54,21 @@ def read_latencies(path: Path, run: "Run") -> "dict[str, Latencies]":
     return {id_: latencies_in(path, id_, one[LATENCIES]) for id_, one in found.items() if LATENCIES in one}
 
 
-def read_analysed(path: Path, run: "Run") -> AnalysedSeries:
-    """Return the series of a run that was read from ``path``, for ``analyse(run, **series)``."""
-    return read_analysed_and(path, run, {})[0]
+def read_analysed(path: Path, run: "Run", budget: Budget | None = None) -> AnalysedSeries:
+    """Return the series of a run that was read from ``path``, for ``analyse(run, **series)``.
+
+    ``budget`` is that of the command, where it reads several run folders.
+    """
+    return read_analysed_and(path, run, {}, budget)[0]
 
 
 def read_analysed_and(
-    path: Path, run: "Run", drawn: "Mapping[str, str]"
+    path: Path, run: "Run", drawn: "Mapping[str, str]", budget: Budget | None = None
 ) -> "tuple[AnalysedSeries, dict[str, dict[str, dict[str, NDArray[Any]]]]]":
     """Return what an analysis asks for, and beside it what ``drawn`` does: each file is read once."""
     asked = {"load": LOAD_COLUMNS, LATENCIES: LATENCY_COLUMNS, **WATCHED_COLUMNS}
     wanted = {name: "|".join(each[name] for each in (asked, drawn) if name in each) for name in {**asked, **drawn}}
-    found = read_matching(path, [trial.id for trial in run.trials], wanted)
+    found = read_matching(path, [trial.id for trial in run.trials], wanted, budget)
     loads = {id_: one["load"] for id_, one in _matching(found, {"load": LOAD_COLUMNS}).items() if "load" in one}
     latencies = {id_: latencies_in(path, id_, one[LATENCIES]) for id_, one in found.items() if LATENCIES in one}
     analysed = AnalysedSeries(load_series=loads, watched=_matching(found, WATCHED_COLUMNS), latencies=latencies)
@@ -87,17 +91,19 @@ def _matching(
 
 
 def read_matching(
-    path: Path, trial_ids: list[str], wanted: "Mapping[str, str]"
+    path: Path, trial_ids: list[str], wanted: "Mapping[str, str]", budget: Budget | None = None
 ) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values, of the columns that the regular expression of a series matches."""
     asked = [Asked(id_, name, columns) for name, columns in wanted.items() for id_ in trial_ids]
-    return _read(path, trial_ids, [one for one in asked if os.path.lexists(path / one.part)])
+    return _read(path, trial_ids, [one for one in asked if os.path.lexists(path / one.part)], budget)
 
 
-def _read(path: Path, trial_ids: list[str], asked: list[Asked]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
+def _read(
+    path: Path, trial_ids: list[str], asked: list[Asked], budget: Budget | None = None
+) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values of all that is asked, within one budget. Raises ``DamageError``."""
     found: dict[str, dict[str, dict[str, NDArray[Any]]]] = {id_: {} for id_ in trial_ids}
-    for one, columns in read_each(path, asked, _sums(path), bounds_of(path, len(trial_ids))):
+    for one, columns in read_each(path, asked, _sums(path), bounds_of(path, len(trial_ids)), budget):
         found[one.trial][one.series] = columns
     return found
 

@@ -8,6 +8,7 @@ trials of so long can have measured, and no more.
 import hashlib
 import json
 import re
+import resource
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +21,7 @@ from dbdyno.model.quantity import duration_seconds
 from dbdyno.store.hdr_histogram import BUCKETS_MAX
 from dbdyno.store.header import RUN, header_in
 from dbdyno.store.latencies import LATENCIES, LATENCY
+from dbdyno.store.others import Budget
 from dbdyno.store.parts import MIB, damaged, read_part, see_that_it_is_as_written, unread
 from dbdyno.system.bounded import bounded
 
@@ -40,7 +42,8 @@ BYTES_MAX = 64 * MIB  # of one file
 MEMORY_BYTES_MAX = 256 * MIB  # that reading takes beside what it returns: one file and what is made of it
 TEXT_BYTES_MAX = 32 * MIB  # of all texts
 COLUMNS_MAX = 2000  # of one file that are read
-SECONDS_MAX, SECONDS_OF_A_FILE = 5.0, 0.01  # of CPU time: for all files, and for each
+SECONDS_MAX, SECONDS_OF_A_FILE = 5.0, 0.004  # of CPU time: for all files, and for each
+_SECONDS_OF_A_VALUE = 1e-7  # that a value takes at most, where it is worth its time
 TEXT_COLUMNS = {"phase"}
 AXES = {LATENCIES: LATENCY}  # what the rows of a file go by, where that is not the time
 _REMEDY = (
@@ -113,13 +116,33 @@ def read_files(
 
 
 def read_each(
-    path: Path, asked: Sequence[Asked], sums: Sums, bounds: Bounds | None = None
+    path: Path, asked: Sequence[Asked], sums: Sums, bounds: Bounds | None = None, budget: Budget | None = None
 ) -> "Iterator[tuple[Asked, Columns]]":
-    """Yield the columns of each file that has rows. Raises ``UserError``, of damage ``DamageError``."""
+    """Yield the columns of each file that has rows. Raises ``UserError``, of damage ``DamageError``.
+
+    ``bounds`` are the folder's, ``budget`` is that of all that the command reads.
+    """
     if not asked:
         return
-    limits = bounds or Bounds()
-    seconds = SECONDS_MAX + len(asked) * SECONDS_OF_A_FILE
+    limits, counted = bounds or Bounds(), budget or Budget()
+    for_files = len(asked) * SECONDS_OF_A_FILE
+    before, values = _children_seconds(), 0
+    for one, columns in _read_in_child(path, asked, sums, limits, counted, for_files):
+        values += sum(map(len, columns.values()))
+        yield one, columns
+    counted.take_seconds(path, _children_seconds() - before - for_files - values * _SECONDS_OF_A_VALUE)
+
+
+def _children_seconds() -> float:
+    """CPU time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _read_in_child(  # noqa: PLR0913, PLR0917 - what is read, and what bounds it
+    path: Path, asked: Sequence[Asked], sums: Sums, limits: Bounds, budget: Budget, for_files_seconds: float
+) -> "Iterator[tuple[Asked, Columns]]":
+    seconds = min(SECONDS_MAX, budget.reading_seconds) + for_files_seconds
 
     def work(stream: IO[bytes]) -> None:
         _read_all(path, asked, sums, limits, stream)
@@ -133,6 +156,7 @@ def read_each(
                     raise damaged(file, "it takes more memory or time to read than a trial's series can", _REMEDY)
                 why = OSError(head["errno"], head["error"]) if head["errno"] else ValueError(head["error"])
                 raise unread(file, why, _REMEDY)
+            budget.take_series(path, sum(size for _, size in head["columns"]) // 8, head["bytes"])
             found = {name: _array(stream, size, path / one.part) for name, size in head["columns"]}
             axis = AXES.get(one.series, "t_s")
             if axis not in found:
@@ -167,22 +191,25 @@ def _read_all(path: Path, asked: Sequence[Asked], sums: Sums, limits: Bounds, st
     left = {"values": limits.values, "text bytes": TEXT_BYTES_MAX}
     for one in asked:
         try:
-            columns = _read(path, one, sums, limits, left)
+            columns, size_bytes = _read(path, one, sums, limits, left)
         except (OSError, ValueError) as error:
             errno = error.errno if isinstance(error, OSError) else None
             text = getattr(error, "strerror", None) or str(error)
             stream.write(json.dumps({"error": text, "errno": errno}).encode() + b"\n")
             return
         sizes = [(name, len(values) if isinstance(values, bytearray) else -1) for name, values in columns.items()]
-        stream.write(json.dumps({"columns": sizes}).encode() + b"\n")
+        stream.write(json.dumps({"columns": sizes, "bytes": size_bytes}).encode() + b"\n")
         for values in columns.values():
             stream.write(values if isinstance(values, bytearray) else json.dumps({"texts": values}).encode() + b"\n")
 
 
 def _read(
     path: Path, one: Asked, sums: Sums, limits: Bounds, left: dict[str, int]
-) -> "dict[str, bytearray | list[str | None]]":
-    """The columns of one file. Raises ``OSError``, or ``ValueError`` where it is damaged or goes beyond a limit."""
+) -> "tuple[dict[str, bytearray | list[str | None]], int]":
+    """The columns of one file, and its bytes.
+
+    Raises ``OSError``, or ``ValueError`` where it is damaged or goes beyond a limit.
+    """
     content = read_part(path, one.part, BYTES_MAX)
     if recorded := sums.get(one.trial, {}).get(f"{one.series}.parquet"):
         see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), recorded)
@@ -203,7 +230,7 @@ def _read(
     left["text bytes"] -= sum(len(text) for text in texts if text)
     if min(left.values()) < 0:
         raise ValueError("with it the series hold more than so many trials of so long can have measured")
-    return found
+    return found, len(content)
 
 
 def _plain(column: str, values: bytearray | list[str | None] | None) -> bytearray | list[str | None]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dbdyno.store.documents import VALUES_MAX, json_object, see_that_it_is_moderate, value_of
 from dbdyno.store.events import Finished, Lost, read_events
+from dbdyno.store.others import Budget
 from dbdyno.store.parts import (
     TRIALS_LIMIT_BYTES,
     DamageError,
@@ -35,11 +36,15 @@ class Allowance:
 
     bytes_left: int = TRIALS_LIMIT_BYTES
     values_left: int = TRIALS_VALUES_MAX
+    budget: Budget | None = None  # of all runs of the command
 
-    def take(self, content: bytes) -> None:
-        """Count a file. Raises ``ValueError`` where it is one too many."""
+    def take(self, path: Path, content: bytes) -> None:
+        """Count a file of a run folder. Raises ``ValueError``, or ``UserError``, where it is one too many."""
+        values = see_that_it_is_moderate(content, VALUES_MAX)
         self.bytes_left -= len(content)
-        self.values_left -= see_that_it_is_moderate(content, VALUES_MAX)
+        self.values_left -= values
+        if self.budget is not None:
+            self.budget.take_document(path, content, values)
         if min(self.bytes_left, self.values_left) < 0:
             raise ValueError("with it the files of the trials hold more than those of a run can")
 
@@ -49,7 +54,7 @@ def read_trial(path: Path, event: Finished, allowance: Allowance | None = None) 
     part = part_of(event.trial, TRIAL)
     try:
         content = read_part(path, part)
-        (allowance or Allowance()).take(content)
+        (allowance or Allowance()).take(path, content)
         found = json_object(content)
         see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), event.sha256.get(TRIAL))
         return _about(event, value_of(Trial, found))

@@ -1,5 +1,6 @@
 """The names of emulated drives in a study: ``hdd-15k``, ``mine.toml``, ``raid1(mine.toml, 2)``."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +62,7 @@ def with_drive_files(device: str, name: Callable[[str], str]) -> str:
 
 def resolved_drive(device: str, folder: Path) -> str:
     """A drive's name with its drive files as absolute paths; ``folder`` is where relative ones are looked for."""
-    return with_drive_files(device, lambda file: str((folder / file).resolve()))
+    return with_drive_files(device, lambda file: os.path.realpath(folder / file))
 
 
 def is_base_name(device: str) -> bool:

@@ -4,6 +4,7 @@ The files look like INI and are none, so Python's configparser does not read the
 value, groups that are begun twice, names without a value. "Using Option Files" in MySQL's manual has the rules.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -88,11 +89,11 @@ class _Reading:
     """The files that have been read so far."""
 
     found: Options
-    seen: list[Path] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
 
     def lines(self, path: Path, text: str, depth: int = 1) -> Iterator[tuple[str, str | None, str]]:
         """Name, value and place of each option in a server's groups; of an option without a value ``None``."""
-        self.seen.append(path.resolve())
+        self.seen.append(os.path.realpath(path))
         group = ""
         for number, line in enumerate(text.splitlines(), 1):
             words, place = _without_comment(line).strip(), f"{path.name}:{number}"
@@ -118,7 +119,7 @@ class _Reading:
                 self.found.left_out.append(LeftOut(short(directive), place, "is neither !include nor !includedir"))
                 return
             for file in files:
-                if file.resolve() in self.seen or depth >= DEPTH_MAX or len(self.seen) >= FILES_MAX:
+                if os.path.realpath(file) in self.seen or depth >= DEPTH_MAX or len(self.seen) >= FILES_MAX:
                     reason = f"is read once, {DEPTH_MAX} deep at most, and {FILES_MAX} files in all"
                     self.found.left_out.append(LeftOut(f"{directive} {short(file.name)}", place, reason))
                 else:

@@ -1,5 +1,6 @@
 """A study as it was read, every mistake in it found: factors, treatments, and the sections of one treatment."""
 
+import os
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -126,7 +127,7 @@ def resolved_body(body: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The body with the user's own files as absolute paths: they are relative to the study file."""
 
     def script(path: str) -> str:
-        return str((folder / path).resolve())
+        return os.path.realpath(folder / path)
 
     def command(words: str) -> str:
         program, *rest = shlex.split(words)

@@ -6,12 +6,17 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
 import pytest
+import typer
 
+from dbdyno.cli.main import app
+from dbdyno.errors import UserError
 from dbdyno.store.header import header_in
+from dbdyno.store.others import TRACEBACK
 from dbdyno.store.tables import as_csv
 from dbdyno.system.sealed_line import sealed
 from tests.support import DBDYNO, dbdyno
@@ -119,6 +124,92 @@ def test_a_bomb_is_one_sentence_or_a_report_within_bounds(run, tmp_path, bomb):
     assert seconds < SECONDS_MAX
 
 
+def with_most_values(run):
+    """Give every trial as many values as one command reads of three such folders, not of four."""
+    for trial in (run / "trials").iterdir():
+        found = json.loads((trial / "trial.json").read_text())
+        found["observed"]["queue"] = {"x": [0] * 50_000}
+        (trial / "trial.json").write_text(json.dumps(found, separators=(",", ":")))
+
+
+@pytest.mark.parametrize("verb", [["report"], ["rank"], ["report", "--format", "csv"]])
+def test_many_folders_have_one_budget(run, tmp_path, verb):
+    with_most_values(run)
+    resealed(run)
+    folders = [shutil.copytree(run, tmp_path / f"copy{number}") for number in range(8)]
+    argv = [sys.executable, "-c", MEASURED, *DBDYNO, verb[0], *map(str, folders), *verb[1:]]
+    environment = {**os.environ, "DBDYNO_STATE_DIR": str(tmp_path)}
+    ended = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=100, check=False)
+    kib, seconds = map(float, ended.stdout.splitlines()[-1].split())
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert f"{folders[3]}: with it the run folders hold more than one command reads" in ended.stderr
+    assert kib < RSS_MAX_KIB
+    assert seconds < SECONDS_MAX
+
+
+STRANGE = {
+    "a limit that is none": lambda run: with_disturbance(run, {"limits": {"foreign_cpu": {}}, "foreign_cpu": 1.0}),
+    "limits that are none": lambda run: with_disturbance(run, {"limits": "/etc/passwd"}),
+    "a metric that is none": lambda run: with_replaced(run, "screened = [\n", 'screened = [\n"1",\n'),
+}
+VERBS = {
+    "report": lambda run: ["report", run],
+    "page": lambda run: ["report", run, "--html", run.parent / "page.html"],
+    "csv": lambda run: ["report", run, "--format", "csv"],
+    "several": lambda run: ["report", run, KEPT],
+    "prometheus": lambda run: ["report", run, "--prometheus", run.parent / "a.prom"],
+    "junit": lambda run: ["report", run, "--junit", run.parent / "a.xml", "--annotations"],
+    "compare": lambda run: ["compare", KEPT, run],
+    "rank": lambda run: ["rank", run],
+    "runs": lambda run: ["runs", run.parent],
+    "crash": lambda run: ["crash", "list", run],
+    "simulate": lambda run: ["simulate", "--from", run],
+}
+
+
+def with_disturbance(run, disturbance):
+    for trial in (run / "trials").iterdir():
+        found = json.loads((trial / "trial.json").read_text())
+        found["disturbance"] |= disturbance
+        (trial / "trial.json").write_text(json.dumps(found))
+
+
+def with_replaced(run, old, new):
+    text = (run / "run.toml").read_text()
+    assert old in text
+    (run / "run.toml").write_text(text.replace(old, new, 1))
+
+
+def said_by(argv, capsys):
+    """Return what a verb prints and its error's text; an error of another kind is raised."""
+    try:
+        with suppress(typer.Exit):
+            app(list(map(str, argv)), prog_name="dbdyno", standalone_mode=False)
+    except UserError as error:
+        return str(error)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_no_verb_shows_a_traceback_for_what_a_folder_holds(run, monkeypatch, capsys, strange):
+    STRANGE[strange](run)
+    resealed(run)
+    monkeypatch.delenv(TRACEBACK, raising=False)
+    said = [said_by(argv(run), capsys) for argv in VERBS.values()]
+    assert any(f"{run}: no report can be made of what it holds" in each for each in said)
+
+
+def test_a_mistake_of_dbdyno_can_be_found(run):
+    STRANGE["limits that are none"](run)
+    resealed(run)
+    ended = dbdyno("report", run, state=run.parent)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert f"{run}: no report can be made of what it holds (AttributeError" in ended.stderr
+    with_variable = {**os.environ, "DBDYNO_STATE_DIR": str(run.parent), TRACEBACK: "1"}
+    told = subprocess.run([*DBDYNO, "report", run], env=with_variable, capture_output=True, text=True, check=False)
+    assert "Traceback (most recent call last)" in told.stderr
+
+
 def test_one_folder_that_cannot_be_read_hides_no_other(run, tmp_path):
     whole = tmp_path / "runs/whole"
     shutil.copytree(KEPT, whole)
@@ -172,3 +263,12 @@ def test_json_shows_no_character_that_a_terminal_obeys(run):
     assert printed.returncode in {0, 1}, printed.stderr
     assert printed.stdout.replace("\n", "").isprintable()
     assert name in json.dumps(json.loads(printed.stdout), ensure_ascii=False)
+
+
+def test_a_link_to_itself_is_no_run_folder(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("link")
+    for argv in (["report", link], ["report", link, KEPT], ["compare", KEPT, link], ["rank", link, KEPT]):
+        ended = dbdyno(*argv, state=tmp_path)
+        assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+        assert str(link) in ended.stderr

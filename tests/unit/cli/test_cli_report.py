@@ -129,7 +129,9 @@ def test_a_script_learns_by_the_exit_code(dbdyno, folders, tmp_path):
 
 def test_a_run_is_read_and_analysed_once_for_all_that_is_written_of_it(dbdyno, folders, tmp_path, monkeypatch):
     read = []
-    monkeypatch.setattr("dbdyno.store.run_folder.read_run", lambda folder: read.append(folder) or read_run(folder))
+    monkeypatch.setattr(
+        "dbdyno.store.run_folder.read_run", lambda folder, **more: read.append(folder) or read_run(folder, **more)
+    )
     argv = ["--html", tmp_path / "p.html", "--prometheus", tmp_path / "p.prom", "--junit", tmp_path / "p.xml"]
     assert dbdyno("report", folders[0], *argv)[0] == 0
     assert dbdyno("report", *folders, *argv)[0] == 0

@@ -3,6 +3,7 @@
 import builtins
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -21,11 +22,12 @@ from dbdyno.model.treatment import Treatment
 from dbdyno.notebook import rows
 from dbdyno.notebook.frames import columns_of, frame_of
 from tests.run_folders import STUDY, kept_run
+from tests.unit.cli.test_cli_bombs import KEPT, STRANGE, resealed
 from tests.unit.report.conftest import build, latencies_of, series_of
 from tests.unit.report.rendered import as_json, as_text
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
-HOSTILE = "</h3><script>alert(1)</script>\x1b[31m & more"
+HOSTILE = "</h3><script>alert(1)</script>\x1b[31m\x9b2J\u202e\u200b & more"
 
 
 @pytest.fixture(scope="module")
@@ -178,6 +180,29 @@ def test_a_hostile_run_is_shown_as_text(record, series, tmp_path):
     shown = [opened._repr_html_(), *(chart._repr_html_() for chart in opened.charts.values())]
     assert all("<script" not in one and "\x1b" not in one for one in shown)
     assert "&lt;script&gt;alert(1)" in shown[0]
+    frames = [opened.trials(), opened.verdicts(), opened.table(), opened.series("load")]
+    texts = [repr(opened), str(opened), opened.page(), opened.title, *(frame.to_csv() for frame in frames)]
+    for text in (*shown, *texts):
+        assert {char for char in text if not char.isprintable()} <= {"\n", "\u00a0"}
+
+
+def test_what_nobody_foresaw_is_said_with_the_folder(tmp_path):
+    folder = shutil.copytree(KEPT, tmp_path / "run")
+    STRANGE["limits that are none"](folder)
+    resealed(folder)
+    opened = dbdyno.open_run(folder)
+    for asked in (str, opened.__class__.trials, opened.__class__._repr_html_, lambda one: one.charts):
+        with pytest.raises(UserError, match=f"{tmp_path / 'run'}: no report can be made"):
+            asked(opened)
+
+
+@pytest.mark.parametrize("name", ["run.toml", "journal.jsonl", "host.json"])
+def test_a_pipe_in_the_place_of_a_file_is_refused(opened, tmp_path, name):
+    folder = shutil.copytree(opened.folder, tmp_path / "run")
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    with pytest.raises(UserError, match=f"{folder / name}"):
+        dbdyno.open_run(folder)
 
 
 def test_nothing_is_written(opened):

@@ -62,6 +62,14 @@ def test_a_plan_goes_by_the_aa_run_of_this_host_and_no_other(plan, tmp_path):
     assert "two trials of a block differ by" in text
     assert "for two that are alike" in text
     assert likely_blocks_json(design, tmp_path)["spread"] == found
+    for name in ("a pipe", "damaged"):
+        (tmp_path / name).mkdir()
+    os.mkfifo(tmp_path / "a pipe/run.toml")
+    (tmp_path / "damaged/run.toml").write_text("\n[aa]\n[")
+    written(
+        tmp_path / "strange" / "run", replace(run, design=replace(run.design, treatments=run.design.treatments[:1]))
+    )
+    assert spread_of_this_host(tmp_path) == found
     wild = replace(design, margin=0.001)
     assert "make trials longer" in likely_blocks_text(wild, tmp_path)
     assert likely_blocks_text(replace(design, until="blocks"), tmp_path) == ""

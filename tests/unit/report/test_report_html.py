@@ -9,6 +9,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import Design
+from dbdyno.model.printable import NO_BREAK
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.charts import forest, strip
 from dbdyno.report.sections.observed import flattened, settings
@@ -16,7 +17,9 @@ from dbdyno.store.records import Failure, Run
 from tests.browser import browser, in_browser, opened
 from tests.unit.report.rendered import as_page
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }} ' \""
+HOSTILE = (
+    "\x1b[31m\x9b2J\u202e\u2066\u200b</script><script>alert(1)</script><img src=x onerror=alert(2)> {{ 7 * 7 }} ' \""
+)
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +82,7 @@ def test_script_in_a_title_or_a_level_is_escaped(run, series_of):
     assert "<script>alert" not in page
     assert "<img" not in page
     assert "{{ 7 * 7 }}" in page
+    assert {char for char in page if not char.isprintable()} <= {"\n", NO_BREAK}
     assert len(re.findall(r"<script\b", page)) == 2
 
 

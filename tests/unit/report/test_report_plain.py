@@ -10,10 +10,11 @@ from rich.console import Console
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import Design
+from dbdyno.model.printable import markdown_text
 from dbdyno.model.treatment import Treatment
 from dbdyno.report.contents import document
 from dbdyno.report.notes.overhead import overhead_lines
-from dbdyno.report.render import markdown, text
+from dbdyno.report.render import text
 from dbdyno.report.sections.results import client_text, results
 from dbdyno.store.records import Run
 from tests.unit.report.rendered import as_json, as_markdown, as_text
@@ -172,7 +173,7 @@ def test_hostile_labels_stay_text(run):
     ("raw", "escaped"), [("- a", "\\- a"), ("1. a", "1\\. a"), ("a_b -1.5", "a_b -1.5"), ("_a_", "\\_a\\_")]
 )
 def test_markdown_escapes_only_what_it_must(raw, escaped):
-    assert markdown.escape(raw) == escaped
+    assert markdown_text(raw) == escaped
 
 
 def empty_run(**changes):

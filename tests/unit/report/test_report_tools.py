@@ -73,6 +73,7 @@ def test_a_phone_sorts_by_a_list_and_does_not_reach_headings_that_it_hides(tmp_p
 @browser
 def test_every_table_is_a_csv_that_a_spreadsheet_does_not_run(tmp_path):
     rows = [('a "b", c', Cell("+3.1 %", "+2 to +4 %"), "=1+1"), ("-x", "-5", "@f")]
+    rows += [("+1+cmd|'/C calc'!A0", "-2+3", "-12 us"), ("\uff1d1", "+SUM(A1)", "-0.5 % (-1 to +0.2 %)")]
     with opened(table_page(*rows), tmp_path) as tab:
         tab.value(SAVED)
         clicked(tab, ".tools .tool:last-child")
@@ -81,6 +82,8 @@ def test_every_table_is_a_csv_that_a_spreadsheet_does_not_run(tmp_path):
         ["name", "effect", "word"],
         ['a "b", c', "+3.1 % (+2 to +4 %)", "'=1+1"],
         ["'-x", "-5", "'@f"],
+        ["'+1+cmd|'/C calc'!A0", "'-2+3", "-12 us"],
+        ["'\uff1d1", "'+SUM(A1)", "-0.5 % (-1 to +0.2 %)"],
     ]
 
 

@@ -23,6 +23,7 @@ from dbdyno.store.events import (
     Failed,
     Finished,
     Joined,
+    LogSize,
     Lost,
     Note,
     Started,
@@ -222,9 +223,9 @@ def test_images_that_are_none_are_refused(image):
     ],
 )
 def test_nothing_is_appended_to_the_log_that_its_reader_refuses(event, tmp_path):
-    append_event(tmp_path, Note("before"))
+    held = append_event(tmp_path, Note("before"), LogSize())
     try:
-        append_event(tmp_path, event)
+        append_event(tmp_path, event, held)
     except (ValueError, TypeError):
         assert list(read_events(tmp_path)) == [Note("before")]
     else:

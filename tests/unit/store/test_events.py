@@ -7,18 +7,22 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.store.events import (
+    EVENTS_MAX,
     Dropped,
     Ended,
     Failed,
     Finished,
     Joined,
+    LogSize,
     Lost,
     Note,
     Planned,
     Resumed,
     Started,
+    append_event,
     event_in,
     line_of,
+    log_size,
     read_events,
 )
 from dbdyno.store.run_folder import RunFolder, create, read_run
@@ -115,3 +119,51 @@ def test_a_damaged_line_is_refused_by_its_number(folder, damage):
     with pytest.raises(UserError) as refused:
         list(read_events(folder.path))
     assert str(refused.value).startswith(message)
+
+
+FULL = {
+    "events": LogSize(events=EVENTS_MAX - 500),
+    "bytes": LogSize(size_bytes=64 * 1024**2 - 500 * 1024, events=9),
+}
+
+
+@pytest.mark.parametrize("held", FULL.values(), ids=FULL)
+def test_no_trial_begins_in_a_log_that_is_almost_full_and_the_run_can_still_be_ended(held, tmp_path):
+    with pytest.raises(OSError, match=r"which is all that is read; begin a new run") as refused:
+        append_event(tmp_path, Started(*ABOUT), held)
+    assert refused.value.filename == str(tmp_path / "journal.jsonl")
+    assert list(read_events(tmp_path)) == []
+    append_event(tmp_path, Ended("failed"), append_event(tmp_path, Failed(*ABOUT, cause="x"), held))
+    assert len(list(read_events(tmp_path))) == 2
+
+
+def test_nothing_is_appended_beyond_what_is_read(tmp_path):
+    for held in (LogSize(events=EVENTS_MAX), LogSize(size_bytes=64 * 1024**2), LogSize(escapes=10**6 + 1)):
+        with pytest.raises(OSError, match="than"):
+            append_event(tmp_path, Ended("done"), held)
+    with pytest.raises(OSError, match="more values than are read"):
+        append_event(tmp_path, Joined("db1", {"x": [0] * 300_000}), LogSize())
+    assert log_size(tmp_path) == LogSize()
+
+
+def test_a_log_as_full_as_can_be_is_read_and_one_event_more_is_not(tmp_path):
+    line = line_of(Note("x"))
+    (tmp_path / "journal.jsonl").write_bytes(line * EVENTS_MAX)
+    assert next(read_events(tmp_path)) == Note("x")
+    with pytest.raises(OSError, match=f"more than {EVENTS_MAX} events"):
+        append_event(tmp_path, Note("x"), log_size(tmp_path))
+    with (tmp_path / "journal.jsonl").open("ab") as file:
+        file.write(line)
+    with pytest.raises(UserError, match=f"a run has at most {EVENTS_MAX}"):
+        next(read_events(tmp_path))
+
+
+def test_a_run_folder_knows_how_full_its_log_is(tmp_path):
+    folder = create(tmp_path / "run", HEADER, HOST)
+    for event in EVERY_KIND[:6]:
+        folder.append(event)
+    assert folder._size == log_size(folder.path)
+    folder.close()
+    again = RunFolder(folder.path)
+    assert again._size == folder._size
+    again.close()

@@ -132,6 +132,11 @@ def test_files_are_included_in_their_order_and_the_last_word_counts(options, tmp
     assert found.places == {"sync_binlog": "b.cnf:2"}
 
 
+def test_a_link_to_itself_is_left_out(options, tmp_path):
+    (tmp_path / "loop.cnf").symlink_to("loop.cnf")
+    assert left(options("!include loop.cnf\n"))["!include loop.cnf"].startswith("can't be read")
+
+
 def test_files_that_include_each_other_end(options):
     found = options("!include other.cnf\n[mysqld]\nsync_binlog = 1\n", other="!include my.cnf\n")
     assert found.settings == {"sync_binlog": 1}

@@ -49,9 +49,12 @@ var dbdyno = (function () {
     return found;
   }
 
-  /* A spreadsheet would run a text that begins like a formula. */
+  /* A spreadsheet would run a text that begins like a formula: what does and is no figure alone, with its unit and interval. */
+  var FORMULA = /^[=+\-@\uff1d\uff0b\uff0d\uff20]/;
+  var FIGURE = /^[+-][\d.,]+ ?[%a-z\u00b5]{0,12}(?:\/s)?(?: \([-+\d.,% to]*\))?$/i;
+
   function quoted(value) {
-    var safe = /^[=@]|^[+-](?![\d.])/.test(value) ? "'" + value : value;
+    var safe = FORMULA.test(value) && !FIGURE.test(value) ? "'" + value : value;
     return /[",\n]/.test(safe) ? '"' + safe.replace(/"/g, '""') + '"' : safe;
   }
 

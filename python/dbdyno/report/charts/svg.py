@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from dbdyno.model.printable import one_line
+from dbdyno.model.printable import html_text, one_line
 
 INK = "currentColor"
 CHARACTER = 7.4  # pixels of a wide font: which one the reader has is unknown
@@ -55,11 +55,12 @@ def drawing(width: float, height: float, label: str, marks: Iterable[Markup]) ->
 def element(name: str, content: str = "", /, **look: str | float | None) -> Markup:
     """Return an element; an attribute that is None is left out, one's ``_`` is SVG's ``-``."""
     given = Markup("").join(
-        Markup(' {}="{}"').format(key.replace("_", "-"), _short(value))
+        Markup(' {}="{}"').format(key.replace("_", "-"), html_text(_short(value)))
         for key, value in look.items()
         if value is not None
     )
-    ending = Markup(">{}</{}>").format(content, name) if content else Markup("/>")
+    held = content if isinstance(content, Markup) else html_text(content)
+    ending = Markup(">{}</{}>").format(held, name) if content else Markup("/>")
     return Markup("<{}{}{}").format(name, given, ending)
 
 

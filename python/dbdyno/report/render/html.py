@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from dbdyno.model.printable import glued
+from dbdyno.model.printable import glued, html_text, json_text, printable_document
 from dbdyno.report import document as doc
 from dbdyno.report.charts import palette
 from dbdyno.report.render.json import values
@@ -37,7 +37,7 @@ def render(document: doc.Document) -> str:
     return page.render(
         document=document,
         contents=_contents(document.sections),
-        charts=_NO_CHARTS if charts is None else charts,
+        charts=_NO_CHARTS if charts is None else printable_document(charts),
         style=Markup(f"{palette.style()}\n{_joined(_STYLES)}"),  # noqa: S704 - our own files
         script=Markup(script),  # noqa: S704 - our own files
         script_hash=_csp_hash(script),
@@ -47,7 +47,7 @@ def render(document: doc.Document) -> str:
 
 def _packed(document: doc.Document) -> str:
     """Return the report's values as gzipped JSON in base64: a few percent of a page's bytes, the same for the same."""
-    text = json.dumps(values(document), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json_text(json.dumps(values(document), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode("ascii")
 
 
@@ -58,10 +58,11 @@ def _contents(sections: Iterable[doc.Section]) -> list[doc.Section]:
 
 @functools.cache
 def _environment() -> Environment:
-    """Return the templates; every text that is put into one is escaped."""
+    """Return the templates; every text that is put into one is escaped, by one function."""
     found = Environment(
         loader=FileSystemLoader(ASSETS),
         autoescape=True,
+        finalize=_finalized,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -69,6 +70,10 @@ def _environment() -> Environment:
     found.filters |= {"inline": inline, "glued": _glued, "tone": _tone, "drawing": Markup}
     found.globals |= {"draw": _draw, "swatch": palette.treatment_swatch}
     return found
+
+
+def _finalized(value: object) -> object:
+    return html_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _draw(blocks: Iterable[doc.Block], level: int = 2) -> Markup:
@@ -84,10 +89,10 @@ def inline(text: doc.Text) -> Markup:
 
 def _piece(piece: str | doc.Strong) -> Markup:
     if isinstance(piece, str):
-        return escape(spaced(piece, _glued(piece)))
+        return html_text(spaced(piece, _glued(piece)))
     if piece.tone:
-        return Markup('<strong class="word {}">{}</strong>').format(_tone((piece,)), piece.text)
-    return Markup("<strong>{}</strong>").format(piece.text)
+        return Markup('<strong class="word {}">{}</strong>').format(_tone((piece,)), html_text(piece.text))
+    return Markup("<strong>{}</strong>").format(html_text(piece.text))
 
 
 def _glued(text: str) -> str:

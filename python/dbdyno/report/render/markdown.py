@@ -1,25 +1,17 @@
 """A report for a wiki, an issue or a blog, in GitHub's Markdown."""
 
-import re
 from collections.abc import Iterable, Iterator
 
-from dbdyno.model.printable import one_line
+from dbdyno.model.printable import markdown_text, one_line
 from dbdyno.report import document as doc
 
-_SPECIAL = re.compile(r"[\\`*{}\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")  # of CommonMark, GitHub's additions, HTML
-_LEADING = re.compile(r"^(\d*)([-+=.)])(?=\s|$)")  # a list or an underline, at the start of a line
 _MARKS = dict.fromkeys(("", "advice", "soft"), ("", ""))
 _MARKS |= {"headline": ("**", "**"), "warning": ("> ", ""), "question": ("*", "*")}
 
 
-def escape(text: str) -> str:
-    """Return ``text`` such that every Markdown reader shows it literally, on one line."""
-    return _LEADING.sub(r"\1\\\2", _SPECIAL.sub(r"\\\g<0>", one_line(text)))
-
-
 def render(document: doc.Document) -> str:
     """Return the report in GitHub's Markdown."""
-    parts = [f"# {escape(document.title)}"] if document.title else []
+    parts = [f"# {markdown_text(document.title)}"] if document.title else []
     parts += [*_drawn(document.head, 2), *_drawn(document.sections, 2)]
     return "\n\n".join(parts) + "\n"
 
@@ -51,7 +43,9 @@ def _leaf(block: doc.Block) -> Iterator[str]:
         case doc.List():
             yield "\n".join(line for item in block.items for line in _item(item))
         case doc.Badges():
-            yield " · ".join(f"**{escape(one.text)}**" if one.beware else escape(one.text) for one in block.items)
+            yield " · ".join(
+                f"**{markdown_text(one.text)}**" if one.beware else markdown_text(one.text) for one in block.items
+            )
         case doc.Table():
             yield "\n".join(_table(block))
         case doc.Code():
@@ -62,18 +56,18 @@ def _section(section: doc.Section, level: int) -> Iterator[str]:
     drawn = [_inline(section.summary)] if section.summary else []
     drawn += _drawn(section.blocks, level + 1)
     if drawn and section.heading:
-        yield f"{'#' * level} {escape(section.heading)}"
+        yield f"{'#' * level} {markdown_text(section.heading)}"
     yield from drawn
 
 
 def _item(item: doc.Item) -> Iterator[str]:
-    yield " ".join((f"- {_inline(item.text)}", *map(escape, (*item.reasons, *item.remarks))))
-    yield from (f"  - {escape(reason)}" for reason in item.further)
+    yield " ".join((f"- {_inline(item.text)}", *map(markdown_text, (*item.reasons, *item.remarks))))
+    yield from (f"  - {markdown_text(reason)}" for reason in item.further)
 
 
 def _table(table: doc.Table) -> Iterator[str]:
     headings = table.headings or ("", "")
-    yield _line(map(escape, headings))
+    yield _line(map(markdown_text, headings))
     words = {0, *table.word_columns()} if table.headings else {0, 1}
     yield _line("---" if place in words else "---:" for place in range(len(headings)))
     yield from (_line(map(_cell, row)) for row in table.rows)
@@ -81,9 +75,9 @@ def _table(table: doc.Table) -> Iterator[str]:
 
 def _cell(cell: str | doc.Cell) -> str:
     if isinstance(cell, str):
-        return escape(cell)
-    shown = f"**{escape(cell.text)}**" if cell.strong or cell.tone else escape(cell.text)
-    return f"{shown} ({escape(cell.below)})" if cell.below else shown
+        return markdown_text(cell)
+    shown = f"**{markdown_text(cell.text)}**" if cell.strong or cell.tone else markdown_text(cell.text)
+    return f"{shown} ({markdown_text(cell.below)})" if cell.below else shown
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -92,7 +86,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def _inline(text: doc.Text) -> str:
     return "".join(
-        spaced(piece, escape(piece)) if isinstance(piece, str) else f"**{escape(piece.text)}**"
+        spaced(piece, markdown_text(piece)) if isinstance(piece, str) else f"**{markdown_text(piece.text)}**"
         for piece in doc.pieces(text)
     )
 
