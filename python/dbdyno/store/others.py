@@ -15,7 +15,7 @@ from dbdyno.model.printable import short
 from dbdyno.store.parts import MIB
 
 TRACEBACK = "DBDYNO_TRACEBACK"  # a variable of the environment: set, an unexpected error is shown whole
-_BYTES_OF_A_VALUE = 4  # about what our files take, packed; those of a bomb take a small part of it
+BYTES_OF_A_VALUE = 4  # about what our files take, packed; those of a bomb take a small part of it
 FOLDERS_LISTED = 20  # as many times as much for a list of runs, which keeps nothing of a run that it has read
 
 
@@ -42,7 +42,7 @@ class Budget:
 
     def take_series(self, path: Path, values: int, size_bytes: int) -> None:
         """Count a file of a series, of so many values and bytes. Raises ``UserError`` where it is one too many."""
-        self.series_values += size_bytes // _BYTES_OF_A_VALUE - values
+        self.series_values += size_bytes // BYTES_OF_A_VALUE - values
         if self.series_values < 0:
             raise _too_much(path)
 

@@ -21,7 +21,7 @@ from dbdyno.model.quantity import duration_seconds
 from dbdyno.store.hdr_histogram import BUCKETS_MAX
 from dbdyno.store.header import RUN, header_in
 from dbdyno.store.latencies import LATENCIES, LATENCY
-from dbdyno.store.others import Budget
+from dbdyno.store.others import BYTES_OF_A_VALUE, Budget
 from dbdyno.store.parts import MIB, damaged, read_part, see_that_it_is_as_written, unread
 from dbdyno.system.bounded import bounded
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Sums = Mapping[str, Mapping[str, str]]  # trial id -> file -> SHA-256
 
 ROWS_MAX = 2 * 10**6  # of one file: two days of ten samples a second
-VALUES_MAX = 10**7  # of all files that are read together; a page of so many takes some 550 MB
+VALUES_MAX = 10**7  # of all files that are read together, beside what their bytes are due; a page takes some 550 MB
 _SAMPLES_A_SECOND = 20  # twice as many as are taken
 _SECONDS_BESIDE = 600.0  # that a trial's load may take longer than it was to
 _COLUMNS = 150  # of all series of a trial together, twice as many as there are
@@ -54,10 +54,15 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class Bounds:
-    """At most so many rows in one file, and so many values in all that are read."""
+    """At most so many rows in one file, and so many values in all that are read.
+
+    A long run holds more, but its files are as large: ``values`` come beside one for so many of their bytes, up to
+    ``planned``, which is what such trials can have measured.
+    """
 
     rows: int = ROWS_MAX
     values: int = VALUES_MAX
+    planned: int = 100 * VALUES_MAX
 
 
 def bounds_of(path: Path, trials: int) -> Bounds:
@@ -73,7 +78,8 @@ def bounds_of(path: Path, trials: int) -> Bounds:
         return Bounds()
     seconds = min(sum(longest.values()) + _SECONDS_BESIDE, ROWS_MAX)
     rows = min(ROWS_MAX, max(BUCKETS_MAX, round(_SAMPLES_A_SECOND * seconds)))
-    return Bounds(rows, min(VALUES_MAX, trials * (_COLUMNS * round(_SAMPLES_A_SECOND * seconds) + 2 * BUCKETS_MAX)))
+    planned = trials * (_COLUMNS * round(_SAMPLES_A_SECOND * seconds) + 2 * BUCKETS_MAX)
+    return Bounds(rows, min(VALUES_MAX, planned), planned)
 
 
 def _times(study: Any) -> Iterator[tuple[str, float]]:  # noqa: ANN401 - whatever TOML can hold
@@ -188,7 +194,7 @@ def _array(stream: IO[bytes], size: int, file: Path) -> "NDArray[Any]":
 
 def _read_all(path: Path, asked: Sequence[Asked], sums: Sums, limits: Bounds, stream: IO[bytes]) -> None:
     """Write what each file holds, a line that says so first; at the first that can't be read, why, and no more."""
-    left = {"values": limits.values, "text bytes": TEXT_BYTES_MAX}
+    left = {"values": limits.values, "planned": limits.planned, "text bytes": TEXT_BYTES_MAX}
     for one in asked:
         try:
             columns, size_bytes = _read(path, one, sums, limits, left)
@@ -226,7 +232,9 @@ def _read(
     found = {name: _plain(name, values) for name, values in read_parquet(content, limits.rows, is_asked_for).items()}
     numbers = [values for values in found.values() if isinstance(values, bytearray)]
     texts = [text for values in found.values() if isinstance(values, list) for text in values]
-    left["values"] -= sum(map(len, numbers)) // 8 + len(texts)
+    values = sum(map(len, numbers)) // 8 + len(texts)
+    left["planned"] -= values
+    left["values"] += len(content) // BYTES_OF_A_VALUE - values
     left["text bytes"] -= sum(len(text) for text in texts if text)
     if min(left.values()) < 0:
         raise ValueError("with it the series hold more than so many trials of so long can have measured")

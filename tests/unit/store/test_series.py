@@ -85,6 +85,20 @@ def test_a_file_of_more_rows_than_a_trial_can_have_is_not_read(tmp_path):
         list(read_each(tmp_path, [Asked("b1", "load", "t_s")], {}, Bounds(rows=2)))
 
 
+def test_a_long_run_may_hold_as_much_as_its_bytes_are_due_and_a_bomb_may_not(tmp_path):
+    (tmp_path / "trials" / "b1").mkdir(parents=True)
+    file, asked = tmp_path / "trials" / "b1" / "load.parquet", [Asked("b1", "load", "t_s")]
+    measured = np.random.default_rng(1).normal(size=5000)
+    write_series(file, {"t_s": measured})
+    [(_, found)] = read_each(tmp_path, asked, {}, Bounds(values=1000))
+    np.testing.assert_array_equal(found["t_s"], measured)
+    with pytest.raises(DamageError, match="more than so many trials of so long can have measured"):
+        list(read_each(tmp_path, asked, {}, Bounds(values=1000, planned=4000)))
+    write_series(file, {"t_s": np.zeros(5000)})
+    with pytest.raises(DamageError, match="more than so many trials of so long can have measured"):
+        list(read_each(tmp_path, asked, {}, Bounds(values=1000)))
+
+
 def test_another_reader_of_parquet_finds_the_same(tmp_path):
     columns = {
         "t_s": np.array([0.1, np.nan, np.inf]),
