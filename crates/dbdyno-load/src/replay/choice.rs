@@ -1,14 +1,13 @@
 //! Which statements of a log are sent, and how many of the others there are.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::error::Error;
 use crate::text::shown;
 
-use super::log::Log;
-use super::statement::{Class, classified, is_servers_own};
+use super::log::{By, Log, Logged};
+use super::not_sent::{NotSent, Reason};
+use super::statement::{self, Class, Step, is_servers_own};
 
 /// Longest log, as a session can set the time that is logged to any.
 const DAYS_MAX: i64 = 366;
@@ -38,95 +37,141 @@ pub struct Sent {
     pub kind: u16,
 }
 
-/// Statements and other entries that are not sent, by the reason.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct NotSent {
-    /// They write, or may.
-    pub writes: u64,
-    /// They read, by functions that may do more than that: waiting, locking, or whatever a user's own does.
-    pub functions: u64,
-    /// Their default schema is another.
-    pub other_schemas: u64,
-    /// They have no end.
-    pub cut_off: u64,
-    /// They have `?` in place of values.
-    pub placeholders: u64,
-    /// They need a file of the client's.
-    pub local_files: u64,
-    /// They read or write a file of the server's.
-    pub server_files: u64,
-    /// They run a text that the log does not show, with the rights of the login.
-    pub hidden: u64,
-    /// They are several statements in one.
-    pub several: u64,
-    /// KILL, SHUTDOWN, FLUSH, SET GLOBAL, GRANT and their like, and protocol commands without SQL, such as Ping.
-    pub administrator_commands: u64,
-    /// They begin with no word that is known.
-    pub unknown: u64,
-}
-
 /// What is sent, in the log's order, and what is not.
 pub fn choose(log: &Log, wish: &Wish, name: &str) -> Result<(Vec<Sent>, NotSent), Error> {
-    let kept = kept_schemas(log, wish, name)?;
-    let mut not =
-        NotSent { cut_off: log.unusable.cut_off, administrator_commands: log.unusable.commands, ..NotSent::default() };
+    let mut choice = Choice { log, wish, kept: kept_schemas(log, wish, name)?, sessions: HashMap::new() };
+    let mut not = log.others.clone();
     let mut sent = Vec::new();
     for (number, statement) in (0..).zip(&log.statements) {
-        let (kind, class) = classified(log.sql(statement));
-        let is_in_servers_own = is_servers_own(&log.schemas[usize::from(statement.schema)]);
-        let count = match class {
-            Class::Use => continue,
-            Class::CutOff => &mut not.cut_off,
-            Class::Administers => &mut not.administrator_commands,
-            Class::Unknown | Class::Odd => &mut not.unknown,
-            Class::LocalFile => &mut not.local_files,
-            Class::ServerFile => &mut not.server_files,
-            Class::Placeholder => &mut not.placeholders,
-            Class::Several => &mut not.several,
-            _ if !kept[usize::from(statement.schema)] => &mut not.other_schemas,
-            Class::Functions if !wish.writes => &mut not.functions,
-            Class::Writes | Class::Hidden if !wish.writes => &mut not.writes,
-            // What is written there are accounts, rights and settings.
-            Class::Writes | Class::Hidden if is_in_servers_own && !wish.is_confined => &mut not.administrator_commands,
-            Class::Hidden if !wish.is_confined => &mut not.hidden,
-            Class::Reads | Class::Functions | Class::Writes | Class::Hidden => {
-                sent.push(Sent { number, kind });
-                continue;
-            }
-        };
-        *count += 1;
+        match choice.reason(statement) {
+            Some(reason) => not.add(reason, statement.line),
+            None => sent.push(Sent { number, kind: statement.kind }),
+        }
     }
     check_span(log, &sent, name)?;
     if sent.is_empty() {
-        let remedy = if not.writes + not.functions > 0 { ": --writes sends what writes" } else { "" };
+        let can_write = not.count(Reason::Writes) + not.count(Reason::Functions) > 0;
+        let remedy = if can_write { ": --writes sends what writes" } else { "" };
         return Err(Error::Usage(format!("{name} has nothing to send ({}){remedy}", not.in_words())));
     }
     Ok((sent, not))
 }
 
-impl NotSent {
-    /// Each with its number.
-    pub fn by_reason(&self) -> [(&'static str, u64); 11] {
-        [
-            ("writes", self.writes),
-            ("with functions that may do more than read", self.functions),
-            ("of other schemas", self.other_schemas),
-            ("cut off", self.cut_off),
-            ("with ? for values", self.placeholders),
-            ("with a local file", self.local_files),
-            ("with a file of the server", self.server_files),
-            ("with a text that the log does not show", self.hidden),
-            ("several in one", self.several),
-            ("administrator commands", self.administrator_commands),
-            ("not known", self.unknown),
-        ]
+/// Decides about statements, one after the other.
+struct Choice<'a> {
+    log: &'a Log,
+    wish: &'a Wish,
+    kept: Vec<bool>,
+    /// Of sessions that have had something of that.
+    sessions: HashMap<u32, Made>,
+}
+
+/// What a session's connection has by what was sent, and what it lacks by what was not.
+#[derive(Default)]
+struct Made {
+    prepared: HashSet<Vec<u8>>,
+    savepoints: HashSet<Vec<u8>>,
+    /// Temporary tables that the logged session had and the connection has not.
+    lacking: HashSet<Vec<u8>>,
+    /// The last EXECUTE was sent, so what the server logs of it once more is not.
+    has_executed: bool,
+}
+
+impl Choice<'_> {
+    /// Why a statement is not sent; `None` if it is.
+    fn reason(&mut self, statement: &Logged) -> Option<Reason> {
+        let sql = self.log.sql(statement);
+        let step = if takes_steps(statement.kind) { statement::step(sql) } else { Step::None };
+        if step == Step::None && !self.sessions.contains_key(&statement.session) {
+            return self.by_class(statement);
+        }
+        let made = self.sessions.remove(&statement.session).unwrap_or_default();
+        let reason = self.by_session(statement, &step, &made).or_else(|| self.by_class(statement));
+        let made = made.after(step, reason.is_none());
+        self.sessions.insert(statement.session, made);
+        reason
     }
 
-    /// All that are not 0.
-    pub fn in_words(&self) -> String {
-        let some = self.by_reason().into_iter().filter(|(_, count)| *count > 0);
-        let text = some.map(|(reason, count)| format!("{count} {reason}")).collect::<Vec<_>>().join(", ");
-        if text.is_empty() { "none".into() } else { text }
+    /// Why what the session has says that a statement is not sent.
+    fn by_session(&self, statement: &Logged, step: &Step, made: &Made) -> Option<Reason> {
+        let is_there = match step {
+            Step::Prepare { is_hidden: true, .. } => return Some(Reason::Hidden),
+            Step::Execute(name) | Step::Deallocate(name) => made.prepared.contains(name),
+            Step::ToSavepoint(name) => made.savepoints.contains(name),
+            _ => true,
+        };
+        match statement.by {
+            By::Call => return None,
+            By::Execute if made.has_executed => return Some(Reason::Repeated),
+            _ => {}
+        }
+        let is_lacking = || {
+            let sql = self.log.sql(statement);
+            !made.lacking.is_empty() && statement::has_name(sql, |name| made.lacking.contains(name))
+        };
+        // What is not sent anyhow says so by its class.
+        let is_sendable = || self.by_class(statement).is_none();
+        (!is_there || is_sendable() && is_lacking()).then_some(Reason::Unmade)
+    }
+
+    /// Why a statement is not sent by what it does.
+    fn by_class(&self, statement: &Logged) -> Option<Reason> {
+        let (wish, schema) = (self.wish, usize::from(statement.schema));
+        let is_in_servers_own = || is_servers_own(&self.log.schemas[schema]);
+        match statement.class {
+            _ if statement.by == By::Call => Some(Reason::Routines),
+            Class::Use => Some(Reason::Sessions),
+            Class::CutOff => Some(Reason::CutOff),
+            Class::Administers => Some(Reason::AdministratorCommands),
+            Class::Unknown | Class::Odd => Some(Reason::Unknown),
+            Class::LocalFile => Some(Reason::LocalFiles),
+            Class::ServerFile => Some(Reason::ServerFiles),
+            Class::Placeholder => Some(Reason::Placeholders),
+            Class::Several => Some(Reason::Several),
+            _ if !self.kept[schema] => Some(Reason::OtherSchemas),
+            Class::Functions if !wish.writes => Some(Reason::Functions),
+            Class::Writes | Class::Hidden if !wish.writes => Some(Reason::Writes),
+            // What is written there are accounts, rights and settings.
+            Class::Writes | Class::Hidden if is_in_servers_own() && !wish.is_confined => {
+                Some(Reason::AdministratorCommands)
+            }
+            Class::Hidden if !wish.is_confined => Some(Reason::Hidden),
+            Class::Reads | Class::Functions | Class::Writes | Class::Hidden => None,
+        }
+    }
+}
+
+/// Whether a statement of this kind may leave something to its session.
+fn takes_steps(kind: u16) -> bool {
+    [statement::OTHER, statement::CREATE, statement::DROP, statement::SAVEPOINT, statement::ROLLBACK].contains(&kind)
+}
+
+impl Made {
+    /// What a session has after a step that was sent, or was not.
+    fn after(mut self, step: Step, is_sent: bool) -> Self {
+        self.has_executed = is_sent && matches!(step, Step::Execute(_));
+        match step {
+            Step::Prepare { name, .. } if is_sent => {
+                self.prepared.insert(name);
+            }
+            Step::Prepare { name, .. } | Step::Deallocate(name) => {
+                self.prepared.remove(&name);
+            }
+            Step::MakeTemporary(name) if is_sent => {
+                self.lacking.remove(&name);
+            }
+            Step::MakeTemporary(name) => {
+                self.lacking.insert(name);
+            }
+            Step::DropTables(names) => names.iter().for_each(|name| {
+                self.lacking.remove(name);
+            }),
+            Step::Savepoint(name) if is_sent => {
+                self.savepoints.insert(name);
+            }
+            Step::Savepoint(_) | Step::ToSavepoint(_) | Step::Execute(_) | Step::None => {}
+        }
+        self
     }
 }
 
@@ -187,4 +232,117 @@ fn check_span(log: &Log, sent: &[Sent], name: &str) -> Result<(), Error> {
         "{name}:{to}: by the times of the log this statement came {days} days after the one in line {from}: leave out the \
          entries of one of them, whose session had set its timestamp"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is sent of a general log, whose entries stand behind the time and the thread; the reasons for the others, and whether all are counted.
+    fn chosen(entries: &[&str], writes: bool) -> (Vec<String>, String) {
+        let line = |entry: &&str| format!("2026-11-23T12:59:07.302048Z\t    7 {entry}\n");
+        let log = Log::parse("a.log", entries.iter().map(line).collect::<String>().into_bytes()).unwrap();
+        let wish = Wish { writes, is_confined: true, follows_schemas: true, from_schema: None };
+        let (sent, not) = choose(&log, &wish, "a.log").unwrap();
+        assert_eq!(sent.len() as u64 + not.total(), entries.len() as u64, "{not:?}");
+        let sql = |sent: &Sent| String::from_utf8_lossy(log.sql(&log.statements[sent.number as usize])).into_owned();
+        (sent.iter().map(sql).collect(), not.in_words())
+    }
+
+    #[test]
+    fn what_an_execute_executes_is_sent_once() {
+        let hidden = [
+            "Query\tPREPARE s FROM ...",
+            "Prepare\tSELECT v FROM t WHERE id=?",
+            "Query\tSET @a=2",
+            "Query\tEXECUTE s USING @a",
+            "Execute\tSELECT v FROM t WHERE id=2",
+            "Query\tDEALLOCATE PREPARE s",
+        ];
+        for writes in [false, true] {
+            let (sent, not) = chosen(&hidden, writes);
+            assert_eq!(sent, ["SET @a=2", "SELECT v FROM t WHERE id=2"]);
+            assert!(not.contains("1 with a text that the log does not show"), "{not}");
+            assert!(
+                not.contains("2 of a prepared statement, temporary table or savepoint that is not there (lines 4, 6)"),
+                "{not}"
+            );
+        }
+        let shown = ["Query\tPREPARE `S` FROM 'SELECT ?'", "Prepare\tSELECT ?"];
+        let shown = [
+            &shown[..],
+            &["Query\tEXECUTE s USING @a", "Execute\tSELECT 2", "Query\tDROP PREPARE s", "Execute\tSELECT 3"],
+        ]
+        .concat();
+        let (sent, not) = chosen(&shown, true);
+        assert_eq!(sent, ["PREPARE `S` FROM 'SELECT ?'", "EXECUTE s USING @a", "DROP PREPARE s", "SELECT 3"]);
+        assert!(not.contains("1 logged a second time"), "{not}");
+        // Without writes PREPARE is not sent, so the statement with its values is.
+        assert_eq!(chosen(&shown, false).0, ["SELECT 2", "SELECT 3"]);
+        // Another session's is not this one's.
+        let renewed =
+            ["Query\tPREPARE s FROM 'SELECT 1'", "Change user\ta@b on shop", "Query\tEXECUTE s", "Query\tSELECT 1"];
+        assert_eq!(chosen(&renewed, true).0, ["PREPARE s FROM 'SELECT 1'", "SELECT 1"]);
+    }
+
+    #[test]
+    fn what_only_a_skipped_write_made_is_not_asked_for() {
+        let all = [
+            "Query\tCREATE TEMPORARY TABLE IF NOT EXISTS Mine SELECT 1 AS a",
+            "Query\tSELECT a FROM mine",
+            "Query\tSELECT 'mine'",
+            "Query\tINSERT INTO mine VALUES (2)",
+            "Query\tDROP TEMPORARY TABLE `mine`",
+            "Query\tSELECT b FROM mine",
+            "Query\tROLLBACK TO SAVEPOINT of_before",
+            "Query\tSAVEPOINT a",
+            "Query\tROLLBACK TO A",
+            "Quit\t",
+            "Query\tSELECT c FROM mine",
+        ];
+        let (sent, not) = chosen(&all, false);
+        let read = ["SELECT 'mine'", "SELECT b FROM mine", "SAVEPOINT a", "ROLLBACK TO A", "SELECT c FROM mine"];
+        assert_eq!(sent, read);
+        assert!(not.starts_with("3 writes, 2 of a prepared statement, temporary table or savepoint"), "{not}");
+        assert_eq!(chosen(&all, true).0.len(), 9);
+        // Of what makes it, a file is needed; then nobody can read it.
+        let of_file = [
+            "Query\tCREATE TEMPORARY TABLE f (i INT) DATA DIRECTORY='/x'",
+            "Query\tINSERT INTO f VALUES (1)",
+            "Query\tSELECT 1",
+        ];
+        assert_eq!(chosen(&of_file, true).0, ["SELECT 1"]);
+    }
+
+    #[test]
+    fn every_entry_is_counted_once() {
+        let (sent, not) = chosen(
+            &[
+                "Connect\ta@b on shop",
+                "Init DB\tother",
+                "Query\tUSE shop",
+                "Query\tSELECT SLEEP(1)",
+                "Query\tSELECT 'its",
+                "Query\tSELECT ?",
+                "Query\tSELECT 1; DROP PROCEDURE p",
+                "Query\tSHUTDOWN",
+                "Query\tSELCT",
+                "Query\tLOAD DATA LOCAL INFILE 'a' INTO TABLE t",
+                "Query\tSELECT LOAD_FILE('a')",
+                "Query\tDELETE FROM t",
+                "Ping\t",
+                "Query\t",
+                "Query\tSELECT 1",
+                "Quit\t",
+            ],
+            false,
+        );
+        assert_eq!(sent, ["SELECT 1"]);
+        assert_eq!(
+            not,
+            "1 writes, 1 with functions that may do more than read, 2 cut off (lines 5, 14), 1 with ? for values, 1 with a local file, \
+             1 with a file of the server, 1 several in one (line 7), 2 administrator commands, 4 of sessions (Connect, USE, Quit), \
+             1 not known (line 9)"
+        );
+    }
 }

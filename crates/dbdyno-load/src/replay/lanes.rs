@@ -18,16 +18,25 @@ pub struct Lane {
 
 /// As many connections as sessions were there at a time, in the log and a second longer.
 pub fn lanes(log: &Log, all: &[Sent]) -> Vec<Lane> {
+    // A session that goes on with the connection of another stays on it.
+    let mut first: Vec<usize> = Vec::with_capacity(log.sessions.len());
+    for (number, session) in log.sessions.iter().enumerate() {
+        first.push(session.continues.map_or(number, |before| first[before as usize]));
+    }
     let mut of_session: Vec<Vec<Sent>> = vec![Vec::new(); log.sessions.len()];
     for sent in all {
-        of_session[log.statements[sent.number as usize].session as usize].push(*sent);
+        of_session[first[log.statements[sent.number as usize].session as usize]].push(*sent);
+    }
+    let mut quits_us: Vec<Option<i64>> = vec![None; log.sessions.len()];
+    for (session, first) in log.sessions.iter().zip(&first) {
+        quits_us[*first] = quits_us[*first].max(session.quit_us);
     }
     let mut sessions: Vec<(i64, i64, usize)> = Vec::new();
     for (number, sent) in of_session.iter().enumerate() {
         let times = || sent.iter().map(|sent| &log.statements[sent.number as usize]);
         let Some(start_us) = times().map(|one| one.start_us).min() else { continue };
         let end_us = times().map(|one| one.start_us + one.duration_us).max().unwrap_or(start_us);
-        sessions.push((start_us, end_us.max(log.sessions[number].quit_us.unwrap_or(end_us)), number));
+        sessions.push((start_us, end_us.max(quits_us[number].unwrap_or(end_us)), number));
     }
     sessions.sort_unstable();
     let mut lanes: Vec<Lane> = Vec::new();
@@ -67,5 +76,16 @@ mod tests {
                     2026-11-23T12:00:01.590000Z\t    2 Quit\t\n2026-11-23T12:00:02.595000Z\t    4 Query\tSELECT 5\n";
         // The third came while the others were just over; the fourth finds the first free.
         assert_eq!(lanes_of(text), [vec![0, 2, 4], vec![1], vec![3]]);
+    }
+
+    #[test]
+    fn a_connection_that_begins_anew_stays_one() {
+        let at = |us: u32, rest: &str| format!("2026-11-23T12:00:00.{us:06}Z\t    {rest}\n");
+        let text = at(0, "1 Query\tSELECT 1")
+            + &at(100, "1 Change user\ta@b on shop")
+            + &at(200, "1 Query\tSELECT 2")
+            + &at(300, "1 Reset Connection\t")
+            + &at(400, "1 Query\tSELECT 3");
+        assert_eq!(lanes_of(&text), [vec![0, 1, 2]]);
     }
 }

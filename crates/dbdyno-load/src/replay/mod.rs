@@ -7,6 +7,7 @@ mod choice;
 mod clients;
 mod lanes;
 pub mod log;
+mod not_sent;
 mod options;
 mod plan;
 mod report;
@@ -18,6 +19,7 @@ use serde_json::Value;
 use crate::account::Confined;
 use crate::error::Error;
 use crate::flags::Flag;
+use crate::output::note;
 use crate::output::result::RunResult;
 use crate::protocol::session::Session;
 use crate::run_options::Loop;
@@ -123,6 +125,9 @@ impl Stepwise for Load {
     }
 
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
+        if !self.0.setup_note.is_empty() {
+            note(&self.0.setup_note);
+        }
         stage::prepare(&self.0.setup, &self.0.destination, session, begun)
     }
 

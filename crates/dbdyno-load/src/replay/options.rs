@@ -6,7 +6,7 @@ use super::choice::{Wish, choose};
 use super::lanes::lanes;
 use super::log::Log;
 use super::plan::Replay;
-use super::setup;
+use super::setup::{self, Setup};
 use crate::account::Confined;
 use crate::error::Error;
 use crate::names;
@@ -37,6 +37,8 @@ pub struct Options {
     pub speeds: Vec<f64>,
     /// What makes the tables.
     pub setup: Script,
+    /// What is passed over of its file; empty if nothing is.
+    pub setup_note: String,
     /// Where they are.
     pub destination: Destination,
 }
@@ -75,9 +77,11 @@ pub fn read(values: &Values<'_>, file: &str) -> Result<Options, Error> {
         );
         return Err(Error::Usage(format!("{text}: give --clients={needed}, or replay a part of the log")));
     }
-    let mut script = values.text("setup").map_or_else(|| Ok(Script::default()), setup::read)?;
-    script.name = Script::named(path).name;
-    Ok(Options { replay, writes: wish.writes, speeds, setup: script, destination })
+    let mut setup =
+        values.text("setup").map_or_else(|| Ok(Setup::default()), |path| setup::read(path, wish.is_confined))?;
+    setup.script.name = Script::named(path).name;
+    let (writes, setup, setup_note) = (wish.writes, setup.script, setup.note);
+    Ok(Options { replay, writes, speeds, setup, setup_note, destination })
 }
 
 fn replay(path: &str, wish: &Wish) -> Result<Replay, Error> {

@@ -4,9 +4,9 @@ use crate::error::Error;
 use crate::protocol::session::Session;
 use crate::text::shown;
 
-use super::choice::NotSent;
 use super::lanes::Lane;
 use super::log::Log;
+use super::not_sent::NotSent;
 
 /// A log with what is sent of it.
 pub struct Replay {

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::names::put_digits;
 use crate::output::report::summary;
 use crate::output::result::RunResult;
 
-use super::log::Form;
+use super::log::{Form, Met};
 use super::plan::Replay;
 
 impl Replay {
@@ -32,18 +32,41 @@ impl Replay {
     pub fn json(&self) -> Value {
         let mut sha256 = String::new();
         put_digits(&Sha256::digest(self.log.bytes()), &mut sha256);
-        json!({
+        let odd = self.odd();
+        let mut lines: Map<String, Value> =
+            self.not_sent.lines().map(|(key, lines)| (key.to_owned(), json!(lines))).collect();
+        lines.extend(
+            odd.iter().filter(|odd| odd.2.count > 0).map(|(key, _, met)| ((*key).to_owned(), json!(met.lines))),
+        );
+        let mut all = json!({
             "form": self.form(),
             "sha256": sha256,
             "size_bytes": self.log.bytes().len(),
             "seconds": self.seconds(),
             "has_whole_seconds": self.log.has_whole_seconds,
+            "entries": self.statements() + self.not_sent.total(),
             "statements": self.statements(),
             "sessions": self.sessions,
-            "not_sent": self.not_sent,
+            "not_sent": self.not_sent.json(),
             "out_of_order": self.log.out_of_order,
-            "stray_lines": self.log.unusable.stray_lines,
-        })
+            "lines": lines,
+        });
+        for (key, _, met) in odd {
+            all[key] = json!(met.count);
+        }
+        all
+    }
+
+    /// What was not taken as it stands: its key in JSON, its words, and how often and where it was met.
+    fn odd(&self) -> [(&'static str, &'static str, &Met); 5] {
+        let odd = &self.log.odd;
+        [
+            ("stray_lines", "lines of no entry", &odd.stray),
+            ("unknown_times", "times not known", &odd.times),
+            ("without_time", "before the first time", &odd.untimed),
+            ("impossible_durations", "durations taken as 0", &odd.durations),
+            ("clock_set_back", "clock set back", &self.log.set_back),
+        ]
     }
 
     /// Statements that are sent.
@@ -68,8 +91,10 @@ impl Replay {
         if self.log.out_of_order > 0 {
             line("times out of order", format!("{}: taken from the entry before", self.log.out_of_order));
         }
-        if self.log.unusable.stray_lines > 0 {
-            line("lines of no entry", self.log.unusable.stray_lines.to_string());
+        for (_, words, met) in self.odd() {
+            if met.count > 0 {
+                line(words, format!("{}, in {}", met.count, met.in_words()));
+            }
         }
         text.push('\n');
         text

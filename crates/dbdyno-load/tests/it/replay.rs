@@ -250,6 +250,88 @@ fn sessions_have_connections_of_their_own() {
 }
 
 #[test]
+fn the_state_of_a_session_is_followed() {
+    let Some(server) = Server::start() else { return };
+    server.sql(
+        "CREATE DATABASE shop; CREATE TABLE shop.item (i INT); CREATE DATABASE shop2; CREATE TABLE shop2.orders (i INT); \
+         INSERT INTO shop2.orders VALUES (1)",
+    );
+    let log = server.file("general.log");
+    let at = |rest: &str| format!("2026-11-23T12:59:07.302048Z\t    7 {rest}\n");
+    let all = [
+        at("Connect\ta@b on  using TCP/IP"),
+        at("Query\tUSE `shop`"),
+        at("Query\tSELECT COUNT(*) FROM item"),
+        at("Query\tuse shop2; SELECT COUNT(*) FROM orders; SELECT 1"),
+        at("Change user\ta@b on shop using TCP/IP"),
+        at("Query\tSELECT COUNT(*) FROM item"),
+        at("Query\tCREATE TEMPORARY TABLE mine SELECT 1"),
+        at("Query\tSELECT * FROM mine"),
+        at("Query\tPREPARE s FROM ..."),
+        at("Query\tEXECUTE s"),
+        at("Execute\tSELECT 3"),
+        at("Query\tSET STATEMENT max_statement_time=5 FOR SELECT 4"),
+        at("Query\tSET STATEMENT max_statement_time=5 FOR DELETE FROM item"),
+        at("Quit\t"),
+    ];
+    fs::write(&log, all.concat()).unwrap();
+    let (run, said) = result(&server, &log, "--whole-server --schema=shop --speed=0 run");
+    assert_eq!((count(&run, "select"), &run["clients"], &run["reconnects"]), (6, &1.into(), &1.into()), "{said}");
+    let not_sent = &run["log"]["not_sent"];
+    let counts = ["writes", "unmade", "hidden", "sessions"].map(|reason| not_sent[reason].as_u64().unwrap());
+    assert_eq!(counts, [2, 2, 1, 5], "{not_sent}");
+    assert_eq!((&run["log"]["entries"], &run["log"]["statements"]), (&16.into(), &6.into()));
+    assert_eq!(run["log"]["lines"]["unmade"], serde_json::json!([8, 10]));
+    // Of one schema alone.
+    let (run, _) = result(&server, &log, "--from-schema=shop2 --schema=shop2 --speed=0 --whole-server run");
+    assert_eq!(count(&run, "select"), 2);
+}
+
+#[test]
+fn what_a_routine_wrote_is_written_once() {
+    let Some(server) = Server::start() else { return };
+    let made = "CREATE DATABASE shop; USE shop; CREATE TABLE cnt (id INT PRIMARY KEY, n INT); INSERT INTO cnt VALUES (1, 0); \
+                CREATE PROCEDURE bump(IN k INT) UPDATE cnt SET n = n + 1 WHERE id = k";
+    server.sql(made);
+    let log = server.file("slow.log");
+    // As a server writes it that logs what routines run.
+    let path = log.display();
+    server.sql(&format!(
+        "SET GLOBAL slow_query_log_file = '{path}'; SET GLOBAL long_query_time = 0; SET GLOBAL slow_query_log = 1"
+    ));
+    server.sql("SET log_slow_disabled_statements = ''; USE shop; CALL bump(1); SELECT 5");
+    server.sql("SET GLOBAL slow_query_log = 0; UPDATE shop.cnt SET n = 0");
+    assert!(fs::read_to_string(&log).unwrap().contains("# Stored_routine: shop.bump"));
+    let (run, said) = result(&server, &log, "--whole-server --writes --schema=shop --speed=0 --ignore-errors=all run");
+    assert_eq!((count(&run, "call"), server.sql("SELECT n FROM shop.cnt").trim()), (1, "1"), "{said}");
+    assert_eq!(run["log"]["not_sent"]["routines"], 1);
+}
+
+#[test]
+fn a_dump_of_a_server_that_replicates_is_a_setup() {
+    let Some(server) = Server::start() else { return };
+    let log = server.file("general.log");
+    fs::write(&log, "2026-11-23T12:59:07.302048Z\t    7 Query\tSELECT v FROM item\n").unwrap();
+    let dump = server.file("dump.sql");
+    let text = "SET @MYSQLDUMP_TEMP_LOG_BIN = @@SESSION.SQL_LOG_BIN;\nSET @@SESSION.SQL_LOG_BIN= 0;\n\
+                SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ '';\nCREATE DATABASE /*!32312 IF NOT EXISTS*/ `shop`;\nUSE `shop`;\n\
+                CREATE TABLE t (v INT);\nINSERT INTO t VALUES (1);\n/*!50001 CREATE ALGORITHM=UNDEFINED */\n\
+                /*!50013 DEFINER=`appowner`@`%` SQL SECURITY DEFINER */\n/*!50001 VIEW `item` AS select `t`.`v` AS `v` from `t` */;\n\
+                SET @@SESSION.SQL_LOG_BIN = @MYSQLDUMP_TEMP_LOG_BIN;\n";
+    fs::write(&dump, text).unwrap();
+    let mut command = server.load("replay-log");
+    let output = expect(command.arg(&log).arg("--setup").arg(&dump), 0);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    for part in [
+        "3 statements (first in line 2) about the binary log and replication",
+        "2 statements (first in line 4) that make or enter a schema",
+        "1 statement (first in line 8) with a DEFINER",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
 fn a_mistake_in_a_dump_is_named_without_its_text() {
     let Some(server) = Server::start() else { return };
     let log = server.file("general.log");

@@ -25,6 +25,15 @@ pub enum Moment {
     End,
 }
 
+/// The default schema of what follows, by its place in [`Entries::schemas`]; 0 stands for one that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Within {
+    /// That of the session, as it was.
+    OfSession,
+    /// As the log says with this entry.
+    Said(u16),
+}
+
 /// What an entry is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
@@ -34,13 +43,34 @@ pub enum What {
         at: u32,
         /// Bytes, without the delimiter.
         length: u32,
+        /// Who had it executed.
+        by: By,
     },
     /// A session begins.
     Connect,
+    /// It begins anew on the same connection: Change user, Reset Connection.
+    Renew,
+    /// It enters another schema: Init DB.
+    Enter,
     /// It ends.
     Quit,
-    /// Nothing of its own, but its time is one of the session's.
-    Other,
+    /// A command without SQL.
+    Command,
+    /// A statement without its end.
+    CutOff,
+}
+
+/// Who had a statement executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The client, as text.
+    Client,
+    /// The client, as a prepared statement; or the server, for the EXECUTE that the session sent before.
+    Execute,
+    /// A stored routine, a trigger or an event.
+    Routine,
+    /// The same, where the log has the call.
+    Call,
 }
 
 /// An entry.
@@ -56,21 +86,54 @@ pub struct Entry {
     pub moment: Moment,
     /// How long the statement took, microseconds; 0 where the log does not say.
     pub duration_us: i64,
-    /// The default schema, by its place in [`Entries::schemas`]; 0 where it is not known.
-    pub schema: u16,
+    /// The default schema from here on.
+    pub schema: Within,
     /// What it is.
     pub what: What,
 }
 
-/// What of a log can't be sent, and why.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Unusable {
-    /// Connect, Ping, Close stmt and other commands without SQL.
-    pub commands: u64,
-    /// Statements without their end.
-    pub cut_off: u64,
-    /// Lines before the first entry: the end of one that an older file has.
-    pub stray_lines: u64,
+/// Most lines that are named of a kind.
+pub const LINES_NAMED_MAX: usize = 5;
+
+/// How often something odd was met, and in which lines first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Met {
+    /// How often.
+    pub count: u64,
+    /// The first lines, from 1.
+    pub lines: Vec<u32>,
+}
+
+impl Met {
+    /// Once more, in this line.
+    pub fn at(&mut self, line: u32) {
+        self.count += 1;
+        if self.lines.len() < LINES_NAMED_MAX || self.lines.last().is_some_and(|last| line < *last) {
+            self.lines.insert(self.lines.partition_point(|before| *before <= line), line);
+            self.lines.truncate(LINES_NAMED_MAX);
+        }
+    }
+
+    /// The first lines.
+    pub fn in_words(&self) -> String {
+        let named = self.lines.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let word = if self.count == 1 { "line" } else { "lines" };
+        let more = if self.count > self.lines.len() as u64 { ", ..." } else { "" };
+        format!("{word} {named}{more}")
+    }
+}
+
+/// What of a log was not taken as it stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Oddities {
+    /// Lines of no entry, such as the end of one that an older file has.
+    pub stray: Met,
+    /// Times that none of the servers writes: the entry has that of the one before.
+    pub times: Met,
+    /// Entries before the first time: they have that.
+    pub untimed: Met,
+    /// Durations that can't be, as a server writes when its clock steps back: taken as 0.
+    pub durations: Met,
 }
 
 /// All entries, in the log's order.
@@ -80,9 +143,11 @@ pub struct Entries {
     pub all: Vec<Entry>,
     /// Names of schemas; the first stands for none.
     pub schemas: Vec<Vec<u8>>,
-    /// What is not among them.
-    pub unusable: Unusable,
+    /// What was not taken as it stands.
+    pub odd: Oddities,
     numbers: HashMap<Vec<u8>, u16>,
+    /// How many entries at the start have no time yet.
+    untimed: usize,
 }
 
 impl Entries {
@@ -91,15 +156,38 @@ impl Entries {
         Self { schemas: vec![Vec::new()], ..Self::default() }
     }
 
-    /// One more.
+    /// One more; `stamp` is that of the entry, or else of one before.
     ///
     /// # Errors
     /// They are too many.
-    pub fn push(&mut self, entry: Entry, text: &Text<'_>) -> Result<(), Error> {
+    pub fn push(&mut self, entry: Entry, stamp: Option<Stamp>, text: &Text<'_>) -> Result<(), Error> {
         if self.all.len() == ENTRIES_MAX {
             return Err(text.error(&format!("more than {ENTRIES_MAX} entries: replay a part of the log")));
         }
-        self.all.push(entry);
+        match stamp {
+            None => {
+                self.untimed += 1;
+                self.odd.untimed.at(entry.line);
+            }
+            Some(stamp) if self.untimed > 0 => {
+                // What was written before the first time that the log has came at that, as far as one can tell.
+                let count = std::mem::take(&mut self.untimed);
+                self.all[..count].iter_mut().for_each(|entry| entry.stamp = stamp);
+            }
+            Some(_) => {}
+        }
+        self.all.push(Entry { stamp: stamp.unwrap_or(entry.stamp), ..entry });
+        Ok(())
+    }
+
+    /// Sees that there are entries with times.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn check(&self, text: &Text<'_>) -> Result<(), Error> {
+        if self.untimed > 0 {
+            return Err(text.error("no entry up to here has a time: is the beginning of the log missing?"));
+        }
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! General query logs: MySQL and MariaDB, with times of whole seconds or of microseconds.
+//! General query logs of MySQL 5.0 to 9, MariaDB and Percona Server, with times of whole seconds or of microseconds.
 //!
 //! Where `>` is a tabulator, an entry begins in one of these ways:
 //!
@@ -6,18 +6,57 @@
 //! 261123 12:58:53>    6 Connect>app@web1 on shop using TCP/IP
 //! >>    6 Query>SELECT 1
 //! 2026-11-23T12:59:07.302048Z>    7 Query>SELECT 1
+//! 2026-11-23T12:59:07.302048Z    7 Query>SELECT 1        the first of MySQL 5.7
+//! 071123 12:58:53>      6 Query       SELECT 1           MySQL 5.0; and what a terminal shows of the others
 //! ```
-
-use std::collections::HashMap;
 
 use crate::error::Error;
 
-use super::entry::{Entries, Entry, Moment, What, behind, number};
-use super::stamp::{Stamp, stamp, stamp_length};
-use super::text::{Mark, Text};
+use super::entry::{By, Entries, Entry, Moment, What, Within, behind, number};
+use super::stamp::{Stamp, leading};
+use super::text::{Mark, Text, has};
 
 /// Longest name of a command.
-const COMMAND_MAX: usize = 24;
+const COMMAND_MAX: usize = 48;
+
+/// Commands that stand without a tabulator, as blanks fill the column or nothing is behind them; the longer ones first.
+const COMMANDS: [&[u8]; 26] = [
+    b"Reset Connection",
+    b"Reset connection",
+    b"Register Replica",
+    b"Register Slave",
+    b"Connect Out",
+    b"Binlog Dump",
+    b"Change user",
+    b"Processlist",
+    b"Close stmt",
+    b"Field List",
+    b"Reset stmt",
+    b"Set option",
+    b"Statistics",
+    b"Create DB",
+    b"Long Data",
+    b"Shutdown",
+    b"Drop DB",
+    b"Connect",
+    b"Execute",
+    b"Init DB",
+    b"Prepare",
+    b"Refresh",
+    b"Debug",
+    b"Query",
+    b"Quit",
+    b"Ping",
+];
+
+/// How a log's entries stand on their lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Columns {
+    /// A tabulator stands behind the command.
+    Tabbed,
+    /// Blanks do.
+    Padded,
+}
 
 /// The start of an entry.
 struct Start<'a> {
@@ -25,47 +64,74 @@ struct Start<'a> {
     stamp: Option<Stamp>,
     thread: u64,
     command: &'a [u8],
-    /// Length of all that, with the tabulator behind it.
+    /// Length of all that, with the tabulator or the blanks behind it.
     length: usize,
 }
 
-/// Whether this line begins an entry.
-pub fn begins_entry(line: &[u8]) -> bool {
-    start(line).is_some()
+/// How the entry stands that this line begins, if it begins one with something behind the command.
+pub fn columns(line: &[u8]) -> Option<Columns> {
+    let stands = |columns: &Columns| start(line, *columns).is_some_and(|start| start.length < line.len());
+    [Columns::Tabbed, Columns::Padded].into_iter().find(stands)
 }
 
-fn start(line: &[u8]) -> Option<Start<'_>> {
-    let time_length = if line.starts_with(b"\t\t") { 1 } else { stamp_length(line)? };
-    let stamp = if time_length == 1 { None } else { stamp(&line[..time_length]) };
-    let rest = &line[time_length + 1..];
-    let digits_at = rest.iter().position(|byte| *byte != b' ')?;
-    let digits = rest[digits_at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let thread = number(&rest[digits_at..digits_at + digits])?;
-    let rest = rest[digits_at + digits..].strip_prefix(b" ")?;
-    let length = rest.iter().take(COMMAND_MAX + 1).position(|byte| *byte == b'\t')?;
-    let command = &rest[..length];
-    let is_name = command.first()?.is_ascii_uppercase()
-        && command.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b' ' | b'_'));
-    is_name.then(|| Start { stamp, thread, command, length: line.len() - rest.len() + length + 1 })
+fn start(line: &[u8], columns: Columns) -> Option<Start<'_>> {
+    let (stamp, time_length) = match line {
+        [b'0'..=b'9', ..] => leading(line).map(|(stamp, length)| (Some(stamp), length))?,
+        [b'\t', b'\t', ..] => (None, 2),
+        [b' ', b' ', b' ', b' ', ..] if columns == Columns::Padded => (None, 4),
+        _ => return None,
+    };
+    let rest = &line[time_length..];
+    let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let digits = rest[blanks..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let thread = number(&rest[blanks..blanks + digits])?;
+    let rest = rest[blanks + digits..].strip_prefix(b" ")?;
+    let (command, behind) = command(rest, columns, stamp.is_some())?;
+    Some(Start { stamp, thread, command, length: line.len() - rest.len() + behind })
+}
+
+/// The command that `rest` begins with, and its length with what separates it from its argument.
+fn command(rest: &[u8], columns: Columns, has_time: bool) -> Option<(&[u8], usize)> {
+    let tab = rest.iter().take(COMMAND_MAX + 1).position(|byte| *byte == b'\t');
+    if columns == Columns::Tabbed
+        && let Some(length) = tab
+    {
+        let command = &rest[..length];
+        // MySQL's newest commands begin with a small letter.
+        let is_name = command.first().is_some_and(|first| first.is_ascii_uppercase() || has_time)
+            && command.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b' ' | b'_'))
+            && !has(command, b"  ");
+        return is_name.then_some((command, length + 1));
+    }
+    let command = COMMANDS.into_iter().find(|command| rest.starts_with(command))?;
+    let behind = &rest[command.len()..];
+    let blanks = behind.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    // An editor may have taken the blanks at the end of the line away.
+    let is_bare = blanks == behind.len();
+    (is_bare || blanks > 0 && columns == Columns::Padded).then_some((command, command.len() + blanks))
 }
 
 /// Reads all entries.
 ///
 /// # Errors
-/// An entry before the first time, or too much of something; with file and line.
-pub fn read(mut text: Text<'_>) -> Result<Entries, Error> {
-    let mut reader = Reader { entries: Entries::new(), time: None, threads: HashMap::new() };
+/// No time at all, or too much of something; with file and line.
+pub fn read(text: &mut Text<'_>, columns: Columns) -> Result<Entries, Error> {
+    let mut reader = Reader { entries: Entries::new(), time: None, columns };
     while !text.is_over() {
-        if text.is_server_header(text.at) {
-            text.skip_server_header();
-        } else if let Some(start) = start(text.line_at(text.at)) {
-            reader.entry(&mut text, &start)?;
+        let line = text.line_at(text.at);
+        // A server that died may have begun the line on which the next one went on with its own.
+        if let Some(start) = start(line, columns) {
+            reader.entry(text, &start)?;
+            continue;
+        }
+        let banner = text.banner_lines(text.at);
+        if banner > 0 {
+            text.skip_lines(banner);
         } else {
-            if !text.line_at(text.at).trim_ascii().is_empty() {
-                reader.entries.unusable.stray_lines += 1;
+            if !line.trim_ascii().is_empty() {
+                reader.entries.odd.stray.at(text.line);
             }
-            let end = text.after_line(text.at);
-            text.go_to(end);
+            text.take_line();
         }
     }
     Ok(reader.entries)
@@ -74,83 +140,63 @@ pub fn read(mut text: Text<'_>) -> Result<Entries, Error> {
 struct Reader {
     entries: Entries,
     time: Option<Stamp>,
-    threads: HashMap<u64, Thread>,
-}
-
-/// What is known of a connection.
-#[derive(Clone, Copy, Default)]
-struct Thread {
-    schema: u16,
-    /// Its last statement was EXECUTE, which the server logs once more as what it executes.
-    executes: bool,
+    columns: Columns,
 }
 
 impl Reader {
     fn entry(&mut self, text: &mut Text<'_>, start: &Start<'_>) -> Result<(), Error> {
-        let (line, at) = (text.line, text.at + start.length);
+        let (line, first) = (text.line, text.at);
         self.time = start.stamp.or(self.time);
-        let Some(stamp) = self.time else {
-            return Err(
-                text.error("this entry has no time, nor has any before it: is the beginning of the log missing?")
-            );
-        };
-        let first = text.at;
-        let mark = |at: usize| if at > first && begins_entry(text.line_at(at)) { Mark::WholeEntry } else { Mark::None };
-        let cut = text.statement_end(at.min(text.after_line(first)), mark)?;
-        let body = text.from(at)[..cut.end.saturating_sub(at)].trim_ascii_end();
-        text.go_to(cut.end);
-        let mut thread = self.threads.get(&start.thread).copied().unwrap_or_default();
-        let what = self.what(start.command, body, cut.is_whole, at, &mut thread);
-        match what {
-            What::Connect => {
-                thread = Thread { schema: self.entries.schema(&connected_to(body), text)?, executes: false }
-            }
-            _ if start.command == b"Init DB" => thread.schema = self.entries.schema(body, text)?,
-            _ => {}
-        }
-        if what == What::Quit {
-            self.threads.remove(&start.thread);
+        let after = text.after_line(first);
+        let at = (text.after_zeros(first) + start.length).min(after);
+        let columns = self.columns;
+        let is_statement = matches!(start.command, b"Query" | b"Execute" | b"Bulk_execute");
+        let (end, is_whole) = if is_statement || start.command == b"Prepare" {
+            let mark = |at: usize, line: &[u8]| {
+                if at >= after && begins_entry(line, columns) { Mark::WholeEntry } else { Mark::None }
+            };
+            let cut = text.statement_end(at, mark);
+            (cut.end, cut.is_whole)
         } else {
-            self.threads.insert(start.thread, thread);
-        }
-        let entry = Entry {
-            line,
-            thread: start.thread,
-            stamp,
-            moment: Moment::Start,
-            duration_us: 0,
-            schema: thread.schema,
-            what,
+            (after, true)
         };
-        self.entries.push(entry, text)
-    }
-
-    fn what(&mut self, command: &[u8], body: &[u8], is_whole: bool, at: usize, thread: &mut Thread) -> What {
-        if command == b"Prepare" {
-            return self.command(What::Other);
-        }
-        let is_repeated = std::mem::take(&mut thread.executes) && command == b"Execute";
-        match command {
-            b"Query" | b"Execute" if is_repeated => What::Other,
-            b"Query" | b"Execute" if is_whole && !body.is_empty() => {
-                thread.executes = body.get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"EXECUTE"));
-                What::Statement { at: at as u32, length: body.len() as u32 }
+        let body = text.from(at)[..end.saturating_sub(at)].trim_ascii_end();
+        text.go_to(end);
+        let (what, schema) = match start.command {
+            b"Query" | b"Execute" | b"Bulk_execute" => {
+                let by = if start.command == b"Query" { By::Client } else { By::Execute };
+                let body = if by == By::Execute { without_number(body) } else { body };
+                let at = text.offset_of(body);
+                let is_usable = is_whole && !body.is_empty();
+                let statement = What::Statement { at: at as u32, length: body.len() as u32, by };
+                (if is_usable { statement } else { What::CutOff }, Within::OfSession)
             }
-            b"Query" | b"Execute" => {
-                self.entries.unusable.cut_off += 1;
-                What::Other
-            }
-            b"Connect" if body.starts_with(b"Access denied") => self.command(What::Other),
-            b"Connect" => What::Connect,
-            b"Quit" => What::Quit,
-            b"Init DB" => What::Other,
-            _ => self.command(What::Other),
-        }
+            b"Connect" | b"Change user" if body.starts_with(b"Access denied") => (What::Command, Within::OfSession),
+            b"Connect" => (What::Connect, Within::Said(self.entries.schema(&connected_to(body), text)?)),
+            b"Change user" => (What::Renew, Within::Said(self.entries.schema(&connected_to(body), text)?)),
+            b"Reset Connection" | b"Reset connection" => (What::Renew, Within::OfSession),
+            b"Init DB" => (What::Enter, Within::Said(self.entries.schema(body, text)?)),
+            b"Quit" => (What::Quit, Within::OfSession),
+            _ => (What::Command, Within::OfSession),
+        };
+        let stamp = self.time.unwrap_or(Stamp { us: 0, is_exact: false });
+        let moment = Moment::Start;
+        let entry = Entry { line, thread: start.thread, stamp, moment, duration_us: 0, schema, what };
+        self.entries.push(entry, self.time, text)
     }
+}
 
-    fn command(&mut self, what: What) -> What {
-        self.entries.unusable.commands += 1;
-        what
+fn begins_entry(line: &[u8], columns: Columns) -> bool {
+    matches!(line.first(), Some(b'0'..=b'9' | b'\t' | b' ')) && start(line, columns).is_some()
+}
+
+/// What is executed, behind the number of the prepared statement that MySQL 5.0 writes before it: `[1] SELECT 5`.
+fn without_number(body: &[u8]) -> &[u8] {
+    let Some(rest) = body.strip_prefix(b"[") else { return body };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    match &rest[digits..] {
+        [b']', b' ', statement @ ..] if digits > 0 => statement,
+        _ => body,
     }
 }
 

@@ -1,5 +1,7 @@
 use std::fmt::Write as _;
 
+use super::super::not_sent::Reason;
+use super::super::statement::Class;
 use super::*;
 use proptest::prelude::*;
 
@@ -13,6 +15,11 @@ fn refused(text: &[u8]) -> String {
 
 fn texts(log: &Log) -> Vec<String> {
     log.statements.iter().map(|one| String::from_utf8_lossy(log.sql(one)).into_owned()).collect()
+}
+
+/// Entries that are about sessions, commands, and those without an end.
+fn counts(log: &Log) -> [u64; 3] {
+    [Reason::Sessions, Reason::AdministratorCommands, Reason::CutOff].map(|reason| log.others.count(reason))
 }
 
 /// Thread, start and length in microseconds, text.
@@ -138,7 +145,7 @@ proptest! {
     fn a_slow_log_gives_back_what_was_sent(all in sent()) {
         let log = parse(mysql(&all).as_bytes());
         prop_assert_eq!(given_back(&log), all);
-        prop_assert_eq!((log.form, log.has_whole_seconds, log.unusable), (Form::Slow, false, Unusable::default()));
+        prop_assert_eq!((log.form, log.has_whole_seconds, log.others, log.odd), (Form::Slow, false, NotSent::default(), Oddities::default()));
     }
 
     #[test]
@@ -153,7 +160,7 @@ proptest! {
         let ends: Vec<i64> = found.iter().map(|(_, start, length, _)| start + length).collect();
         let first = ends[0] - (all[0].1 + all[0].2);
         prop_assert!(first.abs() <= 1_000_000, "{first}");
-        prop_assert_eq!((log.has_whole_seconds, log.out_of_order, log.unusable), (true, 0, Unusable::default()));
+        prop_assert_eq!((log.has_whole_seconds, log.out_of_order, log.others, log.odd), (true, 0, NotSent::default(), Oddities::default()));
     }
 
     #[test]
@@ -161,7 +168,7 @@ proptest! {
         let all: Vec<Sent> = all.into_iter().map(|(thread, start, length, sql)| (thread, start + length, 0, sql)).collect();
         let log = parse(general(&all).as_bytes());
         prop_assert_eq!(given_back(&log), all);
-        prop_assert_eq!((log.form, log.has_whole_seconds, log.unusable), (Form::General, false, Unusable::default()));
+        prop_assert_eq!((log.form, log.has_whole_seconds, log.others, log.odd), (Form::General, false, NotSent::default(), Oddities::default()));
     }
 
     #[test]
@@ -191,9 +198,10 @@ fn schemas_are_those_of_use_or_of_the_header() {
     );
     let log = parse(text.as_bytes());
     let named: Vec<&[u8]> = log.statements.iter().map(|one| log.schemas[usize::from(one.schema)].as_slice()).collect();
-    assert_eq!(named, [&b"shop"[..], b"shop", b"a`b", b""]);
-    assert_eq!(texts(&log), ["SELECT 1", "SELECT 2", "use shop", "SELECT 3"]);
-    assert_eq!(log.statements.iter().map(|one| one.line).collect::<Vec<_>>(), [6, 11, 17, 25]);
+    assert_eq!(named, [&b"shop"[..], b"shop", b""]);
+    assert_eq!(texts(&log), ["SELECT 1", "SELECT 2", "SELECT 3"]);
+    assert_eq!(log.statements.iter().map(|one| one.line).collect::<Vec<_>>(), [6, 11, 25]);
+    assert_eq!(counts(&log), [1, 0, 0]);
 }
 
 #[test]
@@ -204,7 +212,7 @@ fn sessions_end_with_quit_and_begin_with_connect() {
     let log = parse(slow.as_bytes());
     assert_eq!(log.statements.iter().map(|one| one.session).collect::<Vec<_>>(), [0, 1]);
     assert_eq!((log.sessions[0].quit_us.is_some(), log.sessions[1].quit_us), (true, None));
-    assert_eq!(log.unusable.commands, 2);
+    assert_eq!(counts(&log), [1, 1, 0]);
     let general = "261123 12:58:53\t    6 Connect\troot@localhost on shop using Socket\n\t\t    6 Query\tSELECT 1\n\
                    \t\t    7 Query\tSELECT 2\n\t\t    6 Init DB\tother\n\t\t    6 Query\tSELECT 3\n\
                    261123 12:58:55\t    6 Connect\troot@localhost on  using Socket\n\t\t    6 Query\tSELECT 4\n\
@@ -214,15 +222,19 @@ fn sessions_end_with_quit_and_begin_with_connect() {
     assert_eq!(log.statements.iter().map(|one| one.session).collect::<Vec<_>>(), [0, 1, 0, 2]);
     let named: Vec<&[u8]> = log.statements.iter().map(|one| log.schemas[usize::from(one.schema)].as_slice()).collect();
     assert_eq!(named, [&b"shop"[..], b"", b"other", b""]);
-    assert_eq!(log.unusable.commands, 2);
+    // Connect, Connect, Init DB, Quit; a Connect that was denied, and Ping.
+    assert_eq!(counts(&log), [4, 2, 0]);
 }
 
 #[test]
-fn what_a_server_executes_for_execute_is_sent_once() {
+fn what_a_server_executes_for_execute_is_told() {
     let general = "261123 12:58:53\t    6 Query\tprepare s from 'select ? + 1'\n\t\t    6 Prepare\tselect ? + 1\n\
                    \t\t    6 Query\texecute s using @a\n\t\t    6 Execute\tselect 1 + 1\n\
                    \t\t    6 Prepare\tselect ?\n\t\t    6 Execute\tselect 5\n\t\t    6 Close stmt\t\n\t\t    6 Reset stmt\t\n";
-    assert_eq!(texts(&parse(general.as_bytes())), ["prepare s from 'select ? + 1'", "execute s using @a", "select 5"]);
+    let log = parse(general.as_bytes());
+    assert_eq!(texts(&log), ["prepare s from 'select ? + 1'", "execute s using @a", "select 1 + 1", "select 5"]);
+    let by: Vec<By> = log.statements.iter().map(|one| one.by).collect();
+    assert_eq!(by, [By::Client, By::Client, By::Execute, By::Execute]);
 }
 
 #[test]
@@ -231,7 +243,7 @@ fn a_statement_without_its_end_spoils_no_other() {
         format!("{HEAD}SELECT 'it's';\n{HEAD}SELECT 'x';\n{HEAD}SELECT \"it's\";\n{HEAD}INSERT INTO t VALUES ('a\n# b");
     let log = parse(slow.as_bytes());
     assert_eq!(texts(&log), ["SELECT 'x'", "SELECT \"it's\""]);
-    assert_eq!(log.unusable.cut_off, 2);
+    assert_eq!(counts(&log)[2], 2);
     // By a server with NO_BACKSLASH_ESCAPES.
     assert_eq!(
         texts(&parse(format!("{HEAD}SELECT 'C:\\';\n{HEAD}SELECT 'x';\n").as_bytes())),
@@ -239,18 +251,18 @@ fn a_statement_without_its_end_spoils_no_other() {
     );
     // A server that died while it wrote.
     let log = parse(format!("{HEAD}SELECT 1\n{HEAD}SELECT 2;\n").as_bytes());
-    assert_eq!((texts(&log), log.unusable.cut_off), (vec!["SELECT 2".to_owned()], 1));
+    assert_eq!((texts(&log), counts(&log)[2]), (vec!["SELECT 2".to_owned()], 1));
     let general =
         "261123 12:58:53\t    6 Query\tSELECT 'it's'\n\t\t    6 Query\tSELECT 2\n\t\t    6 Query\tSELECT '3'\n";
     let log = parse(general.as_bytes());
-    assert_eq!((texts(&log), log.unusable.cut_off), (vec!["SELECT 2".to_owned(), "SELECT '3'".to_owned()], 1));
+    assert_eq!((texts(&log), counts(&log)[2]), (vec!["SELECT 2".to_owned(), "SELECT '3'".to_owned()], 1));
 }
 
 #[test]
 fn lines_of_windows_and_of_an_older_file_are_taken() {
     let text = format!("of another file;\n{HEAD}SET timestamp=1;\nSELECT 1,\n2;\n").replace('\n', "\r\n");
     let log = parse(text.as_bytes());
-    assert_eq!((texts(&log), log.unusable.stray_lines), (vec!["SELECT 1,\r\n2".to_owned()], 1));
+    assert_eq!((texts(&log), log.odd.stray.count), (vec!["SELECT 1,\r\n2".to_owned()], 1));
 }
 
 #[test]
@@ -282,22 +294,34 @@ fn what_is_no_log_is_refused_with_its_line() {
     assert!(refused(b"").contains("a.log:1: no entry of a slow query log"));
     assert!(refused(b"SELECT 1;\n\xff\xfe\x00").contains("a.log:1: no entry"));
     assert!(refused(b"\x1f\x8b\x08").contains("compressed"));
-    assert!(refused(b"x\n# Time: yesterday\n").contains("a.log:2: the time of `# Time:`"));
-    assert!(refused(HEAD.replace("1.5", "long").as_bytes()).contains("a.log:3: `# Query_time:`"));
-    assert!(
-        refused(b"# User@Host: a[a] @ h []  Id: 7\n# Query_time: 1.5\nSELECT 'secret';\n")
-            .contains("a.log:4: the entry before this line has no time")
-    );
-    assert!(refused(b"\t\t    7 Query\tSELECT 'secret'\n").contains("a.log:1: this entry has no time"));
-    let mut long = HEAD.as_bytes().to_vec();
-    long.splice(long.len() - 5..long.len(), vec![b'x'; 70_000]);
-    assert!(refused(&long).contains("a.log:3: a line of more than 64 KiB"));
-    let mut huge = HEAD.as_bytes().to_vec();
-    huge.resize((64 << 20) + 1000, b'x');
-    huge.extend(b"\nx");
-    let said = refused(&huge);
-    assert!(said.contains("a.log:4: a statement of more than 64 MiB") && said.len() < 100, "{said}");
+    assert!(refused(b"x\n# Time: yesterday\n").contains("a.log:3: no entry of a slow query log"));
+    assert!(refused("\u{feff}SELECT 1".as_bytes()).contains("no entry"));
+    assert!(refused(b"\xff\xfe#\0 \0").contains("UTF-16"));
+    for untimed in [
+        &b"# User@Host: a[a] @ h []  Id: 7\n# Query_time: 1.5\nSELECT 'secret';\n"[..],
+        b"\t\t    7 Query\tSELECT 'secret'\n",
+    ] {
+        let said = refused(untimed);
+        assert!(said.contains("no entry up to here has a time") && !said.contains("secret"), "{said}");
+    }
 }
+
+#[test]
+fn what_is_too_long_costs_itself_alone() {
+    let good = format!("{HEAD}SELECT 1;\n");
+    let long_line = HEAD.replace("  Lock_time: 0", &"x".repeat(70_000));
+    let log = parse(format!("{good}{long_line}SELECT 2;\n{good}").as_bytes());
+    assert_eq!(texts(&log), ["SELECT 1", "SELECT 2", "SELECT 1"]);
+    let mut huge = format!("{good}{HEAD}SELECT '").into_bytes();
+    for _ in 0..=1 << 10 {
+        huge.extend([b'x'; 1023]);
+        huge.push(b'\n');
+    }
+    huge.extend(good.as_bytes());
+    let log = parse(&huge);
+    assert_eq!((texts(&log).len(), counts(&log)), (2, [0, 0, 1]));
+}
+
 #[test]
 fn a_session_that_sets_its_time_moves_no_other() {
     let at = |second: i64, length: &str| {
@@ -320,4 +344,251 @@ fn a_session_that_sets_its_time_moves_no_other() {
     assert_eq!(log.out_of_order, 2);
     let starts: Vec<i64> = log.statements.iter().map(|one| one.start_us - BASE_US).collect();
     assert!(starts.iter().all(|start| (0..2_000_000).contains(start)), "{starts:?}");
+}
+
+/// One entry of each form that a server has written, by the server that did.
+const SLOW_FORMS: [(&str, &str); 10] = [
+    (
+        "MySQL 5.0",
+        "# Time: 071015 21:43:52\n# User@Host: root[root] @ localhost []\n# Query_time: 2  Lock_time: 0  Rows_sent: 1  Rows_examined: 0\nuse shop;\n",
+    ),
+    (
+        "MySQL 5.0 with an insert",
+        "# Time: 071218 11:48:27\n# User@Host: app[app] @  [10.0.0.2]\n# Query_time: 0  Lock_time: 0  Rows_sent: 0  Rows_examined: 0\nuse shop;\nSET last_insert_id=1,insert_id=9;\n",
+    ),
+    (
+        "MySQL 5.6",
+        "# Time: 150109 11:38:55\n# User@Host: root[root] @ localhost []  Id:     1\n# Query_time: 0.000652  Lock_time: 0.000109 Rows_sent: 1  Rows_examined: 1\nuse shop;\nSET timestamp=1420803535;\n",
+    ),
+    (
+        "MySQL 8.0 with log_slow_extra",
+        "# Time: 2026-01-05T10:00:01.000000Z\n# User@Host: app[app] @ web1 [10.0.0.5]  Id:    11\n# Query_time: 0.000120  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 3 Thread_id: 11 Errno: 0 Killed: 0 Bytes_received: 0 Bytes_sent: 65 Read_first: 1 Start: 2026-01-05T10:00:00.999880Z End: 2026-01-05T10:00:01.000000Z\nuse shop;\nSET timestamp=1767607200;\n",
+    ),
+    (
+        "MySQL 8.0 in a zone",
+        "# Time: 2026-01-05T12:00:01.000000+02:00\n# User@Host: app[app] @ web1 [10.0.0.5]  Id:    11\n# Query_time: 0.000120  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 3\nuse shop;\nSET timestamp=1767607201;\n",
+    ),
+    (
+        "Percona Server 5.1",
+        "# Time: 090311 18:11:50.274563\n# User@Host: root[root] @ localhost []\n# Thread_id: 47  Schema: shop  Last_errno: 0  Killed: 0\n# Query_time: 0.000652  Lock_time: 0.000109  Rows_sent: 1  Rows_examined: 1  Rows_affected: 0  Rows_read: 1\n# Bytes_sent: 0  Tmp_tables: 0  Tmp_disk_tables: 0  Tmp_table_sizes: 0\n# InnoDB_trx_id: 1500\n# QC_Hit: No  Full_scan: No  Full_join: No  Tmp_table: No  Tmp_table_on_disk: No\n# Filesort: No  Filesort_on_disk: No  Merge_passes: 0\n#   InnoDB_IO_r_ops: 19  InnoDB_IO_r_bytes: 311296  InnoDB_IO_r_wait: 0.001\n#   InnoDB_pages_distinct: 20\nSET timestamp=1236791510;\n",
+    ),
+    (
+        "Percona Server 5.7",
+        "# Time: 2026-01-05T10:00:01.000000Z\n# User@Host: app[app] @ web1 [10.0.0.5]  Id:    11\n# Schema: shop  Last_errno: 0  Killed: 0\n# Query_time: 0.000120  Lock_time: 0.000000  Rows_sent: 1  Rows_examined: 3  Rows_affected: 0\n# Bytes_sent: 65\n# Log_slow_rate_type: query  Log_slow_rate_limit: 10\nSET timestamp=1767607201;\n",
+    ),
+    (
+        "MariaDB 5.5",
+        "# Time: 150109 11:38:55\n# User@Host: root[root] @ localhost []\n# Thread_id: 3  Schema: shop  QC_hit: No\n# Query_time: 0.000652  Lock_time: 0.000109  Rows_sent: 1  Rows_examined: 1\nSET timestamp=1420803535;\n",
+    ),
+    (
+        "MariaDB 11 with everything",
+        "# Time: 260105 10:00:01\n# User@Host: app[app] @ web1 [10.0.0.5]\n# Thread_id: 11  Schema: shop  QC_hit: No\n# Query_time: 0.001364  Lock_time: 0.001212  Rows_sent: 1  Rows_examined: 1\n# Rows_affected: 0  Bytes_sent: 116\n# Tmp_tables: 1  Tmp_disk_tables: 0\n# Tmp_table_sizes: 126984\n# Full_scan: Yes  Full_join: No  Tmp_table: Yes  Tmp_table_on_disk: No\n# Filesort: No  Filesort_on_disk: No  Merge_passes: 0  Priority_queue: No\n# Pages_accessed: 3  Pages_read: 0  Pages_prefetched: 0  Pages_updated: 0  Old_rows_read: 0\n# Pages_read_time: 0.0000  Engine_time: 0.1231\n#\n# explain: id\tselect_type\ttable\n# explain: 1\tSIMPLE\titem\n#\nSET timestamp=1767607201;\n",
+    ),
+    (
+        "none, by hand",
+        "# Time:  2026-01-05 10:00:01\n# User@Host: app[app] @ web1 [10.0.0.5] Id: 11\n# Query_time:\t0.5 Lock_time: 0\nuse shop;\n",
+    ),
+];
+
+#[test]
+fn every_form_of_a_slow_log_is_taken() {
+    for (server, head) in SLOW_FORMS {
+        for end in ["\n", "\r\n"] {
+            let text =
+                format!("{head}SELECT 1,\n2;\n{head}# administrator command: Ping;\n{head}INSERT INTO t VALUES (1);\n");
+            let log = parse(text.replace('\n', end).as_bytes());
+            assert_eq!(texts(&log), [&format!("SELECT 1,{end}2"), "INSERT INTO t VALUES (1)"], "{server}");
+            let schemas = log.statements.iter().map(|one| log.schemas[usize::from(one.schema)].as_slice());
+            assert!(schemas.into_iter().all(|name| name == b"shop"), "{server}");
+            assert_eq!((counts(&log), &log.odd), ([0, 1, 0], &Oddities::default()), "{server}");
+        }
+    }
+    let start = |name: &str| {
+        let head = SLOW_FORMS.iter().find(|(server, _)| *server == name).unwrap().1;
+        parse(format!("{head}SELECT 1;\n").as_bytes()).statements[0].start_us
+    };
+    // By `date -u -d ... +%s`, less the Query_time of what has the time of its end.
+    assert_eq!(start("Percona Server 5.1"), 1_236_795_110_274_563 - 652);
+    assert_eq!(start("MySQL 8.0 in a zone"), 1_767_607_201_000_000 - 120);
+    assert_eq!(start("MySQL 8.0 with log_slow_extra"), 1_767_607_200_999_880);
+}
+
+#[test]
+fn every_form_of_a_general_log_is_taken() {
+    for (server, text) in [
+        (
+            "MySQL 5.0",
+            "071015 21:43:52\t      1 Connect     app@web1 on shop\n\t\t      1 Query       SELECT 1,\n2\n\t\t      1 Prepare     [1] SELECT ?\n\t\t      1 Execute     [1] SELECT 5\n\t\t      1 Quit       \n",
+        ),
+        (
+            "MySQL 5.1",
+            "071015 21:43:52\t    1 Connect\tapp@web1 on shop\n\t\t    1 Query\tSELECT 1,\n2\n071015  1:43:52\t    1 Prepare\tSELECT ?\n\t\t    1 Execute\tSELECT 5\n\t\t    1 Quit\t\n",
+        ),
+        (
+            "MySQL 5.7.9",
+            "2026-01-05T10:00:00.000100Z   11 Connect\tapp@web1 on shop using TCP/IP\n2026-01-05T10:00:00.000300Z   11 Query\tSELECT 1,\n2\n2026-01-05T10:00:00.000300Z   11 Prepare\tSELECT ?\n2026-01-05T10:00:00.000300Z   11 Execute\tSELECT 5\n2026-01-05T10:00:00.000300Z   11 Quit\t\n",
+        ),
+        (
+            "MySQL 5.7.9, late",
+            "2026-01-05T10:00:00.000100+02:00123456 Connect\tapp@web1 on shop using TCP/IP\n2026-01-05T10:00:00.000300+02:00123456 Query\tSELECT 1,\n2\n2026-01-05T10:00:00.000300+02:00123456 Prepare\tSELECT ?\n2026-01-05T10:00:00.000300+02:00123456 Execute\tSELECT 5\n2026-01-05T10:00:00.000300+02:00123456 Quit\t\n",
+        ),
+        (
+            "an editor",
+            "2026-01-05T10:00:00.000100Z\t   11 Connect\tapp@web1 on shop using TCP/IP\n2026-01-05T10:00:00.000300Z\t   11 Query\tSELECT 1,\n2\n2026-01-05T10:00:00.000300Z\t   11 Prepare\tSELECT ?\n2026-01-05T10:00:00.000300Z\t   11 Execute\tSELECT 5\n2026-01-05T10:00:00.000300Z\t   11 Quit\n",
+        ),
+        (
+            "a terminal",
+            "260105 10:00:00       11 Connect   app@web1 on shop using TCP/IP\n                      11 Query     SELECT 1,\n2\n                      11 Prepare   SELECT ?\n                      11 Execute   SELECT 5\n                      11 Quit\n",
+        ),
+    ] {
+        for end in ["\n", "\r\n"] {
+            let log = parse((STARTED.to_owned() + text).replace('\n', end).as_bytes());
+            assert_eq!(texts(&log), [&format!("SELECT 1,{end}2"), "SELECT 5"], "{server}");
+            assert_eq!((counts(&log), log.sessions.len(), &log.odd), ([2, 1, 0], 1, &Oddities::default()), "{server}");
+            assert!(log.statements.iter().all(|one| log.schemas[usize::from(one.schema)] == b"shop"), "{server}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_entry_costs_itself_alone() {
+    let good = |sql: &str| format!("{HEAD}{sql};\n");
+    let head = HEAD.split_inclusive('\n').collect::<Vec<_>>();
+    // What the middle of a log may be, and how many entries and oddities that is.
+    for (damage, sent, cut_off, odd) in [
+        (HEAD.replace("2026-11-23T12:59:07.301898Z", "yesterday") + "SELECT 2;\n", 1, 0, 1),
+        (HEAD.replace("1.5", "18446744073708.796870") + "SELECT 2;\n", 1, 0, 1),
+        (HEAD.replace("1.5", "-0.000123") + "SELECT 2;\n", 1, 0, 1),
+        (HEAD.replace("1.5", "long") + "SELECT 2;\n", 1, 0, 1),
+        (HEAD.to_owned(), 0, 1, 0),
+        (HEAD.to_owned() + "SET timestamp=1;\n", 0, 1, 0),
+        (HEAD.to_owned() + "use shop;\nSET timestamp=1;\n", 0, 1, 0),
+        (head[..2].concat(), 0, 1, 0),
+        (head[0].to_owned(), 0, 0, 0),
+        (HEAD.to_owned() + "SELECT 2\n", 0, 1, 0),
+        (HEAD.to_owned() + "SELECT 'it's';\n", 0, 1, 0),
+        (HEAD.to_owned() + "SELECT 2 [Your log message was truncated]\n", 0, 1, 0),
+        (HEAD.to_owned() + "SELECT 2" + STARTED, 0, 1, 0),
+        (STARTED.to_owned(), 0, 0, 0),
+        (STARTED.split_inclusive('\n').skip(1).collect(), 0, 0, 0),
+        ("\0\0\0\0".to_owned() + HEAD + "SELECT 2;\n", 1, 0, 0),
+    ] {
+        let log = parse((good("SELECT 1") + &damage + &good("SELECT 3")).as_bytes());
+        let found = texts(&log);
+        assert_eq!((found.len(), counts(&log)[2]), (2 + sent, cut_off), "{damage}");
+        assert_eq!((found[0].as_str(), found[found.len() - 1].as_str()), ("SELECT 1", "SELECT 3"), "{damage}");
+        let oddities = log.odd.stray.count + log.odd.times.count + log.odd.durations.count;
+        assert!(oddities >= odd, "{damage} {:?}", log.odd);
+    }
+    let at = |rest: &str| format!("2026-11-23T12:59:07.302048Z\t    7 {rest}\n");
+    for damage in [
+        at("clone\tx"),
+        at("Group Replication Data Stream subscription\t"),
+        at("Quit"),
+        "2026-11-23T12:59:07.302048Z\t    9 Query\t\n".to_owned(),
+        STARTED.to_owned(),
+        STARTED.split_inclusive('\n').skip(2).collect(),
+        at("Query\tSELECT 'it's'"),
+    ] {
+        let log = parse((at("Query\tSELECT 1") + &damage + &at("Query\tSELECT 3")).as_bytes());
+        assert_eq!(texts(&log), ["SELECT 1", "SELECT 3"], "{damage}");
+    }
+    let log = parse(
+        (at("Query\tSELECT 1") + &at("Query\tSELECT 2").replace('\n', "") + STARTED + &at("Query\tSELECT 3"))
+            .as_bytes(),
+    );
+    assert_eq!((texts(&log), counts(&log)), (vec!["SELECT 1".to_owned(), "SELECT 3".to_owned()], [0, 0, 1]));
+}
+
+#[test]
+fn what_was_cut_at_its_start_has_the_first_time_that_comes() {
+    let log = parse(b"tail of one;\n\t\t    7 Query\tSELECT 1\n261123 12:58:55\t    7 Query\tSELECT 2\n");
+    assert_eq!((texts(&log).len(), log.odd.untimed.lines.as_slice(), log.odd.stray.count), (2, &[2][..], 1));
+    assert!(log.statements[0].start_us >= 1_795_438_735_000_000);
+    let log = parse(
+        format!("# User@Host: a[a] @ h []\n# Query_time: 1  Lock_time: 0\nSELECT 1;\n{HEAD}SELECT 2;\n").as_bytes(),
+    );
+    assert_eq!((texts(&log).len(), log.odd.untimed.count), (2, 1));
+}
+
+#[test]
+fn a_session_is_followed() {
+    let at = |rest: &str| format!("2026-11-23T12:59:07.302048Z\t    7 {rest}\n");
+    let text = at("Connect\ta@b on  using Socket")
+        + &at("Query\tuse `shop`")
+        + &at("Query\tSELECT 1")
+        + &at("Query\tSELECT 2; /* a */ USE `sh``op`;\nSELECT 3;")
+        + &at("Reset Connection\t")
+        + &at("Query\tSELECT 4")
+        + &at("Change user\ta@b on other using Socket")
+        + &at("Query\tSELECT 5")
+        + &at("Init DB\tlast")
+        + &at("Query\tSELECT 6")
+        + &at("Connect\ta@b on shop using Socket")
+        + &at("Query\tSELECT 7")
+        + &at("Quit\t");
+    let log = parse(text.as_bytes());
+    let found: Vec<(String, &str, u32, u32)> = log
+        .statements
+        .iter()
+        .zip(texts(&log))
+        .map(|(one, sql)| {
+            (sql, std::str::from_utf8(&log.schemas[usize::from(one.schema)]).unwrap(), one.session, one.line)
+        })
+        .collect();
+    let expected = [
+        ("SELECT 1", "shop", 0, 3),
+        ("SELECT 2", "shop", 0, 4),
+        ("SELECT 3", "sh`op", 0, 5),
+        ("SELECT 4", "sh`op", 1, 7),
+        ("SELECT 5", "other", 2, 9),
+        ("SELECT 6", "last", 2, 11),
+        ("SELECT 7", "shop", 3, 13),
+    ];
+    assert_eq!(found, expected.map(|(sql, schema, session, line)| (sql.to_owned(), schema, session, line)));
+    let continues: Vec<Option<u32>> = log.sessions.iter().map(|one| one.continues).collect();
+    assert_eq!(continues, [None, Some(0), Some(1), None]);
+    // Connect, Connect, Quit, Init DB, Change user, Reset Connection, USE, USE.
+    assert_eq!(counts(&log), [8, 0, 0]);
+}
+
+#[test]
+fn what_a_routine_ran_is_told_where_its_call_is() {
+    let entry = |line: &str, length: &str, sql: &str| {
+        format!(
+            "# User@Host: a[a] @ h []\n# Thread_id: 8  Schema: shop  QC_hit: No\n# Query_time: {length}  Lock_time: 0\n{line}SET timestamp=1795438747;\n{sql};\n"
+        )
+    };
+    let of_routine = "# Stored_routine: shop.bump\n";
+    let by = |text: String| parse(text.as_bytes()).statements.iter().map(|one| one.by == By::Call).collect::<Vec<_>>();
+    let inner = entry(of_routine, "0.002", "update cnt set n=n+1") + &entry(of_routine, "0.001", "call deeper()");
+    assert_eq!(
+        by(entry("", "0.1", "SELECT 1") + &inner + &entry("", "0.004", "call bump(1)")),
+        [false, true, true, false]
+    );
+    // A function or a trigger has no CALL.
+    assert_eq!(by(inner.clone() + &entry("", "0.004", "SELECT f()")), [true, true, false]);
+    // Without their call they are all that there is.
+    assert_eq!(by(inner.clone()), [false, false]);
+    assert_eq!(by(inner + &entry("", "0.0001", "SELECT 2")), [false; 3]);
+    // MySQL says nothing of a routine; but no session does two things at a time.
+    let exact = |end: u32, length: &str, sql: &str| {
+        format!(
+            "# Time: 2026-11-23T12:59:07.{end:06}Z\n# User@Host: a[a] @ h []  Id: 7\n# Query_time: {length}  Lock_time: 0\nSET timestamp=1795438747;\n{sql};\n"
+        )
+    };
+    let text =
+        exact(1000, "0.0005", "SELECT 1") + &exact(4000, "0.001", "DELETE FROM t") + &exact(5000, "0.003", "CALL p()");
+    assert_eq!(by(text), [false, true, false]);
+    // A general log has them behind it, with what no client writes.
+    let at = |rest: &str| format!("2026-11-23T12:59:07.302048Z\t    7 Query\t{rest}\n");
+    let text = at("CALL p(1)") + &at("update cnt set n=n+1 where id= NAME_CONST('k',1)") + &at("SELECT 1");
+    assert_eq!(by(text), [false, true, false]);
+}
+
+#[test]
+fn a_packet_that_no_server_cuts_alike_stays_one() {
+    let log = parse(b"2026-11-23T12:59:07.302048Z\t    7 Query\tSELECT 1; SELECT '\\'; SELECT 2; -- '\n");
+    assert_eq!(log.statements.len(), 1);
+    assert!(log.statements[0].class >= Class::Several);
 }

@@ -1,4 +1,4 @@
-//! Slow query logs: MySQL 5.5 to 9, MariaDB, Percona Server.
+//! Slow query logs: MySQL 5.0 to 9, MariaDB, Percona Server.
 //!
 //! ```text
 //! # Time: 2026-11-23T12:59:07.302094Z
@@ -8,19 +8,21 @@
 //! SET timestamp=1795438747;
 //! SELECT 1;
 //! ```
+//!
+//! MySQL 5.0 writes no `SET timestamp`, and a server may write any number of further lines that begin with `#` before the statement.
 
 use crate::error::Error;
 
-use super::entry::{Entries, Entry, Moment, NUMBERLESS, What, behind, number, unquoted};
+use super::entry::{By, Entries, Entry, Moment, NUMBERLESS, What, Within, behind, number, unquoted};
 use super::stamp::{SECOND_US, Stamp, seconds_us, stamp};
 use super::text::{Cut, Mark, Text};
 
-const TIME: &[u8] = b"# Time: ";
-const USER: &[u8] = b"# User@Host: ";
-const QUERY_TIME: &[u8] = b"# Query_time: ";
+const TIME: &[u8] = b"# Time:";
+const USER: &[u8] = b"# User@Host:";
+const QUERY_TIME: &[u8] = b"# Query_time:";
 const COMMAND: &[u8] = b"# administrator command: ";
 
-/// Most lines between `# User@Host:` and the statement.
+/// Most lines between `# User@Host:` and `# Query_time:`.
 const LINES_MAX: usize = 16;
 
 /// Whether this line begins an entry.
@@ -31,30 +33,31 @@ pub fn begins_entry(line: &[u8]) -> bool {
 /// Reads all entries.
 ///
 /// # Errors
-/// A line that no server writes, or too much of something; with file and line.
-pub fn read(mut text: Text<'_>) -> Result<Entries, Error> {
+/// No time at all, or too much of something; with file and line.
+pub fn read(text: &mut Text<'_>) -> Result<Entries, Error> {
     text.is_delimited = true;
-    let mut reader = Reader { entries: Entries::new(), time: None, schema: 0 };
+    let mut reader = Reader { entries: Entries::new(), time: None, is_own_time: false, schema: 0 };
     while !text.is_over() {
-        if text.is_server_header(text.at) {
-            text.skip_server_header();
-            // The server forgets which schema it named last.
-            (reader.schema, reader.time) = (0, None);
-            continue;
-        }
         let line = text.line_at(text.at);
-        if let Some(time) = line.strip_prefix(TIME) {
-            reader.time =
-                Some(stamp(time).ok_or_else(|| text.error("the time of `# Time:` is none that servers write"))?);
-            text.take_line()?;
+        // A server that died may have begun the line on which the next one went on with its own.
+        let banner = if begins_entry(line) { 0 } else { text.banner_lines(text.at) };
+        if banner > 0 {
+            text.skip_lines(banner);
+            // The server forgets which schema it named last.
+            reader.schema = 0;
+        } else if let Some(time) = line.strip_prefix(TIME) {
+            match stamp(time) {
+                Some(time) => (reader.time, reader.is_own_time) = (Some(time), true),
+                None => reader.entries.odd.times.at(text.line),
+            }
+            text.take_line();
         } else if line.starts_with(USER) {
-            reader.entry(&mut text)?;
+            reader.entry(text)?;
         } else {
             if !line.trim_ascii().is_empty() {
-                reader.entries.unusable.stray_lines += 1;
+                reader.entries.odd.stray.at(text.line);
             }
-            let end = text.after_line(text.at);
-            text.go_to(end);
+            text.take_line();
         }
     }
     Ok(reader.entries)
@@ -62,8 +65,10 @@ pub fn read(mut text: Text<'_>) -> Result<Entries, Error> {
 
 struct Reader {
     entries: Entries,
-    /// Of the last `# Time:`, which MariaDB and MySQL 5.6 write only when it has changed.
+    /// Of the last `# Time:`, which MariaDB, Percona Server and MySQL 5.6 write only when it has changed.
     time: Option<Stamp>,
+    /// Whether that is the time of the entry that comes next.
+    is_own_time: bool,
     /// Of the last `use`, which MySQL writes only when it is another than in the entry before.
     schema: u16,
 }
@@ -81,21 +86,26 @@ struct Header<'a> {
     /// Of `SET timestamp=`.
     second: Option<i64>,
     used: Option<Vec<u8>>,
+    is_of_routine: bool,
 }
 
 impl Reader {
     fn entry(&mut self, text: &mut Text<'_>) -> Result<(), Error> {
         let mut header = Header::default();
-        header.user(text.take_line()?);
-        while !text.is_over() && text.line_at(text.at).starts_with(b"# ") && !begins_entry(text.line_at(text.at)) {
-            if text.line_at(text.at).starts_with(COMMAND) {
+        header.user(text.take_line());
+        while !text.is_over() {
+            let line = text.line_at(text.at);
+            if !line.starts_with(b"#") || begins_entry(line) || line.starts_with(COMMAND) {
                 break;
             }
-            header.field(text)?;
+            if !header.field(line) {
+                self.entries.odd.durations.at(text.line);
+            }
+            text.take_line();
         }
-        header.before_statement(text)?;
+        header.before_statement(text);
         let (line, start) = (text.line, text.at);
-        let cut = text.statement_end(start, |at| mark(text, at))?;
+        let cut = text.statement_end(start, |at, line| mark(text, at, line));
         text.go_to(cut.end);
         self.finish(text, &header, line, start, cut)
     }
@@ -104,43 +114,56 @@ impl Reader {
         if let Some(name) = &header.used {
             self.schema = self.entries.schema(name, text)?;
         }
-        let schema = match header.schema {
+        let mut schema = Within::Said(match header.schema {
             Some(name) => self.entries.schema(name, text)?,
             None => self.schema,
-        };
-        let Some((stamp, moment)) = self.stamp(header) else {
-            return Err(text.error(
-                "the entry before this line has no time, nor any before it: is the beginning of the log missing?",
-            ));
-        };
+        });
         let body = text.from(start);
         let body = body[..cut.end - start].trim_ascii_end();
         let is_ended = body.ends_with(b";");
         let body = body.strip_suffix(b";").unwrap_or(body);
         let what = if let Some(command) = body.strip_prefix(COMMAND) {
-            self.entries.unusable.commands += 1;
-            if command == b"Quit" { What::Quit } else { What::Other }
+            match command {
+                b"Quit" => What::Quit,
+                // The schema that the log has is that of before.
+                b"Change user" => {
+                    schema = Within::Said(0);
+                    What::Renew
+                }
+                b"Reset Connection" | b"Reset connection" => What::Renew,
+                _ => What::Command,
+            }
         } else if cut.is_whole && is_ended && !body.is_empty() {
-            What::Statement { at: start as u32, length: body.len() as u32 }
+            let by = if header.is_of_routine { By::Routine } else { By::Client };
+            What::Statement { at: start as u32, length: body.len() as u32, by }
         } else {
-            self.entries.unusable.cut_off += 1;
-            What::Other
+            What::CutOff
         };
+        let (stamp, moment) = self.stamp(header);
         let thread = header.thread.unwrap_or(NUMBERLESS);
-        let entry = Entry { line, thread, stamp, moment, duration_us: header.duration_us, schema, what };
-        self.entries.push(entry, text)
+        let (duration_us, whole) = (header.duration_us, Stamp { us: 0, is_exact: false });
+        let entry = Entry { line, thread, stamp: stamp.unwrap_or(whole), moment, duration_us, schema, what };
+        self.is_own_time = false;
+        self.entries.push(entry, stamp, text)
     }
 
     /// The most exact of an entry's times, and which of the statement's it is.
-    fn stamp(&self, header: &Header<'_>) -> Option<(Stamp, Moment)> {
+    fn stamp(&self, header: &Header<'_>) -> (Option<Stamp>, Moment) {
         if let Some(start) = header.start {
-            return Some((start, Moment::Start));
+            return (Some(start), Moment::Start);
         }
         let moment = if header.is_mariadb { Moment::Start } else { Moment::End };
         let second = || header.second.map(|second| Stamp { us: second * SECOND_US, is_exact: false });
-        // Of whole seconds that since 1970 has no time zone.
-        let stamp = self.time.filter(|time| time.is_exact).or_else(second).or(self.time)?;
-        Some((stamp, moment))
+        let stamp = match self.time {
+            Some(time) if time.is_exact && self.is_own_time => Some(time),
+            // Percona Server names a time of microseconds once in a second.
+            Some(time) if time.is_exact => {
+                Some(Stamp { us: time.us.div_euclid(SECOND_US) * SECOND_US, is_exact: false })
+            }
+            // Of whole seconds that since 1970 has no time zone.
+            time => second().or(time),
+        };
+        (stamp, moment)
     }
 }
 
@@ -158,40 +181,44 @@ impl<'a> Header<'a> {
         }
     }
 
-    fn field(&mut self, text: &mut Text<'a>) -> Result<(), Error> {
-        let line = text.line_at(text.at);
+    /// Takes what a line has; whether its duration, if that is what it has, is one.
+    fn field(&mut self, line: &'a [u8]) -> bool {
         if let Some(rest) = line.strip_prefix(b"# Thread_id: ") {
             self.thread = number(rest);
         }
         self.is_mariadb |= behind(line, b"QC_hit: ").is_some();
+        self.is_of_routine |= line.starts_with(b"# Stored_routine:") || line.starts_with(b"# Stored routine:");
         if let Some(rest) = line.strip_prefix(b"# Schema: ").or_else(|| behind(line, b"  Schema: ")) {
             let end = [&b"  QC_hit: "[..], b"  Last_errno: "].into_iter().find_map(|key| position(rest, key));
             self.schema = Some(rest[..end.unwrap_or(rest.len())].trim_ascii());
         }
-        if let Some(rest) = line.strip_prefix(QUERY_TIME) {
-            let value = rest.split(|byte| *byte == b' ').next().unwrap_or_default();
-            let wrong = || text.error("`# Query_time:` is not a number of seconds");
-            self.duration_us = seconds_us(value).ok_or_else(wrong)?;
-            if let Some(start) = behind(rest, b" Start: ") {
-                self.start = stamp(start.split(|byte| *byte == b' ').next().unwrap_or_default());
-            }
+        let Some(rest) = line.strip_prefix(QUERY_TIME) else { return true };
+        if let Some(start) = behind(rest, b" Start: ") {
+            self.start = stamp(start.split(|byte| *byte == b' ').next().unwrap_or_default());
         }
-        text.take_line().map(|_| ())
+        let value = rest.trim_ascii_start().split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let duration_us = seconds_us(value);
+        self.duration_us = duration_us.unwrap_or(0);
+        duration_us.is_some()
     }
 
-    /// `use shop;` and `SET timestamp=...;`, which the server writes before the statement.
-    fn before_statement(&mut self, text: &mut Text<'_>) -> Result<(), Error> {
-        let first = text.line_at(text.at);
-        let next = text.line_at(text.after_line(text.at));
-        if let Some(name) = used(first).filter(|_| second(next).is_some()) {
+    /// `use shop;` and `SET timestamp=...;`, which the server writes before the statement. What stands alone is the statement.
+    fn before_statement(&mut self, text: &mut Text<'_>) {
+        let next_at = text.after_line(text.at);
+        let next = text.line_at(next_at);
+        let is_alone = next.is_empty() || begins_entry(next) || text.banner_lines(next_at) > 0;
+        if let Some(name) = used(text.line_at(text.at)) {
             self.used = Some(unquoted(name));
-            text.take_line()?;
+            if is_alone {
+                return;
+            }
+            text.take_line();
         }
-        if let Some(seconds) = second(text.line_at(text.at)) {
-            self.second = Some(seconds);
-            text.take_line()?;
+        let settings = text.line_at(text.at);
+        if is_settings(settings) {
+            self.second = second(settings);
+            text.take_line();
         }
-        Ok(())
     }
 }
 
@@ -201,29 +228,31 @@ fn position(line: &[u8], key: &[u8]) -> Option<usize> {
 
 /// The schema of ``use `shop`;``.
 fn used(line: &[u8]) -> Option<&[u8]> {
-    line.strip_prefix(b"use ")?.strip_suffix(b";")
+    line.strip_prefix(b"use ")?.trim_ascii_end().strip_suffix(b";")
 }
 
-/// The seconds of `SET timestamp=1795438747;`, before which `last_insert_id=4,insert_id=5,` may stand.
+/// Whether the line is the server's `SET last_insert_id=4,insert_id=5,timestamp=1795438747;`, of which it writes what it knows.
+fn is_settings(line: &[u8]) -> bool {
+    let assignments = line.strip_prefix(b"SET ").and_then(|line| line.trim_ascii_end().strip_suffix(b";"));
+    assignments.is_some_and(|all| {
+        all.split(|byte| *byte == b',').all(|part| {
+            let name =
+                [&b"last_insert_id="[..], b"insert_id=", b"timestamp="].into_iter().find(|name| part.starts_with(name));
+            let value = name.map_or(&b""[..], |name| &part[name.len()..]);
+            (1..=20).contains(&value.len()) && value.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
+        })
+    })
+}
+
+/// The seconds of `timestamp` among such settings, up to the year 9999.
 fn second(line: &[u8]) -> Option<i64> {
-    let assignments = line.strip_prefix(b"SET ")?.strip_suffix(b";")?;
-    let mut parts = assignments.split(|byte| *byte == b',').map(|part| {
-        let at = part.iter().position(|byte| *byte == b'=')?;
-        let (name, value) = (&part[..at], &part[at + 1..]);
-        let is_number = (1..=20).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
-        let known = [&b"last_insert_id"[..], b"insert_id", b"timestamp"].contains(&name);
-        (is_number && known).then_some((name, value))
-    });
-    let (name, value) = parts.try_fold(None, |_, part| part.map(Some))??;
-    let seconds = std::str::from_utf8(value).ok()?.parse::<i64>().ok()?;
-    // Up to the year 9999.
-    (name == b"timestamp" && seconds < 253_402_300_800).then_some(seconds)
+    let seconds = i64::try_from(number(behind(line, b"timestamp=")?)?).ok()?;
+    (seconds < 253_402_300_800).then_some(seconds)
 }
 
-/// What begins at a line within a statement.
-fn mark(text: &Text<'_>, at: usize) -> Mark {
-    let line = text.line_at(at);
-    if !begins_entry(line) {
+/// What begins at a line within a statement, or in its place.
+fn mark(text: &Text<'_>, at: usize, line: &[u8]) -> Mark {
+    if line.first() != Some(&b'#') || !begins_entry(line) {
         return Mark::None;
     }
     if is_whole_entry(text, at) {
@@ -251,7 +280,7 @@ fn is_whole_entry(text: &Text<'_>, at: usize) -> bool {
         if line.starts_with(QUERY_TIME) {
             return true;
         }
-        if !line.starts_with(b"# ") {
+        if !line.starts_with(b"#") || begins_entry(line) {
             return false;
         }
     }

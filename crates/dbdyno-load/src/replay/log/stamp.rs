@@ -12,65 +12,73 @@ pub struct Stamp {
     pub is_exact: bool,
 }
 
-/// Reads `2026-11-23T12:59:07.301898Z`, with `+02:00` in place of Z, or `261123 12:58:55`, `700101  0:16:40`.
+/// Digits of a fraction of a second that count; those behind are dropped.
+const FRACTION_DIGITS: usize = 6;
+
+/// Reads a time of which nothing else stands in `text`: see [`leading`].
 pub fn stamp(text: &[u8]) -> Option<Stamp> {
-    let text = std::str::from_utf8(text).ok()?.trim();
-    if text.get(10..11) == Some("T") { iso(text) } else { short(text) }
+    let text = text.trim_ascii();
+    leading(text).filter(|(_, length)| *length == text.len()).map(|(stamp, _)| stamp)
 }
 
-/// How many bytes such a time has at the start of `text`, which goes on; `None` where there is none.
-pub fn stamp_length(text: &[u8]) -> Option<usize> {
-    let end = text.iter().position(|byte| *byte == b'\t')?;
-    stamp(&text[..end]).map(|_| end)
-}
-
-fn iso(text: &str) -> Option<Stamp> {
-    let (date, rest) = text.split_once('T')?;
-    let mut parts = date.split('-').map(whole);
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    if parts.next().is_some() {
-        return None;
-    }
-    let offset_at = rest.find(['Z', '+', '-']).unwrap_or(rest.len());
-    let (clock, offset) = rest.split_at(offset_at);
-    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, ""));
-    let offset_seconds = match offset {
-        "" | "Z" => 0,
-        _ => {
-            let (hours, minutes) = offset[1..].split_once(':')?;
-            let seconds = whole(hours)? * 3600 + whole(minutes)? * 60;
-            if offset.starts_with('-') { -seconds } else { seconds }
+/// Reads the time that `text` begins with, and gives its length.
+///
+/// These are `2026-11-23T12:59:07.301898Z`, with `+02:00` or nothing in place of Z, `261123 12:58:55`, `700101  0:16:40` and
+/// `261123 12:58:55.123456`.
+pub fn leading(text: &[u8]) -> Option<(Stamp, usize)> {
+    let (day, clock_at) = match text {
+        [_, _, _, _, b'-', _, _, b'-', _, _, b'T' | b' ', ..] => {
+            (days(digits(&text[..4])?, digits(&text[5..7])?, digits(&text[8..10])?)?, 11)
         }
+        [_, _, _, _, _, _, b' ', ..] => {
+            // Two digits of the year: of this century up to 69.
+            let year = digits(&text[..2])?;
+            let year = if year < 70 { 2000 + year } else { 1900 + year };
+            let at = if text.get(7) == Some(&b' ') { 8 } else { 7 };
+            (days(year, digits(&text[2..4])?, digits(&text[4..6])?)?, at)
+        }
+        _ => return None,
     };
-    let seconds = days(year, month, day)? * 86_400 + seconds_of(clock)? - offset_seconds;
-    let us =
-        if fraction.is_empty() { 0 } else { whole(fraction)? * 10_i64.pow(6 - u32::try_from(fraction.len()).ok()?) };
-    Some(Stamp { us: seconds * SECOND_US + us, is_exact: !fraction.is_empty() })
-}
-
-/// Two digits of the year: of this century up to 69.
-fn short(text: &str) -> Option<Stamp> {
-    let (date, clock) = text.split_once(' ')?;
-    if date.len() != 6 || !date.is_ascii() {
+    let is_iso = text[4] == b'-';
+    let hour_digits = if !is_iso && text.get(clock_at + 1) == Some(&b':') { 1 } else { 2 };
+    let hour = digits(text.get(clock_at..clock_at + hour_digits)?)?;
+    let mut at = clock_at + hour_digits;
+    let [b':', _, _, b':', _, _, ..] = text.get(at..)? else { return None };
+    let (minute, second) = (digits(&text[at + 1..at + 3])?, digits(&text[at + 4..at + 6])?);
+    at += 6;
+    if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let year = whole(&date[..2])?;
-    let year = if year < 70 { 2000 + year } else { 1900 + year };
-    let seconds = days(year, whole(&date[2..4])?, whole(&date[4..])?)? * 86_400 + seconds_of(clock.trim_start())?;
-    Some(Stamp { us: seconds * SECOND_US, is_exact: false })
+    let (mut us, mut is_exact) = (0, false);
+    if text.get(at) == Some(&b'.') {
+        let count = text[at + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let kept = count.min(FRACTION_DIGITS);
+        if count > 0 {
+            us = digits(&text[at + 1..=at + kept])? * 10_i64.pow((FRACTION_DIGITS - kept) as u32);
+            is_exact = true;
+        }
+        at += 1 + count;
+    }
+    let mut offset_minutes = 0;
+    if is_iso {
+        match &text[at..] {
+            [b'Z', ..] => at += 1,
+            [sign @ (b'+' | b'-'), hours @ ..] if hours.get(2) == Some(&b':') => {
+                let size = digits(&hours[..2])? * 60 + digits(hours.get(3..5)?)?;
+                offset_minutes = if *sign == b'-' { -size } else { size };
+                at += 6;
+            }
+            _ => {}
+        }
+    }
+    let seconds = day * 86_400 + hour * 3600 + (minute - offset_minutes) * 60 + second;
+    Some((Stamp { us: seconds * SECOND_US + us, is_exact }, at))
 }
 
-fn seconds_of(clock: &str) -> Option<i64> {
-    let mut parts = clock.split(':').map(whole);
-    let (hours, minutes, seconds) = (parts.next()??, parts.next()??, parts.next()??);
-    let fits = hours < 24 && minutes < 60 && seconds <= 60 && parts.next().is_none();
-    fits.then_some(hours * 3600 + minutes * 60 + seconds)
-}
-
-/// Up to six digits, and nothing else.
-fn whole(text: &str) -> Option<i64> {
-    let fits = (1..=6).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-    if fits { text.parse().ok() } else { None }
+/// A number of digits alone, of which there are few.
+fn digits(text: &[u8]) -> Option<i64> {
+    let all = text.iter().all(u8::is_ascii_digit) && !text.is_empty();
+    all.then(|| text.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
 }
 
 /// Days since 1970-01-01 in the Gregorian calendar: years begin in March, so that a leap day is a year's last.
@@ -108,6 +116,10 @@ mod tests {
         assert_eq!(read("261123 12:58:55"), Some((1_795_438_735_000_000, false)));
         assert_eq!(read("700101  0:16:40"), Some((1_000_000_000, false)));
         assert_eq!(read(" 000301  1:02:03"), Some((951_872_523_000_000, false)));
+        assert_eq!(read("261123 12:58:55.123456"), Some((1_795_438_735_123_456, true)));
+        assert_eq!(read("261123  1:58:55.5"), Some((1_795_399_135_500_000, true)));
+        assert_eq!(read("2026-11-23T12:59:07.301898123Z"), Some((1_795_438_747_301_898, true)));
+        assert_eq!(read("2026-11-23 12:59:07"), Some((1_795_438_747_000_000, false)));
         for wrong in [
             "",
             "x",
@@ -119,9 +131,20 @@ mod tests {
             "2026-11-23T01:02:03+x",
             "261123 25:00:00",
             "99999-01-01T00:00:00Z",
+            "261123 12:58:55.123456 x",
+            "260105 10:00",
         ] {
             assert_eq!(read(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_time_ends_where_the_next_word_begins() {
+        let length = |text: &str| leading(text.as_bytes()).map(|(_, length)| length);
+        assert_eq!(length("2026-01-05T10:00:00.000300Z123456 Query\tSELECT 1"), Some(27));
+        assert_eq!(length("2026-01-05T10:00:00.000300+02:00123456 Query\t"), Some(32));
+        assert_eq!(length("260105 10:00:00\t    7 Query\t"), Some(15));
+        assert_eq!(length("260105  1:00:00       7 Query   "), Some(15));
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::quotes::Quotes;
 /// Longest line of what the server itself writes about a statement.
 const HEADER_MAX: usize = 64 << 10;
 
-/// Longest statement; servers take 64 MiB unless they are set otherwise, and a GiB at most.
-const STATEMENT_MAX: usize = 64 << 20;
+/// Longest statement; servers take 64 MiB unless they are set otherwise, and a GiB at most. Tests need not make one.
+const STATEMENT_MAX: usize = if cfg!(test) { 1 << 20 } else { 64 << 20 };
 
 /// How far a string that holds what looks like an entry is followed for its end.
 const LOOK_AHEAD: usize = 1 << 20;
@@ -18,8 +18,13 @@ const LOOK_AHEAD: usize = 1 << 20;
 /// The same over all statements of a log: one made of nothing else must not take for ever.
 const LOOK_AHEAD_ALL: usize = 1 << 30;
 
-/// How a server begins a log, and goes on after FLUSH LOGS or a start: three lines.
+/// How a server begins a log, and goes on after FLUSH LOGS or a start: the end of the first of three lines, and the two others.
 const STARTED: &[u8] = b"started with:";
+const PORT: &[u8] = b"tcp port:";
+const COLUMNS: [&[u8]; 4] = [b"Time", b"Id", b"Command", b"Argument"];
+
+/// What Amazon RDS writes in place of the rest of a long line.
+const TRUNCATED: &[u8] = b"[Your log message was truncated]";
 
 /// What comes at the start of a line within a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +76,11 @@ impl<'a> Text<'a> {
         self.at == self.bytes.len()
     }
 
+    /// Where in the log `part` of it begins.
+    pub fn offset_of(&self, part: &[u8]) -> usize {
+        part.as_ptr() as usize - self.bytes.as_ptr() as usize
+    }
+
     /// All bytes from `at` on.
     pub fn from(&self, at: usize) -> &'a [u8] {
         &self.bytes[at..]
@@ -81,12 +91,18 @@ impl<'a> Text<'a> {
         &self.bytes[at.saturating_sub(HEADER_MAX)..at]
     }
 
-    /// The line that begins at `at`, without its end; of a long one only the beginning.
+    /// The line that begins at `at`, without its end, and without the zeros that a crash may leave before it; of a long one only the
+    /// beginning.
     pub fn line_at(&self, at: usize) -> &'a [u8] {
         let rest = self.from(at);
         let rest = &rest[..rest.len().min(HEADER_MAX)];
         let line = rest.iter().position(|byte| *byte == b'\n').map_or(rest, |end| &rest[..end]);
-        line.strip_suffix(b"\r").unwrap_or(line)
+        stripped(line)
+    }
+
+    /// Where what [`Self::line_at`] gives begins.
+    pub fn after_zeros(&self, at: usize) -> usize {
+        at + zeros(self.from(at))
     }
 
     /// Where the line after the one at `at` begins.
@@ -101,35 +117,42 @@ impl<'a> Text<'a> {
         self.at = end;
     }
 
-    /// Goes over one line and gives it.
-    ///
-    /// # Errors
-    /// It is longer than any that a server writes.
-    pub fn take_line(&mut self) -> Result<&'a [u8], Error> {
+    /// Goes over one line and gives it, of a long one the beginning.
+    pub fn take_line(&mut self) -> &'a [u8] {
         let (line, end) = (self.line_at(self.at), self.after_line(self.at));
-        if end - self.at > HEADER_MAX {
-            return Err(self.error(&format!(
-                "a line of more than {} KiB outside of a statement: this is no log of a server",
-                HEADER_MAX >> 10
-            )));
-        }
         (self.at, self.line) = (end, self.line.saturating_add(1));
-        Ok(line)
+        line
     }
 
-    /// Whether the server's own three lines begin at `at`.
-    pub fn is_server_header(&self, at: usize) -> bool {
-        let line = self.line_at(at);
-        let has_version = || line.windows(11).any(|part| part == b", Version: ");
-        line.ends_with(STARTED) && has_version() && {
-            let second = self.line_at(self.after_line(at));
-            second.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"Tcp port:"))
+    /// How many of the server's own lines begin at `at`: three, or what an editor or a crash has left of them.
+    pub fn banner_lines(&self, at: usize) -> usize {
+        self.banner_lines_from(at, self.line_at(at))
+    }
+
+    fn banner_lines_from(&self, at: usize, line: &[u8]) -> usize {
+        // Nearly all lines are told by their first or last byte.
+        let is_first = line.last() == Some(&b':') && line.ends_with(STARTED) && has(line, b", Version: ");
+        let is_port = |line: &[u8]| line.get(..PORT.len()).is_some_and(|start| start.eq_ignore_ascii_case(PORT));
+        let is_columns = |line: &[u8]| {
+            line.first() == Some(&b'T')
+                && line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).eq(COLUMNS)
+        };
+        let is_second = matches!(line.first(), Some(b'T' | b't')) && is_port(line);
+        if !is_first && !is_second {
+            return usize::from(is_columns(line));
+        }
+        let next_at = self.after_line(at);
+        let next = self.line_at(next_at);
+        match (is_first, is_port(next), is_columns(next)) {
+            (true, true, _) if is_columns(self.line_at(self.after_line(next_at))) => 3,
+            (true, true, _) | (_, _, true) => 2,
+            _ => 0,
         }
     }
 
-    /// Goes over the server's own lines.
-    pub fn skip_server_header(&mut self) {
-        let end = (0..3).fold(self.at, |at, _| self.after_line(at));
+    /// Goes over `count` lines.
+    pub fn skip_lines(&mut self, count: usize) {
+        let end = (0..count).fold(self.at, |at, _| self.after_line(at));
         self.go_to(end);
     }
 
@@ -137,34 +160,39 @@ impl<'a> Text<'a> {
     ///
     /// What looks like an entry may stand in a string of the statement; and a string may have no end, as a server logs
     /// statements with mistakes too. What stands in an open string is taken for a part of it if that string ends, and
-    /// with it the statement, and it would itself not be a sound entry.
-    ///
-    /// # Errors
-    /// It is too long.
-    pub fn statement_end(&self, start: usize, mark: impl Fn(usize) -> Mark) -> Result<Cut, Error> {
+    /// with it the statement, and it would itself not be a sound entry. A statement that is too long is not whole.
+    pub fn statement_end(&self, start: usize, mark: impl Fn(usize, &[u8]) -> Mark) -> Cut {
         let (mut quotes, mut without_escapes) = (Quotes::new(true), Quotes::new(false));
         let mut at = start;
         loop {
-            let found = self.mark_at(start, at, &mark);
-            if found == Mark::WholeEntry && quotes.is_open() {
-                let cut = Cut { end: at, is_whole: !without_escapes.is_open() };
-                return Ok(self.after_string(at, quotes, &mark).unwrap_or(cut));
+            let (line, end) = self.line_and_end(at);
+            let found = self.mark_at(at, line, &mark);
+            let is_too_long = at - start > STATEMENT_MAX;
+            if found == Mark::WholeEntry && (quotes.is_open() || is_too_long) {
+                let cut = Cut { end: at, is_whole: !without_escapes.is_open() && !is_too_long };
+                return if is_too_long { cut } else { self.after_string(at, quotes, &mark).unwrap_or(cut) };
             }
             if (found != Mark::None && !quotes.is_open()) || at == self.bytes.len() {
-                return Ok(Cut { end: at, is_whole: !quotes.is_open() });
+                let is_cut = is_too_long || self.is_broken_off(start, at);
+                return Cut { end: at, is_whole: !quotes.is_open() && !is_cut };
             }
-            if at - start > STATEMENT_MAX {
-                return Err(self.error(&format!("a statement of more than {} MiB: leave it out", STATEMENT_MAX >> 20)));
+            if !is_too_long {
+                quotes.pass(&self.bytes[at..end], |_, _| ());
+                without_escapes.pass(&self.bytes[at..end], |_, _| ());
             }
-            let end = self.after_line(at);
-            quotes.pass(&self.bytes[at..end], |_, _| ());
-            without_escapes.pass(&self.bytes[at..end], |_, _| ());
             at = end;
         }
     }
 
+    /// Whether what ends at `end` ends in the middle: where a server died and another began to write, or where RDS left something out.
+    fn is_broken_off(&self, start: usize, end: usize) -> bool {
+        let last = self.before(end).trim_ascii_end();
+        let last = &last[last.len().saturating_sub(end - start)..];
+        last.ends_with(TRUNCATED) || last.ends_with(STARTED) && has(last, b", Version: ")
+    }
+
     /// The end of the statement whose string is open at `doubtful`, by `quotes`; `None` if the string has no end.
-    fn after_string(&self, doubtful: usize, mut quotes: Quotes, mark: &impl Fn(usize) -> Mark) -> Option<Cut> {
+    fn after_string(&self, doubtful: usize, mut quotes: Quotes, mark: &impl Fn(usize, &[u8]) -> Mark) -> Option<Cut> {
         let (mut at, mut was_closed, mut as_entry) = (doubtful, false, Quotes::new(true));
         while at < self.bytes.len() && at - doubtful <= LOOK_AHEAD && self.looked_ahead.get() < LOOK_AHEAD_ALL {
             let end = self.after_line(at);
@@ -172,7 +200,7 @@ impl<'a> Text<'a> {
             as_entry.pass(&self.bytes[at..end], |_, _| ());
             self.looked_ahead.set(self.looked_ahead.get() + end - at);
             at = end;
-            let found = self.mark_at(doubtful, at, mark);
+            let found = self.mark_at(at, self.line_at(at), mark);
             let is_end = found != Mark::None || at == self.bytes.len();
             if is_end && !quotes.is_open() {
                 return Some(Cut { end: at, is_whole: true });
@@ -186,13 +214,35 @@ impl<'a> Text<'a> {
         None
     }
 
-    fn mark_at(&self, start: usize, at: usize, mark: &impl Fn(usize) -> Mark) -> Mark {
-        if at == start || at == self.bytes.len() {
+    fn mark_at(&self, at: usize, line: &[u8], mark: &impl Fn(usize, &[u8]) -> Mark) -> Mark {
+        if at == self.bytes.len() {
             Mark::None
-        } else if self.is_server_header(at) {
+        } else if self.banner_lines_from(at, line) > 0 {
             Mark::WholeEntry
         } else {
-            mark(at)
+            mark(at, line)
         }
     }
+
+    /// The line that begins at `at`, without its end; and where the next one begins.
+    fn line_and_end(&self, at: usize) -> (&'a [u8], usize) {
+        let rest = self.from(at);
+        let length = rest.iter().position(|byte| *byte == b'\n');
+        let line = &rest[..length.unwrap_or(rest.len()).min(HEADER_MAX)];
+        (stripped(line), length.map_or(self.bytes.len(), |length| at + length + 1))
+    }
+}
+
+fn stripped(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    &line[zeros(line)..]
+}
+
+fn zeros(line: &[u8]) -> usize {
+    line.iter().take_while(|byte| **byte == 0).count()
+}
+
+/// Whether `part` stands anywhere in `line`.
+pub fn has(line: &[u8], part: &[u8]) -> bool {
+    line.windows(part.len()).any(|found| found == part)
 }

@@ -1,7 +1,8 @@
 //! When each statement started, from the times of a log.
 //!
 //! Servers write an entry when its statement is done (a slow log) or comes (a general log), so the times of those
-//! moments never fall from entry to entry. What does not fit was not the clock's: a session had set `timestamp`.
+//! moments never fall from entry to entry, unless the clock was set back: then all times go on from there. What does not fit
+//! either was not the clock's: a session had set `timestamp`, or the entry is damaged.
 
 use super::entry::{Entry, Moment};
 use super::stamp::SECOND_US;
@@ -13,6 +14,8 @@ pub struct Times {
     pub starts_us: Vec<i64>,
     /// Entries whose time is that of the entry before, as their own is out of order.
     pub out_of_order: u64,
+    /// The first entries after the clock was set back.
+    pub set_back: Vec<usize>,
 }
 
 /// The starts of all entries.
@@ -21,11 +24,12 @@ pub struct Times {
 /// evenly, in the log's order.
 pub fn times(entries: &[Entry]) -> Times {
     let mut written: Vec<i64> = entries.iter().map(written_us).collect();
+    let set_back = set_forward_again(&mut written);
     let fits = fitting(&written);
     spread(&mut written, entries, &fits);
     take_from_before(&mut written, &fits);
     let starts_us = written.iter().zip(entries).map(|(written, entry)| written - entry.duration_us).collect();
-    Times { starts_us, out_of_order: fits.iter().filter(|fits| !**fits).count() as u64 }
+    Times { starts_us, out_of_order: fits.iter().filter(|fits| !**fits).count() as u64, set_back }
 }
 
 /// When an entry was written; of whole seconds, at the earliest.
@@ -39,14 +43,133 @@ fn written_us(entry: &Entry) -> i64 {
 /// How far times may fall: of whole seconds they are that vague, and sessions do not wait for each other to write.
 const SLACK_US: i64 = 10 * SECOND_US;
 
+/// What clocks are set back by at the end of summer time: half an hour or an hour, and where the server's zone was changed, more of these.
+const ZONE_STEP_US: i64 = 1800 * SECOND_US;
+
+/// The longest pause for which a clock that was set back by such a step is told from one that was set back by something else.
+const PAUSE_US: [i64; 2] = [60 * SECOND_US, 300 * SECOND_US];
+
+/// The longest fall that is a clock's.
+const FALL_MAX_US: i64 = 366 * 86_400 * SECOND_US;
+
+/// Most times that the clock was set back.
+const STEPS_MAX: usize = 32;
+
+/// Most places that are looked at for one.
+const TRIED_MAX: usize = 4;
+
+/// How often all times are gone over in search of steps: a log made of nothing else must not take for ever.
+const ROUNDS_MAX: usize = 8;
+
+/// Fewest entries before and after a step.
+const AROUND_MIN: usize = 2;
+
+/// Takes back what the clock was set back by, and says at which entries it was.
+fn set_forward_again(times: &mut [i64]) -> Vec<usize> {
+    if is_in_order(times) {
+        return Vec::new();
+    }
+    let mut steps = Vec::new();
+    let (mut parts, mut looked_at) = (vec![(0, times.len())], 0);
+    while let Some((start, end)) = parts.pop() {
+        looked_at += end - start;
+        if steps.len() == STEPS_MAX || looked_at > ROUNDS_MAX * times.len() {
+            break;
+        }
+        if let Some(at) = step(&times[start..end]) {
+            steps.push(start + at);
+            parts.extend([(start, start + at), (start + at, end)]);
+        }
+    }
+    steps.sort_unstable();
+    let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
+    let pause_max = pauses.filter(|pause| *pause <= PAUSE_US[1]).max().unwrap_or(0).max(PAUSE_US[0]);
+    for at in &steps {
+        let before = latest_fitting(&times[..*at]);
+        let fall = before - earliest_fitting(&times[*at..]);
+        let step = (fall + ZONE_STEP_US - 1) / ZONE_STEP_US * ZONE_STEP_US;
+        let by = if step - fall <= pause_max { step } else { fall };
+        times[*at..].iter_mut().for_each(|time| *time = time.saturating_add(by));
+    }
+    steps
+}
+
+/// Where the clock was set back, if it was: with a step there, more times fit than without, and none goes forward again at once.
+fn step(times: &[i64]) -> Option<usize> {
+    if is_in_order(times) {
+        return None;
+    }
+    let vague: Vec<i64> = times.iter().map(|time| time / SLACK_US).collect();
+    let (up_to, from) = (rising_lengths(vague.iter().copied()), {
+        let mut lengths = rising_lengths(vague.iter().rev().map(|time| -time));
+        lengths.reverse();
+        lengths
+    });
+    let without = *up_to.last()?;
+    let last = times.len().saturating_sub(AROUND_MIN);
+    let mut places: Vec<usize> = (AROUND_MIN..=last)
+        .filter(|at| times[*at] + SLACK_US < times[*at - 1] && up_to[*at - 1] + from[*at] >= without + AROUND_MIN)
+        .collect();
+    places.sort_by_key(|at| std::cmp::Reverse(up_to[*at - 1] + from[*at]));
+    places.into_iter().take(TRIED_MAX).find(|at| {
+        let (before, after) = times.split_at(*at);
+        let (high, low) = (latest_fitting(before), earliest_fitting(after));
+        let fall = high - low;
+        (SLACK_US..FALL_MAX_US).contains(&fall)
+            && !jumps(before, low + SLACK_US, fall / 2)
+            && !jumps(after, high - SLACK_US, fall / 2)
+    })
+}
+
+/// Whether the times that fit come past `level` by more than `least` at once: then some of them were none of the clock's.
+fn jumps(times: &[i64], level: i64, least: i64) -> bool {
+    let fits = fitting(times);
+    let mut before: Option<i64> = None;
+    for (time, _) in times.iter().zip(&fits).filter(|(_, fits)| **fits) {
+        if before.is_some_and(|before| before <= level && *time > level && time - before > least) {
+            return true;
+        }
+        before = before.max(Some(*time));
+    }
+    false
+}
+
+fn latest_fitting(times: &[i64]) -> i64 {
+    let fits = fitting(times);
+    times.iter().zip(&fits).filter(|(_, fits)| **fits).map(|(time, _)| *time).max().unwrap_or(0)
+}
+
+fn earliest_fitting(times: &[i64]) -> i64 {
+    let fits = fitting(times);
+    times.iter().zip(&fits).find(|(_, fits)| **fits).map_or(0, |(time, _)| *time)
+}
+
+fn is_in_order(times: &[i64]) -> bool {
+    let mut latest = i64::MIN;
+    times.iter().all(|time| {
+        latest = latest.max(*time);
+        time.saturating_add(SLACK_US) >= latest
+    })
+}
+
+/// Of each beginning of the times the length of a longest subsequence that does not fall.
+fn rising_lengths(times: impl Iterator<Item = i64>) -> Vec<usize> {
+    let mut ends: Vec<i64> = Vec::new();
+    let one = |time: i64| {
+        let length = ends.partition_point(|end| *end <= time);
+        if length == ends.len() {
+            ends.push(time);
+        } else {
+            ends[length] = time;
+        }
+        ends.len()
+    };
+    times.map(one).collect()
+}
+
 /// Which times can be those of a clock that never goes back, give or take some seconds: as many as can be.
 fn fitting(times: &[i64]) -> Vec<bool> {
-    let mut latest = i64::MIN;
-    let is_in_order = times.iter().all(|time| {
-        latest = latest.max(*time);
-        time + SLACK_US >= latest
-    });
-    if is_in_order {
+    if is_in_order(times) {
         return vec![true; times.len()];
     }
     let vague: Vec<i64> = times.iter().map(|time| time / SLACK_US).collect();
@@ -60,7 +183,7 @@ fn fitting(times: &[i64]) -> Vec<bool> {
             earliest = earliest.min(times[number]);
         }
     }
-    latest = i64::MIN;
+    let mut latest = i64::MIN;
     for (number, time) in times.iter().enumerate() {
         let after = earliest_after[number].saturating_add(SLACK_US);
         fits[number] |= time + SLACK_US >= latest && *time <= after;
@@ -128,14 +251,14 @@ fn take_from_before(written: &mut [i64], fits: &[bool]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::What;
+    use super::super::entry::{What, Within};
     use super::super::stamp::Stamp;
     use super::*;
     use proptest::prelude::*;
 
     fn entry(us: i64, is_exact: bool, moment: Moment, duration_us: i64) -> Entry {
         let stamp = Stamp { us, is_exact };
-        Entry { line: 1, thread: 1, stamp, moment, duration_us, schema: 0, what: What::Other }
+        Entry { line: 1, thread: 1, stamp, moment, duration_us, schema: Within::OfSession, what: What::Command }
     }
 
     fn starts(entries: &[Entry]) -> Vec<i64> {
@@ -174,8 +297,51 @@ mod tests {
         // Microseconds in another order are no mistake.
         assert_eq!(
             times(&[at(50), at(40), at(5_000_000)]),
-            Times { starts_us: vec![50, 40, 5_000_000], out_of_order: 0 }
+            Times { starts_us: vec![50, 40, 5_000_000], out_of_order: 0, set_back: Vec::new() }
         );
+    }
+
+    /// One entry a minute, from so many minutes on.
+    fn minutes(parts: &[(i64, i64)]) -> Vec<Entry> {
+        let all = parts.iter().flat_map(|(from, to)| *from..*to);
+        all.map(|minute| entry(minute * 60 * SECOND_US, false, Moment::Start, 0)).collect()
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_goes_on() {
+        let pauses = |entries: &[Entry]| {
+            let found = times(entries);
+            let pauses: Vec<i64> =
+                found.starts_us.windows(2).map(|pair| (pair[1] - pair[0] + SECOND_US / 2) / SECOND_US).collect();
+            (pauses, found.set_back, found.out_of_order)
+        };
+        // The end of summer time, seen from long before it and from shortly before it; and twice in a log, as over a year.
+        for (parts, steps) in [
+            (&[(150, 180), (120, 220)][..], vec![30]),
+            (&[(177, 180), (120, 220)], vec![3]),
+            (&[(0, 180), (120, 123)], vec![180]),
+            (&[(100, 180), (150, 400), (370, 500)], vec![80, 330]),
+        ] {
+            let entries = minutes(parts);
+            assert_eq!(pauses(&entries), (vec![60; entries.len() - 1], steps, 0), "{parts:?}");
+        }
+        // By an operator, by ten minutes: nobody knows how long the pause was.
+        let mut entries = minutes(&[(100, 180)]);
+        entries.extend((0..90).map(|at| entry((169 * 60 + 17 + at) * SECOND_US, false, Moment::Start, 0)));
+        let (found, set_back, out_of_order) = pauses(&entries);
+        assert!(found.iter().all(|pause| (0..=60).contains(pause)), "{found:?}");
+        assert_eq!((set_back, out_of_order), (vec![80], 0));
+    }
+
+    #[test]
+    fn times_that_come_and_go_are_not_the_clocks() {
+        let now = minutes(&[(1000, 1100)]);
+        for wrong in [&minutes(&[(3, 9)])[..], &minutes(&[(9000, 9006)]), &minutes(&[(3, 4)])] {
+            let entries = [&now[..50], wrong, &now[50..]].concat();
+            let found = times(&entries);
+            assert_eq!((found.set_back.len(), found.out_of_order), (0, wrong.len() as u64));
+            assert_eq!(found.starts_us.last().unwrap() - found.starts_us[0], 99 * 60 * SECOND_US);
+        }
     }
 
     proptest! {

@@ -3,11 +3,13 @@
 //! Without `--writes` the statements are sent that are *known* to read, with it those that are known to write as well; what is not
 //! known is not sent. A log may come from anyone, so a statement is taken for the worst that any server may take it for:
 //! [`tokens`] cuts it as the servers do, [`query`] looks at its expressions, [`set`] at its variables, [`never`] at what no load may do.
+//! [`session`] says what a statement leaves to those behind it.
 
 mod class;
 mod known;
 mod never;
 mod query;
+mod session;
 mod set;
 mod tokens;
 
@@ -16,6 +18,7 @@ use crate::statements::Kind;
 pub use class::Class;
 pub use query::is_servers_own;
 use query::{Effect, rest};
+pub use session::{Step, has_name, parts, step, used_schema};
 use tokens::{Capitals, READINGS, Token, Tokens, USUAL};
 
 /// Names of the kinds of statement; those of the first word of a statement, then what is left.
@@ -28,7 +31,23 @@ const APART: [&str; 7] = ["set", "begin", "start", "commit", "rollback", "savepo
 /// The kind of a `USE` that the replay itself sends.
 pub const USE: u16 = (QUERIES.len() + APART.len() - 1) as u16;
 
-const OTHER: u16 = QUERIES.len() as u16 - 1;
+/// The kind of a `CALL`.
+pub const CALL: u16 = 10;
+
+/// The kind of a `CREATE`.
+pub const CREATE: u16 = 13;
+
+/// The kind of a `DROP`.
+pub const DROP: u16 = 15;
+
+/// The kind of a `ROLLBACK`.
+pub const ROLLBACK: u16 = QUERIES.len() as u16 + 4;
+
+/// The kind of a `SAVEPOINT`.
+pub const SAVEPOINT: u16 = QUERIES.len() as u16 + 5;
+
+/// The kind of statements that begin with another word, such as PREPARE.
+pub const OTHER: u16 = QUERIES.len() as u16 - 1;
 
 /// Most statements that hold another.
 const DEPTH_MAX: u32 = 3;

@@ -336,7 +336,8 @@ fn kinds_are_the_first_words() {
     ] {
         assert_eq!(kinds()[usize::from(classified(sql.as_bytes()).0)].name, name, "{sql}");
     }
-    assert_eq!(kinds()[usize::from(USE)].name, "use");
+    let names = [USE, CALL, CREATE, DROP, ROLLBACK, SAVEPOINT].map(|kind| kinds()[usize::from(kind)].name.clone());
+    assert_eq!(names, ["use", "call", "create", "drop", "rollback", "savepoint"]);
     assert!(!kinds()[usize::from(USE)].is_query && kinds()[usize::from(OTHER)].name == "other");
 }
 

@@ -75,6 +75,12 @@ impl<'a> Tokens<'a> {
         self.at
     }
 
+    /// Offset of what stands behind the next token.
+    pub fn behind_word(mut self) -> usize {
+        self.next();
+        self.at
+    }
+
     /// The token that comes next, which stays.
     pub fn peek(mut self) -> Token<'a> {
         self.next()
