@@ -5,79 +5,13 @@ use super::columns::Columns;
 use super::disksim::{self, DiskSim};
 use super::findings::Findings;
 use super::fio::{IoLog, Version};
+pub use super::headings::Format;
 use super::headings::{Heading, Lacking};
 use super::number::{is_number, scaled};
 use super::units::{Doubt, LENGTHS, TIMES};
 use super::{blkparse, blktrace, disk};
 
-/// A format that can be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Binary, a file for each CPU.
-    Blktrace,
-    /// Text of `blkparse`, in its default format.
-    Blkparse,
-    /// Text of the kernel's block events: of tracefs, `trace-cmd` and `perf script`.
-    Tracefs,
-    /// The emulated disk's compact one; its CSV is `Named`.
-    Disk,
-    /// `fio version 2 iolog`.
-    Fio2,
-    /// `fio version 3 iolog`.
-    Fio3,
-    /// Five columns in ASCII.
-    Disksim,
-    /// MSR Cambridge.
-    Msr,
-    /// Alibaba block traces of 2020.
-    Alibaba,
-    /// Tencent block storage of 2018.
-    Tencent,
-    /// Storage Performance Council, as at the repository of the University of Massachusetts.
-    Spc,
-    /// A CSV whose first line names its columns.
-    Named,
-    /// `SYSTOR '17`, of a virtual desktop infrastructure.
-    Systor17,
-    /// Florida International University: `SRCMap` and I/O deduplication.
-    Fiu,
-    /// BCC's and libbpf's `biosnoop`.
-    Biosnoop,
-    /// `blkparse -f` with a form of one's own.
-    Own,
-}
-
 impl Format {
-    /// All, with the names by which users choose one.
-    pub const ALL: [(&'static str, Self); 16] = [
-        ("blktrace", Self::Blktrace),
-        ("blkparse", Self::Blkparse),
-        ("tracefs", Self::Tracefs),
-        ("disk", Self::Disk),
-        ("fio2", Self::Fio2),
-        ("fio3", Self::Fio3),
-        ("disksim", Self::Disksim),
-        ("msr", Self::Msr),
-        ("alibaba", Self::Alibaba),
-        ("tencent", Self::Tencent),
-        ("spc", Self::Spc),
-        ("csv", Self::Named),
-        ("systor17", Self::Systor17),
-        ("fiu", Self::Fiu),
-        ("biosnoop", Self::Biosnoop),
-        ("blkparse-f", Self::Own),
-    ];
-
-    /// By its name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
-    }
-
-    /// The name by which users choose it.
-    pub fn name(self) -> &'static str {
-        Self::ALL[self as usize].0
-    }
-
     /// By how the file begins; `None` where that is like no format's.
     pub fn of(head: &[u8]) -> Option<Self> {
         Self::find(head, None).ok().map(|found| found.format)

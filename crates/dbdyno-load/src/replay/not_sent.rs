@@ -2,7 +2,36 @@
 
 use serde_json::{Map, Value, json};
 
-use super::log::Met;
+/// Most lines that are named of a kind.
+pub const LINES_NAMED_MAX: usize = 5;
+
+/// How often something odd was met, and in which lines first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Met {
+    /// How often.
+    pub count: u64,
+    /// The first lines, from 1.
+    pub lines: Vec<u32>,
+}
+
+impl Met {
+    /// Once more, in this line.
+    pub fn at(&mut self, line: u32) {
+        self.count += 1;
+        if self.lines.len() < LINES_NAMED_MAX || self.lines.last().is_some_and(|last| line < *last) {
+            self.lines.insert(self.lines.partition_point(|before| *before <= line), line);
+            self.lines.truncate(LINES_NAMED_MAX);
+        }
+    }
+
+    /// The first lines.
+    pub fn in_words(&self) -> String {
+        let named = self.lines.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let word = if self.count == 1 { "line" } else { "lines" };
+        let more = if self.count > self.lines.len() as u64 { ", ..." } else { "" };
+        format!("{word} {named}{more}")
+    }
+}
 
 /// Why something of a log is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

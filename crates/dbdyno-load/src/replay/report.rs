@@ -9,7 +9,8 @@ use crate::names::put_digits;
 use crate::output::report::summary;
 use crate::output::result::RunResult;
 
-use super::log::{Form, Met};
+use super::log::Form;
+use super::not_sent::Met;
 use super::plan::Replay;
 
 impl Replay {

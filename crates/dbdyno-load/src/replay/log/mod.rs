@@ -12,7 +12,7 @@ mod stamp;
 mod text;
 mod timing;
 
-pub use entry::{By, Met, Oddities};
+pub use entry::{By, Oddities};
 pub use quotes::Quotes;
 pub use sessions::{Logged, Session};
 
@@ -22,7 +22,7 @@ use std::path::Path;
 
 use crate::error::Error;
 
-use super::not_sent::NotSent;
+use super::not_sent::{Met, NotSent};
 use text::Text;
 
 /// Largest log, which is held in memory.

@@ -19,7 +19,7 @@ pub use class::Class;
 pub use query::is_servers_own;
 use query::{Effect, rest};
 pub use session::{Step, has_name, parts, step, used_schema};
-use tokens::{Capitals, READINGS, Token, Tokens, USUAL};
+use tokens::{Capitals, DEPTH_MAX, READINGS, Token, Tokens, USUAL, is_word, skip_word};
 
 /// Names of the kinds of statement; those of the first word of a statement, then what is left.
 const QUERIES: [&str; 18] = [
@@ -48,9 +48,6 @@ pub const SAVEPOINT: u16 = QUERIES.len() as u16 + 5;
 
 /// The kind of statements that begin with another word, such as PREPARE.
 pub const OTHER: u16 = QUERIES.len() as u16 - 1;
-
-/// Most statements that hold another.
-const DEPTH_MAX: u32 = 3;
 
 /// The kinds of statement.
 pub fn kinds() -> Vec<Kind> {
@@ -345,18 +342,6 @@ fn class_of_schema(mut tokens: Tokens<'_>) -> Class {
 /// What stands behind `STATEMENT ... FOR`, and what the values before it do.
 fn behind_set_statement(mut tokens: Tokens<'_>) -> Option<(Class, Tokens<'_>)> {
     if skip_word(&mut tokens, b"STATEMENT") { set::split_statement(tokens) } else { None }
-}
-
-fn is_word(tokens: Tokens<'_>, word: &[u8]) -> bool {
-    matches!(tokens.peek(), Token::Word(found) if found.eq_ignore_ascii_case(word))
-}
-
-fn skip_word(tokens: &mut Tokens<'_>, word: &[u8]) -> bool {
-    let is_there = is_word(*tokens, word);
-    if is_there {
-        tokens.next();
-    }
-    is_there
 }
 
 /// Whether nothing follows but what ends a statement.

@@ -3,8 +3,7 @@
 
 use std::ops::Range;
 
-use super::tokens::{Capitals, READINGS, Token, Tokens, USUAL};
-use super::{DEPTH_MAX, skip_word};
+use super::tokens::{Capitals, DEPTH_MAX, READINGS, Token, Tokens, USUAL, skip_word};
 
 /// Most statements of a packet that are told apart.
 const PARTS_MAX: usize = 1000;

@@ -4,6 +4,9 @@
 //! is read in every way that a server may read it ([`Reading`]), and the caller takes the worst. Anything else that servers
 //! read differently is a [`Token::Odd`].
 
+/// Most statements that hold another.
+pub const DEPTH_MAX: u32 = 3;
+
 /// What a backslash escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
@@ -249,6 +252,20 @@ impl Capitals {
     pub fn is_one_of(&self, words: &[&str]) -> bool {
         words.binary_search_by(|word| word.as_bytes().cmp(self.bytes())).is_ok()
     }
+}
+
+/// Whether a word is the next.
+pub fn is_word(tokens: Tokens<'_>, word: &[u8]) -> bool {
+    matches!(tokens.peek(), Token::Word(found) if found.eq_ignore_ascii_case(word))
+}
+
+/// Takes a word, if it is the next; whether it was.
+pub fn skip_word(tokens: &mut Tokens<'_>, word: &[u8]) -> bool {
+    let is_there = is_word(*tokens, word);
+    if is_there {
+        tokens.next();
+    }
+    is_there
 }
 
 #[cfg(test)]
