@@ -27,6 +27,14 @@ def unfit_settings(server: str, settings: dict[str, Setting]) -> dict[str, str]:
     return found | unknown | {name: f"{server} refuses it" for name in refused if name in left}
 
 
+def version_of(server: str) -> str:
+    """Return the version text of a server of this host; empty where it is not on it."""
+    try:
+        return find_server(server).version
+    except DbdynoError:
+        return ""
+
+
 def _too_large(settings: dict[str, Setting]) -> dict[str, str]:
     held, pool = memory_facts()["bytes"], settings.get(POOL)
     try:
