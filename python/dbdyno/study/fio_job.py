@@ -22,7 +22,7 @@ LENT_BYTES = 1 << 30  # of a file in place of a device, whose size a job leaves 
 # fio(1). Nothing that names a file, a device, a library or a command, and nothing that changes what fio prints.
 ALLOWED = frozenset(
     """
-    readwrite rw rwmixread rwmixwrite rwmixcycle rw_sequencer blocksize bs blocksize_range bsrange bssplit
+    readwrite rw rwmixread rwmixwrite rw_sequencer blocksize bs blocksize_range bsrange bssplit
     blocksize_unaligned bs_unaligned blockalign ba bs_is_seq_rand size io_size filesize file_size nrfiles openfiles
     file_service_type numjobs iodepth iodepth_batch iodepth_batch_submit iodepth_batch_complete
     iodepth_batch_complete_min iodepth_batch_complete_max iodepth_low io_submit_mode serialize_overlap ioengine direct
@@ -57,10 +57,17 @@ _DECIDED = frozenset(
     lat_percentiles clat_percentiles slat_percentiles percentile_list significant_figures unified_rw_reporting
     new_group stats disk_util group_reporting mem iomem mem_align iomem_align hugepage_size lockmem numa_cpu_nodes
     numa_mem_policy numa_mem_nodes ioscheduler cgroup cgroup_weight cgroup_nodelete uid gid create_only unit_base
-    name description profile minimal client error_dump verify_dump verify_state_save verify_state_load
+    rwmixcycle name description profile minimal client error_dump verify_dump verify_state_save verify_state_load
     """.split()  # noqa: SIM905
 )
-_UNNAMED = {"name", "description", "group_reporting", "new_group", "unit_base"}  # of no consequence to anyone
+_UNNAMED = {
+    "name",
+    "description",
+    "group_reporting",
+    "new_group",
+    "unit_base",
+    "rwmixcycle",
+}  # of no consequence to anyone
 ENGINES = ("sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring", "mmap", "splice")
 _REFUSED = "can't be set by a study: it could reach beyond the trial's own folder, or change what fio prints"
 _REASONS = {
