@@ -56,7 +56,7 @@ fn jobs_keep_their_rates_and_begin_when_they_should() {
     let (reads, _) = count(&json!({"read_percent": 100, "read_rate_ios": 40, "poisson": true, "depth": 8}));
     assert!((50..110).contains(&reads) && reads != 80, "{reads}");
     let (reads, writes) = count(&json!({"read_percent": 50, "write_rate_ios": 20}));
-    assert!((38..=40).contains(&writes) && (20..60).contains(&reads), "{reads} {writes}");
+    assert!((38..=40).contains(&writes) && reads > 100, "{reads} {writes}");
     assert_eq!(count(&json!({"read_percent": 100, "read_rate_ios": 40, "start_us": 1_000_000})).0, 40);
     let late = count(&json!({"read_percent": 100, "start_us": 3_000_000}));
     assert_eq!(late, (0, 0));

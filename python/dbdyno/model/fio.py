@@ -175,7 +175,7 @@ def fio_range(text: str, kb_base: int = KB_BASES[0]) -> tuple[tuple[int, int], t
     """Return the smallest and the largest size of reads and of writes of a ``bsrange``. Raises ``ValueError``."""
 
     def bounds(way: str) -> tuple[int, int]:
-        least, dash, most = way.partition("-")
+        least, dash, most = way.replace(":", "-", 1).partition("-")
         if not dash:
             raise ValueError("is no range of sizes; write the smallest and the largest, such as 4k-64k")
         found = sorted((fio_bytes(least.strip(), kb_base), fio_bytes(most.strip(), kb_base)))

@@ -54,7 +54,11 @@ WITHOUT_EFFECT = frozenset(
     cpus_allowed_policy numa_cpu_nodes numa_mem_policy numa_mem_nodes
     nice end_fsync fsync_on_close lockmem lockfile unit_base unlink unlink_each_loop allow_file_create
     allow_mounted_write file_append write_hint bs_unaligned blocksize_unaligned ba blockalign uid gid
-    profile bandwidth_log minimal client replay_redirect replay_align replay_scale merge_blktrace_file
+    atomic experimental_verify gpu_dev_ids cuda_io sg_write_mode stream_id readfua writefua pi_act pi_chk apptag
+    apptag_mask fdp fdp_pli fdp_pli_select dataplacement plids plid_select xnvme_async xnvme_sync xnvme_admin
+    xnvme_dev_nsid xnvme_iovec libblkio_driver libblkio_path libblkio_pre_connect_props libblkio_pre_start_props
+    libblkio_num_entries libblkio_vectored profile bandwidth_log minimal client replay_redirect replay_align
+    replay_scale merge_blktrace_file
     """.split()  # noqa: SIM905  (a list of so many words would be a page)
 ) - {"kb_base"}
 # What fio would do and a simulated job does not, though what it does otherwise is as said.

@@ -30,16 +30,19 @@ ALLOWED = frozenset(
     fadvise_hint write_hint invalidate pre_read kb_base nowait
     create_serialize create_fsync create_on_open file_append unlink_each_loop offset offset_increment offset_align
     number_ios io_limit loops time_based runtime ramp_time rate rate_min rate_iops rate_iops_min rate_process
-    rate_cycle rate_ignore_thinktime thinktime thinktime_spin thinktime_blocks thinktime_blocks_type thinktime_iotime
+    rate_cycle ratemin ratecycle timeout rate_ignore_thinktime thinktime thinktime_spin thinktime_blocks
+    thinktime_blocks_type thinktime_iotime
     latency_target latency_window latency_percentile latency_run max_latency randrepeat randseed allrandrepeat
     norandommap softrandommap random_generator random_distribution percentage_random unified_random_bytes
     zonemode zonesize zonerange zoneskip flow flow_id flow_watermark flow_sleep
     verify do_verify verify_offset verify_interval verify_pattern verify_fatal verify_async verify_backlog
-    verify_backlog_batch verify_only verifysort verifysort_nr trim_percentage trim_verify_zero trim_backlog
+    verify_backlog_batch verify_only verify_write_sequence verify_header_seed verifysort verifysort_nr
+    trim_percentage trim_verify_zero trim_backlog
     trim_backlog_batch experimental_verify
     zero_buffers refill_buffers scramble_buffers buffer_pattern
     buffer_compress_percentage buffer_compress_chunk dedupe_percentage dedupe_mode dedupe_global
-    dedupe_working_set_percentage steadystate steadystate_duration steadystate_ramp_time ss ss_dur ss_ramp
+    dedupe_working_set_percentage steadystate steadystate_duration steadystate_ramp_time
+    steadystate_check_interval ss ss_dur ss_ramp
     thread nice prio prioclass cpus_allowed cpus_allowed_policy hipri fixedbufs registerfiles sqthread_poll
     sqthread_poll_cpu nonvectored force_async userspace_reap libaio_vectored uncached cmdprio_percentage cmdprio
     cmdprio_class continue_on_error ignore_error exitall exitall_on_error exit_what filename stonewall

@@ -91,6 +91,7 @@ def test_a_job_file_in_fio_s_words():
         ("bs=,8k", "read_blocks", [[4096, 1]]),
         ("bs=8k,8k", "block_bytes", 8192),
         ("bsrange=4k-16k", "read_blocks", [[4096, 1], [8192, 1], [12288, 1], [16384, 1]]),
+        ("bsrange=512:1k", "read_blocks", [[512, 1], [1024, 1]]),
         ("rate=1m,500k", "write_rate_bytes", 500 << 10),
         ("rate_iops=1k", "read_rate_ios", 1024),
         ("rate=,500k", "write_rate_bytes", 500 << 10),

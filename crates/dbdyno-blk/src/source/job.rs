@@ -292,7 +292,13 @@ impl Jobs {
     fn next_bio(&mut self, now_ns: u64, at: u32) -> Option<Bio> {
         let process = &mut self.processes[at as usize];
         let job = &self.offered[process.job as usize];
-        let ask = process.held.take().unwrap_or_else(|| process.walk.next(job));
+        let mut ask = process.held.take().unwrap_or_else(|| process.walk.next(job));
+        // As in fio, a mix goes on with the other direction while that of one is held back by its rate.
+        let is_mix = (1..100).contains(&job.read_percent) && job.read_sizes == job.write_sizes;
+        let [held_ns, other_ns] = [ask.is_read, !ask.is_read].map(|is_read| process.due_ns[usize::from(!is_read)]);
+        if is_mix && held_ns > now_ns && other_ns < held_ns {
+            ask.is_read = !ask.is_read;
+        }
         let direction = if ask.is_read { Direction::Read } else { Direction::Write };
         let mut intended_ns = process.intended_ns.front().copied().unwrap_or_default();
         if !job.rates.is_none() {
