@@ -276,9 +276,8 @@ def written_anew(text: str, forced: dict[str, str], folder: Path | None = None) 
     """The job file of what was read of ``text`` and nothing else, with options that are forced upon every job."""
     lines: list[str] = []
     for job in _jobs(text, folder):
-        lines += ["", f"[{job.name}]"]
-        if job.name != "global":
-            lines += [f"{key}={forced[key]}" for key in forced]
+        # In [global] as well: fio names a file by the folder that it has read of by then.
+        lines += ["", f"[{job.name}]", *(f"{key}={forced[key]}" for key in forced)]
         for line in job.options:
             if line.word not in forced:
                 lines.append(f"{line.word}={line.value}" if line.value else line.word)

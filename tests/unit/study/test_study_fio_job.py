@@ -33,7 +33,7 @@ runtime=2s
 def test_a_job_file_is_held_to_the_trials_folder():
     assert list(job_mistakes(GOOD)) == []
     made = written_anew(GOOD, {"directory": "/trial/files"})
-    assert made.count("directory=/trial/files") == 2
+    assert made.count("directory=/trial/files") == 3
     assert "rw=randrw\n" in made
     assert "comment" not in made
     assert written_anew(made, {"directory": "/trial/files"}) == made
