@@ -1,6 +1,6 @@
-//! What the lines of an option file (`my.cnf`) say, as MySQL's and MariaDB's own programs read them.
+//! What the lines of an option file (`my.cnf`) say, as the database servers' own programs read them.
 //!
-//! "Using Option Files" in MySQL's manual has the rules. Files are neither opened nor included here.
+//! "Using Option Files" in the servers' manual has the rules. Files are neither opened nor included here.
 
 /// A line that says something.
 #[derive(Debug, Clone, PartialEq, Eq)]

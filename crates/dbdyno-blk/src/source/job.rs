@@ -143,11 +143,11 @@ pub struct JobError {
 /// Most processes of all jobs.
 const PROCESSES_MOST: u64 = 100_000;
 
-impl Job {
-    fn is_possible(&self, bytes: u64) -> bool {
-        bytes > 0 && bytes.is_multiple_of(SECTOR_BYTES) && bytes <= 1 << 20
-    }
+fn is_possible(bytes: u64) -> bool {
+    bytes > 0 && bytes.is_multiple_of(SECTOR_BYTES) && bytes <= 1 << 20
+}
 
+impl Job {
     /// The largest size of all that it asks for.
     pub(super) fn largest_bytes(&self) -> u64 {
         let largest = |sizes: &Sizes| sizes.bounds().map_or(self.size_bytes, |(_, most)| most);
@@ -157,7 +157,7 @@ impl Job {
     fn check(&self, job: usize) -> Result<(), JobError> {
         let (size, range) = (self.size_bytes, self.range_bytes);
         let all = self.read_sizes.0.iter().chain(&self.write_sizes.0);
-        let wrong = all.map(|(bytes, _)| *bytes).find(|bytes| !self.is_possible(*bytes));
+        let wrong = all.map(|(bytes, _)| *bytes).find(|bytes| !is_possible(*bytes));
         let largest = self.largest_bytes();
         let checks = [
             (

@@ -96,7 +96,7 @@ impl Spread {
 fn scattered(rank: u64, blocks: u64) -> u64 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let hash = (rank + 1).wrapping_mul(GOLDEN);
-    (u128::from(hash ^ (hash >> 32)) * u128::from(blocks) >> 64) as u64
+    ((u128::from(hash ^ (hash >> 32)) * u128::from(blocks)) >> 64) as u64
 }
 
 /// A rank from 1 to `n`, by inversion of the integral of 1 / x^theta and rejection (Hörmann and Derflinger, 1996).
@@ -164,8 +164,9 @@ impl Walk {
             Pattern::Sequential => {
                 let part_bytes = job.range_bytes / u64::from(job.processes) / job.size_bytes * job.size_bytes;
                 let offset_bytes = if self.at_bytes + size_bytes > part_bytes { 0 } else { self.at_bytes };
-                let step = size_bytes as i64 + job.gap_bytes;
-                self.at_bytes = (offset_bytes as i64).wrapping_add(step).rem_euclid(part_bytes as i64) as u64;
+                let step = size_bytes.cast_signed() + job.gap_bytes;
+                self.at_bytes =
+                    offset_bytes.cast_signed().wrapping_add(step).rem_euclid(part_bytes.cast_signed()).cast_unsigned();
                 self.rank * part_bytes + offset_bytes
             }
         };

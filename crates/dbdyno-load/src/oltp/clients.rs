@@ -89,10 +89,11 @@ pub struct Clients<'a> {
 impl<'a> Clients<'a> {
     /// The clients of `portion`.
     pub fn new(options: &'a Options, numbers: Numbers, made_ids: &'a AtomicU64, portion: Portion) -> Self {
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         // As with sysbench, which divides the rows by its threads.
-        let part_size = (options.tables.size / portion.of.max(1) as i64).max(1);
+        let part_size = (options.tables.size / number(portion.of).max(1)).max(1);
         let cursor = |(at, random)| {
-            let part = (portion.first + at) as i64 * part_size;
+            let part = number(portion.first + at) * part_size;
             Cursor { random, at: 0, table: 0, id: 0, part, events: 0 }
         };
         Self {

@@ -75,11 +75,11 @@ impl Compression {
 
 /// Opens the packet that `bytes` begin with and gives what is behind it; `None` if it is not there as a whole.
 fn open_first<'a>(bytes: &'a [u8], plain: &mut Vec<u8>) -> Result<Option<&'a [u8]>, ProtocolError> {
-    let Some((&[a, b, c, _, x, y, z], rest)) = bytes.split_first_chunk::<HEADER_SIZE>() else {
+    let Some((header, rest)) = bytes.split_first_chunk::<HEADER_SIZE>() else {
         return Ok(None);
     };
-    let length = u32::from_le_bytes([a, b, c, 0]) as usize;
-    let inflated = u32::from_le_bytes([x, y, z, 0]) as usize;
+    let number = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], 0]) as usize;
+    let (length, inflated) = (number(0), number(4));
     let Some((piece, behind)) = rest.split_at_checked(length) else {
         return Ok(None);
     };
