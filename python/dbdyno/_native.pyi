@@ -6,6 +6,7 @@ from typing import TypedDict, type_check_only
 __all__ = [
     "device_models",
     "kernels",
+    "option_lines",
     "read_parquet",
     "simulate",
     "toml_lines",
@@ -29,6 +30,14 @@ def toml_lines(text: str) -> dict[str, int]:
     """Line (from 1) of every key and array element of a TOML text, by dotted path, e.g. ``stack.device.1``.
 
     Raises ``ValueError`` where the text is not TOML.
+    """
+
+def option_lines(text: str) -> list[tuple[int, str, str, str, str | None]]:
+    """Return what the lines of an option file (``my.cnf``) say, as MySQL's and MariaDB's own programs read them.
+
+    Each has its number (from 1), its group in small letters (empty before the first), what it is ("group", "option",
+    "include", "includedir", "unknown"), a name (of the option, the file or the folder), and the value of an option that
+    has one, without quotes and escapes.
     """
 
 def device_models(drive: str | None = None, size_bytes: int | None = None) -> list[_DeviceModel]:

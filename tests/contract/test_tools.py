@@ -152,10 +152,26 @@ def test_a_job_file_of_fio_is_held_to_the_trials_folder(bare, tmp_path):
     assert sorted(path.name for path in bare.files.iterdir()) == ["reads.0.0", "writes.0.0"]
 
 
+def test_fio_runs_a_job_as_people_write_them(bare, tmp_path):
+    job = tmp_path / "peoples.fio"
+    job.write_text(
+        "[global]\ndirectory=/data\nfilename=/dev/sdz\nioengine=PSYNC # waits\nsize=1m\nwrite_bw_log=x\ngtod_reduce=1\n"
+        "[read]\nrw=read\n[write, 8k]\nstonewall\nrw=write\nbssplit=4k/50:8k/50\n"
+    )
+    load = offered(kind="fio", job=str(job))
+    load.prepare(bare)
+    before = now_ns()
+    done = load.run(bare, 1, tmp_path)
+    assert told(done, before)["iops"] > 0
+    assert done.result["directions"]["read"]["operations"] == 256
+    assert 128 <= done.result["directions"]["write"]["operations"] <= 256
+    assert sorted(path.name for path in bare.files.iterdir()) == ["dev-sdz"]
+
+
 def test_fio_fails_in_its_own_words(bare, tmp_path):
     job = tmp_path / "mine.fio"
-    job.write_text("[job]\nrw=read\n")
-    with pytest.raises(TrialError, match=r"^fio: exit 1: .*size"):
+    job.write_text("[job]\nrw=raed\nsize=1m\n")
+    with pytest.raises(TrialError, match=r"^fio: exit 1: .*rw=raed"):
         offered(kind="fio", job=str(job)).run(bare, 1, tmp_path)
     assert (tmp_path / "tool.err").stat().st_size > 0
 

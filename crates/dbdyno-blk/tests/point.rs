@@ -46,6 +46,46 @@ fn a_load_in_which_no_time_passes_is_refused() {
 }
 
 #[test]
+fn jobs_keep_their_rates_and_begin_when_they_should() {
+    let count = |job: &Value| {
+        let outcome = simulated(&jobs(job)).expect("a job");
+        (outcome.reads.requests + outcome.reads.merges, outcome.writes.requests + outcome.writes.merges)
+    };
+    assert_eq!(count(&json!({"read_percent": 100, "read_rate_ios": 40, "depth": 4})).0, 80);
+    assert_eq!(count(&json!({"read_percent": 100, "read_rate_bytes": 40 * 4096, "processes": 2})).0, 160);
+    let (reads, _) = count(&json!({"read_percent": 100, "read_rate_ios": 40, "poisson": true, "depth": 8}));
+    assert!((50..110).contains(&reads) && reads != 80, "{reads}");
+    let (reads, writes) = count(&json!({"read_percent": 50, "write_rate_ios": 20}));
+    assert!((38..=40).contains(&writes) && reads > 100, "{reads} {writes}");
+    assert_eq!(count(&json!({"read_percent": 100, "read_rate_ios": 40, "start_us": 1_000_000})).0, 40);
+    let late = count(&json!({"read_percent": 100, "start_us": 3_000_000}));
+    assert_eq!(late, (0, 0));
+    let paused = count(&json!({"read_percent": 100, "think_us": 500_000, "think_every": 10})).0;
+    assert!((30..=50).contains(&paused), "{paused}");
+}
+
+#[test]
+fn a_job_may_have_several_sizes_and_prefer_some_offsets() {
+    let job = json!({"read_percent": 100, "read_blocks": [[4096, 50], [16384, 50]], "spread": {"zones": [[90, 10], [10, 90]]}});
+    let outcome = simulated(&jobs(&job)).expect("a job");
+    let each = outcome.columns.read_kib_per_s * 1024.0 / outcome.columns.reads_per_s;
+    assert!((8_000.0..12_500.0).contains(&each), "{each}");
+    let buffered =
+        simulated(&buffered(&json!({"read_blocks": [[4096, 1], [16384, 1]], "range_bytes": 64 << 20}), &json!({})));
+    assert!(buffered.is_ok(), "{buffered:?}");
+    for (job, field) in [
+        (json!({"read_blocks": [[1000, 1]]}), "load.jobs[0].read_blocks"),
+        (json!({"spread": {"zones": [[50, 50]]}}), "load.jobs[0].spread"),
+        (json!({"spread": {"zipf": 0}}), "load.jobs[0].spread"),
+        (json!({"gap_bytes": 100}), "load.jobs[0].gap_bytes"),
+        (json!({"run": 0}), "load.jobs[0].run"),
+        (json!({"direct": false, "read_rate_ios": 5}), "load.jobs[0].rates"),
+    ] {
+        assert_eq!(simulated(&jobs(&job)).expect_err(field).field, field);
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_path() {
     let trace = |fields: Value| {
         let mut load = json!({"kind": "trace", "files": ["/nowhere/trace"]});

@@ -74,6 +74,8 @@ pub struct Endpoint {
     pub init_command: Option<String>,
     /// What keeps others out.
     pub security: Security,
+    /// Whether the protocol is compressed.
+    pub compressed: bool,
 }
 
 /// The first of the usual sockets that exists, else the first.
@@ -216,6 +218,7 @@ mod tests {
             statement_timeout: Duration::from_secs(1),
             init_command: None,
             security: Security::default(),
+            compressed: false,
         }
     }
 

@@ -8,6 +8,7 @@ use dbdyno_common::similar::nearest;
 use lexopt::{Arg, Parser};
 
 use crate::error::Error;
+use crate::job::ACTIONS;
 
 /// Whether a flag has a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +172,7 @@ pub fn parse(
         };
         let value = match flag.takes {
             Takes::Nothing => None,
-            Takes::Value => Some(parser.value().map_err(usage)?),
+            Takes::Value => Some(value_of(&mut parser, table, flag, words_max)?),
             Takes::Joined => parser.optional_value(),
         };
         let value = value.map(OsString::into_string).transpose();
@@ -183,6 +184,25 @@ pub fn parse(
         }
     }
     Ok(given)
+}
+
+/// The value of a flag that has one. What stands where it should but is a part of the work or another flag is none:
+/// otherwise a value that was forgotten would change what is done.
+fn value_of(parser: &mut Parser, table: Table, flag: &Flag, words_max: usize) -> Result<OsString, Error> {
+    if let Some(joined) = parser.optional_value() {
+        return Ok(joined);
+    }
+    let value = parser.value().map_err(usage)?;
+    let text = value.to_string_lossy();
+    let is_work = words_max > 0 && ACTIONS.iter().any(|(name, _)| *name == text);
+    let is_flag = text.strip_prefix("--").is_some_and(|rest| {
+        let name = rest.split('=').next().unwrap_or_default().replace('_', "-");
+        all(table).any(|flag| flag.name == name)
+    });
+    if is_work || is_flag {
+        return Err(Error::Usage(format!("--{}: its value is missing: write --{}=VALUE", flag.name, flag.name)));
+    }
+    Ok(value)
 }
 
 fn usage(error: lexopt::Error) -> Error {

@@ -22,6 +22,7 @@ pub mod job;
 pub mod latency;
 pub mod ledger;
 pub mod login;
+mod login_path;
 pub mod measure;
 pub mod names;
 pub mod network;

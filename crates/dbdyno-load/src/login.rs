@@ -8,9 +8,10 @@ use std::time::Duration;
 use crate::endpoint::{Address, Endpoint, Password, usual_socket};
 use crate::error::Error;
 use crate::flags::{Flag, Group, Takes};
+use crate::login_path;
 use crate::option_file::{self, Source};
 use crate::secret;
-use crate::security::{NO_CHOICE, NO_REVOCATION, ONE_FILE, Security};
+use crate::security::{NO_CHOICE, NO_REVOCATION, ONE_FILE, Security, switch};
 use crate::values::number;
 
 const PORT: u16 = 3306;
@@ -38,6 +39,9 @@ pub const FLAGS: &[Flag] = &[
     Flag::switch("skip-ssl-verify-server-cert", ""),
     Flag::switch("get-server-public-key", "ask the server for the RSA key that hides a password on plain TCP"),
     Flag::value("server-public-key-path", "file of that key"),
+    Flag::joined("compress", "compress the protocol with zlib, which costs CPU on both sides").short('C'),
+    Flag::value("compression-algorithms", "the same as --compress if the first that is known is zlib"),
+    Flag::refused("zstd-compression-level", Takes::Value, "zlib alone is spoken: see --compress"),
     Flag::value("connect-timeout", "seconds for a connection and its login (10)"),
     Flag::value("stall-timeout", "seconds without any answer after which the server counts as dead (600)"),
     Flag::value("reply-timeout", "seconds from the first byte of a reply to its last (600)"),
@@ -51,7 +55,8 @@ pub const FLAGS: &[Flag] = &[
     Flag::switch("no-defaults", "read no option files"),
     Flag::value("defaults-file", "read only this option file"),
     Flag::value("defaults-extra-file", "read this option file too"),
-    Flag::value("defaults-group-suffix", ""),
+    Flag::value("defaults-group-suffix", "read groups with this behind their names too, such as [client_staging]"),
+    Flag::value("login-path", "read this group of ~/.mylogin.cnf, which mysql_config_editor writes"),
 ];
 
 /// The flags as given.
@@ -59,6 +64,8 @@ pub const FLAGS: &[Flag] = &[
 pub struct LoginOptions {
     values: BTreeMap<&'static str, String>,
     source: Source,
+    suffix: Option<String>,
+    login_path: Option<String>,
     ask_password: bool,
     password_from_env: bool,
 }
@@ -77,7 +84,8 @@ impl LoginOptions {
             "no-defaults" => self.source = Source::Nothing,
             "defaults-file" => self.source = Source::Only(path()),
             "defaults-extra-file" => self.source = Source::Also(path()),
-            "defaults-group-suffix" => {}
+            "defaults-group-suffix" => self.suffix = value.map(str::to_owned),
+            "login-path" => self.login_path = value.map(str::to_owned),
             "password-from-env" => self.password_from_env = true,
             "password" if value.is_none() => self.ask_password = true,
             "skip-ssl" => drop(self.values.insert("ssl", "off".into())),
@@ -100,8 +108,12 @@ impl LoginOptions {
     /// A value that is no number, a protocol that is not one of ours, a file that is missing or
     /// not what it should be.
     pub fn endpoint(&self) -> Result<Endpoint, Error> {
-        let file = option_file::read(&self.source)?;
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let suffix = self.suffix.clone().or_else(|| variable("MYSQL_GROUP_SUFFIX")).unwrap_or_default();
+        let mut file = option_file::read(&self.source, &suffix)?;
+        if self.source != Source::Nothing || self.login_path.is_some() {
+            file.extend(login_path::read(self.login_path.as_deref(), &suffix)?);
+        }
         let chosen = |name: &'static str, from_env: Option<String>| {
             let flag = self.values.get(name).cloned();
             flag.or_else(|| file.get(name).cloned()).or(from_env)
@@ -142,7 +154,19 @@ impl LoginOptions {
             statement_timeout: self.seconds("statement-timeout", 86_400)?,
             init_command: self.values.get("init-command").cloned(),
             security,
+            compressed: self.compressed(&|name| chosen(name, None))?,
         })
+    }
+
+    /// Whether the protocol is to be compressed; MySQL 8's clients say by which algorithm.
+    fn compressed(&self, chosen: &dyn Fn(&'static str) -> Option<String>) -> Result<bool, Error> {
+        let name = "compression-algorithms";
+        if let Some(given) = self.values.get(name) {
+            let known = given.split(',').map(str::trim).find(|one| ["zlib", "uncompressed"].contains(one));
+            let known = known.ok_or_else(|| Error::Usage(format!("--{name}={given}: use zlib or uncompressed")))?;
+            return Ok(known == "zlib");
+        }
+        Ok(switch("compress", chosen)?.unwrap_or(false))
     }
 
     fn seconds(&self, name: &'static str, default: u64) -> Result<Duration, Error> {

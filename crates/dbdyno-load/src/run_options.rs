@@ -23,7 +23,7 @@ pub const GROUP: Group = Group { title: "How the load is offered and measured", 
 
 const FLAGS: &[Flag] = &[
     Flag::value("clients", "connections, or a list, one run each: 10,50").short('c'),
-    Flag::value("duration", "length of a run: 10, 500ms, 2m"),
+    Flag::value("duration", "length of a run: 10, 500ms, 2m; 0: until --events, or until it is interrupted"),
     Flag::value("events", "events of all clients together, instead of a duration"),
     Flag::value("rate", "open loop: events offered per second, or a list, one run each; 0: closed loop"),
     Flag::value("arrivals", "of the open loop: poisson or fixed"),

@@ -16,7 +16,7 @@ pub const NO_REVOCATION: &str = "revocation is not checked: leave it out if you 
 pub const NO_CHOICE: &str = "TLS 1.2 and 1.3 are spoken with rustls's ciphers: choose among them on the server";
 
 /// Options that are on or off.
-pub const SWITCHES: [&str; 3] = ["ssl", "ssl-verify-server-cert", "get-server-public-key"];
+pub const SWITCHES: [&str; 4] = ["compress", "ssl", "ssl-verify-server-cert", "get-server-public-key"];
 
 /// What keeps others out.
 #[derive(Debug, Clone, Default)]
@@ -76,7 +76,10 @@ fn named(name: &str) -> Option<Mode> {
 }
 
 /// An option that is on, off, or not given.
-fn switch(name: &'static str, option: &dyn Fn(&'static str) -> Option<String>) -> Result<Option<bool>, Error> {
+///
+/// # Errors
+/// Its value is neither.
+pub fn switch(name: &'static str, option: &dyn Fn(&'static str) -> Option<String>) -> Result<Option<bool>, Error> {
     let Some(value) = option(name) else {
         return Ok(None);
     };

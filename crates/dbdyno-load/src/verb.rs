@@ -118,7 +118,8 @@ fn work(verb: &Verb, command: &Command) -> Result<u8, Error> {
         return Ok(0);
     }
     let mut options = RunOptions::read(&values)?;
-    if options.duration.is_none() && options.events.is_none() && !workload.is_bounded() {
+    // As with sysbench, --time=0 means until it is interrupted.
+    if options.duration.is_none() && options.events.is_none() && !workload.is_bounded() && !values.has("duration") {
         options.duration = Some(DURATION);
     }
     if let Some(clients) = workload.clients() {

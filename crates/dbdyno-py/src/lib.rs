@@ -14,6 +14,7 @@ mod _native {
     use std::collections::HashMap;
     use std::panic;
 
+    use dbdyno_common::option_file::Entry;
     use pyo3::exceptions::PyValueError;
     use pyo3::types::{PyAnyMethods, PyBytesMethods, PyModule};
     use zerocopy::IntoBytes;
@@ -33,6 +34,27 @@ mod _native {
     fn toml_lines(text: &str) -> PyResult<HashMap<String, usize>> {
         lines::lines(text).map_err(|error| PyValueError::new_err(error.to_string()))
     }
+
+    /// What the lines of an option file say: number (from 1), group, what it is, and its two texts.
+    #[pyfunction]
+    fn option_lines(text: &str) -> Vec<OptionLine> {
+        let found = dbdyno_common::option_file::lines(text).into_iter();
+        found
+            .map(|line| {
+                let (what, name, value) = match line.entry {
+                    Entry::Group => ("group", line.group.clone(), None),
+                    Entry::Option(name, value) => ("option", name, value),
+                    Entry::Include(path) => ("include", path, None),
+                    Entry::IncludeFolder(path) => ("includedir", path, None),
+                    Entry::Unknown(word) => ("unknown", word, None),
+                };
+                (line.number, line.group, what, name, value)
+            })
+            .collect()
+    }
+
+    /// A line of an option file, see [`option_lines`].
+    type OptionLine = (usize, String, &'static str, String, Option<String>);
 
     /// The drives that can be emulated; with a drive's name, that drive alone, if a disk of `size_bytes` fits it.
     #[pyfunction]

@@ -16,6 +16,9 @@ from dbdyno.errors import UserError
 def new(
     study: Path = typer.Argument(Path("study.toml"), metavar="[STUDY]", help="The file to write; it must not exist."),
     from_: Path = typer.Option(None, "--from", metavar="MY.CNF", help="An option file of MySQL or MariaDB."),
+    suffix: str = typer.Option(
+        "", "--defaults-group-suffix", metavar="SUFFIX", help="With --from: also read groups such as [mysqldSUFFIX]."
+    ),
     vary: list[str] = typer.Option(
         None, metavar="FIELD=LEVEL,LEVEL", help="What is compared; may be given again.", autocompletion=levels
     ),
@@ -30,24 +33,24 @@ def new(
     json_: bool = JSON,
 ) -> None:
     """Write a study: from a few questions at a terminal, from flags, or from a my.cnf. Runs nothing."""
-    from dbdyno.run.settings_taken import fit_settings
+    from dbdyno.run.settings_taken import fit_settings, version_of
     from dbdyno.study.load import load_study
     from dbdyno.study.new_study import Asked, new_study
-    from dbdyno.study.option_file import read_options
+    from dbdyno.study.option_file import read_options, server_groups
 
     if cuts and blocks:
         raise UserError("--blocks is for studies of speed; --cuts decides how many there are: leave out one of the two")
-    options = read_options(from_) if from_ else None
     given = {"device": device, "server": server, "load": load, "clients": clients}
     given |= {"duration": duration, "blocks": blocks}
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not json_
-    vary = vary or (ask(*(VARY_OF_FILE if options else VARY)).split() if asks else [])
-    if not vary and not options:
+    vary = vary or (ask(*(VARY_OF_FILE if from_ else VARY)).split() if asks else [])
+    if not vary and not from_:
         raise UserError("say what to compare: --vary FIELD=LEVEL,LEVEL or --from MY.CNF; at a terminal it is asked")
     unasked = ({"load"} if kind != KIND or cuts else set()) | ({"blocks"} if cuts else set())
     answers = {name: answer(name, value, asks=asks) for name, value in given.items() if name not in unasked}
     answers.setdefault("load", load)
     asked = Asked(vary=vary, kind=kind, cuts=cuts, **answers)
+    options = read_options(from_, server_groups(version_of(asked.server), suffix)) if from_ else None
     if options:
         if untried := fit_settings(asked.server, options, say_to_terminal):
             typer.echo(f"what {asked.server} takes of it was not tried: {untried}", err=True)

@@ -1,7 +1,8 @@
 """What fio's job files say: their lines, and sizes and times in fio's own units (fio(1), "Parameter types")."""
 
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dbdyno.model.quantity import DURATION_LIMIT_SECONDS, SIZE_LIMIT_BYTES
@@ -11,6 +12,7 @@ SECONDS = {
     "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "sec": 1.0,
     "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6,
 }  # fmt: skip
+SPLITS_MOST = 64  # sizes of a bssplit
 _DIGITS_MOST = 20
 _SIZE = re.compile(rf"(0x[0-9a-f]{{1,16}}|[0-9]{{1,{_DIGITS_MOST}}}(?:\.[0-9]{{1,{_DIGITS_MOST}}})?)([kmgtp]i?)?b?")
 _TIME = re.compile(rf"([0-9]{{1,{_DIGITS_MOST}}}(?:\.[0-9]{{1,{_DIGITS_MOST}}})?)([a-z]*)")
@@ -25,27 +27,95 @@ class JobLine:
     section: str | None  # None: it stands before the first section
     word: str
     value: str
+    file: str = ""  # that was included, and holds the line
+
+    @property
+    def where(self) -> str:
+        """The line in words."""
+        return f"{self.file} line {self.number}" if self.file else f"line {self.number}"
 
 
-def job_lines(text: str) -> Iterator[JobLine]:
-    """Yield the lines that say something; a word without a value has an empty one."""
-    section: str | None = None
+def job_lines(text: str, section: str | None = None, file: str = "") -> Iterator[JobLine]:
+    """Yield the lines that say something; a word without a value has an empty one.
+
+    ``include`` is such a word, too, and its value the file. A command line (``fio --name=a --rw=read``) is read as the
+    job file that says the same. ``section`` and ``file`` are those of the line that includes this text.
+    """
+    if _COMMAND.match(text):
+        yield from _of_a_command(text)
+        return
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
-        if not line or line[0] in "#;":
-            continue
-        # fio cuts off a comment at the end of a line only behind a blank.
-        line = re.split(r"\s[#;]", line)[0].strip()
         if line.startswith("["):
-            section = line.strip("[]").strip()
-            yield JobLine(number, section, "", "")
+            section = line[: line.rindex("]")].lstrip("[").strip() if "]" in line else line.strip("[").strip()
+            yield JobLine(number, section, "", "", file)
+            continue
+        line = re.split("[;#]", line, maxsplit=1)[0].strip()  # fio cuts off a comment wherever it stands
+        if not line:
             continue
         word, _, value = line.partition("=")
-        yield JobLine(number, section, word.strip().lower(), value.strip())
+        if line.split()[0] == "include" and not value:
+            word, value = "include", line.removeprefix("include")
+        yield JobLine(number, section, word.strip().lower(), value.strip(), file)
+
+
+_COMMAND = re.compile(r"(?:[ \t]*(?:#.*)?\n)*[ \t]*(?:\$ |sudo )*(?:\S*/)?fio[ \t]+(?:\\\n|[ \t])*--?\w")
+
+
+def _of_a_command(text: str) -> Iterator[JobLine]:
+    """Yield what the options of fio's command line say: those before the first ``--name`` are of all jobs.
+
+    Each line is numbered as the file has it; a backslash at its end goes on with the next.
+    """
+    section = "global"
+    yield JobLine(1, section, "", "")
+    number = 1
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip().removesuffix("\\")
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError:
+            words = line.split()
+        for at, given in enumerate(words):
+            if not given.startswith("--"):
+                continue
+            word, equals, value = given.removeprefix("--").partition("=")
+            if not equals and at + 1 < len(words) and not words[at + 1].startswith("-"):
+                value = words[at + 1]
+            word = word.lower().replace("-", "_")
+            if word == "name":
+                section = value or "job"
+                yield JobLine(number, section, "", "")
+            elif word not in _OF_THE_COMMAND:
+                yield JobLine(number, section, word, value)
+
+
+# Options of fio's command line that say how it prints, and nothing of a job.
+_OF_THE_COMMAND = frozenset(
+    """output output_format status_interval eta eta_newline minimal append_terse terse_version bandwidth_log parse_only
+    showcmd max_jobs debug warnings_fatal""".split()  # noqa: SIM905
+)
+
+
+def with_variables(value: str, known: Mapping[str, str]) -> str:
+    """Return a value with what stands for ``${NAME}`` and fio's own ``$ncpus`` and so on.
+
+    Raises ``ValueError`` with the variable that is not set, or with one that is not written so.
+    """
+
+    def found(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name not in known:
+            raise ValueError(f"holds ${{{name}}}, which is not set; set it, such as {name}=... before the command")
+        return known[name]
+
+    return re.sub(r"\$\{([A-Za-z_]\w{0,63})\}|\$(pagesize|mb_memory|ncpus)\b", found, value)
 
 
 def is_job_file(head: bytes) -> bool:
-    """Whether a file begins as fio's job files do: with a section."""
+    """Whether a file begins as fio's job files do: with a section, or as a command line of fio's."""
+    if _COMMAND.match(head[:4096].decode(errors="replace")):
+        return True
     lines = (line.strip() for line in head.splitlines())
     return next((line.startswith(b"[") for line in lines if line and line[:1] not in b"#;"), False)
 
@@ -81,3 +151,63 @@ def fio_seconds(text: str, unit: str = "s") -> float:
     if seconds > DURATION_LIMIT_SECONDS:
         raise ValueError("is too long; times are at most 1000000h")
     return seconds
+
+
+def fio_sizes(text: str, kb_base: int = KB_BASES[0]) -> tuple[int, int]:
+    """Return the sizes of reads and of writes of ``4k`` or ``4k,8k``; a third is that of trims. Raises ``ValueError``.
+
+    One that is left out (``,8k``) is 4 KiB, and one that is missing at the end is as the one before.
+    """
+    read, write = _ways(text)
+    return fio_bytes(read or "4k", kb_base), fio_bytes(write or "4k", kb_base)
+
+
+def fio_split(text: str, kb_base: int = KB_BASES[0]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return the sizes of reads and of writes of a ``bssplit``, each with its percentage. Raises ``ValueError``.
+
+    What entries leave of 100 is shared by those without a percentage.
+    """
+    read, write = (_shares(way, kb_base) for way in _ways(text))
+    return read, write
+
+
+def fio_range(text: str, kb_base: int = KB_BASES[0]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the smallest and the largest size of reads and of writes of a ``bsrange``. Raises ``ValueError``."""
+
+    def bounds(way: str) -> tuple[int, int]:
+        least, dash, most = way.replace(":", "-", 1).partition("-")
+        if not dash:
+            raise ValueError("is no range of sizes; write the smallest and the largest, such as 4k-64k")
+        found = sorted((fio_bytes(least.strip(), kb_base), fio_bytes(most.strip(), kb_base)))
+        return found[0], found[1]
+
+    read, write = _ways(text)
+    return bounds(read), bounds(write)
+
+
+def _ways(text: str) -> tuple[str, str]:
+    """Return the parts of a value for reads and for writes."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) > 3:  # noqa: PLR2004 - reads, writes, trims
+        raise ValueError("has more than three parts: of reads, writes and trims")
+    return parts[0], parts[1] if len(parts) > 1 else parts[0]
+
+
+def _shares(text: str, kb_base: int) -> list[tuple[int, int]]:
+    entries = [entry.partition("/") for entry in text.split(":")]
+    if len(entries) > SPLITS_MOST:
+        raise ValueError(f"has more than {SPLITS_MOST} sizes, as many as fio takes")
+    given = [int(percent) if percent.isdecimal() and len(percent) < 4 else None for _, _, percent in entries]  # noqa: PLR2004
+    if any(percent and share is None for (_, _, percent), share in zip(entries, given, strict=True)):
+        raise ValueError("has a share that is no whole percentage; write it as fio does, such as 4k/60:16k/40")
+    left = 100 - sum(share for share in given if share is not None)
+    blank = given.count(None)
+    if left < 0 or (not blank and left):
+        raise ValueError(f"has shares of {100 - left} %; together they are 100 %")
+    even, odd = divmod(left, blank) if blank else (0, 0)
+    found = []
+    for (size, _, _), share in zip(entries, given, strict=True):
+        extra = share is None and odd > 0
+        odd -= extra
+        found.append((fio_bytes(size.strip(), kb_base), share if share is not None else even + extra))
+    return [one for one in found if one[1]]

@@ -132,6 +132,14 @@ def filesystems_made(plan: Plan) -> Iterator[Capability]:
             yield Capability(where, ok=False, detail=f"{made.options}: {program} says: {said}", field=field)
 
 
+def version_of(server: str) -> str:
+    """Return the version text of a server of this host; empty where it is not on it."""
+    try:
+        return find_server(server).version
+    except DbdynoError:
+        return ""
+
+
 def fit_settings(server: str, options: Options, say: Say) -> str:
     """Leave in ``options`` what the server takes, as it takes it; returns why that could not be tried, if so."""
     with Starting() as starting:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from dbdyno.simulation.fio_words import GIB, jobs_of, on_a_drive, put, reach_byt
 from dbdyno.simulation.points import (
     BRIEF_FROM,
     FIO,
+    JOBS,
     LOAD,
     QUEUE,
     SET,
@@ -173,10 +174,21 @@ def _load(asked: Asked, watch: Callable[[float, int], None]) -> Load:
             raise UserError(f"--{word} is for jobs without a file; write {word} into {asked.files[0]}")
         text = asked.files[0].read_text(errors="replace")
         jobs, passed_over = jobs_of(asked.files[0], text)
+        if any("read_iolog" in job for job in jobs):
+            return _of_iolog(jobs, asked, watch)
         return _of_jobs(jobs, f"the jobs of {asked.files[0].name}", asked, passed_over)
     for word in (*asked.fio, *asked.cache):
         raise UserError(f"--{word} is for jobs, and {asked.files[0]} is a trace")
     return _of_trace(asked, watch)
+
+
+def _of_iolog(jobs: list[dict[str, Any]], asked: Asked, watch: Callable[[float, int], None]) -> Load:
+    """Return the load of a job that replays a log: a trace."""
+    path = asked.files[0]
+    if len(jobs) > 1:
+        raise UserError(f"{path}: read_iolog is of a job that is alone in its file; give the log itself")
+    speed = asked.speed or (jobs[0]["speed_percent"] / 100 if jobs[0].get("speed_percent") else None)
+    return _of_trace(replace(asked, files=(path.parent / jobs[0]["read_iolog"],), speed=speed), watch)
 
 
 def _said(fio: Mapping[str, str]) -> str:
@@ -212,16 +224,39 @@ def _of_jobs(jobs: list[dict[str, Any]], said: str, asked: Asked, passed_over: S
     if asked.cache and "0" not in direct:
         where = f"write direct=0 into {asked.files[0]}" if asked.files else "give --direct 0"
         raise UserError(f"--{next(iter(asked.cache))} is of the page cache, which these jobs go past; {where}")
-    runtime, ramp = times_of(jobs)
-    reach = reach_bytes(list(jobs))
-    jobs = [on_a_drive(job, asked.size_bytes or reach or SIZE_BYTES) for job in jobs]
-    ends = bool(jobs) and all(job.get("ios") for job in jobs)
-    seconds = runtime if runtime is not None or ends else SECONDS
     places = {f"load.jobs[0].{known}": f"--{word}" for word, known in FIELDS.items()}
     if asked.files:
         places = {"load": str(asked.files[0])}
-    fields = {"kind": "jobs", "jobs": jobs}
-    return Load(fields, seconds, ramp, reach, "", said, places=places, passed_over=passed_over)
+    reach = reach_bytes(list(jobs))
+    size = asked.size_bytes or reach or SIZE_BYTES
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for job in jobs:
+        job.pop("speed_percent", None)
+        groups.setdefault(job.pop("group", ""), []).append(on_a_drive(job, size))
+    if len(groups) > 1:
+        factors = {JOBS: [(name, _phase(group, asked)) for name, group in groups.items()]}
+        said += ", one group after the other, each on a drive as it is at first"
+        longest = max((value.get("duration_s", 0.0) for _, value in factors[JOBS]), default=0.0)
+        return Load(
+            {"kind": "jobs", "jobs": []}, longest or None, 0.0, reach, "", said,
+            factors=factors, places=places, passed_over=passed_over,
+        )  # fmt: skip
+    (alone,) = groups.values()
+    found = _phase(alone, asked)
+    return Load(
+        found["load"], found.get("duration_s"), found["warm_up_s"], reach, "", said,
+        places=places, passed_over=passed_over,
+    )  # fmt: skip
+
+
+def _phase(jobs: list[dict[str, Any]], asked: Asked) -> dict[str, Any]:
+    """Return the fields of a point whose load are these jobs beside each other, and how long it is."""
+    runtime, ramp = times_of(jobs)
+    ends = bool(jobs) and all(job.get("ios") for job in jobs)
+    seconds = asked.seconds or runtime or (None if ends else SECONDS)
+    warm_up = ramp if asked.warm_up is None else asked.warm_up
+    length = {} if seconds is None else {"duration_s": seconds}
+    return {"load": {"kind": "jobs", "jobs": jobs}, "warm_up_s": warm_up, **length}
 
 
 def _head(path: Path) -> bytes:

@@ -1,16 +1,30 @@
 """Jobs in fio's words, from a job file or from options, as a load of a simulated point."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import UserError
-from dbdyno.model.fio import KB_BASES, JobLine, fio_bytes, fio_percent, fio_seconds, job_lines
+from dbdyno.model.fio import (
+    KB_BASES,
+    JobLine,
+    fio_bytes,
+    fio_percent,
+    fio_range,
+    fio_seconds,
+    fio_sizes,
+    fio_split,
+    with_variables,
+)
+from dbdyno.study.fio_job import included, known_variables
 from dbdyno.study.mistakes import did_you_mean
 
 Job = dict[str, Any]
 GIB = 1 << 30
+PROCESSES_MOST = 1000  # that offset_increment sets apart
 
 PATTERNS = {
     "read": ("sequential", 100), "write": ("sequential", 0), "randread": ("random", 100), "randwrite": ("random", 0),
@@ -22,44 +36,99 @@ CLASSES = {"1": "real-time", "2": "best-effort", "3": "idle"}
 # point, without a map of those that it had (norandommap).
 WITHOUT_EFFECT = frozenset(
     """
-    name description filename directory filename_format nrfiles openfiles unique_filename create_on_open
-    create_serialize create_fsync fallocate overwrite pre_read iomem mem hipri registerfiles fixedbufs sqthread_poll
-    sqthread_poll_cpu userspace_reap nonvectored force_async thread group_reporting new_group time_based invalidate
+    name description filename directory filename_format nrfiles openfiles unique_filename create_on_open opendir
+    create_serialize create_fsync create_only fallocate overwrite pre_read iomem mem iomem_align mem_align hugepage_size
+    hipri hipri_percentage registerfiles fixedbufs sqthread_poll sqthread_poll_cpu userspace_reap nonvectored
+    uncached nowait libaio_vectored libaio_time_slice force_async cmd_type md_per_io_size thread group_reporting
+    new_group time_based invalidate file_service_type
     fadvise_hint norandommap softrandommap randrepeat allrandrepeat randseed random_generator use_os_rand
     refill_buffers scramble_buffers zero_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk
-    dedupe_percentage dedupe_mode dedupe_working_set_percentage io_submit_mode gtod_reduce disable_lat disable_clat
-    disable_slat disable_bw_measurement clocksource gtod_cpu
+    dedupe_percentage dedupe_mode dedupe_global dedupe_working_set_percentage io_submit_mode gtod_reduce disable_lat
+    disable_clat disable_slat disable_bw_measurement disable_bw clocksource gtod_cpu clat_cpu
     lat_percentiles clat_percentiles slat_percentiles percentile_list significant_figures unified_rw_reporting
-    write_bw_log write_lat_log write_hist_log write_iops_log log_avg_msec log_hist_msec log_hist_coarseness
-    log_max_value log_offset log_prio log_compression log_unix_epoch per_job_logs bwavgtime iopsavgtime stats disk_util
-    exitall exitall_on_error continue_on_error loops cpus_allowed cpus_allowed_policy numa_cpu_nodes numa_mem_policy
-    nice end_fsync fsync_on_close lockmem unit_base
+    write_bw_log write_lat_log write_hist_log write_iops_log write_iolog log_avg_msec log_hist_msec log_hist_coarseness
+    log_max_value log_window_value log_offset log_prio log_compression log_compression_cpus log_store_compressed
+    log_unix_epoch log_alternate_epoch log_issue_time log_entries
+    per_job_logs bwavgtime iopsavgtime stats disk_util rw_sequencer bs_is_seq_rand kb_base
+    exitall exitall_on_error exit_what continue_on_error ignore_error error_dump loops cpus_allowed cpumask
+    cpus_allowed_policy numa_cpu_nodes numa_mem_policy numa_mem_nodes
+    nice end_fsync fsync_on_close lockmem lockfile unit_base unlink unlink_each_loop allow_file_create
+    allow_mounted_write file_append write_hint bs_unaligned blocksize_unaligned ba blockalign uid gid
+    atomic experimental_verify gpu_dev_ids cuda_io sg_write_mode stream_id readfua writefua pi_act pi_chk apptag
+    apptag_mask fdp fdp_pli fdp_pli_select dataplacement plids plid_select xnvme_async xnvme_sync xnvme_admin
+    xnvme_dev_nsid xnvme_iovec libblkio_driver libblkio_path libblkio_pre_connect_props libblkio_pre_start_props
+    libblkio_num_entries libblkio_vectored profile bandwidth_log minimal client replay_redirect replay_align
+    replay_scale merge_blktrace_file
     """.split()  # noqa: SIM905  (a list of so many words would be a page)
-)
+) - {"kb_base"}
+# What fio would do and a simulated job does not, though what it does otherwise is as said.
+NOT_SIMULATED = {
+    "verify": "what was written is not read back", "rate_min": "no job ends for being slow",
+    "steadystate": "the whole time is simulated", "iodepth_batch_complete": "completions are taken one by one",
+    "sync_file_range": "writes are not pushed out early", "cmdprio_percentage": "all have one priority",
+    "rate_cycle": "a rate holds from I/O to I/O", "thinktime_spin": "pauses take no CPU",
+    "ioscheduler": "see --scheduler", "exec_prerun": "no command is run", "cgroup": "there are no groups",
+    "max_latency": "no job ends for being slow", "job_max_copies": "", "idle": "there is no idle class for CPU",
+}  # fmt: skip
+_SAME = {
+    "do_verify": "verify", "ss": "steadystate", "rate_iops_min": "rate_min", "iodepth_low": "iodepth_batch_complete",
+    "iodepth_batch_complete_min": "iodepth_batch_complete", "iodepth_batch_complete_max": "iodepth_batch_complete",
+    "serialize_overlap": "iodepth_batch_complete", "rate_ignore_thinktime": "rate_cycle", "ratecycle": "rate_cycle",
+    "ratemin": "rate_min", "exec_postrun": "exec_prerun", "cgroup_weight": "cgroup", "cgroup_nodelete": "cgroup",
+    "thinktime_iotime": "thinktime_spin", "thinktime_blocks_type": "thinktime_spin", "cmdprio": "cmdprio_percentage",
+    "cmdprio_class": "cmdprio_percentage", "cmdprio_bssplit": "cmdprio_percentage", "rwmixcycle": "rate_cycle",
+}  # fmt: skip
+
+
+def _not_simulated(word: str) -> str:
+    """Return the word of ``NOT_SIMULATED`` that speaks of this one; empty if it is simulated, or unknown."""
+    if word.startswith("verify"):
+        return "verify"
+    if word.startswith(("steadystate", "ss_")):
+        return "steadystate"
+    found = _SAME.get(word, word)
+    return found if found in NOT_SIMULATED else ""
 
 
 # Words of those that a reader may miss in the result, so they are named.
 PASSED_OVER = WITHOUT_EFFECT - {"name", "description", "group_reporting", "time_based", "invalidate", "norandommap"}
 ONE_AT_A_TIME = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})  # these engines know no iodepth
 ENGINES = (*sorted(ONE_AT_A_TIME), "libaio", "posixaio", "io_uring")
+# Other ways to ask a drive for the same, which a simulated job asks for as by libaio.
+OTHER_ENGINES = frozenset(
+    """windowsaio solarisaio io_uring_cmd libblkio xnvme sg nvme spdk libcufile libhipfile splice syslet-rw guasi
+    """.split()  # noqa: SIM905
+)
+NO_DRIVE = {
+    "null": "asks no drive for anything", "net": "is of a network", "netsplice": "is of a network",
+    "rdma": "is of a network", "cpuio": "burns CPU and asks no drive", "libpmem": "is of memory",
+    "dev-dax": "is of memory", "mtd": "is of raw flash", "exec": "runs a program",
+}  # fmt: skip
 BLOCK_BYTES = 4096  # fio's own
+BLOCK_BYTES_MOST = 1 << 20  # of one request; a larger block is several
+RANGE_SIZES_MOST = 256  # of a bsrange, evenly over it
 REFUSED = (
-    (("stonewall", "wait_for_previous", "wait_for", "startdelay", "start_delay"),
-     "has jobs follow each other; give each to a simulation of its own"),
-    (("bssplit", "bsrange", "blocksize_range"), "gives several block sizes; a simulated job has one, bs"),
-    (("rate", "rate_iops", "rate_min", "rate_iops_min"),
-     "holds the rate down; a simulated job goes as fast as it can, or pauses for thinktime"),
-    (("verify", "do_verify"), "has what was written read back; simulate the writes, and the reads as another job"),
-    (("read_iolog", "replay_redirect"), "replays a log: give that log to dbdyno simulate itself"),
-    (("include",), "reads another file; write its lines here"),
+    (("wait_for",), "has jobs wait for one by its name; stonewall has all wait"),
+    (("trim_percentage", "trim_verify_zero", "trim_backlog", "num_range"), "trims, which no drive here is a model of"),
+    (("zonemode", "zonesize", "zonerange", "zoneskip", "read_beyond_wp", "max_open_zones", "zone_reset_threshold"),
+     "has a job go by zones, which is not simulated"),
+    (("flow", "flow_watermark", "flow_sleep", "flow_id"), "ties jobs to each other's rates, which is not simulated"),
+    (("latency_target", "latency_window", "latency_percentile", "latency_run"),
+     "has fio look for a depth; give several: --iodepth 1,4,16"),
+    (("fill_device", "fill_fs"), "writes until the drive is full; give size"),
+    (("replay_no_stall",), "leaves out the log's times; give the log to dbdyno simulate itself, with --replay closed"),
 )  # fmt: skip
 REASONS = {word: reason for words, reason in REFUSED for word in words}
 
 
 def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise ValueError("is no whole number")
-    return int(text)
+    text = text.removesuffix("%")
+    if text.isascii() and text.isdecimal() and len(text) <= 18:  # noqa: PLR2004 - what 64 bits hold
+        return int(text)
+    try:
+        return fio_bytes(text)  # 2k are 2048, 0x10 are 16
+    except ValueError:
+        raise ValueError("is no whole number") from None
 
 
 def _size(field: str) -> Callable[[Job, str], None]:
@@ -77,8 +146,38 @@ def _size(field: str) -> Callable[[Job, str], None]:
     return put
 
 
+def _kb(job: Job) -> int:
+    return int(job.get("kb_base", KB_BASES[0]))
+
+
 def _block(job: Job, text: str) -> None:
-    job["block_bytes"] = fio_bytes(text, job.get("kb_base", KB_BASES[0]))
+    read, write = fio_sizes(text, _kb(job))
+    _put_blocks(job, [(read, 1)], [(write, 1)])
+
+
+def _split(job: Job, text: str) -> None:
+    _put_blocks(job, *fio_split(text, _kb(job)))
+
+
+def _range(job: Job, text: str) -> None:
+    def blocks(least: int, most: int) -> list[tuple[int, int]]:
+        if least == 0:
+            raise ValueError("begins at 0 bytes")
+        step = max(least, -(-(most - least) // RANGE_SIZES_MOST // least) * least)
+        return [(size, 1) for size in range(least, most + 1, step)]
+
+    read, write = fio_range(text, _kb(job))
+    _put_blocks(job, blocks(*read), blocks(*write))
+
+
+def _put_blocks(job: Job, read: list[tuple[int, int]], write: list[tuple[int, int]]) -> None:
+    for name in ("read_blocks", "write_blocks"):
+        job.pop(name, None)
+    if len(read) == len(write) == 1 and read[0][0] == write[0][0]:
+        job["block_bytes"] = read[0][0]
+        return
+    job["block_bytes"] = min(size for size, _ in [*read, *write])
+    job["read_blocks"], job["write_blocks"] = [list(one) for one in read], [list(one) for one in write]
 
 
 def _kb_base(job: Job, text: str) -> None:
@@ -88,9 +187,16 @@ def _kb_base(job: Job, text: str) -> None:
 
 
 def _pattern(job: Job, text: str) -> None:
-    if text not in PATTERNS:
-        raise ValueError(f"is none of {', '.join(PATTERNS)}{did_you_mean(text, PATTERNS)}")
-    job["pattern"], percent = PATTERNS[text]
+    name, colon, after = text.partition(":")
+    if "trim" in name:
+        raise ValueError("trims, which no drive here is a model of")
+    if name not in PATTERNS:
+        raise ValueError(f"is none of {', '.join(PATTERNS)}{did_you_mean(name, PATTERNS)}")
+    job["pattern"], percent = PATTERNS[name]
+    if colon and job["pattern"] == "random":
+        job["run"] = _whole(after)
+    elif colon:
+        job["gap_bytes"] = fio_bytes(after.removeprefix("-"), _kb(job)) * (-1 if after.startswith("-") else 1)
     if percent in {0, 100} or "read_percent" not in job:
         job["read_percent"] = percent
 
@@ -113,9 +219,83 @@ def _buffered(job: Job, text: str) -> None:
 
 
 def _engine(job: Job, text: str) -> None:
-    if text not in ENGINES:
+    name = text.lower()
+    if name in NO_DRIVE:
+        raise ValueError(f"{NO_DRIVE[name]}; simulated are {', '.join(ENGINES)}")
+    if name not in {*ENGINES, *OTHER_ENGINES}:
         raise ValueError(f"is none of {', '.join(ENGINES)}, whose requests can be simulated")
-    job["engine"] = text
+    job["engine"] = name
+
+
+def _rate(unit: str, read: Callable[[Job, str], int]) -> Callable[[Job, str], None]:
+    """Return how a rate is put into a job: one for both ways, or of reads, writes and trims."""
+
+    def put(job: Job, text: str) -> None:
+        parts = [part.strip() for part in text.split(",")]
+        for way, part in (("read", parts[0]), ("write", parts[1] if len(parts) > 1 else parts[0])):
+            if part:
+                job[f"{way}_rate_{unit}"] = read(job, part)
+
+    return put
+
+
+def _process(job: Job, text: str) -> None:
+    if text not in {"linear", "poisson"}:
+        raise ValueError("is neither linear nor poisson")
+    job["poisson"] = text == "poisson"
+
+
+def _sync(job: Job, text: str) -> None:
+    if text not in {"0", "none"}:
+        job["fsync_every"] = 1  # O_SYNC and O_DSYNC: a write is done when it is on the medium
+
+
+def _spread(job: Job, text: str) -> None:
+    """Put in which offsets are preferred, by fio's name and its shape."""
+    name, *parts = text.split(":")
+    shapes = {"zipf": 1.1, "pareto": 0.2, "normal": None}
+    if name == "random":
+        job.pop("spread", None)
+    elif name in shapes:
+        given = parts[0] if parts else shapes[name]
+        try:
+            job["spread"] = {name: float(given or "")}
+        except ValueError:
+            raise ValueError("has no number as its shape; write it as fio does, such as zipf:1.2") from None
+    elif name == "zoned" and parts:
+        job["spread"] = {"zones": _zones(parts)}
+    else:
+        raise ValueError("is none of random, zipf:1.2, pareto:0.2, normal:10, zoned:60/10:40/90")
+
+
+def _zones(parts: list[str]) -> list[list[int]]:
+    """Return percent of accesses and of the range of each zone; those left blank share what the others leave."""
+    entries = []
+    for part in parts:
+        match = re.fullmatch(r"(\d{1,3})/(\d{0,3})", part.split(",")[0].strip())
+        if match is None:
+            raise ValueError("has a zone that is not percent of accesses/percent of the range, such as 60/10")
+        entries.append([int(match[1]), int(match[2]) if match[2] else None])
+        if "," in part:
+            break  # what follows is of writes, which go as reads here
+    blank = [entry for entry in entries if entry[1] is None]
+    left = 100 - sum(entry[1] or 0 for entry in entries)
+    for at, entry in enumerate(blank):
+        entry[1] = left // len(blank) + (at < left % len(blank))
+    spare = 100 - sum(entry[0] or 0 for entry in entries)
+    if spare > 0 and left > 0 and not blank:
+        entries.append([spare, left])
+    return [[accesses or 0, share or 0] for accesses, share in entries]
+
+
+def _increment(job: Job, text: str) -> None:
+    if fio_percent(text) is not None:
+        raise ValueError("is a percentage; write how many bytes")
+    job["increment"] = fio_bytes(text, _kb(job))
+
+
+def _set_text(field: str) -> Callable[[Job, str], None]:
+    return _set(field, str)
 
 
 def _amount(job: Job, text: str) -> None:
@@ -145,6 +325,23 @@ WORDS: dict[str, Callable[[Job, str], None]] = {
     "kb_base": _kb_base,
     "bs": _block,
     "blocksize": _block,
+    "bssplit": _split,
+    "bsrange": _range,
+    "blocksize_range": _range,
+    "random_distribution": _spread,
+    "percentage_random": lambda job, text: job.update(random_percent=_whole(text.split(",")[0])),
+    "rate": _rate("bytes", lambda job, text: fio_bytes(text, _kb(job))),
+    "rate_iops": _rate("ios", lambda _job, text: _whole(text)),
+    "rate_process": _process,
+    "sync": _sync,
+    "startdelay": _set("start_us", lambda text: round(fio_seconds(text.split("-")[0]) * 1e6)),
+    "start_delay": _set("start_us", lambda text: round(fio_seconds(text.split("-")[0]) * 1e6)),
+    "thinktime_blocks": _set("think_every", _whole),
+    "offset_increment": _increment,
+    "read_iolog": _set_text("read_iolog"),
+    "replay_time_scale": _set("speed_percent", _whole),
+    "write_barrier": _set("fsync_every", _whole),
+    "file_size": _size("range"),
     "iodepth": _set("depth", _whole),
     "iodepth_batch": _set("batch", _whole),
     "iodepth_batch_submit": _set("batch", _whole),
@@ -171,12 +368,10 @@ WORDS: dict[str, Callable[[Job, str], None]] = {
 
 def put(job: Job, word: str, value: str) -> None:
     """Put what an option of fio asks for into a job. Raises ``ValueError`` with what is wrong with it."""
-    if word in WITHOUT_EFFECT:
+    if word in WITHOUT_EFFECT or _not_simulated(word):
         return
     if word in REASONS:
         raise ValueError(REASONS[word])
-    if "$" in value:
-        raise ValueError("holds a variable; write its value")
     if word not in WORDS:
         known = did_you_mean(word, [*WORDS, *WITHOUT_EFFECT])
         raise ValueError(f"is no option of a simulated job{known or '; known are ' + ', '.join(sorted(WORDS))}")
@@ -186,30 +381,98 @@ def put(job: Job, word: str, value: str) -> None:
 def jobs_of(path: Path, text: str) -> tuple[list[Job], list[str]]:
     """Return the jobs of a job file, each with what ``[global]`` says, and which words change nothing here.
 
-    Raises ``UserError`` with the line.
+    Where jobs follow each other (``stonewall``), each has its ``group``: those of a group run beside each other. Raises
+    ``UserError`` with the line.
     """
-    lines = list(job_lines(text))
-    passed_over = dict.fromkeys(line.word for line in lines if line.word in PASSED_OVER)
-    common: Job = {}
-    jobs: list[Job] = []
-    job: Job | None = None
+    try:
+        lines = list(included(text, path.parent))
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from None
+    passed_over = dict.fromkeys(_named(line.word) for line in lines if _named(line.word))
+    sections = _Sections()
     for line in _kb_base_first(lines):
         if not line.word:
-            job = common if line.section == "global" else dict(common)
-            if line.section != "global":
-                jobs.append(job)
+            sections.begin(line.section or "job")
             continue
-        where = f"{path}: line {line.number}: {line.word}"
-        if job is None:
+        where = f"{path}: {line.where}: {line.word}"
+        if line.section is None:
             raise UserError(f"{where} stands in no section; begin with a line such as [job]")
-        value = line.value or "1"  # a word alone is a switch that is on
         try:
-            put(job, line.word, value)
+            sections.take(line)
         except ValueError as error:
-            raise UserError(f"{where}={value} {error}") from None
-    if not jobs:
+            raise UserError(f"{where}={line.value or 1} {error}") from None
+    if not sections.jobs:
         raise UserError(f"{path}: holds no job; give a section such as [job]")
-    return [_whole_job(one) for one in jobs], list(passed_over)
+    found = [_whole_job(one, passed_over) for one in sections.jobs]
+    _group(found, sections.names, sections.walls)
+    return [part for one in found for part in _set_apart(one)], list(passed_over)
+
+
+@dataclass
+class _Sections:
+    """The jobs of a file as far as it has been read; each begins with what ``[global]`` has said so far."""
+
+    common: Job = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    walls: list[bool] = field(default_factory=list)  # whether a job waits for those before
+    wall: bool = False  # whether all that follow do
+    is_global: bool = False
+
+    def begin(self, section: str) -> None:
+        self.is_global = section == "global"
+        if not self.is_global:
+            self.jobs.append(dict(self.common))
+            self.names.append(section)
+            self.walls.append(self.wall)
+
+    def take(self, line: JobLine) -> None:
+        """Take an option of the section that was begun last. Raises ``ValueError`` with what is wrong with it."""
+        value = line.value or "1"  # a word alone is a switch that is on
+        if line.word in WORDS or line.word in IN_TURN:
+            value = with_variables(value, known_variables())
+        if line.word not in IN_TURN:
+            put(self.common if self.is_global else self.jobs[-1], line.word, value)
+        elif self.is_global:
+            self.wall = value != "0"
+        else:
+            self.walls[-1] = value != "0"
+
+
+IN_TURN = {"stonewall", "wait_for_previous"}
+
+
+def _named(word: str) -> str:
+    """Return how a word that changes nothing here is named to the reader; empty if it is not."""
+    if word in PASSED_OVER:
+        return word
+    reason = NOT_SIMULATED.get(_not_simulated(word), "")
+    return f"{word} ({reason})" if reason else ""
+
+
+def _group(jobs: list[Job], names: list[str], walls: list[bool]) -> None:
+    """Mark the jobs that run beside each other, where a wall has some wait for those before."""
+    groups: list[list[int]] = [[]]
+    for at, is_wall in enumerate(walls):
+        if is_wall and groups[-1]:
+            groups.append([])
+        groups[-1].append(at)
+    if len(groups) == 1:
+        return
+    for number, group in enumerate(groups, 1):
+        label = f"{number}: {'+'.join(names[at] for at in group)[:60]}"
+        for at in group:
+            jobs[at]["group"] = label
+
+
+def _set_apart(job: Job) -> Iterator[Job]:
+    """Yield a job as it is, or one for each of its processes where each begins somewhere else."""
+    step, processes = job.pop("increment", 0), job.get("processes", 1)
+    if not step or processes > PROCESSES_MOST:
+        yield job
+        return
+    for number in range(processes):
+        yield {**job, "processes": 1, "offset_bytes": job.get("offset_bytes", 0) + number * step}
 
 
 def _kb_base_first(lines: Iterable[JobLine]) -> list[JobLine]:
@@ -221,22 +484,38 @@ def _kb_base_first(lines: Iterable[JobLine]) -> list[JobLine]:
     return [line for _, _, line in sorted(placed, key=lambda one: one[:2])]
 
 
-def _whole_job(job: Job) -> Job:
+def _whole_job(job: Job, passed_over: dict[str, None]) -> Job:
     """Return a job as its words say it together, in whichever order they stand."""
     said = {word: job.pop(word) for word in ("kb_base", "engine", "io_bytes") if word in job}
     if said.get("engine") in ONE_AT_A_TIME:
         job["depth"] = 1
+    elif not job.get("direct", True) and job.get("depth", 1) > 1:
+        job["depth"] = 1
+        passed_over["iodepth (through the page cache a process does one after the other)"] = None
     if "io_bytes" in said and "ios" not in job:
         job["ios"] = max(said["io_bytes"] // job.get("block_bytes", BLOCK_BYTES), 1)
+    for name in ("think_every", "run"):
+        if job.get(name) == 0:
+            del job[name]
+    pieces, rest = divmod(job.get("block_bytes", 0), BLOCK_BYTES_MOST)
+    if pieces > 1 and not rest and "read_blocks" not in job:
+        # The kernel cuts it up as well; the pieces of one are outstanding together.
+        job["block_bytes"] = BLOCK_BYTES_MOST
+        job["depth"] = job.get("depth", 1) * pieces if job.get("direct", True) else 1
+        if job.get("pattern") == "random":
+            job["run"] = job.get("run", 1) * pieces
+        if "ios" in job:
+            job["ios"] *= pieces
+        passed_over["bs over 1m (counted in pieces of 1 MiB)"] = None
     return job
 
 
 def on_a_drive(job: Mapping[str, Any], size_bytes: int) -> Job:
     """Return a job whose percentages are those of a drive of so many bytes, in whole pages."""
     found, page = dict(job), 4096
-    for field in ("offset", "range"):
-        if (percent := found.pop(f"{field}_percent", None)) is not None:
-            found[f"{field}_bytes"] = size_bytes * percent // 100 // page * page
+    for name in ("offset", "range"):
+        if (percent := found.pop(f"{name}_percent", None)) is not None:
+            found[f"{name}_bytes"] = size_bytes * percent // 100 // page * page
     if "range_percent" in job:
         found["range_bytes"] = min(found["range_bytes"], size_bytes - found.get("offset_bytes", 0))
     return found

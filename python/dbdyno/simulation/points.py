@@ -14,6 +14,7 @@ RULES = 3  # raised when the same point comes to something else, so that kept re
 SET = "set:"  # how a factor begins that is a tunable
 QUEUE = frozenset({"wbt_lat_usec"})  # fields of a point that are set like tunables
 FIO = "fio:"  # how one begins that is an option of fio
+JOBS = "jobs"  # the factor whose levels are jobs that follow each other
 LOAD = "load:"  # how one begins that is of the load as a whole
 BRIEF_FROM = 100  # points: of so many, no samples and no series are kept
 
@@ -85,6 +86,9 @@ def _put(point: dict[str, Any], name: str, value: Any) -> None:  # noqa: ANN401 
     elif name.startswith(FIO):
         for job in point["load"]["jobs"]:
             job.update(value)
+    elif name == JOBS:
+        point.pop("duration_s", None)
+        point.update(deepcopy(value))
     elif name.startswith(LOAD):
         merge(point["load"], value)
     else:

@@ -16,6 +16,7 @@ from dbdyno.study.cost_rules import broken_cost_rules, names_of, read_cost
 from dbdyno.study.crash_rules import broken_crash_design_rules
 from dbdyno.study.design_rules import broken_design_rules
 from dbdyno.study.document import read_document
+from dbdyno.study.fio_job import job_notes
 from dbdyno.study.fleet_section import FleetSection, fleet_mistakes
 from dbdyno.study.former_names import rename_former
 from dbdyno.study.host_disks import disk_mistakes, on_some_disk, without_disk
@@ -28,6 +29,7 @@ from dbdyno.study.rules import broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
 from dbdyno.study.study import Factor, Study, resolved_body, with_levels
+from dbdyno.system.regular_file import read_text
 
 BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes", "crash")  # what a treatment consists of
 TOP_LEVEL = ("version", "study", "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
@@ -58,7 +60,18 @@ def load_study(path: Path, scale: str = "") -> Study:
         names = [name for name in studies if name]
         known = ", ".join(names) or "none"
         raise UserError(f"{path}: has no scale {shown(scale)}; it has {known}{did_you_mean(scale, names)}")
-    return replace(studies[scale], notes=notes)
+    return replace(studies[scale], notes=(*notes, *_notes_on_jobs(raw, path.parent)))
+
+
+def _notes_on_jobs(raw: dict[str, Any], folder: Path) -> Iterator[str]:
+    """What the job files of fio that a study names say in vain, or otherwise than fio alone takes it."""
+    workload = raw["workload"]
+    if workload.get("kind") != "fio" or "job" not in workload:
+        return
+    for job in workload["job"] if isinstance(workload["job"], list) else [workload["job"]]:
+        file = folder / job
+        for note in job_notes(read_text(file), file.parent):
+            yield f"{job}: {note}"
 
 
 def _at_every_scale(path: Path, text: str, raw: dict[str, Any]) -> dict[str, Study]:

@@ -1,7 +1,6 @@
 """An option file of MySQL or MariaDB (``my.cnf``): what of it a study can give to a server, and what is left out.
 
-The files look like INI and are none, so Python's configparser does not read them: ``!include``, escapes, a # after a
-value, groups that are begun twice, names without a value. "Using Option Files" in MySQL's manual has the rules.
+What their lines say is decided in Rust, for the load generator's login as well (``dbdyno_common::option_file``).
 """
 
 import os
@@ -10,20 +9,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dbdyno._native import option_lines
 from dbdyno.errors import UserError
 from dbdyno.model.printable import short
 from dbdyno.study.section import Setting
 from dbdyno.study.server_settings import TEXTS, setting_mistake, text_mistake
 from dbdyno.system.regular_file import MIB, read_regular
 
-GROUPS = {"mysqld", "server", "mariadb", "mariadbd"}  # that a server of any version reads
+GROUPS = ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera")  # that MariaDB of any version reads
+MYSQL_GROUPS = ("mysqld", "server")
 DEPTH_MAX, FILES_MAX = 10, 100  # of files that include each other; the first is the servers' own limit
-_OF_A_VERSION = re.compile(r"(?:mysqld|mariadb|mariadbd|server)-[0-9.]+")
+_OF_A_VERSION = re.compile(r"(?:mysqld|mariadb|mariadbd|server)-[0-9]+\.[0-9]+")
+_OF_SEVERAL = re.compile(r"(?:mysqld|mariadbd)[0-9]+")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _SIZE = re.compile(r"[0-9]+(?:\.[0-9]+)?[KMGTPE]?", re.IGNORECASE)
 _SWITCHES = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "s": " "}
 _SECRET = re.compile(r"pass|pwd|secret|token|credential|private|(?:^|_)keys?(?:$|_file|_id)|auth")
 # Variables whose own name begins so: "skip-networking" is one, "skip-log-bin" is log_bin = OFF.
 _SKIPS = {"skip_external_locking", "skip_grant_tables", "skip_name_resolve", "skip_networking", "skip_show_database",
@@ -34,8 +35,12 @@ _NO_PART = {
     "port": "where clients find the server changes nothing of what is measured",
     "server_id": "is for replication, which a study has none of",
 }
-_REPLICATION = ("master_", "slave_", "replica_", "replicate_", "relay_", "report_", "rpl_", "group_replication_",
-                "gtid_")  # fmt: skip
+_FAMILIES = {
+    ("master_", "slave_", "replica_", "replicate_", "relay_", "report_", "rpl_", "group_replication_", "gtid_"):
+        "is for replication, which a study has none of",
+    ("wsrep_",): "is for a cluster, which a study has none of",
+    ("maximum_",): "bounds what sessions may set, and no study has it",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -68,20 +73,32 @@ class Options:
         self.left_out.append(LeftOut(name, self.places.pop(name), reason))
 
 
-def read_options(path: Path) -> Options:
+def server_groups(version: str, suffix: str = "") -> tuple[str, ...]:
+    """Return the groups that a server reads, by its version text: ``10.11.6-MariaDB`` or ``8.4.2``; all if it is empty.
+
+    ``suffix`` is that of ``--defaults-group-suffix``.
+    """
+    release = re.match(r"[0-9]+\.[0-9]+", version)
+    names = GROUPS if not version or "mariadb" in version.lower() else MYSQL_GROUPS
+    own = [f"{name}-{release[0]}" for name in names if release and name not in {"galera", "client-server"}]
+    groups = (*names, *own)
+    return (*groups, *(f"{group}{suffix}".lower() for group in groups if suffix))
+
+
+def read_options(path: Path, groups: tuple[str, ...] = GROUPS) -> Options:
     """What an option file gives a server, with the files that it includes. Raises ``UserError``: it can't be read."""
     try:
         text = _text(path)
     except OSError as error:
         raise UserError(f"--from {path}: can't be read: {error.strerror}") from None
     found = Options()
-    for name, value, place in _Reading(found).lines(path, text):
+    for name, value, place in _Reading(found, groups).lines(path, text):
         _take(found, name, value, place)
     return found
 
 
 def _text(path: Path) -> str:
-    return read_regular(path, MIB).decode("utf-8-sig", errors="replace")
+    return read_regular(path, MIB).decode(errors="replace")
 
 
 @dataclass
@@ -89,35 +106,42 @@ class _Reading:
     """The files that have been read so far."""
 
     found: Options
+    groups: tuple[str, ...]
     seen: list[str] = field(default_factory=list)
+    skipped: set[str] = field(default_factory=set)  # groups that were named
 
     def lines(self, path: Path, text: str, depth: int = 1) -> Iterator[tuple[str, str | None, str]]:
         """Name, value and place of each option in a server's groups; of an option without a value ``None``."""
         self.seen.append(os.path.realpath(path))
-        group = ""
-        for number, line in enumerate(text.splitlines(), 1):
-            words, place = _without_comment(line).strip(), f"{path.name}:{number}"
-            if words.startswith("!"):
-                yield from self._included(words, path, place, depth)
-            elif words.startswith("["):
-                group = words[1:].partition("]")[0].strip().lower()
-                if _OF_A_VERSION.fullmatch(group):
-                    self.found.left_out.append(LeftOut(f"[{group}]", place, "is for servers of one version only"))
-            elif words and group in GROUPS:
-                name, equals, value = words.partition("=")
-                yield name.strip(), _unquoted(value.strip()) if equals else None, place
+        for number, group, what, name, value in option_lines(text):
+            place = f"{path.name}:{number}"
+            if what in {"include", "includedir"}:
+                yield from self._included(f"!{what}", path.parent / name, place, depth)
+            elif what == "unknown":
+                self.found.left_out.append(LeftOut(short(name), place, "is neither !include nor !includedir"))
+            elif what == "option" and group in self.groups:
+                yield name, value, place
+            elif group not in self.groups and group not in self.skipped:
+                self.skipped.add(group)
+                self.found.left_out.append(LeftOut(f"[{short(group)}]", place, self._why_skipped(group)))
 
-    def _included(self, words: str, path: Path, place: str, depth: int) -> Iterator[tuple[str, str | None, str]]:
-        directive, _, named = words.partition(" ")
-        target = path.parent / named.strip()
+    def _why_skipped(self, group: str) -> str:
+        """Why nothing of a group is taken."""
+        if not group:
+            return "is no group: what stands before the first is read by no server"
+        if _OF_A_VERSION.fullmatch(group):
+            return "is for servers of one version only"
+        if _OF_SEVERAL.fullmatch(group):
+            number = group.lstrip("abcdefghijklmnopqrstuvwxyz")
+            return f"is for one of several servers; --defaults-group-suffix={number} reads it, too"
+        return "is for other programs than the server"
+
+    def _included(self, directive: str, target: Path, place: str, depth: int) -> Iterator[tuple[str, str | None, str]]:
         try:
             if directive == "!include":
                 files = [target]
-            elif directive == "!includedir":
-                files = sorted(one for one in target.iterdir() if one.suffix == ".cnf")
             else:
-                self.found.left_out.append(LeftOut(short(directive), place, "is neither !include nor !includedir"))
-                return
+                files = sorted(one for one in target.iterdir() if one.suffix == ".cnf")
             for file in files:
                 if os.path.realpath(file) in self.seen or depth >= DEPTH_MAX or len(self.seen) >= FILES_MAX:
                     reason = f"is read once, {DEPTH_MAX} deep at most, and {FILES_MAX} files in all"
@@ -127,27 +151,6 @@ class _Reading:
         except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
             reason = f"can't be read: {getattr(error, 'strerror', None) or error}"
             self.found.left_out.append(LeftOut(f"{directive} {short(target.name)}", place, reason))
-
-
-def _without_comment(line: str) -> str:
-    """The line up to a # outside of quotes; a line that begins with a ; is a comment, too."""
-    if line.lstrip().startswith(";"):
-        return ""
-    quote = ""
-    escaped = False
-    for place, char in enumerate(line):
-        if char in "'\"" and not escaped and quote in {"", char}:
-            quote = "" if quote else char
-        elif char == "#" and not quote:
-            return line[:place]
-        escaped = bool(quote) and char == "\\" and not escaped
-    return line
-
-
-def _unquoted(value: str) -> str:
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
-        value = value[1:-1]
-    return re.sub(r"\\([ntrbs\"'\\])", lambda found: _ESCAPES.get(found[1], found[1]), value)
 
 
 def _take(found: Options, given: str, value: str | None, place: str) -> None:
@@ -171,7 +174,7 @@ def _take(found: Options, given: str, value: str | None, place: str) -> None:
 
 def _setting(given: str, value: str | None) -> tuple[str, Setting]:
     """The variable that an option sets, and to what, as a study has it."""
-    name = given.lower().replace("-", "_").removeprefix("loose_")
+    name = given.lower().replace("-", "_").removeprefix("loose_").removeprefix("autoset_")
     setting = True if value is None else _plain(value)
     for prefix, switched in (("skip_", False), ("disable_", False), ("enable_", True)):
         if name.startswith(prefix) and name not in _SKIPS:
@@ -191,8 +194,8 @@ def _why_not(name: str, value: Setting) -> str:  # noqa: PLR0911  (a reason each
         return "may be a secret, or the name of one; it is not copied"
     if name in _NO_PART:
         return _NO_PART[name]
-    if name.startswith(_REPLICATION):
-        return "is for replication, which a study has none of"
+    if reason := next((reason for prefixes, reason in _FAMILIES.items() if name.startswith(prefixes)), ""):
+        return reason
     if isinstance(value, str) and not value:
         return "has no value"
     if isinstance(value, str) and ("/" in value or "\\" in value):

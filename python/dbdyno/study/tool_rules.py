@@ -60,7 +60,7 @@ def _fio(load: FioSection, folder: Path) -> Iterator[Mistake]:
     except UnicodeDecodeError:
         yield Mistake(("workload", "job"), f"is {shown(load.job)}, which is not UTF-8 text")
     else:
-        for why in job_mistakes(text):
+        for why in job_mistakes(text, path.parent):
             yield Mistake(("workload", "job"), f"is {shown(load.job)}: {why}")
 
 

@@ -72,10 +72,11 @@ class Fio(ByTool[FioSection]):
             text = Path(self.section.job).read_text(encoding="utf-8")
         except OSError as error:
             raise TrialError(f"{self.section.job}: can't be read: {error.strerror}") from None
-        for said in job_mistakes(text):  # once more: it may have been changed since the study was read
+        folder = Path(self.section.job).parent
+        for said in job_mistakes(text, folder):  # once more: it may have been changed since the study was read
             raise TrialError(f"{self.section.job}: {said}")
         job = home.parent / "job.fio"
-        job.write_text(written_anew(text, {"directory": str(files)}), encoding="utf-8")
+        job.write_text(written_anew(text, {"directory": str(files)}, folder), encoding="utf-8")
         job.chmod(0o644)
         return job
 

@@ -79,7 +79,7 @@ def fio_figures(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
     Its buckets, and so how coarse a percentile is, stand in ``model.metrics``.
     """
-    seconds = positive(max(_most(jobs, name, "runtime") for name in DIRECTIONS) / 1000, "fio's runtime")
+    seconds = positive(_seconds(jobs, DIRECTIONS), "fio's runtime")
     operations = sum(_total(jobs, name) for name in DIRECTIONS)
     moved = sum(int(job[name]["io_bytes"]) for job in jobs for name in DIRECTIONS if name in job)
     found = {
@@ -155,6 +155,14 @@ def _most(jobs: Sequence[Mapping[str, Any]], direction: str, field: str) -> floa
     return max((float(job[direction][field]) for job in jobs if direction in job), default=0.0)
 
 
+def _seconds(jobs: Sequence[Mapping[str, Any]], directions: Sequence[str]) -> float:
+    """How long jobs ran: those of a group beside each other, groups one after the other (``stonewall``)."""
+    groups: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for job in jobs:
+        groups[int(job.get("groupid", 0))].append(job)
+    return sum(max(_most(group, name, "runtime") for name in directions) for group in groups.values()) / 1000
+
+
 def _total(jobs: Sequence[Mapping[str, Any]], direction: str) -> int:
     return sum(int(job[direction]["total_ios"]) for job in jobs if direction in job)
 
@@ -162,4 +170,4 @@ def _total(jobs: Sequence[Mapping[str, Any]], direction: str) -> int:
 def _direction(jobs: Sequence[Mapping[str, Any]], name: str) -> dict[str, float]:
     """What a trial keeps of one direction of a mix."""
     moved = sum(int(job[name]["io_bytes"]) for job in jobs if name in job)
-    return {"operations": _total(jobs, name), "bytes": moved, "seconds": _most(jobs, name, "runtime") / 1000}
+    return {"operations": _total(jobs, name), "bytes": moved, "seconds": _seconds(jobs, (name,))}

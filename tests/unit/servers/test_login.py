@@ -76,7 +76,8 @@ def test_groups_comments_and_quotes_are_read_as_the_load_generator_does():
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1))
 def test_any_password_in_quotes_is_read_as_it_is(secret):
-    assert read_options(f'[client]\npassword = "{secret}"\n')["password"] == secret
+    written = secret.replace("\\", "\\\\").replace('"', '\\"')
+    assert read_options(f'[client]\npassword = "{written}"\n')["password"] == secret
 
 
 @given(st.text())

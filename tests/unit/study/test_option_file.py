@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dbdyno.errors import UserError
 from dbdyno.study.load import load_study
 from dbdyno.study.new_study import Asked, new_study
-from dbdyno.study.option_file import DEPTH_MAX, read_options
+from dbdyno.study.option_file import DEPTH_MAX, read_options, server_groups
 
 
 @pytest.fixture
@@ -47,6 +47,10 @@ WRITTEN = {
     "loose_skip_log_bin": {"log_bin": False},
     "log-bin = /var/lib/mysql/bin": {"log_bin": True},
     "max_connections = 100\n[client]\nmax_connections = 3\n[server]\nmax_connections=200": {"max_connections": 200},
+    "autoset_max_connections = 100": {"max_connections": 100},
+    r'sql_mode = "STRICT_TRANS_TABLES\,ANSI"': None,  # a backslash that is no escape stays
+    "sql_mode=STRICT_TRANS_TABLES#as before": {"sql_mode": "STRICT_TRANS_TABLES"},
+    "sql_mode = 'ANSI' # as before": {"sql_mode": "ANSI"},
     "; max_connections = 100": {},
     "optimizer_switch = mrr=on\noptimizer-switch = 'index_merge=off'": {"optimizer_switch": "mrr=on,index_merge=off"},
     "sql_mode = ANSI\nsql_mode = TRADITIONAL": {"sql_mode": "TRADITIONAL"},
@@ -59,22 +63,53 @@ def test_an_option_is_read_as_a_server_reads_it(options, text):
     found = options(f"[mysqld]\n{text}\n")
     expected = WRITTEN[text]
     assert found.settings == (expected or {})
-    assert (expected is None) == bool(found.left_out)
+    assert (expected is None) == any(one.name != "[client]" for one in found.left_out)
 
 
-@pytest.mark.parametrize("group", ["mysqld", "server", "mariadb", "mariadbd", "MYSQLD"])
+@pytest.mark.parametrize("group", ["mysqld", "server", "mariadb", "mariadbd", "MYSQLD", "galera", "client-server"])
 def test_the_groups_of_a_server_are_read(options, group):
     assert options(f"[{group}]\nsync_binlog = 1\n").settings == {"sync_binlog": 1}
 
 
-@pytest.mark.parametrize("group", ["client", "mysqldump", "mysqld_safe", "mysqld1", "mysql"])
-def test_the_groups_of_others_are_not(options, group):
-    found = options(f"sync_binlog = 0\n[{group}]\nsync_binlog = 1\n")
-    assert (found.settings, found.left_out) == ({}, [])
+@pytest.mark.parametrize("group", ["client", "mysqldump", "mysqld_safe", "mysql", "mysqld_multi"])
+def test_the_groups_of_others_are_not_and_each_is_named_once(options, group):
+    found = options(f"[{group}]\nsync_binlog = 1\n[mysqld]\n[{group}]\nsync_binlog=0\n")
+    assert found.settings == {}
+    assert [(one.name, one.place) for one in found.left_out] == [(f"[{group}]", "my.cnf:1")]
+    assert left(found) == {f"[{group}]": "is for other programs than the server"}
 
 
-def test_a_group_of_one_version_is_left_out_and_said(options):
-    assert left(options("[mysqld-8.0]\nsync_binlog = 1\n")) == {"[mysqld-8.0]": "is for servers of one version only"}
+def test_what_stands_in_no_group_is_said(options):
+    assert left(options("sync_binlog = 0\n[mysqld]\n"))["[]"].startswith("is no group")
+
+
+def test_the_groups_of_another_version_and_of_one_of_several_servers_are_said(options):
+    found = left(options("[mysqld-8.0]\nsync_binlog = 1\n[mysqld2]\nsync_binlog = 1\n"))
+    assert found["[mysqld-8.0]"] == "is for servers of one version only"
+    assert found["[mysqld2]"].endswith("--defaults-group-suffix=2 reads it, too")
+
+
+@pytest.mark.parametrize(
+    ("version", "suffix", "group", "is_read"),
+    [
+        ("10.11.6-MariaDB", "", "mariadb-10.11", True),
+        ("10.11.6-MariaDB", "", "mysqld-10.11", True),
+        ("10.11.6-MariaDB", "", "mariadb-10.6", False),
+        ("10.11.6-MariaDB", "", "galera", True),
+        ("8.4.2", "", "mysqld-8.4", True),
+        ("8.4.2", "", "galera", False),
+        ("8.4.2", "", "mariadb", False),
+        ("", "", "galera", True),
+        ("8.4.2", "2", "mysqld2", True),
+        ("8.4.2", "_Shop", "mysqld_shop", True),
+        ("8.4.2", "_Shop", "mysqld_other", False),
+    ],
+)
+def test_a_server_reads_the_groups_of_its_product_version_and_suffix(tmp_path, version, suffix, group, is_read):
+    file = tmp_path / "my.cnf"
+    file.write_text(f"[{group}]\nsync_binlog = 1\n")
+    found = read_options(file, server_groups(version, suffix))
+    assert found.settings == ({"sync_binlog": 1} if is_read else {})
 
 
 LEFT_OUT = {
@@ -88,6 +123,7 @@ LEFT_OUT = {
     "plugin-load-add = x": ("plugin_load_add", "is set by dbdyno"),
     "server-id = 3": ("server_id", "is for replication"),
     "relay_log_purge = 1": ("relay_log_purge", "is for replication"),
+    "maximum-sort-buffer-size = 1M": ("maximum_sort_buffer_size", "bounds what sessions may set"),
     "sql_mode = a!b": ("sql_mode", "has a value that a study can't give"),
     "init_connect =": ("init_connect", "has no value"),
     "!incldue x": ("!incldue", "is neither !include nor !includedir"),

@@ -24,6 +24,17 @@ def test_a_kept_mix():
     assert figures["latency_ms_p50"] < figures["latency_ms_p99"] <= figures["latency_ms_max"]
 
 
+def test_groups_that_follow_each_other_take_the_time_of_all():
+    def job(group, runtime_ms):
+        read = {"runtime": runtime_ms, "total_ios": 1000, "io_bytes": 10**6, "lat_ns": {"N": 0}}
+        return {"groupid": group, "read": read}
+
+    one_after_the_other = fio_figures([job(0, 1000), job(1, 3000)])
+    assert (one_after_the_other["seconds_real"], one_after_the_other["iops"]) == (4.0, 500.0)
+    beside_each_other = fio_figures([job(0, 1000), job(0, 3000)])
+    assert (beside_each_other["seconds_real"], beside_each_other["megabytes_per_second"]) == (3.0, pytest.approx(2 / 3))
+
+
 def test_percentiles_are_those_that_fio_prints():
     run = parse_output((KEPT / "fio-3.33-read.json").read_text(encoding="utf-8"))
     (job,) = run["jobs"]

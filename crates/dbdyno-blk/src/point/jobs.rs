@@ -8,7 +8,7 @@ use super::load::Load;
 use super::on_cache::OnCache;
 use super::spec::Point;
 use crate::queue::Class;
-use crate::source::{BufferedJobs, CacheConfig, Job, Jobs, Pattern};
+use crate::source::{BufferedJobs, CacheConfig, Job, Jobs, Pattern, Rates, Sizes, Spread};
 
 /// Jobs that run beside each other.
 #[derive(Debug, Deserialize)]
@@ -27,9 +27,23 @@ struct JobSpec {
     pattern: PatternName,
     read_percent: u32,
     block_bytes: u64,
+    /// Sizes of reads where there are several, and how often each comes relative to the others.
+    read_blocks: Vec<(u64, u32)>,
+    write_blocks: Vec<(u64, u32)>,
+    spread: SpreadName,
+    random_percent: u32,
+    run: u32,
+    gap_bytes: i64,
     depth: u32,
     batch: u32,
     think_us: u64,
+    think_every: u32,
+    start_us: u64,
+    read_rate_bytes: u64,
+    read_rate_ios: u64,
+    write_rate_bytes: u64,
+    write_rate_ios: u64,
+    poisson: bool,
     fsync_every: u32,
     offset_bytes: u64,
     /// To the end of the device if there is none; a file of a buffered job has its share of half of the device.
@@ -40,6 +54,17 @@ struct JobSpec {
     priority: u8,
     /// Past the page cache; all jobs or none.
     direct: bool,
+}
+
+/// Which offsets are preferred, with what shapes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum SpreadName {
+    Uniform,
+    Zipf(f64),
+    Pareto(f64),
+    Normal(f64),
+    Zones(Vec<(u32, u32)>),
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -65,9 +90,22 @@ impl Default for JobSpec {
             pattern: PatternName::Random,
             read_percent: job.read_percent,
             block_bytes: job.size_bytes,
+            read_blocks: Vec::new(),
+            write_blocks: Vec::new(),
+            spread: SpreadName::Uniform,
+            random_percent: job.random_percent,
+            run: job.run,
+            gap_bytes: 0,
             depth: job.depth,
             batch: job.batch,
             think_us: 0,
+            think_every: job.think_every,
+            start_us: 0,
+            read_rate_bytes: 0,
+            read_rate_ios: 0,
+            write_rate_bytes: 0,
+            write_rate_ios: 0,
+            poisson: false,
             fsync_every: 0,
             offset_bytes: 0,
             range_bytes: None,
@@ -78,6 +116,20 @@ impl Default for JobSpec {
             direct: true,
         }
     }
+}
+
+/// Higher rates than any drive's, and far from the end of what 64 bits count.
+const RATE_MOST: u64 = 1 << 50;
+/// fio takes 64 zones.
+const ZONES_MOST: usize = 100;
+/// All multiples of 512 up to 1 MiB are 2048.
+const BLOCKS_MOST: usize = 4096;
+
+fn sizes(field: &'static str, blocks: &[(u64, u32)]) -> Result<Sizes, Wrong> {
+    if blocks.len() > BLOCKS_MOST {
+        return Err((field, format!("has {} sizes, over {BLOCKS_MOST}", blocks.len())));
+    }
+    Ok(Sizes(blocks.to_vec()))
 }
 
 /// A field, and what is wrong with it.
@@ -105,9 +157,24 @@ impl JobSpec {
             },
             read_percent: self.read_percent,
             size_bytes: self.block_bytes,
+            read_sizes: sizes("read_blocks", &self.read_blocks)?,
+            write_sizes: sizes("write_blocks", &self.write_blocks)?,
+            spread: self.spread()?,
+            random_percent: self.random_percent,
+            run: self.run,
+            gap_bytes: self.gap_bytes,
             depth: self.depth,
             batch: self.batch,
             think_ns: self.think_us.saturating_mul(1000).min(u64::MAX / 4),
+            think_every: self.think_every,
+            start_ns: self.start_us.saturating_mul(1000).min(u64::MAX / 4),
+            rates: Rates {
+                read_bytes: self.read_rate_bytes.min(RATE_MOST),
+                read_ios: self.read_rate_ios.min(RATE_MOST),
+                write_bytes: self.write_rate_bytes.min(RATE_MOST),
+                write_ios: self.write_rate_ios.min(RATE_MOST),
+                poisson: self.poisson,
+            },
             fsync_every: self.fsync_every,
             offset_bytes: self.offset_bytes,
             range_bytes,
@@ -119,6 +186,28 @@ impl JobSpec {
                 ClassName::Idle => Class::Idle,
             },
             priority: self.priority,
+        })
+    }
+
+    fn spread(&self) -> Result<Spread, Wrong> {
+        let wrong = |given: String, what: &str| Err(("spread", format!("{given} {what}")));
+        Ok(match &self.spread {
+            SpreadName::Uniform => Spread::Uniform,
+            SpreadName::Zipf(theta) if (0.01..=20.0).contains(theta) => Spread::Zipf(*theta),
+            SpreadName::Zipf(theta) => return wrong(theta.to_string(), "is not 0.01 to 20"),
+            SpreadName::Pareto(h) if (0.001..=0.999).contains(h) => Spread::Pareto(*h),
+            SpreadName::Pareto(h) => return wrong(h.to_string(), "is not 0.001 to 0.999"),
+            SpreadName::Normal(percent) if (0.0..=100.0).contains(percent) => Spread::Normal(*percent),
+            SpreadName::Normal(percent) => return wrong(percent.to_string(), "is not 0 to 100"),
+            SpreadName::Zones(zones) => {
+                let sums = zones.iter().fold((0_u64, 0_u64), |sums, (accesses, range)| {
+                    (sums.0 + u64::from(*accesses), sums.1 + u64::from(*range))
+                });
+                if sums != (100, 100) || zones.len() > ZONES_MOST {
+                    return wrong(format!("zones of {} and {} percent", sums.0, sums.1), "are not 100 of both");
+                }
+                Spread::Zones(zones.clone())
+            }
         })
     }
 
@@ -141,7 +230,11 @@ impl JobSpec {
 
 /// The name that a field of [`Job`] has in a point.
 fn in_words(field: &'static str) -> &'static str {
-    if field == "size_bytes" { "block_bytes" } else { field }
+    match field {
+        "size_bytes" => "block_bytes",
+        "sizes" => "read_blocks",
+        field => field,
+    }
 }
 
 impl Load for Jobs {

@@ -8,7 +8,8 @@ use std::ops::Range;
 use dbdyno_common::random::Random;
 
 use super::cache::{Act, Application, CacheConfig, CacheError, Cached, Files, Page, unless};
-use super::job::{Job, Pattern};
+use super::job::{Job, Rates};
+use super::walk::{Pattern, Walk};
 use crate::kernel::Kernel;
 
 const PAGE_BYTES: u64 = 4096;
@@ -19,10 +20,8 @@ const AHEAD_PAGES: [u32; 2] = [4, 32];
 #[derive(Debug)]
 struct Process {
     job: u32,
-    rank: u64,
-    random: Random,
+    walk: Walk,
     begun: u64,
-    at_bytes: u64,
     unflushed: u32,
     /// Pages that its last read-ahead covered, and how many the next takes.
     ahead: Range<u32>,
@@ -31,6 +30,7 @@ struct Process {
     is_read: bool,
     from_bytes: u64,
     to_bytes: u64,
+    size_bytes: u64,
     has_paused: bool,
 }
 
@@ -56,16 +56,15 @@ impl BufferedJobs {
             Self::check(job)?;
             processes.extend((0..u64::from(job.processes)).map(|rank| Process {
                 job: at as u32,
-                rank,
-                random: Random::new(seeds.bits()),
+                walk: Walk::new(rank, Random::new(seeds.bits())),
                 begun: 0,
-                at_bytes: 0,
                 unflushed: 0,
                 ahead: 0..0,
                 ahead_pages: AHEAD_PAGES[0],
                 is_read: false,
                 from_bytes: 0,
                 to_bytes: 0,
+                size_bytes: 0,
                 has_paused: true,
             }));
         }
@@ -81,9 +80,16 @@ impl BufferedJobs {
         unless((1..=100_000).contains(&job.processes), "processes", job.processes, "is not 1 to 100000")?;
         unless(job.read_percent <= 100, "read_percent", job.read_percent, "is over 100")?;
         unless((1..=1 << 20).contains(&size), "size_bytes", size, "is not 1 to 1048576")?;
+        let all = job.read_sizes.0.iter().chain(&job.write_sizes.0);
+        for (bytes, _) in all {
+            unless((1..=1 << 20).contains(bytes), "sizes", *bytes, "is not 1 to 1048576")?;
+        }
+        unless(job.rates == Rates::default(), "rates", 1, "are for jobs with direct = true")?;
+        unless(job.start_ns == 0, "start_us", job.start_ns / 1000, "is for jobs with direct = true")?;
+        unless(job.think_every == 1, "think_every", job.think_every, "is for jobs with direct = true")?;
         unless(job.depth == 1, "depth", job.depth, "is not 1: a buffered job does one after the other")?;
         unless(range <= 1 << 40, "range_bytes", range, "is over 1 TiB")?;
-        let holds = range / u64::from(job.processes) >= size;
+        let holds = range / u64::from(job.processes) >= size.max(job.largest_bytes());
         unless(holds, "range_bytes", range, "holds less than one for each process")
     }
 
@@ -96,17 +102,11 @@ impl BufferedJobs {
 impl Process {
     /// Chooses the next read or write.
     fn begin(&mut self, job: &Job) {
-        self.is_read = job.read_percent == 100 || self.random.below(100) < u64::from(job.read_percent);
-        self.from_bytes = match job.pattern {
-            Pattern::Random => self.random.below(job.range_bytes / job.size_bytes) * job.size_bytes,
-            Pattern::Sequential => {
-                let part_bytes = job.range_bytes / u64::from(job.processes) / job.size_bytes * job.size_bytes;
-                let offset_bytes = self.at_bytes;
-                self.at_bytes = (offset_bytes + job.size_bytes) % part_bytes;
-                self.rank * part_bytes + offset_bytes
-            }
-        };
-        self.to_bytes = self.from_bytes + job.size_bytes;
+        let ask = self.walk.next(job);
+        self.is_read = ask.is_read;
+        self.from_bytes = ask.offset_bytes;
+        self.to_bytes = ask.offset_bytes + ask.size_bytes;
+        self.size_bytes = ask.size_bytes;
         self.begun += 1;
         self.unflushed += u32::from(!self.is_read);
         self.has_paused = false;
@@ -155,7 +155,7 @@ impl Application for BufferedJobs {
         }
         if !std::mem::replace(&mut process.has_paused, true) {
             self.done += 1;
-            return Act::Compute(job.think_ns + job.size_bytes.div_ceil(PAGE_BYTES) * self.page_cpu_ns);
+            return Act::Compute(job.think_ns + process.size_bytes.div_ceil(PAGE_BYTES) * self.page_cpu_ns);
         }
         if job.ios > 0 && process.begun >= job.ios {
             return Act::Exit;

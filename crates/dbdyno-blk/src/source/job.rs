@@ -1,6 +1,6 @@
 //! Jobs in fio's words, past the page cache.
 //!
-//! Cannot: rates, several block sizes in a job, random maps (an offset may come twice).
+//! Cannot: random maps (an offset may come twice), trims, checks of what was written.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -9,18 +9,10 @@ use dbdyno_common::random::Random;
 use thiserror::Error;
 
 use super::contract::{Source, Step};
+use super::walk::{Ask, Pattern, Sizes, Spread, Walk};
 use crate::queue::{Bio, Class, Direction};
 
 const SECTOR_BYTES: u64 = 512;
-
-/// The order of offsets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pattern {
-    /// One behind the other, from the start of the job's range; each process has its part of it.
-    Sequential,
-    /// Uniform over the range.
-    Random,
-}
 
 /// A job as fio has it.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,12 +25,30 @@ pub struct Job {
     pub read_percent: u32,
     /// Size of each, bytes, a multiple of 512 (`bs`).
     pub size_bytes: u64,
+    /// Sizes of reads, where they differ (`bssplit`, `bsrange`).
+    pub read_sizes: Sizes,
+    /// Sizes of writes, where they differ.
+    pub write_sizes: Sizes,
+    /// Which offsets are preferred (`random_distribution`).
+    pub spread: Spread,
+    /// Percent of a random job's that leave for another offset instead of going on (`percentage_random`).
+    pub random_percent: u32,
+    /// How many a random job asks for behind each other before it leaves for another offset (`rw=randread:8`).
+    pub run: u32,
+    /// What a sequential job leaves out behind each, bytes; negative to go back (`rw=read:-8k`).
+    pub gap_bytes: i64,
     /// How many a process has outstanding (`iodepth`).
     pub depth: u32,
     /// How many go to the kernel in one call (`iodepth_batch`); only these may be joined before the scheduler has them.
     pub batch: u32,
-    /// Pause of a process after each that finishes (`thinktime`), nanoseconds.
+    /// Pause of a process after so many that finish (`thinktime`), nanoseconds.
     pub think_ns: u64,
+    /// After how many (`thinktime_blocks`).
+    pub think_every: u32,
+    /// When it begins (`startdelay`), nanoseconds.
+    pub start_ns: u64,
+    /// How fast a process may go.
+    pub rates: Rates,
     /// A flush after so many writes, when those are finished (`fsync`); 0 for none.
     pub fsync_every: u32,
     /// Where the range begins (`offset`), bytes.
@@ -55,6 +65,37 @@ pub struct Job {
     pub priority: u8,
 }
 
+/// Rates of one process by direction, each 0 for none (`rate`, `rate_iops`). A process that was held up makes up for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rates {
+    /// Bytes of reads a second.
+    pub read_bytes: u64,
+    /// Reads a second.
+    pub read_ios: u64,
+    /// Bytes of writes a second.
+    pub write_bytes: u64,
+    /// Writes a second.
+    pub write_ios: u64,
+    /// The times between them are exponential instead of equal (`rate_process=poisson`).
+    pub poisson: bool,
+}
+
+impl Rates {
+    /// How long after an I/O of so many bytes the next of its direction is due, nanoseconds; 0 without a rate.
+    fn gap_ns(self, ask: Ask, random: &mut Random) -> u64 {
+        let (bytes, ios) =
+            if ask.is_read { (self.read_bytes, self.read_ios) } else { (self.write_bytes, self.write_ios) };
+        let by = |amount: u64, rate: u64| if rate == 0 { 0.0 } else { amount as f64 / rate as f64 };
+        let seconds = by(ask.size_bytes, bytes).max(by(1, ios));
+        let factor = if self.poisson && seconds > 0.0 { random.exponential() } else { 1.0 };
+        (seconds * factor * 1e9) as u64
+    }
+
+    fn is_none(self) -> bool {
+        self.read_bytes + self.read_ios + self.write_bytes + self.write_ios == 0
+    }
+}
+
 impl Default for Job {
     fn default() -> Self {
         Self {
@@ -62,9 +103,18 @@ impl Default for Job {
             pattern: Pattern::Random,
             read_percent: 100,
             size_bytes: 4096,
+            read_sizes: Sizes::default(),
+            write_sizes: Sizes::default(),
+            spread: Spread::Uniform,
+            random_percent: 100,
+            run: 1,
+            gap_bytes: 0,
             depth: 1,
             batch: 1,
             think_ns: 0,
+            think_every: 1,
+            start_ns: 0,
+            rates: Rates::default(),
             fsync_every: 0,
             offset_bytes: 0,
             range_bytes: 1 << 30,
@@ -93,9 +143,22 @@ pub struct JobError {
 /// Most processes of all jobs.
 const PROCESSES_MOST: u64 = 100_000;
 
+fn is_possible(bytes: u64) -> bool {
+    bytes > 0 && bytes.is_multiple_of(SECTOR_BYTES) && bytes <= 1 << 20
+}
+
 impl Job {
+    /// The largest size of all that it asks for.
+    pub(super) fn largest_bytes(&self) -> u64 {
+        let largest = |sizes: &Sizes| sizes.bounds().map_or(self.size_bytes, |(_, most)| most);
+        largest(&self.read_sizes).max(largest(&self.write_sizes))
+    }
+
     fn check(&self, job: usize) -> Result<(), JobError> {
         let (size, range) = (self.size_bytes, self.range_bytes);
+        let all = self.read_sizes.0.iter().chain(&self.write_sizes.0);
+        let wrong = all.map(|(bytes, _)| *bytes).find(|bytes| !is_possible(*bytes));
+        let largest = self.largest_bytes();
         let checks = [
             (
                 "processes",
@@ -114,10 +177,15 @@ impl Job {
                 self.offset_bytes.is_multiple_of(SECTOR_BYTES),
                 "is no multiple of 512",
             ),
+            ("sizes", wrong.unwrap_or(0), wrong.is_none(), "is no multiple of 512 up to 1 MiB"),
+            ("random_percent", self.random_percent.into(), self.random_percent <= 100, "is over 100"),
+            ("run", self.run.into(), self.run > 0, "is not 1 or more"),
+            ("think_every", self.think_every.into(), self.think_every > 0, "is not 1 or more"),
+            ("gap_bytes", self.gap_bytes.unsigned_abs(), self.gap_bytes % 512 == 0, "is no multiple of 512"),
             (
                 "range_bytes",
                 range,
-                range / u64::from(self.processes.max(1)) >= size,
+                range / u64::from(self.processes.max(1)) >= size.max(largest),
                 "holds less than one for each process",
             ),
             ("priority", u64::from(self.priority), self.priority < 8, "is over 7"),
@@ -133,9 +201,12 @@ impl Job {
 #[derive(Debug)]
 struct Process {
     job: u32,
-    /// Its place in the job.
-    rank: u32,
-    random: Random,
+    walk: Walk,
+    /// What it asks for next, drawn and held back by its rate.
+    held: Option<Ask>,
+    /// When the next is due by its rate: of reads, of writes.
+    due_ns: [u64; 2],
+    finished: u64,
     outstanding: u32,
     /// When those that it has not begun were meant to begin: all it may have outstanding at first, then one for each that
     /// finished.
@@ -143,8 +214,6 @@ struct Process {
     begun: u64,
     /// Of the call that it is in.
     in_call: u32,
-    /// Where it goes on, sequentially, bytes from the start of its part.
-    at_bytes: u64,
     unflushed: u32,
     state: State,
 }
@@ -169,6 +238,8 @@ pub struct Jobs {
     processes: Vec<Process>,
     ready: VecDeque<u32>,
     thinking: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Processes that have not begun, or that their rate holds back, and until when.
+    waking: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 impl Jobs {
@@ -188,19 +259,23 @@ impl Jobs {
             }
             processes.extend((0..job.processes).map(|rank| Process {
                 job: at as u32,
-                rank,
-                random: Random::new(seeds.bits()),
+                walk: Walk::new(rank.into(), Random::new(seeds.bits())),
+                held: None,
+                due_ns: [job.start_ns; 2],
+                finished: 0,
                 outstanding: 0,
-                intended_ns: std::iter::repeat_n(0, job.depth as usize).collect(),
+                intended_ns: std::iter::repeat_n(job.start_ns, job.depth as usize).collect(),
                 begun: 0,
                 in_call: 0,
-                at_bytes: 0,
                 unflushed: 0,
-                state: State::Ready,
+                state: if job.start_ns > 0 { State::Waiting } else { State::Ready },
             }));
         }
-        let ready = (0..processes.len() as u32).collect();
-        Ok(Self { offered: jobs, processes, ready, thinking: BinaryHeap::new() })
+        let all = 0..processes.len() as u32;
+        let (ready, later): (Vec<u32>, Vec<u32>) = all.partition(|at| processes[*at as usize].state == State::Ready);
+        let start_ns = |at: u32| jobs[processes[at as usize].job as usize].start_ns;
+        let waking = later.into_iter().map(|at| Reverse((start_ns(at), at))).collect();
+        Ok(Self { offered: jobs, processes, ready: ready.into(), thinking: BinaryHeap::new(), waking })
     }
 
     /// The jobs.
@@ -213,37 +288,47 @@ impl Jobs {
         self.processes.iter().all(|process| process.state == State::Ended)
     }
 
-    fn next_bio(&mut self, at: u32) -> Bio {
+    /// What a process asks for next; `None` until its rate lets it.
+    fn next_bio(&mut self, now_ns: u64, at: u32) -> Option<Bio> {
         let process = &mut self.processes[at as usize];
         let job = &self.offered[process.job as usize];
-        let is_read = job.read_percent == 100 || process.random.below(100) < u64::from(job.read_percent);
-        let direction = if is_read { Direction::Read } else { Direction::Write };
-        let offset_bytes = match job.pattern {
-            Pattern::Random => process.random.below(job.range_bytes / job.size_bytes) * job.size_bytes,
-            Pattern::Sequential => {
-                let part_bytes = job.range_bytes / u64::from(job.processes) / job.size_bytes * job.size_bytes;
-                let offset_bytes = process.at_bytes;
-                process.at_bytes = (offset_bytes + job.size_bytes) % part_bytes;
-                u64::from(process.rank) * part_bytes + offset_bytes
+        let mut ask = process.held.take().unwrap_or_else(|| process.walk.next(job));
+        // As in fio, a mix goes on with the other direction while that of one is held back by its rate.
+        let is_mix = (1..100).contains(&job.read_percent) && job.read_sizes == job.write_sizes;
+        let [held_ns, other_ns] = [ask.is_read, !ask.is_read].map(|is_read| process.due_ns[usize::from(!is_read)]);
+        if is_mix && held_ns > now_ns && other_ns < held_ns {
+            ask.is_read = !ask.is_read;
+        }
+        let direction = if ask.is_read { Direction::Read } else { Direction::Write };
+        let mut intended_ns = process.intended_ns.front().copied().unwrap_or_default();
+        if !job.rates.is_none() {
+            let due_ns = &mut process.due_ns[usize::from(!ask.is_read)];
+            if *due_ns > now_ns {
+                process.held = Some(ask);
+                self.waking.push(Reverse((*due_ns, at)));
+                return None;
             }
-        };
+            intended_ns = intended_ns.max(*due_ns);
+            *due_ns += job.rates.gap_ns(ask, &mut process.walk.random);
+        }
+        process.intended_ns.pop_front();
         process.outstanding += 1;
         process.begun += 1;
         process.in_call += 1;
-        process.unflushed += u32::from(!is_read);
-        Bio {
-            sync: is_read || !job.asynchronous,
+        process.unflushed += u32::from(!ask.is_read);
+        Some(Bio {
+            sync: ask.is_read || !job.asynchronous,
             class: job.class,
             priority: job.priority,
-            intended_ns: process.intended_ns.pop_front().unwrap_or_default(),
+            intended_ns,
             token: process.begun,
             ..Bio::new(
                 at,
                 direction,
-                (job.offset_bytes + offset_bytes) / SECTOR_BYTES,
-                (job.size_bytes / SECTOR_BYTES) as u32,
+                (job.offset_bytes + ask.offset_bytes) / SECTOR_BYTES,
+                (ask.size_bytes / SECTOR_BYTES) as u32,
             )
-        }
+        })
     }
 
     /// What a process that is awake does next.
@@ -266,7 +351,10 @@ impl Jobs {
             process.state = State::Ended;
             return Some(Step::Exit(at));
         }
-        (!process.intended_ns.is_empty() && !must_flush && !is_last).then(|| Step::Submit(self.next_bio(at)))
+        if process.intended_ns.is_empty() || must_flush || is_last {
+            return None;
+        }
+        self.next_bio(now_ns, at).map(Step::Submit)
     }
 
     fn make_ready(&mut self, at: u32) {
@@ -283,13 +371,17 @@ impl Source for Jobs {
         if !self.ready.is_empty() {
             return Some(0);
         }
-        self.thinking.peek().map(|Reverse((at_ns, _))| *at_ns)
+        [&self.thinking, &self.waking].into_iter().filter_map(|heap| heap.peek().map(|first| first.0.0)).min()
     }
 
     fn step(&mut self, now_ns: u64) -> Option<Step> {
         while let Some(&Reverse((at_ns, at))) = self.thinking.peek().filter(|Reverse((at_ns, _))| *at_ns <= now_ns) {
             self.thinking.pop();
             self.processes[at as usize].intended_ns.push_back(at_ns);
+            self.make_ready(at);
+        }
+        while let Some(&Reverse((_, at))) = self.waking.peek().filter(|Reverse((at_ns, _))| *at_ns <= now_ns) {
+            self.waking.pop();
             self.make_ready(at);
         }
         let at = *self.ready.front()?;
@@ -338,14 +430,17 @@ impl Source for Jobs {
 
     fn finished(&mut self, now_ns: u64, bio: &Bio) {
         let process = &mut self.processes[bio.process as usize];
-        let think_ns = self.offered[process.job as usize].think_ns;
+        let job = &self.offered[process.job as usize];
         process.outstanding -= 1;
         if bio.sectors == 0 {
             process.state = State::Waiting;
-        } else if think_ns > 0 {
-            self.thinking.push(Reverse((now_ns + think_ns, bio.process)));
         } else {
-            process.intended_ns.push_back(now_ns);
+            process.finished += 1;
+            if job.think_ns > 0 && process.finished.is_multiple_of(job.think_every.into()) {
+                self.thinking.push(Reverse((now_ns + job.think_ns, bio.process)));
+            } else {
+                process.intended_ns.push_back(now_ns);
+            }
         }
         self.make_ready(bio.process);
     }

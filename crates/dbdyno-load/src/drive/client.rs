@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use crate::protocol::compression::Compression;
 use crate::protocol::connection::Connection;
 use crate::protocol::encoder::{Prepared, RequestEncoder};
 use crate::protocol::kept_rows::KeptRows;
@@ -40,8 +41,11 @@ pub struct Client {
     parser: ReplyParser,
     prepared: Vec<Prepared>,
     tls: Option<Box<Tls>>,
+    compression: Option<Box<Compression>>,
     /// What came over TLS, in the clear.
     plain: Vec<u8>,
+    /// What came compressed, inflated.
+    inflated: Vec<u8>,
     pub activity: Activity,
     /// Whether there is a connection.
     pub connected: bool,
@@ -65,7 +69,9 @@ impl Client {
             parser: connection.parser,
             prepared: connection.prepared,
             tls: connection.tls,
+            compression: connection.compression,
             plain: Vec::new(),
+            inflated: Vec::new(),
             activity: Activity::Idle,
             connected: true,
             reconnecting: false,
@@ -82,6 +88,7 @@ impl Client {
     pub fn replace(&mut self, connection: Connection) -> OwnedFd {
         let keeps_rows = self.parser.kept_rows().is_some();
         (self.parser, self.prepared, self.tls) = (connection.parser, connection.prepared, connection.tls);
+        self.compression = connection.compression;
         self.parser.keep_rows(keeps_rows);
         self.connected = true;
         connection.socket
@@ -113,6 +120,9 @@ impl Client {
     #[inline]
     pub fn seal(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
         self.parser.expect(reply_sequence(out));
+        if self.compression.is_some() {
+            Compression::seal(out);
+        }
         match &mut self.tls {
             Some(tls) => tls.seal(out).map_err(|error| error.to_string()),
             None => Ok(()),
@@ -128,6 +138,14 @@ impl Client {
                 self.plain.clear();
                 tls.open(bytes, &mut self.plain).map_err(ReplyError::ConnectionEnded)?;
                 &self.plain
+            }
+        };
+        let clear = match &mut self.compression {
+            None => clear,
+            Some(compression) => {
+                self.inflated.clear();
+                compression.open(clear, &mut self.inflated).map_err(ReplyError::NotProtocol)?;
+                &self.inflated
             }
         };
         if self.activity != Activity::Busy {

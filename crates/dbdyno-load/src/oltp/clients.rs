@@ -28,6 +28,8 @@ struct Cursor {
     table: u32,
     /// Of the row that it deleted.
     id: i64,
+    /// Where the values begin that its lists are of: each client has a part of them, as with sysbench.
+    part: i64,
     /// Events since the connection was made.
     events: u64,
 }
@@ -55,7 +57,7 @@ pub fn prepared(options: &Options, transactions: bool) -> (Vec<String>, Numbers)
     actions.retain(|action| options.prepared && !action.is_always_text());
     let first = texts.len();
     for action in &actions {
-        texts.extend(options.tables.numbers().map(|number| action.to_prepare(number)));
+        texts.extend(options.tables.numbers().map(|number| action.to_prepare(number, options.lists)));
     }
     let number = |action: Action| {
         let place = actions.iter().position(|one| *one == action)?;
@@ -76,13 +78,24 @@ pub struct Clients<'a> {
     begin: Vec<u8>,
     commit: Vec<u8>,
     texts: Texts,
+    /// Draws values of a client's part.
+    listed: Sampler,
+    /// The values of a list, and its text, kept for their room.
+    list: Vec<i64>,
+    text: String,
     cursors: Vec<Cursor>,
 }
 
 impl<'a> Clients<'a> {
     /// The clients of `portion`.
     pub fn new(options: &'a Options, numbers: Numbers, made_ids: &'a AtomicU64, portion: Portion) -> Self {
-        let cursor = |random| Cursor { random, at: 0, table: 0, id: 0, events: 0 };
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        // As with sysbench, which divides the rows by its threads.
+        let part_size = (options.tables.size / number(portion.of).max(1)).max(1);
+        let cursor = |(at, random)| {
+            let part = number(portion.first + at) * part_size;
+            Cursor { random, at: 0, table: 0, id: 0, part, events: 0 }
+        };
         Self {
             options,
             numbers,
@@ -92,7 +105,10 @@ impl<'a> Clients<'a> {
             begin: packet::query(b"BEGIN"),
             commit: packet::query(b"COMMIT"),
             texts: Texts::blank(),
-            cursors: portion.generators().map(cursor).collect(),
+            cursors: portion.generators().enumerate().map(cursor).collect(),
+            listed: Sampler::new(options.distribution, 0, part_size),
+            list: Vec::new(),
+            text: String::new(),
         }
     }
 
@@ -109,7 +125,28 @@ impl<'a> Clients<'a> {
             pieces: action.pieces(),
             table: &self.table_names[cursor.table as usize],
         };
+        if action.is_list() {
+            self.list.clear();
+            while self.list.len() < action.values(options.lists) {
+                let value = cursor.part + self.listed.draw(random);
+                self.list.push(value);
+                if action == Action::RandomRanges {
+                    self.list.push(value + i64::from(options.lists.delta));
+                }
+            }
+            if let Some(number) = line.number {
+                let parameters: Vec<_> = self.list.iter().map(|value| Parameter::Integer(*value)).collect();
+                encoder.execute(number, &parameters);
+            } else {
+                self.text.clear();
+                let table = String::from_utf8_lossy(line.table);
+                action.list(&table, self.list.iter().map(ToString::to_string), &mut self.text);
+                encoder.query(&[self.text.as_bytes()]);
+            }
+            return;
+        }
         match action {
+            Action::RandomPoints | Action::RandomRanges => {}
             Action::Begin => transaction(self.numbers.transaction, &self.begin, encoder),
             Action::Commit => transaction(self.numbers.transaction.map(|begin| begin + 1), &self.commit, encoder),
             Action::PointSelect | Action::UpdateIndex => line.write(&[Integer(ids.draw(random))], encoder),

@@ -4,7 +4,7 @@ use strum::IntoStaticStr;
 
 use crate::statements::Part;
 
-use super::load::{Counts, Load};
+use super::load::{Counts, Lists, Load};
 
 /// One statement of an event. Its name is that of its kind in every output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr)]
@@ -33,6 +33,10 @@ pub enum Action {
     Reinsert,
     /// Adds a row.
     Insert,
+    /// Rows by a list of values of the indexed column.
+    RandomPoints,
+    /// How many rows are in a list of ranges of the indexed column.
+    RandomRanges,
     /// COMMIT.
     Commit,
 }
@@ -44,6 +48,9 @@ impl Action {
         match self {
             Self::Begin | Self::Commit => &[],
             Self::PointSelect => &["SELECT c FROM sbtest", " WHERE id=", ""],
+            // What follows is as long as its list: `list`.
+            Self::RandomPoints => &["SELECT id, k, c, pad FROM sbtest", " WHERE k IN ("],
+            Self::RandomRanges => &["SELECT count(k) FROM sbtest", " WHERE k BETWEEN "],
             Self::SimpleRange => &["SELECT c FROM sbtest", " WHERE id BETWEEN ", " AND ", ""],
             Self::SumRange => &["SELECT SUM(k) FROM sbtest", " WHERE id BETWEEN ", " AND ", ""],
             Self::OrderRange => &["SELECT c FROM sbtest", " WHERE id BETWEEN ", " AND ", " ORDER BY c"],
@@ -58,8 +65,13 @@ impl Action {
     }
 
     /// Its text on table `number` with a `?` for each value.
-    pub fn to_prepare(self, number: u32) -> String {
+    pub fn to_prepare(self, number: u32, lists: Lists) -> String {
         let mut text = String::new();
+        if self.is_list() {
+            let values = vec!["?"; self.values(lists)];
+            self.list(&number.to_string(), values.into_iter(), &mut text);
+            return text;
+        }
         for (place, piece) in self.pieces().iter().enumerate() {
             match place {
                 0 => {}
@@ -69,6 +81,31 @@ impl Action {
             text.push_str(piece.trim_matches('\''));
         }
         text
+    }
+
+    /// Whether it is as long as a list.
+    pub fn is_list(self) -> bool {
+        matches!(self, Self::RandomPoints | Self::RandomRanges)
+    }
+
+    /// Values that its list takes.
+    pub fn values(self, lists: Lists) -> usize {
+        (if self == Self::RandomPoints { lists.points } else { 2 * lists.ranges }) as usize
+    }
+
+    /// Appends the text of a statement with a list of these values, on the table of that number.
+    pub fn list(self, table: &str, values: impl Iterator<Item = impl AsRef<str>>, text: &mut String) {
+        let (between, end) =
+            if self == Self::RandomPoints { ([", "; 2], ")") } else { ([" AND ", " OR k BETWEEN "], "") };
+        let [head, where_] = [self.pieces()[0], self.pieces()[1]];
+        text.extend([head, table, where_]);
+        for (at, value) in values.enumerate() {
+            if at > 0 {
+                text.push_str(between[(at + 1) % 2]);
+            }
+            text.push_str(value.as_ref());
+        }
+        text.push_str(end);
     }
 
     /// Whether the server is sent its text even where statements are prepared, as sysbench does.
@@ -158,6 +195,8 @@ fn groups(load: Load, counts: &Counts) -> Vec<Group> {
         Load::WriteOnly => writes.to_vec(),
         // One each, whatever the counts of the loads above; sysbench too.
         Load::PointSelect => vec![(&[Action::PointSelect], 1)],
+        Load::SelectRandomPoints => vec![(&[Action::RandomPoints], 1)],
+        Load::SelectRandomRanges => vec![(&[Action::RandomRanges], 1)],
         Load::Delete => vec![(&[Action::Delete], 1)],
         Load::Insert => vec![(&[Action::Insert], 1)],
         Load::UpdateIndex => vec![update_index],
@@ -201,6 +240,8 @@ mod tests {
             (Load::UpdateNonIndex, "update_non_index"),
             (Load::Insert, "insert"),
             (Load::Delete, "delete"),
+            (Load::SelectRandomPoints, "random_points"),
+            (Load::SelectRandomRanges, "random_ranges"),
         ];
         for (load, kind) in single {
             assert_eq!(said(load, &[]), kind);
@@ -233,9 +274,11 @@ mod tests {
             (Action::DistinctRange, "SELECT DISTINCT c FROM sbtest7 WHERE id BETWEEN ? AND ? ORDER BY c"),
             (Action::UpdateNonIndex, "UPDATE sbtest7 SET c=? WHERE id=?"),
             (Action::Reinsert, "INSERT INTO sbtest7 (id, k, c, pad) VALUES (?, ?, ?, ?)"),
+            (Action::RandomPoints, "SELECT id, k, c, pad FROM sbtest7 WHERE k IN (?, ?, ?)"),
+            (Action::RandomRanges, "SELECT count(k) FROM sbtest7 WHERE k BETWEEN ? AND ? OR k BETWEEN ? AND ?"),
         ];
         for (action, text) in cases {
-            assert_eq!(action.to_prepare(7), text);
+            assert_eq!(action.to_prepare(7, Lists { points: 3, ranges: 2, delta: 5 }), text);
         }
     }
 }

@@ -23,6 +23,9 @@ const EVENT: &[Flag] = &[
     Flag::value("index-updates", "UPDATEs of the indexed column per event"),
     Flag::value("non-index-updates", "UPDATEs of another column per event"),
     Flag::value("delete-inserts", "DELETE and INSERT of the same row per event"),
+    Flag::value("random-points", "of select_random_points: values in its IN (...)"),
+    Flag::value("number-of-ranges", "of select_random_ranges: ranges of its statement"),
+    Flag::value("delta", "of select_random_ranges: how far a range goes from its first value"),
     Flag::joined("skip-trx", "on or off: no BEGIN and COMMIT"),
     Flag::value("db-ps-mode", "prepared statements: auto or disable"),
     Flag::value("reconnect-every", "a client takes a new connection after so many events; 0: never"),
@@ -60,6 +63,11 @@ pub const SYSBENCH: &[Flag] = &[
     Flag::value("mysql-user", "").same_as("user"),
     Flag::value("mysql-password", "").same_as("password"),
     Flag::joined("mysql-ssl", "").same_as("ssl"),
+    Flag::value("mysql-ssl-ca", "").same_as("ssl-ca"),
+    Flag::value("mysql-ssl-cert", "").same_as("ssl-cert"),
+    Flag::value("mysql-ssl-key", "").same_as("ssl-key"),
+    Flag::joined("mysql-compression", "").same_as("compress"),
+    Flag::value("mysql-compression-algorithms", "").same_as("compression-algorithms"),
     // Whether these can be honoured depends on their values: refuse_unsupported.
     Flag::value("db-driver", ""),
     Flag::value("forced-shutdown", ""),
@@ -68,7 +76,6 @@ pub const SYSBENCH: &[Flag] = &[
     Flag::joined("db-debug", ""),
     Flag::joined("mysql-debug", ""),
     Flag::joined("mysql-dry-run", ""),
-    Flag::joined("mysql-compression", ""),
     Flag::ignored("percentile", Takes::Value, "p50, p95, p99 and max are shown, and --hlog has them all"),
     Flag::ignored("histogram", Takes::Joined, "--hlog writes one"),
     Flag::ignored("verbosity", Takes::Value, "see --silent and --verbose"),
@@ -87,13 +94,12 @@ pub const SYSBENCH: &[Flag] = &[
 const NO_PGSQL: &str = "only MySQL and MariaDB are spoken to";
 
 /// Switches of sysbench that may only be off, and why.
-const ONLY_OFF: [(&str, &str); 6] = [
+const ONLY_OFF: [(&str, &str); 5] = [
     ("validate", "results are not validated"),
     ("debug", "there is no debug trace"),
     ("db-debug", "there is no debug trace"),
     ("mysql-debug", "there is no debug trace"),
     ("mysql-dry-run", "without a server there is nothing to measure"),
-    ("mysql-compression", "the protocol is not compressed"),
 ];
 
 /// Refuses values of sysbench's flags that cannot be honoured.

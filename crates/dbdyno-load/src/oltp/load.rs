@@ -10,6 +10,9 @@ use super::tables::switch;
 /// Statements of one kind in an event, at most.
 const COUNT_MAX: u32 = 100_000;
 
+/// Values or ranges of one statement, at most: a server takes 65,535 parameters, and a range has two.
+const LISTED_MAX: u32 = 32_000;
+
 /// sysbench's name of a load is one of ours after this.
 const PREFIX: &str = "oltp_";
 
@@ -26,6 +29,8 @@ pub enum Load {
     UpdateNonIndex,
     Insert,
     Delete,
+    SelectRandomPoints,
+    SelectRandomRanges,
 }
 
 impl Load {
@@ -54,6 +59,32 @@ pub struct Counts {
     pub non_index_updates: u32,
     pub delete_inserts: u32,
     pub skip_trx: bool,
+    pub lists: Lists,
+}
+
+/// What a statement of `select_random_points` or `select_random_ranges` lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lists {
+    /// Values of the indexed column.
+    pub points: u32,
+    /// Ranges of them.
+    pub ranges: u32,
+    /// How far a range goes from its first value.
+    pub delta: u32,
+}
+
+impl Lists {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A value that is none or too great.
+    fn read(values: &Values<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            points: values.within("random-points", 10, 1..=LISTED_MAX)?,
+            ranges: values.within("number-of-ranges", 10, 1..=LISTED_MAX)?,
+            delta: values.within("delta", 5, 0..=COUNT_MAX)?,
+        })
+    }
 }
 
 impl Counts {
@@ -74,6 +105,7 @@ impl Counts {
             non_index_updates: count("non-index-updates", 1)?,
             delete_inserts: count("delete-inserts", 1)?,
             skip_trx: switch(values, "skip-trx", false)?,
+            lists: Lists::read(values)?,
         })
     }
 }

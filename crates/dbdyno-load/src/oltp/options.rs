@@ -7,7 +7,7 @@ use crate::run_options::CLIENTS_MAX;
 use crate::values::Values;
 
 use super::event::Event;
-use super::load::{Counts, Load};
+use super::load::{Counts, Lists, Load};
 use super::tables::Tables;
 
 /// All that shapes the load and its data.
@@ -18,6 +18,7 @@ pub struct Options {
     pub schema: String,
     pub tables: Tables,
     pub event: Event,
+    pub lists: Lists,
     pub range_size: i64,
     pub distribution: Distribution,
     pub seed: u64,
@@ -36,7 +37,8 @@ impl Options {
     /// A load that is none, a value that is none, or flags of sysbench that cannot be honoured.
     pub fn read(values: &Values<'_>, load: &str) -> Result<Self, Error> {
         let load = Load::named(load).ok_or_else(|| Error::Usage(format!("{load}: no load of oltp; see --help")))?;
-        let event = Event::new(load, &Counts::read(values)?);
+        let counts = Counts::read(values)?;
+        let event = Event::new(load, &counts);
         let event = event.ok_or_else(|| Error::Usage("all counts are 0: the clients have nothing to send".into()))?;
         let reconnect_every = values.number("reconnect-every", 0)?;
         super::flags::refuse_unsupported(values)?;
@@ -45,6 +47,7 @@ impl Options {
             schema: schema(values)?,
             tables: Tables::read(values)?,
             event,
+            lists: counts.lists,
             range_size: i64::try_from(values.positive("range-size", 100)?).unwrap_or(i64::MAX),
             distribution: Distribution::parse(values, Distribution::SPECIAL)?,
             seed: values.number("seed", 1)?,

@@ -66,7 +66,6 @@ fn what_cannot_be_honoured_is_refused_with_the_reason() {
         ("read_only --db-driver=pgsql", "only MySQL and MariaDB"),
         ("read_only --pgsql-db=x", "only MySQL and MariaDB"),
         ("read_only --mysql-ssl-cipher=x", "cannot be chosen"),
-        ("read_only --mysql-compression=on", "not compressed; leave it out"),
         ("read_only --validate", "not validated"),
         ("read_only --forced-shutdown=5", "--stall-timeout"),
         ("read_only --report-checkpoints=5", "--series"),

@@ -34,6 +34,8 @@ const UNKNOWN_PACKET: &str = "the server sent an unknown packet";
 const OLD_PASSWORD: &str = "the account uses mysql_old_password, which is not safe";
 const CLEAR_PASSWORD: &str = "the account wants the password in clear text, which only a unix socket or TLS with a \
     verified server may carry: see --ssl-mode=verify_ca";
+const NO_COMPRESSION: &str = "the server does not compress with zlib: leave out --compress, or see its \
+    protocol_compression_algorithms";
 const NEEDS_KEY: &str = "the server wants the password, which must not travel over TCP in the clear: use \
     --ssl-mode=required, or --server-public-key-path=FILE, or --get-server-public-key, or a unix socket";
 
@@ -63,6 +65,8 @@ pub struct Login<'a> {
     pub server_key: Option<&'a ServerKey>,
     /// Whether the server may be asked for its RSA key, and believed.
     pub may_ask_for_key: bool,
+    /// Whether what follows the login is to be compressed.
+    pub compressed: bool,
 }
 
 /// Why the server did not let us in.
@@ -163,7 +167,13 @@ impl<'a> Dialogue<'a> {
         if !theirs.contains(CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION) {
             return Err(refused("the server is older than 4.1"));
         }
-        let terms = Terms::new(&packet, login.schema.is_some());
+        let mut terms = Terms::new(&packet, login.schema.is_some());
+        if login.compressed {
+            if !theirs.contains(CapabilityFlags::CLIENT_COMPRESS) {
+                return Err(refused(NO_COMPRESSION));
+            }
+            terms.capabilities |= CapabilityFlags::CLIENT_COMPRESS;
+        }
         // A plugin we do not speak may still let us in through a switch.
         let offered = packet.auth_plugin().map(AuthPlugin::into_owned);
         let spoken = offered.and_then(|plugin| init(&plugin).ok().map(|running| (plugin, running)));

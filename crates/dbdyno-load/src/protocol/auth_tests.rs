@@ -1,8 +1,15 @@
 use super::*;
 use proptest::prelude::*;
 
-const LOGIN: Login<'_> =
-    Login { user: "u", password: "p", schema: None, channel: Channel::Open, server_key: None, may_ask_for_key: false };
+const LOGIN: Login<'_> = Login {
+    user: "u",
+    password: "p",
+    schema: None,
+    channel: Channel::Open,
+    server_key: None,
+    may_ask_for_key: false,
+    compressed: false,
+};
 
 fn greeting(plugin: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x0a10.11.19-MariaDB\0\x01\0\0\0abcdefgh\0\xff\xff\x2d\x02\0\xff\xff\x15".to_vec();

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
+use super::compression::Compression;
 use super::encoder::Prepared;
 use super::reply::ReplyParser;
 use super::tls::Tls;
@@ -17,4 +18,6 @@ pub struct Connection {
     pub prepared: Vec<Prepared>,
     /// What seals and opens the bytes on the socket, if they are TLS records.
     pub tls: Option<Box<Tls>>,
+    /// What inflates the packets in them, if they are compressed.
+    pub compression: Option<Box<Compression>>,
 }

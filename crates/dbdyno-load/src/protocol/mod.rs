@@ -1,6 +1,7 @@
 //! The MySQL client protocol, as far as a load generator needs it.
 
 pub mod auth;
+pub mod compression;
 pub mod connection;
 pub mod encoder;
 pub mod kept_rows;

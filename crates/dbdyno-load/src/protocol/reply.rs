@@ -118,6 +118,7 @@ pub struct ReplyParser {
     head: Vec<u8>,
     missing: usize,
     kept: Option<KeptRows>,
+    is_numbered: bool,
 }
 
 impl ReplyParser {
@@ -137,7 +138,14 @@ impl ReplyParser {
             head: Vec::new(),
             missing: 0,
             kept: None,
+            is_numbered: true,
         }
+    }
+
+    /// Has the numbers of packets checked. Those of compressed packets count anew with each compressed one that the server
+    /// sends, so only these are in order, and TCP keeps them so.
+    pub fn check_numbers(&mut self, check: bool) {
+        self.is_numbered = check;
     }
 
     /// Keeps the rows of each reply from now on, or does not.
@@ -199,7 +207,7 @@ impl ReplyParser {
         }
         let (mut next, mut passed) = (self.sequence, 0);
         while let Some((sequence, payload, rest)) = whole_packet(bytes)
-            && sequence == next
+            && (sequence == next || !self.is_numbered)
             && payload.len() < PAYLOAD_MAX
             && payload.first().is_some_and(|first| *first < END)
         {
@@ -266,7 +274,7 @@ impl ReplyParser {
         let first = head.first().copied();
         let continues = std::mem::replace(&mut self.continued, length == PAYLOAD_MAX);
         // An error that announces a disconnect is numbered on its own.
-        if sequence != self.sequence && (continues || first != Some(ERROR)) {
+        if self.is_numbered && sequence != self.sequence && (continues || first != Some(ERROR)) {
             return Err(ProtocolError("a packet out of sequence"));
         }
         self.sequence = sequence.wrapping_add(1);

@@ -73,6 +73,7 @@ impl Session {
             channel: if endpoint.is_private() { Channel::Private } else { Channel::Open },
             server_key: endpoint.security.server_key.as_deref(),
             may_ask_for_key: endpoint.security.may_ask_for_key,
+            compressed: endpoint.compressed,
         };
         let (mut dialogue, greeting) = Dialogue::start(login, &self.stream.read_payload()?.head)?;
         self.dialect = greeting.dialect;
@@ -89,6 +90,7 @@ impl Session {
             match dialogue.packet(&self.stream.read_payload()?.head)? {
                 Step::Send(answer) => self.stream.write_payload(&answer)?,
                 Step::Read => {}
+                Step::Done if endpoint.compressed => return self.stream.start_compression(),
                 Step::Done => return Ok(()),
             }
         }
@@ -272,9 +274,10 @@ impl Session {
 
     /// Hands the connection to an event loop.
     pub fn into_connection(self) -> Connection {
-        let parser = ReplyParser::new(self.dialect);
-        let (socket, tls) = self.stream.into_parts();
-        Connection { socket, parser, prepared: self.prepared, tls }
+        let mut parser = ReplyParser::new(self.dialect);
+        let (socket, tls, compression) = self.stream.into_parts();
+        parser.check_numbers(compression.is_none());
+        Connection { socket, parser, prepared: self.prepared, tls, compression }
     }
 
     /// Ends the session politely; the server no longer counts it as aborted.

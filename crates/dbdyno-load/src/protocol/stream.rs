@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
+use super::compression::Compression;
 use super::packet::{self, HEADER_SIZE, PAYLOAD_MAX, decode_header};
 use super::patience::Patience;
 use super::reply::{ERROR, HEAD_MAX, ProtocolError};
@@ -34,6 +35,7 @@ pub struct Payload {
 pub struct PacketStream {
     socket: OwnedFd,
     tls: Option<Box<Tls>>,
+    compression: Option<Box<Compression>>,
     /// Number of the next packet, either way.
     pub sequence: u8,
     /// How long the server may take.
@@ -55,6 +57,7 @@ impl PacketStream {
         Ok(Self {
             socket: endpoint.dial()?,
             tls: None,
+            compression: None,
             sequence: 0,
             patience,
             stop: Some(stop.clone()),
@@ -86,20 +89,32 @@ impl PacketStream {
         }
     }
 
+    /// Compresses what follows, in both directions: the login is over.
+    pub fn start_compression(&mut self) -> Result<(), Error> {
+        if self.received.len() > self.taken {
+            return Err(ProtocolError("bytes in front of compression").into());
+        }
+        self.compression = Some(Box::default());
+        Ok(())
+    }
+
     fn flush(&mut self, tls: &mut Tls) -> Result<(), Error> {
         let mut out = Vec::new();
         tls.pending(&mut out).map_err(|error| Error::Tls(self.place.clone(), error))?;
         self.write_raw(&out)
     }
 
-    /// The socket and what seals it.
-    pub fn into_parts(self) -> (OwnedFd, Option<Box<Tls>>) {
-        (self.socket, self.tls)
+    /// The socket, what seals it, and what compresses on it.
+    pub fn into_parts(self) -> (OwnedFd, Option<Box<Tls>>, Option<Box<Compression>>) {
+        (self.socket, self.tls, self.compression)
     }
 
     /// Sends the packet that ends a session, if it can be sent.
     pub fn quit(mut self) {
         let mut bytes = packet::quit();
+        if self.compression.is_some() {
+            Compression::seal(&mut bytes);
+        }
         if let Some(tls) = &mut self.tls
             && tls.seal(&mut bytes).is_err()
         {
@@ -129,6 +144,9 @@ impl PacketStream {
     }
 
     fn write(&mut self, mut bytes: Vec<u8>) -> Result<(), Error> {
+        if self.compression.is_some() {
+            Compression::seal(&mut bytes);
+        }
         if let Some(tls) = &mut self.tls {
             tls.seal(&mut bytes).map_err(|error| Error::Tls(self.place.clone(), error))?;
         }
@@ -206,12 +224,17 @@ impl PacketStream {
         }
         while self.received.len() - self.taken < wanted {
             let got = self.read_raw(&mut buffer)?;
-            match &mut self.tls {
-                None => self.received.extend_from_slice(&buffer[..got]),
+            let mut opened = Vec::new();
+            let clear = match &mut self.tls {
+                None => &buffer[..got],
                 Some(tls) => {
-                    tls.open(&buffer[..got], &mut self.received)
-                        .map_err(|error| Error::Tls(self.place.clone(), error))?;
+                    tls.open(&buffer[..got], &mut opened).map_err(|error| Error::Tls(self.place.clone(), error))?;
+                    &opened
                 }
+            };
+            match &mut self.compression {
+                None => self.received.extend_from_slice(clear),
+                Some(compression) => compression.open(clear, &mut self.received)?,
             }
         }
         Ok(())

@@ -48,7 +48,6 @@ pub const FLAGS: &[Flag] = &[
     Flag::ignored("skip-secure-auth", Takes::Nothing, "old passwords are never used"),
     Flag::ignored("secure-auth", Takes::Nothing, "old passwords are never used"),
     // Not here.
-    Flag::refused("compress", Takes::Nothing, "compression is not supported").short('C'),
     Flag::refused("pipe", Takes::Nothing, "named pipes exist on Windows only: use --socket"),
     Flag::refused("shared-memory-base-name", Takes::Value, "exists on Windows only: use --socket"),
 ];

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
 
 mod common;
+mod compression;
 mod counters;
 mod hostile;
 mod ingest;
 mod ledger;
 mod limits;
+mod login;
 mod loss;
 mod mysql;
 mod names;

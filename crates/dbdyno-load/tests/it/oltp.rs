@@ -38,6 +38,8 @@ fn the_server_counts_what_we_count() {
             ("point_select", 1, [1, 0, 0, 0, 0, 0]),
             ("update_index", 1, [0, 1, 0, 0, 0, 0]),
             ("update_non_index", 1, [0, 1, 0, 0, 0, 0]),
+            ("select_random_points", 1, [1, 0, 0, 0, 0, 0]),
+            ("select_random_ranges", 1, [1, 0, 0, 0, 0, 0]),
             ("delete", 1, [0, 0, 1, 0, 0, 0]),
             ("insert", 1, [0, 0, 0, 1, 0, 0]),
         ] {

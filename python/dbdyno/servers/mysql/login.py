@@ -4,11 +4,12 @@ import os
 from pathlib import Path
 from typing import cast
 
+from dbdyno._native import option_lines
 from dbdyno.errors import UserError
 from dbdyno.servers.address import Address, Mode, Tls
 from dbdyno.study.server_url import PASSWORD_VARIABLE, ServerUrl, server_url
 
-GROUPS = ("client", "dbdyno")
+GROUPS = ("client", "client-server", "client-mariadb", "dbdyno")
 _ALL_MAY = 0o006  # read or write it
 
 
@@ -51,20 +52,8 @@ def _password_in(path: Path, url: ServerUrl) -> str | None:
 
 def read_options(text: str) -> dict[str, str]:
     """What MySQL's option files say in the groups that concern us; of an option given twice the last one holds."""
-    group, found = "", {}
-    for raw in text.splitlines():
-        line = raw.strip()
-        if line.startswith("[") and "]" in line:
-            group = line[1 : line.index("]")].strip()
-        elif line and line[0] not in "#;!" and group in GROUPS:
-            name, _, value = line.partition("=")
-            found[name.strip().replace("_", "-").lower()] = _value(value.strip())
-    return found
-
-
-def _value(text: str) -> str:
-    """A value without its quotes, or else without a trailing comment, as the load generator reads it."""
-    quote = text[:1]
-    if quote in {'"', "'"} and (end := text.rfind(quote)) > 0:
-        return text[1:end]
-    return text.partition(" #")[0].rstrip()
+    options = {}
+    for _, group, what, name, value in option_lines(text):
+        if what == "option" and group in GROUPS:
+            options[name.lower().replace("_", "-").removeprefix("loose-")] = value or ""
+    return options

@@ -27,6 +27,7 @@ pub fn endpoint(address: Address) -> Endpoint {
         statement_timeout: Duration::from_secs(60),
         init_command: None,
         security: Security::default(),
+        compressed: false,
     }
 }
 

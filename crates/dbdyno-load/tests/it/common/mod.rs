@@ -244,7 +244,7 @@ fn run(command: &mut Command) {
 }
 
 /// `dbdyno-load` in a clean environment.
-fn dbdyno_load() -> Command {
+pub fn dbdyno_load() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dbdyno-load"));
     for name in ["MYSQL_PWD", "MYSQL_HOST", "MYSQL_TCP_PORT", "MYSQL_UNIX_PORT"] {
         command.env_remove(name);
