@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use dbdyno_load::option_file::{Line, lines};
+use dbdyno_common::option_file::{Entry, lines};
 use dbdyno_load::protocol::auth::{Channel, Dialogue, Login, Step};
 use dbdyno_load::protocol::prepare::PrepareParser;
 use dbdyno_load::protocol::reply::{Dialect, Reply, ReplyParser};
@@ -74,6 +74,7 @@ pub fn login(data: &[u8]) {
         channel: Channel::Open,
         server_key: KEY.as_ref().filter(|_| how & 2 != 0),
         may_ask_for_key: how & 4 != 0,
+        compressed: how & 16 != 0,
     };
     let mut heard = payloads(rest);
     let Some(Ok((mut dialogue, _))) = heard.next().map(|greeting| Dialogue::start(login, greeting)) else { return };
@@ -111,8 +112,8 @@ pub fn prepare(data: &[u8]) {
 pub fn option_file(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for line in lines(text) {
-        if let Line::Option(name, value) = line {
-            assert!(!name.is_empty() && !value.contains('\n'));
+        if let Entry::Option(name, _) = line.entry {
+            assert!(!name.is_empty() && !name.contains('\n'));
         }
     }
 }

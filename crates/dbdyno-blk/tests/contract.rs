@@ -32,6 +32,7 @@ fn job() -> impl Strategy<Value = Job> {
         class: if range.3 == 0 { Class::RealTime } else { Class::BestEffort },
         priority: range.3,
         ios,
+        ..Job::default()
     })
 }
 

@@ -8,7 +8,23 @@ use dbdyno_common::similar::nearest;
 use lexopt::{Arg, Parser};
 
 use crate::error::Error;
-use crate::job::ACTIONS;
+
+/// Which part of the work is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Prepare, run, and clean up after it.
+    All,
+    /// Make the tables and leave them.
+    Prepare,
+    /// The load alone, on what is there.
+    Run,
+    /// Drop what prepare made.
+    Cleanup,
+}
+
+/// The actions by their names on the command line.
+pub const ACTIONS: [(&str, Action); 4] =
+    [("all", Action::All), ("prepare", Action::Prepare), ("run", Action::Run), ("cleanup", Action::Cleanup)];
 
 /// Whether a flag has a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use crate::account::Confined;
 use crate::drive::End;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::flags::Action;
 use crate::output::files::Names;
 use crate::output::result::{RunResult, write_json};
 use crate::output::sinks::{Sinks, with_sinks};
@@ -15,23 +16,6 @@ use crate::run_plan::Plan;
 use crate::share::Share;
 use crate::stop::Stop;
 use crate::workload::Stepwise;
-
-/// Which part of the work is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// Prepare, run, and clean up after it.
-    All,
-    /// Make the tables and leave them.
-    Prepare,
-    /// The load alone, on what is there.
-    Run,
-    /// Drop what prepare made.
-    Cleanup,
-}
-
-/// The actions by their names on the command line.
-pub const ACTIONS: [(&str, Action); 4] =
-    [("all", Action::All), ("prepare", Action::Prepare), ("run", Action::Run), ("cleanup", Action::Cleanup)];
 
 /// Errors that end a session: shutdown, lost, a reply that did not end, killed, disconnected.
 const LOST: [u16; 5] = [1053, 2013, 1159, 1927, 4031];

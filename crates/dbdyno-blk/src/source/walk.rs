@@ -2,7 +2,119 @@
 
 use dbdyno_common::random::Random;
 
-use super::job::Job;
+use crate::queue::Class;
+
+/// A job as fio has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Job {
+    /// How many processes do the same (`numjobs`).
+    pub processes: u32,
+    /// Order of offsets (`rw`).
+    pub pattern: Pattern,
+    /// Percent of reads (`rwmixread`).
+    pub read_percent: u32,
+    /// Size of each, bytes, a multiple of 512 (`bs`).
+    pub size_bytes: u64,
+    /// Sizes of reads, where they differ (`bssplit`, `bsrange`).
+    pub read_sizes: Sizes,
+    /// Sizes of writes, where they differ.
+    pub write_sizes: Sizes,
+    /// Which offsets are preferred (`random_distribution`).
+    pub spread: Spread,
+    /// Percent of a random job's that leave for another offset instead of going on (`percentage_random`).
+    pub random_percent: u32,
+    /// How many a random job asks for behind each other before it leaves for another offset (`rw=randread:8`).
+    pub run: u32,
+    /// What a sequential job leaves out behind each, bytes; negative to go back (`rw=read:-8k`).
+    pub gap_bytes: i64,
+    /// How many a process has outstanding (`iodepth`).
+    pub depth: u32,
+    /// How many go to the kernel in one call (`iodepth_batch`); only these may be joined before the scheduler has them.
+    pub batch: u32,
+    /// Pause of a process after so many that finish (`thinktime`), nanoseconds.
+    pub think_ns: u64,
+    /// After how many (`thinktime_blocks`).
+    pub think_every: u32,
+    /// When it begins (`startdelay`), nanoseconds.
+    pub start_ns: u64,
+    /// How fast a process may go.
+    pub rates: Rates,
+    /// A flush after so many writes, when those are finished (`fsync`); 0 for none.
+    pub fsync_every: u32,
+    /// Where the range begins (`offset`), bytes.
+    pub offset_bytes: u64,
+    /// How long it is (`size`), bytes.
+    pub range_bytes: u64,
+    /// A process ends after so many (`number_ios`); 0 for never.
+    pub ios: u64,
+    /// Writes count as such that nobody waits for, as those of the page cache.
+    pub asynchronous: bool,
+    /// Class of the I/O priority (`prioclass`).
+    pub class: Class,
+    /// Priority in it (`prio`).
+    pub priority: u8,
+}
+
+/// Rates of one process by direction, each 0 for none (`rate`, `rate_iops`). A process that was held up makes up for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rates {
+    /// Bytes of reads a second.
+    pub read_bytes: u64,
+    /// Reads a second.
+    pub read_ios: u64,
+    /// Bytes of writes a second.
+    pub write_bytes: u64,
+    /// Writes a second.
+    pub write_ios: u64,
+    /// The times between them are exponential instead of equal (`rate_process=poisson`).
+    pub poisson: bool,
+}
+
+impl Rates {
+    /// How long after an I/O of so many bytes the next of its direction is due, nanoseconds; 0 without a rate.
+    pub(super) fn gap_ns(self, ask: Ask, random: &mut Random) -> u64 {
+        let (bytes, ios) =
+            if ask.is_read { (self.read_bytes, self.read_ios) } else { (self.write_bytes, self.write_ios) };
+        let by = |amount: u64, rate: u64| if rate == 0 { 0.0 } else { amount as f64 / rate as f64 };
+        let seconds = by(ask.size_bytes, bytes).max(by(1, ios));
+        let factor = if self.poisson && seconds > 0.0 { random.exponential() } else { 1.0 };
+        (seconds * factor * 1e9) as u64
+    }
+
+    pub(super) fn is_none(self) -> bool {
+        self.read_bytes + self.read_ios + self.write_bytes + self.write_ios == 0
+    }
+}
+
+impl Default for Job {
+    fn default() -> Self {
+        Self {
+            processes: 1,
+            pattern: Pattern::Random,
+            read_percent: 100,
+            size_bytes: 4096,
+            read_sizes: Sizes::default(),
+            write_sizes: Sizes::default(),
+            spread: Spread::Uniform,
+            random_percent: 100,
+            run: 1,
+            gap_bytes: 0,
+            depth: 1,
+            batch: 1,
+            think_ns: 0,
+            think_every: 1,
+            start_ns: 0,
+            rates: Rates::default(),
+            fsync_every: 0,
+            offset_bytes: 0,
+            range_bytes: 1 << 30,
+            ios: 0,
+            asynchronous: false,
+            class: Class::BestEffort,
+            priority: 4,
+        }
+    }
+}
 
 /// The order of offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::Error;
-use crate::job::Action;
+use crate::flags::Action;
 use crate::names::quoted;
 use crate::output::report;
 use crate::output::result::RunResult;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use strum::VariantArray as _;
 
 use crate::error::Error;
-use crate::job::Action;
+use crate::flags::Action;
 use crate::names::{self, checked_engine};
 use crate::run_options::RunOptions;
 use crate::values::{Values, number};
