@@ -57,6 +57,7 @@ class Forking(HostSide):
         try:
             os.setsid()
             os.closerange(3, min(files))  # a program that is started has none of its starter's files, nor their locks
+            os.closerange(min(files) + 1, max(files))
             os.closerange(max(files) + 1, os.sysconf("SC_OPEN_MAX"))
             ctypes.CDLL(None).prctl(1, signal.SIGTERM)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

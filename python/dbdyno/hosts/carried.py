@@ -28,7 +28,7 @@ LEFT_BYTES = 256 * 1024**2  # room that is left on our disk by what a host hands
 _BEFORE_SLOW_SECONDS = 120.0  # that may pass before a host hands over a file too slowly
 _SLOWEST_BYTES_PER_SECOND = 100_000
 _NAME_MAX = 100  # characters of what a started program or a begun file is called
-_SIGNALS_MAX = 255
+_CODE_MIN, _CODE_MAX = -64, 255  # an exit code; below 0 the number of a signal
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ class Carried(Hosts):
         match answer:
             case (list(news), None | int() as code) if len(news) <= len(("output", "error")):
                 if all(isinstance(one, tuple) and len(one) == len(("to_error", "content")) for one in news) and (
-                    code is None or abs(code) <= _SIGNALS_MAX
+                    code is None or _CODE_MIN <= code <= _CODE_MAX
                 ):
                     return [Output(self._part_of(host, content), bool(to_error)) for to_error, content in news], code
         raise LieError(f"{host}: its answer is nothing that a program can have written")

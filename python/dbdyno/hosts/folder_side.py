@@ -157,7 +157,10 @@ class FolderSide:
     def write_piece(self, token: str, name: str, offset: int, content: bytes) -> None:
         """Write a piece, on disk when this returns: no backlog of writes is left to what comes after."""
         making = self._folders[token]
-        plain = zlib.decompressobj().decompress(content[1:], PIECE_BYTES) if content[:1] == _PACKED else content[1:]
+        try:
+            plain = zlib.decompressobj().decompress(content[1:], PIECE_BYTES) if content[:1] == _PACKED else content[1:]
+        except zlib.error:
+            raise OSError(errno.EINVAL, "the piece can't be unpacked", name) from None
         if name not in making.sizes or not 0 <= offset <= making.sizes[name] - len(plain):
             raise OSError(errno.EINVAL, "the piece is none of the folder", name)
         making.bytes_left -= len(plain)  # by several threads: none of which adds anything
