@@ -55,6 +55,7 @@ _LOWERING_SECONDS = 120.0  # that hosts are given to put themselves back
 _STAGGER_SHARE = 0.5  # of a trial, by which the start of a block is put off at most: no two hosts keep step
 _STAGGER_MAX_SECONDS = 30.0
 _SILENT_TRIALS = 3  # that a host may be silent for beside what is waited for anyway
+_SILENT_MEASURED = 20  # times as long as the longest trial so far: hosts differ, and so do the trials of one
 SILENT_MIN_SECONDS = 1800.0  # for it to be put back, to start Python and servers
 _SLOWEST_BYTES_PER_SECOND = 1_000_000  # at which data are prepared, copied for a trial, and read back
 _PASSES = 4  # over the data of a trial: prepared, copied, read before and after the load
@@ -88,14 +89,21 @@ def kinds_ahead(plan: Plan, host: str) -> int:
     return hosts.index(host) * -(-plan.design.blocks // len(hosts))
 
 
-def silent_seconds_max(plan: Plan) -> float:
-    """How long a host may say nothing, by what the plan has it do between two messages; then it counts as broken."""
-    of_loads = max(
+def silent_seconds_max(plan: Plan, measured: Mapping[str, float]) -> float:
+    """How long a host may say nothing, by what the plan has it do between two messages; then it counts as broken.
+
+    ``measured`` has the longest trial so far of each treatment. Until all have one, a load that is bounded by an amount
+    may take as long as a trial lets it.
+    """
+    loads = [
         limit_seconds(spec.workload) + (spec.crash.cuts_each * spec.crash.recovery_limit if spec.crash else 0.0)
         for spec in plan.specs.values()
-    )
+    ]
+    of_trial = max(loads) + _SILENT_TRIALS * plan.seconds_per_trial()
+    if plan.specs.keys() <= measured.keys():
+        of_trial = min(of_trial, _SILENT_MEASURED * max(measured.values()))
     of_data = _PASSES * max(map(_data_bytes_max, plan.specs.values())) / _SLOWEST_BYTES_PER_SECOND
-    return SILENT_MIN_SECONDS + of_loads + of_data + _SILENT_TRIALS * plan.seconds_per_trial()
+    return SILENT_MIN_SECONDS + of_trial + of_data
 
 
 def _data_bytes_max(spec: TrialSpec) -> int:
@@ -183,6 +191,7 @@ class _Fleet:
     parts: dict[str, Part] = field(init=False)
     stop: Stop = field(init=False)
     clients_away_at: float | None = None  # since when a host is lost that the load comes from
+    measured: dict[str, float] = field(default_factory=dict)  # treatment -> seconds of its longest trial, since then
     closing: StopReason = ""  # why no further block is begun, while those that are open go on
 
     def __post_init__(self) -> None:
@@ -316,9 +325,11 @@ class _Fleet:
                 part.asks = message.asks
             case TrialBegins():
                 self._see_that_it_is_planned(part, message.trial)
+                part.treatment = message.trial.treatment
                 note = ", ".join(filter(None, [f"on {part.name}", message.note]))
                 self.progress.trial(message.trial, note, self.folder.history.done(), self.stop.outlook)
             case TrialOver():
+                self.measured[part.treatment] = max(message.trial_done, self.measured.get(part.treatment, 0.0))
                 self.progress.trial_done(message.trial_done / self.plan.blocks_at_once)
             case ClientsLost():
                 self._note(f"{message.why}; the block that {part.name} had open is void")
@@ -383,7 +394,7 @@ class _Fleet:
 
     def _see_who_is_lost(self) -> None:
         lost, tried = self.access.lost(), self.access.why_not_back()
-        silence_max = silent_seconds_max(self.plan)
+        silence_max = silent_seconds_max(self.plan, self.measured)
         for name, part in self.parts.items():
             if part.is_running and not part.asks and monotonic() - part.heard_at > silence_max:
                 self._lied(part, f"it has said nothing for {format_roughly(silence_max)}")

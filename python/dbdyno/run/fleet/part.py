@@ -94,6 +94,7 @@ class Part:
     asks: int = 0  # for this block, by its own count, and has not been answered; 0 while it does not ask
     has_open_block: bool = False
     open_block: int = 0  # the number of the last that it was let begin, by its own count
+    treatment: str = ""  # of the trial that it began last
     heard_at: float = 0.0  # when it was last heard of, by ``time.monotonic``
     clients_from: frozenset[str] = frozenset()  # hosts that its loads come from
     again_at: float | None = None  # when it is to be started again, by ``time.monotonic``
