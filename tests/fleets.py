@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from dbdyno.hosts.host_side import HostSide, _Program
+from dbdyno.hosts.host_side import HostSide, _Program, output_file
 from dbdyno.hosts.local import LocalHosts
 from dbdyno.run.execute import open_run
 from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
@@ -44,7 +44,7 @@ class Forking(HostSide):
     """A host whose programs are copies of this process, which imports nothing again; ``play`` is what they do."""
 
     def start(self, _argv, stdin, environment, *_):
-        files = (os.memfd_create("stdout"), os.memfd_create("stderr"))
+        files = (output_file("stdout"), output_file("stderr"))
         pid = os.fork()
         if not pid:
             self._child(files, stdin, environment)
@@ -57,6 +57,7 @@ class Forking(HostSide):
         try:
             os.setsid()
             os.closerange(3, min(files))  # a program that is started has none of its starter's files, nor their locks
+            os.closerange(min(files) + 1, max(files))
             os.closerange(max(files) + 1, os.sysconf("SC_OPEN_MAX"))
             ctypes.CDLL(None).prctl(1, signal.SIGTERM)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)

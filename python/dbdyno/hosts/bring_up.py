@@ -74,16 +74,17 @@ def bring_up(inventory: Inventory, joined_at: str, say: Say) -> list[Brought]:
 
 def _reached(inventory: Inventory, stack: ExitStack, say: Say) -> dict[str, Channel]:
     """The agent of each host that has ssh. Raises ``HostError`` with what is wrong with any."""
-    say("making wheels of what is installed here")
-    wheels = bundle(clusters.kept_wheels())
     with_ssh = {name: host for name, host in inventory.hosts.items() if host.ssh}
+    with clusters.kept_wheels(say) as kept:
+        say("making wheels of what is installed here")
+        wheels = bundle(kept)
 
-    def do(name: str, host: HostSection) -> Channel:
-        channel = reach(inventory, name, host, wheels)
-        say(f"{name}: dbdyno is there")
-        return channel
+        def do(name: str, host: HostSection) -> Channel:
+            channel = reach(inventory, name, host, wheels)
+            say(f"{name}: dbdyno is there")
+            return channel
 
-    found = on_each(with_ssh, do)
+        found = on_each(with_ssh, do)
     for one in found.values():
         if isinstance(one, Channel):
             stack.enter_context(one)

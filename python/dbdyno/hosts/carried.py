@@ -2,24 +2,33 @@
 
 import hashlib
 import secrets
+import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from dbdyno.errors import DbdynoError, HostError, UserError
-from dbdyno.hosts.contract import Ended, Hosts, Output
-from dbdyno.hosts.folder_side import Piece
+from dbdyno.hosts.contract import Ended, Hosts, LieError, Output
+from dbdyno.hosts.folder_side import Entry, Piece, why_not_carried
 from dbdyno.hosts.host_side import CHUNK_BYTES
 from dbdyno.hosts.quiet import check_not_measured
+from dbdyno.model.printable import short
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE
+from dbdyno.study.units import format_bytes
 
 _WAIT_SECONDS = 0.5  # for a program to write something, before it is asked again
 _PIECES_AT_ONCE = 4  # of a folder, so that neither host waits for the other; what lies in memory for them is bounded
 PATIENT_SECONDS = 3600.0  # for the same, of a program that is silent while it measures
+LEFT_BYTES = 256 * 1024**2  # room that is left on our disk by what a host hands over
+_BEFORE_SLOW_SECONDS = 120.0  # that may pass before a host hands over a file too slowly
+_SLOWEST_BYTES_PER_SECOND = 100_000
+_NAME_MAX = 100  # characters of what a started program or a begun file is called
+_CODE_MIN, _CODE_MAX = -64, 255  # an exit code; below 0 the number of a signal
 
 
 @dataclass(frozen=True)
@@ -79,11 +88,11 @@ class Carried(Hosts):
 
     def put(self, host: str, content: Path, path: str) -> str:
         """As the contract says."""
-        name = self._done(host, "begin", path)
+        name = self._name_of(host, self._done(host, "begin", path))
         with content.open("rb") as file:
             while part := file.read(CHUNK_BYTES):
                 self._done(host, "append", name, part)
-        return str(self._done(host, "finish", name, path))
+        return self._name_of(host, self._done(host, "finish", name, path))
 
     def start(
         self, host: str, argv: Sequence[str], *, stdin: bytes = b"", environment: Mapping[str, str] | None = None
@@ -91,51 +100,98 @@ class Carried(Hosts):
         """As the contract says."""
         work = self._work.get(host, Guarded())
         marked = {**(environment or {}), **work.environment}
-        return str(self._done(host, "start", list(argv), stdin, marked, work.folder))
+        return self._name_of(host, self._done(host, "start", list(argv), stdin, marked, work.folder))
 
     def stream(self, host: str, process: str, *, patient: bool = False) -> Iterator[Output | Ended]:
         """As the contract says."""
         code = None
         wait_seconds = PATIENT_SECONDS if patient else _WAIT_SECONDS
         while code is None:
-            news, code = self._done(host, "read", process, wait_seconds, before_window=patient)
-            for to_error, content in news:
-                yield Output(content, to_error)
+            news, code = self._news_of(host, self._done(host, "read", process, wait_seconds, before_window=patient))
+            yield from news
         yield Ended(code)
 
     def signal(self, host: str, process: str, number: int) -> bool:
         """As the contract says."""
         return bool(self._done(host, "signal", process, number))
 
-    def fetch(self, host: str, path: str, into: Path) -> str:
+    def fetch(
+        self, host: str, path: str, into: Path, bytes_max: int, reached: Callable[[], None] = lambda: None
+    ) -> str:
         """As the contract says."""
-        digest, offset = hashlib.sha256(), 0
+        digest, size, began = hashlib.sha256(), 0, monotonic()
         arriving = into.with_name(f".{into.name}.{secrets.token_hex(6)}")
         try:
             with arriving.open("xb") as file:
-                while part := self._done(host, "content", path, offset):
+                is_over = False
+                while not is_over:
+                    part = self._part_of(host, self._done(host, "content", path, size))
+                    size += len(part)
+                    self._check_arriving(host, path, size, bytes_max, monotonic() - began)
+                    if shutil.disk_usage(into.parent).free < len(part) + LEFT_BYTES:
+                        raise HostError(f"{into.parent}: there is no room for {short(path)} of {host}")
                     file.write(part)
                     digest.update(part)
-                    offset += len(part)
+                    is_over = len(part) < CHUNK_BYTES  # only the last is shorter: a host that drips is done, too
+                    reached()
             arriving.replace(into)
         finally:
             with suppress(FileNotFoundError):
                 arriving.unlink()
         return digest.hexdigest()
 
-    def copy(self, source: str, path: str, target: str, into: str, reached: Callable[[int, int], None]) -> None:
+    @staticmethod
+    def _check_arriving(host: str, path: str, size: int, bytes_max: int, seconds: float) -> None:
+        """Raise ``LieError`` where a file is larger than it can be, ``HostError`` where it arrives too slowly."""
+        if size > bytes_max:
+            raise LieError(f"{host}: {short(path)} is larger than the {format_bytes(bytes_max)} that it can have")
+        if seconds > _BEFORE_SLOW_SECONDS + size / _SLOWEST_BYTES_PER_SECOND:
+            raise HostError(f"{host}: {short(path)} arrives too slowly: {format_bytes(size)} in {seconds:.0f} s")
+
+    def copy(  # noqa: PLR0913, PLR0917  (as the contract says)
+        self, source: str, path: str, target: str, into: str, bytes_max: int, reached: Callable[[int, int], None]
+    ) -> None:
         """As the contract says."""
-        entries = self._done(source, "entries", path)
+        entries: list[Entry] = self._done(source, "entries", path)
         pieces: list[Piece] = self._done(source, "pieces", path)
+        if why := why_not_carried(entries, pieces):
+            raise LieError(f"{source}: {short(path)} is no folder that can be copied: {short(why)}")
         total = sum(length for _, _, length in pieces)
-        token = str(self._done(target, "begin_folder", into, entries, total))
+        if total > bytes_max:
+            larger = f"holds {format_bytes(total)}, more than the {format_bytes(bytes_max)} that it can have"
+            raise LieError(f"{source}: {short(path)} {larger}")
+        token = self._name_of(target, self._done(target, "begin_folder", into, entries, total))
         try:
             self._copy_pieces(source, path, target, token, pieces, lambda done: reached(done, total))
-            self._done(target, "finish_folder", token, into, entries)
+            self._done(target, "finish_folder", token, into)
         except BaseException:
             with suppress(DbdynoError):
                 self._done(target, "abandon_folder", token)
             raise
+
+    @staticmethod
+    def _part_of(host: str, answer: object) -> bytes:
+        """A part of a file, or of what a program wrote. Raises ``LieError`` where an answer is none."""
+        if not isinstance(answer, bytes) or len(answer) > CHUNK_BYTES:
+            raise LieError(f"{host}: its answer is no part of {CHUNK_BYTES} bytes at most")
+        return answer
+
+    @staticmethod
+    def _name_of(host: str, answer: object) -> str:
+        """What something is called there. Raises ``LieError`` where an answer is no name."""
+        if not isinstance(answer, str) or not 0 < len(answer) <= _NAME_MAX:
+            raise LieError(f"{host}: its answer is no name of what was begun there")
+        return answer
+
+    def _news_of(self, host: str, answer: object) -> tuple[list[Output], int | None]:
+        """What a program wrote, and how it ended. Raises ``LieError`` where an answer is neither."""
+        match answer:
+            case (list(news), None | int() as code) if len(news) <= len(("output", "error")):
+                if all(isinstance(one, tuple) and len(one) == len(("to_error", "content")) for one in news) and (
+                    code is None or _CODE_MIN <= code <= _CODE_MAX
+                ):
+                    return [Output(self._part_of(host, content), bool(to_error)) for to_error, content in news], code
+        raise LieError(f"{host}: its answer is nothing that a program can have written")
 
     def _copy_pieces(  # noqa: PLR0913, PLR0917  (from where to where)
         self, source: str, path: str, target: str, token: str, pieces: Sequence[Piece], reached: Callable[[int], None]

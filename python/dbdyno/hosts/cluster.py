@@ -3,7 +3,7 @@
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -91,9 +91,24 @@ def only_one(name: str) -> Iterator[None]:
         os.close(handle)
 
 
-def kept_wheels() -> Path:
-    """Where wheels are kept from one time to the next."""
-    return make_state_folder() / "hosts" / "wheels"
+@contextmanager
+def kept_wheels(say: Callable[[str], None]) -> Iterator[Path]:
+    """Where wheels are kept from one time to the next; nobody else makes or removes any meanwhile.
+
+    All clusters share them. What one call has made another, as of a second installation of dbdyno, would remove.
+    """
+    folder = make_state_folder() / "hosts" / "wheels"
+    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(folder.parent / "wheels.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another dbdyno that puts its wheels on hosts")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        os.close(handle)
 
 
 def _folder(name: str) -> Path:

@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.errors import HostError
 from dbdyno.hosts.workers import Work, Workers
+
+
+class LieError(HostError):
+    """A host says what no program of ours says there, or hands over what it can't have."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,9 @@ class Ended:
 
 class Hosts(ABC):
     """Hosts by name. Every call raises ``HostError`` where the host is lost, ``UserError`` for a name that is none.
+
+    A host may lie. So whatever comes from one is held to its type and its bounds here, for all who ask: each call
+    raises ``LieError`` where it is more than was asked for, or something else.
 
     A program that was started ends with the process that started it, however that ends, and with the host's connection.
     """
@@ -61,16 +69,25 @@ class Hosts(ABC):
         """Send a signal to a program and what it has started; whether it was still there."""
 
     @abstractmethod
-    def fetch(self, host: str, path: str, into: Path) -> str:
-        """Copy a file from there to a path of ours, whole or not at all. Returns its SHA-256, in hex."""
+    def fetch(
+        self, host: str, path: str, into: Path, bytes_max: int, reached: Callable[[], None] = lambda: None
+    ) -> str:
+        """Copy a file from there to a path of ours, whole or not at all. Returns its SHA-256, in hex.
+
+        It has ``bytes_max`` at most, else ``LieError``; room is left on our disk, else ``HostError``. ``reached`` is
+        called as each part arrives.
+        """
 
     @abstractmethod
-    def copy(self, source: str, path: str, target: str, into: str, reached: Callable[[int, int], None]) -> None:
+    def copy(  # noqa: PLR0913, PLR0917  (from where to where, and how much)
+        self, source: str, path: str, target: str, into: str, bytes_max: int, reached: Callable[[int, int], None]
+    ) -> None:
         """Copy a folder from a host into one that is there on another, not by way of here; whole or not at all.
 
-        Holes stay holes; modes are kept, and owners where the user there is root. ``reached`` takes the bytes that
-        have arrived, and of how many; what it raises ends the copying. Whether the bytes are right, which the network
-        sees to, is for those to prove who know a sum of them.
+        Holes stay holes; modes are kept, and owners where the user there is root. It has ``bytes_max`` at most, holes
+        left out, and names and links that stay inside it; else ``LieError``. ``reached`` takes the bytes that have
+        arrived, and of how many; what it raises ends the copying. Whether the bytes are right, which the network sees
+        to, is for those to prove who know a sum of them.
         """
 
     @abstractmethod

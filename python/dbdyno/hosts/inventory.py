@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field, StrictInt, StrictStr, ValidationError
 
 from dbdyno.errors import UserError
+from dbdyno.hosts.ssh_files import why_ssh_is_open_to_others
 from dbdyno.study.document import read_document
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.section import HostName, Section, matching
@@ -121,7 +122,7 @@ def _no_config(path: Path, given: str) -> list[Mistake]:
     """What is wrong with the configuration of ssh that is named."""
     config = path.resolve().parent / given
     try:
-        why = why_open_to_others(config) if config.is_file() else f"there is no file {config}"
+        why = why_ssh_is_open_to_others(config) if config.is_file() else f"there is no file {config}"
     except OSError as error:
         why = f"{config}: {error.strerror}"
     return [Mistake(("cluster", "ssh_config"), f"is {shown(given)}; {why}")] if why else []

@@ -60,11 +60,14 @@ def value_of(kind: type[T], document: object, name: str = "") -> T:
     return kind(**{one: _typed(known[one][0], value, _below(name, one)) for one, value in document.items()})
 
 
-def json_object(content: bytes) -> dict[str, Any]:
-    """The JSON object that a file holds. Raises ``ValueError`` that says in plain words why it is none."""
+def json_object(content: bytes, escapes_max: int = _ESCAPES_MAX) -> dict[str, Any]:
+    """The JSON object that a file holds. Raises ``ValueError`` that says in plain words why it is none.
+
+    ``escapes_max`` bounds the backslashes in its texts: one whose texts are files has one for each of their lines.
+    """
     if not content.strip():
         raise ValueError("it is empty")
-    see_that_it_is_moderate(content, VALUES_MAX)
+    see_that_it_is_moderate(content, VALUES_MAX, escapes_max)
     try:
         found = json.loads(content.decode("utf-8"), parse_int=_whole)
     except UnicodeDecodeError:
@@ -81,14 +84,14 @@ def json_object(content: bytes) -> dict[str, Any]:
     return found
 
 
-def see_that_it_is_moderate(content: bytes, values_max: int) -> int:
+def see_that_it_is_moderate(content: bytes, values_max: int, escapes_max: int = _ESCAPES_MAX) -> int:
     """Return at most how many values JSON or TOML holds, before it is parsed: each takes a hundred times its bytes.
 
     Raises ``ValueError`` where these are too many.
     """
     structure = _TEXTS.sub(b"", content) if len(content) > values_max else content
     values = sum(map(structure.count, (b",", b"[", b"{", b"=", b":")))
-    if values > values_max or content.count(b"\\") > ESCAPES_MAX:
+    if values > values_max or content.count(b"\\") > escapes_max:
         raise ValueError(f"it holds more than {values_max} values")
     return values
 

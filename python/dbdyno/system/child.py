@@ -66,4 +66,7 @@ def decoded(said: bytes) -> str:
 
 def exit_words(code: int) -> str:
     """An exit code in words."""
-    return f"killed by signal {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
+    if code >= 0:
+        return f"exit {code}"
+    known = -code in {*signal.Signals}  # those between the first and the last of real time have no name
+    return f"killed by signal {signal.Signals(-code).name if known else -code}"

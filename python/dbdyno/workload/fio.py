@@ -23,6 +23,7 @@ FIO = Program(("fio",), "fio")
 FILE = "dbdyno.fio"  # the one file of a profile
 MIX_READ_PERCENT = 70  # KDiskMark's
 LAYOUT_BLOCK = "1M"
+_SET_NS_MIN = INTERVAL_MS * 1_000_000 // 2  # by which the time of day was set, rather than both clocks read apart
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,10 @@ class Fio(ByTool[FioSection]):
         argv = ["fio", "--output-format=json+", "--group_reporting", "--lat_percentiles=1", *_logging(home)]
         argv += [str(self._job(home, context.files))] if self.section.job else self._profile(context.files, seed)
         # fio's logs have the time of day; the probes have the monotonic clock.
-        ahead_ns = time.time_ns() - now_ns()
+        ahead_ns = _ahead_ns()
         ended = run_program(context, "fio", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
+        if abs(_ahead_ns() - ahead_ns) > _SET_NS_MIN:
+            raise TrialError("the time of day was set while fio ran, which dates its logs: they fit no other series")
         return read_fio(ended, home, folder, ahead_ns)
 
     def _profile(self, files: Path, seed: int) -> list[str]:
@@ -85,3 +88,8 @@ def _logging(home: Path) -> list[str]:
     own_folder(home / "log")
     names = [f"--write_{log}_log={home / 'log' / 'fio'}" for log in LOGS]
     return [*names, f"--log_avg_msec={INTERVAL_MS}", "--per_job_logs=0", "--log_unix_epoch=1"]
+
+
+def _ahead_ns() -> int:
+    """How far the time of day is ahead of the monotonic clock; corrections of either's rate are of both."""
+    return max(time.time_ns() - now_ns() for _ in range(3))  # who is held up between both reads has less

@@ -102,7 +102,7 @@ class Together:
         """The load on one host after the other, on its way to being ready."""
         news = Event()
         for name, its in asked.each.items():
-            yield ClientHost(self.connected.hosts, name, its, news)
+            yield ClientHost(self.connected.hosts, name, its, news, asked.limit_seconds)
 
     def _wait_for_the_end(self, clients: Sequence[ClientHost], limit_seconds: float) -> tuple[int, Clocks]:
         """Wait until all are warm, name the start, wait until all are done.

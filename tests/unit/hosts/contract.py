@@ -14,6 +14,8 @@ from dbdyno.hosts.quiet import NotQuietError, quiet
 from dbdyno.stack.undo.log import Process
 from tests.support import wait_for
 
+ROOM_BYTES = 64 * 1024**2  # more than any folder has here
+
 
 def output(hosts, host, process):
     """What a program wrote to each stream, and its end."""
@@ -40,7 +42,7 @@ def carries_files(hosts, host, folder):
         given.write_bytes(os.urandom(size))
         digest = hashlib.sha256(given.read_bytes()).hexdigest()
         assert hosts.put(host, given, str(folder / "there/it")) == digest
-        assert hosts.fetch(host, str(folder / "there/it"), back) == digest
+        assert hosts.fetch(host, str(folder / "there/it"), back, size) == digest
         assert back.read_bytes() == given.read_bytes()
     assert sorted(path.name for path in (folder / "there").iterdir()) == ["it"]
 
@@ -77,9 +79,9 @@ def carries_folders(hosts, first, second, folder):
     given, far = folder / "folder", []
     a_folder(given)
     with pytest.raises(HostError, match=rf"{second}: .*far: No such file or directory"):
-        hosts.copy(first, str(given), second, str(folder / "far/it"), lambda *_: None)
+        hosts.copy(first, str(given), second, str(folder / "far/it"), ROOM_BYTES, lambda *_: None)
     (folder / "far").mkdir()
-    hosts.copy(first, str(given), second, str(folder / "far/it"), lambda *reached: far.append(reached))
+    hosts.copy(first, str(given), second, str(folder / "far/it"), ROOM_BYTES, lambda *reached: far.append(reached))
     assert told_of(folder / "far/it") == told_of(given)
     assert [path.name for path in (folder / "far").iterdir()] == ["it"]
     done, of = zip(*far, strict=True)
@@ -91,15 +93,15 @@ def carries_folders(hosts, first, second, folder):
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        hosts.copy(first, str(given), second, str(folder / "far/other"), stop)
+        hosts.copy(first, str(given), second, str(folder / "far/other"), ROOM_BYTES, stop)
     with pytest.raises(HostError, match=rf"{first}: .*none: Not a directory"):
-        hosts.copy(first, str(folder / "none"), second, str(folder / "far/other"), stop)
+        hosts.copy(first, str(folder / "none"), second, str(folder / "far/other"), ROOM_BYTES, stop)
     with quiet(first), pytest.raises(NotQuietError):
-        hosts.copy(second, str(given), first, str(folder / "far/other"), stop)
+        hosts.copy(second, str(given), first, str(folder / "far/other"), ROOM_BYTES, stop)
     (given / "content").chmod(0)
     (given / "tree/random").unlink()
     (given / "tree/random").symlink_to("content")
-    hosts.copy(first, str(given), second, str(folder / "far/linked"), lambda *_: None)
+    hosts.copy(first, str(given), second, str(folder / "far/linked"), ROOM_BYTES, lambda *_: None)
     assert (folder / "far/linked/tree/random").readlink() == Path("content")
     assert sorted(path.name for path in (folder / "far").iterdir()) == ["it", "linked"]
 
@@ -144,6 +146,6 @@ def says_what_is_wrong(hosts, host, folder):
     with pytest.raises(UserError, match="'nobody' is no host; there are"):
         hosts.start("nobody", ["true"])
     with pytest.raises(HostError, match=rf"{host}: .*none: No such file or directory"):
-        hosts.fetch(host, str(folder / "none"), folder / "back")
+        hosts.fetch(host, str(folder / "none"), folder / "back", 1)
     with pytest.raises(HostError, match=f"{host}: .*is nothing that was started there"):
         next(hosts.stream(host, "nothing"))

@@ -9,7 +9,7 @@ import pytest
 from dbdyno.errors import HostError
 from dbdyno.hosts import folder_side
 from dbdyno.hosts.local import LocalHosts
-from tests.unit.hosts.contract import a_folder, keeps_the_contract
+from tests.unit.hosts.contract import ROOM_BYTES, a_folder, keeps_the_contract
 
 
 def test_the_contract(tmp_path):
@@ -43,7 +43,7 @@ def far(tmp_path):
 
 
 def copied(hosts, far):
-    hosts.copy("a", str(far.parent / "it"), "b", str(far / "it"), lambda *_: None)
+    hosts.copy("a", str(far.parent / "it"), "b", str(far / "it"), ROOM_BYTES, lambda *_: None)
 
 
 def test_a_folder_that_does_not_come_whole_is_not_there(far):
@@ -73,9 +73,9 @@ def test_a_folder_whose_files_change_meanwhile_does_not_count(far):
     hosts = LocalHosts(["a", "b"])
     finish = hosts._sides["b"].finish_folder
 
-    def meddled(token, path, entries):
-        (hosts._sides["b"]._folders[token] / "more").touch()
-        finish(token, path, entries)
+    def meddled(token, path):
+        (hosts._sides["b"]._folders[token].path / "more").touch()
+        finish(token, path)
 
     hosts._sides["b"].finish_folder = meddled
     with pytest.raises(HostError, match=r"b: .*it: what has arrived is not what was sent"):

@@ -22,7 +22,7 @@ def test_a_question_inside_a_window_is_a_fault_of_ours_and_none_after_it(hosts, 
             lambda: hosts.start("b", ["true"]),
             lambda: next(hosts.stream("a", process)),
             lambda: hosts.signal("a", process, 9),
-            lambda: hosts.fetch("a", "/etc/hostname", tmp_path / "back"),
+            lambda: hosts.fetch("a", "/etc/hostname", tmp_path / "back", 100),
             lambda: hosts.put("a", tmp_path / "given", str(tmp_path / "there")),
         ):
             (tmp_path / "given").write_text("it")

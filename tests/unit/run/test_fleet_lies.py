@@ -13,10 +13,11 @@ from itertools import repeat
 import pytest
 
 from dbdyno.errors import HostError
+from dbdyno.hosts.contract import LieError
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.fleet import message
 from dbdyno.run.fleet.fold import ARRIVED, fold, fold_leftovers
-from dbdyno.run.fleet.message import LieError, parse
+from dbdyno.run.fleet.message import parse
 from dbdyno.servers.address import Address, Tls
 from dbdyno.store.events import (
     Dropped,

@@ -9,9 +9,9 @@ from threading import Timer
 from typing import TypeVar
 
 from dbdyno.errors import DbdynoError, HostError, UserError
-from dbdyno.hosts.contract import Ended, Hosts
+from dbdyno.hosts.contract import Hosts, LieError
 from dbdyno.hosts.inventory import Inventory
-from dbdyno.model.printable import short
+from dbdyno.hosts.lines import Lines
 from dbdyno.model.wording import count
 from dbdyno.plan.plan import Plan
 from dbdyno.run.fleet.message import (
@@ -23,7 +23,6 @@ from dbdyno.run.fleet.message import (
     Failed,
     Gone,
     Kinds,
-    LieError,
     Message,
     parse,
 )
@@ -60,22 +59,13 @@ def messages(hosts: Hosts, host: str, process: str, kinds: Kinds) -> Iterator[Me
 
     Raises ``LieError`` where it says anything else, or more than such a program says between two that bring something.
     """
-    line, errors, count, size = b"", b"", 0, 0
-    for one in hosts.stream(host, process, patient=True):
-        if isinstance(one, Ended):
-            yield Gone(short(errors.decode(errors="replace").strip()[-200:]) or f"it ended with {one.code}")
-            return
-        if one.to_error:
-            errors = (errors + one.content)[-4096:]
-            continue
-        *lines, line = (line + one.content).split(b"\n")
-        size += len(one.content)
-        for each in lines:
-            found = parse(host, each, kinds)
-            count, size = (0, len(line)) if found.brings else (count + 1, size)
-            yield found
-        if len(line) > LINE_BYTES_MAX or count > _LINES_MAX or size > _BYTES_MAX:
-            raise LieError(f"{host}: says too much: {count} lines, {size} bytes, and there is no end of it")
+    said = Lines(hosts, host, process, LINE_BYTES_MAX, _LINES_MAX, _BYTES_MAX)
+    for line in said.read():
+        found = parse(host, line, kinds)
+        if found.brings:
+            said.renew()
+        yield found
+    yield Gone(said.why_ended())
 
 
 def answer(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> Facts:

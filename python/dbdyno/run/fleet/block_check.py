@@ -12,10 +12,10 @@ from functools import cached_property
 from pathlib import Path
 
 from dbdyno.errors import UserError
+from dbdyno.hosts.contract import LieError
 from dbdyno.model.design import Design
 from dbdyno.plan.order import Slot, seed_of_host, slots_of
 from dbdyno.run.execute import FAILURES_TO_DROP
-from dbdyno.run.fleet.message import LieError
 from dbdyno.run.fleet.packed import EVENTS
 from dbdyno.run.sparse_tar import FILE_BYTES_MAX
 from dbdyno.store.cuts import CUT_ID, CUTS, is_at_its_place

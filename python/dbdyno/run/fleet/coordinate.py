@@ -1,7 +1,7 @@
 """A study on several hosts, as it is run from here: blocks in parallel, each whole on one host, into one run folder."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,9 @@ from queue import Empty, Queue
 from time import monotonic
 from typing import Any
 
+from dbdyno.crash.kept import RUN_BYTES_MAX
 from dbdyno.errors import DbdynoError, HostError
+from dbdyno.hosts.contract import LieError
 from dbdyno.model.design import StopReason
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
@@ -23,7 +25,6 @@ from dbdyno.run.fleet.message import (
     Failed,
     Gone,
     JoinedIn,
-    LieError,
     Message,
     Say,
     TrialBegins,
@@ -35,14 +36,17 @@ from dbdyno.run.fleet.sharing import Sharing
 from dbdyno.run.resume import beginning
 from dbdyno.run.stop import Stop, pace_of
 from dbdyno.store import run_folder
+from dbdyno.store.block_trace import KEPT_BYTES_MAX
 from dbdyno.store.events import Ended, Joined, Note
 from dbdyno.store.run_folder import RunFolder
 from dbdyno.store.synced import write_synced
 from dbdyno.store.trials import lost_trials
+from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_roughly
 from dbdyno.system.full_disk import GO_ON, why_not_written
 from dbdyno.system.interrupt import Interrupted, interruptible, shielded
 from dbdyno.system.state import new_token
+from dbdyno.workload.time_limit import limit_seconds
 
 FLEET = "fleet.json"
 _LOOK_SECONDS = 0.25  # between two looks at which hosts are lost
@@ -50,7 +54,13 @@ _AWAY_SECONDS = 600.0  # that a client host is waited for
 _LOWERING_SECONDS = 120.0  # that hosts are given to put themselves back
 _STAGGER_SHARE = 0.5  # of a trial, by which the start of a block is put off at most: no two hosts keep step
 _STAGGER_MAX_SECONDS = 30.0
-_SILENT_TRIALS = 20  # that a host may be silent for beside what it is given anyway
+_SILENT_TRIALS = 3  # that a host may be silent for beside what is waited for anyway
+_SILENT_MEASURED = 20  # times as long as the longest trial so far: hosts differ, and so do the trials of one
+SILENT_MIN_SECONDS = 1800.0  # for it to be put back, to start Python and servers
+_SLOWEST_BYTES_PER_SECOND = 1_000_000  # at which data are prepared, copied for a trial, and read back
+_PASSES = 4  # over the data of a trial: prepared, copied, read before and after the load
+_ATTEMPTS = 8  # at a block, that it hands over at most, as a rule: three, and those that a kill broke off
+_TRIAL_BYTES, _TRIAL_BYTES_PER_SECOND = 256 * 1024**2, 1024**2  # that a trial can leave: texts of programs, series
 
 
 def identity_of(folder: Path) -> str:
@@ -79,6 +89,40 @@ def kinds_ahead(plan: Plan, host: str) -> int:
     return hosts.index(host) * -(-plan.design.blocks // len(hosts))
 
 
+def silent_seconds_max(plan: Plan, measured: Mapping[str, float]) -> float:
+    """How long a host may say nothing, by what the plan has it do between two messages; then it counts as broken.
+
+    ``measured`` has the longest trial so far of each treatment. Until all have one, a load that is bounded by an amount
+    may take as long as a trial lets it.
+    """
+    loads = [
+        limit_seconds(spec.workload) + (spec.crash.cuts_each * spec.crash.recovery_limit if spec.crash else 0.0)
+        for spec in plan.specs.values()
+    ]
+    of_trial = max(loads) + _SILENT_TRIALS * plan.seconds_per_trial()
+    if plan.specs.keys() <= measured.keys():
+        of_trial = min(of_trial, _SILENT_MEASURED * max(measured.values()))
+    of_data = _PASSES * max(map(_data_bytes_max, plan.specs.values())) / _SLOWEST_BYTES_PER_SECOND
+    return SILENT_MIN_SECONDS + of_trial + of_data
+
+
+def _data_bytes_max(spec: TrialSpec) -> int:
+    """What the data of a treatment can take: all of what dbdyno makes for them, else what the study shows of them."""
+    return (spec.stack.size or 0) * spec.stack.devices or 2 * spec.workload.data_bytes
+
+
+def block_bytes_max(plan: Plan) -> int:
+    """What a block can have, by the trials that the plan has for it; states of cuts left out."""
+    trial = _TRIAL_BYTES + _TRIAL_BYTES_PER_SECOND * plan.seconds_per_trial()
+    trial += KEPT_BYTES_MAX if plan.keep_traces else 0
+    return round(_ATTEMPTS * len(plan.specs) * trial)
+
+
+def states_bytes_max(plan: Plan) -> int:
+    """What the states of its cuts can have: a host keeps no more in all of a run."""
+    return RUN_BYTES_MAX if any(spec.crash and spec.crash.keep != "none" for spec in plan.specs.values()) else 0
+
+
 def run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, access: HostAccess) -> Outcome:
     """Run what is missing. A host that is lost or fails takes no more part; ``HostError`` where none is left."""
     try:
@@ -100,8 +144,8 @@ def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: R
     ended = Ended("failed")
     with suppress(Interrupted), interruptible(progress.say):
         try:
-            prepared = _share_images(plan, folder, progress, requests, access)
-            with _Fleet(plan, folder, progress, requests, access, prepared).taking_part() as fleet:
+            prepared, liars = _share_images(plan, folder, progress, requests, access)
+            with _Fleet(plan, folder, progress, requests, access, prepared, liars).taking_part() as fleet:
                 why = fleet.run()
             ended = Ended("done", why)
         except Interrupted:
@@ -117,14 +161,19 @@ def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: R
 
 def _share_images(
     plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, access: HostAccess
-) -> frozenset[str]:
-    """Have all hosts start from the same bytes, as far as can be; those that need to prepare nothing any more."""
+) -> tuple[frozenset[str], Mapping[str, str]]:
+    """Have all hosts start from the same bytes, as far as can be.
+
+    Returns those that need to prepare nothing any more, and those that have lied, with what they did.
+    """
     assert plan.design.fleet is not None  # noqa: S101  (who calls this has one)
     hosts = [name for name in plan.design.fleet.hosts if name not in access.lost()]
     if len(plan.design.fleet.hosts) == 1:
-        return frozenset()
+        return frozenset(), {}
     used = frozenset(trial.image_sha256 for trial in run_folder.read_run(folder.path).trials)
-    return Sharing(access, requests, progress.say, used).share(hosts)
+    data_bytes = max(map(_data_bytes_max, plan.specs.values()))
+    sharing = Sharing(access, requests, progress.say, used, len(plan.makers()), data_bytes)
+    return sharing.share(hosts), sharing.liars
 
 
 @dataclass
@@ -137,10 +186,12 @@ class _Fleet:
     requests: Requests
     access: HostAccess
     prepared: frozenset[str] = frozenset()  # hosts that have the data that they need
+    liars: Mapping[str, str] = field(default_factory=dict)  # hosts that take no part, and why
     inbox: Inbox = field(default_factory=Queue)
     parts: dict[str, Part] = field(init=False)
     stop: Stop = field(init=False)
     clients_away_at: float | None = None  # since when a host is lost that the load comes from
+    measured: dict[str, float] = field(default_factory=dict)  # treatment -> seconds of its longest trial, since then
     closing: StopReason = ""  # why no further block is begun, while those that are open go on
 
     def __post_init__(self) -> None:
@@ -148,7 +199,16 @@ class _Fleet:
         hosts = self.plan.design.fleet.hosts
         clients = frozenset(self.plan.client_hosts())
         self.parts = {
-            name: Part(name, self.folder.path, self.access, self.inbox, clients_from=clients) for name in hosts
+            name: Part(
+                name,
+                self.folder.path,
+                self.access,
+                self.inbox,
+                block_bytes_max(self.plan),
+                states_bytes_max(self.plan),
+                clients_from=clients,
+            )
+            for name in hosts
         }
         pace = pace_of(self.folder.path, self.folder.history.timed, monotonic)
         at_once = self.plan.blocks_at_once
@@ -164,8 +224,10 @@ class _Fleet:
         """All hosts started that are not lost; at the end each has put itself back, or is lost."""
         try:
             self._see_who_is_lost()
+            for name, why in self.liars.items():
+                self._out(self.parts[name], why)
             for part in self.parts.values():
-                if not part.is_lost:
+                if not part.out:
                     self._start(part)
             yield self
         finally:
@@ -263,9 +325,11 @@ class _Fleet:
                 part.asks = message.asks
             case TrialBegins():
                 self._see_that_it_is_planned(part, message.trial)
+                part.treatment = message.trial.treatment
                 note = ", ".join(filter(None, [f"on {part.name}", message.note]))
                 self.progress.trial(message.trial, note, self.folder.history.done(), self.stop.outlook)
             case TrialOver():
+                self.measured[part.treatment] = max(message.trial_done, self.measured.get(part.treatment, 0.0))
                 self.progress.trial_done(message.trial_done / self.plan.blocks_at_once)
             case ClientsLost():
                 self._note(f"{message.why}; the block that {part.name} had open is void")
@@ -330,7 +394,7 @@ class _Fleet:
 
     def _see_who_is_lost(self) -> None:
         lost, tried = self.access.lost(), self.access.why_not_back()
-        silence_max = self.access.silence_seconds + _SILENT_TRIALS * self.plan.seconds_per_trial()
+        silence_max = silent_seconds_max(self.plan, self.measured)
         for name, part in self.parts.items():
             if part.is_running and not part.asks and monotonic() - part.heard_at > silence_max:
                 self._lied(part, f"it has said nothing for {format_roughly(silence_max)}")

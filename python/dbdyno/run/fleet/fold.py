@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.hosts.contract import LieError
 from dbdyno.model.printable import short
 from dbdyno.run.fleet.block_check import BlockCheck
-from dbdyno.run.fleet.message import LieError, fit_text
+from dbdyno.run.fleet.message import fit_text
 from dbdyno.run.fleet.packed import events_of, in_block, unpack_block
 from dbdyno.store.events import Dropped, Event, Failed, Finished, Lost, Note, TrialEvent, line_of
 from dbdyno.store.run_folder import RunFolder, read_header

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from dbdyno.errors import HostError
+from dbdyno.hosts.contract import LieError
 from dbdyno.model.printable import NO_BREAK, printable, printable_document, short
 from dbdyno.plan.order import Slot
 from dbdyno.run.fleet.image_tasks import OnHost
@@ -42,10 +42,6 @@ _FILE_FLAGS = {
     "server-public-key-path",
 }
 _TLS_FILES = {"ssl-ca", "ssl-cert", "ssl-key"}
-
-
-class LieError(HostError):
-    """A host says what no program of ours says there, or hands over what it can't have."""
 
 
 class Message:

@@ -14,7 +14,7 @@ from time import monotonic
 
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts.connect import Connected
-from dbdyno.hosts.contract import Hosts
+from dbdyno.hosts.contract import Hosts, LieError
 from dbdyno.model.printable import short
 from dbdyno.run.fleet.asking import MEMBER, messages
 from dbdyno.run.fleet.client_load import ClientsLostError, offered
@@ -28,7 +28,6 @@ from dbdyno.run.fleet.message import (
     EndsWell,
     Failed,
     Gone,
-    LieError,
     Message,
     Say,
     TrialBegins,
@@ -55,7 +54,6 @@ class HostAccess:
     environment_of: Callable[[str], Mapping[str, str]] = lambda _: {}
     why_not_back: Callable[[], Mapping[str, str]] = dict  # of those that are lost and were tried again
     clients: Connected | None = None  # by which hosts that the load comes from are reached
-    silence_seconds: float = 24 * 3600.0  # that a host may say nothing beside its trials: data are prepared in less
     pause_seconds: float = 6.0  # before a program that has ended is started again: by then a lost host is known as one
 
 
@@ -84,6 +82,8 @@ class Part:
     run: Path
     access: HostAccess
     inbox: Inbox
+    block_bytes_max: int  # that one of its blocks can have, states of cuts left out
+    states_bytes_max: int  # that these can have
     starts: int = 0  # of its program, and so which of them a message is from
     fruitless: int = 0  # starts in succession that no block has come from
     is_running: bool = False
@@ -94,6 +94,7 @@ class Part:
     asks: int = 0  # for this block, by its own count, and has not been answered; 0 while it does not ask
     has_open_block: bool = False
     open_block: int = 0  # the number of the last that it was let begin, by its own count
+    treatment: str = ""  # of the trial that it began last
     heard_at: float = 0.0  # when it was last heard of, by ``time.monotonic``
     clients_from: frozenset[str] = frozenset()  # hosts that its loads come from
     again_at: float | None = None  # when it is to be started again, by ``time.monotonic``
@@ -175,9 +176,13 @@ class Part:
             where = "here" if packed.states else "there"
             text = f"no room {where} for {format_bytes(packed.states_bytes)} of states of its cuts: they are not kept"
             self.inbox.put((self.name, start, Say(text)))
-        if self.access.hosts.fetch(self.name, path, part) != there:
+        most = self.block_bytes_max + (0 if path == packed.path else self.states_bytes_max)
+        if self.access.hosts.fetch(self.name, path, part, most, self._hear) != there:
             part.unlink()
             raise HostError(f"{self.name}: {short(path)} did not arrive as it was there")
+
+    def _hear(self) -> None:
+        self.heard_at = monotonic()
 
     def joined(self, go: str) -> None:
         """It is ready, and looks at this file."""

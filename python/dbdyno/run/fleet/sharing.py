@@ -1,8 +1,9 @@
 """Before the blocks of a study on several hosts: all that can start from the same prepared data have the same bytes.
 
 An image is prepared on one host. It goes from host to host, each that has it sending it on to one other at a time, and
-is proved by its SHA-256 where it arrives. A host whose image depends on something else, or that could not take it in,
-prepares its own; each trial says with which bytes it began.
+is proved by its SHA-256 where it arrives: the one that its first host told, which no host may tell otherwise later. A
+host whose image depends on something else, or that could not take it in, prepares its own; each trial says with which
+bytes it began.
 """
 
 import signal
@@ -16,6 +17,7 @@ from time import monotonic
 from typing import TypeVar
 
 from dbdyno.errors import DbdynoError, HostError
+from dbdyno.hosts.contract import LieError
 from dbdyno.model.printable import short
 from dbdyno.model.wording import listed
 from dbdyno.run.fleet.asking import messages
@@ -28,6 +30,8 @@ from dbdyno.study.units import format_bytes
 _AT_ONCE = 16  # hosts
 _MAKERS = 2  # hosts that are asked for an image, one after the other
 _TRIES = 2  # to send an image to a host
+_PACKED_MAX = 4  # times the room that a disk has for data, at most, are in them where it packs what is written
+_RECORD_BYTES = 16 * 1024**2  # that an image has beside its data, at most
 _SAY_SECONDS = 10.0  # between two words on how far it is
 # What an image depends on, in the words of its users.
 _WORDS = {"data": "server", "dbdyno": "dbdyno", "kernel": "kernel", "programs": "dbdyno-load or mkfs",
@@ -44,6 +48,9 @@ class Sharing:
     requests: Requests
     say: Callable[[str], None]
     used: frozenset[str]  # the SHA-256 of what trials of this run began with already
+    images_max: int  # that a host can need
+    data_bytes: int  # that one of them has, as far as the plan shows
+    liars: dict[str, str] = field(default_factory=dict)  # host -> what it did
     images: dict[str, dict[str, OnHost]] = field(default_factory=dict)  # key -> host -> what it has of it
     _running: set[tuple[str, str]] = field(default_factory=set)  # host, and what its program is called
     _stopped: bool = False
@@ -53,20 +60,37 @@ class Sharing:
         asked = self._at_once({name: partial(self._do, self.requests("images", name)) for name in hosts})
         for name, found in asked.items():
             if isinstance(found, DbdynoError):
-                self.say(f"{found}; {name} prepares its own data")
-            else:
-                self._note(name, found)
+                self.say(f"{found}; {self._what_then(name)}")
+                continue
+            for one in found:  # in the order of the study, whoever has answered first
+                each = self.images[one.key]
+                each[name] = each.pop(name)
         self._say_why_apart(asked)
         self._prepare()
         for key in self.images:
             self._spread(key)
-        there = {name for name, found in asked.items() if not isinstance(found, DbdynoError)}
+        there = {name for name, found in asked.items() if not isinstance(found, DbdynoError)} - self.liars.keys()
         lacking = {name for each in self.images.values() for name, one in each.items() if not one.sha256}
         return frozenset(there - lacking)
 
-    def _note(self, host: str, found: Sequence[OnHost]) -> None:
+    def _note(self, request: Request, found: Sequence[OnHost]) -> None:
+        """Note what a host has after a task. Raises ``LieError`` where that is not what it had, made or took."""
+        host, asked = request.host, request.task == "images"
+        if len({one.key for one in found}) != len(found) or len(found) > self.images_max:
+            raise LieError(f"{host}: named {len(found)} images of prepared data, which the study does not have")
+        for one in found:
+            before = self.images.get(one.key, {}).get(host)
+            if not asked and before is None:
+                raise LieError(f"{host}: named prepared data that it did not need before: {short(one.about)}")
+            expected = request.image_sha256 if one.key == request.image else before.sha256 if before else ""
+            if expected and one.sha256 not in {"", expected}:
+                why = f"said of its prepared data that their SHA-256 is {one.sha256[:12]}, and before {expected[:12]}"
+                raise LieError(f"{host}: {why}: {short(one.about)}")
         for one in found:
             self.images.setdefault(one.key, {})[host] = one
+
+    def _what_then(self, host: str) -> str:
+        return "it is asked for nothing more" if host in self.liars else f"{host} prepares its own data"
 
     def _say_why_apart(self, asked: Asked) -> None:
         """Say which hosts can't start from the bytes of the first, and what differs."""
@@ -89,7 +113,7 @@ class Sharing:
         def make(name: str, keys: Sequence[str]) -> None:
             for key in keys:
                 try:
-                    self._note(name, self._do(self.requests("prepare", name, image=key)))
+                    self._do(self.requests("prepare", name, image=key))
                 except DbdynoError as error:
                     self.say(str(error))
                     failed.setdefault(key, []).append(name)
@@ -97,7 +121,7 @@ class Sharing:
         for _ in range(_MAKERS):
             makes: dict[str, list[str]] = {}
             for key, each in self.images.items():
-                hosts = [name for name in each if name not in failed.get(key, ())]
+                hosts = [name for name in each if name not in failed.get(key, ()) and name not in self.liars]
                 if hosts and not any(one.sha256 for one in each.values()):
                     maker = min(hosts, key=lambda name: len(makes.get(name, ())))
                     makes.setdefault(maker, []).append(key)
@@ -106,12 +130,15 @@ class Sharing:
     def _spread(self, key: str) -> None:
         """Send an image from those that have it to those that don't, until all have it or can't."""
         each = self.images[key]
-        having = {name: one for name, one in each.items() if one.sha256}
+        having = {name: one for name, one in each.items() if one.sha256 and name not in self.liars}
         if not having:
             return
         sha256 = self._chosen([one.sha256 for one in having.values()])
         have = [name for name, one in having.items() if one.sha256 == sha256]
-        want, tries = [name for name in each if name not in have], Counter[str]()
+        for name in having.keys() - set(have):
+            about = short(having[name].about)
+            self.say(f"{name}: has other bytes than {have[0]} of the same prepared data, and takes those: {about}")
+        want, tries = [name for name in each if name not in have and name not in self.liars], Counter[str]()
         while want and have:
             pairs = list(zip(have, want, strict=False))
             sent = self._at_once({to: partial(self._send, key, of, to) for of, to in pairs})
@@ -121,10 +148,11 @@ class Sharing:
                     have.append(to)
                     continue
                 tries[to] += 1
-                again = tries[to] < _TRIES and not {of, to} & self.access.lost().keys()
-                self.say(f"{error}; {'it is sent anew' if again else f'{to} prepares its own data'}")
+                gone = self.access.lost().keys() | self.liars.keys()
+                again = tries[to] < _TRIES and (to not in gone if of in self.liars else not {of, to} & gone)
+                self.say(f"{error}; {'it is sent anew' if again else self._what_then(to)}")
                 want += [to] if again else []
-            have = [name for name in (*have[1:], have[0]) if name not in self.access.lost()]
+            have = [name for name in (*have[1:], have[0]) if name not in self.access.lost() and name not in self.liars]
 
     def _chosen(self, there: Sequence[str]) -> str:
         """Which of several contents all are to have: what trials of this run began with, else what most have."""
@@ -146,13 +174,32 @@ class Sharing:
                 self.say(f"{target}: {100 * done // max(1, total)} % of {size} of prepared data has arrived")
 
         def copy(into: str) -> None:
-            self.access.hosts.copy(source, image.path, target, into, reached)
+            bytes_max = max(_PACKED_MAX * image.bytes, self.data_bytes) + _RECORD_BYTES
+            try:
+                self.access.hosts.copy(source, image.path, target, into, bytes_max, reached)
+            except LieError as error:
+                self._lied(source if str(error).startswith(f"{source}: ") else target, error)
+                raise HostError(str(error)) from None
 
         asked = self.requests("take", target, image=key, image_sha256=image.sha256, image_bytes=image.bytes)
-        self._note(target, self._do(asked, copy))
+        self._do(asked, copy)
+        if self.images[key][target].sha256 != image.sha256:
+            raise HostError(f"{target}: does not have the prepared data that it was sent")
+
+    def _lied(self, host: str, error: LieError) -> None:
+        self.liars.setdefault(host, str(error).removeprefix(f"{host}: "))
 
     def _do(self, request: Request, copy: Callable[[str], None] = lambda _: None) -> list[OnHost]:
-        """Have a host do a task; which images it has then. Raises ``DbdynoError``."""
+        """Have a host do a task; which images it has then, which is noted. Raises ``DbdynoError``."""
+        try:
+            found = self._answer(request, copy)
+            self._note(request, found)
+        except LieError as error:
+            self._lied(request.host, error)
+            raise
+        return found
+
+    def _answer(self, request: Request, copy: Callable[[str], None]) -> list[OnHost]:
         with self._started(request) as received:
             for message in received:
                 match message:

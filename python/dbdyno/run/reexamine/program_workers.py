@@ -12,12 +12,12 @@ from pathlib import Path
 from time import monotonic
 
 from dbdyno.errors import DbdynoError, HostError, TrialError, UserError
-from dbdyno.hosts.contract import Hosts
+from dbdyno.hosts.contract import Hosts, LieError
 from dbdyno.hosts.workers import Returned, Workers
 from dbdyno.model.cut import Cut
 from dbdyno.plan.identity import file_sha256
 from dbdyno.run.fleet.asking import messages
-from dbdyno.run.fleet.message import ALWAYS, Failed, Gone, LieError, Message, Say
+from dbdyno.run.fleet.message import ALWAYS, Failed, Gone, Message, Say
 from dbdyno.run.reexamine.kept_state import pack
 from dbdyno.run.reexamine.member import TASKS, Request
 from dbdyno.stack.undo.log import Journal

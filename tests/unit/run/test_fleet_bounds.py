@@ -1,0 +1,30 @@
+"""How much and how long a host is listened to: by what the plan has it do."""
+
+from dbdyno.run.fleet import coordinate
+from dbdyno.run.fleet.coordinate import block_bytes_max, silent_seconds_max, states_bytes_max
+from dbdyno.store.run_folder import read_run
+from tests.fleets import Fleet
+from tests.unit.run.test_fleet import ON_THREE, whole
+from tests.unit.run.test_fleet_lies import slowly, states  # noqa: F401  (a fixture)
+
+HOUR_SECONDS = 3600.0
+
+
+def test_a_short_study_waits_hours_at_most_and_takes_gigabytes_at_most(plan):
+    made = plan(ON_THREE, blocks=6)
+    assert 24 * HOUR_SECONDS < silent_seconds_max(made, {}) < 26 * HOUR_SECONDS  # its load may take a day
+    assert silent_seconds_max(made, {"t1": 9.0}) == silent_seconds_max(made, {})
+    assert silent_seconds_max(made, {"t1": 9.0, "t2": 5.0}) < 2 * HOUR_SECONDS
+    assert silent_seconds_max(made, {"t1": 1e300, "t2": 5.0}) == silent_seconds_max(made, {})  # as a host may say
+    assert 256 * 1024**2 < block_bytes_max(made) < 16 * 1024**3
+    assert states_bytes_max(made) == 0
+
+
+def test_a_host_that_says_nothing_is_left_out(plan, into, states, monkeypatch):  # noqa: F811  (the fixture)
+    monkeypatch.setattr(coordinate, "silent_seconds_max", lambda *_: 2.0)
+    fleet = Fleet(states, script_of=slowly)
+    silent = fleet.hosts._sides["db2"]
+    silent.read = lambda *_: ([], None)
+    assert fleet.run(plan(ON_THREE, blocks=6), into).how == "done"
+    assert whole(into)["db2"] == 0
+    assert any("db2 takes no more part: it has said nothing for" in one for one in read_run(into).notes)
