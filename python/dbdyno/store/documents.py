@@ -60,7 +60,7 @@ def value_of(kind: type[T], document: object, name: str = "") -> T:
     return kind(**{one: _typed(known[one][0], value, _below(name, one)) for one, value in document.items()})
 
 
-def json_object(content: bytes, escapes_max: int = _ESCAPES_MAX) -> dict[str, Any]:
+def json_object(content: bytes, escapes_max: int = ESCAPES_MAX) -> dict[str, Any]:
     """The JSON object that a file holds. Raises ``ValueError`` that says in plain words why it is none.
 
     ``escapes_max`` bounds the backslashes in its texts: one whose texts are files has one for each of their lines.
@@ -84,7 +84,7 @@ def json_object(content: bytes, escapes_max: int = _ESCAPES_MAX) -> dict[str, An
     return found
 
 
-def see_that_it_is_moderate(content: bytes, values_max: int, escapes_max: int = _ESCAPES_MAX) -> int:
+def see_that_it_is_moderate(content: bytes, values_max: int, escapes_max: int = ESCAPES_MAX) -> int:
     """Return at most how many values JSON or TOML holds, before it is parsed: each takes a hundred times its bytes.
 
     Raises ``ValueError`` where these are too many.
