@@ -9,8 +9,8 @@ import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from dbdyno.servers.mysql.bootstrap import install_data
 from dbdyno.servers.mysql.connection import connect
+from dbdyno.servers.mysql.own import install_data
 from dbdyno.servers.mysql.process import await_ready
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.servers.user import own_folder, unprivileged

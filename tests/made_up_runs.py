@@ -7,8 +7,8 @@ import numpy as np
 
 from dbdyno.model.design import Comparison, Design, Factor, SameTreatment
 from dbdyno.model.treatment import Treatment
-from dbdyno.store.prices import DevicePrice, Prices
 from dbdyno.store.records import Failure, Run, Trial
+from dbdyno.store.reported import DevicePrice, Prices
 from tests.crash_runs import with_cuts
 
 FLUSH = "innodb_flush_log_at_trx_commit"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
-from dbdyno.crash.crashing import NoCrash
+from dbdyno.crash.killing import NoCrash
 from dbdyno.crash.trial_cuts import AboutTrial
 from dbdyno.plan.order import Slot
 from dbdyno.probe.block_trace import NoTrace

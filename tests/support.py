@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from dbdyno.hosts.quiet import NotQuietError, check_not_measured
+from dbdyno.hosts.carried import NotQuietError, check_not_measured
 from dbdyno.servers.contract import Taken
 from dbdyno.stack import takes
 from dbdyno.stack.takes import FOLDER

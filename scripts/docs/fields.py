@@ -16,8 +16,7 @@ from dbdyno.model.metrics import METRICS
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
 from dbdyno.study import schema, section, workloads
 from dbdyno.study.section import Section
-from dbdyno.study.units import format_bytes
-from dbdyno.study.warm_up import warm_up
+from dbdyno.study.units import format_bytes, warm_up
 
 
 def _check_of(annotated: object) -> Callable[..., Any]:

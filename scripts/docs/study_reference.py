@@ -9,26 +9,29 @@ from pathlib import Path
 from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
 from dbdyno.filesystems.kind import ANY_MOUNT, Kind
 from dbdyno.model.metrics import METRICS
-from dbdyno.study.cost import CostSection, DeviceCostSection
-from dbdyno.study.crash_section import CrashSection
-from dbdyno.study.fleet_section import DiskSection, FleetSection
 from dbdyno.study.levels import LevelsSection
-from dbdyno.study.reported import ClaimSection, ReportedSection, RowSection
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
     FACTOR_SECTIONS,
+    ClaimSection,
+    CostSection,
+    CrashSection,
     DesignSection,
+    DeviceCostSection,
+    DiskSection,
     FilesystemSection,
+    FleetSection,
     HostSection,
     ProbesSection,
     QueueSection,
+    ReportedSection,
+    RowSection,
     ServerSection,
     StackSection,
     StudySection,
 )
-from dbdyno.study.section import Section
+from dbdyno.study.section import Section, WorkloadSection
 from dbdyno.study.units import format_bytes
-from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.study.workloads import KINDS
 from scripts.docs.fields import own_fields, row
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from dbdyno.study.load import load_study
-from dbdyno.study.products import PROVISIONED
+from dbdyno.study.units import PROVISIONED
 from scripts.field_reports.index import index_page
 
 ROOT = Path(__file__).parents[2]

@@ -3,11 +3,10 @@
 import pytest
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.servers.mysql.login import address_of
+from dbdyno.servers.mysql.external import address_of
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import NoDevice
-from dbdyno.stack.layers.external_data import ExternalData, ExternalDatabase
-from dbdyno.stack.layers.external_server import ExternalServer
+from dbdyno.stack.layers.external_server import ExternalData, ExternalDatabase, ExternalServer
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.study.workloads import SlapSection
 from dbdyno.workload.slap import Slap

@@ -10,13 +10,13 @@ import pytest
 from dbdyno.errors import TrialError
 from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.stack.capabilities import filesystem
-from dbdyno.stack.extents import ranges_of
 from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.loop import await_free
+from dbdyno.stack.space import ranges_of
 from dbdyno.study.schema import FilesystemSection
 
 pytestmark = pytest.mark.host

@@ -14,13 +14,11 @@ from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.layer import raised
-from dbdyno.stack.layers.awake import Awake
 from dbdyno.stack.layers.device import Emulated, Here
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
-from dbdyno.stack.layers.memory import Memory
-from dbdyno.stack.layers.page_cache import PageCache, cached_bytes
-from dbdyno.stack.layers.placement import Placement, pinned
+from dbdyno.stack.layers.memory import Memory, PageCache, cached_bytes
+from dbdyno.stack.layers.placement import Awake, Placement, pinned
 from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.real_disk import Real
 from dbdyno.stack.layers.scratch import scratch

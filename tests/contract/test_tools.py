@@ -23,8 +23,7 @@ from dbdyno.stack.layers.files import Files
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import Server
 from dbdyno.stack.undo.log import Journal
-from dbdyno.study.tools import Tools
-from dbdyno.study.workloads import KINDS
+from dbdyno.study.workloads import KINDS, Tools
 from dbdyno.system.clock import now_ns
 from dbdyno.workload.kinds import workload_of
 from tests.examples import example_of

@@ -15,7 +15,7 @@ from dbdyno.host.awake import Means, means_here
 from dbdyno.probe.awake import AwakeSource
 from dbdyno.probe.host_cpu import HostCpuSource
 from dbdyno.stack.layer import raised
-from dbdyno.stack.layers.awake import Awake
+from dbdyno.stack.layers.placement import Awake
 from dbdyno.stack.layers.scratch import scratch
 from tests.support import dbdyno, study_text, wait_for, what_is_left
 

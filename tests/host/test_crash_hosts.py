@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.crash_examined_text import all_as_dict
+from dbdyno.cli.crash_text import all_as_dict
 from dbdyno.hosts.local import LocalHosts
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.execute import open_run
 from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
 from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import request_of
-from dbdyno.run.provenance import versions
+from dbdyno.run.preflight import versions
 from dbdyno.run.reexamine.examine import here, kept_states, on_hosts
 from dbdyno.run.reexamine.program_workers import ExaminerAccess
 from dbdyno.store.run_folder import read_run

@@ -16,9 +16,9 @@ import pytest
 from dbdyno._native import device_models
 from dbdyno.servers.contract import ServerError
 from dbdyno.servers.mysql import process
-from dbdyno.servers.mysql.bootstrap import install_data
 from dbdyno.servers.mysql.command import options
 from dbdyno.servers.mysql.connection import connect
+from dbdyno.servers.mysql.own import install_data
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.servers.user import own_folder, unprivileged
 from tests.disks import LONG, Recorder, attached, fio, fsck, make_filesystem, mounted

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dbdyno.cli import main as cli
+from dbdyno.cli import main
 from tests.support import dbdyno
 
 pytestmark = pytest.mark.host
@@ -37,7 +37,7 @@ def test_what_was_done_to_a_disk(state, tmp_path, monkeypatch, capsys):
         """In this process: a score of programs would take a score of starts."""
         monkeypatch.setattr(sys, "argv", ["dbdyno", "disk", *typed.format(tmp=tmp_path).split(), "--json"])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            main.main()
         said = capsys.readouterr()
         assert ended.value.code == 0, f"{typed}: {said.err}"  # a note says there what this host refuses a disk
         return json.loads(said.out)

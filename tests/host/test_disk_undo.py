@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.stack.erase.content import Content, Sums
+from dbdyno.stack.erase.content import MIB, Content, Sums, begin_mark
 from dbdyno.stack.erase.guard import Erasing, check_erasable
 from dbdyno.stack.erase.identity import identify
-from dbdyno.stack.erase.mark import begin_mark
-from dbdyno.stack.erase.places import MIB
 from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
 from tests.contents import CONTENTS, write
 from tests.loops import lent_loop

@@ -179,7 +179,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.hosts.connect import connected
-from dbdyno.hosts.quiet import NotQuietError, quiet
+from dbdyno.hosts.carried import NotQuietError, quiet
 from tests.unit.hosts.contract import keeps_the_contract
 
 file, folder, first, second, shift_ns = sys.argv[1:]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.host.mounts import is_mounted
+from dbdyno.host.storage import is_mounted
 from dbdyno.stack.erase.guard import Erasing, check_erasable
 from dbdyno.stack.erase.identity import identify
 from dbdyno.stack.loop import loops_over

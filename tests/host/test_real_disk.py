@@ -13,8 +13,8 @@ import pytest
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.stack.erase.content import MIB
 from dbdyno.stack.erase.guard import Erasing, check_erasable
-from dbdyno.stack.erase.places import MIB
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.real_disk import Real

@@ -13,7 +13,7 @@ from dbdyno.hosts.inventory import read_inventory
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.message import OF_BLOCKS, OF_FACTS
 from dbdyno.run.sparse_tar import extract
-from dbdyno.simulation.server_file import read_server_load
+from dbdyno.simulation.asked import read_server_load
 from dbdyno.store.events import EVENTS, read_events
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series_files import read_files

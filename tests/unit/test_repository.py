@@ -40,7 +40,7 @@ def prints_or_exits(source):
 
 
 def test_only_the_command_line_prints_or_exits():
-    of_a_child = ROOT / "python/dbdyno/system/bounded.py"  # what ends there is the process that it forked itself
+    of_a_child = ROOT / "python/dbdyno/system/child.py"  # what ends there is the process that it forked itself
     outside = [path for path in SOURCES if path.parent.name != "cli" and path != of_a_child]
     found = [f"{path.relative_to(ROOT)}:{hit}" for path in outside for hit in prints_or_exits(path.read_text())]
     assert found == []

@@ -20,8 +20,8 @@ from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import Comparison, Design
 from dbdyno.model.metrics import value_of
 from dbdyno.model.treatment import Treatment
-from dbdyno.store.prices import DevicePrice, Prices
 from dbdyno.store.records import Trial
+from dbdyno.store.reported import DevicePrice, Prices
 
 # From which demand on the dearer of two devices is the cheaper one.
 

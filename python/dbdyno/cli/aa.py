@@ -5,10 +5,9 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import DETAILS, JSON, json_or_text
-from dbdyno.cli.options import ERASE, FRESH_IMAGES, HOSTS, HTML, INTO, RESUME, SCALE, SEED, WAIT
-from dbdyno.cli.run_folder import folder_for
-from dbdyno.cli.suggested_places import studies
+from dbdyno.cli.options import ERASE, FRESH_IMAGES, HOSTS, HTML, INTO, RESUME, SCALE, SEED, WAIT, folder_for
+from dbdyno.cli.output import DETAILS, JSON, json_or_text
+from dbdyno.cli.suggestions import studies
 
 
 def aa(

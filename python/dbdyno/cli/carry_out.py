@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.end_of_run import end_of_run
-from dbdyno.cli.formats import Format
 from dbdyno.cli.on_hosts import run_on_its_hosts
-from dbdyno.cli.printed import say_to_terminal
-from dbdyno.cli.show import show
+from dbdyno.cli.output import Format, say_to_terminal
+from dbdyno.cli.show import end_of_run, show
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import Plan
 
@@ -40,10 +38,9 @@ def carry_out(
     from dbdyno.cli.progress import TerminalProgress
     from dbdyno.run.execute import open_run, run_all
     from dbdyno.run.over_hosts import ports_over
-    from dbdyno.run.preflight import unmet_needs, with_host_decided
-    from dbdyno.run.provenance import host_facts, versions
+    from dbdyno.run.preflight import host_facts, unmet_needs, versions, with_host_decided
     from dbdyno.stack.capabilities import nothing_left_over
-    from dbdyno.system.run_lock import alone_on_host, only_one
+    from dbdyno.system.locks import alone_on_host, only_one
 
     if plan.design.fleet:
         outcome = run_on_its_hosts(plan, into, hosts, resume=resume, erase=erase, fresh_images=fresh_images)

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import Format, with_json
-from dbdyno.cli.members import runs_in
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
-from dbdyno.cli.page_file import refuse_to_overwrite, write_page
-from dbdyno.cli.printed import print_document
-from dbdyno.cli.suggested_places import run_folders
+from dbdyno.cli.output import Format, print_document, refuse_to_overwrite, with_json, write_page
+from dbdyno.cli.show import runs_in
+from dbdyno.cli.suggestions import run_folders
 from dbdyno.cli.values import fraction_of, path_of
 from dbdyno.errors import UserError
 

@@ -6,10 +6,24 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli import disk_content, disk_fault, disk_figures, disk_fit, disk_power
-from dbdyno.cli.disk_models import models
-from dbdyno.cli.formats import JSON
-from dbdyno.cli.printed import print_done, print_json
+from dbdyno.cli.output import JSON, print_done, print_json
 from dbdyno.cli.suggestions import drives, of_words
+
+# ``dbdyno disk models``: the drives there are.
+
+
+def models(json_: bool = JSON) -> None:
+    """List the drives that can be emulated."""
+    from dbdyno._native import device_models
+
+    found = device_models()
+    if json_:
+        print_json(found)
+        return
+    width = max(len(model["name"]) for model in found)
+    for model in found:
+        print(f"{model['name']:{width}s}  {model['title']}")
+
 
 app = typer.Typer(help="Emulated disks that behave like a named drive.", rich_markup_mode=None)
 

@@ -2,10 +2,8 @@
 
 import typer
 
-from dbdyno.cli.formats import JSON
-from dbdyno.cli.printed import print_done
-from dbdyno.cli.suggested_places import attached_disks
-from dbdyno.cli.suggestions import of_words
+from dbdyno.cli.output import JSON, print_done
+from dbdyno.cli.suggestions import attached_disks, of_words
 from dbdyno.cli.values import one_of
 
 DISK = typer.Argument(

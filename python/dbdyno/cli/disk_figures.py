@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from dbdyno.cli.disk_content import DISK
-from dbdyno.cli.formats import JSON
-from dbdyno.cli.printed import print_done, print_json
+from dbdyno.cli.output import JSON, print_done, print_json
 from dbdyno.cli.suggestions import of_words
 from dbdyno.cli.values import one_of, seconds_of
 from dbdyno.errors import UserError

@@ -6,8 +6,7 @@ from typing import Any
 
 import typer
 
-from dbdyno.cli.formats import JSON
-from dbdyno.cli.printed import print_json
+from dbdyno.cli.output import JSON, print_json
 from dbdyno.cli.suggestions import drives
 from dbdyno.errors import UserError
 
@@ -28,7 +27,7 @@ def fit(
     json_: bool = JSON,
 ) -> None:
     """Find a drive's parameters by timing requests, and write its drive file."""
-    from dbdyno.cli.page_file import write_whole
+    from dbdyno.cli.output import write_whole
     from dbdyno.cli.values import bytes_of, seconds_of
     from dbdyno.run.fit import Asked
     from dbdyno.run.fit import fit as fitted
@@ -52,7 +51,7 @@ def fit(
 
 def _refuse_to_overwrite(out: Path) -> None:
     """Raises ``UserError`` where a file would not be found as a drive file, or would replace another."""
-    from dbdyno.cli.page_file import refuse_to_overwrite
+    from dbdyno.cli.output import refuse_to_overwrite
 
     if out.suffix != ".toml":
         raise UserError(f"--out {out}: a drive file ends in .toml; name it {out.name}.toml")

@@ -5,8 +5,7 @@ from dataclasses import asdict
 import typer
 
 from dbdyno.cli.disk_content import DISK
-from dbdyno.cli.formats import JSON
-from dbdyno.cli.printed import print_done
+from dbdyno.cli.output import JSON, print_done
 from dbdyno.cli.values import one_of
 
 

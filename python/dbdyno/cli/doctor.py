@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dbdyno.cli.doctor_text import capability_lines, host_lines
-from dbdyno.cli.formats import JSON
-from dbdyno.cli.printed import print_json
+from dbdyno.cli.output import JSON, print_json
 
 if TYPE_CHECKING:
     from dbdyno.analysis.host_figures import HostFigures

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import JSON
 from dbdyno.cli.options import note_ssh_config
-from dbdyno.cli.printed import print_json
+from dbdyno.cli.output import JSON, print_json
 from dbdyno.errors import HostError
 
 app = typer.Typer(help="Many hosts: up, status, down; needs dbdyno[ray].", rich_markup_mode=None)
@@ -55,7 +54,7 @@ def down(hosts: Path = FILE, json_: bool = JSON) -> None:
     from dataclasses import asdict
 
     from dbdyno.hosts import cluster as clusters
-    from dbdyno.hosts.bring_down import bring_down
+    from dbdyno.hosts.bring_up import bring_down
     from dbdyno.hosts.inventory import read_inventory
 
     inventory = read_inventory(hosts)

@@ -2,8 +2,7 @@
 
 import typer
 
-from dbdyno.cli.formats import JSON
-from dbdyno.cli.printed import print_json
+from dbdyno.cli.output import JSON, print_json
 from dbdyno.errors import UserError
 
 app = typer.Typer(
@@ -43,7 +42,7 @@ def clear(
 ) -> None:
     """Remove one image or all; refused while a run goes on."""
     from dbdyno.run.image_cache import kept_images, remove
-    from dbdyno.system.run_lock import only_one
+    from dbdyno.system.locks import only_one
 
     with only_one("images clear", wait=False, say=typer.echo):
         found = [one for one in kept_images() if one.key.startswith(key)]

@@ -38,7 +38,7 @@ def run_on_its_hosts(
     from dbdyno.run.fleet.part import HostAccess
     from dbdyno.run.fleet.request import request_of
     from dbdyno.run.over_hosts import see_that_they_are_clients
-    from dbdyno.run.provenance import this_machine
+    from dbdyno.run.preflight import this_machine
 
     if hosts is None:
         raise UserError(f"{plan.study.path}: hosts.under_test names hosts; say by --hosts FILE how they are reached")

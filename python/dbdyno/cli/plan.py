@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.formats import JSON
 from dbdyno.cli.options import BLOCKS, BUDGET, HOSTS, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
-from dbdyno.cli.printed import print_json, say_to_terminal
-from dbdyno.cli.suggested_places import studies
+from dbdyno.cli.output import JSON, print_json, say_to_terminal
+from dbdyno.cli.suggestions import studies
 from dbdyno.errors import UserError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import JSON, json_or_text
+from dbdyno.cli.output import JSON, json_or_text
 from dbdyno.cli.suggestions import drives
 
 PAGE = Path("dbdyno-quick.html")
@@ -22,8 +22,7 @@ def quick(
     json_: bool = JSON,
 ) -> None:
     """Measure the disk below a folder in 40 seconds: durable commits, random reads and writes. No root, no study."""
-    from dbdyno.cli.page_file import refuse_to_overwrite, write_page
-    from dbdyno.cli.printed import print_document
+    from dbdyno.cli.output import print_document, refuse_to_overwrite, write_page
     from dbdyno.report.quick import document
     from dbdyno.run.quick import look
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import Format, with_json
-from dbdyno.cli.members import runs_in
-from dbdyno.cli.printed import print_document
-from dbdyno.cli.suggested_places import run_folders
+from dbdyno.cli.output import Format, print_document, with_json
+from dbdyno.cli.show import runs_in
+from dbdyno.cli.suggestions import run_folders
 from dbdyno.cli.values import path_of
 
 

@@ -1,18 +1,53 @@
 """``dbdyno report DIR``: verdicts from a run folder alone, on any machine."""
 
+import os
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.crash_run_beside import SAFETY
-from dbdyno.cli.formats import DETAILS, Format, ReportFormat, with_json
 from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
-from dbdyno.cli.page_file import refuse_to_overwrite
-from dbdyno.cli.prometheus_file import PROMETHEUS, check_prometheus, write_prometheus
-from dbdyno.cli.show import show, show_several
-from dbdyno.cli.suggested_places import run_folders, studies
+from dbdyno.cli.output import DETAILS, Format, ReportFormat, refuse_to_overwrite, with_json, write_whole
+from dbdyno.cli.show import SAFETY, members, show, show_several
+from dbdyno.cli.suggestions import run_folders, studies
 from dbdyno.cli.values import path_of
 from dbdyno.errors import UserError
+
+if TYPE_CHECKING:
+    from dbdyno.analysis.analyse import Analysis
+    from dbdyno.store.records import Run
+
+
+# Writing a run's figures for Prometheus, whole or not at all: a textfile collector may read at any moment.
+
+
+BEGINNING = (b"# help dbdyno_",)
+PROMETHEUS = typer.Option(
+    None, "--prometheus", parser=path_of, metavar="FILE", help="Write the figures in Prometheus's text format as well."
+)
+
+
+def write_prometheus(path: Path, folders: list[Path], runs: "list[tuple[Run, Analysis]]") -> None:
+    """Write the figures of runs, of one folder each. Raises ``UserError``, or ``HostError`` where the disk is full."""
+    from dbdyno.report.prometheus import Exported, render
+    from dbdyno.store.others import last_resort
+
+    names = [Path(os.path.realpath(folder)).name for folder in folders]
+    labels = names if len(set(names)) == len(names) else list(map(str, folders))
+    exported = [Exported(label, *one) for label, one in zip(labels, runs, strict=True)]
+    with last_resort(*folders):
+        content = render(exported).encode("utf-8", "replace")
+    write_whole(path, content)
+
+
+def check_prometheus(path: Path | None) -> None:
+    """Raises ``UserError`` where a textfile collector would pass the file over, or it would replace another."""
+    if path is None:
+        return
+    if path.suffix != ".prom":
+        raise UserError(f"--prometheus {path}: a textfile collector reads *.prom alone; name it {path.name}.prom")
+    refuse_to_overwrite(path, BEGINNING, "holds no figures of dbdyno's")
 
 
 def report(
@@ -49,8 +84,6 @@ def report(
     """Print the result of a run, or of several with a ranking over them, and write their HTML page."""
     printed = with_json(printed, json_=json_)
     if printed in {ReportFormat.CSV, ReportFormat.PARQUET}:
-        from dbdyno.cli.report_trials import show_trials
-
         if html is not None or prometheus is not None:
             option = "--html" if html is not None else "--prometheus"
             raise UserError(f"--format {printed} is a table without a report; leave out {option}")
@@ -72,3 +105,33 @@ def report(
     if prometheus is not None:
         write_prometheus(prometheus, folders, shown.runs)
     conclude(shown.document, fail_if, junit, annotations=annotations, aside=format_ is Format.JSON)
+
+
+# ``dbdyno report DIR... --format csv | parquet``: a row for each finished trial.
+
+
+def show_trials(folders: list[Path], *, parquet: bool) -> None:
+    """Write the table to standard output; of several runs, their names are its first column.
+
+    Raises:
+        UserError: Parquet would go to a terminal, or a folder can't be read.
+
+    """
+    from dbdyno.notebook.rows import columns_of, trial_rows
+    from dbdyno.store.others import last_resort
+    from dbdyno.store.tables import as_csv, as_parquet
+
+    if parquet and sys.stdout.isatty():
+        raise UserError("parquet is no text: send it into a file, as by > trials.parquet")
+    runs = members(folders)
+    several = len(runs) > 1
+    with last_resort(*folders):
+        columns = columns_of(
+            {**({"run": one.name} if several else {}), **row}
+            for one in runs
+            for row in trial_rows(one.run, one.analysis)
+        )
+        if parquet:
+            sys.stdout.buffer.write(as_parquet(columns))
+        else:
+            sys.stdout.write(as_csv(columns))

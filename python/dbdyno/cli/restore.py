@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dbdyno.cli.formats import JSON
 from dbdyno.cli.options import note_ssh_config
-from dbdyno.cli.printed import print_json
+from dbdyno.cli.output import JSON, print_json
 from dbdyno.errors import HostError
 
 if TYPE_CHECKING:
-    from dbdyno.hosts.restore import Restored
+    from dbdyno.hosts.bring_up import Restored
     from dbdyno.stack.undo.leftovers import Leftover
 
 HOSTS = typer.Option(
@@ -28,8 +27,8 @@ HOSTS = typer.Option(
 
 def restore(hosts: Path | None = HOSTS, json_: bool = JSON) -> None:
     """Undo what a killed dbdyno left: mounts, loop devices, disks, servers, changed settings."""
+    from dbdyno.hosts.bring_up import refuse_unrestored, restore_hosts
     from dbdyno.hosts.inventory import read_inventory
-    from dbdyno.hosts.restore import refuse_unrestored, restore_hosts
     from dbdyno.stack.undo.leftovers import kept_aside, leftovers, unreadable
 
     inventory = read_inventory(hosts) if hosts else None

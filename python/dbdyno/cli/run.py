@@ -4,7 +4,6 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.formats import DETAILS, JSON, json_or_text
 from dbdyno.cli.options import (
     BLOCKS,
     BUDGET,
@@ -20,10 +19,11 @@ from dbdyno.cli.options import (
     SEED,
     UNTIL_DECIDED,
     WAIT,
+    folder_for,
     stop_options,
 )
-from dbdyno.cli.run_folder import folder_for
-from dbdyno.cli.suggested_places import studies
+from dbdyno.cli.output import DETAILS, JSON, json_or_text
+from dbdyno.cli.suggestions import studies
 
 
 def run(
@@ -49,7 +49,7 @@ def run(
     from dbdyno.cli.carry_out import carry_out, held, show_as_it_is
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
-    from dbdyno.run.kept_traces import keeping_traces
+    from dbdyno.run.preflight import keeping_traces
     from dbdyno.run.resume import see_that_it_is_the_same
     from dbdyno.study.load import load_study
 

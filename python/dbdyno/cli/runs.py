@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dbdyno.cli.formats import JSON
-from dbdyno.cli.printed import print_json
-from dbdyno.cli.run_folder import RUNS
+from dbdyno.cli.options import RUNS
+from dbdyno.cli.output import JSON, print_json
 from dbdyno.model.printable import one_line, short
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 import typer
 
-from dbdyno.cli.formats import JSON
-from dbdyno.cli.printed import print_done, print_json
+from dbdyno.cli.output import JSON, print_done, print_json
 from dbdyno.cli.suggestions import servers_to_get
 
 app = typer.Typer(
@@ -20,8 +19,8 @@ def servers(context: typer.Context, json_: bool = JSON) -> None:
     if context.invoked_subcommand is not None:
         return
     from dbdyno.cli.text_table import table
-    from dbdyno.servers.sources.listing import known_servers
-    from dbdyno.study.products import not_served
+    from dbdyno.servers.sources.cache import known_servers
+    from dbdyno.study.units import not_served
 
     found = known_servers()
     if json_:

@@ -1,5 +1,6 @@
 """How every verb shows a run folder: the report in the format that was asked for, and its page."""
 
+import os
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,15 +8,43 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.crash_run_beside import crash_run_beside
-from dbdyno.cli.formats import Format
-from dbdyno.cli.page_file import write_page
-from dbdyno.cli.printed import print_document
+from dbdyno.cli.output import Format, print_document, write_page
+from dbdyno.cli.suggestions import run_folders
+from dbdyno.cli.values import path_of
+from dbdyno.errors import UserError
 
 if TYPE_CHECKING:
-    from dbdyno.analysis.analyse import Analysis
+    from dbdyno.analysis.analyse import Analysis, Member
     from dbdyno.report.document import Document
+    from dbdyno.report.source import Beside
+    from dbdyno.run.execute import Outcome
+    from dbdyno.store.others import Budget
     from dbdyno.store.records import Run
+
+
+# The crash run that a speed run's report takes its safety from: ``report DIR --safety CRASH``.
+
+
+SAFETY = typer.Option(
+    None,
+    "--safety",
+    parser=path_of,
+    metavar="DIR",
+    help="A crash run of the same treatments: its safety beside this run's speed.",
+    autocompletion=run_folders,
+)
+
+
+def crash_run_beside(run: "Run", folder: Path | None, budget: "Budget") -> "Beside | None":
+    """Read it, where one was named. Raises ``UserError`` where it has no cuts, or other treatments."""
+    if folder is None:
+        return None
+    from dbdyno.analysis.safety.choice import joined
+    from dbdyno.report.source import Beside
+    from dbdyno.store.run_folder import read_run
+
+    crash = read_run(folder, budget=budget)
+    return Beside(crash, joined(run, crash))
 
 
 @dataclass(frozen=True)
@@ -57,7 +86,7 @@ def show(
     with last_resort(folder):
         run = read_run(folder, budget=budget)
     if prices is not None:
-        from dbdyno.plan.prices import prices_for
+        from dbdyno.plan.plan import prices_for
         from dbdyno.study.load import load_study
 
         run = replace(run, prices=prices_for(load_study(prices), run))
@@ -83,7 +112,6 @@ def show(
 def show_several(folders: list[Path], format_: Format, html: Path | None, *, details: bool) -> Shown:
     """Print the ranking over the runs and each one's verdicts; with ``html`` write the page of all of them too."""
     from dbdyno.analysis.analyse import together
-    from dbdyno.cli.members import members
     from dbdyno.report.several import document
     from dbdyno.store.others import last_resort
 
@@ -97,3 +125,63 @@ def show_several(folders: list[Path], format_: Format, html: Path | None, *, det
     if brief:
         say_where_the_rest_is("the same with", html=html is not None)
     return Shown(found, [(one.run, one.analysis) for one in runs])
+
+
+# Several runs read for one report.
+
+
+def members(folders: list[Path]) -> list["Member"]:
+    """Read and analyse each run, all within one budget. Raises ``UserError`` where a folder is given twice."""
+    from dbdyno.analysis.analyse import Member, analyse, distinct_names
+    from dbdyno.store.others import last_resort
+    from dbdyno.store.series import read_analysed
+
+    runs, budget = runs_in(folders)
+    found = []
+    for name, folder, run in zip(distinct_names([run.title for run in runs], folders), folders, runs, strict=True):
+        with last_resort(folder):
+            found.append(Member(name, run, analyse(run, **read_analysed(folder, run, budget))))
+    return found
+
+
+def runs_in(folders: list[Path]) -> "tuple[list[Run], Budget]":
+    """Read each run but its series, and return what is left of the command's budget for these.
+
+    Raises ``UserError`` where a folder is given twice, or can't be read.
+    """
+    from dbdyno.store.others import Budget, last_resort
+    from dbdyno.store.run_folder import read_run
+
+    each_once(folders)
+    budget, runs = Budget(), []
+    for folder in folders:
+        with last_resort(folder):
+            runs.append(read_run(folder, budget=budget))
+    return runs, budget
+
+
+def each_once(folders: list[Path]) -> None:
+    """Raises ``UserError`` where a folder is given twice."""
+    if len({os.path.realpath(folder) for folder in folders}) < len(folders):  # a link to itself has one, too
+        raise UserError("a run folder is given twice; its blocks would count twice")
+
+
+# How every verb that runs trials ends: the report, and the right exit code.
+
+
+TRIALS_FAILED, INTERRUPTED = 1, 130
+
+
+def end_of_run(outcome: "Outcome", into: Path, format_: Format, *, html: bool, details: bool, again: str) -> None:
+    """Print the report; ``again`` is the command that would go on with the run.
+
+    Raises:
+        typer.Exit: A trial failed, or the run was interrupted.
+
+    """
+    show(into, format_, html=into / "report.html" if html else None, details=details)
+    if outcome.how == "interrupted":
+        typer.echo(f"interrupted; to go on: {again} --resume", err=True)
+        raise typer.Exit(INTERRUPTED)
+    if outcome.failures:
+        raise typer.Exit(TRIALS_FAILED)

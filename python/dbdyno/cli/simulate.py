@@ -1,21 +1,166 @@
 """``dbdyno simulate TRACE|JOB``: a load on drives, kernels and schedulers that are not at hand."""
 
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from dbdyno.cli.formats import DETAILS, JSON
 from dbdyno.cli.options import HOSTS, LENGTH_UNIT, TIME_UNIT
-from dbdyno.cli.page_file import refuse_to_overwrite, write_page
-from dbdyno.cli.simulate_from import DEVICE, KERNEL, simulate_from
+from dbdyno.cli.output import DETAILS, JSON, Format, print_document, print_json, refuse_to_overwrite, write_page
 from dbdyno.cli.simulate_text import given, print_kernels, print_result
-from dbdyno.cli.simulating import Running, all_simulated
 from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of, seed_of
 from dbdyno.errors import UserError
+from dbdyno.model.wording import count
 
 if TYPE_CHECKING:
     from dbdyno.simulation.asked import Asked
+    from dbdyno.simulation.points import SimulatedPoint
+    from dbdyno.simulation.simulators import Simulators
+    from dbdyno.simulation.sweep import Progress, Simulated
+
+
+# What ``dbdyno simulate`` has in common with ``--from``: where points are simulated, and how far that is.
+
+
+SILENT_SECONDS = 2.0  # what is done by then needs no progress
+PIPE_SECONDS = 30.0  # between two lines into a pipe
+
+
+class Running:
+    """How far a simulation is, on standard error: one line that changes on a terminal, some lines into a pipe."""
+
+    def __init__(self, *, on_hosts: bool) -> None:
+        self._on_hosts = on_hosts
+        self._last = time.monotonic() + SILENT_SECONDS
+        self._on_terminal = sys.stderr.isatty()
+        self._each, self._all, self._shown = 0.0, 0, False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wipe()
+
+    def _wipe(self) -> None:
+        if self._shown and self._on_terminal:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def begin(self, points: "Sequence[SimulatedPoint]") -> None:
+        """Say of which points the progress will be."""
+        first = points[0].point
+        self._all, self._each = len(points), first["warm_up_s"] + first.get("duration_s", 0.0)
+
+    def reading(self, _seconds: float, requests: int) -> None:
+        """A trace is being read."""
+        self._say(f"reading the trace: {requests:,} requests")
+
+    def progress(self, progress: "Progress") -> None:
+        """Points are being simulated."""
+        share = progress.done + (progress.running_s / self._each if self._each else 0.0)
+        where = f" on {count(progress.hosts, 'host')}" if self._on_hosts else ""
+        done = f"{progress.done} of {count(self._all, 'point')} simulated{where}"
+        self._say(f"{done}, {100 * min(share / self._all, 1):.0f} %")
+
+    def say(self, text: str) -> None:
+        """Something that is worth a line of its own."""
+        self._wipe()
+        print(text, file=sys.stderr, flush=True)
+
+    def _say(self, text: str) -> None:
+        if time.monotonic() < self._last:
+            return
+        self._last = time.monotonic() + (0.2 if self._on_terminal else PIPE_SECONDS)
+        self._shown = True
+        print(f"\r\033[K{text}" if self._on_terminal else text, end="" if self._on_terminal else "\n",
+              file=sys.stderr, flush=True)  # fmt: skip
+
+
+def all_simulated(
+    points: "Sequence[SimulatedPoint]",
+    into: Path | None,
+    running: Running,
+    hosts: Path | None,
+    places: Mapping[str, str] | None = None,
+) -> "list[Simulated]":
+    """What comes of the points, in their order, from here or from all hosts of a file. Raises as ``simulated``."""
+    from dbdyno.simulation.simulators import simulators
+    from dbdyno.simulation.sweep import simulated
+
+    @contextmanager
+    def opened(left: Sequence[Mapping[str, Any]]) -> "Iterator[Simulators]":
+        if hosts is None:
+            with simulators(left) as by:
+                yield by
+            return
+        from dbdyno.hosts.connect import connected
+
+        with connected(hosts) as there, simulators(left, there, running.say) as by:
+            yield by
+
+    if into is not None and into.is_dir():
+        into /= "simulated.jsonl"
+    running.begin(points)
+    found = dict(simulated(points, into, running.progress, places, opened))
+    return [found[place] for place in range(len(points))]
+
+
+# ``dbdyno simulate --from RUN``: a run's recorded load under all of its treatments.
+
+
+# What a run answers itself: fields of what is asked, and their options.
+OF_THE_RUN = {
+    "files": "a file", "device": "--device", "kernel": "--kernel", "scheduler": "--scheduler", "size_bytes": "--size",
+    "nr_requests": "--nr-requests", "queue_depth": "--queue-depth", "tunables": "--set", "fio": "a job",
+    "cache": "what goes with --direct 0",
+    "seconds": "--seconds", "warm_up": "--warmup", "repeat": "--repeat", "format": "--format", "speed": "--speed",
+    "trace_device": "--trace-device", "time_unit": "--time-unit", "length_unit": "--length-unit", "fold": "--fold",
+}  # fmt: skip
+DEVICE, KERNEL = "hdd-7200", "6.x"  # unless given
+
+
+def simulate_from(
+    folder: Path | None,
+    asked: "Asked",
+    treatment: str,
+    *,
+    into: Path | None,
+    html: Path | None,
+    hosts: Path | None,
+    details: bool,
+    json_: bool,
+) -> None:
+    """Predict and print."""
+    from dbdyno.report.prediction import document, values
+    from dbdyno.simulation.asked import Asked
+    from dbdyno.simulation.from_run import planned
+    from dbdyno.store.others import last_resort
+
+    if folder is None:
+        raise UserError("--treatment is for --from RUN, whose treatments it names")
+    if named := [option for name, option in OF_THE_RUN.items()
+                 if (getattr(asked, name) or None) != (getattr(Asked((), DEVICE, KERNEL), name) or None)]:  # fmt: skip
+        raise UserError(f"--from takes load, devices and queues from the run; leave out {' and '.join(named)}")
+    if html is not None:
+        refuse_to_overwrite(html)
+    with last_resort(folder):
+        plan = planned(folder, treatment, asked.replay, asked.seed)
+    with Running(on_hosts=hosts is not None) as running:
+        each = all_simulated(list(plan.points.values()), into, running, hosts)
+    with last_resort(folder):
+        prediction = plan.prediction([one.outcome for one in each])
+        report = document(prediction, plan.run.title)
+    if json_:
+        outcomes = [{"point": one.point.point, "outcome": one.outcome} for one in each]
+        print_json({**values(prediction), "points": outcomes})
+    else:
+        print_document(report, Format.TEXT, brief=not details)
+    if html is not None:
+        write_page(html, report, aside=json_)
+
 
 _JOB = "Jobs without a file, in fio's words"
 SIZE, SECONDS, WARM_UP = "--size", "--seconds", "--warmup"

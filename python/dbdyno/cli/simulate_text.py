@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from dbdyno.cli.formats import Format
-from dbdyno.cli.printed import print_document, print_json
+from dbdyno.cli.output import Format, print_document, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

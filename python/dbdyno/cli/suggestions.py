@@ -1,6 +1,11 @@
 """What the shell offers for a value. Answers at once, changes nothing, and offers nothing where something is amiss."""
 
+import os
+import re
 from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import typer
 
 from dbdyno.errors import DbdynoError
 from dbdyno.model.word import Word
@@ -46,7 +51,7 @@ def drives(_: str) -> Iterable[str]:
 @quiet
 def servers_to_get(_: str) -> Iterable[str]:
     """Offer the servers that can be downloaded."""
-    from dbdyno.study.products import PROVISIONED
+    from dbdyno.study.units import PROVISIONED
 
     return PROVISIONED
 
@@ -54,7 +59,7 @@ def servers_to_get(_: str) -> Iterable[str]:
 @quiet
 def servers(_: str) -> Iterable[str]:
     """Offer the servers that a study may name."""
-    from dbdyno.study.products import DISTRIBUTION, PROVISIONED
+    from dbdyno.study.units import DISTRIBUTION, PROVISIONED
 
     return DISTRIBUTION, *PROVISIONED
 
@@ -77,3 +82,75 @@ def levels(incomplete: str) -> Iterable[str]:
     wanted = {field: known[field]} if field in known else known
     taken = before.split(",")
     return [f"{name}={before}{comma}{one}" for name, all_ in wanted.items() for one in all_ if one not in taken]
+
+
+# What the shell offers for a study, a run folder, a disk.
+#
+# Names are offered only where no shell would read anything into them; the shell itself completes those of other files.
+
+
+LOOKED_AT_MAX = 1000  # entries of a folder
+_PLAIN = re.compile(r"[\w./+,-]+", re.ASCII)
+
+
+@quiet
+def attached_disks(_: str) -> Iterable[str]:
+    """Offer the names of attached disks, from their cards alone: nobody is asked, no undo log is opened."""
+    import json
+
+    from dbdyno.system.state import state_folder
+
+    cards = sorted((state_folder() / "scratch").glob("*/disk.json"))[:LOOKED_AT_MAX]
+    return _plain(str(json.loads(card.read_text(encoding="utf-8"))["name"]) for card in cards)
+
+
+@quiet
+def block_devices(_: str) -> Iterable[str]:
+    """Offer the block devices of this host and attached disks."""
+    return [*os.listdir("/sys/block"), *attached_disks("")]  # noqa: PTH208 - their names are asked for
+
+
+@quiet
+def run_folders(incomplete: str) -> Iterable[str]:
+    """Offer the run folders in the folder that is being typed, in runs/ where none is."""
+    if "/" not in incomplete and "runs".startswith(incomplete):
+        incomplete = "runs/"
+    above = incomplete.rpartition("/")[0]
+    found = sorted(Path(above or ("/" if incomplete.startswith("/") else ".")).glob("*/run.toml"))[:LOOKED_AT_MAX]
+    return _plain(f"{above}/{one.parent.name}" if "/" in incomplete else one.parent.name for one in found)
+
+
+def kept_cuts(context: typer.Context, incomplete: str) -> list[str]:
+    """Offer the cuts of the run that stands before, whose states are kept."""
+
+    @quiet
+    def of_run(_: str) -> Iterable[str]:
+        states = sorted(Path(context.params["run"]).glob("trials/*/cuts/*/about.json"))[:LOOKED_AT_MAX]
+        return _plain(f"{one.parents[2].name}/{one.parent.name}" for one in states)
+
+    return of_run(incomplete)
+
+
+@quiet
+def studies(incomplete: str) -> Iterable[str]:
+    """Offer study files, and folders; one folder alone would be followed by a space, so what is in it is offered."""
+    found = _toml_files(incomplete)
+    while len(found) == 1 and found[0].endswith("/"):
+        found = _toml_files(found[0])
+    return found
+
+
+def _toml_files(incomplete: str) -> list[str]:
+    above, slash, begun = incomplete.rpartition("/")
+    found = []
+    with os.scandir(f"{above}{slash}" or ".") as entries:
+        for _, entry in zip(range(LOOKED_AT_MAX), entries, strict=False):
+            if entry.name.startswith(begun) and not (entry.name.startswith(".") and not begun):
+                folder = entry.is_dir()
+                if folder or entry.name.endswith(".toml"):
+                    found.append(f"{above}{slash}{entry.name}{'/' if folder else ''}")
+    return list(_plain(found))
+
+
+def _plain(names: Iterable[str]) -> Iterable[str]:
+    return (name for name in names if _PLAIN.fullmatch(name))

@@ -2,10 +2,9 @@
 
 import typer
 
-from dbdyno.cli.formats import JSON
 from dbdyno.cli.options import LENGTH_UNIT, TIME_UNIT
-from dbdyno.cli.printed import print_done, print_json
-from dbdyno.cli.suggested_places import block_devices
+from dbdyno.cli.output import JSON, print_done, print_json
+from dbdyno.cli.suggestions import block_devices
 from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of
 from dbdyno.errors import UserError
 
@@ -27,9 +26,8 @@ def record(
     from dataclasses import asdict
 
     from dbdyno.cli.trace_text import recorded_text, remarks
-    from dbdyno.probe.recording import record
-    from dbdyno.probe.trace_reader import Record
-    from dbdyno.stack.watchable import watchables
+    from dbdyno.probe.trace_reader import Record, record
+    from dbdyno.stack.attached import watchables
 
     limit = bytes_of("--max-size", max_size)
     if limit < SIZE_BYTES_MIN:
@@ -65,7 +63,7 @@ def show(
     import json
 
     from dbdyno._native import trace_contents
-    from dbdyno.cli.trace_contents_text import contents_text
+    from dbdyno.cli.trace_text import contents_text
 
     try:
         found = json.loads(trace_contents([str(path_of(file)) for file in files], format_, time_unit, length_unit))

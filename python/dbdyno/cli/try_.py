@@ -4,10 +4,8 @@ from contextlib import suppress
 
 import typer
 
-from dbdyno.cli.formats import DETAILS, JSON, json_or_text
-from dbdyno.cli.options import ERASE, HTML, WAIT
-from dbdyno.cli.printed import say_to_terminal
-from dbdyno.cli.run_folder import new_folder
+from dbdyno.cli.options import ERASE, HTML, WAIT, new_folder
+from dbdyno.cli.output import DETAILS, JSON, json_or_text, say_to_terminal
 from dbdyno.cli.suggestions import levels, loads, workloads
 from dbdyno.errors import UserError
 
@@ -36,7 +34,7 @@ def try_(
     from dbdyno.plan.plan import make_plan
     from dbdyno.run.preflight import needs_of
     from dbdyno.study.load import load_study
-    from dbdyno.study.short_form import study_text
+    from dbdyno.study.new_study import study_text
 
     asked = {"kind": kind, "load": load, "clients": clients, "duration": duration}
     text = study_text(fields, {name: value for name, value in asked.items() if value is not None}, blocks=blocks)

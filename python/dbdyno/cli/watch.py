@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.suggested_places import block_devices
+from dbdyno.cli.suggestions import block_devices
 from dbdyno.cli.values import seconds_of
 
 if TYPE_CHECKING:
@@ -34,10 +34,9 @@ def watch(
     ),
 ) -> None:
     """Show what block devices do, live, as iostat does; on a terminal with a history (q quits)."""
-    from dbdyno.cli.watch_figures import columns_of, intervals
-    from dbdyno.cli.watch_lines import WRITERS
+    from dbdyno.cli.watch_figures import WRITERS, columns_of, intervals
     from dbdyno.errors import UserError
-    from dbdyno.stack.watchable import watchables
+    from dbdyno.stack.attached import watchables
 
     seconds = seconds_of("--interval", interval)
     if seconds < INTERVAL_SECONDS_MIN:

@@ -1,5 +1,6 @@
 """What ``dbdyno watch`` draws on a terminal: each device's figures and their history, until q is pressed."""
 
+import math
 import os
 import select
 import sys
@@ -7,7 +8,7 @@ import termios
 import time
 import tty
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,8 +17,43 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from dbdyno.cli.watch_text import bars_of, sparkline, traced_line
-from dbdyno.stack.watchable import Watchable
+from dbdyno.stack.attached import Watchable
+
+# Text that stands for figures on the screen of ``dbdyno watch``.
+
+
+BARS = " ▁▂▃▄▅▆▇█"
+PLAIN_BARS = " .:-=+*#@"  # as many, for terminals without the others
+
+
+def bars_of(encoding: str) -> str:
+    """The bars that a terminal of this encoding can show."""
+    try:
+        BARS.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return PLAIN_BARS
+    return BARS
+
+
+def sparkline(values: Iterable[float], width: int, most: float = 0.0, bars: str = BARS) -> str:
+    """The last ``width`` values as bars, the highest of which is the largest or ``most``; any above 0 is seen."""
+    last = list(values)[-width:] if width > 0 else []
+    top = max([*last, most]) or 1.0
+    return "".join(bars[max(value > 0, round(value / top * (len(bars) - 1)))] for value in last)
+
+
+def traced_line(columns: Mapping[str, float]) -> str:
+    """What the block trace shows of an interval, as ``"in queue 0.12 ms (p99 0.5), in device ..."``."""
+
+    def shown(name: str, scale: float = 1.0) -> str:
+        return f"{columns[name] / scale:.3g}" if math.isfinite(columns[name]) else "-"
+
+    return (
+        f"in queue {shown('queue_ms_mean')} ms (p99 {shown('queue_ms_p99')}),"
+        f" in device {shown('device_ms_mean')} ms (p99 {shown('device_ms_p99')}),"
+        f" {shown('seek_bytes_mean', 1e6)} MB apart, sorted runs of {shown('sorted_run_requests_mean')}"
+    )
+
 
 HISTORY_MAX = 120  # intervals
 FIGURES_WIDTH = 62  # of a row without its history

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from dbdyno.crash.outcome import Defect, SpoiltError, defects_of, worst
-from dbdyno.crash.recovery import KILLED, Rig, Steps, attached, damage, running
-from dbdyno.crash.schedule import PlannedCut
+from dbdyno.crash.recovery import KILLED, Defect, Rig, SpoiltError, Steps, attached, damage, defects_of, running, worst
+from dbdyno.crash.trial_cuts import PlannedCut
 from dbdyno.errors import TrialError
 from dbdyno.model.cut import CrashMode, Cut
 from dbdyno.stack.disk_client import CutTaken

@@ -5,7 +5,7 @@ import shutil
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from dbdyno.crash.schedule import PlannedCut
+from dbdyno.crash.trial_cuts import PlannedCut
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.cut import OUTCOMES, Cut, Keep
 from dbdyno.stack.disk_client import DiskClient
@@ -14,7 +14,7 @@ from dbdyno.store.cuts import CUT_ID, CUTS
 from dbdyno.store.documents import json_object, value_of
 from dbdyno.store.kept_sums import write_sums
 from dbdyno.store.parts import why_wrong
-from dbdyno.system.regular_file import read_regular
+from dbdyno.system.files import read_regular
 from dbdyno.workload.ledger import LEDGER
 
 ABOUT = "about.json"

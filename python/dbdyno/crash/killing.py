@@ -2,21 +2,22 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from dbdyno.crash.examine import cut_of, verified_by
-from dbdyno.crash.outcome import SpoiltError, defects_of
-from dbdyno.crash.recovery import Steps, not_starting
-from dbdyno.crash.schedule import PlannedCut
-from dbdyno.crash.trial_cuts import EXAMINING, AboutTrial, Planned
+from dbdyno.crash.power import PowerCuts
+from dbdyno.crash.recovery import SpoiltError, Steps, defects_of, not_starting
+from dbdyno.crash.trial_cuts import EXAMINING, AboutTrial, Crashing, Planned, PlannedCut
 from dbdyno.errors import TrialError
 from dbdyno.model.cut import OUTCOME_WORDS, Cut
 from dbdyno.stack.layer import Endpoint, StackContext
+from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.server import Server, how_it_ended
-from dbdyno.study.crash_section import CrashSection
+from dbdyno.study.schema import CrashSection
 from dbdyno.system.clock import now_ns
+from dbdyno.workload.workload import Workload
 
 
 @dataclass
@@ -109,3 +110,49 @@ class Kill(Planned):
     def observed(self) -> dict[str, dict[str, Any]]:
         """Whether it was taken."""
         return {"crash": {"planned": 1, "taken": len(self.cuts)}}
+
+
+# The cuts that a study asks for, if any.
+
+
+@dataclass(frozen=True)
+class NoCrash:
+    """A study of speed."""
+
+    keeps_server: ClassVar[bool] = True
+
+    workload: Workload
+
+    def beside(self, _: StackContext) -> AbstractContextManager[None]:
+        """Nothing beside the load."""
+        return nullcontext()
+
+    def after_load(self, context: StackContext, _: tuple[int, int]) -> AbstractContextManager[StackContext]:
+        """The stack as it is."""
+        return nullcontext(context)
+
+    def examined(self, _: tuple[int, int]) -> list[Cut]:
+        """No cuts."""
+        return []
+
+    def observed(self) -> dict[str, dict[str, Any]]:
+        """Nothing."""
+        return {}
+
+
+@contextmanager
+def crashing(about: AboutTrial) -> Iterator[Crashing]:
+    """The cuts that a study asks for; the disk's states of them are dropped in the end."""
+    section = about.spec.crash
+    if section is None:
+        yield NoCrash(about.workload)
+    elif section.mode == "kill":
+        yield Kill(about, section)
+    else:
+        assert isinstance(about.stack.device, Emulated)  # noqa: S101  (a rule of the study format)
+        disk = about.stack.device.disk.client
+        try:
+            yield PowerCuts(about, section, disk)
+        finally:
+            with suppress(TrialError):  # a disk that is gone has dropped them
+                disk.forget_cuts()

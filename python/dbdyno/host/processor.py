@@ -1,9 +1,13 @@
-"""The processors: model, flags, mitigations, and who sets their frequency, from /proc/cpuinfo and sysfs."""
+"""The processors, the kernel, memory, and whether the host is a guest."""
 
+import platform
 from pathlib import Path
 from typing import Any
 
 from dbdyno.host.read import UNKNOWN, chosen_of, distinct, number_of, text_of
+
+# The processors: model, flags, mitigations, and who sets their frequency, from /proc/cpuinfo and sysfs.
+
 
 CPUINFO, SYSFS = Path("/proc/cpuinfo"), Path("/sys/devices/system/cpu")
 # What checksums, encryption, compression, and clocks of a server depend on.
@@ -59,3 +63,162 @@ def _frequency(sysfs: Path) -> dict[str, Any]:
         "min_khz": number_of(folders[0] / "scaling_min_freq"),
         "max_khz": number_of(folders[0] / "scaling_max_freq"),
     }
+
+
+# The kernel: which one, and what of its command line bears on speed.
+
+
+# By name: a command line may hold anything, also what is private.
+PARAMETERS_THAT_MATTER = (
+    "mitigations", "nosmt", "nopti", "pti", "spectre_v2", "spec_store_bypass_disable", "l1tf", "mds", "retbleed",
+    "isolcpus", "nohz", "nohz_full", "rcu_nocbs", "irqaffinity", "maxcpus", "nr_cpus", "mem", "preempt", "threadirqs",
+    "idle", "cpuidle.off", "intel_idle.max_cstate", "processor.max_cstate", "intel_pstate", "amd_pstate",
+    "cpufreq.default_governor", "transparent_hugepage", "hugepages", "hugepagesz", "default_hugepagesz",
+    "numa", "numa_balancing", "elevator", "scsi_mod.use_blk_mq", "nvme_core.default_ps_max_latency_us",
+    "nvme.poll_queues", "libata.force", "pcie_aspm", "iommu", "intel_iommu", "amd_iommu", "swiotlb", "clocksource",
+    "tsc", "psi", "cgroup_disable", "systemd.unified_cgroup_hierarchy", "init_on_alloc", "init_on_free", "slub_debug",
+    "page_poison", "debug_pagealloc", "lockdown", "audit",
+)  # fmt: skip
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+def kernel_facts(command_line: Path = Path("/proc/cmdline"), cgroups: Path = CGROUPS) -> dict[str, Any]:
+    """The kernel's release, build, parameters that matter, clock and control groups."""
+    return {
+        "release": platform.release(),
+        "build": platform.version(),
+        "parameters": parameters(text_of(command_line)),
+        "clock_source": clock_source(),
+        "control_groups": _control_groups(cgroups),
+        "pressure": "yes" if Path("/proc/pressure/cpu").exists() else "no",
+    }
+
+
+def parameters(command_line: str) -> list[str] | str:
+    """Of the words of a command line those that bear on speed; what follows ``--`` is init's."""
+    if command_line == UNKNOWN:
+        return UNKNOWN
+    words = command_line.split(" -- ", maxsplit=1)[0].split()
+    return [word for word in words if word.partition("=")[0] in PARAMETERS_THAT_MATTER]
+
+
+def _control_groups(folder: Path) -> str:
+    if (folder / "cgroup.controllers").exists():
+        return "v2"
+    if (folder / "memory").is_dir():
+        return "v1"
+    return "none"
+
+
+# Whether the host is a guest, and in what: the hypervisor flag, the firmware's tables, a container's marks.
+
+
+DMI = Path("/sys/class/dmi/id")
+# What firmware says of itself (systemd-detect-virt's table, the commoner part).
+VENDORS = {
+    "KVM": "kvm",
+    "OpenStack": "kvm",
+    "Amazon EC2": "amazon",
+    "QEMU": "qemu",
+    "VMware": "vmware",
+    "VMW": "vmware",
+    "innotek GmbH": "virtualbox",
+    "VirtualBox": "virtualbox",
+    "Xen": "xen",
+    "Bochs": "bochs",
+    "Parallels": "parallels",
+    "BHYVE": "bhyve",
+    "Microsoft Corporation Virtual Machine": "hyper-v",
+    "Google Compute Engine": "google",
+    "DigitalOcean": "kvm",
+    "Hetzner": "kvm",
+}
+DMI_FILES = ("sys_vendor", "product_name", "board_vendor", "bios_vendor", "bios_version")
+
+
+def virtualisation_facts(
+    *, cpu_flags: list[str] | str, dmi: Path = DMI, root: Path = Path("/"), environ: Path = Path("/proc/1/environ")
+) -> dict[str, Any]:
+    """What this host runs in, and what says so; nothing that names the one machine."""
+    tables = {name: text_of(dmi / name) for name in DMI_FILES}
+    return {
+        "hypervisor_flag": UNKNOWN if cpu_flags == UNKNOWN else ("yes" if "hypervisor" in cpu_flags else "no"),
+        "hypervisor": _hypervisor(tables, root),
+        "firmware": tables,
+        "container": _container(root, environ),
+    }
+
+
+def _hypervisor(tables: dict[str, str], root: Path) -> str:
+    kind = text_of(root / "sys/hypervisor/type")
+    if kind != UNKNOWN:
+        return kind
+    said = " / ".join([f"{tables['sys_vendor']} {tables['product_name']}", *tables.values()])
+    return next((name for mark, name in VENDORS.items() if mark in said), UNKNOWN)
+
+
+def _container(root: Path, environ: Path) -> str:
+    if (root / ".dockerenv").exists():
+        return "docker"
+    if (root / "run/.containerenv").exists():
+        return "podman"
+    try:
+        words = environ.read_bytes().split(b"\0")
+    except OSError:
+        return UNKNOWN
+    return next((word.partition(b"=")[2].decode(errors="replace") for word in words if word.startswith(b"container=")),
+                "none seen")  # fmt: skip
+
+
+# Memory, swap, huge pages and NUMA nodes.
+
+
+MEMINFO, HUGE = Path("/proc/meminfo"), Path("/sys/kernel/mm")
+NODES, VM = Path("/sys/devices/system/node"), Path("/proc/sys/vm")
+
+
+def memory_facts(meminfo: Path = MEMINFO, huge: Path = HUGE) -> dict[str, Any]:
+    """Sizes in bytes, and what the kernel does with memory by itself."""
+    sizes = _meminfo(meminfo)
+    return {
+        "bytes": sizes.get("MemTotal", UNKNOWN),
+        "swap_bytes": sizes.get("SwapTotal", UNKNOWN),
+        "transparent_huge_pages": chosen_of(huge / "transparent_hugepage/enabled"),
+        "transparent_huge_pages_defrag": chosen_of(huge / "transparent_hugepage/defrag"),
+        "huge_pages": {
+            path.name.removeprefix("hugepages-"): number_of(path / "nr_hugepages")
+            for path in sorted((huge / "hugepages").glob("hugepages-*"))
+        }
+        or UNKNOWN,
+        "same_page_merging": {"0": "off", "1": "on"}.get(text_of(huge / "ksm/run"), UNKNOWN),
+        "swappiness": number_of(VM / "swappiness"),
+        "dirty": {
+            name: number_of(VM / name)
+            for name in ("dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes")
+        },
+    }
+
+
+def numa_facts(nodes: Path = NODES) -> dict[str, Any]:
+    """Which processors and how much memory each node has."""
+    folders = sorted(nodes.glob("node[0-9]*"), key=lambda path: int(path.name.removeprefix("node")))
+    return {
+        "nodes": {path.name: _node(path) for path in folders} or UNKNOWN,
+        "balancing": {"0": "off", "1": "on"}.get(text_of(Path("/proc/sys/kernel/numa_balancing")), UNKNOWN),
+    }
+
+
+def _node(path: Path) -> dict[str, Any]:
+    sizes = _meminfo(path / "meminfo")
+    return {"cpus": text_of(path / "cpulist"), "bytes": sizes.get("MemTotal", UNKNOWN)}
+
+
+def _meminfo(path: Path) -> dict[str, int]:
+    """``MemTotal: 24 kB`` as bytes; a node's lines begin with ``Node 0``."""
+    found = {}
+    for line in text_of(path).splitlines():
+        name, _, value = line.partition(":")
+        fields = value.split()
+        if fields and fields[0].isdigit():
+            found[name.split()[-1]] = int(fields[0]) * (1024 if fields[1:] == ["kB"] else 1)
+    return found

@@ -19,11 +19,11 @@ from typing import Any
 
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts import node
-from dbdyno.hosts.echoes import answered, asked
-from dbdyno.hosts.facts import facts
+from dbdyno.hosts.clock import answered, asked
 from dbdyno.hosts.guard import holds, put_back
 from dbdyno.hosts.installer import MAGIC
-from dbdyno.hosts.room_for_ray import lacking_for_ray
+from dbdyno.hosts.look import facts
+from dbdyno.hosts.node import lacking_for_ray
 from dbdyno.hosts.tls import look_at_tls
 from dbdyno.hosts.worker_side import inputs_folder, parts_folder
 from dbdyno.model.wording import count

@@ -12,17 +12,64 @@ from typing import Any
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts import cluster as clusters
 from dbdyno.hosts import tls
-from dbdyno.hosts.answers import Facts, RayStarted
-from dbdyno.hosts.bring_down import bring_down
+from dbdyno.hosts.answers import Facts, LeftBehind, PutBack, RayStarted
 from dbdyno.hosts.bundle import bundle, our_digest
 from dbdyno.hosts.channel import Channel
 from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.inventory import HostSection, Inventory
 from dbdyno.hosts.node import NODE_PORTS, START_SECONDS, Node
-from dbdyno.hosts.reach import here, on_each, reach
+from dbdyno.hosts.reach import NotInstalledError, here, on_each, reach, stopped
 from dbdyno.hosts.with_ray import RayHosts, existing_token, needed
 from dbdyno.model.printable import short
 from dbdyno.system.state import new_token
+
+# ``dbdyno hosts down``: on each host, and here, what its own undo log says.
+
+
+HERE = "this machine"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A host that is as it was before, or why it is not."""
+
+    name: str
+    undone: tuple[str, ...]
+    problem: str = ""
+
+
+def bring_down(cluster: Cluster, inventory: Inventory, say: Callable[[str], None]) -> list[Ended]:
+    """End what was started on each host of the file and of the last bringing-up, then here.
+
+    Hosts that can't be reached are named, and stay known to this machine until they were.
+    """
+    hosts = {name: HostSection.model_validate(fields) for name, fields in cluster.with_hosts(inventory).items()}
+
+    def do(name: str, host: HostSection) -> Ended:
+        try:
+            with reach(inventory, name, host, None) as channel:
+                return _ended(name, stopped(channel))
+        except NotInstalledError:
+            return Ended(name, ())
+
+    found = on_each({name: host for name, host in hosts.items() if host.ssh}, do)
+    ended = [Ended(name, (), str(one)) if isinstance(one, DbdynoError) else one for name, one in found.items()]
+    with here(cluster) as channel:
+        ended.append(_ended(HERE, stopped(channel)))
+    for one in ended:
+        say(f"{one.name}: {one.problem or '; '.join(one.undone) or 'nothing was there'}")
+    left = {one.name for one in ended if one.problem}
+    if left:
+        replace(cluster, hosts={name: fields for name, fields in cluster.hosts.items() if name in left}).save()
+    else:
+        cluster.forget()
+    return ended
+
+
+def _ended(name: str, answer: PutBack) -> Ended:
+    undone = answer.sentences()
+    return Ended(name, undone, "" if answer.whole else "; ".join(undone) or "not all could be undone")
+
 
 Say = Callable[[str], None]
 _TOKEN_BYTES = 32
@@ -217,3 +264,43 @@ def node_of(cluster: Cluster, inventory: Inventory, name: str, address: str) -> 
 def start_question(node: Node, token: str) -> dict[str, Any]:
     """What asks an agent to have Ray run so, with the cluster's token; where it does already, nothing is changed."""
     return {"do": "start", "fields": asdict(node), "token": token}
+
+
+# ``dbdyno restore --hosts``: each host puts itself back by its own undo logs. Ray stays: ``hosts down`` ends it.
+
+
+_RESTORE_SECONDS = 600.0  # a server may take its time to end, and a mount to be let go
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A host that is as it was before, or why it is not."""
+
+    name: str
+    undone: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = ()  # of studies that go on
+    problem: str = ""
+
+
+def restore_hosts(inventory: Inventory) -> list[Restored]:
+    """Have each host of the file, and of the last bringing-up, put back what killed processes have left there."""
+    cluster = clusters.known(inventory.cluster.name) or clusters.new(inventory.cluster.name)
+    hosts = {name: HostSection.model_validate(fields) for name, fields in cluster.with_hosts(inventory).items()}
+
+    def do(name: str, host: HostSection) -> Restored:
+        try:
+            with reach(inventory, name, host, None) as channel:
+                said = channel.ask({"do": "restore"}, LeftBehind, _RESTORE_SECONDS)
+        except NotInstalledError:
+            return Restored(name)  # so nothing was started there
+        problem = "" if said.whole else f"{name}: some of it could not be undone; end what holds it, then try again"
+        return Restored(name, said.sentences(), said.sentences_left_alone(), problem)
+
+    found = on_each({name: host for name, host in hosts.items() if host.ssh}, do)
+    return [one if isinstance(one, Restored) else Restored(name, problem=str(one)) for name, one in found.items()]
+
+
+def refuse_unrestored(found: list[Restored]) -> None:
+    """Raise ``HostError`` where any host is not as it was."""
+    if problems := [one.problem for one in found if one.problem]:
+        raise HostError("\n".join(problems))

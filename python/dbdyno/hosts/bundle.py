@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 
 from dbdyno.errors import HostError
 from dbdyno.stack.tools import own_binary
-from dbdyno.system.regular_file import open_regular
+from dbdyno.system.files import open_regular
 
 OURS = "dbdyno"
 ROOTS = (OURS, "ray")

@@ -3,10 +3,12 @@
 import hashlib
 import secrets
 import shutil
+import threading
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -16,10 +18,51 @@ from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts.contract import Ended, Hosts, LieError, Output
 from dbdyno.hosts.folder_side import Entry, Piece, why_not_carried
 from dbdyno.hosts.host_side import CHUNK_BYTES
-from dbdyno.hosts.quiet import check_not_measured
 from dbdyno.model.printable import short
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE
 from dbdyno.study.units import format_bytes
+
+# Measured windows: nothing is asked of a host through ``Hosts`` meanwhile, as answering would cost the host time.
+
+
+_EVERY = ""  # stands for all hosts
+_lock = threading.Lock()
+_measured: Counter[str] = Counter()
+
+
+class NotQuietError(AssertionError):
+    """A fault of dbdyno's own: something was asked of a host while it was measured."""
+
+
+@contextmanager
+def quiet(*hosts: str) -> Iterator[None]:
+    """Hold off every question to these hosts, or, where none is named, to all; one that is asked is a fault.
+
+    Threads have it in common, and windows may overlap.
+    """
+    names = hosts or (_EVERY,)
+    with _lock:
+        _measured.update(names)
+    try:
+        yield
+    finally:
+        with _lock:
+            _measured.subtract(names)
+
+
+def is_anything_measured() -> bool:
+    """Whether any window is open."""
+    with _lock:
+        return any(windows > 0 for windows in _measured.values())
+
+
+def check_not_measured(what: str, host: str | None = None) -> None:
+    """Raise ``NotQuietError`` inside a window of this host, or, of what concerns no single one, inside any."""
+    with _lock:
+        measured = {name for name, windows in _measured.items() if windows > 0}
+    if measured if host is None else measured & {_EVERY, host}:
+        raise NotQuietError(f"{what} was asked of {host or 'the cluster'} inside a measured window")
+
 
 _WAIT_SECONDS = 0.5  # for a program to write something, before it is asked again
 _PIECES_AT_ONCE = 4  # of a folder, so that neither host waits for the other; what lies in memory for them is bounded

@@ -11,12 +11,10 @@ from dbdyno.hosts.answers import Watched
 from dbdyno.hosts.carried import Guarded
 from dbdyno.hosts.clock import Offset
 from dbdyno.hosts.contract import Hosts
-from dbdyno.hosts.facts import this_machine
 from dbdyno.hosts.inventory import Inventory, read_inventory
-from dbdyno.hosts.joining import Reached, held, reached
-from dbdyno.hosts.kept import HERE, Kept
+from dbdyno.hosts.kept import HERE, Kept, Reached, Rejoining, held, reached
+from dbdyno.hosts.look import this_machine
 from dbdyno.hosts.reach import here, on_each
-from dbdyno.hosts.rejoining import Rejoining
 from dbdyno.hosts.with_ray import RayHosts, needed
 
 

@@ -13,7 +13,7 @@ from dbdyno.study.document import read_document
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.section import HostName, Section, matching
 from dbdyno.study.units import Size
-from dbdyno.system.open_to_others import why_open_to_others
+from dbdyno.system.files import why_open_to_others
 
 Role = Literal["server", "client"]
 VERSION = 1

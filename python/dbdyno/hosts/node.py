@@ -3,9 +3,10 @@
 import fcntl
 import json
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -13,14 +14,45 @@ from pathlib import Path
 import psutil
 
 from dbdyno.errors import HostError
-from dbdyno.hosts.room_for_ray import lacking_for_ray
 from dbdyno.model.printable import short
 from dbdyno.stack.undo.leftovers import Leftover, leftovers, replay, taken
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, RemoveRayFolder, marked
 from dbdyno.store.documents import json_object, value_of
-from dbdyno.system.regular_file import read_regular
+from dbdyno.system.files import read_regular, why_open_to_others
 from dbdyno.system.state import make_state_folder, new_token
+
+# What stands in the way of Ray on this host: found before it is started, as Ray itself waits a minute and guesses.
+
+
+def lacking_for_ray(ray_folder: Path, ports: Iterable[int]) -> list[str]:
+    """Return a sentence for each; none where it can be started."""
+    wrong = [f"{ray_folder}: {why}; name another by ray_folder in the hosts file" for why in _why_unusable(ray_folder)]
+    if taken := [str(port) for port in ports if not _is_free(port)]:
+        which = f"port {taken[0]} is" if len(taken) == 1 else f"ports {', '.join(taken)} are"
+        wrong.append(f"{which} in use (ss -tlnp shows by whom); name others by first_port in [cluster]")
+    return wrong
+
+
+def _why_unusable(folder: Path) -> Iterable[str]:
+    if not folder.is_dir():
+        yield "there is no such folder"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        yield "this user may not write to it"
+    elif why := why_open_to_others(folder):  # so could replace the folder of Ray in it
+        yield why
+
+
+def _is_free(port: int) -> bool:
+    """Whether no program listens there; what is left of closed connections does not count (socket(7))."""
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("", port))
+        except OSError:
+            return False
+        return True
+
 
 HOST_LABEL, HERE_LABEL = "dbdyno-host", "dbdyno-here"  # of nodes of Ray
 START_SECONDS = 120.0

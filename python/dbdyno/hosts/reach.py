@@ -14,9 +14,8 @@ from dbdyno.hosts import installer
 from dbdyno.hosts.answers import Begun, Echoed, Installed, Lacking, PutBack
 from dbdyno.hosts.bundle import Bundle
 from dbdyno.hosts.channel import ANSWER_SECONDS, Channel, EndedError, login_command, ssh_command
-from dbdyno.hosts.clock import ECHOES_MIN, Offset, offset_of
+from dbdyno.hosts.clock import CLOCKS, ECHOES_MIN, Offset, Stamps, answered, asked, offset_of
 from dbdyno.hosts.cluster import Cluster
-from dbdyno.hosts.echoes import CLOCKS, Stamps, answered, asked
 from dbdyno.hosts.inventory import HostSection, Inventory
 
 INSTALL_SECONDS = 600.0

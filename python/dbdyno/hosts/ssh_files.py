@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
 
-from dbdyno.system.open_to_others import why_open_to_others
-from dbdyno.system.regular_file import TEXT_LIMIT_BYTES, read_regular
+from dbdyno.system.files import TEXT_LIMIT_BYTES, read_regular, why_open_to_others
 
 _DEPTH_MAX = 16  # of files that include each other, as ssh's
 _FILES_MAX = 1000

@@ -16,11 +16,10 @@ from typing import Any, Self, TypeVar
 
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts import folder_side, host_side, ray_side
-from dbdyno.hosts.carried import Carried, Guarded
+from dbdyno.hosts.carried import Carried, Guarded, check_not_measured
 from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.inventory import label_of
 from dbdyno.hosts.node import HERE_LABEL, HOST_LABEL, ray_settings
-from dbdyno.hosts.quiet import check_not_measured
 from dbdyno.hosts.ray_workers import RayWorkers
 from dbdyno.hosts.tls import refuse_another
 from dbdyno.hosts.workers import Work, Workers

@@ -1,21 +1,30 @@
 """``dbdyno.open_run(DIR)``: what a notebook asks of a run folder."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from markupsafe import Markup
+
 from dbdyno.analysis.analyse import Analysis, analyse
 from dbdyno.errors import UserError
 from dbdyno.model.design import Design
-from dbdyno.model.printable import one_line, printable
+from dbdyno.model.printable import html_text, one_line, printable
 from dbdyno.notebook import rows
-from dbdyno.notebook.charts import Chart, charts_of
-from dbdyno.notebook.frames import Kind, columns_of, frame_of
-from dbdyno.notebook.summary import summary_html
+from dbdyno.notebook.rows import Kind, columns_of, frame_of
+from dbdyno.report.charts import forest, interaction, percentiles, strip
 from dbdyno.report.contents import document
+from dbdyno.report.document import plain
 from dbdyno.report.render import html, text
+from dbdyno.report.sections.results import results
+from dbdyno.report.sections.stopped import stopped_lines
+from dbdyno.report.sentences import NO_VERDICT, evidence, verdict_sentence
+from dbdyno.report.source import marked
 from dbdyno.store.others import Budget, last_resort
+from dbdyno.store.records import Run
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_analysed, read_series, read_series_named, series_names
 
@@ -23,7 +32,80 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from dbdyno.store.records import Run
+
+# The charts of the HTML report, by name, as a notebook shows them.
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart: a notebook draws it, ``svg`` is its text."""
+
+    title: str
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        narrow = Markup(self.svg.replace("<svg ", '<svg style="max-width: 100%; height: auto" ', 1))  # noqa: S704 - ours
+        return str(Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(html_text(self.title), narrow))
+
+
+def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:
+    """Return those this run has, as in a wide window.
+
+    They are called ``effect``, ``close_up``, ``interaction``, ``interaction_2``, ..., ``latency`` and ``order``.
+    """
+    names = ("effect", "close_up")
+    found = {
+        name: Chart(chart.caption or "Effects and their 95 % intervals", str(chart.drawn("wide")))
+        for name, chart in zip(names, forest.charts(analysis), strict=False)
+    }
+    for place, chart in enumerate(interaction.charts(analysis), 1):
+        found["interaction" if place == 1 else f"interaction_{place}"] = Chart(chart.caption, str(chart.drawn("wide")))
+    if percentiles.shown(analysis):
+        latency = percentiles.chart(percentiles.shown(analysis), run.design)
+        found["latency"] = Chart(latency.caption, str(latency.drawn("wide")))
+    order = strip.chart(run, analysis)
+    if order is not None:
+        found["order"] = Chart("Every trial in the order it ran", str(order.drawn("wide")))
+    return found
+
+
+# What a notebook shows of a run: its verdicts, the effect chart and the table. Every text of the run is escaped.
+
+
+def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> str:
+    """Return a fragment of HTML without style or script."""
+    parts = [Markup("<h3>{}</h3>").format(one_line(marked(run.title, run)))]
+    if run.question:
+        parts.append(Markup("<p><em>{}</em></p>").format(one_line(run.question)))
+    items = [
+        Markup("<li>{}<br><small>{}</small></li>").format(
+            one_line(plain(verdict_sentence(verdict, analysis))), one_line(evidence(verdict))
+        )
+        for verdict in analysis.verdicts
+    ]
+    parts.append(Markup("<ul>{}</ul>").format(_joined(items)) if items else html_text(NO_VERDICT))
+    parts += [Markup("<p>{}</p>").format(one_line(line)) for line in stopped_lines(run, analysis)]
+    if "effect" in charts:
+        parts.append(Markup(charts["effect"]._repr_html_()))  # noqa: S704 - its texts are escaped
+    table = results(analysis)
+    parts.append(_table(table.headings, table.rows))
+    return str(_joined(parts))
+
+
+def _table(headings: Iterable[object], rows: Iterable[Iterable[object]]) -> Markup:
+    head = _joined(Markup("<th>{}</th>").format(one_line(str(heading))) for heading in headings)
+    body = _joined(
+        Markup("<tr>{}</tr>").format(_joined(Markup("<td>{}</td>").format(one_line(str(cell))) for cell in row))
+        for row in rows
+    )
+    return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, body)
+
+
+def _joined(parts: Iterable[Markup]) -> Markup:
+    return Markup("\n").join(parts)
 
 
 class OpenedRun:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.section import Setting
-from dbdyno.study.workload_section import WorkloadSection
+from dbdyno.study.section import Setting, WorkloadSection
 
 VERSION = 2  # of how data are prepared; what was kept under another one is not used
 

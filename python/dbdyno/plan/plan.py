@@ -4,35 +4,379 @@ import hashlib
 import json
 import secrets
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from dbdyno.analysis.planned_looks import smallest_p
 from dbdyno.errors import HostError, UserError
-from dbdyno.model.design import MIN_BLOCKS, TRIALS_MAX, Comparison, Design, Disk, Factor, Fleet, Interference
+from dbdyno.model.cut import BOUND_MOST, RUNS_LEAST, CrashMode
+from dbdyno.model.design import (
+    HOSTS_MIN,
+    HOSTS_OF_LEVEL_MIN,
+    MIN_BLOCKS,
+    TRIALS_MAX,
+    Comparison,
+    Design,
+    Disk,
+    Factor,
+    Fleet,
+    Interference,
+)
+from dbdyno.model.quantity import size_bytes
 from dbdyno.model.treatment import Treatment
-from dbdyno.plan.control import Control, control_of
-from dbdyno.plan.cuts import CUT_SECONDS, crash_warnings
-from dbdyno.plan.hosts import hosts_warnings
+from dbdyno.model.wording import listed
 from dbdyno.plan.identity import file_sha256
-from dbdyno.plan.metric_fit import cost_warning, page_cache_warning, why_metric_is_useless
 from dbdyno.plan.order import Slot, drawn, seed_of_host, slots_of
-from dbdyno.plan.prices import prices_in
-from dbdyno.plan.reported import reported_tables
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.store.header import Header
-from dbdyno.store.prices import Prices
-from dbdyno.store.reported import ReportedTable
+from dbdyno.store.records import Run
+from dbdyno.store.reported import DevicePrice, Prices, ReportedClaim, ReportedRow, ReportedTable
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
-from dbdyno.study.labels import level_label
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.load import fitting, names_of, pairs
+from dbdyno.study.schema import (
+    ClaimSection,
+    Cost,
+    CostSection,
+    CrashSection,
+    DeviceCostSection,
+    ReportedSection,
+    RowSection,
+    TrialSpec,
+)
+from dbdyno.study.section import Setting, WorkloadSection
 from dbdyno.study.study import Study
-from dbdyno.study.workload_section import WorkloadSection
-from dbdyno.study.workloads import GeneratedSection
-from dbdyno.system.regular_file import SCRIPT_LIMIT_BYTES, read_text
+from dbdyno.study.units import level_label
+from dbdyno.study.workloads import BonnieSection, FioSection, GeneratedSection
+from dbdyno.system.files import SCRIPT_LIMIT_BYTES, read_text
+
+# The positive control of a crash study: a treatment known to lose, so that "nothing was lost" can be believed.
+
+
+ID = "control"
+_LOG = "innodb_flush_log_at_trx_commit"
+_ROCKSDB_LOG = "rocksdb_flush_log_at_trx_commit"
+_LATE_LOG = "its log is written and synced once a second, not at commit"
+_REDO = ("innodb_log_file_size", "innodb_redo_log_capacity")
+REDO_BYTES_MIN = 64 * 1024**2  # with 8 MiB the control lost in 5 of 8 cuts at 7,000 transactions a second
+_UNSYNCED = ("myisam", "aria")  # engines whose tables are files that no commit syncs, or not for long
+
+
+@dataclass(frozen=True)
+class Control:
+    """What is run in every block beside the treatments, unless one of them is the same."""
+
+    treatment: Treatment
+    spec: TrialSpec
+    why: str  # it loses, in words
+
+    def doubt(self) -> str:
+        """Return why it may lose too seldom to be a control; nothing where it will not."""
+        settings = self.spec.server.settings
+        for name in _REDO if settings.get(_LOG) == 0 else ():
+            if name in settings and _bytes_of(settings[name]) < REDO_BYTES_MIN:
+                return (
+                    f"server.settings.{name} is {settings[name]}: so small a log is synced all the time, whatever is "
+                    f"asked for, so that the control may lose too seldom; give {REDO_BYTES_MIN >> 20}M or more"
+                )
+        return ""
+
+
+def _bytes_of(value: Setting) -> float:
+    """What the server makes of a size; infinite where it is none, of which the server will say so."""
+    with suppress(ValueError):
+        return int(value) if isinstance(value, int) else size_bytes(value)
+    return inf
+
+
+def control_of(treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec], baseline: str) -> Control:
+    """Return the control of a crash study: the baseline with what makes it lose, or a treatment that is just that."""
+    base = specs[baseline]
+    mode: CrashMode = base.crash.mode if base.crash else "power"
+    spec, called, why = _losing(base, mode)
+    same = next((one for one in treatments if specs[one.id] == spec), None)
+    return Control(same or Treatment(ID, {ID: f"control ({called})"}), spec, why)
+
+
+def _losing(base: TrialSpec, mode: CrashMode) -> tuple[TrialSpec, str, str]:
+    """The baseline made to lose, what was done to it, and why it then loses."""
+    engine = base.stack.engine.lower()
+    if engine == "rocksdb":
+        return *_set(base, _ROCKSDB_LOG), _LATE_LOG
+    if engine in _UNSYNCED and mode == "power":
+        stack = base.stack.model_copy(update={"engine": "myisam"})
+        return base.model_copy(update={"stack": stack}), "MyISAM", "no statement syncs what it writes"
+    if engine == "innodb":
+        return *_set(base, _LOG), _LATE_LOG
+    # Whatever a file of another engine may keep when the server is killed, a log that is still in it is gone.
+    changed, called = _set(base, _LOG)
+    stack = base.stack.model_copy(update={"engine": "innodb"})
+    return changed.model_copy(update={"stack": stack}), f"InnoDB, {called}", _LATE_LOG
+
+
+def _set(base: TrialSpec, variable: str) -> tuple[TrialSpec, str]:
+    settings = {**base.server.settings, variable: 0}
+    server = base.server.model_copy(update={"settings": settings})
+    return base.model_copy(update={"server": server}), f"{variable} = 0"
+
+
+# What the study says its devices cost, with the treatments of this plan that stand on each.
+
+
+def prices_in(cost: Cost | None, treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec]) -> Prices | None:
+    """The study's prices; ``None`` where it has no ``[cost]``."""
+    if cost is None:
+        return None
+    return _prices(cost, {one.id: names_of(one.levels, specs[one.id].stack.device) for one in treatments})
+
+
+def prices_for(study: Study, run: Run) -> Prices:
+    """The prices of a study file for a run made before. Raises ``UserError`` where it has none of its devices."""
+    if study.cost is None:
+        raise UserError(f"{study.path}: has no [cost]")
+    stack = run.study.get("stack", {})
+    device = stack.get("device")
+    if stack.get("devices", 1) != 1:
+        raise UserError(
+            f"{study.path}: its [cost] counts one disk, but trials of this run stood on two (stack.devices)"
+        )
+    names = {one.id: names_of(one.levels, device if isinstance(device, str) else "") for one in run.design.treatments}
+    found = _prices(study.cost, names)
+    if not found.devices:
+        known = ", ".join(sorted(set().union(*names.values()) - {""}))
+        raise UserError(f"{study.path}: its [cost] names no device of this run; those are {known}")
+    return found
+
+
+def _prices(cost: Cost, names: Mapping[str, set[str]]) -> Prices:
+    """A device that no treatment stands on is left out; ``names`` are those of each treatment's device."""
+    devices = [
+        _device(name, device, [id_ for id_, known in names.items() if name in known], cost.common)
+        for name, device in cost.devices.items()
+    ]
+    return Prices(
+        currency=cost.common.currency,
+        life_years=float(cost.common.life_years),
+        used=cost.common.used,
+        price_per_kwh=_float(cost.common.price_per_kwh),
+        demand_per_second=_float(cost.common.queries_per_second),
+        data_bytes=_float(cost.common.data),
+        devices=[device for device in devices if device.treatments],
+    )
+
+
+def _device(name: str, device: DeviceCostSection, treatments: list[str], cost: CostSection) -> DevicePrice:
+    replicas = cost.replicas if device.replicas is None else device.replicas
+    idle = device.power_watts if device.power_watts_idle is None else device.power_watts_idle
+    return DevicePrice(
+        name=name,
+        treatments=treatments,
+        source=device.source,
+        price=_float(device.price),
+        drives=device.drives,
+        data_drives=device.data_drives or device.drives,
+        copies=1 + replicas,
+        capacity_bytes=_float(device.capacity),
+        endurance_bytes=_float(device.endurance),
+        rated_write_amplification=float(device.rated_write_amplification),
+        watts=_float(device.power_watts),
+        watts_idle=_float(idle),
+    )
+
+
+def _float(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+# Published tables, each figure and claim with the treatments of this plan that it is held against.
+
+
+def reported_tables(study: Study, treatments: Sequence[Treatment], metric: str) -> list[ReportedTable]:
+    """The study's published tables; ``metric`` is that of its verdicts, which a table is in unless it says another."""
+    return [_table(study, table, treatments, metric) for table in study.reported]
+
+
+def _table(study: Study, table: ReportedSection, treatments: Sequence[Treatment], metric: str) -> ReportedTable:
+    return ReportedTable(
+        source=table.source,
+        setup=table.setup,
+        metric=table.metric or metric,
+        unit=table.unit,
+        rows=[_row(study, row, treatments) for row in table.rows],
+        claims=[_claim(study, claim, treatments) for claim in table.claims],
+        differs_because=table.differs_because,
+    )
+
+
+def _row(study: Study, row: RowSection, treatments: Sequence[Treatment]) -> ReportedRow:
+    found = fitting(study, row.levels)
+    order = [factor.name for factor in study.factors]
+    names = sorted(row.levels, key=lambda name: order.index(name) if name in order else len(order))
+    wanted = Treatment("", {name: level_label(row.levels[name]) for name in names})
+    treatment = _of(treatments, found[0]) if found else wanted
+    return ReportedRow(treatment.label, row.as_, treatment.id, float(row.value), _figure(row.min), _figure(row.max))
+
+
+def _claim(study: Study, claim: ClaimSection, treatments: Sequence[Treatment]) -> ReportedClaim:
+    found = [
+        Comparison(_of(treatments, baseline).id, _of(treatments, treatment).id)
+        for treatment, baseline in pairs(study, claim)
+    ]
+    limits = _figure(claim.times_min), _figure(claim.times_max)
+    return ReportedClaim(claim.text, found, claim.treatment is not None, claim.direction, *limits)
+
+
+def _of(treatments: Sequence[Treatment], levels: Mapping[str, str]) -> Treatment:
+    return next(treatment for treatment in treatments if treatment.levels == levels)
+
+
+def _figure(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+# Metrics that no verdict can come from under a load, as far as that can be foreseen.
+
+
+def why_metric_is_useless(metric: str, specs: Iterable[TrialSpec]) -> str:
+    """Return why ``metric`` can't be had, or is the same whatever is measured, and a remedy; empty if it will do."""
+    for spec in specs:
+        load = spec.workload
+        if metric == "achieved_ratio" and not getattr(load, "rate", 0):
+            return "there is no offered rate to compare with; give workload.rate, or judge by queries_per_second"
+        if metric == "seconds_real" and load.seconds_bound:
+            return "the time is given by workload.duration; give an amount instead, or judge by queries_per_second"
+        if metric == "errors" and getattr(load, "ignore_errors", "none") == "none":
+            return "a trial with an error fails; give workload.ignore_errors, or judge by another metric"
+        if why := _not_reported(metric, load):
+            return why
+        if metric == "reconnects":
+            return "a trial that loses a connection fails, so there are none; judge by another metric"
+    return ""
+
+
+def _not_reported(metric: str, load: WorkloadSection) -> str:
+    """Whether the program that offers the load is known not to report this figure."""
+    has_orders = metric != "new_orders_per_minute" or load.metric == metric
+    if (load.REPORTS is None and has_orders) or metric in (load.REPORTS or ()):
+        return ""
+    return f"{load.kind} does not report it; judge by {load.metric}"
+
+
+def cost_warning(specs: Iterable[TrialSpec]) -> str:
+    """What of ``[cost]`` will stay unknown, and why; empty if nothing need be."""
+    paced = any(getattr(spec.workload, name, 0) for spec in specs for name in ("rate", "think_time", "speed"))
+    if not paced:
+        return ""
+    return (
+        "what a query costs, sets for a demand and the break-even will be unknown of treatments that keep up: the load "
+        "asks for a rate of its own, by rate, think_time or a log's times, which does not show what they can do at most"
+    )
+
+
+def page_cache_warning(spec: TrialSpec) -> str:
+    """Return that a program may read from memory what it was to read from the disk; empty if it won't."""
+    load, memory = spec.workload, spec.stack.memory
+    buffered = isinstance(load, BonnieSection) or (isinstance(load, FioSection) and not load.job and not load.direct)
+    size = load.size_bytes if isinstance(load, FioSection) else getattr(load, "size", 0)
+    if not buffered or (memory is not None and memory < size):
+        return ""
+    return f"the page cache may hold all that {load.kind} works on: give stack.memory, less than workload.size"
+
+
+# What a number of cuts can show before the first of them is taken.
+
+
+ERROR = 0.05  # of a one-sided bound: it holds with 95 %
+CUT_SECONDS = 1.0  # what examining one takes on ext4 with InnoDB: a guess until the first block has been measured
+
+
+def bound_of_none(number: int) -> float:
+    """Return the share that may lose although none of ``number`` trials did: the exact (Clopper-Pearson) 95 % bound.
+
+    The same of that many cuts is what it would be if cuts of one trial had nothing in common.
+    """
+    return float(1 - ERROR ** (1 / number))
+
+
+def planned_cuts(crash: CrashSection, blocks: int) -> int:
+    """Return the cuts of each treatment in so many blocks: every trial takes as many."""
+    return blocks * crash.cuts_each
+
+
+def crash_warnings(crash: CrashSection, blocks: int) -> Iterator[str]:
+    """Yield what can be foreseen of the answer: trials, or trials with some kind of cut, that are too few for one."""
+    cuts = planned_cuts(crash, blocks)
+    each = cuts // len(crash.strata)
+    if (bound := bound_of_none(blocks)) > BOUND_MOST:
+        few = "1 trial of each treatment is" if blocks == 1 else f"{blocks} trials of each treatment are"
+        yield (
+            f"{few} too few to call anything safe: if none loses, up to {100 * bound:.3g} % of such cuts still may, "
+            f"as cuts of one trial are alike; {_remedy(crash, cuts)}"
+        )
+    elif min(each, blocks) < RUNS_LEAST:
+        alone = f"{100 * bound_of_none(each):.3g} %" if each else "nothing"
+        yield (
+            f"of each of the {len(crash.strata)} kinds of cut there are about {each}, which alone show at best "
+            f"{alone}; give crash.cuts = {RUNS_LEAST * len(crash.strata)} for a bound of 10 % to each"
+        )
+
+
+def _remedy(crash: CrashSection, cuts: int) -> str:
+    """Return what makes enough trials of it: fewer cuts in each, or more cuts."""
+    more = f"crash.cuts = {RUNS_LEAST * crash.cuts_each}"
+    fewer = cuts // RUNS_LEAST
+    if crash.cuts_each == 1:
+        return f"give {more} or more"
+    if fewer < 1:
+        return f"give crash.cuts_per_run = 1 and crash.cuts = {RUNS_LEAST}"
+    return f"give crash.cuts_per_run = {fewer}, or {more}"
+
+
+# What can be foreseen of a study on several hosts: which claims so many of them can bear.
+
+
+def hosts_warnings(design: Design) -> Iterator[str]:
+    """What so few hosts can't show."""
+    fleet = design.fleet
+    if fleet is None or len(fleet.hosts) < 2:  # noqa: PLR2004 - one host is as a study without the word
+        return
+    if design.comparisons and design.control is None and len(fleet.hosts) < HOSTS_MIN:  # cuts are of these hosts alone
+        yield f"{len(fleet.hosts)} hosts can show what holds on them, not on hosts like them; name at least {HOSTS_MIN}"
+    if (design.comparisons or design.control) and design.blocks < len(fleet.hosts):
+        yield f"{design.blocks} blocks leave hosts without any; give at least as many as there are hosts"
+    yield from _of_levels(fleet)
+    yield from _of_disks(fleet)
+
+
+def _of_levels(fleet: Fleet) -> Iterator[str]:
+    for factor, level_of in fleet.levels.items():
+        hosts = Counter(level_of.values())
+        few = [f"{level} ({number})" for level, number in hosts.items() if number < HOSTS_OF_LEVEL_MIN]
+        if len(hosts) < 2:  # noqa: PLR2004
+            yield f"all hosts have the same level of {factor}: there is nothing to compare in it"
+        elif set(hosts.values()) == {1}:
+            yield f"each level of {factor} has one host: what differs is this machine against that one, not the level"
+        elif few:
+            least = f"{HOSTS_OF_LEVEL_MIN} of each at least"
+            yield f"levels of {factor} are compared by hosts, {least}; fewer: {', '.join(few)}"
+
+
+def _of_disks(fleet: Fleet) -> Iterator[str]:
+    """Hosts whose disks may be one: a path is of each host, a serial or a name by it is not."""
+    hosts: dict[str, list[str]] = {}
+    for host, disk in fleet.disks.items():
+        if name := disk.serial or (disk.device if disk.device.startswith("/dev/disk/by-id/") else ""):
+            hosts.setdefault(name, []).append(host)
+    for name, found in hosts.items():
+        if len(found) > 1:
+            all_ = "both" if len(found) == 2 else "all"  # noqa: PLR2004
+            yield f"{listed(found)} name the same disk, {name}; if it is one that {all_} of them see, {all_} erase it"
+
 
 DRAWN_SEED_END = 2**32  # a drawn seed is to be typed again; a given one may be longer
 

@@ -8,18 +8,123 @@ import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dbdyno.host.storage import disks_under
-from dbdyno.probe.interference import interference
-from dbdyno.probe.pressure import PressureSource
+from dbdyno.probe.kernel_files import KernelFileSource
 from dbdyno.probe.sampler import Sampler, Series, Source
 from dbdyno.stack.layer import StackContext
 from dbdyno.system.clock import now_ns
+
+# How much others disturbed a trial, and whether that is more than results can bear.
+#
+# The limits know the host's time and nothing of the trial's result: a slow trial is no more likely to be beyond them
+# than a fast one. METHODOLOGY.md says why they are what they are.
+
+
+# Shares of the time of all cores; the constants allow for clock ticks of 10 ms and for one message in a log.
+STOLEN_SHARE_MAX, FOREIGN_CPU_SHARE_MAX, ALLOWED_CPU_SECONDS = 0.02, 0.05, 0.1
+FOREIGN_IO_BYTES_PER_SECOND_MAX, ALLOWED_IO_BYTES = 1e6, 4e6
+SHOWN, SHOWN_CORES_MIN = 5, 0.01  # busiest processes by name
+_PRESSURE, _SECONDS = "pressure_", "_seconds"
+
+
+def interference(
+    series: Series, window_ns: tuple[float, float], *, cores: int, others: dict[str, float]
+) -> dict[str, Any]:
+    """Figures of the measured window, and in ``beyond`` which of them are beyond their limit; empty without samples.
+
+    ``others`` are the cores that each foreign process, by name, used.
+    """
+    if not series.t_ns:
+        return {}
+    seconds = (window_ns[1] - window_ns[0]) / 1e9
+    used = {name: max(0.0, series.at(name, window_ns[1]) - series.at(name, window_ns[0])) for name in series.columns}
+    foreign_cpu = max(used["foreign_cpu_seconds"], used.get("hidden_cpu_seconds", 0.0))
+    foreign_io = _foreign_io(used)
+    all_cores = seconds * cores
+    limits = {
+        "stolen": STOLEN_SHARE_MAX + ALLOWED_CPU_SECONDS / all_cores,
+        "foreign_cpu": FOREIGN_CPU_SHARE_MAX + ALLOWED_CPU_SECONDS / all_cores,
+        "foreign_io": FOREIGN_IO_BYTES_PER_SECOND_MAX + ALLOWED_IO_BYTES / seconds,
+    }
+    found = {
+        "stolen": used["stolen_seconds"] / all_cores,
+        "foreign_cpu": foreign_cpu / all_cores,
+        "foreign_io": None if foreign_io is None else foreign_io / seconds,
+    }
+    return {
+        "beyond": [name for name, value in found.items() if value is not None and value > limits[name]],
+        **found,
+        "limits": limits,
+        "cores": cores,
+        "others": {name: used for name, used in list(others.items())[:SHOWN] if used >= SHOWN_CORES_MIN},
+        "pressure": {
+            name.removeprefix(_PRESSURE).removesuffix(_SECONDS): value / seconds
+            for name, value in used.items()
+            if name.startswith(_PRESSURE)
+        },
+    }
+
+
+def _foreign_io(used: dict[str, float]) -> float | None:
+    """Bytes that others moved on the disks below the data; ``None`` where there is no disk or it can't be read.
+
+    What the disk moved beyond the server's own counters includes the filesystem's journal; what other processes moved
+    may have gone to other disks. Only what is in both is surely foreign.
+    """
+    if "foreign_io_bytes" not in used:
+        return None
+    return min(used["foreign_io_bytes"], max(0.0, used["disk_bytes"] - used["ours_io_bytes"]))
+
+
+# How much of the time tasks of the host waited for CPU, I/O or memory: /proc/pressure (accounting/psi.rst).
+
+
+_KINDS = ("some", "full")
+# The host as a whole has no "full" of the CPU: some task always has it.
+PRESSURES = (("cpu", "some"), ("io", "some"), ("io", "full"), ("memory", "some"), ("memory", "full"))
+
+
+class PressureSource(KernelFileSource):
+    """Pressure stall information of the whole host. Raises ``OSError`` where the kernel does not report it."""
+
+    name = "pressure"
+    of_host = True
+
+    def __init__(self, *, pollers: bool = False) -> None:
+        # A poller that waits is a task that waits for the CPU, and while one runs not all tasks wait ("full").
+        self._pressures = tuple(
+            (resource, kind) for resource, kind in PRESSURES if not pollers or (resource != "cpu" and kind == "some")
+        )
+        super().__init__(*(f"/proc/pressure/{resource}" for resource in dict(self._pressures)))
+        try:
+            self.read()  # some kernels have the files and refuse to be read
+        except OSError:
+            self.close()
+            raise
+
+    @classmethod
+    def of_context(cls, context: StackContext) -> Self:
+        """Without what pollers falsify, where they keep processors awake."""
+        return cls(pollers=context.pollers is not None)
+
+    def counters(self, raw: Sequence[bytes]) -> dict[str, float]:
+        """Seconds stalled since boot, as ``io_some`` and so on."""
+        found = {}
+        for resource, text in zip(dict(self._pressures), raw, strict=True):
+            for kind, line in zip(_KINDS, text.splitlines(), strict=False):
+                found[f"{resource}_{kind}"] = int(line[line.rindex(b"=") + 1 :]) / 1e6
+        return {f"{resource}_{kind}": found[f"{resource}_{kind}"] for resource, kind in self._pressures}
+
+    def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+        """Percent of the interval in which some, or all, tasks that had work waited."""
+        return {f"%{name}": min(100.0, 100 * (after[name] - before[name]) / seconds) for name in after}
+
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h

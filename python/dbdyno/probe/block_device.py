@@ -1,7 +1,7 @@
 """The block device, with iostat's columns, from /sys/block/DEV/stat (Documentation/block/stat.rst)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.probe.kernel_files import KernelFileSource
@@ -62,3 +62,20 @@ def _of_kind(short: str, kind: str, delta: dict[str, float], seconds: float) -> 
         f"{short}_await": delta[f"{kind}_ms"] / (done or 1.0),
         f"{short}areq-sz": sectors * SECTOR_BYTES / 1024 / (done or 1.0),
     }
+
+
+# A device's figures in the very columns, order and units of ``iostat -x``: kB are 1024 bytes.
+
+
+_IOSTAT_KINDS = "rwd"
+COLUMNS = (
+    *(f"{kind}{rest}" if rest[0] != "%" else f"%{kind}{rest[1:]}"
+      for kind in _IOSTAT_KINDS for rest in ("/s", "kB/s", "rqm/s", "%rqm", "_await", "areq-sz")),
+    "f/s", "f_await", "aqu-sz", "%util",
+)  # fmt: skip
+
+
+def as_iostat(columns: Mapping[str, float]) -> dict[str, float]:
+    """The columns of a ``BlockDeviceSource`` as iostat has them."""
+    found = {**columns, **{f"{kind}kB/s": columns[f"{kind}MB/s"] * 1e6 / 1024 for kind in _IOSTAT_KINDS}}
+    return {name: found[name] for name in COLUMNS}

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dbdyno.errors import DbdynoError
-from dbdyno.host.mounts import mounted_at
+from dbdyno.host.storage import mounted_at
 from dbdyno.stack.layer import StackContext
 from dbdyno.system.state import state_folder
 

@@ -1,19 +1,25 @@
 """``dbdyno-probe`` at the kernel's block trace of one device: steered by lines, and answering by lines of JSON."""
 
 import json
+import math
 import os
 import select
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.errors import HostError
 from dbdyno.stack.tools import own_binary
 from dbdyno.stack.tracefs import tracefs
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, RemoveTraceInstance
+from dbdyno.store.block_trace import FIGURES, figure_at
+from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import Interrupted, interruptible, shielded
 from dbdyno.system.state import new_token
 
 ANSWER_SECONDS = 60.0  # the end of a trace is all that is left in the buffers of all processors
@@ -108,3 +114,117 @@ def reading(journal: Journal, device: Path, record: Record | None = None) -> Ite
             yield reader
         finally:
             reader.close()
+
+
+# A block device's requests into a file that ``dbdyno trace show`` and ``dbdyno simulate`` read.
+
+
+LOOK_SECONDS = 0.2  # how often it is seen whether the file is full
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a recording came to."""
+
+    events: int
+    requests: int
+    bytes: int
+    seconds: float  # from its begin to the last event
+    lost: int  # events that the kernel had no room for
+    ended: str  # "time", "full" or "interrupted"
+    cpu_us_per_request: float | None  # of dbdyno-probe, its start left out
+
+
+def record(device: str, to: Record, seconds: float | None, say: Callable[[str], None]) -> Recorded:
+    """Record a block device by its name until the time is over, the file is full, or a signal comes.
+
+    Raises ``HostError`` where it can't be traced, or the file can't be written to its end.
+    """
+    with interruptible(say), closing(Journal(f"trace record {device}")) as journal:
+        try:
+            with reading(journal, Path("/dev") / device, to) as reader:
+                say(f"recording {device} into {to.file}; Ctrl-C ends it")
+                before = reader.ask("figures 0 1")["cpu_seconds"]  # what its start took is no request's
+                ended = _until(reader, seconds)
+                reader.ask("stop")
+                figures = reader.ask("summary")["figures"]
+        except NoTraceError as error:
+            raise HostError(f"there is no block trace of {device}: {error}") from None
+    return _recorded({**figures, "cpu_seconds": figures["cpu_seconds"] - before}, ended, to.file)
+
+
+def _until(reader: TraceReader, seconds: float | None) -> str:
+    """Wait, and say for what it ended."""
+    end = None if seconds is None else time.monotonic() + seconds
+    with suppress(Interrupted):
+        while end is None or (left := end - time.monotonic()) > 0:
+            time.sleep(LOOK_SECONDS if end is None else min(LOOK_SECONDS, left))
+            with shielded():  # an answer is read whole
+                so_far = reader.ask("recorded")
+            if so_far["full"] or so_far["failed"]:
+                return "full"
+        return "time"
+    return "interrupted"
+
+
+def _recorded(figures: dict[str, Any], ended: str, file: Path) -> Recorded:
+    recorded, requests = figures["recorded"], sum(figures["requests"].values())
+    if recorded["failed"]:
+        raise HostError(f"{file} can't be written to its end: {recorded['failed']}; what it holds is whole up to there")
+    return Recorded(
+        recorded["events"],
+        requests,
+        recorded["bytes"],
+        recorded["seconds"],
+        figures["lost"],
+        "full" if recorded["full"] else ended,
+        figures["cpu_seconds"] * 1e6 / requests if requests else None,
+    )
+
+
+# Block traces of several devices, interval by interval, for ``dbdyno watch --trace``.
+
+
+LIVE_COLUMNS = ("queue_ms_mean", "queue_ms_p99", "device_ms_mean", "device_ms_p99", "seek_bytes_mean",
+           "sorted_run_requests_mean")  # fmt: skip
+SLICE_NS = 100_000_000  # of the reader's sums: an interval is whole slices, and each counts in one interval
+
+
+class LiveTraces:
+    """Traces that run."""
+
+    def __init__(self, readers: dict[str, TraceReader]) -> None:
+        self._readers, self._from_ns = readers, _slice_of(now_ns())
+
+    def interval(self) -> dict[str, dict[str, float]]:
+        """Device -> column -> figure since the call before, as far as a tenth of a second is over; NaN of nothing."""
+        end_ns = _slice_of(now_ns())
+        try:
+            answers = {name: one.ask(f"figures {self._from_ns} {end_ns}") for name, one in self._readers.items()}
+        except NoTraceError as error:
+            raise HostError(f"the block trace has ended: {error}") from None
+        self._from_ns = end_ns
+        return {name: {column: _figure(trace, column) for column in LIVE_COLUMNS} for name, trace in answers.items()}
+
+
+@contextmanager
+def live_traces(names: Sequence[str]) -> Iterator[LiveTraces]:
+    """Trace devices for as long as the context lasts. Raises ``HostError`` where one can't be traced."""
+    with ExitStack() as ending:
+        journal = ending.enter_context(closing(Journal(f"watch --trace {' '.join(names)}")))
+        readers = {}
+        for name in names:
+            try:
+                readers[name] = ending.enter_context(reading(journal, Path("/dev") / name))
+            except (NoTraceError, HostError) as error:
+                raise HostError(f"there is no block trace of {name}: {error}; watch it without --trace") from None
+        yield LiveTraces(readers)
+
+
+def _slice_of(at_ns: int) -> int:
+    return at_ns // SLICE_NS * SLICE_NS
+
+
+def _figure(trace: dict[str, object], column: str) -> float:
+    found = figure_at(trace, *FIGURES[column])
+    return math.nan if found is None else found

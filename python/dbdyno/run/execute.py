@@ -28,7 +28,7 @@ from dbdyno.store.replay import History, attempts_that_count
 from dbdyno.store.run_folder import RunFolder
 from dbdyno.store.trials import lost_trials
 from dbdyno.study.units import format_seconds
-from dbdyno.system.full_disk import GO_ON, first_full, is_full, why_not_written
+from dbdyno.system.files import GO_ON, first_full, is_full, why_not_written
 from dbdyno.system.interrupt import Interrupted, interruptible, shielded
 from dbdyno.system.state import state_folder
 from dbdyno.workload.simulated import point_of

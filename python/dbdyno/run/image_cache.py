@@ -25,7 +25,7 @@ from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import RemoveTree
 from dbdyno.store.synced import sync
 from dbdyno.study.units import format_bytes
-from dbdyno.system.sparse import blocks
+from dbdyno.system.files import blocks
 from dbdyno.system.state import make_state_folder, new_token, state_folder
 
 LIMIT_VARIABLE = "DBDYNO_IMAGES_MAX"

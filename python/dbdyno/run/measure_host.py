@@ -13,8 +13,7 @@ from typing import Any
 from dbdyno.analysis.host_figures import HostFigures
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.host.awake import is_guest, means_here
-from dbdyno.host.memory import memory_facts
-from dbdyno.host.processor import clock_source, processor_facts
+from dbdyno.host.processor import clock_source, memory_facts, processor_facts
 from dbdyno.host.read import text_of
 from dbdyno.stack import capabilities
 from dbdyno.stack.layer import raised

@@ -12,8 +12,7 @@ from dbdyno.hosts import cluster as clusters
 from dbdyno.hosts.connect import Connected, connected
 from dbdyno.hosts.inventory import Inventory
 from dbdyno.plan.plan import Plan
-from dbdyno.run.ports import HOST, Ports
-from dbdyno.run.simulations import Simulations
+from dbdyno.run.ports import HOST, Ports, Simulations
 from dbdyno.simulation.simulators import simulators
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.schema import TrialSpec

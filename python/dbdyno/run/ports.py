@@ -1,13 +1,15 @@
 """All through which a run reaches the host: given as an argument, so that a test can script it."""
 
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
-from dbdyno.crash.crashing import crashing
+from dbdyno.crash.killing import crashing
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.host.smart import smart_of
 from dbdyno.hosts.connect import Connected
@@ -16,7 +18,7 @@ from dbdyno.probe.block_trace import NoTrace, Trace, tracing
 from dbdyno.probe.catalogue import watching
 from dbdyno.probe.host_speed import host_speed
 from dbdyno.probe.sampler import Series
-from dbdyno.run.simulations import NoBackground, Simulations, no_scratch
+from dbdyno.simulation.simulators import Simulators
 from dbdyno.stack.kinds.catalogue import KINDS, Kinds
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.placement import pinned
@@ -27,6 +29,57 @@ from dbdyno.study.workloads import GeneratedSection
 from dbdyno.workload.kinds import workload_of
 from dbdyno.workload.simulated import Simulated
 from dbdyno.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from dbdyno.hosts.spread import Done
+
+
+# Simulated trials: as many are simulated at a time as there are processors, here or on other hosts.
+
+
+class Simulations:
+    """Simulations that may be begun before their trial is due. What a point comes to depends on nothing but itself."""
+
+    def __init__(self, by: Simulators | None = None) -> None:
+        self._by = by or Simulators()
+        self._begun: dict[str, Future[Done]] = {}
+
+    def begin(self, point: str) -> None:
+        """Simulate a point beside all else; an end of dbdyno does not wait for it."""
+        if point not in self._begun:
+            self._begun[point] = self._by.begin(json.loads(point))
+
+    def has_room(self) -> bool:
+        """Whether processors would idle if no more were begun."""
+        return self._by.spread.room() > 0
+
+    def outcome(self, point: str) -> str:
+        """What a point came to, waited for if need be.
+
+        Raises ``ValueError`` for one that can't be simulated, ``HostError`` where no host is left.
+        """
+        self.begin(point)
+        return self._by.result(self._begun.pop(point)).text
+
+
+class NoBackground:
+    """Nothing was watched, as nothing could disturb it."""
+
+    def known(self) -> dict[str, Series]:
+        """No series."""
+        return {}
+
+    def within(self, _: tuple[int, int]) -> dict[str, Any]:
+        """No interference."""
+        return {}
+
+
+@contextmanager
+def no_scratch(journal: Journal) -> Iterator[StackContext]:
+    """A context without a folder."""
+    yield StackContext(journal, Path())
 
 
 class Background(Protocol):

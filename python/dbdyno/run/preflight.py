@@ -1,13 +1,18 @@
 """What a plan needs of the host, and which of it is not there."""
 
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from dbdyno.errors import HostError
+from dbdyno import __version__
+from dbdyno.errors import HostError, UserError
 from dbdyno.host.awake import is_guest, means_here
+from dbdyno.host.processor import kernel_facts, memory_facts, numa_facts, processor_facts, virtualisation_facts
+from dbdyno.host.storage import disk_facts, disks_under
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.run.settings_taken import filesystems_made, settings_taken
 from dbdyno.stack import capabilities
@@ -97,3 +102,75 @@ def _of_the_processes(spec: TrialSpec) -> Iterator[Capability]:
         yield capabilities.memory_cgroup()
     if spec.host.awake is True:
         yield capabilities.awake()
+
+
+# What a run was made with and on: versions and host facts, kept with it. Nothing secret, no host name.
+
+
+def versions(plan: Plan) -> dict[str, str]:
+    """Versions of dbdyno, Python, the kernel, and each server and each tool of the plan."""
+    specs = plan.specs.values()
+    served = {spec.stack.server: spec for spec in specs if spec.has_server}  # one is asked once
+    servers = {name: KINDS[spec.stack.kind].server_version(spec) for name, spec in served.items()}
+    tools = [tool for spec in specs if (tool := workload_of(spec).tool)]
+    return {
+        "dbdyno": __version__,
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        **{f"server {name}": version for name, version in servers.items()},
+        **{tool.name: tool.version() for tool in dict.fromkeys(tools)},
+    }
+
+
+def host_facts(plan: Plan) -> dict[str, Any]:
+    """The machine as the run found it, as far as results may depend on it; what can't be known is ``"unknown"``."""
+    return {**this_machine(), "disks": _disks(plan)}
+
+
+def this_machine() -> dict[str, Any]:
+    """The same, but for the disks of a study."""
+    processor = processor_facts()
+    return {
+        "architecture": platform.machine(),
+        "distribution": _distribution(),
+        "cores": os.cpu_count(),
+        "load_average_1min": os.getloadavg()[0],
+        "kernel": kernel_facts(),
+        "cpu": processor,
+        "memory": memory_facts(),
+        "numa": numa_facts(),
+        "virtualisation": virtualisation_facts(cpu_flags=processor["flags"]),
+    }
+
+
+def _disks(plan: Plan) -> dict[str, Any]:
+    """The disks that the data stand on: those the study names, and the one below the state folder."""
+    places = {place for spec in plan.specs.values() for place in KINDS[spec.stack.kind].places(spec)}
+    return {name: disk_facts(name) for name in sorted({name for place in places for name in disks_under(place)})}
+
+
+def _distribution() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
+    except OSError:
+        return "unknown"
+
+
+# ``run --keep-traces``: which plans allow it.
+
+
+WITHOUT = {"here": "a folder", "memory": "memory", "external": "an external server", "simulated": "a simulation"}
+
+
+def keeping_traces(plan: Plan) -> Plan:
+    """The plan with its block traces kept. Raises ``UserError`` where a treatment has no block device, or two."""
+    for treatment in plan.design.tried:
+        stack = plan.specs[treatment.id].stack
+        if stack.kind in WITHOUT:
+            raise UserError(
+                f"--keep-traces: {treatment.label} stands on {WITHOUT[stack.kind]}, not on a block device of its own; "
+                'leave it out, or give the study a device, such as device = "ssd-sata"'
+            )
+        if stack.devices > 1:
+            raise UserError(f"--keep-traces: {treatment.label} stands on {stack.devices} devices; one can be traced")
+    return replace(plan, keep_traces=True)

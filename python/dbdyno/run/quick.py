@@ -13,8 +13,7 @@ from typing import Any
 from dbdyno._native import device_models
 from dbdyno.analysis import quick
 from dbdyno.errors import HostError, UserError
-from dbdyno.host.mounts import mounted_at
-from dbdyno.host.storage import disk_facts, disks_under
+from dbdyno.host.storage import disk_facts, disks_under, mounted_at
 from dbdyno.model.printable import short
 from dbdyno.stack.tools import own_binary
 from dbdyno.study.drives import is_base_name

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from dbdyno.model.printable import short
-from dbdyno.system.sparse import blocks
+from dbdyno.system.files import blocks
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

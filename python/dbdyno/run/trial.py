@@ -16,7 +16,7 @@ from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.image import Image
 from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import StackContext, raised
-from dbdyno.stack.layers.awake import Awake
+from dbdyno.stack.layers.placement import Awake
 from dbdyno.stack.space import after_load
 from dbdyno.stack.undo.log import Journal
 from dbdyno.store.latencies import LATENCIES

@@ -17,8 +17,7 @@ from dbdyno.stack.layers.memory import memory_hierarchy
 from dbdyno.stack.tools import own_binary, tool_path
 from dbdyno.stack.tracefs import mounted_tracefs, why_not_mountable
 from dbdyno.stack.undo.leftovers import leftovers
-from dbdyno.study.cpus import cpu_list, cpu_numbers
-from dbdyno.study.units import format_bytes
+from dbdyno.study.units import cpu_list, cpu_numbers, format_bytes
 
 BLK_MQ_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 UBLK = "/dev/ublk-control"

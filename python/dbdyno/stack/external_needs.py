@@ -7,7 +7,7 @@ from dbdyno.model.printable import short
 from dbdyno.servers.contract import Session
 from dbdyno.servers.products import external_server
 from dbdyno.stack.capabilities import Capability
-from dbdyno.stack.layers.external_data import not_ours
+from dbdyno.stack.layers.external_server import not_ours
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.server_url import server_url

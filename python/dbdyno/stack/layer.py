@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from dbdyno.servers.address import Address
-from dbdyno.servers.contract import Server
+from dbdyno.servers.contract import Address, Server
 from dbdyno.stack.erase.guard import HeldDisk
 from dbdyno.stack.undo.log import Journal
 

@@ -23,7 +23,7 @@ from typing import Self, get_args
 from dbdyno.errors import DbdynoError, HostError, TrialError
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
 from dbdyno.filesystems.kind import Kind
-from dbdyno.host.memory import memory_facts
+from dbdyno.host.processor import memory_facts
 from dbdyno.host.read import text_of
 from dbdyno.model.printable import short
 from dbdyno.servers.contract import How, NotStartedError, Taken
@@ -41,7 +41,7 @@ from dbdyno.study.schema import FilesystemSection
 from dbdyno.study.section import Setting
 from dbdyno.study.units import format_bytes
 from dbdyno.system.interrupt import Interrupted, interruptible
-from dbdyno.system.run_lock import another_run
+from dbdyno.system.locks import another_run
 from dbdyno.system.state import existing, make_state_folder, state_folder
 
 FORMAT = 1  # of what is kept

@@ -14,8 +14,7 @@ from dbdyno.store.documents import ESCAPES_MAX, VALUES_MAX, see_that_it_is_moder
 from dbdyno.store.others import Budget
 from dbdyno.store.parts import EVENTS_LIMIT_BYTES, MIB, DamageError, damaged, read_part
 from dbdyno.store.synced import append_line
-from dbdyno.system.regular_file import open_regular
-from dbdyno.system.sealed_line import is_sealed, sealed
+from dbdyno.system.files import is_sealed, open_regular, sealed
 
 EVENTS = "journal.jsonl"
 EVENTS_MAX = 50_000  # of a run: those of ``TRIALS_MAX`` trials, begun and ended, and some more

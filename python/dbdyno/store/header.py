@@ -12,8 +12,7 @@ from dbdyno.errors import UserError
 from dbdyno.model.design import BLOCKS_MAX, TREATMENTS_MAX, Design
 from dbdyno.store.documents import VALUES_MAX, document_of, see_that_it_is_flat, see_that_it_is_moderate, value_of
 from dbdyno.store.parts import damaged, why_wrong
-from dbdyno.store.prices import Prices
-from dbdyno.store.reported import ReportedTable
+from dbdyno.store.reported import Prices, ReportedTable
 
 RUN = "run.toml"
 FORMAT = 1

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from dbdyno.store.documents import json_object
 from dbdyno.store.parts import damaged, unread
-from dbdyno.system.regular_file import open_regular, read_regular
-from dbdyno.system.sparse import open_blocks
+from dbdyno.system.files import open_blocks, open_regular, read_regular
 
 SUMS = "sums.json"
 _SUMS_BYTES_MAX = 64 * 1024

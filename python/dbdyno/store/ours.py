@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.errors import UserError
-from dbdyno.system.open_to_others import others_write, trusted_users
+from dbdyno.system.files import others_write, trusted_users
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 from dbdyno.errors import UserError
-from dbdyno.system.regular_file import content_of, link_error, regular
+from dbdyno.system.files import content_of, link_error, regular
 
 MIB = 1024**2
 LIMIT_BYTES = 16 * MIB  # of a part that is JSON or TOML; a trial's has some ten thousand

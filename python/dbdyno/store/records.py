@@ -8,8 +8,7 @@ from typing import Any
 
 from dbdyno.model.cut import Cut
 from dbdyno.model.design import Design, StopReason
-from dbdyno.store.prices import Prices
-from dbdyno.store.reported import ReportedTable
+from dbdyno.store.reported import Prices, ReportedTable
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from dbdyno.store.replay import History
 from dbdyno.store.series import write_series
 from dbdyno.store.synced import write_synced
 from dbdyno.store.trials import TRIAL, Allowance, part_of, read_trial
-from dbdyno.system.full_disk import is_full, why_not_written
-from dbdyno.system.regular_file import open_regular
+from dbdyno.system.files import is_full, open_regular, why_not_written
 
 if TYPE_CHECKING:
     from dbdyno.store.series import Column

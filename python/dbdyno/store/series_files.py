@@ -23,7 +23,7 @@ from dbdyno.store.header import RUN, header_in
 from dbdyno.store.latencies import LATENCIES, LATENCY
 from dbdyno.store.others import BYTES_OF_A_VALUE, Budget
 from dbdyno.store.parts import MIB, damaged, read_part, see_that_it_is_as_written, unread
-from dbdyno.system.bounded import bounded
+from dbdyno.system.child import bounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ from typing import Any
 
 from dbdyno._native import toml_lines
 from dbdyno.errors import UserError
-from dbdyno.system.regular_file import read_text
+from dbdyno.system.files import read_text
 
 MAX_DEPTH = 16  # of tables and lists in each other; a study needs 6
 MAX_ENTRIES = 1000  # of one table or list

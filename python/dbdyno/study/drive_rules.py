@@ -9,7 +9,7 @@ from dbdyno.study.drives import HERE, MEMORY, drive_files, is_base_name, is_emul
 from dbdyno.study.mistakes import Mistake, shown, unknown_drive
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes
-from dbdyno.system.regular_file import read_text
+from dbdyno.system.files import read_text
 
 
 def broken_drive_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dbdyno.model.fio import JobLine, fio_percent, job_lines, with_variables
 from dbdyno.study.mistakes import did_you_mean
-from dbdyno.system.regular_file import read_text
+from dbdyno.system.files import read_text
 
 DEPTH_MOST = 10  # of files that include each other
 LENT_BYTES = 1 << 30  # of a file in place of a device, whose size a job leaves to the device; a profile has as much

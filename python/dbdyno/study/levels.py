@@ -19,8 +19,7 @@ from dbdyno.study.schema import (
     ServerSection,
     StackSection,
 )
-from dbdyno.study.section import Section, matching
-from dbdyno.study.workload_section import WorkloadSection
+from dbdyno.study.section import Section, WorkloadSection, matching
 from dbdyno.study.workloads import KINDS
 
 LEVELS = "levels"

@@ -1,10 +1,10 @@
 """From a study file to a ``Study``; every mistake in the file is found here, before anything is touched."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -12,24 +12,316 @@ from pydantic import BaseModel, ValidationError
 from dbdyno.errors import UserError
 from dbdyno.model.design import TREATMENTS_MAX
 from dbdyno.model.metrics import METRICS
-from dbdyno.study.cost_rules import broken_cost_rules, names_of, read_cost
-from dbdyno.study.crash_rules import broken_crash_design_rules
-from dbdyno.study.design_rules import broken_design_rules
+from dbdyno.store.reported import STEADY
 from dbdyno.study.document import read_document
+from dbdyno.study.drive_rules import unsure_name
+from dbdyno.study.drives import OF_HOST
 from dbdyno.study.fio_job import job_notes
-from dbdyno.study.fleet_section import FleetSection, fleet_mistakes
-from dbdyno.study.former_names import rename_former
-from dbdyno.study.host_disks import disk_mistakes, on_some_disk, without_disk
-from dbdyno.study.labels import level_label
 from dbdyno.study.levels import LEVELS, LevelsSection, named_levels, tables_of
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
-from dbdyno.study.reported import ReportedSection
-from dbdyno.study.reported_rules import misplaced
-from dbdyno.study.rules import broken_rules
+from dbdyno.study.rules import broken_crash_design_rules, broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
-from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, StudySection, TrialSpec
-from dbdyno.study.study import Factor, Study, resolved_body, with_levels
-from dbdyno.system.regular_file import read_text
+from dbdyno.study.schema import (
+    FACTOR_SECTIONS,
+    ClaimSection,
+    Cost,
+    CostSection,
+    DesignSection,
+    DeviceCostSection,
+    FleetSection,
+    ReportedSection,
+    StudySection,
+    TrialSpec,
+    fleet_mistakes,
+)
+from dbdyno.study.study import Factor, Study, resolved_body, with_disk, with_levels
+from dbdyno.study.units import level_label
+from dbdyno.system.files import read_text
+
+# ``[cost]`` read and held against the study: each device must be one of its own, and no treatment has two prices.
+
+
+Path_ = tuple[str | int, ...]
+Read = Callable[[Any, object, Path_], Any]  # a section class, its table, where that stands -> the section, or None
+
+
+def read_cost(raw: object, read: Read) -> Cost | None:
+    """The section: what is no table is common to all devices, what is one is a device."""
+    if not isinstance(raw, dict):
+        return None
+    common = {name: value for name, value in raw.items() if not isinstance(value, dict)}
+    tables = {name: value for name, value in raw.items() if isinstance(value, dict)}
+    devices = {name: read(DeviceCostSection, table, ("cost", name)) for name, table in tables.items()}
+    section = read(CostSection, common, ("cost",))
+    return None if section is None or None in devices.values() else Cost(section, devices)
+
+
+def names_of(labels: Mapping[str, str], device: str) -> set[str]:
+    """By which names a treatment's device may be called: any of its levels, or the device that all have."""
+    return {*labels.values(), device, PurePath(device).name}
+
+
+def broken_cost_rules(cost: Cost | None, treatments: Sequence[set[str]]) -> Iterator[Mistake]:
+    """Every device that is none of the study's, and what can't be; ``treatments`` holds each one's names."""
+    if cost is None:
+        return
+    known = sorted(set().union(*treatments))
+    if not cost.devices:
+        yield Mistake(("cost",), 'names no device; give each a section of its own, such as [cost."hdd-7200"]')
+    for name, device in cost.devices.items():
+        if name not in known:
+            text = f"is no device or level of this study; known are {', '.join(known)}{did_you_mean(name, known)}"
+            yield Mistake(("cost", name), text)
+        if (device.data_drives or 1) > device.drives:
+            text = f"is {device.data_drives}, more than its {device.drives} drives"
+            yield Mistake(("cost", name, "data_drives"), text)
+        if device.power_watts_idle is not None and device.power_watts is None:
+            yield Mistake(("cost", name, "power_watts_idle"), "needs power_watts beside it")
+    names = list(cost.devices)
+    for place, name in enumerate(names):
+        for other in names[:place]:
+            if any({name, other} <= treatment for treatment in treatments):
+                text = f"and {shown(other)} are both levels of one treatment, which can have one price only"
+                yield Mistake(("cost", name), text)
+
+
+# What rows and claims of ``[[reported]]`` must fit: treatments of the study, at one of its scales at least.
+
+
+Levels = Mapping[str, object]
+
+
+def fitting(study: Study, levels: Levels) -> list[dict[str, str]]:
+    """The treatments that have all these levels, each as factor -> label; of a fixed field, all or none has it."""
+    wanted = {name: level_label(level) for name, level in levels.items()}
+    factors, fixed = {factor.name: factor.labels() for factor in study.factors}, _fixed(study)
+    if any(fixed.get(name) != label for name, label in wanted.items() if name not in factors):
+        return []
+    kept = [[label for label in labels if wanted.get(name, label) == label] for name, labels in factors.items()]
+    return [dict(zip(factors, combination, strict=True)) for combination in product(*kept)]
+
+
+def pairs(study: Study, claim: ClaimSection) -> list[tuple[dict[str, str], dict[str, str]]]:
+    """Every treatment that the claim is about with the one of its baseline that is like it in all other factors."""
+    if claim.treatment is None or claim.baseline is None:
+        return []
+    named = claim.treatment.keys() | claim.baseline.keys()
+    below = {_rest(one, named): one for one in fitting(study, claim.baseline)}
+    above = fitting(study, claim.treatment)
+    return [(one, below[_rest(one, named)]) for one in above if below.get(_rest(one, named), one) != one]
+
+
+def _rest(levels: Mapping[str, str], named: Iterable[str]) -> frozenset[tuple[str, str]]:
+    return frozenset((name, label) for name, label in levels.items() if name not in named)
+
+
+def misplaced(studies: list[Study]) -> Iterator[Mistake]:
+    """What can't be held against anything; ``studies`` are one study at all of its scales."""
+    for place, table in enumerate(studies[0].reported):
+        yield from _rows(studies, table, ("reported", place))
+        for number, claim in enumerate(table.claims):
+            yield from _claim(studies, claim, ("reported", place, "claims", number))
+
+
+def _rows(studies: list[Study], table: ReportedSection, path: Path_) -> Iterator[Mistake]:
+    seen: dict[frozenset[tuple[str, str]], int] = {}
+    for number, row in enumerate(table.rows):
+        here = (*path, "rows", number)
+        found = list(_levels(studies, row.levels, (*here, "levels")))
+        fits = [fitting(study, row.levels) for study in studies]
+        if not found and (several := next((one for one in fits if len(one) > 1), None)):
+            differ = [name for name in several[0] if len({one[name] for one in several}) > 1]
+            text = f"fits {len(several)} treatments; give also the level of {', '.join(differ)}"
+            found.append(Mistake((*here, "levels"), text))
+        key = frozenset((name, level_label(level)) for name, level in row.levels.items())
+        if key in seen:
+            found.append(Mistake((*here, "levels"), f"is the same as row {seen[key] + 1} of this table"))
+        seen.setdefault(key, number)
+        if row.min is not None and row.min > row.value:
+            found.append(Mistake((*here, "min"), f"is {row.min}, more than value ({row.value})"))
+        if row.max is not None and row.max < row.value:
+            found.append(Mistake((*here, "max"), f"is {row.max}, less than value ({row.value})"))
+        yield from found
+
+
+def _claim(studies: list[Study], claim: ClaimSection, path: Path_) -> Iterator[Mistake]:
+    checks = [claim.direction, claim.times_min, claim.times_max]
+    if (claim.treatment is None) != (claim.baseline is None):
+        yield Mistake(path, "gives one of treatment and baseline; a claim that is checked needs both")
+    elif claim.treatment is None and any(check is not None for check in checks):
+        yield Mistake(path, "gives nothing to check it on; add treatment and baseline")
+    elif claim.treatment is not None and all(check is None for check in checks):
+        yield Mistake(path, "gives treatment and baseline, but neither direction nor times_min or times_max")
+    elif claim.direction in STEADY and (claim.times_min or claim.times_max):
+        yield Mistake((*path, "direction"), f"is {shown(claim.direction)}, of which no times_min or times_max is known")
+    elif claim.direction in STEADY and not all(study.design.steadiness for study in studies):
+        text = f"is {shown(claim.direction)}; that is judged only with design.steadiness = true"
+        yield Mistake((*path, "direction"), text)
+    elif claim.times_min and claim.times_max and claim.times_min > claim.times_max:
+        yield Mistake((*path, "times_min"), f"is {claim.times_min}, more than times_max ({claim.times_max})")
+    else:
+        found = [
+            mistake
+            for name, levels in (("treatment", claim.treatment), ("baseline", claim.baseline))
+            for mistake in _levels(studies, levels or {}, (*path, name))
+        ]
+        if not found and claim.treatment is not None and not any(pairs(study, claim) for study in studies):
+            found = [Mistake((*path, "treatment"), "and baseline fit no two treatments that are alike otherwise")]
+        yield from found
+
+
+def _levels(studies: list[Study], levels: Levels, path: Path_) -> Iterator[Mistake]:
+    """Names that the study doesn't have at any scale, and levels that none of its scales has."""
+    known = _known(studies)
+    mistakes = []
+    for name, level in levels.items():
+        label, labels = level_label(level), known.get(name, [])
+        if name not in known:
+            text = f"is neither a factor nor a field of this study{did_you_mean(name, known)}"
+            mistakes.append(Mistake((*path, name), text))
+        elif label not in labels:
+            text = f"is {shown(level)}, not a level of {name}; levels are {', '.join(labels)}"
+            mistakes.append(Mistake((*path, name), text + did_you_mean(label, labels)))
+    if not mistakes and not any(fitting(study, levels) for study in studies):
+        mistakes.append(Mistake(path, "fit no treatment at any one scale"))
+    yield from mistakes
+
+
+def _known(studies: list[Study]) -> dict[str, list[str]]:
+    """Every factor and field with the labels that it has at any scale, in the order of the file."""
+    known: dict[str, list[str]] = {}
+    for study in studies:
+        found = {name: [label] for name, label in _fixed(study).items()}
+        found |= {factor.name: factor.labels() for factor in study.factors}
+        for name, labels in found.items():
+            held = known.setdefault(name, [])
+            held += [label for label in labels if label not in held]
+    return known
+
+
+def _fixed(study: Study) -> dict[str, str]:
+    """Fields with one value, by name; of two of one name the first section's."""
+    found: dict[str, str] = {}
+    varied = {path for factor in study.factors for level in factor.levels for path in factor.fields(level)}
+    for section in FACTOR_SECTIONS:
+        table: Any = study.raw
+        for part in section.split("."):
+            table = table.get(part, {})
+        for name, value in table.items():
+            if not isinstance(value, dict | list) and (*section.split("."), name) not in varied:
+                found.setdefault(name, level_label(value))
+    return found
+
+
+# What can't be combined in ``[design]`` about when measuring stops.
+
+
+def broken_design_rules(design: DesignSection) -> Iterator[Mistake]:
+    """Every rule that this section breaks."""
+    if design.blocks is not None:
+        for name in ("until", "max_blocks"):
+            if getattr(design, name) is not None:
+                text = "can't be given with blocks, which fixes their number; leave out one of the two"
+                yield Mistake(("design", name), text)
+    if design.until == "precise" and design.half_width is None:
+        yield Mistake(("design", "half_width"), 'is missing; until = "precise" needs it, such as "2%"')
+    if design.until != "precise" and design.half_width is not None:
+        yield Mistake(("design", "half_width"), 'is for until = "precise"; add that, or leave half_width out')
+
+
+# Fields that the version before called otherwise: taken for one version, with a note that gives the new name.
+
+
+_DESIGN = {"disturbed": "interference", "screened": "secondary_metrics"}
+_CLAIM = {"level": "treatment"}
+
+
+def rename_former(path: Path, raw: dict[str, Any], lines: dict[str, int]) -> tuple[str, ...]:
+    """Put today's names into ``raw`` and ``lines``; a note on each former one, at the first place that has it.
+
+    Where a table has both, the former one stays and is refused as unknown.
+    """
+    notes: dict[str, str] = {}
+    for place, table, names in _tables(raw):
+        for former, now in names.items():
+            if former in table and now not in table:
+                table[now] = table.pop(former)
+                old = f"{place}.{former}"
+                lines |= {key.replace(old, f"{place}.{now}", 1): lines[key] for key in lines if _inside(key, old)}
+                where = f"{path}:{lines[old]}" if old in lines else str(path)
+                note = f"{where}: {former} is called {now} now; the former name is taken in this version only"
+                notes.setdefault(former, note)
+    return tuple(notes.values())
+
+
+def _tables(raw: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
+    """Place, content and former names of each table that has some; what is no table is left to the checks."""
+    scales = raw.get("scale")
+    for place, held in (("", raw), *((f"scale.{name}.", one) for name, one in _items(scales))):
+        if isinstance(held, dict) and isinstance(held.get("design"), dict):
+            yield f"{place}design", held["design"], _DESIGN
+    for number, table in _items(raw.get("reported")):
+        for claim, held in _items(table.get("claims") if isinstance(table, dict) else None):
+            if isinstance(held, dict):
+                yield f"reported.{number}.claims.{claim}", held, _CLAIM
+
+
+def _items(held: object) -> list[tuple[Any, Any]]:
+    return list(held.items()) if isinstance(held, dict) else list(enumerate(held)) if isinstance(held, list) else []
+
+
+def _inside(key: str, outer: str) -> bool:
+    return key == outer or key.startswith(f"{outer}.")
+
+
+# ``[hosts.disk.NAME]``: the real disk of each host under test, in the place of one that ``[stack]`` names for all.
+
+
+_PLACES = (("stack", "device"), ("stack", "serial"))
+
+
+def without_disk(fleet: FleetSection | None, body: dict[str, Any], found: list[Mistake]) -> dict[str, Any]:
+    """The body of a study, whose stack stands on the disk of each host where ``[hosts.disk]`` names them."""
+    stack = body.get("stack")
+    if fleet is None or not fleet.disk or not isinstance(stack, dict):
+        return body
+    for _, field in _PLACES:
+        if field in stack:
+            text = "can't be given with [hosts.disk], which says it for each host; leave out one of the two"
+            found.append(Mistake(("stack", field), text))
+    return with_disk(body, OF_HOST, None)
+
+
+def on_some_disk(fleet: FleetSection | None, body: dict[str, Any]) -> dict[str, Any]:
+    """The body as it can be checked by the rules for real disks, which take this name; without such disks as it is."""
+    return with_disk(body, "/dev/disk/by-id/of-each-host", None) if fleet and fleet.disk else body
+
+
+def disk_mistakes(fleet: FleetSection, factors: tuple[Factor, ...], kinds: set[str]) -> Iterator[Mistake]:
+    """Every rule that ``[hosts.disk]`` breaks, and a study on real disks that lacks it."""
+    hosts = fleet.under_test
+    if not fleet.disk:
+        if "real" in kinds and len(hosts) > 1:
+            text = f"is the disk of one host, and {len(hosts)} are under test; leave it out, and give each its own, "
+            yield Mistake(("stack", "device"), text + f"as in [hosts.disk.{hosts[0]}]")
+        return
+    for host in fleet.disk.keys() - set(hosts):
+        text = f"is not under test; those are {', '.join(hosts)}{did_you_mean(host, hosts)}"
+        yield Mistake(("hosts", "disk", host), text)
+    if lacking := [host for host in hosts if host not in fleet.disk]:
+        yield Mistake(("hosts", "disk"), f"names no disk for {', '.join(lacking)}; every host under test has one")
+    for host, disk in fleet.disk.items():
+        if text := unsure_name(disk.device, disk.serial):
+            yield Mistake(("hosts", "disk", host, "device"), f"{text} beside it, as serial")
+    yield from _varied(factors)
+
+
+def _varied(factors: tuple[Factor, ...]) -> Iterator[Mistake]:
+    """Named levels that give what each host has of its own."""
+    places = (factor.places(level) for factor in factors for level in factor.levels)
+    text = "can't be given where [hosts.disk] names a disk for each host"
+    yield from (Mistake(found[path], text) for found in places for path in _PLACES if path in found)
+
 
 BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes", "crash")  # what a treatment consists of
 TOP_LEVEL = ("version", "study", "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
@@ -37,7 +329,6 @@ TOP_LEVEL = ("version", "study", "hosts", *BODY, LEVELS, "design", "scale", "rep
 KERNEL = ("stack", "kernel")
 CLIENTS_FROM = ("workload", "clients_from")  # a list that is one value, and no factor
 
-Path_ = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
 
 

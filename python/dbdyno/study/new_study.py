@@ -1,20 +1,177 @@
 """A study for a person to go on with: from a few answers, or from the option file of a server."""
 
-from collections.abc import Iterator, Sequence
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from dbdyno.errors import UserError
 from dbdyno.model.wording import listed
-from dbdyno.study.crash_rules import LOAD
-from dbdyno.study.drives import is_emulated
+from dbdyno.study.drives import device_kind, is_emulated
 from dbdyno.study.levels import NAME_CHARACTERS_MAX, SETTINGS
 from dbdyno.study.option_file import Options
+from dbdyno.study.rules import LOAD
+from dbdyno.study.schema import FilesystemSection, HostSection, QueueSection, ServerSection, StackSection
+from dbdyno.study.section import WorkloadSection
 from dbdyno.study.server_url import is_url
-from dbdyno.study.short_form import BLOCKS, MARGIN, complete, put
-from dbdyno.study.toml_text import Path_, written
-from dbdyno.study.workload_section import WorkloadSection
 from dbdyno.study.workloads import KINDS, GeneratedSection
+
+if TYPE_CHECKING:
+    from tomlkit.items import InlineTable
+
+
+# The text of a study file that dbdyno writes for a person to read and change: sections in order, with comments.
+
+
+Path_ = tuple[str, ...]
+
+
+def written(
+    sections: Mapping[Path_, Mapping[str, Any]],
+    remarks: Mapping[Path_, str] | None = None,
+    head: Sequence[str] = (),
+) -> str:
+    """Return the text of a study: its sections by their paths, such as ``("server", "settings")``.
+
+    ``remarks`` are comments of one line: beside a field, by ``(*section, field)``, or above a section, by its path.
+    ``head`` stands above everything.
+    """
+    import tomlkit
+
+    remarks = remarks or {}
+    document = tomlkit.document()
+    for line in head:
+        document.add(tomlkit.comment(line))
+    document.add("version", tomlkit.item(1))
+    parts = [tomlkit.dumps(document)]
+    for path, fields in sections.items():
+        table = tomlkit.table()
+        for name, value in fields.items():
+            table.add(name, _in_a_line(value) if isinstance(value, Mapping) else value)
+            if remark := remarks.get((*path, name)):
+                table[name].comment(remark)
+        for outer in reversed(path[1:]):
+            inner, table = table, tomlkit.table(is_super_table=True)
+            table.add(outer, inner)
+        # A document of its own for each: so they stand in this order, whatever is nested in what.
+        above = f"# {remarks[path]}\n" if path in remarks else ""
+        parts.append(above + tomlkit.dumps({path[0]: table}).lstrip("\n"))
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+
+def _in_a_line(fields: Mapping[str, Any]) -> "InlineTable":
+    from tomlkit import inline_table
+
+    table = inline_table()
+    table.update(fields)
+    return table
+
+
+# A study from ``FIELD=LEVEL,LEVEL`` on a command line, as the text of a study file that can be kept.
+
+
+BLOCKS = 8
+MARGIN = "3%"
+SIZE, FILESYSTEM = "2GiB", "ext4"  # of a disk that is made for the study
+# Commas between levels are those outside of brackets and quotes: "raid1(hdd-15k, 2)" is one level.
+_LEVEL = re.compile(r'(?:"[^"]*"|\([^()]*\)|[^,"()])+')
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "stack": StackSection,
+    "queue": QueueSection,
+    "filesystem": FilesystemSection,
+    "server": ServerSection,
+    "host": HostSection,
+}
+
+
+def study_text(fields: Sequence[str], workload: Mapping[str, Any], *, blocks: int = BLOCKS) -> str:
+    """Return a study of these fields; one of several levels is a factor. Its own checks come when it is loaded.
+
+    Raises:
+        UserError: A field is not of the form ``FIELD=LEVEL``, is given twice, or is misspelled.
+
+    """
+    kind = KINDS.get(str(workload.get("kind")))
+    if kind is None:
+        raise UserError(f"--kind {workload.get('kind')} is no kind of load; there are {listed(sorted(KINDS))}")
+    sections: dict[str, dict[str, Any]] = {"stack": {}, "workload": dict(workload)}
+    factors = put(sections, fields, kind)
+    if not factors:
+        raise UserError(
+            "give a field with levels to compare, as in: dbdyno try scheduler=none,mq-deadline --load write"
+        )
+    stack = sections["stack"]
+    if "device" not in stack:
+        raise UserError("say what to stand on, as in device=hdd-7200 (emulated), device=here or device=/dev/sdb")
+    complete(stack)
+    return _text(sections, factors, blocks)
+
+
+def put(
+    sections: dict[str, dict[str, Any]], fields: Sequence[str], kind: type[WorkloadSection]
+) -> list[tuple[str, list[Any]]]:
+    """Put fields into their sections; return those of several levels. Raises ``UserError`` as above."""
+    factors, given_at = [], set()
+    for given in fields:
+        name, levels = _field(given)
+        section, field = _place(name, kind)
+        if (section, field) in given_at:
+            raise UserError(f"{name} is given twice")
+        given_at.add((section, field))
+        sections.setdefault(section, {})[field] = levels if len(levels) > 1 else levels[0]
+        factors += [(name, levels)] if len(levels) > 1 else []
+    return factors
+
+
+def complete(stack: dict[str, Any]) -> None:
+    """Add to a stack that has a device the size and the filesystem that its kind needs."""
+    devices = stack["device"] if isinstance(stack["device"], list) else [stack["device"]]
+    kinds = {device_kind(str(device)) for device in devices}
+    if "emulated" in kinds:
+        stack.setdefault("size", SIZE)
+    if kinds <= {"emulated", "real"}:
+        stack.setdefault("filesystem", FILESYSTEM)
+
+
+def _field(given: str) -> tuple[str, list[Any]]:
+    name, equals, text = given.partition("=")
+    levels = [_level(level.strip()) for level in _LEVEL.findall(text)]
+    if not (name and equals and levels):
+        raise UserError(f"{given!r} is not FIELD=LEVEL,LEVEL..., as in scheduler=none,mq-deadline")
+    return name, levels
+
+
+def _level(text: str) -> Any:  # noqa: ANN401 - a level is text, a number or a truth
+    """Return a level as TOML would have it: whole numbers and truths as such, all else as text."""
+    if text in {"true", "false"}:
+        return text == "true"
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text.removeprefix('"').removesuffix('"')
+
+
+def _place(name: str, kind: type[WorkloadSection]) -> tuple[str, str]:
+    """Return the section of a field; what no section has is a variable of the server, but for a slip of the pen."""
+    section, dot, field = name.rpartition(".")
+    if dot:
+        return section, field
+    homes = {**_SECTIONS, "workload": kind}
+    for section, model in homes.items():
+        if name in model.model_fields:
+            return section, name
+    known = [field for model in homes.values() for field in model.model_fields]
+    if near := difflib.get_close_matches(name, known, n=1, cutoff=0.75):
+        raise UserError(f'{name} is no field of a study. Did you mean "{near[0]}"?')
+    return "server.settings", name
+
+
+def _text(sections: Mapping[str, Mapping[str, Any]], factors: Sequence[tuple[str, Sequence[Any]]], blocks: int) -> str:
+    title = "; ".join(f"{name}: {' or '.join(map(str, levels))}" for name, levels in factors)
+    design: dict[str, Any] = {"compare": "one-factor", "blocks": blocks, "margin": MARGIN}
+    tables = {"study": {"title": title}, **sections, "design": design}
+    return written({tuple(name.split(".")): table for name, table in tables.items()})
+
 
 DEFAULTS = "defaults"
 KIND = "slap"

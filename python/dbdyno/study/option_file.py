@@ -14,7 +14,7 @@ from dbdyno.errors import UserError
 from dbdyno.model.printable import short
 from dbdyno.study.section import Setting
 from dbdyno.study.server_settings import TEXTS, setting_mistake, text_mistake
-from dbdyno.system.regular_file import MIB, read_regular
+from dbdyno.system.files import MIB, read_regular
 
 GROUPS = ("mysqld", "server", "mariadb", "mariadbd", "client-server", "galera")  # that MariaDB of any version reads
 MYSQL_GROUPS = ("mysqld", "server")

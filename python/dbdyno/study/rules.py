@@ -1,27 +1,359 @@
 """What can't be combined: rules over one whole treatment that need no look at the host."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.filesystems.kind import fits
 from dbdyno.model.quantity import size_bytes
-from dbdyno.study.allowed import mkfs_mistake, mount_mistake
-from dbdyno.study.clients_from_rules import broken_clients_from_rules
-from dbdyno.study.crash_rules import broken_crash_rules
-from dbdyno.study.drives import is_emulated
+from dbdyno.study.drives import HERE, MEMORY, is_emulated
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import (
+    MAX_BLOCKS,
     NR_REQUESTS_MAX,
     NR_REQUESTS_MIN,
     NR_REQUESTS_NONE_MAX,
     OLD_SCHEDULERS,
     SCHEDULERS,
+    CrashSection,
+    DesignSection,
     TrialSpec,
 )
+from dbdyno.study.section import WorkloadSection
 from dbdyno.study.server_settings import setting_mistake
-from dbdyno.study.stack_rules import broken_stack_rules
-from dbdyno.study.tool_rules import broken_tool_rules
-from dbdyno.study.units import format_bytes
-from dbdyno.study.workload_rules import broken_workload_rules
+from dbdyno.study.server_url import server_url
+from dbdyno.study.stack_rules import broken_stack_rules, broken_tool_rules
+from dbdyno.study.units import STEADY, format_bytes
+from dbdyno.study.workloads import (
+    BulkSection,
+    GeneratedSection,
+    IngestSection,
+    LoopSection,
+    OltpSection,
+    ReplayLogSection,
+    ScriptSection,
+    SlapSection,
+    SmackSection,
+    TpccSection,
+)
+from dbdyno.system.files import SCRIPT_LIMIT_BYTES, open_regular, read_text
+
+# What a study may pass on to mkfs and mount: what is known to reach nothing beyond the device that it names.
+#
+# dbdyno runs these as root. A study is untrusted text: it may say how a filesystem is made and mounted, never which
+# other device or file is touched, or how mount itself goes about it.
+
+
+def mkfs_mistake(kind: str, text: str) -> str | None:
+    """What is wrong with mkfs options for a filesystem, if anything."""
+    with_value, without = KINDS[kind].flags, KINDS[kind].flags_alone
+    words = iter(text.split())
+    for word in words:
+        flag, joined, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
+        if not word.startswith("-"):
+            return f"holds {word!r}, which belongs to no option; the device is dbdyno's to name"
+        if flag in without and not joined:
+            continue
+        if flag not in with_value:
+            return f"holds {flag!r}; for {kind} a study may give {' '.join(sorted({*with_value, *without})) or 'none'}"
+        value = value if joined else next(words, "")
+        if not value or value.startswith("-"):
+            return f"gives {flag!r} no value"
+        if why := KINDS[kind].flag_mistake(flag, value):
+            return why
+    return None
+
+
+def mount_mistake(kind: str, text: str) -> str | None:
+    """What is wrong with mount options for a filesystem, if anything."""
+    if not KINDS[kind].mountable and text not in {"", "defaults"}:
+        return f"is for other filesystems; {kind} takes its properties in filesystem.mkfs, such as -O atime=off"
+    known = sorted(KINDS[kind].mounts_with())
+    for option in filter(None, text.split(",")):
+        if not fits(option, known):
+            near = did_you_mean(option, (one.removesuffix("#") for one in known))
+            return f"holds {option!r}; for {kind} a study may give {', '.join(known)}{near}"
+    return None
+
+
+# What can't be combined in ``[workload]``.
+
+
+def broken_workload_rules(load: WorkloadSection, folder: Path) -> Iterator[Mistake]:
+    """Every rule that a load breaks; ``folder`` is where a relative script is looked for."""
+    if isinstance(load, GeneratedSection) and load.io_threads > load.connections:
+        text = f"is {load.io_threads}, more than there are clients ({load.connections})"
+        yield Mistake(("workload", "io_threads"), text)
+    if isinstance(load, LoopSection):
+        yield from _amount(load)
+        yield from _loop(load)
+    match load:
+        case SlapSection():
+            yield from _slap(load)
+        case TpccSection():
+            yield from _tpcc(load)
+        case IngestSection():
+            yield from _ingest(load)
+        case BulkSection():
+            yield from _bulk(load)
+        case ScriptSection():
+            yield from _script(load, folder)
+        case ReplayLogSection():
+            yield from _replay_log(load, folder)
+
+
+def _amount(load: LoopSection) -> Iterator[Mistake]:
+    name = load.AMOUNT
+    amount: int | None = getattr(load, name)
+    if amount is None and load.duration is None:
+        yield Mistake(("workload",), f"has neither {name} nor duration; give one of them")
+    if amount is not None and load.duration is not None:
+        yield Mistake(("workload", name), "and duration are both given; give one of them")
+    if amount is not None and amount < load.clients:
+        text = f"is {amount}, fewer than one for each of {load.clients} clients"
+        yield Mistake(("workload", name), text)
+
+
+def _loop(load: LoopSection) -> Iterator[Mistake]:
+    if load.rate and load.think_time:
+        text = "can't be set with a rate: in an open loop an event starts when it is due, and no client thinks"
+        yield Mistake(("workload", "think_time"), text)
+    # A field that is given, be it 0, may be a factor's level: then its companion is for the other levels.
+    for name, of in (("arrivals", "rate"), ("think_distribution", "think_time"), ("warmup_max", "warmup")):
+        if name in load.model_fields_set and of not in load.model_fields_set:
+            yield Mistake(("workload", name), f"has no effect without workload.{of}; give it too")
+
+
+def _slap(load: SlapSection) -> Iterator[Mistake]:
+    if load.autoincrement and load.guid_primary:
+        yield Mistake(("workload", "guid_primary"), "and autoincrement are two keys for the same table; give one")
+    if load.load == "key" and not (load.autoincrement or load.guid_primary):
+        text = 'is "key", which reads by primary key: set workload.autoincrement or guid_primary to true'
+        yield Mistake(("workload", "load"), text)
+    if load.int_cols + load.char_cols == 0:
+        yield Mistake(("workload", "int_cols"), "and char_cols are both 0; a table needs a column")
+
+
+def _tpcc(load: TpccSection) -> Iterator[Mistake]:
+    if not load.keying:
+        return
+    if "clients" in load.model_fields_set:
+        text = f"is {load.clients}; with keying there are {load.connections}, 10 for each warehouse: leave it out"
+        yield Mistake(("workload", "clients"), text)
+    for name in ("rate", "think_time"):
+        if getattr(load, name):
+            yield Mistake(("workload", name), "can't be set with keying: terminals have times of their own")
+
+
+def _ingest(load: IngestSection) -> Iterator[Mistake]:
+    if load.mode == "procedure" and load.rows_per_commit > load.rows_per_call:
+        text = f"is {load.rows_per_commit}, more than rows_per_call ({load.rows_per_call}): a CALL commits at its end"
+        yield Mistake(("workload", "rows_per_commit"), text)
+    in_transactions = load.mode == "statement" and load.rows_per_commit > load.rows_per_insert
+    if in_transactions and load.rows_per_commit % load.rows_per_insert:
+        text = f"is {load.rows_per_commit}; give a multiple of rows_per_insert ({load.rows_per_insert})"
+        yield Mistake(("workload", "rows_per_commit"), text)
+
+
+def _bulk(load: BulkSection) -> Iterator[Mistake]:
+    if load.clients > load.tables:
+        text = f"is {load.clients}, more than there are tables ({load.tables}): each table is filled by one client"
+        yield Mistake(("workload", "clients"), text)
+
+
+def _script(load: ScriptSection, folder: Path) -> Iterator[Mistake]:
+    try:
+        read_text(folder / load.file, SCRIPT_LIMIT_BYTES)
+    except OSError as error:
+        text = f"is {shown(load.file)}: {folder / load.file} can't be read: {error.strerror}"
+        yield Mistake(("workload", "file"), text)
+    except UnicodeDecodeError:
+        yield Mistake(("workload", "file"), f"is {shown(load.file)}, which is not UTF-8 text")
+
+
+def _replay_log(load: ReplayLogSection, folder: Path) -> Iterator[Mistake]:
+    """What is in them only the load generator reads: they may be long."""
+    for name, path in load.secret_files().items():
+        try:
+            os.close(open_regular(folder / path, os.O_RDONLY, follow=True))
+        except OSError as error:
+            yield Mistake(("workload", name), f"is {shown(path)}: {folder / path} can't be read: {error.strerror}")
+
+
+# What can't be combined with ``workload.clients_from``: a load that several hosts offer together.
+
+
+ABLE = ("slap", "smack", "oltp", "tpcc", "ingest")
+_FIELD = ("workload", "clients_from")
+
+
+def broken_clients_from_rules(spec: TrialSpec) -> Iterator[Mistake]:
+    """Every rule that a load from other hosts breaks; none where this machine offers it."""
+    load = spec.workload
+    if not isinstance(load, GeneratedSection) or not load.clients_from:
+        return
+    yield from _of_hosts(load)
+    yield from _of_load(load)
+    yield from _of_stack(spec)
+
+
+def _of_hosts(load: GeneratedSection) -> Iterator[Mistake]:
+    hosts = load.clients_from
+    for index, host in enumerate(hosts):
+        if host in hosts[:index]:
+            yield Mistake((*_FIELD, index), f"names {shown(host)} twice")
+    each = load.connections // len(hosts)
+    if not each:
+        yield Mistake(_FIELD, f"has {len(hosts)} hosts, more than there are clients ({load.connections})")
+    elif load.io_threads > each:
+        text = f"is {load.io_threads}, more than a host of workload.clients_from has clients ({each})"
+        yield Mistake(("workload", "io_threads"), text)
+
+
+def _of_load(load: GeneratedSection) -> Iterator[Mistake]:
+    if load.kind not in ABLE:
+        yield Mistake(_FIELD, f"can't be given with the load {load.kind}; it is for {', '.join(ABLE)}")
+        return
+    if isinstance(load, LoopSection) and load.duration is None:
+        text = "needs workload.duration: hosts that each do an amount end at different times"
+        yield Mistake(_FIELD, text)
+    alone = "which one process alone can keep apart; leave workload.clients_from out"
+    if isinstance(load, SmackSection) and load.load in {"insert", "delete"}:
+        yield Mistake(("workload", "load"), f"is {shown(load.load)}, whose keys are each used once, {alone}")
+    if isinstance(load, OltpSection) and load.load == "insert" and not load.auto_inc:
+        yield Mistake(("workload", "auto_inc"), f"is false, so that the load makes up ids, {alone}")
+
+
+def _of_stack(spec: TrialSpec) -> Iterator[Mistake]:
+    if spec.stack.is_simulated:
+        yield Mistake(_FIELD, "is of no use to a simulated stack, which no host loads; leave it out")
+    elif spec.stack.kind == "external" and _by_socket(spec.stack.server):
+        text = f"is {shown(spec.stack.server)}, a socket, which other hosts can't reach; name host and port"
+        yield Mistake(("stack", "server"), text)
+    if spec.stack.client_cpus is not None:
+        text = "binds a client on this machine; leave it out, or workload.clients_from"
+        yield Mistake(("stack", "client_cpus"), text)
+    if spec.crash is not None:
+        yield Mistake(_FIELD, "can't be given with [crash]; a cut needs the load and the server on one machine")
+
+
+def _by_socket(url: str) -> bool:
+    try:
+        return server_url(url).socket is not None
+    except ValueError:
+        return False  # which is a mistake of its own
+
+
+# What can't be combined with ``[crash]``: rules over one whole treatment, and over ``[design]``.
+
+
+LOAD = "ledger"
+# The engine that writes pages in place while a load goes on (Aria and MyISAM leave it to the page cache, which writes
+# them out long after), and filesystems that give a page a new place each time.
+PAGE_ENGINE = "innodb"
+MOVING_FILESYSTEMS = ("btrfs", "zfs")
+
+_KILL = 'Give mode = "kill", which kills the server alone, or an emulated drive'
+# Kind of stack -> why its power can't be cut.
+_NO_POWER = {
+    HERE: f"the disk of this machine keeps its power while the machine runs. {_KILL}",
+    "real": f"dbdyno has no hand on the power of a real disk. {_KILL}",
+    "file": f"the disk that holds the file keeps its power while the machine runs. {_KILL}",
+    MEMORY: f"of memory a power cut leaves nothing. {_KILL}",
+}
+_OF_SPEED = "is for studies of speed; crash.cuts decides how many blocks there are. Leave it out"
+
+
+def broken_crash_rules(spec: TrialSpec) -> Iterator[Mistake]:
+    """Every rule that a treatment of a crash study breaks; none where the study is of speed alone."""
+    if spec.crash is None:
+        return
+    if why := _NO_CUTS.get(spec.stack.kind):
+        yield Mistake(("crash",), why)
+        return
+    if spec.workload.kind != LOAD:
+        text = f'is {shown(spec.workload.kind)}; only kind = "{LOAD}" knows of each commit whether it was acknowledged'
+        yield Mistake(("workload", "kind"), text)
+        return
+    yield from _window(spec)
+    yield from _amounts(spec.crash)
+    yield from _killed(spec.crash) if spec.crash.mode == "kill" else _cut(spec, spec.crash)
+
+
+def _window(spec: TrialSpec) -> Iterator[Mistake]:
+    """Cuts are drawn over the measured time, which so must be known beforehand."""
+    if spec.workload.seconds_bound is None:
+        text = 'is missing; cuts are drawn over the measured time, so give one, such as "3s", and no amount'
+        yield Mistake(("workload", "duration"), text)
+    if getattr(spec.workload, "warmup", None) == STEADY:
+        text = f'is "{STEADY}", which lasts as long as it lasts; cuts need a time, such as "1s"'
+        yield Mistake(("workload", "warmup"), text)
+
+
+_NO_CUTS = {
+    "external": "needs a server that dbdyno starts: one that runs elsewhere it can neither kill nor start again. "
+    "Leave [crash] out, or let dbdyno start a server of its own",
+    "simulated": "needs a real kernel and a real server, and a simulated stack has none. Leave out stack.kernel",
+}
+
+
+def _amounts(crash: CrashSection) -> Iterator[Mistake]:
+    if crash.blocks > MAX_BLOCKS:
+        text = f"is {crash.cuts}, which takes {crash.blocks} blocks of {crash.cuts_each}; at most {MAX_BLOCKS} are run"
+        yield Mistake(("crash", "cuts"), text)
+    if crash.cuts < len(crash.strata):
+        text = f"is {crash.cuts}, fewer than the {len(crash.strata)} kinds of cut that when and survivors make"
+        yield Mistake(("crash", "cuts"), text)
+
+
+def _killed(crash: CrashSection) -> Iterator[Mistake]:
+    """What a killed server has nothing of: the page cache keeps what was written, and nothing is drawn."""
+    why = 'has no effect with mode = "kill": what was written survives in the page cache. Leave it out'
+    for name in ("survivors", "hold"):
+        if name in crash.model_fields_set:
+            yield Mistake(("crash", name), why)
+    if crash.when != ["uniform"]:
+        yield Mistake(("crash", "when"), f'is {shown(crash.when)}; with mode = "kill" it is ["uniform"]')
+    if crash.cuts_each != 1:
+        text = f'is {crash.cuts_each}; with mode = "kill" it is 1: a killed server ends the load'
+        yield Mistake(("crash", "cuts_per_run"), text)
+
+
+def _cut(spec: TrialSpec, crash: CrashSection) -> Iterator[Mistake]:
+    """What cutting the power needs."""
+    if why := _NO_POWER.get(spec.stack.kind):
+        yield Mistake(("crash", "mode"), f'is "power", but {why}')
+    if spec.stack.devices > 1:
+        yield Mistake(("stack", "devices"), f"is {spec.stack.devices}; a power cut is of one disk. Leave it out")
+    if crash.hold is not None and "lying" not in crash.survivors:
+        yield Mistake(("crash", "hold"), 'is for survivors = ["lying"]; add that, or leave hold out')
+    if "page-write" in crash.when:
+        yield from _page_writes(spec, crash.when.index("page-write"))
+    if "ddl" in crash.when and not getattr(spec.workload, "ddl", False):
+        text = 'is "ddl", but the load has no DDL statement. Give workload.ddl = true, or leave it out'
+        yield Mistake(("crash", "when", crash.when.index("ddl")), text)
+
+
+def _page_writes(spec: TrialSpec, place: int) -> Iterator[Mistake]:
+    path, engine, filesystem = ("crash", "when", place), spec.stack.engine.lower(), spec.stack.filesystem
+    if engine != PAGE_ENGINE:
+        text = f'is "page-write", but only {PAGE_ENGINE} writes pages in place while a load goes on, not {engine}.'
+        yield Mistake(path, f"{text} Leave it out")
+    elif filesystem in MOVING_FILESYSTEMS:
+        text = f'is "page-write", but {filesystem} writes a page to a new place each time, where it can\'t be foreseen.'
+        yield Mistake(path, f"{text} Leave it out")
+
+
+def broken_crash_design_rules(design: DesignSection) -> Iterator[Mistake]:
+    """What ``[design]`` may not say beside ``[crash]``."""
+    for name in ("blocks", "until", "max_blocks", "half_width"):
+        if name in design.model_fields_set:
+            yield Mistake(("design", name), _OF_SPEED)
+    if design.settle is not None:
+        text = "is for studies of speed; what a cut leaves does not depend on the trial before. Leave it out"
+        yield Mistake(("design", "settle"), text)
+
 
 # Of each scheduler, in the kernel's words (block/mq-deadline.c, kyber-iosched.c, bfq-iosched.c).
 TUNABLES = {

@@ -1,21 +1,107 @@
 """What a study file may say: one class per section. A list in a study is a factor; here every field is one level."""
 
-from typing import Annotated, Literal
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictFloat, StrictInt
 
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
+from dbdyno.model.cut import CrashMode, Keep, Survivors, When
 from dbdyno.model.design import BLOCKS_MAX, MIN_BLOCKS, Interference, Settle
-from dbdyno.model.metrics import METRICS
+from dbdyno.model.metrics import METRICS, REPORTED_METRICS
 from dbdyno.model.quantity import duration_seconds
-from dbdyno.study.cpus import cpu_numbers
-from dbdyno.study.crash_section import CrashSection
-from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind
-from dbdyno.study.products import NO_SERVER
-from dbdyno.study.section import Identifier, Line, Section, Setting, matching
+from dbdyno.store.reported import Direction
+from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind, is_real
+from dbdyno.study.mistakes import Mistake, did_you_mean, shown
+from dbdyno.study.section import HostName, Identifier, Line, Section, Setting, matching
 from dbdyno.study.server_url import is_url, server_url
-from dbdyno.study.units import Duration, Fraction, Size
+from dbdyno.study.units import NO_SERVER, Duration, Fraction, Size, cpu_numbers
 from dbdyno.study.workloads import USERS_SQL, Workload
+
+# ``[crash]``: a study of what power cuts, or kills of the server, leave of acknowledged commits.
+
+
+CUTS = 300  # of 30 runs: nothing lost in them shows at most 9.5 %, with 95 % confidence
+CUTS_PER_RUN = 10
+_UNIFORM: list[When] = ["uniform"]
+_RANDOM: list[Survivors] = ["random-4096"]
+
+Word = TypeVar("Word", bound=str)
+
+
+def _some(values: list[Word]) -> list[Word]:
+    if not values:
+        raise ValueError("is an empty list; name at least one")
+    if twice := next((one for place, one in enumerate(values) if one in values[:place]), None):
+        raise ValueError(f'names "{twice}" twice')
+    return values
+
+
+class CrashSection(Section):
+    """``[crash]``: what is cut, and how often; with it, treatments are judged by what they lose.
+
+    Nothing of it can be a factor.
+    """
+
+    mode: CrashMode = "power"
+    """`power`: the power of the emulated disk is cut, with what no FLUSH has made durable. `kill`: only the server is
+    killed, once a trial, and the page cache survives: a weaker test, and the only one on a device that is not emulated.
+    """
+    cuts: Annotated[StrictInt, Field(ge=1, le=100_000)] = CUTS
+    """Cuts of each treatment that are examined, all kinds of cut together. They decide the number of blocks: nothing
+    lost in 29 trials shows at most 10 %, in 59 at most 5 %, in 299 at most 1 %.
+    """
+    cuts_per_run: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
+    """Cuts of one trial: 10 if not given, and with `mode = "kill"` 1. They share one load, so what is shown
+    goes by trials.
+    """
+    when: Annotated[list[When], AfterValidator(_some)] = _UNIFORM
+    """When the power is cut. `uniform`: at a random time of the load. `ack`: right after a commit was acknowledged.
+    `flush`: while a FLUSH is in flight. `page-write`: in a write of a data page or of the doublewrite buffer. `ddl`:
+    right after a DDL statement, with `workload.ddl`. `recovery`: during the recovery from another cut.
+    """
+    survivors: Annotated[list[Survivors], AfterValidator(_some)] = _RANDOM
+    """What is left of the writes that no FLUSH made durable. `none`: nothing. `random-512`, `random-4096`: a random
+    part of the sectors of that size. `prefix`: all up to a random time. `requests`: a random part of the requests, each
+    whole. `versions`: of each sector a random one of its versions. `lying`: of a drive that lies about FLUSH, all but
+    what it held back. Each of `when` is combined with each of these.
+    """
+    hold: Annotated[Duration, Field(ge=0.001, le=10)] | None = None
+    """With `lying`: how long the drive holds back what it said to have flushed; 100 ms if not given."""
+    recovery_limit: Annotated[Duration, Field(ge=1, le=3600)] = 60.0
+    """Of each step of recovery, such as the start of the server; one that takes longer counts as failed."""
+    keep: Keep = "worst"
+    """Which broken states stay in the run folder as evidence. `none`; `worst`: of each treatment one with the worst
+    outcome so far; `all`: every one that lost anything. `dbdyno crash keep` copies one out.
+    """
+
+    @property
+    def cuts_each(self) -> int:
+        """Cuts of one trial."""
+        return self.cuts_per_run or (CUTS_PER_RUN if self.mode == "power" else 1)
+
+    @property
+    def blocks(self) -> int:
+        """How many trials of each treatment that takes."""
+        return -(-self.cuts // self.cuts_each)
+
+    @property
+    def hold_seconds(self) -> float:
+        """How long a drive that lies holds back; 0 where none does."""
+        return (self.hold or 0.1) if "lying" in self.survivors else 0.0
+
+    @property
+    def strata(self) -> list[tuple[When, Survivors | None]]:
+        """The kinds of cut, in the order in which a trial takes them; nothing is drawn of a killed server."""
+        if self.mode == "kill":
+            return [(when, None) for when in self.when]
+        return [(when, survivors) for when in self.when for survivors in self.survivors]
+
+    def stratum(self, cut: int, block: int) -> tuple[When, Survivors | None]:
+        """The kind of the cut of that number, from 0, in a trial of that block: rotated, so that all come alike."""
+        return self.strata[((block - 1) * self.cuts_each + cut) % len(self.strata)]
+
 
 MAX_BLOCKS = BLOCKS_MAX
 
@@ -348,3 +434,197 @@ class TrialSpec(Section):
 
 
 FACTOR_SECTIONS = ("stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "host", "workload")
+
+
+# ``[hosts]``: the hosts that a study is run on, and what is fixed to each of them.
+
+
+HOSTS_MAX = 100
+
+
+def _disk(device: str) -> str:
+    if not (device.startswith("/") and is_real(device)):
+        raise ValueError("is no whole path of a disk, such as /dev/disk/by-id/... or /dev/nvme0n1")
+    return device
+
+
+class DiskSection(Section):
+    """``[hosts.disk.NAME]``: the real disk of one host under test, all of which is erased."""
+
+    device: Annotated[Line, AfterValidator(_disk)]
+    """As `[stack] device` names a whole disk: `"/dev/disk/by-id/..."`, or any path beside the `serial`."""
+    serial: Line | None = None
+    """What the kernel there must show, where the name does not hold it."""
+
+
+class FleetSection(Section):
+    """``[hosts]``: the hosts that the study is run on, each with whole blocks of its own; see [hosts.md](hosts.md)."""
+
+    under_test: Annotated[list[HostName], Field(min_length=1, max_length=HOSTS_MAX)]
+    """Names from the file of hosts, such as `["db1", "db2"]`. Each has the role `server` there.
+    With `[workload] clients_from` they are loaded from those hosts, one of them at a time.
+    """
+    level: dict[Line, dict[HostName, Line]] = Field(default_factory=dict)
+    """What differs between the hosts and can't be changed on them, such as `drive = { db1 = "hdd", db2 = "ssd" }`:
+    every host under test has a level. It is compared between hosts, so a study with it may have one treatment alone.
+    """
+    disk: dict[HostName, DiskSection] = Field(default_factory=dict)
+    """The real disk of each host, in a section of its own, such as `[hosts.disk.db1]`; `[stack]` then has no `device`.
+    """
+
+
+def fleet_mistakes(
+    fleet: FleetSection, factors: Collection[str], body: dict[str, Any], kinds: Collection[str]
+) -> Iterator[Mistake]:
+    """Every rule that ``[hosts]`` breaks, by itself or beside the rest.
+
+    ``factors`` are what treatments vary, ``kinds`` those of their stacks.
+    """
+    hosts = fleet.under_test
+    for index, host in enumerate(hosts):
+        if host in hosts[:index]:
+            yield Mistake(("hosts", "under_test", index), f"names {shown(host)} twice")
+    for name, of in fleet.level.items():
+        if name in factors:
+            yield Mistake(("hosts", "level", name), "is a factor of the study too; call it by another name")
+        for host in of.keys() - set(hosts):
+            text = f"is not under test; those are {', '.join(hosts)}{did_you_mean(host, hosts)}"
+            yield Mistake(("hosts", "level", name, host), text)
+        if lacking := [host for host in hosts if host not in of]:
+            yield Mistake(("hosts", "level", name), f"has no level for {', '.join(lacking)}; every host has one")
+    if fleet.level and "crash" in body:
+        text = "can't be given with [crash]: it compares speed. What each host lost is in the report without it"
+        yield Mistake(("hosts", "level"), text)
+    yield from _beside(hosts, body, kinds)
+
+
+def _beside(hosts: list[str], body: dict[str, Any], kinds: Collection[str]) -> Iterator[Mistake]:
+    """What can't be run on several hosts."""
+    place = ("hosts", "under_test")
+    clients = body.get("workload", {}).get("clients_from", [])
+    for index, host in enumerate(hosts):
+        if host in clients:
+            both = "which workload.clients_from names too; a host is measured, or it offers the load"
+            yield Mistake((*place, index), f"names {shown(host)}, {both}")
+    if "simulated" in kinds:
+        yield Mistake(place, "is of no use to simulated stacks, which use no host; leave [hosts] out")
+    if "external" in kinds:
+        yield Mistake(place, "can't be given with an external server, which is on none of them; leave [hosts] out")
+
+
+# ``[cost]``: what the devices of a study cost, and what is to be served with them; schema only.
+
+
+Amount = Annotated[StrictInt | StrictFloat, Field(ge=0)]
+Above0 = Annotated[StrictInt | StrictFloat, Field(gt=0)]
+Count = Annotated[StrictInt, Field(ge=1, le=10_000)]
+Replicas = Annotated[StrictInt, Field(ge=0, le=100)]
+
+
+class DeviceCostSection(Section):
+    """``[cost."NAME"]``: one device, by the name that the study has for it. Figures are those of one drive."""
+
+    source: Line
+    """Where the figures are from, and when."""
+    price: Amount | None = None
+    """Of one drive."""
+    drives: Count = 1
+    """In one copy of the data, as it would be bought: 2 of RAID 0 or 1 over two drives, 4 of RAID 10 over four."""
+    data_drives: Count | None = None
+    """How many of them hold different data: 1 of RAID 1, half of RAID 10; all if not given."""
+    replicas: Replicas | None = None
+    """Further copies of the whole, each with as many drives; those of [cost] if not given."""
+    capacity: Size | None = None
+    """Of one drive."""
+    endurance: Annotated[Size, Field(gt=0)] | None = None
+    """TBW of one drive: bytes that may be written to it in its life."""
+    rated_write_amplification: Annotated[StrictInt | StrictFloat, Field(ge=1)] = 1.0
+    """That the maker's TBW allows for."""
+    power_watts: Amount | None = None
+    """Of one drive at work."""
+    power_watts_idle: Amount | None = None
+    """Of one drive that does nothing; as at work if not given."""
+
+
+class CostSection(Section):
+    """``[cost]``: what is the same for all devices."""
+
+    currency: Line
+    """In which prices are."""
+    life_years: Annotated[StrictInt | StrictFloat, Field(gt=0, le=100)] = 5.0
+    """For how long the devices are to serve."""
+    used: Annotated[Fraction, Field(gt=0, le=1)] = 1.0
+    """Share of that time under this load; the rest of it they are idle."""
+    price_per_kwh: Amount | None = None
+    """Of power; without it power costs nothing, and the report says so."""
+    replicas: Replicas = 0
+    """Further copies of the whole."""
+    queries_per_second: Above0 | None = None
+    """That are to be served while in use."""
+    data: Size | None = None
+    """That is to be held."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """All of it."""
+
+    common: CostSection
+    devices: dict[str, DeviceCostSection]
+
+
+# ``[[reported]]``: a published table, to stand beside what is measured; schema only.
+
+
+Figure = Annotated[StrictInt | StrictFloat, Field(gt=0)]
+
+
+class RowSection(Section):
+    """One figure: of which treatment, what its author called it, and its value."""
+
+    levels: dict[str, Setting]
+    """Factors and fields of the study, each with its level, until one treatment is left."""
+    as_: Annotated[Line, Field(alias="as")] = ""
+    """What the author called it."""
+    value: Figure
+    """In the metric's unit."""
+    min: Figure | None = None
+    """Of the author's repetitions."""
+    max: Figure | None = None
+    """Of the author's repetitions."""
+
+
+class ClaimSection(Section):
+    """A sentence of the author's; with ``treatment`` and ``baseline`` it is held against what is measured."""
+
+    text: Line
+    """The sentence. With this alone it is quoted."""
+    treatment: dict[str, Setting] | None = None
+    """Which treatment it is about, or of which of several pairs alike in all that neither of the two names."""
+    baseline: dict[str, Setting] | None = None
+    """What that is compared with."""
+    direction: Direction | None = None
+    """What the treatment is said to be."""
+    times_min: Figure | None = None
+    """How many times as fast the treatment is said to be, at least."""
+    times_max: Figure | None = None
+    """The same, at most."""
+
+
+class ReportedSection(Section):
+    """A published table and what its author concluded."""
+
+    source: Line
+    """Who published it."""
+    setup: Line = ""
+    """On what it was measured."""
+    metric: Literal[tuple(REPORTED_METRICS)] | None = None  # type: ignore[valid-type]
+    """What the figures are; the study's metric if not given."""
+    unit: Line = ""
+    """As the table has it."""
+    rows: list[RowSection] = Field(default_factory=list)
+    """Its figures."""
+    claims: list[ClaimSection] = Field(default_factory=list)
+    """What its author concluded; each is held against what is measured."""
+    differs_because: Line = ""
+    """Why figures here are others, as far as you know. Printed where something does not agree."""

@@ -1,15 +1,122 @@
 """The loads that can be simulated: what a study may say of each, and what the simulator is given for it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from dbdyno.study.mistakes import Mistake, shown
+from dbdyno.model.quantity import size_bytes
+from dbdyno.study.drive_rules import broken_drive_rules, broken_size_rules
+from dbdyno.study.drives import is_emulated
+from dbdyno.study.kernels import QUEUE_DEPTH, Tunable, kernels_by_name
+from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.simulated_servers import SETTINGS, innodb, myisam, setting_mistakes
-from dbdyno.study.tools import FioSection
-from dbdyno.study.trace_section import TraceSection
+from dbdyno.study.section import Setting
 from dbdyno.study.units import format_bytes
-from dbdyno.study.workloads import IngestSection, LoopSection, SlapSection
+from dbdyno.study.workloads import FioSection, IngestSection, LoopSection, SlapSection, TraceSection
+
+# What the simulator is given for a server: its settings by the names of MySQL's variables, in the simulator's.
+
+
+LOG_FILES = 2  # innodb_log_files_in_group, as it comes
+MAPPED_SHARE = 8  # of memory: what the server's own code, threads and the kernel take
+MEMORY_BYTES = 8 << 30
+OLD_KERNELS = ("2.6.9", "2.6.18", "2.6.32")  # of MySQL 5.1's time; then InnoDB flushes as 5.6 does
+
+
+def _bytes(value: Setting) -> int:
+    return value if isinstance(value, int) else size_bytes(value)
+
+
+def _switch(value: Setting) -> bool:
+    if str(value).lower() in {"1", "on", "true", "0", "off", "false"}:
+        return str(value).lower() in {"1", "on", "true"}
+    raise ValueError("is neither on nor off")
+
+
+def _whole(value: Setting) -> int:
+    if isinstance(value, int):
+        return int(value)
+    raise ValueError("is no whole number")
+
+
+def _method(value: Setting) -> str:
+    if value in {"fsync", "O_DIRECT"}:
+        return str(value)
+    raise ValueError('is neither "fsync" nor "O_DIRECT"')
+
+
+# Engine -> variable of the server -> the simulator's name for it, and what makes its value.
+SETTINGS: dict[str, dict[str, tuple[str, Callable[[Setting], Any]]]] = {
+    "innodb": {
+        "innodb_buffer_pool_size": ("buffer_pool_bytes", _bytes),
+        "innodb_log_file_size": ("log_bytes", lambda value: LOG_FILES * _bytes(value)),
+        "innodb_flush_log_at_trx_commit": ("flush_log_at_commit", _whole),
+        "sync_binlog": ("sync_binlog", _whole),
+        "innodb_doublewrite": ("doublewrite", _switch),
+        "innodb_flush_method": ("flush_method", _method),
+        "innodb_flush_neighbors": ("flush_neighbours", _switch),
+        "innodb_io_capacity": ("io_capacity", _whole),
+        "innodb_io_capacity_max": ("io_capacity_max", _whole),
+        "innodb_max_dirty_pages_pct": ("max_dirty_percent", float),
+        "innodb_lru_scan_depth": ("lru_scan_depth", _whole),
+    },
+    "myisam": {"key_buffer_size": ("key_buffer_bytes", _bytes)},
+}
+
+
+def setting_mistakes(spec: TrialSpec, known: Collection[str]) -> Iterator[Mistake]:
+    """Variables that a simulated server does not know, or not with that value."""
+    each = SETTINGS.get(spec.stack.engine.lower(), {})
+    for name, value in spec.server.settings.items():
+        place = ("server", "settings", name)
+        if name not in known:
+            has = f"known are {', '.join(known)}{did_you_mean(name, known)}" if known else "this load has no server"
+            yield Mistake(place, f"is not simulated; {has}")
+            continue
+        try:
+            each[name][1](value)
+        except (ValueError, TypeError) as error:
+            yield Mistake(place, f"is {shown(value)}, which {error}")
+
+
+def _given(spec: TrialSpec, engine: str) -> dict[str, Any]:
+    each = SETTINGS[engine]
+    return {each[name][0]: each[name][1](value) for name, value in spec.server.settings.items()}
+
+
+def page_cache(memory: int | None = None, filesystem: str | None = None, mount: str | None = None) -> dict[str, Any]:
+    """Settings of the simulator's page cache for what is given: memory in bytes, filesystem, mount option."""
+    cache: dict[str, Any] = {}
+    if memory is not None:
+        cache |= {"memory_bytes": memory, "mapped_bytes": memory // MAPPED_SHARE}
+    if filesystem is not None:
+        cache |= {"filesystem": filesystem, "barrier": filesystem != "ext3"}  # which had none as it came
+    if mount is not None:
+        cache["data"] = "writeback" if mount == "data=writeback" else "ordered"
+    return cache
+
+
+def myisam(spec: TrialSpec, *, initial_rows: int) -> dict[str, Any]:
+    """A MyISAM table that takes rows, on the kernel's page cache."""
+    stack = spec.stack
+    cache = page_cache(
+        stack.memory or MEMORY_BYTES, stack.filesystem or "ext4", spec.filesystem.mount or "data=ordered"
+    )
+    table = {"initial_rows": initial_rows, **_given(spec, "myisam")}
+    return {"kind": "ingest", "cache": cache, "table": table}
+
+
+def innodb(spec: TrialSpec, **load: object) -> dict[str, Any]:
+    """A server with InnoDB under a load, of which the fields are the simulator's."""
+    return {
+        "kind": "commits",
+        "version": "5.1" if spec.stack.kernel in OLD_KERNELS else "5.6",
+        "space_bytes": (spec.stack.size or 0) // 2,  # of the drive, the rest being logs and the filesystem's
+        "barriers": spec.stack.filesystem != "ext3",
+        **load,
+        **_given(spec, "innodb"),
+    }
+
 
 # Of a series: as probes have them, made longer by the simulator where there would be too many.
 INTERVAL_SECONDS, INTERVALS_MAX = 0.1, 600
@@ -141,3 +248,94 @@ def _times(warm_up_s: float, duration_s: float | None) -> Given:
 
 # Kind of load -> what the point of the simulator says of it.
 LOADS: dict[str, Callable[[TrialSpec], Given]] = {"fio": _fio, "trace": _trace, "ingest": _ingest, "slap": _slap}
+
+
+# What a study may say of a simulated stack: the drive, what its kernel has, and the loads that can be simulated.
+
+
+FILESYSTEMS = ("ext3", "ext4")
+MOUNTS = ("data=ordered", "data=writeback")
+_NO_HOST = "has no effect on a simulated stack, in which no host takes part; leave it out"
+_STACK = ("serial", "server", "server_cpus", "client_cpus")
+_QUEUE = frozenset({"nr_requests", "queue_depth", "iosched", "wbt_lat_usec"})
+
+
+def broken_simulated_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """Every rule that this treatment of a simulated stack breaks; ``folder`` is where drive files are looked for."""
+    if is_emulated(spec.stack.device):
+        yield from broken_drive_rules(spec, folder)
+        yield from broken_size_rules(spec)
+    else:
+        text = f"is {shown(spec.stack.device)}; a simulated stack needs a drive model, such as hdd-15k"
+        yield Mistake(("stack", "device"), f"{text}: dbdyno disk models lists them")
+    yield from _kernel(spec)
+    yield from _filesystem(spec)
+    yield from _without_effect(spec)
+    if spec.workload.kind in LOADS:
+        yield from broken_load_rules(spec)
+    else:
+        text = f"is {shown(spec.workload.kind)}, which can't be simulated; these can: {', '.join(LOADS)}"
+        yield Mistake(("workload", "kind"), text)
+
+
+def _kernel(spec: TrialSpec) -> Iterator[Mistake]:
+    kernels, name = kernels_by_name(), str(spec.stack.kernel)
+    if name not in kernels:
+        text = f"is {shown(name)}, which can't be simulated; known are {', '.join(kernels)}"
+        yield Mistake(("stack", "kernel"), text + did_you_mean(name, kernels))
+        return
+    kernel, wanted = kernels[name], spec.stack.scheduler
+    if wanted is not None and wanted not in kernel.schedulers:
+        has = ", ".join(kernel.schedulers)
+        text = f"is {shown(wanted)}; kernel {name} has {has}{did_you_mean(wanted, kernel.schedulers)}"
+        yield Mistake(("stack", "scheduler"), text)
+        return
+    scheduler = wanted or next(iter(kernel.schedulers))
+    yield from _tunables(spec, scheduler, kernel.schedulers[scheduler])
+    if (number := spec.queue.nr_requests) is not None:
+        _, least, most = kernel.nr_requests(scheduler, spec.queue.queue_depth or QUEUE_DEPTH)
+        if not least <= number <= most:
+            text = f"is {number}; kernel {name} with {scheduler} takes {least} to {most}"
+            yield Mistake(("queue", "nr_requests"), text)
+    if spec.queue.wbt_lat_usec and (scheduler == "bfq" or "none" not in kernel.schedulers):
+        text = f"has no effect: kernel {name} with {scheduler} has no writeback throttling (from 4.10, not with bfq)"
+        yield Mistake(("queue", "wbt_lat_usec"), text)
+
+
+def _tunables(spec: TrialSpec, scheduler: str, tunables: Mapping[str, Tunable]) -> Iterator[Mistake]:
+    where = f"{scheduler} of kernel {spec.stack.kernel}"
+    for name, value in spec.queue.iosched.items():
+        place = ("queue", "iosched", name)
+        if name not in tunables:
+            has = f"known are {', '.join(tunables)}{did_you_mean(name, tunables)}" if tunables else "it has none"
+            yield Mistake(place, f"is no tunable of {where}; {has}")
+        elif not (known := tunables[name]).least <= value <= known.most:
+            unit = f" {known.unit}" if known.unit else ""
+            yield Mistake(place, f"is {value}; {where} takes {known.least} to {known.most}{unit}")
+
+
+def _filesystem(spec: TrialSpec) -> Iterator[Mistake]:
+    """What lies between the load and the queue, as far as the simulated page cache knows it."""
+    kind, mount = spec.stack.filesystem, spec.filesystem.mount
+    if kind is not None and kind not in FILESYSTEMS:
+        yield Mistake(("stack", "filesystem"), f"is {shown(kind)}; a simulated stack has {', '.join(FILESYSTEMS)}")
+    if spec.filesystem.mkfs:
+        yield Mistake(("filesystem", "mkfs"), _NO_HOST)
+    if mount and mount not in MOUNTS:
+        yield Mistake(("filesystem", "mount"), f"is {shown(mount)}; a simulated stack has {' or '.join(MOUNTS)}")
+
+
+def _without_effect(spec: TrialSpec) -> Iterator[Mistake]:
+    """What is of a host, a server or a real queue."""
+    for name in _STACK:
+        if name in spec.stack.model_fields_set:
+            yield Mistake(("stack", name), _NO_HOST)
+    if spec.stack.devices > 1:
+        text = f"is {spec.stack.devices}; a simulated stack has one drive, which may be an array: raid1(hdd-15k, 2)"
+        yield Mistake(("stack", "devices"), text)
+    for name in sorted(spec.queue.model_fields_set - _QUEUE):
+        text = f"is not simulated; a simulated queue has {', '.join(sorted(_QUEUE))}. Leave it out"
+        yield Mistake(("queue", name), text)
+    for section in ("server", "host", "probes"):
+        for name in sorted(getattr(spec, section).model_fields_set - {"settings"}):
+            yield Mistake((section, name), _NO_HOST)

@@ -6,12 +6,148 @@ from pathlib import Path
 from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.study.drive_rules import broken_drive_rules, broken_size_rules, unsure_name
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
-from dbdyno.study.external_rules import broken_external_rules
+from dbdyno.study.fio_job import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
-from dbdyno.study.products import DISTRIBUTION, NO_SERVER, NOT_SERVED, PROVISIONED, not_served
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.simulated_rules import broken_simulated_rules
-from dbdyno.study.tool_rules import broken_server_rules
+from dbdyno.study.server_url import server_url
+from dbdyno.study.simulated_loads import broken_simulated_rules
+from dbdyno.study.units import DISTRIBUTION, NO_SERVER, NOT_SERVED, PROVISIONED, format_bytes, not_served
+from dbdyno.study.workloads import KINDS as WORKLOADS
+from dbdyno.study.workloads import (
+    BonnieSection,
+    CommandSection,
+    FioSection,
+    GeneratedSection,
+    MysqlslapSection,
+    SysbenchSection,
+)
+from dbdyno.system.files import read_text
+
+# What can't be set for an external server: whatever it was started with or stands on.
+
+
+_WHY = "can't be set with an external server: "
+# Field of [stack] -> why, and what to do about it.
+_STACK = {
+    **dict.fromkeys(
+        ("device", "serial", "size", "devices", "filesystem", "scheduler"),
+        "what its data stand on is its own, and stays as it is. Leave it out, or let dbdyno start a server of its own",
+    ),
+    "kernel": "only what dbdyno raises can be simulated. Leave one of the two out",
+    "memory": "its memory is bounded where it was started. Leave it out, or let dbdyno start a server of its own",
+    "server_cpus": "its processors are given to it where it was started. Leave it out, or bind that server yourself",
+}
+_SECTIONS = {
+    "queue": "dbdyno does not touch the disks below it. Leave it out, or let dbdyno start a server of its own",
+    "filesystem": "dbdyno does not touch the disks below it. Leave it out, or let dbdyno start a server of its own",
+}
+
+
+def broken_external_rules(spec: TrialSpec) -> Iterator[Mistake]:
+    """Every rule that this treatment of an external server breaks."""
+    try:
+        server_url(spec.stack.server)
+    except ValueError as error:
+        yield Mistake(("stack", "server"), str(error))
+    for name, why in _STACK.items():
+        if name in spec.stack.model_fields_set:
+            yield Mistake(("stack", name), _WHY + why)
+    for section, why in _SECTIONS.items():
+        for name in sorted(getattr(spec, section).model_fields_set):
+            yield Mistake((section, name), _WHY + why)
+    if not isinstance(spec.workload, GeneratedSection):  # other programs would make a schema of their own there
+        able = ", ".join(name for name, kind in WORKLOADS.items() if issubclass(kind, GeneratedSection))
+        text = f"is {shown(spec.workload.kind)}; an external server takes {able}"
+        yield Mistake(("workload", "kind"), text)
+    if spec.server.whole_server_may_change and spec.workload.kind != "script":
+        text = "is for the load script; other loads change nothing but tables of their own. Leave it out"
+        yield Mistake(("server", "whole_server_may_change"), text)
+    if spec.server.ionice is not None:
+        yield Mistake(("server", "ionice"), _WHY + "its I/O class was given to it where it was started. Leave it out")
+
+
+# What can't be combined in ``[workload]`` of another program, or around it.
+
+
+def broken_tool_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """Every rule that this treatment breaks; ``folder`` is where a relative job file is looked for."""
+    match spec.workload:
+        case FioSection():
+            yield from _fio(spec.workload, folder)
+        case BonnieSection():
+            yield from _bonnie(spec.workload, spec.stack.memory)
+        case SysbenchSection():
+            yield from _sysbench(spec.workload)
+        case MysqlslapSection():
+            yield from _mysqlslap(spec.workload)
+        case CommandSection():
+            yield from _command(spec.workload)
+
+
+def broken_server_rules(spec: TrialSpec) -> Iterator[Mistake]:
+    """A server where none can be, and none where one is needed."""
+    kind, needs = spec.workload.kind, spec.workload.SERVER
+    if needs == "needed" and spec.stack.server == NO_SERVER:
+        yield Mistake(("stack", "server"), f'is "{NO_SERVER}", but a {kind} load needs one; leave it out for MariaDB')
+    if spec.has_server:
+        return
+    why = f"{kind}, which works on the filesystem" if needs == "none" else f'server = "{NO_SERVER}"'
+    for name in ("server", "engine", "server_cpus"):
+        if name in spec.stack.model_fields_set and not (name == "server" and spec.stack.server == NO_SERVER):
+            yield Mistake(("stack", name), f"has no effect with {why}; leave it out")
+    for name in sorted(spec.server.model_fields_set):
+        yield Mistake(("server", name), f"has no effect with {why}; leave it out")
+
+
+def _fio(load: FioSection, folder: Path) -> Iterator[Mistake]:
+    if load.job is None and load.profile is None:
+        yield Mistake(("workload",), 'has neither profile nor job; give one, such as profile = "SEQ1M Q8T1"')
+    if load.profile is not None and load.load is None and load.job is None:
+        yield Mistake(("workload", "load"), "is missing; a profile needs one: read, write, mix")
+    if load.job is None:
+        return
+    for name in ("profile", "load", "size", "duration", "warmup", "direct"):
+        if name in load.model_fields_set:
+            yield Mistake(("workload", name), "is for a profile; a job file has its own")
+    path = folder / load.job
+    try:
+        text = read_text(path)
+    except OSError as error:
+        yield Mistake(("workload", "job"), f"is {shown(load.job)}: {path} can't be read: {error.strerror}")
+    except UnicodeDecodeError:
+        yield Mistake(("workload", "job"), f"is {shown(load.job)}, which is not UTF-8 text")
+    else:
+        for why in job_mistakes(text, path.parent):
+            yield Mistake(("workload", "job"), f"is {shown(load.job)}: {why}")
+
+
+def _bonnie(load: BonnieSection, memory: int | None) -> Iterator[Mistake]:
+    if load.size % 1024**2:
+        yield Mistake(("workload", "size"), "must be whole MiB")
+    if memory is not None and load.size <= memory:
+        text = f"is {format_bytes(load.size)}, not more than stack.memory ({format_bytes(memory)}): "
+        yield Mistake(("workload", "size"), text + "the page cache would answer for the disk")
+
+
+def _sysbench(load: SysbenchSection) -> Iterator[Mistake]:
+    if (load.events is None) == (load.duration is None):
+        given = "has neither events nor duration" if load.events is None else "gives both events and duration"
+        yield Mistake(("workload",), f"{given}; give one of them")
+
+
+def _mysqlslap(load: MysqlslapSection) -> Iterator[Mistake]:
+    if load.queries < load.clients:
+        yield Mistake(("workload", "queries"), f"is {load.queries}, fewer than one for each of {load.clients} clients")
+    if load.autoincrement and load.guid_primary:
+        yield Mistake(("workload", "guid_primary"), "and autoincrement are two keys for the same table; give one")
+    if load.int_cols + load.char_cols == 0:
+        yield Mistake(("workload", "int_cols"), "and char_cols are both 0; a table needs a column")
+
+
+def _command(load: CommandSection) -> Iterator[Mistake]:
+    for name in ("unit", "better"):
+        if name in load.model_fields_set and load.figure is None:
+            yield Mistake(("workload", name), "has no effect without workload.figure; give it too")
 
 
 def broken_stack_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:

@@ -8,14 +8,18 @@ from itertools import product
 from pathlib import Path, PurePath
 from typing import Any
 
-from dbdyno.study.cost import Cost
-from dbdyno.study.crash_section import CrashSection
 from dbdyno.study.drives import resolved_drive
-from dbdyno.study.fleet_section import FleetSection
-from dbdyno.study.labels import level_label
 from dbdyno.study.levels import LEVELS, NamedLevel
-from dbdyno.study.reported import ReportedSection
-from dbdyno.study.schema import DesignSection, StudySection, TrialSpec
+from dbdyno.study.schema import (
+    Cost,
+    CrashSection,
+    DesignSection,
+    FleetSection,
+    ReportedSection,
+    StudySection,
+    TrialSpec,
+)
+from dbdyno.study.units import level_label
 
 _PRIVATE = {("server", "option_file"), ("workload", "file"), ("workload", "job"), ("workload", "setup")}
 

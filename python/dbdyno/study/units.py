@@ -1,10 +1,13 @@
-"""Sizes, times and percentages of a study, and how they are said."""
+"""Values of a study file: sizes, times, percentages, processors, warm-ups, servers, and how a level is called."""
 
-from typing import Annotated
+import re
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, WithJsonSchema
 
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
+
+# Sizes, times and percentages of a study, and how they are said.
 
 
 def format_bytes(count: float) -> str:
@@ -35,3 +38,81 @@ def format_roughly(seconds: float) -> str:
 Size = Annotated[int, BeforeValidator(size_bytes), WithJsonSchema({"type": "string", "examples": ["4GiB"]})]
 Duration = Annotated[float, BeforeValidator(duration_seconds), WithJsonSchema({"type": "string", "examples": ["10s"]})]
 Fraction = Annotated[float, BeforeValidator(fraction), WithJsonSchema({"type": "string", "examples": ["3%"]})]
+
+
+# Sets of processors, as the kernel and taskset write them: ``0-3,8``.
+
+
+def cpu_numbers(text: str) -> frozenset[int]:
+    """The processors of a list. Raises ``ValueError``."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?", part):
+            raise ValueError("is no list of processors")
+        if int(last or first) < int(first):
+            raise ValueError(f"holds the range {part}, which ends before it begins")
+        found |= set(range(int(first), int(last or first) + 1))
+    return frozenset(found)
+
+
+def cpu_list(numbers: frozenset[int] | set[int]) -> str:
+    """The list of a set, as short as it can be."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, part)) for part in parts)
+
+
+# How a level is called.
+
+
+def level_label(level: object) -> str:
+    """A level as text: TOML's own spelling for booleans, plain text for the rest."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+# The servers that a study may name by a word.
+
+
+DISTRIBUTION = "mariadb"  # the distribution's own
+NO_SERVER = "none"  # what is measured stands on the filesystem alone
+PROVISIONED = ("mariadb-10.5", "mariadb-10.11", "mariadb-11.4", "mariadb-11.8", "mysql-5.5", "mysql-5.6", "mysql-5.7",
+               "mysql-8.0", "mysql-9")  # fmt: skip
+NOT_SERVED = ("mariadb-10.6", "mysql-8.4", "percona-8.0", "percona-8.4")  # no registry that dbdyno asks has builds
+
+
+def not_served(*names: str) -> str:
+    """What to do about servers that people ask for and no registry has."""
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return (
+        f"{listed}: no package registry that dbdyno asks has a build; unpack the vendor's archive and name its folder, "
+        f'as in server = "/opt/{names[-1]}"'
+    )
+
+
+# How long the same load runs before measuring: a time, or until its rate no longer drifts.
+
+
+STEADY = "steady"
+SHORTEST_STEADY_SECONDS = 6.0  # dbdyno-load's rule needs so many
+
+
+def warm_up(value: object) -> float | Literal["steady"]:
+    """Seconds, or ``"steady"``. Raises ``ValueError``."""
+    if value == STEADY:
+        return "steady"
+    try:
+        return duration_seconds(value)
+    except ValueError as error:
+        raise ValueError(f'{error}; or "{STEADY}"') from None
+
+
+WarmUp = Annotated[
+    float | Literal["steady"],
+    BeforeValidator(warm_up),
+    WithJsonSchema({"type": "string", "examples": ["500ms", STEADY]}),
+]

@@ -1,9 +1,10 @@
 """A program that is run to its end, and that no signal leaves behind."""
 
 import os
+import resource
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -70,3 +71,65 @@ def exit_words(code: int) -> str:
         return f"exit {code}"
     known = -code in {*signal.Signals}  # those between the first and the last of real time have no name
     return f"killed by signal {signal.Signals(-code).name if known else -code}"
+
+
+# Work on bytes of others in a process of its own, whose memory and CPU time the kernel bounds.
+#
+# A library that is led to ask for more memory than there is ends its process. Here that is a child, and all that it has
+# said until then is still known.
+
+
+_PAGE_BYTES = resource.getpagesize()
+
+
+@contextmanager
+def bounded(work: Callable[[IO[bytes]], None], memory_bytes: int, seconds: float) -> Iterator[IO[bytes]]:
+    """Fork a child that does ``work``, and yield the end of the pipe from which what it writes is read.
+
+    It may take ``memory_bytes`` more than this process has, and ``seconds`` of CPU time. It is gone at the exit. What
+    it writes ends early where it was ended by a limit: ``work`` must write something last that says that it is done.
+    """
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        child = os.fork()
+        if not child:
+            _be_the_child(work, writer, memory_bytes, seconds)
+    except OSError:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        with os.fdopen(reader, "rb") as stream:
+            yield stream
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(child, 0)
+
+
+def _be_the_child(work: Callable[[IO[bytes]], None], writer: int, memory_bytes: int, seconds: float) -> None:
+    """Do the work and end, whatever happens: nothing of what this process began is undone by its child."""
+    try:
+        # It answers to no signal but those that it can't refuse, and to the kernel's for its limits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where a library that lacks memory says so
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        _lower(resource.RLIMIT_AS, pages * _PAGE_BYTES + memory_bytes)
+        _lower(resource.RLIMIT_CPU, max(1, round(seconds)))
+        with os.fdopen(writer, "wb") as stream:
+            work(stream)
+    except BaseException:  # noqa: BLE001, S110 - a MemoryError too; the parent sees that the end is missing
+        pass
+    finally:
+        os._exit(0)
+
+
+def _lower(limit: int, to: int) -> None:
+    """Lower a limit: its soft and its hard value, which is never raised."""
+    hard = resource.getrlimit(limit)[1]
+    least = to if hard == resource.RLIM_INFINITY else min(to, hard)
+    resource.setrlimit(limit, (least, least))

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from dbdyno.errors import TrialError
 from dbdyno.stack.layer import StackContext
-from dbdyno.study.tools import BonnieSection
+from dbdyno.study.workloads import BonnieSection
 from dbdyno.workload.program import Ended, Program, home_of_program, run_program
-from dbdyno.workload.tool import ByTool
-from dbdyno.workload.tool_load import ToolLoad, client_cpu
+from dbdyno.workload.tool_load import ByTool, ToolLoad, client_cpu
 
 BONNIE = Program(("bonnie++",), "bonnie++", version_flag="-?")
 FORMATS = ("1.96", "1.97", "1.98")

@@ -9,10 +9,9 @@ from typing import Any
 from dbdyno.errors import TrialError
 from dbdyno.plan.identity import file_sha256
 from dbdyno.stack.layer import StackContext
-from dbdyno.study.tools import CommandSection
+from dbdyno.study.workloads import CommandSection
 from dbdyno.workload.program import Program, run_program
-from dbdyno.workload.tool import ByTool
-from dbdyno.workload.tool_load import ToolLoad, client_cpu
+from dbdyno.workload.tool_load import ByTool, ToolLoad, client_cpu
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,12 @@ from pathlib import Path
 from dbdyno.errors import TrialError
 from dbdyno.servers.contract import ServerError
 from dbdyno.stack.layer import StackContext
-from dbdyno.study.tools import DumpSection
-from dbdyno.study.workloads import OltpSection
+from dbdyno.study.workloads import DumpSection, OltpSection
 from dbdyno.workload.oltp import Oltp
 from dbdyno.workload.program import Ended, Program, run_program
 from dbdyno.workload.tables import tables_of
 from dbdyno.workload.time_limit import DAY_SECONDS
-from dbdyno.workload.tool import ByTool
-from dbdyno.workload.tool_load import ToolLoad, client_cpu, positive
+from dbdyno.workload.tool_load import ByTool, ToolLoad, client_cpu, positive
 
 DUMP = Program(("mariadb-dump", "mysqldump"), "mariadb-client")
 CLIENT = Program(("mariadb", "mysql"), "mariadb-client")

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
-from dbdyno.servers.address import Address
+from dbdyno.servers.contract import Address
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import how_it_ended
-from dbdyno.workload.client_figures import client_figures
 from dbdyno.workload.generator import INTERVAL_MS, Generated
 from dbdyno.workload.load import Load
-from dbdyno.workload.merged import Part, merged, part_of
+from dbdyno.workload.merged import Part, client_figures, merged, part_of
 from dbdyno.workload.time_limit import limit_seconds
 from dbdyno.workload.together import Asked, Offered
 

@@ -11,11 +11,11 @@ from typing import ClassVar, Generic, TypeVar
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import short
-from dbdyno.servers.address import Address
+from dbdyno.servers.contract import Address
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.stack.tools import own_binary
-from dbdyno.study.workload_section import WorkloadSection
+from dbdyno.study.section import WorkloadSection
 from dbdyno.study.workloads import GeneratedSection, LoopSection
 from dbdyno.system.child import child, decoded
 from dbdyno.workload.load import Load, read_load

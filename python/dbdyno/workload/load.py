@@ -1,15 +1,57 @@
 """What a load came to: scalars, the series, and how often each latency was met."""
 
+import binascii
 import csv
 import json
 import math
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
-from dbdyno.workload.histogram_log import events_of
+from dbdyno.model.metrics import PERCENTILES
+from dbdyno.store.hdr_histogram import BUCKETS_MAX, buckets, upper_ends
+
+# The histograms of events in a log of HdrHistogram: how often each latency was met.
+#
+# The format is HdrHistogram's own: a line for each interval, those without a tag being of events, whose last field is a
+# compressed histogram of version 2: base64 of zlib of a header and the counts of all buckets as ZigZag LEB128.
+
+
+def events_of(log: Path) -> tuple[list[float], list[float]]:
+    """Latencies of events in nanoseconds, ascending, each the upper end of its bucket; and how often each was met.
+
+    Empty of a log without lines of events, as an older dbdyno wrote. Raises ``OSError``, and ``ValueError`` for what is
+    no such log.
+    """
+    return counted((f"{log}: line {number}", payload) for number, payload in _lines_of_events(log))
+
+
+def counted(payloads: Iterable[tuple[str, bytes]]) -> tuple[list[float], list[float]]:
+    """The same of histograms that are had already, each with where it is from. Raises ``ValueError`` that says so."""
+    import numpy as np
+
+    counts = np.zeros(BUCKETS_MAX)
+    for where, payload in payloads:
+        try:
+            places, times = buckets(payload)
+        except (binascii.Error, zlib.error, struct.error, ValueError) as error:
+            raise ValueError(f"{where} holds no histogram: {error}") from None
+        counts[places] += times
+    met = np.flatnonzero(counts)
+    return upper_ends(met).astype(float).tolist(), counts[met].tolist()
+
+
+def _lines_of_events(log: Path) -> Iterator[tuple[int, bytes]]:
+    with log.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.startswith((b"#", b'"', b"Tag=")) and line.strip():
+                yield number, line.strip().rpartition(b",")[2]
+
 
 HALVES_INTERVALS_MIN = 6  # fewer say nothing of two halves
 RATES = ("events", "queries", "rows", "errors", "reconnects")  # counted in each interval
@@ -129,3 +171,19 @@ def read_load(result: Path, series: Path, log: Path) -> Load:
         return Load(run, values, [row["phase"] for row in rows], events_of(log))
     except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
         raise TrialError(f"{result}, {series} and {log} are not what dbdyno-load writes: {error!r}") from None
+
+
+# Percentiles of a histogram that a program printed.
+
+
+def percentiles(buckets: Mapping[int, int] | Mapping[float, int]) -> dict[str, float]:
+    """Percentiles of value -> count: the smallest value that so large a share does not exceed; empty of nothing."""
+    ordered = sorted(buckets.items())
+    sums = list(accumulate(times for _, times in ordered))
+    if not sums or not sums[-1]:
+        return {}
+    found = {}
+    for name, share in PERCENTILES.items():
+        rank = math.ceil(share * sums[-1])
+        found[name] = float(next(value for (value, _), below in zip(ordered, sums, strict=True) if below >= rank))
+    return found

@@ -5,12 +5,11 @@ from pathlib import Path
 
 from dbdyno.errors import TrialError
 from dbdyno.stack.layer import StackContext
-from dbdyno.study.tools import MysqlslapSection
+from dbdyno.study.workloads import MysqlslapSection
 from dbdyno.workload.program import Program, home_of_program, run_program, said_by
 from dbdyno.workload.slap import generated_sql
 from dbdyno.workload.tables import tables_of
-from dbdyno.workload.tool import ByTool
-from dbdyno.workload.tool_load import ToolLoad, client_cpu, positive
+from dbdyno.workload.tool_load import ByTool, ToolLoad, client_cpu, positive
 
 MYSQLSLAP = Program(("mysqlslap", "mariadb-slap"), "mariadb-client")
 SCHEMA = "dbdyno_mysqlslap"

@@ -1,17 +1,190 @@
 """A load on a simulated stack: one point of the simulator, and what it came to."""
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from dbdyno._native import simulate
 from dbdyno.errors import HostError, TrialError
+from dbdyno.model.metrics import METRICS
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.simulated_loads import LOADS
-from dbdyno.workload.simulated_load import SimulatedLoad
+from dbdyno.workload.load import HALVES_INTERVALS_MIN, Columns, counted, percentiles
+
+# What a load on a simulated stack came to: the simulator's outcome as the figures and series of a trial.
+
+
+SECTOR_BYTES = 512
+DIRECTIONS = {"r": "reads", "w": "writes"}
+# What a load counts beside its I/O -> the metric that its rate is.
+COUNTED = {"statements": "queries_per_second", "rows": "rows_per_second"}
+STATEMENTS = "statements_since_the_start"  # a server's latencies, its warm-up's among them
+
+# Metric -> iostat's column, and what makes its unit of the column's.
+IOSTAT = {
+    "writes_per_second": ("w/s", 1.0),
+    "write_wait_ms_mean": ("w_await", 1.0),
+    "request_bytes_mean": ("avgrq-sz", SECTOR_BYTES),
+    "queue_requests_mean": ("aqu-sz", 1.0),
+}
+
+
+@dataclass(frozen=True)
+class SimulatedLoad:
+    """The outcome of one point, as the simulator says it. Its clock is virtual: measuring starts at 0."""
+
+    kind: str
+    warm_up_s: float
+    outcome: Mapping[str, Any]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What is kept of it with the trial: all but histograms and series, which have files of their own."""
+        kept = {name: value for name, value in self.outcome.items() if name not in {"series", "sample"}}
+        return {"kind": self.kind, "simulated": _without_histograms(kept)}
+
+    @property
+    def window_ns(self) -> tuple[int, int]:
+        """Of virtual time."""
+        return 0, round(self.outcome["measured_s"] * 1e9)
+
+    @property
+    def seconds_before(self) -> dict[str, float]:
+        """None of a clock on a wall."""
+        return {}
+
+    @property
+    def queries(self) -> float | None:
+        """What a server would have answered, where the load is one's."""
+        counts = self.outcome["counts"]
+        return next((float(counts[name]) for name, metric in COUNTED.items() if name in counts), None)
+
+    def second_half_ratio(self) -> float | None:
+        """The mean rate of the second half over that of the first."""
+        series = self.columns()
+        rates = next((series[metric] for metric in COUNTED.values() if metric in series), series["iops"])
+        if len(rates) < HALVES_INTERVALS_MIN:
+            return None
+        middle = len(rates) // 2
+        first, second = (math.fsum(map(float, part)) for part in (rates[:middle], rates[-middle:]))
+        return second / first if first > 0 else None
+
+    def metrics(self) -> dict[str, float]:
+        """The scalars of ``model.metrics.METRICS``. Raises ``TrialError`` where nothing was done."""
+        outcome, seconds = self.outcome, float(self.outcome["measured_s"])
+        each = [outcome[name] for name in DIRECTIONS.values()]
+        operations = sum(one["latency"]["count"] for one in each)
+        if not seconds > 0 or not operations:
+            raise TrialError("nothing was finished while it was simulated")
+        found = {
+            "seconds_real": seconds,
+            "iops": operations / seconds,
+            "megabytes_per_second": sum(one["sectors"] for one in each) * SECTOR_BYTES / 1e6 / seconds,
+            **self._latencies_ms(),
+        }
+        for name, metric in COUNTED.items():
+            if outcome["counts"].get(name):
+                found[metric] = outcome["counts"][name] / seconds
+        found |= self._of_device()
+        if self.queries:
+            for name, one in zip(("read", "written"), each, strict=True):
+                found[f"{name}_bytes_per_query"] = one["sectors"] * SECTOR_BYTES / self.queries
+        assert set(found) <= set(METRICS)  # noqa: S101  (a new one needs words and a direction)
+        return found
+
+    def _of_device(self) -> dict[str, float]:
+        """Iostat's columns over the whole run, and how many requests in a row went up the addresses."""
+        columns, runs = self.outcome["columns"], self.outcome["seeks"]["ascending_runs"]
+        found = {name: float(columns[column]) * scale for name, (column, scale) in IOSTAT.items()}
+        return found | ({"sorted_run_requests_mean": self.outcome["commands"] / runs} if runs else {})
+
+    def _latencies_ms(self) -> dict[str, float]:
+        """Of statements, or else of reads and writes: from when a client meant to ask, until it had its answer."""
+        values, counts = self._met
+        count, most = sum(one["count"] for one in self._answers), max(one["max_ns"] for one in self._answers)
+        mean = math.fsum(one["mean_ns"] * one["count"] for one in self._answers) / count
+        found = percentiles(dict(zip(values, map(int, counts), strict=True)))
+        shown = {"mean": mean, "max": most, **{name: min(value, most) for name, value in found.items()}}
+        return {f"latency_ms_{name}": value / 1e6 for name, value in shown.items()}
+
+    @property
+    def _answers(self) -> list[Mapping[str, Any]]:
+        statements = self.outcome["load"].get(STATEMENTS)
+        return [statements] if statements else [self.outcome[name]["latency"] for name in DIRECTIONS.values()]
+
+    @property
+    def _met(self) -> tuple[list[float], list[float]]:
+        return counted(("the simulator's outcome", one["histogram"].encode()) for one in self._answers)
+
+    def columns(self) -> Columns:
+        """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""
+        series = self.outcome["series"]
+        every = series["columns"]
+        found: Columns = {
+            "t_s": self._ends(),
+            "iops": [one["r/s"] + one["w/s"] for one in every],
+            "megabytes_per_second": [(one["rkB/s"] + one["wkB/s"]) * 1024 / 1e6 for one in every],
+            "latency_ms_mean": [one["await"] for one in every],
+        }
+        counted_in = series["rates"]
+        rates = {metric: counted_in[f"{name}/s"] for name, metric in COUNTED.items() if f"{name}/s" in counted_in}
+        return {**found, **rates}
+
+    def beside(self) -> dict[str, Columns]:
+        """The block device, in the columns that the probe of that name has, as far as there are such requests."""
+        every, ends = self.outcome["series"]["columns"], self._ends()
+        found: Columns = {"t_s": ends, **_of_device(every)}
+        for short, name in (("r", "read_bytes"), ("w", "written_bytes")):
+            found[name] = list(_so_far([one[f"{short}kB/s"] * 1024 for one in every], ends))
+        return {"block_device": found}
+
+    def latencies(self) -> Columns:
+        """How often each latency was met: ``latency_ns``, ascending, and ``count``."""
+        values, counts = self._met
+        largest = max(float(one["max_ns"]) for one in self._answers)
+        return {"latency_ns": [min(value, largest) for value in values], "count": counts} if values else {}
+
+    def _ends(self) -> list[float]:
+        """Simulated time counts from when the load began."""
+        return [end - self.warm_up_s for end in self.outcome["series"]["end_s"]]
+
+
+def _without_histograms(value: Any) -> Any:  # noqa: ANN401  (whatever JSON holds)
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_histograms(item) for name, item in value.items() if name != "histogram"}
+
+
+def _of_device(every: list[Mapping[str, float]]) -> Columns:
+    found: Columns = {}
+    for short in DIRECTIONS:
+        done, kib, merged = ([one[f"{short}{rest}"] for one in every] for rest in ("/s", "kB/s", "rqm/s"))
+        found |= {
+            f"{short}/s": done,
+            f"{short}MB/s": [value * 1024 / 1e6 for value in kib],
+            f"{short}rqm/s": merged,
+            f"%{short}rqm": [100 * m / ((d + m) or 1.0) for d, m in zip(done, merged, strict=True)],
+            f"{short}_await": [one[f"{short}_await"] for one in every],
+            f"{short}areq-sz": [k / (d or 1.0) for k, d in zip(kib, done, strict=True)],
+        }
+    found |= {
+        "areq-sz": [one["avgrq-sz"] * SECTOR_BYTES / 1024 for one in every],
+        "aqu-sz": [one["aqu-sz"] for one in every],
+        "%util": [one["%util"] for one in every],
+    }
+    return found
+
+
+def _so_far(rates: Iterable[float], ends: Iterable[float]) -> Iterable[float]:
+    total = before = 0.0
+    for rate, end in zip(rates, ends, strict=True):
+        total += rate * (end - before)
+        before = end
+        yield total
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from dbdyno.study.tools import MysqlslapSection
-from dbdyno.study.workloads import SlapSection
+from dbdyno.study.workloads import MysqlslapSection, SlapSection
 from dbdyno.workload.generator import Generated
 
 

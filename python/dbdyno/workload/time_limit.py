@@ -1,6 +1,6 @@
 """How long a load may run before it is taken for stuck."""
 
-from dbdyno.study.workload_section import WorkloadSection
+from dbdyno.study.section import WorkloadSection
 
 # After its own time a load may still have to wait for a slow disk; an hour later it is stuck rather than slow.
 GRACE_SECONDS = 3600.0

@@ -13,11 +13,11 @@ from threading import Event
 from typing import Any, Self
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.hosts.carried import quiet
 from dbdyno.hosts.clock import Offset, apart
 from dbdyno.hosts.connect import Connected
-from dbdyno.hosts.quiet import quiet
-from dbdyno.workload.client_figures import Clocks
 from dbdyno.workload.client_host import ClientHost
+from dbdyno.workload.merged import Clocks
 
 LEAD_NS_MIN = 200_000_000  # from naming the start to the start
 LEAD_ROUND_TRIPS = 5

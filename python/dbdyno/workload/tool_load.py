@@ -1,14 +1,19 @@
 """What a load came to that another program offered."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from dbdyno.errors import TrialError
 from dbdyno.model.metrics import METRICS
+from dbdyno.stack.layer import StackContext
+from dbdyno.study.section import WorkloadSection
 from dbdyno.workload.load import HALVES_INTERVALS_MIN, Columns
-from dbdyno.workload.program import Ended
+from dbdyno.workload.program import Ended, Program
+from dbdyno.workload.time_limit import limit_seconds
 
 
 @dataclass(frozen=True)
@@ -74,3 +79,42 @@ def positive(value: float, what: str) -> float:
     if not value > 0:
         raise TrialError(f"{what} is {value:g}; nothing was measured")
     return value
+
+
+# What the workloads that run programs of others have in common.
+
+
+SectionT = TypeVar("SectionT", bound=WorkloadSection)
+
+
+@dataclass(frozen=True)
+class ByTool(ABC, Generic[SectionT]):
+    """A load that a program of others offers; by itself it prepares nothing and has no tables."""
+
+    section: SectionT
+    engine: str
+
+    @property
+    @abstractmethod
+    def tool(self) -> Program:
+        """The program."""
+
+    def program(self) -> Path:
+        """Where it is. Raises ``HostError``."""
+        return self.tool.path()
+
+    def refused(self) -> str:
+        """Nothing: what can be said without the program is a rule of the study format."""
+        return ""
+
+    def prepare(self, context: StackContext) -> None:
+        """Nothing: it makes what it needs as it runs."""
+
+    def check(self, context: StackContext) -> dict[str, Any]:
+        """Nothing: it has no tables."""
+        return {}
+
+    @property
+    def limit_seconds(self) -> float:
+        """How long it may run before it is taken for stuck."""
+        return limit_seconds(self.section)

@@ -25,7 +25,7 @@ from dbdyno.analysis.cost import (
     wear_years,
 )
 from dbdyno.report.sections.cost import cost_lines
-from dbdyno.store.prices import DevicePrice, Prices
+from dbdyno.store.reported import DevicePrice, Prices
 
 PRICES = Prices("EUR", life_years=5.0, used=0.5, price_per_kwh=0.25)
 DRIVE = DevicePrice("d", ["t"], "a shop", price=100.0, watts=10.0, watts_idle=4.0, capacity_bytes=1e12)

@@ -6,7 +6,7 @@ import sys
 import pytest
 import typer
 
-from dbdyno.cli import main as cli
+from dbdyno.cli import main
 
 ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 
@@ -28,7 +28,7 @@ def dbdyno(monkeypatch, capsys, state):
     def run(*argv):
         monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            main.main()
         said = capsys.readouterr()
         return ended.value.code, said.out, said.err
 

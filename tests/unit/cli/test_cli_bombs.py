@@ -18,7 +18,7 @@ from dbdyno.errors import UserError
 from dbdyno.store.header import header_in
 from dbdyno.store.others import TRACEBACK
 from dbdyno.store.tables import as_csv
-from dbdyno.system.sealed_line import sealed
+from dbdyno.system.files import sealed
 from tests.support import DBDYNO, dbdyno
 
 KEPT = Path(__file__).parents[2] / "kept/clients"

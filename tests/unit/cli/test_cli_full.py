@@ -11,7 +11,7 @@ from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import HostError, TrialError
 from dbdyno.store.events import Dropped, Failed, read_events
 from dbdyno.store.run_folder import read_run
-from dbdyno.system.run_lock import only_one
+from dbdyno.system.locks import only_one
 from tests.run_folders import kept_run
 from tests.sampled import some
 from tests.scripted import perform

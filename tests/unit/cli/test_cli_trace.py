@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.cli import trace_text
 from dbdyno.cli.trace_text import recorded_text, remarks
-from dbdyno.probe.recording import Recorded
+from dbdyno.probe.trace_reader import Recorded
 
 LINES = """\
 # lost_events: 3

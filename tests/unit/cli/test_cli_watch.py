@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.cli.watch import watch
-from dbdyno.cli.watch_lines import HEADED_EVERY, WRITERS
-from dbdyno.cli.watch_text import BARS, sparkline, traced_line
+from dbdyno.cli.watch_figures import HEADED_EVERY, WRITERS
+from dbdyno.cli.watch_screen import BARS, sparkline, traced_line
 from dbdyno.errors import UserError
-from dbdyno.probe import live_trace
-from dbdyno.probe.iostat import COLUMNS, as_iostat
-from dbdyno.stack import watchable
+from dbdyno.probe.block_device import COLUMNS, as_iostat
+from dbdyno.probe.trace_reader import LIVE_COLUMNS
+from dbdyno.stack import attached as watchable
 
 FIGURES = {device: {name: place + 0.125 for place, name in enumerate(COLUMNS)} for device in ("sda", "nvme0n1")}
 positive = st.floats(0, 1e12)
@@ -77,7 +77,7 @@ def test_what_is_not_known_of_an_interval_is_a_dash_an_empty_cell_and_null(capsy
 
 
 def test_what_the_trace_tells_is_one_line():
-    figures = dict.fromkeys(live_trace.COLUMNS, math.nan) | {"device_ms_mean": 4.07, "seek_bytes_mean": 12.5e6}
+    figures = dict.fromkeys(LIVE_COLUMNS, math.nan) | {"device_ms_mean": 4.07, "seek_bytes_mean": 12.5e6}
     told = "in queue - ms (p99 -), in device 4.07 ms (p99 -), 12.5 MB apart, sorted runs of -"
     assert traced_line(figures) == told
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dbdyno.crash.cutting import RANGES_MAX, cutting
-from dbdyno.crash.schedule import PlannedCut
+from dbdyno.crash.power import RANGES_MAX, cutting
+from dbdyno.crash.trial_cuts import PlannedCut
 from dbdyno.errors import TrialError
 from tests.unit.crash.support import taken
 

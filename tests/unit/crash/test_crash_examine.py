@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from dbdyno.crash.examine import Examiner, verified_by
-from dbdyno.crash.outcome import SpoiltError
-from dbdyno.crash.schedule import PlannedCut
+from dbdyno.crash.recovery import SpoiltError
+from dbdyno.crash.trial_cuts import PlannedCut
 from dbdyno.errors import HostError, TrialError
 from dbdyno.servers.contract import NotStartedError
 from dbdyno.stack.layers import server as layer

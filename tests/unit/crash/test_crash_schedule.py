@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from dbdyno.crash.schedule import NTH_MAX, STARTING_SECONDS, of, schedule
-from dbdyno.study.crash_section import CrashSection
+from dbdyno.crash.trial_cuts import NTH_MAX, STARTING_SECONDS, of, schedule
+from dbdyno.study.schema import CrashSection
 
 
 def section(**fields):

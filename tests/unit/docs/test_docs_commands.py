@@ -12,7 +12,7 @@ import tomllib
 import pytest
 import tomli_w
 
-from dbdyno.cli import main as cli
+from dbdyno.cli import main
 from dbdyno.cli.plan_text import plan_as_text
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.preflight import unmet_needs
@@ -160,7 +160,7 @@ def do(argv, desk, kept, monkeypatch, capsys):
         return
     monkeypatch.setattr(sys, "argv", ["dbdyno", *argv])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        main.main()
     said = capsys.readouterr().err
     assert ended.value.code == 0 or HOST_CANNOT in said, f"{' '.join(argv)}: {said}"
 

@@ -7,14 +7,11 @@ import socket
 import pytest
 
 from dbdyno.host import storage
-from dbdyno.host.kernel import parameters
-from dbdyno.host.memory import memory_facts, numa_facts
-from dbdyno.host.processor import processor_facts
+from dbdyno.host.processor import memory_facts, numa_facts, parameters, processor_facts, virtualisation_facts
 from dbdyno.host.read import UNKNOWN
 from dbdyno.host.smart import figures, smart_of
 from dbdyno.host.storage import disk_facts, disks_under
-from dbdyno.host.virtual import virtualisation_facts
-from dbdyno.run.provenance import host_facts
+from dbdyno.run.preflight import host_facts
 
 
 def tree(root, files):

@@ -9,8 +9,8 @@ from threading import Thread
 import pytest
 
 from dbdyno.errors import HostError, UserError
+from dbdyno.hosts.carried import NotQuietError, quiet
 from dbdyno.hosts.contract import Ended, Output
-from dbdyno.hosts.quiet import NotQuietError, quiet
 from dbdyno.stack.undo.log import Process
 from tests.support import wait_for
 

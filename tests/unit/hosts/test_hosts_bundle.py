@@ -18,7 +18,7 @@ from dbdyno.errors import HostError
 from dbdyno.hosts import bundle, installer
 from dbdyno.hosts.answers import Beaten, Installed, Lacking
 from dbdyno.hosts.channel import Channel, EndedError, login_command, ssh_command
-from dbdyno.hosts.room_for_ray import lacking_for_ray
+from dbdyno.hosts.node import lacking_for_ray
 
 BOOT = "import sys; exec(sys.stdin.buffer.read(int(sys.argv[1])))"
 PLACES = {"pluggy": "pluggy/__init__.py", "iniconfig": "iniconfig/__init__.py"}

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.hosts.clock import ECHOES_MIN, Echo, apart, offset_of
-from dbdyno.hosts.echoes import CLOCKS, Stamps, answered, asked
+from dbdyno.hosts.clock import CLOCKS, ECHOES_MIN, Echo, Stamps, answered, apart, asked, offset_of
 
 NS = st.integers(0, 10**9)
 WAYS = st.lists(st.tuples(NS, NS, NS, st.booleans()), min_size=1, max_size=40)  # there, back, thinking, asked here

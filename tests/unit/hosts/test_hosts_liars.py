@@ -22,9 +22,9 @@ from dbdyno.hosts.answers import (
     read_answer,
 )
 from dbdyno.hosts.channel import Channel
-from dbdyno.hosts.facts import facts
 from dbdyno.hosts.installer import MAGIC
 from dbdyno.hosts.kept import Kept
+from dbdyno.hosts.look import facts
 from dbdyno.hosts.reach import offsets
 from tests.support import wait_for
 

@@ -11,7 +11,7 @@ from dbdyno.errors import HostError
 from dbdyno.hosts import node
 from dbdyno.hosts.answers import Begun, PutBack
 from dbdyno.hosts.channel import Channel
-from dbdyno.hosts.room_for_ray import lacking_for_ray
+from dbdyno.hosts.node import lacking_for_ray
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import RemoveRayFolder
 

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
+from dbdyno.hosts.carried import NotQuietError, check_not_measured, quiet
 from dbdyno.hosts.local import LocalHosts
-from dbdyno.hosts.quiet import NotQuietError, check_not_measured, quiet
 
 
 @pytest.fixture

@@ -10,14 +10,11 @@ import psutil
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.hosts import rejoining
+from dbdyno.hosts import kept as rejoining
 from dbdyno.hosts.answers import Begun, Guarding, LeftBehind
-from dbdyno.hosts.carried import Guarded
+from dbdyno.hosts.carried import Guarded, quiet
 from dbdyno.hosts.channel import Channel
-from dbdyno.hosts.joining import Reached
-from dbdyno.hosts.kept import HERE
-from dbdyno.hosts.quiet import quiet
-from dbdyno.hosts.rejoining import Rejoining
+from dbdyno.hosts.kept import HERE, Reached, Rejoining
 from tests.support import wait_for
 from tests.unit.hosts.agents import guarded, kept
 

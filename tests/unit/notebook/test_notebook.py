@@ -20,7 +20,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.errors import UserError
 from dbdyno.model.treatment import Treatment
 from dbdyno.notebook import rows
-from dbdyno.notebook.frames import columns_of, frame_of
+from dbdyno.notebook.rows import columns_of, frame_of
 from tests.run_folders import STUDY, kept_run
 from tests.unit.cli.test_cli_bombs import KEPT, STRANGE, resealed
 from tests.unit.report.conftest import build, latencies_of, series_of

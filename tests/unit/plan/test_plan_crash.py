@@ -14,12 +14,11 @@ from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
 from dbdyno.errors import UserError
 from dbdyno.model.cut import BOUND_MOST, RUNS_LEAST
 from dbdyno.plan.aa import aa_plan
-from dbdyno.plan.cuts import CUT_SECONDS, bound_of_none, crash_warnings
-from dbdyno.plan.plan import make_plan
+from dbdyno.plan.plan import CUT_SECONDS, bound_of_none, crash_warnings, make_plan
 from dbdyno.plan.stop_rule import StopRule
-from dbdyno.run.planned_images import planned_images
+from dbdyno.run.images import planned_images
 from dbdyno.store.header import header_in
-from dbdyno.study.crash_section import CrashSection
+from dbdyno.study.schema import CrashSection
 
 DESIGN = 'baseline = { device = "hdd-7200" }\nblocks = 6\n'
 TIMED = ('kind = "slap"\nclients = 10\nqueries = 1000', 'kind = "ledger"\nclients = 10\nduration = "3s"')

@@ -2,11 +2,10 @@
 
 import pytest
 
-from dbdyno.cli.plan_order_text import order_lines
+from dbdyno.cli.plan_text import order_lines
 from dbdyno.model.design import Comparison, Design, Fleet
 from dbdyno.model.treatment import Treatment
-from dbdyno.plan.hosts import hosts_warnings
-from dbdyno.plan.plan import make_plan
+from dbdyno.plan.plan import hosts_warnings, make_plan
 from dbdyno.study.load import load_study
 
 TREATMENTS = [Treatment("t1", {"scheduler": "none"}), Treatment("t2", {"scheduler": "bfq"})]

@@ -10,7 +10,7 @@ import pytest
 
 from benches.honesty.designs import sequential
 from dbdyno.analysis.planned_looks import BLOCKS_WHERE_ALIKE, SPREADS, likely_blocks
-from dbdyno.cli.likely_blocks import likely_blocks_json, likely_blocks_text, spread_of_this_host
+from dbdyno.cli.plan_text import likely_blocks_json, likely_blocks_text, spread_of_this_host
 from dbdyno.host.processor import processor_facts
 from dbdyno.model.design import SameTreatment
 from dbdyno.model.treatment import Treatment

@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.plan.identity import image_key
-from dbdyno.plan.metric_fit import why_metric_is_useless
+from dbdyno.plan.plan import why_metric_is_useless
 from dbdyno.study.workloads import KINDS
 from tests.examples import example_of
 

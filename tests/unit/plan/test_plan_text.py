@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
-from dbdyno.cli.stop_rule_text import stop_rule_text
+from dbdyno.cli.plan_text import plan_as_dict, plan_as_text, stop_rule_text
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.stack.capabilities import Capability
 
@@ -61,7 +60,7 @@ def test_a_block_trace_is_told_beforehand(plan):
 def test_a_trace_says_where_it_mounts_tracefs(monkeypatch, plan):
     trace = ("[design]", "[probes]\ntrace = true\n[design]")
     for place, said in ((None, True), (Path("/sys/kernel/tracing"), False)):
-        monkeypatch.setattr("dbdyno.cli.plan_touches.mounted_tracefs", lambda place=place: place)
+        monkeypatch.setattr("dbdyno.cli.plan_text.mounted_tracefs", lambda place=place: place)
         assert ("mounted: tracefs, in the state folder; unmounted" in plan_as_text(plan(trace), [])) == said
 
 

@@ -12,9 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.probe import background_load
-from dbdyno.probe import interference as limits
-from dbdyno.probe.background_load import BackgroundLoadSource, Process, family, parse_stat, processes
-from dbdyno.probe.interference import interference
+from dbdyno.probe.background_load import (
+    ALLOWED_CPU_SECONDS,
+    FOREIGN_CPU_SHARE_MAX,
+    BackgroundLoadSource,
+    Process,
+    family,
+    interference,
+    parse_stat,
+    processes,
+)
 from dbdyno.probe.sampler import Sampler, Series
 from dbdyno.system.clock import now_ns
 
@@ -198,7 +205,7 @@ def test_limits_over_ten_seconds_of_two_cores(columns, beyond):
 @given(seconds=st.integers(1, 10_000), cores=st.integers(1, 512), share=st.floats(0, 1))
 def test_limits_are_shares_of_the_hosts_time_with_room_for_a_few_ticks(seconds, cores, share):
     used = share * seconds * cores
-    allowed = limits.FOREIGN_CPU_SHARE_MAX * seconds * cores + limits.ALLOWED_CPU_SECONDS
+    allowed = FOREIGN_CPU_SHARE_MAX * seconds * cores + ALLOWED_CPU_SECONDS
     beyond = judged(seconds, cores, foreign_cpu_seconds=used)["beyond"]
     if abs(used - allowed) > 1e-6 * allowed:
         assert beyond == (["foreign_cpu"] if used > allowed else [])

@@ -4,8 +4,7 @@ import math
 from pathlib import Path
 
 from dbdyno.model.metrics import METRICS
-from dbdyno.probe.block_trace import Traced, _columns, tracing
-from dbdyno.probe.disk_trace import read_series
+from dbdyno.probe.block_trace import Traced, _columns, read_series, tracing
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.store.block_trace import SCALARS
 

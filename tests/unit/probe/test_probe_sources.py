@@ -12,15 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.probe import smart
+from dbdyno.probe.background_load import PRESSURES
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.host_cpu import HostCpuSource
-from dbdyno.probe.pressure import PRESSURES
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import ServerStatusSource
-from dbdyno.servers.address import Address
-from dbdyno.servers.contract import ServerError
-from dbdyno.servers.mysql.server import MysqlServer
-from dbdyno.servers.mysql.status import COUNTERS, GAUGES, MysqlStatus, checkpoint_age
+from dbdyno.servers.contract import Address, ServerError
+from dbdyno.servers.mysql.server import COUNTERS, GAUGES, MysqlServer, MysqlStatus, checkpoint_age
 from dbdyno.store.block_trace import SCALARS
 
 NO_SOURCES = {"__init__", "catalogue", "disk_trace", "interference", "iostat", "kernel_files", "live_trace",

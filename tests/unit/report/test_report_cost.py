@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.report.sections.cost import cost_lines
-from dbdyno.store.prices import DevicePrice, Prices
+from dbdyno.store.reported import DevicePrice, Prices
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 HDD = DevicePrice("hdd-7200", ["t1", "t2"], "a shop <script>", 70.0, 2, 1, 1, 2e12, watts=6.5, watts_idle=5.0)

@@ -10,7 +10,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import Factor
-from dbdyno.store.prices import DevicePrice, Prices
+from dbdyno.store.reported import DevicePrice, Prices
 from tests.browser import browser, opened
 from tests.sampled import some
 from tests.unit.report.rendered import as_markdown, as_page

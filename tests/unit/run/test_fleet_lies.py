@@ -18,7 +18,7 @@ from dbdyno.plan.plan import make_plan
 from dbdyno.run.fleet import message
 from dbdyno.run.fleet.fold import ARRIVED, fold, fold_leftovers
 from dbdyno.run.fleet.message import parse
-from dbdyno.servers.address import Address, Tls
+from dbdyno.servers.contract import Address, Tls
 from dbdyno.store.events import (
     Dropped,
     Failed,
@@ -34,8 +34,8 @@ from dbdyno.store.events import (
 )
 from dbdyno.store.run_folder import RunFolder, read_run
 from dbdyno.store.trials import lost_trials
-from dbdyno.study.clients_from_rules import ABLE
 from dbdyno.study.load import load_study
+from dbdyno.study.rules import ABLE
 from dbdyno.workload.from_hosts import asked_of
 from dbdyno.workload.kinds import workload_of
 from dbdyno.workload.time_limit import limit_seconds

@@ -13,7 +13,7 @@ from dbdyno.run import image_cache
 from dbdyno.run.image_cache import adding, digest, find, images_folder, kept_images, limit_bytes, make_room
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.stack.undo.log import Journal
-from dbdyno.system.run_lock import only_one
+from dbdyno.system.locks import only_one
 
 MB = 1 << 20
 

@@ -21,7 +21,7 @@ def test_what_a_treatment_stands_on_is_that_of_its_run(script, plan, into):
 
 def test_a_study_that_is_planned_otherwise_is_refused(script, plan, into, monkeypatch):
     perform(script, plan(TIMED, CUTS), into)
-    monkeypatch.setattr("dbdyno.plan.control.ID", "other")
+    monkeypatch.setattr("dbdyno.plan.plan.ID", "other")
     with pytest.raises(UserError, match=r"this dbdyno plans other treatments for study\.toml than those that were run"):
         spec_of(into, "t1")
 

@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import make_plan
-from dbdyno.run.kept_traces import WITHOUT, keeping_traces
+from dbdyno.run.preflight import WITHOUT, keeping_traces
 from dbdyno.study.load import load_study
 
 

@@ -12,8 +12,7 @@ from dbdyno.hosts.local_workers import LocalWorkers
 from dbdyno.hosts.spread import Spread
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.over_hosts import simulating
-from dbdyno.run.ports import HOST
-from dbdyno.run.simulations import Simulations
+from dbdyno.run.ports import HOST, Simulations
 from dbdyno.simulation.simulators import Simulators
 from dbdyno.study.load import load_study
 from dbdyno.workload.simulated import point_of

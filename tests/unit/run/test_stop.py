@@ -17,7 +17,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.planned_looks import planned_looks, smallest_p
 from dbdyno.analysis.verdict.evidence import evidence
-from dbdyno.cli import main as cli
+from dbdyno.cli import main
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.design import MIN_BLOCKS
 from dbdyno.plan.stop_rule import StopOptions, StopRule
@@ -288,7 +288,7 @@ def command(monkeypatch, capsys):
     def call(*argv):
         monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
         with pytest.raises(SystemExit) as ended:
-            cli.main()
+            main.main()
         said = capsys.readouterr()
         return ended.value.code, said.out, said.err
 

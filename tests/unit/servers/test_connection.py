@@ -8,8 +8,7 @@ import time
 import pytest
 
 from dbdyno.model.printable import SAID_MAX
-from dbdyno.servers.address import Address, Tls
-from dbdyno.servers.contract import ServerError
+from dbdyno.servers.contract import Address, ServerError, Tls
 from dbdyno.servers.mysql import connection
 from dbdyno.servers.mysql.connection import connect, login_of, row, rows
 from tests.hostile_server import (

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
-from dbdyno.servers.mysql.login import address_of, read_options
+from dbdyno.servers.mysql.external import address_of, read_options
 
 URL = "mysql://me@db1/bench"
 SECRET = "s3cret"

@@ -10,13 +10,13 @@ import pytest
 
 from dbdyno.errors import HostError, UserError
 from dbdyno.servers.sources import cache, source
+from dbdyno.servers.sources.cache import known_servers
 from dbdyno.servers.sources.catalogue import PRODUCTS, Product
 from dbdyno.servers.sources.installation import ENGINES, find_server
-from dbdyno.servers.sources.listing import known_servers
 from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
 from dbdyno.servers.sources.source import check_sum, run_client, sha256_of
-from dbdyno.study.products import DISTRIBUTION, NOT_SERVED, PROVISIONED
+from dbdyno.study.units import DISTRIBUTION, NOT_SERVED, PROVISIONED
 from tests.support import wait_for
 
 DAEMON = '#!/bin/sh\necho "mysqld  Ver {} for Linux on x86_64 (MySQL Community Server)"\n'

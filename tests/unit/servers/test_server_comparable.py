@@ -1,6 +1,6 @@
 """The variables by which servers are compared: settings, and nothing that differs between two starts of one server."""
 
-from dbdyno.servers.mysql.comparable import VALUE_MAX, VARIABLES_MAX, comparable
+from dbdyno.servers.mysql.server import VALUE_MAX, VARIABLES_MAX, comparable
 
 SHOWN = {
     "innodb_flush_method": "fsync",

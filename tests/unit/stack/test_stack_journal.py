@@ -13,8 +13,7 @@ from dbdyno.errors import HostError
 from dbdyno.stack.undo import undos as undo_module
 from dbdyno.stack.undo.kind import Undo
 from dbdyno.stack.undo.leftovers import leftovers, replay
-from dbdyno.stack.undo.lines import line_of, lines_of
-from dbdyno.stack.undo.log import Journal, Process
+from dbdyno.stack.undo.log import Journal, Process, line_of, lines_of
 from dbdyno.stack.undo.undos import UNDOS, RemoveTree, RestoreSysfs
 from dbdyno.system.state import journal_folder
 

@@ -12,10 +12,9 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.stack.undo.leftovers import kept_aside, leftovers, replay, taken, unreadable
-from dbdyno.stack.undo.lines import line_of, lines_of
-from dbdyno.stack.undo.log import Journal, Process
+from dbdyno.stack.undo.log import Journal, Process, line_of, lines_of
 from dbdyno.stack.undo.undos import RemoveTree, RestoreSysfs
-from dbdyno.system import ofd_lock
+from dbdyno.system import locks as ofd_lock
 from dbdyno.system.state import journal_folder
 
 DEAD = {"pid": 2**22 + 1, "started": "an-earlier-boot:1"}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dbdyno.errors import TrialError
 from dbdyno.stack.btrfs import check_profiles, profiles_in
-from dbdyno.stack.layers.device_pair import SEED_BITS, latest, seed_of
+from dbdyno.stack.layers.device import SEED_BITS, latest, seed_of
 
 SAID = """\
 Data, RAID0: total=204.75MiB, used=54.12MiB

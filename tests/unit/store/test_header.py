@@ -8,8 +8,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.model.design import Factor, SameTreatment
 from dbdyno.store.header import header_in
-from dbdyno.store.prices import DevicePrice, Prices
-from dbdyno.store.reported import ReportedClaim, ReportedRow, ReportedTable
+from dbdyno.store.reported import DevicePrice, Prices, ReportedClaim, ReportedRow, ReportedTable
 from dbdyno.store.run_folder import read_header
 from tests.unit.store.conftest import DESIGN, HEADER
 

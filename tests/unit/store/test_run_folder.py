@@ -216,7 +216,7 @@ def see_that_its_reader_is_at_fault(above):
 REPORT = """
 import sys
 from pathlib import Path
-from dbdyno.cli.formats import Format
+from dbdyno.cli.output import Format
 from dbdyno.cli.show import show
 show(Path(sys.argv[1]), Format.JSON)
 show(Path(sys.argv[1]), Format.JSON)

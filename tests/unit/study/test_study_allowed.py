@@ -3,7 +3,7 @@
 import pytest
 
 from dbdyno.filesystems.catalogue import KINDS
-from dbdyno.study.allowed import mkfs_mistake, mount_mistake
+from dbdyno.study.rules import mkfs_mistake, mount_mistake
 from dbdyno.study.server_settings import setting_mistake
 
 

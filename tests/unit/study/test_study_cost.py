@@ -8,11 +8,10 @@ import tomli_w
 
 from dbdyno.errors import UserError
 from dbdyno.model.design import Design
-from dbdyno.plan.plan import make_plan
-from dbdyno.plan.prices import prices_for
+from dbdyno.plan.plan import make_plan, prices_for
 from dbdyno.store.documents import document_of, value_of
-from dbdyno.store.prices import Prices
 from dbdyno.store.records import Run
+from dbdyno.store.reported import Prices
 from dbdyno.study.load import load_study
 
 STUDY = """\

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.study.cpus import cpu_list, cpu_numbers
+from dbdyno.study.units import cpu_list, cpu_numbers
 
 
 @given(st.frozensets(st.integers(0, 300), min_size=1))

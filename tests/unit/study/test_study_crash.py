@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbdyno.study.crash_section import CrashSection
+from dbdyno.study.schema import CrashSection
 from tests.unit.study.conftest import refusal
 
 DESIGN = ('[design]\nbaseline = { device = "hdd-7200" }\nblocks = 6\n', "[crash]\n")

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from dbdyno.errors import UserError
 from dbdyno.filesystems.btrfs import BTRFS, asked_profiles
 from dbdyno.plan.identity import image_key
-from dbdyno.plan.plan import make_plan
-from dbdyno.plan.prices import prices_for
+from dbdyno.plan.plan import make_plan, prices_for
 from dbdyno.store.records import Run
 
 TWO = ('size = "1GiB"', 'size = "1GiB"\ndevices = 2')

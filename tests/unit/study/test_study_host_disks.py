@@ -4,8 +4,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.model.design import Disk, Fleet
-from dbdyno.plan.hosts import hosts_warnings
-from dbdyno.plan.plan import make_plan
+from dbdyno.plan.plan import hosts_warnings, make_plan
 from dbdyno.run.fleet.request import request_of
 from dbdyno.study.load import load_study
 

@@ -11,9 +11,8 @@ from dbdyno.plan.aa import aa_plan
 from dbdyno.plan.plan import make_plan
 from dbdyno.servers.mysql.variables import in_help
 from dbdyno.study.levels import named_levels
-from dbdyno.study.load import load_study
+from dbdyno.study.load import fitting, load_study
 from dbdyno.study.place import place_in
-from dbdyno.study.reported_rules import fitting
 
 HELP = Path(__file__).parents[1] / "servers" / "kept_help"
 DEVICES = '["hdd-7200", "ssd-sata"]'

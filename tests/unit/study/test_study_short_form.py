@@ -7,7 +7,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import make_plan
 from dbdyno.study.load import load_study
-from dbdyno.study.short_form import study_text
+from dbdyno.study.new_study import study_text
 
 WRITE = {"kind": "slap", "load": "write", "clients": 10, "duration": "5s"}
 

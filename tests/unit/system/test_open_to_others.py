@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from dbdyno.system.open_to_others import why_open_to_others
+from dbdyno.system.files import why_open_to_others
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 OTHER = 65534

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.system import run_lock as lock
-from dbdyno.system.run_lock import alone_on_host, only_one
+from dbdyno.system import locks as lock
+from dbdyno.system.locks import alone_on_host, only_one
 from tests.support import wait_for
 
 HOLDER = """
 import sys
-from dbdyno.system.run_lock import only_one
+from dbdyno.system.locks import only_one
 with only_one("run a.toml into /there", wait=False, say=print):
     print("held", flush=True)
     sys.stdin.readline()

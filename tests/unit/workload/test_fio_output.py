@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.errors import TrialError
-from dbdyno.workload.fio_output import fio_figures, log_columns, parse_log, parse_output, percentiles
+from dbdyno.workload.fio import fio_figures, log_columns, parse_log, parse_output, percentiles
 
 KEPT = Path(__file__).parent / "kept"
 

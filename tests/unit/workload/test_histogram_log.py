@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.workload.histogram_log import events_of
+from dbdyno.workload.load import events_of
 
 LATENCY = st.integers(0, 24 * 3600 * 10**9)  # ns
 HEADING = '#[Histogram log format version 1.3]\n"StartTimestamp","Interval_Length","Interval_Max","Interval_..."\n'

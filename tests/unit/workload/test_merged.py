@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import TrialError
-from dbdyno.workload.client_figures import client_figures
-from dbdyno.workload.histogram import percentiles
-from dbdyno.workload.merged import Window, merged, met, part_of, window_of
+from dbdyno.workload.load import percentiles
+from dbdyno.workload.merged import Window, client_figures, merged, met, part_of, window_of
 from tests.unit.workload.test_histogram_log import packed, upper_end
 
 INTERVAL_NS = 100_000_000
@@ -123,7 +122,7 @@ def test_each_host_has_its_figures_and_its_start_on_our_clock(clocks):
 def clocks():
     """Return what makes clocks: the offset of each host, ns, known to within 25 us."""
     from dbdyno.hosts.clock import Offset
-    from dbdyno.workload.client_figures import Clocks
+    from dbdyno.workload.merged import Clocks
 
     def made(at=0, **offsets):
         return Clocks(at, {name: Offset(ns, 25_000.0, 50_000, 60_000.0, 128) for name, ns in offsets.items()})

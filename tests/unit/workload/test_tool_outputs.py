@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.errors import TrialError
-from dbdyno.study.tools import SysbenchSection
+from dbdyno.study.workloads import SysbenchSection
 from dbdyno.workload.bonnie import bonnie_figures, csv_fields, phases_of
 from dbdyno.workload.command import figure_in
 from dbdyno.workload.mysqlslap import slap_line
 from dbdyno.workload.program import Ended
-from dbdyno.workload.sysbench_output import histogram, intervals, sysbench_figures, totals_of
+from dbdyno.workload.sysbench import histogram, intervals, sysbench_figures, totals_of
 
 KEPT = Path(__file__).parent / "kept"
 # As Bonnie++ 1.97's own manual shows it; 2.00 has two more fields and was run.

@@ -17,8 +17,7 @@ from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
 from dbdyno.run.execute import Outcome, Progress
 from dbdyno.run.fleet.asking import forget_all
-from dbdyno.run.fleet.block_check import ATTEMPTS_MAX
-from dbdyno.run.fleet.fold import arriving, blocks_of, fold, fold_leftovers, has_arrived
+from dbdyno.run.fleet.fold import ATTEMPTS_MAX, arriving, blocks_of, fold, fold_leftovers, has_arrived
 from dbdyno.run.fleet.message import (
     Asks,
     BlockOver,
@@ -43,7 +42,7 @@ from dbdyno.store.synced import write_synced
 from dbdyno.store.trials import lost_trials
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_roughly
-from dbdyno.system.full_disk import GO_ON, why_not_written
+from dbdyno.system.files import GO_ON, why_not_written
 from dbdyno.system.interrupt import Interrupted, interruptible, shielded
 from dbdyno.system.state import new_token
 from dbdyno.workload.time_limit import limit_seconds

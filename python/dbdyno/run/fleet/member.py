@@ -24,15 +24,14 @@ from dbdyno.run.fleet.request import Request
 from dbdyno.run.host_program import Send, as_of_host, request_and_send
 from dbdyno.run.over_hosts import with_clients
 from dbdyno.run.ports import HOST, Ports
-from dbdyno.run.preflight import needs_of, with_host_decided
-from dbdyno.run.provenance import host_facts, versions
+from dbdyno.run.preflight import host_facts, needs_of, versions, with_host_decided
 from dbdyno.run.stop import Outlook
 from dbdyno.stack.capabilities import Capability, device_need
 from dbdyno.stack.erase.identity import identify
 from dbdyno.store.events import Lost
 from dbdyno.store.parts import DamageError
 from dbdyno.store.run_folder import RunFolder
-from dbdyno.system.run_lock import alone_on_host, only_one
+from dbdyno.system.locks import alone_on_host, only_one
 from dbdyno.system.state import make_state_folder
 
 BEGUN_ANEW = "a block was begun anew, as the run on this host had broken off in the middle of it"

@@ -17,7 +17,7 @@ from dbdyno.plan.order import Slot
 from dbdyno.run.fleet.image_tasks import OnHost
 from dbdyno.run.fleet.packed import Packed
 from dbdyno.store.documents import json_object, value_of
-from dbdyno.study.clients_from_rules import ABLE
+from dbdyno.study.rules import ABLE
 
 LINE_BYTES_MAX = 4 * 1024**2
 _TEXT_MAX = 20_000  # characters of what is shown

@@ -4,15 +4,16 @@ import json
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Queue
-from threading import Thread
+from threading import Lock, Thread
 from time import monotonic
 
 from dbdyno.errors import DbdynoError, HostError
+from dbdyno.hosts.carried import quiet
 from dbdyno.hosts.connect import Connected
 from dbdyno.hosts.contract import Hosts, LieError
 from dbdyno.model.printable import short
@@ -35,9 +36,46 @@ from dbdyno.run.fleet.message import (
 )
 from dbdyno.run.fleet.packed import Packed
 from dbdyno.run.fleet.request import Request
-from dbdyno.run.fleet.window import Window
 from dbdyno.study.units import format_bytes
 from dbdyno.workload.together import Together
+
+# The time in which a host measures, as its part of the run says: nothing is asked of it meanwhile.
+
+
+class Window:
+    """Open or not; both may be said any number of times, by any thread."""
+
+    def __init__(self, host: str) -> None:
+        self._host, self._lock, self._held = host, Lock(), ExitStack()
+        self._is_open = self.is_shut = False
+
+    def open(self) -> None:
+        """The host begins a trial."""
+        with self._lock:
+            if not self._is_open and not self.is_shut:
+                self._held.enter_context(quiet(self._host))
+                self._is_open = True
+
+    def close(self) -> None:
+        """It has ended, or is to be thrown away."""
+        with self._lock:
+            self._held.close()
+            self._is_open = False
+
+    def shut(self) -> None:
+        """It is to end: from now on it can be asked, whatever it begins."""
+        self.is_shut = True
+        self.close()
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Open, and closed again."""
+        self.open()
+        try:
+            yield
+        finally:
+            self.close()
+
 
 # What is said outside a trial only; when a load is asked for, its window is still to come.
 _OVER = (TrialOver, Asks, BlockOver, EndsWell, Failed, Gone, AsksForLoad)

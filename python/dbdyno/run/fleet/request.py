@@ -12,7 +12,7 @@ from dbdyno.plan.aa import aa_plan
 from dbdyno.plan.order import seed_of_host
 from dbdyno.plan.plan import Plan, make_plan
 from dbdyno.plan.stop_rule import StopRule
-from dbdyno.run.kept_traces import keeping_traces
+from dbdyno.run.preflight import keeping_traces
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import MAX_BLOCKS
 

@@ -7,35 +7,85 @@ that it names. It says lines of JSON. It ends with what started it, the host put
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Self
 
 import psutil
 
+from dbdyno.crash.again import examine_kept
+from dbdyno.crash.kept import read_kept
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts.guard import put_back
 from dbdyno.plan.plan import Plan
+from dbdyno.run import sparse_tar
 from dbdyno.run.host_program import Send, as_of_host, end_with_starter, request_and_send
-from dbdyno.run.kept_states import lacking, plan_of
-from dbdyno.run.preflight import unmet_needs
-from dbdyno.run.provenance import versions
-from dbdyno.run.reexamine.kept_state import examined
+from dbdyno.run.kept_states import lacking, plan_of, spec_in
+from dbdyno.run.preflight import unmet_needs, versions
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import RemoveTree
 from dbdyno.store.header import RUN
+from dbdyno.store.kept_sums import verify_sums
 from dbdyno.store.run_folder import STUDY
+from dbdyno.system.files import why_not_written
 from dbdyno.system.interrupt import Interrupted, interruptible
-from dbdyno.system.run_lock import alone_on_host, only_one
+from dbdyno.system.locks import alone_on_host, only_one
 from dbdyno.system.state import make_state_folder, new_token
+
+# One kept state that has come to a host, examined in a process of its own.
+
+
+STATE = "state"  # the folder in the file
+
+
+def pack(state: Path, into: Path) -> None:
+    """Make the file of a kept state: the same content gives the same bytes.
+
+    Raises ``OSError``, or ``UserError`` where the state is not as it was kept.
+    """
+    verify_sums(state)
+    with tarfile.open(into, "w") as packed:
+        sparse_tar.add(packed, state, STATE, plain=True)
+
+
+def examined(folder: str, name: str) -> str:
+    """Unpack the file ``name`` of a folder that holds the run's header and study, and examine the state in it.
+
+    Returns JSON: ``cut``, and the CPU seconds of this process. The file is removed, and all that was made of it. Raises
+    ``UserError``, ``TrialError`` or ``HostError``.
+    """
+    began, packed = time.process_time(), Path(folder) / name
+    place = packed.with_suffix("")
+    try:
+        place.mkdir()
+        sparse_tar.extract(packed, place)
+        packed.unlink()
+        state = place / STATE
+        spec = spec_in(_plan(folder), read_kept(state).treatment, state)
+        with closing(Journal(f"kept state {name}")) as journal:
+            cut = examine_kept(state, spec, journal)
+    except (OSError, tarfile.TarError) as error:
+        why = why_not_written(error, place) if isinstance(error, OSError) else f"{place}: {error}"
+        raise HostError(why) from None
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return json.dumps({"cut": asdict(cut), "cpu_s": time.process_time() - began})
+
+
+@cache
+def _plan(folder: str) -> Plan:
+    return plan_of(Path(folder))
+
 
 TASKS = "tasks"
 _LOOK_AGAIN_SECONDS = 0.02

@@ -18,8 +18,7 @@ from dbdyno.model.cut import Cut
 from dbdyno.plan.identity import file_sha256
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.message import ALWAYS, Failed, Gone, Message, Say
-from dbdyno.run.reexamine.kept_state import pack
-from dbdyno.run.reexamine.member import TASKS, Request
+from dbdyno.run.reexamine.member import TASKS, Request, pack
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import RemoveTree
 from dbdyno.system.state import make_state_folder, new_token

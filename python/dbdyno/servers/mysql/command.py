@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from dbdyno.servers.address import Listening
+from dbdyno.servers.contract import Listening
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.study.section import Setting
 

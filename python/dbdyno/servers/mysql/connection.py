@@ -16,8 +16,7 @@ import pymysql
 from pymysql.constants import CLIENT, CR
 
 from dbdyno.model.printable import short
-from dbdyno.servers.address import Address, Tls
-from dbdyno.servers.contract import ServerError
+from dbdyno.servers.contract import Address, ServerError, Tls
 from dbdyno.servers.mysql.plugins import Plugin, plugin_of
 
 LOGIN_SECONDS, REPLY_SECONDS = 10.0, 60.0

@@ -12,7 +12,7 @@ from pathlib import Path
 from dbdyno.errors import HostError
 from dbdyno.servers.sources.source import OneFile, Progress, run_client
 from dbdyno.servers.user import own_folder, unprivileged
-from dbdyno.system.regular_file import TEXT_LIMIT_BYTES, open_regular, read_regular
+from dbdyno.system.files import TEXT_LIMIT_BYTES, open_regular, read_regular
 
 # Of this version alone, and only as Maven's sums of it say; it is code from elsewhere, so it never runs as root.
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"

@@ -9,11 +9,20 @@ from pathlib import Path
 from dbdyno.errors import HostError
 from dbdyno.host.read import text_of
 from dbdyno.stack.block_devices import CLASS, sharing, sysfs_name
-from dbdyno.stack.erase.content import Content, Sums
+from dbdyno.stack.erase.content import (
+    PAGE,
+    SAMPLES,
+    WHOLE_BYTES_MAX,
+    Content,
+    Stretch,
+    Sums,
+    known_places,
+    mark_of,
+    places,
+    sums_of,
+)
 from dbdyno.stack.erase.identity import Identity, identified, opened
 from dbdyno.stack.erase.in_use import uses
-from dbdyno.stack.erase.mark import mark_of, sums_of
-from dbdyno.stack.erase.places import PAGE, SAMPLES, WHOLE_BYTES_MAX, Stretch, known_places, places
 from dbdyno.stack.undo.real_disk import signatures_on
 
 _SEED_BYTES = 16

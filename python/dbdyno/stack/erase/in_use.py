@@ -11,8 +11,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from dbdyno.host.mounts import mounts_in, unescaped
 from dbdyno.host.read import text_of
+from dbdyno.host.storage import mounts_in, unescaped
 from dbdyno.stack.block_devices import CLASS, number_of, sharing, sysfs_name
 
 CLAIM_SECONDS = 2.0  # as long as udev may take

@@ -10,8 +10,7 @@ from dbdyno.stack.kinds.kind import Device, Raising
 from dbdyno.stack.kinds.own import OwnStack, block_layers, block_needs
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Disks
-from dbdyno.stack.layers.device import Emulated
-from dbdyno.stack.layers.device_pair import EmulatedPair, seed_of
+from dbdyno.stack.layers.device import Emulated, EmulatedPair, seed_of
 from dbdyno.stack.layers.emulated_disk import is_rotational, running_disk
 from dbdyno.stack.tools import tool_path
 from dbdyno.stack.undo.log import Journal

@@ -9,8 +9,7 @@ from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.external_needs import external_needs
 from dbdyno.stack.kinds.kind import Raising, Stack, StackKind
 from dbdyno.stack.layers.device import NoDevice
-from dbdyno.stack.layers.external_data import ExternalData, ExternalDatabase
-from dbdyno.stack.layers.external_server import ExternalServer
+from dbdyno.stack.layers.external_server import ExternalData, ExternalDatabase, ExternalServer
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.server_url import server_url

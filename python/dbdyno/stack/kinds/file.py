@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.host.mounts import mounted_at
-from dbdyno.host.storage import disk_facts
+from dbdyno.host.storage import disk_facts, mounted_at
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising

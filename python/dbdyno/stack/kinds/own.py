@@ -20,8 +20,7 @@ from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Tree
 from dbdyno.stack.layers.files import Files
 from dbdyno.stack.layers.filesystem import Filesystem
-from dbdyno.stack.layers.memory import Memory
-from dbdyno.stack.layers.page_cache import PageCache
+from dbdyno.stack.layers.memory import Memory, PageCache
 from dbdyno.stack.layers.placement import Placement
 from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.scratch import scratch

@@ -10,7 +10,7 @@ from pathlib import Path
 from dbdyno.errors import TrialError
 from dbdyno.filesystems.btrfs import BTRFS
 from dbdyno.filesystems.kind import Kind
-from dbdyno.host.mounts import mounted_at
+from dbdyno.host.storage import mounted_at
 from dbdyno.model.printable import short
 from dbdyno.model.quantity import size_bytes
 from dbdyno.stack.btrfs import check_profiles, observed_profiles

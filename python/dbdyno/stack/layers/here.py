@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from dbdyno.host.mounts import Mount, mounted_at
+from dbdyno.host.storage import Mount, mounted_at
 from dbdyno.model.quantity import size_bytes
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.section import Setting

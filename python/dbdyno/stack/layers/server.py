@@ -11,8 +11,7 @@ from typing import Any
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.model.printable import short
-from dbdyno.servers.address import Address, Listening
-from dbdyno.servers.contract import NotStartedError, OwnServer, Settings, Taken
+from dbdyno.servers.contract import Address, Listening, NotStartedError, OwnServer, Settings, Taken
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.servers.user import own_folder, read_log, unprivileged

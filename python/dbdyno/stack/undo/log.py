@@ -5,7 +5,10 @@ a change, ``{"done": id}`` says it has been undone; ``open`` lists what is to be
 a lock on it for as long as it lives. Lowering a stack and ``dbdyno restore`` run the same undo code.
 """
 
+import json
 import os
+import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -14,13 +17,83 @@ from typing import Any
 
 from dbdyno.errors import HostError
 from dbdyno.stack.undo.kind import Undo, boot_id
-from dbdyno.stack.undo.lines import line_of
 from dbdyno.stack.undo.undos import EndProcesses, marked
 from dbdyno.store.synced import append_line, sync
-from dbdyno.system import ofd_lock
-from dbdyno.system.full_disk import is_full
+from dbdyno.system.files import SEAL, is_full
+from dbdyno.system.files import sealed as with_seal
 from dbdyno.system.interrupt import shielded
+from dbdyno.system.locks import take
 from dbdyno.system.state import make_state_folder, new_token
+
+# The lines of an undo log: JSON objects, each with a checksum of its own.
+#
+# A line also names the undos that are open after it, so that a damaged line before it leaves no doubt about what has
+# been undone. Logs of earlier versions have neither; they are read as they are.
+
+
+Fields = dict[str, Any]
+
+_STARTS = (b'{"owner"', b'{"undo"', b'{"done"')
+_START = re.compile(rb'\{"(?:owner|undo|done)"')
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What could be read of an undo log."""
+
+    entries: list[Fields]  # in the order of the file
+    damaged: list[int]  # numbers of the lines that are not as they were written, from 1
+    sealed: bool  # whether its lines have checksums
+
+
+def line_of(fields: Fields, *, sealed: bool = True) -> bytes:
+    """One line, with its line end."""
+    return with_seal(fields) if sealed else json.dumps(fields).encode() + b"\n"
+
+
+def lines_of(content: bytes) -> Lines:
+    """Read an undo log: every entry that is whole, also where damage has joined or split lines.
+
+    A last line without its end was cut off by a kill: its change had not been made, so it is no damage.
+    """
+    *lines, rest = content.split(b"\n")
+    sealed = any(_sealed_in(line) for line in (*lines, rest))
+    read = _sealed_in if sealed else _plain_in
+    entries, damaged = [], []
+    for number, line in enumerate((*lines, rest), 1):
+        found = list(read(line))
+        entries += [fields for fields, _ in found]
+        whole = len(found) == 1 and found[0][1] == line
+        torn = number > len(lines) and any(line.startswith(start) or start.startswith(line) for start in _STARTS)
+        if not whole and not (torn and not found):
+            damaged.append(number)
+    return Lines(entries, damaged, sealed)
+
+
+def _sealed_in(line: bytes) -> list[tuple[Fields, bytes]]:
+    """Every entry in a line that its checksum proves whole, with its bytes."""
+    found = []
+    for end in SEAL.finditer(line):
+        for start in _START.finditer(line, 0, end.start()):
+            if zlib.crc32(line[start.start() : end.start()]) == int(end[1], 16):
+                written = line[start.start() : end.end()]
+                fields = json.loads(written)
+                del fields["sum"]
+                found.append((fields, written))
+                break
+    return found
+
+
+def _plain_in(line: bytes) -> Iterator[tuple[Fields, bytes]]:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(fields, dict) and (
+        {"done"} == fields.keys() or "owner" in fields or {"undo", "kind"} <= fields.keys()
+    ):
+        yield fields, line
+
 
 # Bytes of an undo log, and who holds the lock on each: the process that made it, the one that it was handed over to,
 # and whoever undoes what it says.
@@ -90,7 +163,7 @@ class Journal:
         Nothing is that process's until ``hand_over``: if this process is killed before, all is to be undone.
         """
         self._heirs = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        ofd_lock.take(self._heirs, INHERITED)
+        take(self._heirs, INHERITED)
         return self._heirs
 
     def announce(self, undo: Undo) -> int:
@@ -166,7 +239,7 @@ def _new_file(folder: Path, owner: Process) -> tuple[Path, int]:
         path = folder / f"{owner.pid}-{new_token()}.jsonl"
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            ofd_lock.take(file, OWNED, wait=True)
+            take(file, OWNED, wait=True)
         except OSError as error:
             os.close(file)
             path.unlink()

@@ -14,10 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.errors import HostError
-from dbdyno.stack.erase.content import Content, Sums
+from dbdyno.stack.erase.content import SAMPLES, Content, Sums, at_the_end, begin_mark, leave_mark, mark_of
 from dbdyno.stack.erase.identity import identify, opened
-from dbdyno.stack.erase.mark import at_the_end, begin_mark, leave_mark, mark_of
-from dbdyno.stack.erase.places import SAMPLES
 from dbdyno.stack.undo.kind import Undo, boot_id
 
 # What a killed mkfs may have written, of all places: some blocks of each group.

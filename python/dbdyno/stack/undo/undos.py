@@ -18,8 +18,8 @@ from pathlib import Path
 import psutil
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.host.mounts import is_mounted
 from dbdyno.host.read import chosen_in
+from dbdyno.host.storage import is_mounted
 from dbdyno.stack.btrfs import forget_device
 from dbdyno.stack.disk_client import DiskClient
 from dbdyno.stack.erase.in_use import uses

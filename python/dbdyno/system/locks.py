@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import socket
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +13,59 @@ from pathlib import Path
 
 from dbdyno.errors import HostError, UserError
 from dbdyno.model.printable import one_line
-from dbdyno.system.full_disk import why_not_written
-from dbdyno.system.listener import listener_pid
+from dbdyno.system.files import why_not_written
 from dbdyno.system.state import make_state_folder, state_folder, state_folder_is_given
+
+# Locks on single bytes of an open file, held by the open file description (fcntl_locking(2)).
+#
+# The kernel ends such a lock when the last descriptor of that description is closed, however its process ends; a
+# process that inherits the descriptor holds it too. It is seen in every PID namespace, and asking about it takes
+# nothing.
+
+
+_FLOCK = "hhqqi4x"  # struct flock: type, whence, start, length, pid
+
+
+def _lock(kind: int, byte: int) -> bytes:
+    return struct.pack(_FLOCK, kind, 0, byte, 1, 0)
+
+
+def take(handle: int, byte: int, *, wait: bool = False) -> bool:
+    """Take the lock on a byte of a file that is open for writing; whether it was had. Raises ``OSError``."""
+    try:
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK, byte))
+    except OSError as error:
+        if error.errno in {errno.EAGAIN, errno.EACCES}:
+            return False
+        raise
+    return True
+
+
+def is_taken(handle: int, byte: int) -> bool:
+    """Whether another open file description holds the lock on a byte. Raises ``OSError``."""
+    answer = fcntl.fcntl(handle, fcntl.F_OFD_GETLK, _lock(fcntl.F_WRLCK, byte))
+    return bool(struct.unpack(_FLOCK, answer)[0] != fcntl.F_UNLCK)
+
+
+# Which process listens on a Unix socket, by the kernel's word.
+
+
+_CREDENTIALS = struct.Struct("3i")  # struct ucred of unix(7): pid, uid, gid
+_PATIENCE_SECONDS = 5.0
+
+
+def listener_pid(address: str) -> int:
+    """The process that called listen(2), which may be a proxy; an abstract ``address`` begins with NUL.
+
+    Raises ``OSError`` where no process listens.
+    """
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(_PATIENCE_SECONDS)
+        client.connect(address)
+        reported = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid: int = _CREDENTIALS.unpack(reported)[0]
+    return pid
+
 
 HOST_NAME = (
     "\0dbdyno-run"  # in the abstract namespace of unix(7): no file, so all users share it, and it ends with its process
