@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -145,13 +146,18 @@ class Carried(Hosts):
         marked = {**(environment or {}), **work.environment}
         return self._name_of(host, self._done(host, "start", list(argv), stdin, marked, work.folder))
 
-    def stream(self, host: str, process: str, *, patient: bool = False) -> Iterator[Output | Ended]:
+    def stream(
+        self, host: str, process: str, *, patient: bool = False, silent_seconds: float = inf
+    ) -> Iterator[Output | Ended]:
         """As the contract says."""
         code = None
-        wait_seconds = PATIENT_SECONDS if patient else _WAIT_SECONDS
+        wait_seconds, heard_at = min(PATIENT_SECONDS if patient else _WAIT_SECONDS, silent_seconds), monotonic()
         while code is None:
             news, code = self._news_of(host, self._done(host, "read", process, wait_seconds, before_window=patient))
+            if not news and code is None and monotonic() - heard_at > silent_seconds:
+                raise LieError(f"{host}: it has said nothing for {silent_seconds:.0f} s")
             yield from news
+            heard_at = monotonic() if news else heard_at
         yield Ended(code)
 
     def signal(self, host: str, process: str, number: int) -> bool:

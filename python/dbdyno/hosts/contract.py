@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from dbdyno.errors import HostError
@@ -57,11 +58,14 @@ class Hosts(ABC):
         """
 
     @abstractmethod
-    def stream(self, host: str, process: str, *, patient: bool = False) -> Iterator[Output | Ended]:
+    def stream(
+        self, host: str, process: str, *, patient: bool = False, silent_seconds: float = inf
+    ) -> Iterator[Output | Ended]:
         """What a program writes, from its beginning and as it comes; last how it ended.
 
         Usually the host is asked again and again. ``patient`` asks once for each piece of news, however long that
-        takes: asked before a measured window and answered after it, so that nothing is carried inside.
+        takes: asked before a measured window and answered after it, so that nothing is carried inside. A program that
+        writes nothing for ``silent_seconds`` is given up: ``LieError``.
         """
 
     @abstractmethod

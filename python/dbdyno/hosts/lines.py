@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import inf
 
 from dbdyno.hosts.contract import Ended, Hosts, LieError
 from dbdyno.model.printable import short
@@ -20,6 +21,7 @@ class Lines:
     line_bytes_max: int
     lines_max: int  # until ``renew`` is called
     bytes_max: int  # the same, standard error included
+    silent_seconds: float = inf  # that it may say nothing
     code: int | None = field(default=None, init=False)  # by which it has ended
     _errors: bytes = field(default=b"", init=False)
     _lines: int = field(default=0, init=False)
@@ -31,7 +33,7 @@ class Lines:
         Raises ``LieError`` where it says too much, else what ``Hosts.stream`` raises.
         """
         rest, rest_bytes = list[bytes](), 0  # the beginning of a line, as it came
-        for one in self.hosts.stream(self.host, self.process, patient=True):
+        for one in self.hosts.stream(self.host, self.process, patient=True, silent_seconds=self.silent_seconds):
             if isinstance(one, Ended):
                 self.code = one.code
                 return

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from math import inf
 from signal import SIGKILL
 from threading import Timer
 from typing import TypeVar
@@ -37,6 +38,7 @@ Answers = Mapping[str, Facts]
 T = TypeVar("T")
 _AT_ONCE = 16  # hosts that are asked at once
 ANSWER_SECONDS = 120.0  # for what a host is
+_SILENT_SECONDS = 2 * ANSWER_SECONDS  # after which nothing is waited for where a host does not even say that it ended
 _LINES_MAX, _BYTES_MAX = 50_000, 64 * 1024**2  # that a program says before it brings something
 
 
@@ -54,12 +56,12 @@ def check_names(plan: Plan, inventory: Inventory) -> None:
         raise UserError("\n".join(wrong))
 
 
-def messages(hosts: Hosts, host: str, process: str, kinds: Kinds) -> Iterator[Message]:
+def messages(hosts: Hosts, host: str, process: str, kinds: Kinds, silent_seconds: float = inf) -> Iterator[Message]:
     """What a program of ours says, line by line; last that it is ``Gone``.
 
     Raises ``LieError`` where it says anything else, or more than such a program says between two that bring something.
     """
-    said = Lines(hosts, host, process, LINE_BYTES_MAX, _LINES_MAX, _BYTES_MAX)
+    said = Lines(hosts, host, process, LINE_BYTES_MAX, _LINES_MAX, _BYTES_MAX, silent_seconds)
     for line in said.read():
         found = parse(host, line, kinds)
         if found.brings:
@@ -73,7 +75,7 @@ def answer(hosts: Hosts, request: Request, argv: Sequence[str], environment: Map
     host = request.host
     process = hosts.start(host, argv, stdin=request.to_json(), environment=environment)
     with _ended_in_time(hosts, host, process) as is_late:
-        for message in messages(hosts, host, process, OF_FACTS):
+        for message in messages(hosts, host, process, OF_FACTS, _SILENT_SECONDS):
             if isinstance(message, FactsAnswer):
                 return message.facts
             if isinstance(message, Failed):
@@ -87,7 +89,7 @@ def _forget(hosts: Hosts, request: Request, argv: Sequence[str], environment: Ma
     """Have a host remove what it keeps of a run. Raises ``HostError``."""
     process = hosts.start(request.host, argv, stdin=request.to_json(), environment=environment)
     with _ended_in_time(hosts, request.host, process):
-        for _ in messages(hosts, request.host, process, ALWAYS):
+        for _ in messages(hosts, request.host, process, ALWAYS, _SILENT_SECONDS):
             pass
 
 

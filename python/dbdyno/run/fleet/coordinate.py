@@ -171,7 +171,8 @@ def _share_images(
         return frozenset(), {}
     used = frozenset(trial.image_sha256 for trial in run_folder.read_run(folder.path).trials)
     data_bytes = max(map(_data_bytes_max, plan.specs.values()))
-    sharing = Sharing(access, requests, progress.say, used, len(plan.makers()), data_bytes)
+    silent = silent_seconds_max(plan, {})
+    sharing = Sharing(access, requests, progress.say, used, len(plan.makers()), data_bytes, silent)
     return sharing.share(hosts), sharing.liars
 
 

@@ -50,6 +50,7 @@ class Sharing:
     used: frozenset[str]  # the SHA-256 of what trials of this run began with already
     images_max: int  # that a host can need
     data_bytes: int  # that one of them has, as far as the plan shows
+    silent_seconds: float  # that a host may say nothing, while it prepares data as well
     liars: dict[str, str] = field(default_factory=dict)  # host -> what it did
     images: dict[str, dict[str, OnHost]] = field(default_factory=dict)  # key -> host -> what it has of it
     _running: set[tuple[str, str]] = field(default_factory=set)  # host, and what its program is called
@@ -221,7 +222,7 @@ class Sharing:
         hosts, host, access = self.access.hosts, request.host, self.access
         process = hosts.start(host, access.argv, stdin=request.to_json(), environment=access.environment_of(host))
         self._running.add((host, process))
-        received = messages(hosts, host, process, OF_IMAGES)
+        received = messages(hosts, host, process, OF_IMAGES, self.silent_seconds)
         try:
             yield received
         except BaseException:
