@@ -1,5 +1,7 @@
 """How much and how long a host is listened to: by what the plan has it do."""
 
+from threading import Event
+
 from dbdyno.run.fleet import coordinate
 from dbdyno.run.fleet.coordinate import block_bytes_max, silent_seconds_max, states_bytes_max
 from dbdyno.store.run_folder import read_run
@@ -24,7 +26,11 @@ def test_a_host_that_says_nothing_is_left_out(plan, into, states, monkeypatch): 
     monkeypatch.setattr(coordinate, "silent_seconds_max", lambda *_: 2.0)
     fleet = Fleet(states, script_of=slowly)
     silent = fleet.hosts._sides["db2"]
-    silent.read = lambda *_: ([], None)
-    assert fleet.run(plan(ON_THREE, blocks=6), into).how == "done"
+    over = Event()
+    silent.read = lambda _, seconds: ([], -9 if over.wait(min(seconds, 0.1)) else None)
+    try:
+        assert fleet.run(plan(ON_THREE, blocks=6), into).how == "done"
+    finally:
+        over.set()
     assert whole(into)["db2"] == 0
     assert any("db2 takes no more part: it has said nothing for" in one for one in read_run(into).notes)

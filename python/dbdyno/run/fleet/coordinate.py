@@ -186,7 +186,7 @@ class _Fleet:
     requests: Requests
     access: HostAccess
     prepared: frozenset[str] = frozenset()  # hosts that have the data that they need
-    liars: Mapping[str, str] = field(default_factory=dict)  # hosts that take no part, and why
+    liars: Mapping[str, str] = field(default_factory=dict)  # hosts that have lied, and what they did
     inbox: Inbox = field(default_factory=Queue)
     parts: dict[str, Part] = field(init=False)
     stop: Stop = field(init=False)
@@ -216,8 +216,8 @@ class _Fleet:
         self.stop = Stop(self.folder.path, self.plan.design, pace, self.progress.say, at_once=at_once)
 
     def here(self) -> list[str]:
-        """The hosts that are not lost."""
-        return [name for name, part in self.parts.items() if not part.is_lost]
+        """The hosts that are not lost, and have not lied: those may never answer."""
+        return [name for name, part in self.parts.items() if not part.is_lost and name not in self.liars]
 
     @contextmanager
     def taking_part(self) -> Iterator["_Fleet"]:
@@ -366,6 +366,7 @@ class _Fleet:
         """A host lies, or is broken: what it had open is void, and it is asked for nothing any more in this run."""
         void = "; the block that it had open is void" if part.has_open_block else ""
         part.disown()
+        self.liars = {**self.liars, part.name: why}
         self._out(part, f"{why}{void}; see what runs on it, and look after it by dbdyno restore --hosts")
 
     def _gone(self, part: Part, why: str) -> None:
