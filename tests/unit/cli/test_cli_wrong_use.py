@@ -105,7 +105,7 @@ WRONG = [
     ("trace show", "FILE... is missing; see dbdyno trace show --help"),
     ("trace show {folder}/none", "No such file or directory"),
     ("trace show {folder}", "Is a directory"),
-    ("trace show {binary}", "it begins like no format of a trace; name one of: blktrace, blkparse"),
+    ("trace show {binary}", "it is UTF-16 text, as PowerShell writes; convert it first: iconv"),
     ("trace show {binary} --format elf", 'no format of traces is called "elf"; there are blktrace, blkparse'),
     ("doctor now", "got unexpected extra argument (now); see dbdyno doctor --help"),
     ("restore --hosts none.toml", NO_FILE),
