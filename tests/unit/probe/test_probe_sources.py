@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.probe import smart
-from dbdyno.probe.background_load import PRESSURES
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.host_cpu import HostCpuSource
+from dbdyno.probe.pressure import PRESSURES
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import ServerStatusSource
 from dbdyno.servers.contract import Address, ServerError

@@ -92,7 +92,7 @@ def test_what_was_never_whole_is_said_to_have_begun(state, holder):
 
 HOST_HOLDER = """
 import sys
-from dbdyno.system import run_lock as lock
+from dbdyno.system import locks as lock
 lock.HOST_NAME = sys.argv[1]
 with lock.alone_on_host(wait=False, say=print):
     print("held", flush=True)

@@ -12,7 +12,7 @@ from dbdyno.errors import HostError
 from dbdyno.stack.undo.kind import Undo
 from dbdyno.stack.undo.log import INHERITED, OWNED, PUT_BACK, Process, line_of, lines_of
 from dbdyno.stack.undo.undos import UNDOS
-from dbdyno.system.locks import is_taken, take
+from dbdyno.system import locks
 from dbdyno.system.state import check_state_folder, journal_folder
 
 _FIRST = b'{"owner"'  # how every log begins
@@ -53,7 +53,7 @@ class Leftover:
         Earlier versions took none: their process is looked up. Damage may hide to whom a log was handed over.
         """
         bytes_ = {OWNED, INHERITED} if self.damage else {self.lock}
-        return any(is_taken(handle, byte) for byte in bytes_) or bool(self.owner and self.owner.alive())
+        return any(locks.is_taken(handle, byte) for byte in bytes_) or bool(self.owner and self.owner.alive())
 
 
 def leftovers(folder: Path | None = None) -> list[Leftover]:
@@ -183,9 +183,9 @@ def taken(path: Path, say: Callable[[str], None], *, though_alive: bool = False)
         yield None
         return
     try:
-        if not take(handle, PUT_BACK):
+        if not locks.take(handle, PUT_BACK):
             say(f"waiting: another dbdyno is undoing what {path} says")
-            take(handle, PUT_BACK, wait=True)
+            locks.take(handle, PUT_BACK, wait=True)
         if not os.path.lexists(path):  # undone by the one that was waited for
             yield None
             return
@@ -205,7 +205,7 @@ def _remove_unbegun(path: Path, handle: int) -> None:
     """Remove a log whose owner was killed before its first line: nothing had been changed."""
     begun_by = path.name.partition("-")[0]
     unlocked_owner = Process.of(int(begun_by)) if begun_by.isdecimal() else None  # an earlier version's, about to write
-    if unlocked_owner is None and take(handle, OWNED):
+    if unlocked_owner is None and locks.take(handle, OWNED):
         path.unlink(missing_ok=True)
 
 

@@ -19,10 +19,10 @@ from dbdyno.errors import HostError
 from dbdyno.stack.undo.kind import Undo, boot_id
 from dbdyno.stack.undo.undos import EndProcesses, marked
 from dbdyno.store.synced import append_line, sync
+from dbdyno.system import locks
 from dbdyno.system.files import SEAL, is_full
 from dbdyno.system.files import sealed as with_seal
 from dbdyno.system.interrupt import shielded
-from dbdyno.system.locks import take
 from dbdyno.system.state import make_state_folder, new_token
 
 # The lines of an undo log: JSON objects, each with a checksum of its own.
@@ -163,7 +163,7 @@ class Journal:
         Nothing is that process's until ``hand_over``: if this process is killed before, all is to be undone.
         """
         self._heirs = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        take(self._heirs, INHERITED)
+        locks.take(self._heirs, INHERITED)
         return self._heirs
 
     def announce(self, undo: Undo) -> int:
@@ -239,7 +239,7 @@ def _new_file(folder: Path, owner: Process) -> tuple[Path, int]:
         path = folder / f"{owner.pid}-{new_token()}.jsonl"
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            take(file, OWNED, wait=True)
+            locks.take(file, OWNED, wait=True)
         except OSError as error:
             os.close(file)
             path.unlink()
