@@ -75,8 +75,10 @@ fn directive(line: &str) -> Entry {
 
 fn option(line: &str) -> Entry {
     match line.split_once('=') {
-        Some((name, value)) => Entry::Option(name.trim().to_owned(), Some(value_of(value.trim()))),
-        None => Entry::Option(line.to_owned(), None),
+        Some((name, value)) if !name.trim().is_empty() => {
+            Entry::Option(name.trim().to_owned(), Some(value_of(value.trim())))
+        }
+        _ => Entry::Option(line.to_owned(), None),
     }
 }
 
