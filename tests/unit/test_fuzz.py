@@ -103,7 +103,8 @@ class Said:
         self.content = content
 
     def stream(self, _host, _process, *, patient, silent_seconds):
-        assert patient and silent_seconds
+        assert patient
+        assert silent_seconds
         for at in range(0, len(self.content), 97):
             yield Output(self.content[at : at + 97], to_error=at % 5 == 4)
         yield Ended(1)
