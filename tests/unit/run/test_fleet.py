@@ -250,7 +250,8 @@ def test_a_program_that_ends_is_started_again_but_not_for_ever(plan, into, state
     assert whole(into) == {"db1": 0, "db2": 3, "db3": 3}
     assert counted.read_text() == "..."
     assert any(
-        "db1 takes no more part: its dbdyno ended 3 times: killed by signal SIGKILL" in one for one in read_run(into).notes
+        "db1 takes no more part: its dbdyno ended 3 times: killed by signal SIGKILL" in one
+        for one in read_run(into).notes
     )
 
 
