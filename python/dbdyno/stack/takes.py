@@ -252,6 +252,8 @@ def why_not_made(asked: MadeWith) -> str:
         _see_that_nobody_measures()
         with _ended_by_signals():
             said = _made(kind, asked)
+            if said and (without := _made(kind, replace(asked, options=""))):  # the options are not what it minds
+                raise TrialError(f"{kind.program} makes no filesystem here, with no options either: {short(without)}")
         found = [Taken("mkfs", asked.options, "refused" if said else "as asked", said=short(said))]
         _keep(key, found)
     return found[0].said

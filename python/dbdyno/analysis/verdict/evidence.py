@@ -143,7 +143,8 @@ def _at_looks(d: Floats, rule: Looks, bound: Floats, alphas: Floats) -> Evidence
         p_equivalence[those] = sequential_p(p_beyond[those], replace(looks, first=FIRST_EQUIVALENT), 1)
     if n < FIRST_EQUIVALENT and not rule.once:
         p_equivalence = np.ones(p.shape)
-    p_now = _smaller(p_ranks / RANKS_OF_ONE_LOOK, p_mean / (1 - RANKS_OF_ONE_LOOK))
+    # A single look shares alpha out between the two otherwise, by which its p could be the larger one by a little.
+    p_now = np.minimum(p, _smaller(p_ranks / RANKS_OF_ONE_LOOK, p_mean / (1 - RANKS_OF_ONE_LOOK)))
     return Evidence(value, low, high, p, p_now, p_equivalence)
 
 
