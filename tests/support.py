@@ -12,9 +12,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dbdyno.hosts.carried import NotQuietError, check_not_measured
-from dbdyno.servers.contract import Taken
-from dbdyno.stack import takes
-from dbdyno.stack.takes import FOLDER
+from dbdyno.servers.contract import SettingOutcome
+from dbdyno.stack import short_start
+from dbdyno.stack.short_start import FOLDER
 from dbdyno.stack.tracefs import why_not_mountable as tracefs_lacking
 from dbdyno.store.synced import write_synced
 from tests import preloaded
@@ -75,13 +75,13 @@ def share_answers(monkeypatch):
 
     def kept(key):
         file = shared / f"{key}.json"
-        return [Taken(**one) for one in json.loads(file.read_text())] if file.is_file() else None
+        return [SettingOutcome(**one) for one in json.loads(file.read_text())] if file.is_file() else None
 
     def keep(key, found):
         write_synced(shared / f"{key}.json", json.dumps([asdict(one) for one in found]).encode())
 
-    monkeypatch.setattr(takes, "_kept", kept)
-    monkeypatch.setattr(takes, "_keep", keep)
+    monkeypatch.setattr(short_start, "_answer_of", kept)
+    monkeypatch.setattr(short_start, "_keep_answer", keep)
 
 
 def study_text(**fields):

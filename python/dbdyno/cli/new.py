@@ -68,7 +68,7 @@ def new(
     json_: bool = JSON,
 ) -> None:
     """Write a study: from a few questions at a terminal, from flags, or from a my.cnf. Runs nothing."""
-    from dbdyno.run.settings_taken import fit_settings, version_of
+    from dbdyno.run.settings_check import fit_settings, version_of
     from dbdyno.study.load import load_study
     from dbdyno.study.new_study import Asked, new_study
     from dbdyno.study.option_file import read_options, server_groups

@@ -18,7 +18,7 @@ from dbdyno.plan.fast_caches import fast_cache_lines, fast_caches
 from dbdyno.plan.order import whole_plots
 from dbdyno.plan.plan import Plan, bound_of_none, erased_devices, planned_cuts
 from dbdyno.run.images import planned_images, prepared_lines
-from dbdyno.servers.contract import Taken
+from dbdyno.servers.contract import SettingOutcome
 from dbdyno.servers.products import unasked_settings
 from dbdyno.servers.user import server_user
 from dbdyno.stack import capabilities
@@ -485,7 +485,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
         "touches, on each host:" if design.fleet else "touches:",
         *(f"  {line}" for line in touched(plan, needs)),
     ]
-    otherwise = [one for one in needs if one.taken and one.ok]
+    otherwise = [one for one in needs if one.outcome and one.ok]
     if otherwise:
         lines += ["", "settings that the server takes otherwise than written:", *(f"  {one.said}" for one in otherwise)]
     for warning in (*plan.warnings(), *servers_warnings(plan), *_not_granted(otherwise)):
@@ -507,14 +507,14 @@ def _named_levels(plan: Plan) -> list[str]:
 def _not_granted(needs: list[Capability]) -> Iterator[str]:
     """Yield one for each setting that a trial would have in name only."""
     for one in needs:
-        if one.taken and one.taken.how == "not granted":
-            asked = str(one.taken.asked).lower()
-            yield f"this host does not grant {one.taken.name} = {asked}: what is measured is the server without it"
+        if one.outcome and one.outcome.how == "not granted":
+            asked = str(one.outcome.asked).lower()
+            yield f"this host does not grant {one.outcome.name} = {asked}: what is measured is the server without it"
 
 
-def _setting_as_dict(one: Capability, taken: Taken) -> dict[str, Any]:
-    told = {"setting": taken.name, "asked": taken.asked, "got": taken.got, "how": taken.how, "said": taken.said}
-    return {"place": one.name, **told, "taken": taken.holds}
+def _setting_as_dict(one: Capability, outcome: SettingOutcome) -> dict[str, Any]:
+    words = {name: getattr(outcome, name) for name in ("asked", "got", "how", "said")}
+    return {"place": one.name, "setting": outcome.name, **words, "taken": outcome.holds}
 
 
 def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
@@ -547,7 +547,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "awake": plan.awake(),
         "images": planned_images(plan),
         "touches": touched(plan, needs),
-        "settings": [_setting_as_dict(one, one.taken) for one in needs if one.taken],
+        "settings": [_setting_as_dict(one, one.outcome) for one in needs if one.outcome],
         "warnings": [*plan.warnings(), *servers_warnings(plan), *_not_granted([one for one in needs if one.ok])],
         "lacking": [{"name": one.name, "detail": one.detail, "remedy": one.remedy} for one in needs if not one.ok],
     }

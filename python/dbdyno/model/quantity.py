@@ -64,6 +64,11 @@ def fraction(text: object) -> float:
     return number / 100
 
 
+def is_off(shown: str) -> bool:
+    """Whether a variable, as a server shows it, is off or has nothing."""
+    return shown.strip().lower() in {"off", "0", "no", "false", ""}
+
+
 def same_value(asked: object, shown: str) -> bool:
     """Whether a setting shows what was asked for, over its spellings: ``256M`` is 268435456; true, ON and 1 are one."""
     left, right = _spelled(asked), _spelled(shown)

@@ -104,12 +104,12 @@ def frame_of(columns: "Mapping[str, Column]", kind: Kind) -> "pd.DataFrame | pl.
         raise UserError(f'frame is {kind!r}; allowed are "pandas" and "polars"')
     package = _package(kind)
     frame: pd.DataFrame | pl.DataFrame = package.DataFrame(
-        {printable(name): _shown(column) for name, column in columns.items()}
+        {printable(name): _printable_column(column) for name, column in columns.items()}
     )
     return frame
 
 
-def _shown(column: "Column") -> "Column":
+def _printable_column(column: "Column") -> "Column":
     if isinstance(column, np.ndarray) and column.dtype.kind != "O":
         return column
     return [printable(value, keep=_KEPT) if isinstance(value, str) else value for value in column]

@@ -14,12 +14,12 @@ from dbdyno.host.awake import is_guest, means_here
 from dbdyno.host.processor import kernel_facts, memory_facts, numa_facts, processor_facts, virtualisation_facts
 from dbdyno.host.storage import disk_facts, disks_under
 from dbdyno.plan.plan import Plan, erased_devices
-from dbdyno.run.settings_taken import filesystems_made, settings_taken
+from dbdyno.run.settings_check import check_mkfs_options, check_settings
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase.identity import identify
 from dbdyno.stack.kinds.catalogue import KINDS
-from dbdyno.stack.takes import Say
+from dbdyno.stack.short_start import Say
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.place import place_in
 from dbdyno.study.schema import HostSection, TrialSpec
@@ -41,7 +41,7 @@ def needs_of(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda 
                 found[placed.said] = placed
             else:
                 found[one.name] = one if one.name not in found or not one.ok else found[one.name]
-    for one in (*filesystems_made(plan), *settings_taken(plan, say)):
+    for one in (*check_mkfs_options(plan), *check_settings(plan, say)):
         found[one.said] = one
     return list(found.values())
 

@@ -119,7 +119,7 @@ HOLDS: frozenset[How] = frozenset({"as asked", "another name", "not granted", "n
 
 
 @dataclass(frozen=True)
-class Taken:
+class SettingOutcome:
     """What a server made of one setting."""
 
     name: str
@@ -136,7 +136,7 @@ class Taken:
     @property
     def text(self) -> str:
         """What became of it, in a sentence that follows the setting's name."""
-        asked, because = _shown(self.asked), f" ({self.said})" if self.said else ""
+        asked, because = _setting_text(self.asked), f" ({self.said})" if self.said else ""
         texts: dict[How, str] = {
             "as asked": f"is {asked}",
             "another name": f"{asked} is taken; the server calls it {self.got}",
@@ -150,7 +150,7 @@ class Taken:
         return texts[self.how]
 
 
-def _shown(value: Setting) -> str:
+def _setting_text(value: Setting) -> str:
     return str(value).lower() if isinstance(value, bool) else one_line(str(value))
 
 
@@ -203,7 +203,7 @@ class Server(Protocol):
     def cause(self, log: Path) -> str:
         """Why it ended, in one sentence, from its error log."""
 
-    def taken(self, asked: Mapping[str, Setting], found: Settings, log: str) -> list[Taken]:
+    def setting_outcomes(self, asked: Mapping[str, Setting], found: Settings, log: str) -> list[SettingOutcome]:
         """What it made of each setting, by what it shows and by its error log."""
 
     def not_granted(self, found: Settings, log: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dbdyno.errors import DbdynoError, HostError
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
 from dbdyno.host.awake import means_here
 from dbdyno.host.read import text_of
-from dbdyno.servers.contract import Taken
+from dbdyno.servers.contract import SettingOutcome
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack.layers.here import folder_here
 from dbdyno.stack.layers.memory import memory_hierarchy
@@ -36,7 +36,7 @@ class Capability:
     needed: bool = True  # whether a study on emulated disks with the usual layers needs it
     used: bool = True  # whether anything here uses it, so that its absence is a lack
     field: tuple[str, ...] = ()  # of the study, where it is what that says that does not fit this host
-    taken: Taken | None = None  # what a server makes of a setting, where that is not as the study writes it
+    outcome: SettingOutcome | None = None  # what a server makes of a setting, where that is not as the study writes it
 
     @property
     def said(self) -> str:

@@ -84,13 +84,17 @@ def json_object(content: bytes, escapes_max: int = ESCAPES_MAX) -> dict[str, Any
     return found
 
 
+def values_most(content: bytes) -> int:
+    """Return at most how many values JSON or TOML holds: each follows one of these signs."""
+    return sum(map(content.count, (b",", b"[", b"{", b"=", b":")))
+
+
 def see_that_it_is_moderate(content: bytes, values_max: int, escapes_max: int = ESCAPES_MAX) -> int:
     """Return at most how many values JSON or TOML holds, before it is parsed: each takes a hundred times its bytes.
 
     Raises ``ValueError`` where these are too many.
     """
-    structure = _TEXTS.sub(b"", content) if len(content) > values_max else content
-    values = sum(map(structure.count, (b",", b"[", b"{", b"=", b":")))
+    values = values_most(_TEXTS.sub(b"", content) if len(content) > values_max else content)
     if values > values_max or content.count(b"\\") > escapes_max:
         raise ValueError(f"it holds more than {values_max} values")
     return values

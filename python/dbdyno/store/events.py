@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.model.design import StopReason, Until
-from dbdyno.store.documents import ESCAPES_MAX, VALUES_MAX, see_that_it_is_moderate, value_of
+from dbdyno.store.documents import ESCAPES_MAX, VALUES_MAX, see_that_it_is_moderate, value_of, values_most
 from dbdyno.store.others import Budget
 from dbdyno.store.parts import EVENTS_LIMIT_BYTES, MIB, DamageError, damaged, read_part
 from dbdyno.store.synced import append_line
@@ -227,10 +227,9 @@ class LogSize:
     escapes: int = 0
 
     @classmethod
-    def of(cls, content: bytes) -> "LogSize":
+    def count(cls, content: bytes) -> "LogSize":
         """Return that of an event log, or of a line of it."""
-        values = sum(map(content.count, (b",", b"[", b"{", b"=", b":")))
-        return cls(len(content), content.count(b"\n"), values, content.count(b"\\"))
+        return cls(len(content), content.count(b"\n"), values_most(content), content.count(b"\\"))
 
     def with_line(self, line: "LogSize") -> "LogSize":
         """Return that of the log with one more line."""
@@ -250,7 +249,7 @@ class LogSize:
 
 def log_size(path: Path) -> LogSize:
     """Return what the event log of a run folder holds. Raises ``OSError``."""
-    return LogSize.of(read_part(path, EVENTS, EVENTS_LIMIT_BYTES)) if os.path.lexists(path / EVENTS) else LogSize()
+    return LogSize.count(read_part(path, EVENTS, EVENTS_LIMIT_BYTES)) if os.path.lexists(path / EVENTS) else LogSize()
 
 
 def append_event(path: Path, event: Event, held: LogSize) -> LogSize:
@@ -262,7 +261,7 @@ def append_event(path: Path, event: Event, held: LogSize) -> LogSize:
 
     """
     line = _readable_line(event)
-    after = held.with_line(LogSize.of(line))
+    after = held.with_line(LogSize.count(line))
     if why := after.why_not(event):
         raise OSError(errno.EFBIG, f"{why}; begin a new run for what is left", str(path / EVENTS))
     handle = open_regular(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

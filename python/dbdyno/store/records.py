@@ -10,6 +10,8 @@ from dbdyno.model.cut import Cut
 from dbdyno.model.design import Design, StopReason
 from dbdyno.store.reported import Prices, ReportedTable
 
+NOT_GRANTED = "not_granted"  # in what a trial read back of its server: settings that it has in name only
+
 
 @dataclass(frozen=True)
 class Trial:

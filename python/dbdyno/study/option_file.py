@@ -30,7 +30,7 @@ _SECRET = re.compile(r"pass|pwd|secret|token|credential|private|(?:^|_)keys?(?:$
 _SKIPS = {"skip_external_locking", "skip_grant_tables", "skip_name_resolve", "skip_networking", "skip_show_database",
           "skip_slave_start", "skip_replica_start", "skip_bind_address", "skip_mysqlx"}  # fmt: skip
 # Flags, of which each line sets those that it names and leaves the others as the lines before have them.
-ADDED_UP = {"optimizer_switch", "optimizer_trace", "optimizer_trace_features"}
+FLAGS = {"optimizer_switch", "optimizer_trace", "optimizer_trace_features"}
 _NO_PART = {
     "port": "where clients find the server changes nothing of what is measured",
     "server_id": "is for replication, which a study has none of",
@@ -162,7 +162,7 @@ def _take(found: Options, given: str, value: str | None, place: str) -> None:
         return
     if name in found.settings:
         before = found.settings.pop(name)
-        if name in ADDED_UP and isinstance(before, str) and isinstance(setting, str):
+        if name in FLAGS and isinstance(before, str) and isinstance(setting, str):
             setting = f"{before},{setting}"
     if name == "log_bin" and not isinstance(setting, bool):
         setting = True  # a name or a path; dbdyno names its own

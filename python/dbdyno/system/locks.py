@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dbdyno.errors import HostError, UserError
@@ -120,21 +120,27 @@ def alone_on_host(*, wait: bool, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def another_run() -> str:
-    """Who measures here at this moment, as far as this user may know; empty where nobody does, or this process."""
+    """Who measures here at this moment, as far as this user may know; empty where nobody does, or this process.
+
+    It is only looked at: who took the lock for an instant to try it would refuse a run that begins in that instant.
+    """
     path = state_folder() / "run.lock"
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        held = ""
-    else:
-        try:
-            held = "" if _taken(handle) else _holder(path)
-        finally:
-            os.close(handle)
+    held = _holder(path) if _is_flocked(path) else ""
     if not held and not state_folder_is_given():
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as name:
-            held = "" if _bound(name) else _listener()
+        with suppress(OSError):
+            listener_pid(HOST_NAME)
+            held = _listener()
     return "" if held.endswith(f"(pid {os.getpid()})") else held
+
+
+def _is_flocked(path: Path) -> bool:
+    """Whether a process has a lock on a file (proc_locks(5)); by the inode, as devices differ on some filesystems."""
+    try:
+        inode, locks = path.stat().st_ino, Path("/proc/locks").read_text(encoding="ascii")
+    except OSError:
+        return False
+    held = (line.split() for line in locks.splitlines() if " FLOCK " in line and " -> " not in line)
+    return any(words[-3].rpartition(":")[2] == str(inode) for words in held)
 
 
 def _refuse_or_say(other: str, *, wait: bool, say: Callable[[str], None]) -> None:

@@ -180,7 +180,7 @@ def with_replaced(run, old, new):
     (run / "run.toml").write_text(text.replace(old, new, 1))
 
 
-def said_by(argv, capsys):
+def server_logs(argv, capsys):
     """Return what a verb prints and its error's text; an error of another kind is raised."""
     try:
         with suppress(typer.Exit):
@@ -195,7 +195,7 @@ def test_no_verb_shows_a_traceback_for_what_a_folder_holds(run, monkeypatch, cap
     STRANGE[strange](run)
     resealed(run)
     monkeypatch.delenv(TRACEBACK, raising=False)
-    said = [said_by(argv(run), capsys) for argv in VERBS.values()]
+    said = [server_logs(argv(run), capsys) for argv in VERBS.values()]
     assert any(f"{run}: no report can be made of what it holds" in each for each in said)
 
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.model.design import Comparison, Design
 from dbdyno.model.printable import short
-from dbdyno.store.records import Trial
-
-NOT_GRANTED = "not_granted"  # in what a trial read back of its server
+from dbdyno.model.quantity import is_off
+from dbdyno.store.records import NOT_GRANTED, Trial
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> tupl
 
 def is_without(trials: Sequence[Trial], name: str) -> bool:
     """Return whether a treatment is without what a setting gives, as the server showed it."""
-    return shown_value(trials, name).upper() in {"", "OFF", "0", "NO"}
+    return is_off(shown_value(trials, name))
 
 
 def _plain(name: str) -> str:

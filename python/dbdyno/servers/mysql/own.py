@@ -16,8 +16,8 @@ from dbdyno.servers.mysql import process
 from dbdyno.servers.mysql.command import options, setting_options
 from dbdyno.servers.mysql.process import cause_in
 from dbdyno.servers.mysql.server import MysqlServer
+from dbdyno.servers.mysql.setting_outcomes import refusal
 from dbdyno.servers.mysql.settings import misset
-from dbdyno.servers.mysql.taken import refusal
 from dbdyno.servers.mysql.touches_no_data import DUMP, DUMP_OFF, data_settings
 from dbdyno.servers.mysql.variables import variables_of
 from dbdyno.servers.sources.installation import Installation, initializes

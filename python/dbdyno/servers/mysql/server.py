@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.model.printable import one_line, short
-from dbdyno.servers.contract import Address, ServerError, Settings, Table, Taken
+from dbdyno.servers.contract import Address, ServerError, SettingOutcome, Settings, Table
 from dbdyno.servers.mysql.connection import Cursor, connect, row, rows
 from dbdyno.servers.mysql.external_database import MARK
 from dbdyno.servers.mysql.process import cause_in
-from dbdyno.servers.mysql.taken import not_granted, taken
+from dbdyno.servers.mysql.setting_outcomes import not_granted, setting_outcomes
 from dbdyno.study.section import Setting
 
 # The server's own counters: one question a sample.
@@ -208,9 +208,9 @@ class MysqlServer:
 
     cause = staticmethod(cause_in)
 
-    def taken(self, asked: Mapping[str, Setting], found: Settings, log: str) -> list[Taken]:
+    def setting_outcomes(self, asked: Mapping[str, Setting], found: Settings, log: str) -> list[SettingOutcome]:
         """What it made of each setting."""
-        return taken(asked, found.variables, log, self.choices)
+        return setting_outcomes(asked, found.variables, log, self.choices)
 
     @staticmethod
     def not_granted(found: Settings, log: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from dbdyno.servers.contract import Holdings, Server, ServerError, Session, Sett
 from dbdyno.servers.products import DAEMONS, external_server
 from dbdyno.stack.image import Image
 from dbdyno.stack.layer import Endpoint, StackContext
-from dbdyno.stack.layers.server import check_taken, shown_settings
+from dbdyno.stack.layers.server import check_outcomes, shown_settings
 from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.section import Setting
@@ -52,7 +52,7 @@ class ExternalServer:
             yield below.raised(self.name, observed, endpoint=_endpoint(found, pid))
 
     def _observed(self, server: Server, found: Settings) -> dict[str, Any]:
-        check_taken(server.taken(self.settings, found, ""))  # its error log is its owner's
+        check_outcomes(server.setting_outcomes(self.settings, found, ""))  # its error log is its owner's
         shown = shown_settings(found, {*self.settings, "hostname"})
         return {**shown, "tls": found.tls, "started_by": "others"}
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.model.printable import short
-from dbdyno.servers.contract import Address, Listening, NotStartedError, OwnServer, Settings, Taken
+from dbdyno.servers.contract import Address, Listening, NotStartedError, OwnServer, SettingOutcome, Settings
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.servers.user import own_folder, read_log, unprivileged
@@ -20,6 +20,7 @@ from dbdyno.stack.layers.memory import killed_for_memory
 from dbdyno.stack.layers.placement import Placement
 from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
+from dbdyno.store.records import NOT_GRANTED
 from dbdyno.study.section import Setting
 from dbdyno.system.child import exit_words
 from dbdyno.system.state import new_token
@@ -27,7 +28,6 @@ from dbdyno.system.state import new_token
 DATA = "server"  # its folder, on whatever is below
 # In the scratch folder: what making the system tables said, and what the server says before it opens its error log.
 INSTALL_LOG, SAID = "install.log", "server.said"
-NOT_GRANTED = "not_granted"  # of what is observed: settings that are on though the host does not give them
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Server:
     clients: int
     install: bool  # create the system tables first
     log: Path  # kept with the trial
-    made: Path | None = None  # where system tables are kept for other starts, once they are made
+    tables: Path | None = None  # where system tables are kept for other starts, once they are made
     placement: Placement = field(default_factory=Placement)
     ready_seconds: float | None = None  # in which it must answer; the product's own limit if not given
     is_killed: bool = False  # rather than stopped, in the end: what it leaves is not wanted
@@ -56,11 +56,11 @@ class Server:
                 observed |= self.placement.observed(endpoint.process.pid)
             yield below.raised(self.name, observed, endpoint=endpoint)
 
-    def taken(self, below: StackContext) -> list[Taken]:
+    def try_settings(self, below: StackContext) -> list[SettingOutcome]:
         """Start it, and return what it made of each setting. Raises ``TrialError`` where it does not answer."""
         with self._running(below) as (own, endpoint):
             found = self._answer(own, endpoint, below)
-            return endpoint.control.taken(own.settings, found, said_by(below, endpoint))
+            return endpoint.control.setting_outcomes(own.settings, found, server_logs(below, endpoint))
 
     @contextmanager
     def _running(self, below: StackContext) -> Iterator[tuple[OwnServer, Endpoint]]:
@@ -74,12 +74,12 @@ class Server:
         with below.journal.undoing(EndProcesses(token, "the database server")):
             own_folder(home)
             error_log = home / "error.log"
-            if self.install and self.made and self.made.is_dir():
-                run_tool(["cp", "--archive", "--sparse=auto", str(self.made), str(data)])
+            if self.install and self.tables and self.tables.is_dir():
+                run_tool(["cp", "--archive", "--sparse=auto", str(self.tables), str(data)])
             elif self.install:
                 own.install(data, environment, below.scratch / INSTALL_LOG)
-                if self.made:
-                    run_tool(["cp", "--archive", "--sparse=auto", str(data), str(self.made)])
+                if self.tables:
+                    run_tool(["cp", "--archive", "--sparse=auto", str(data), str(self.tables)])
             address = Address("root", home / "server.sock")
             listening = self._listening()
             argv = own.command(data, home / "server.sock", error_log, preparing=self.install, listening=listening)
@@ -135,7 +135,7 @@ class Server:
         except TrialError as error:
             code = running.poll()
             why = how_it_ended(endpoint) or f"the server does not report its settings: {error}"
-            if not read_log(error_log) and (said := own.refusal(said_by(below, endpoint))[1]):
+            if not read_log(error_log) and (said := own.refusal(server_logs(below, endpoint))[1]):
                 why = f"{why}; it said: {said}"
             raise NotStartedError(why, code) from None
 
@@ -149,8 +149,8 @@ class Server:
         if self.engine.lower() not in map(str.lower, found.engines):
             there = ", ".join(found.engines)
             raise TrialError(f"stack.engine: the server has no engine {self.engine}; it has {there}")
-        log = said_by(below, endpoint)
-        check_taken(endpoint.control.taken(own.settings, found, log))
+        log = server_logs(below, endpoint)
+        check_outcomes(endpoint.control.setting_outcomes(own.settings, found, log))
         lacking = endpoint.control.not_granted(found, log)
         return shown_settings(found, own.settings) | ({NOT_GRANTED: lacking} if lacking else {})
 
@@ -166,14 +166,14 @@ def shown_settings(found: Settings, asked: Collection[str]) -> dict[str, str]:
     return {name: short(found.variables[name]) for name in names} | {"engines": ", ".join(found.engines)}
 
 
-def check_taken(taken: Iterable[Taken]) -> None:
+def check_outcomes(outcomes: Iterable[SettingOutcome]) -> None:
     """Raises ``TrialError`` where a server did not take a setting as it was asked for."""
-    for one in taken:
+    for one in outcomes:
         if not one.holds:
             raise TrialError(f"server.settings.{one.name}: {one.text}")
 
 
-def said_by(below: StackContext, endpoint: Endpoint | None = None) -> str:
+def server_logs(below: StackContext, endpoint: Endpoint | None = None) -> str:
     """What a server of dbdyno's own has said so far, and last what it said while its system tables were made."""
     log = [endpoint.error_log] if endpoint and endpoint.error_log else []
     places = [below.scratch / SAID, *log, below.scratch / INSTALL_LOG]

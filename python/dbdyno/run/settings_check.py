@@ -8,12 +8,12 @@ from dbdyno.errors import DbdynoError, UserError
 from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
 from dbdyno.model.wording import count
 from dbdyno.plan.plan import Plan
-from dbdyno.servers.contract import Taken
+from dbdyno.servers.contract import SettingOutcome
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.capabilities import Capability
-from dbdyno.stack.capabilities import filesystem as capability
+from dbdyno.stack.capabilities import filesystem as filesystem_capability
 from dbdyno.stack.kinds.catalogue import KINDS
-from dbdyno.stack.takes import Asked, MadeWith, Say, Starting, why_not_made
+from dbdyno.stack.short_start import Asked, MkfsOptions, Say, Starting, mkfs_complaint
 from dbdyno.study.option_file import Options
 from dbdyno.study.place import place_in
 from dbdyno.study.schema import TrialSpec
@@ -39,7 +39,7 @@ class _Set:
     spec: TrialSpec
 
 
-def settings_taken(plan: Plan, say: Say) -> Iterator[Capability]:
+def check_settings(plan: Plan, say: Say) -> Iterator[Capability]:
     """What becomes of each setting that a server does not take as it is written; no server is started for none."""
     sets = _sets_of(plan)
     if left := len(sets[TRIED_MAX:]):
@@ -48,11 +48,11 @@ def settings_taken(plan: Plan, say: Say) -> Iterator[Capability]:
     with Starting() as starting:
         for number, one in enumerate(sets, 1):
             try:
-                taken = starting.taken_by(one.asked, _counted(say, number, len(sets)))
+                outcomes = starting.try_settings(one.asked, _counted(say, number, len(sets)))
             except (DbdynoError, OSError) as error:
                 yield _untried(one.asked.server, str(error))
                 return
-            for setting in taken:
+            for setting in outcomes:
                 if setting.how != "as asked":
                     yield _capability(plan, one, setting)
 
@@ -62,17 +62,17 @@ def _counted(say: Say, number: int, of: int) -> Say:
 
 
 def _untried(server: str, why: str) -> Capability:
-    taken = Taken("settings", server, "not tried", said=why)
-    return Capability(f"settings of {server}", ok=True, detail=f"not tried here: {why}", needed=False, taken=taken)
+    outcome = SettingOutcome("settings", server, "not tried", said=why)
+    return Capability(f"settings of {server}", ok=True, detail=f"not tried here: {why}", needed=False, outcome=outcome)
 
 
-def _capability(plan: Plan, one: _Set, setting: Taken) -> Capability:
+def _capability(plan: Plan, one: _Set, setting: SettingOutcome) -> Capability:
     name, field = f"{setting.name} of {one.asked.server}", tuple[str, ...]()  # as dbdyno sets it
     if setting.name in one.spec.server.settings:
         field = "server", "settings", setting.name
         name = place_in(plan.study, one.spec, field)
     remedy = _REMEDIES.get(setting.how, "")
-    return Capability(name, ok=setting.holds, detail=setting.text, remedy=remedy, field=field, taken=setting)
+    return Capability(name, ok=setting.holds, detail=setting.text, remedy=remedy, field=field, outcome=setting)
 
 
 def _sets_of(plan: Plan) -> list[_Set]:
@@ -110,26 +110,26 @@ def _covering(sets: list[_Set]) -> list[_Set]:
     return kept
 
 
-def filesystems_made(plan: Plan) -> Iterator[Capability]:
+def check_mkfs_options(plan: Plan) -> Iterator[Capability]:
     """What programs of this host have against making the plan's filesystems as it says; none is asked for defaults."""
-    asked: dict[MadeWith, TrialSpec] = {}
+    asked: dict[MkfsOptions, TrialSpec] = {}
     for spec in plan.specs.values():
         name, stack = spec.stack.filesystem, spec.stack
         if name and spec.filesystem.mkfs and KINDS[stack.kind].ON_HOST:
-            asked.setdefault(MadeWith(name, spec.filesystem.mkfs, stack.size, stack.devices), spec)
-    for made, spec in asked.items():
+            asked.setdefault(MkfsOptions(name, spec.filesystem.mkfs, stack.size, stack.devices), spec)
+    for options, spec in asked.items():
         try:
-            said = why_not_made(made)
+            said = mkfs_complaint(options)
         except (DbdynoError, OSError) as error:
-            if capability(made.filesystem).ok:  # else that says why
-                detail = f"{made.options} was not tried here: {error}"
-                yield Capability(f"mkfs of {made.filesystem}", ok=True, detail=detail, needed=False)
+            if filesystem_capability(options.filesystem).ok:  # else that says why
+                detail = f"{options.options} was not tried here: {error}"
+                yield Capability(f"mkfs of {options.filesystem}", ok=True, detail=detail, needed=False)
             continue
         if said:
             field = ("filesystem", "mkfs")
             where = place_in(plan.study, spec, field)
-            program = FILESYSTEMS[made.filesystem].command[0]
-            yield Capability(where, ok=False, detail=f"{made.options}: {program} says: {said}", field=field)
+            program = FILESYSTEMS[options.filesystem].command[0]
+            yield Capability(where, ok=False, detail=f"{options.options}: {program} says: {said}", field=field)
 
 
 def version_of(server: str) -> str:
@@ -147,17 +147,17 @@ def fit_settings(server: str, options: Options, say: Say) -> str:
             if not options.settings:
                 return ""
             try:
-                taken = starting.taken_by(Asked(server, ENGINE, tuple(sorted(options.settings.items()))), say)
+                outcomes = starting.try_settings(Asked(server, ENGINE, tuple(sorted(options.settings.items()))), say)
             except (DbdynoError, OSError) as error:
                 return str(error)
-            if not _mend(options, [one for one in taken if one.name in options.settings]):
+            if not _mend(options, [one for one in outcomes if one.name in options.settings]):
                 return ""
     raise UserError(f"{server} takes other settings with each try; give it fewer of them, or write the study by hand")
 
 
-def _mend(options: Options, taken: list[Taken]) -> bool:
+def _mend(options: Options, outcomes: list[SettingOutcome]) -> bool:
     """Change or leave out what is not taken as it is written; whether anything was."""
-    wrong = [one for one in taken if not one.holds or one.how == "not tried"]
+    wrong = [one for one in outcomes if not one.holds or one.how == "not tried"]
     limited = [one for one in wrong if one.how == "limited"]
     # They share one limit: the others may fit without the largest.
     largest = max(limited, key=lambda one: _number(one.asked), default=None)

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from dbdyno.model.printable import short
-from dbdyno.model.quantity import same_value
-from dbdyno.servers.contract import How, Taken
+from dbdyno.model.quantity import is_off, same_value
+from dbdyno.servers.contract import How, SettingOutcome
+from dbdyno.study.option_file import FLAGS
 from dbdyno.study.section import Setting
 
 SAID_MAX = 300  # characters of a server's sentence
@@ -24,13 +25,10 @@ _FILES_LIMIT = re.compile(r"(?i)max_open_files|open_files_limit|Changed limits")
 # Each takes descriptors, so that the limit of the process decides how much of it there can be.
 _OPEN_FILES = frozenset({"innodb_open_files", "max_connections", "open_files_limit", "table_definition_cache",
                          "table_open_cache"})  # fmt: skip
-# A list of name=value, of which a study gives those that are not to be as they are by default.
-_FLAGS = frozenset({"optimizer_switch", "optimizer_trace", "optimizer_trace_features"})
 # A mode that stands for several, which are shown beside it.
 _MODES = frozenset({"ansi", "db2", "maxdb", "mssql", "mysql323", "mysql40", "oracle", "postgresql", "traditional"})
 _ALL = frozenset({"all", "default", "*"})
 _ENGINES = {"heap": "memory", "innobase": "innodb", "merge": "mrg_myisam"}
-_OFF = frozenset({"off", "0", "no", "false", ""})
 # What a server could not have of the host: the variable still shows what was asked for, the log says that it is not so.
 _NOT_GRANTED = (
     ("large_pages", re.compile(r"(?i)HugeTLB|large_page_aligned_alloc|Using conventional memory pool")),
@@ -45,27 +43,27 @@ _PAGE_BYTES = re.compile(r"page size ([0-9]{1,15})")
 _MEANS = ((re.compile(r"(?i)encryption|keyring"), re.compile(r".*encrypt.*")),)
 
 
-def taken(
+def setting_outcomes(
     asked: Mapping[str, Setting],
     variables: Mapping[str, str],
     log: str = "",
     choices: Mapping[str, tuple[str, ...]] | None = None,
-) -> list[Taken]:
+) -> list[SettingOutcome]:
     """What a server that runs made of each setting; ``choices`` are the words of those variables that have a few."""
     lacking, lines = not_granted(variables, log), list(_lines(log))
     found = []
     for name, value in asked.items():
         if name not in variables:
-            found.append(Taken(name, value, "unknown", said=_said_of(name, lines)))
+            found.append(SettingOutcome(name, value, "unknown", said=_said_of(name, lines)))
             continue
         shown = variables[name]
         how = _how(name, value, shown, lines, (choices or {}).get(name, ()))
         said = ""
-        if how in {"as asked", "another name"} and name in lacking and str(value).lower() not in _OFF:
+        if how in {"as asked", "another name"} and name in lacking and not is_off(str(value)):
             how, said = "not granted", lacking[name]
         elif how in {"adjusted", "limited"}:
             said = next(filter(_FILES_LIMIT.search, lines), "") if how == "limited" else _said_of(name, lines)
-        found.append(Taken(name, value, how, short(shown), short(said, SAID_MAX)))
+        found.append(SettingOutcome(name, value, how, short(shown), short(said, SAID_MAX)))
     return found
 
 
@@ -74,7 +72,7 @@ def not_granted(variables: Mapping[str, str], log: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in _lines(log):
         for name, pattern in _NOT_GRANTED:
-            is_on = variables.get(name, "").lower() not in _OFF
+            is_on = not is_off(variables.get(name, ""))
             if name not in found and is_on and pattern.search(line) and not _is_larger_page(line, variables):
                 found[name] = short(line, SAID_MAX)
     return found
@@ -131,7 +129,7 @@ def _said_of(name: str, lines: list[str]) -> str:
 def _how(name: str, value: Setting, shown: str, lines: list[str], choices: tuple[str, ...]) -> How:
     if same_value(value, shown):
         return "as asked"
-    if name in _FLAGS and _has_flags(str(value), shown):
+    if name in FLAGS and _has_flags(str(value), shown):
         return "as asked"
     said = _said_of(name, lines)
     if not _REPLACED.search(said) and _is_another_name(name, value, shown, choices):

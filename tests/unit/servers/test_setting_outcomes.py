@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbdyno.servers.mysql.taken import not_granted, refusal, taken
+from dbdyno.servers.mysql.setting_outcomes import not_granted, refusal, setting_outcomes
 
 WORDS = {
     "query_cache_type": ("OFF", "ON", "DEMAND"),
@@ -49,7 +49,7 @@ TOOK = [
 
 @pytest.mark.parametrize(("name", "asked", "shown", "how"), TOOK)
 def test_a_setting_is_held_against_what_the_server_shows(name, asked, shown, how):
-    (one,) = taken({name: asked}, {name: shown}, "", WORDS)
+    (one,) = setting_outcomes({name: asked}, {name: shown}, "", WORDS)
     assert (one.how, one.got, one.holds) == (how, shown, how != "adjusted")
 
 
@@ -63,14 +63,14 @@ ADJUSTED = [  # by MariaDB 10.11, MySQL 9, MySQL 5.7
 
 @pytest.mark.parametrize("line", ADJUSTED)
 def test_what_the_server_says_of_it_is_told_without_time_and_thread(line):
-    (one,) = taken({"max_allowed_packet": "2G"}, {"max_allowed_packet": "1073741824"}, f"[Note] a\n{line}\n")
+    (one,) = setting_outcomes({"max_allowed_packet": "2G"}, {"max_allowed_packet": "1073741824"}, f"[Note] a\n{line}\n")
     assert one.said.lower().startswith("option 'max")
     assert one.text.startswith("asked for 2G, the server took 1073741824 (option 'max")
 
 
 def test_minus_one_that_is_adjusted_aloud_is_no_other_name():
     log = "2026-01-01 1:00:00 0 [Warning] option 'max_connections': value -1 adjusted to 10\n"
-    (one,) = taken({"max_connections": -1}, {"max_connections": "10"}, log)
+    (one,) = setting_outcomes({"max_connections": -1}, {"max_connections": "10"}, log)
     assert one.how == "adjusted"
 
 
@@ -81,14 +81,14 @@ def test_what_the_limit_of_open_files_decides_is_told_so():
     )
     shown = {"max_connections": "16770", "table_open_cache": "200", "open_files_limit": "20000", "back_log": "80"}
     asked = {"max_connections": 200000, "table_open_cache": 1000000, "open_files_limit": 5000000, "back_log": 900000}
-    found = {one.name: one for one in taken(asked, shown, log)}
+    found = {one.name: one for one in setting_outcomes(asked, shown, log)}
     assert [one.how for one in found.values()] == ["limited", "limited", "limited", "adjusted"]
     assert "by how many files it may open (Could not increase" in found["table_open_cache"].text
 
 
 def test_an_option_that_is_no_variable_cannot_be_read_back():
     log = "[Warning] 'innodb-file-format' was removed. It does nothing now and exists only for compatibility\n"
-    (one,) = taken({"innodb_file_format": "Barracuda"}, {}, log)
+    (one,) = setting_outcomes({"innodb_file_format": "Barracuda"}, {}, log)
     assert (one.how, one.holds) == ("unknown", False)
     assert "It does nothing now" in one.text
 
@@ -104,10 +104,10 @@ LACKING = [
 @pytest.mark.parametrize("line", LACKING)
 def test_pages_that_the_host_does_not_give_are_not_granted_though_the_variable_is_on(line):
     shown = {"large_pages": "ON", "large_page_size": "2097152"}
-    (one,) = taken({"large_pages": True}, shown, f"2026-11-28 13:44:27 0 {line}\n")
+    (one,) = setting_outcomes({"large_pages": True}, shown, f"2026-11-28 13:44:27 0 {line}\n")
     assert (one.how, one.holds) == ("not granted", True)
     assert not_granted({**shown, "large_pages": "OFF"}, line) == {}
-    assert [one.how for one in taken({"large_pages": False}, {"large_pages": "OFF"}, line)] == ["as asked"]
+    assert [one.how for one in setting_outcomes({"large_pages": False}, {"large_pages": "OFF"}, line)] == ["as asked"]
 
 
 def test_a_larger_page_that_is_refused_is_no_lack_where_the_usual_one_is_given():

@@ -26,13 +26,13 @@ from dbdyno.filesystems.kind import Kind
 from dbdyno.host.processor import memory_facts
 from dbdyno.host.read import text_of
 from dbdyno.model.printable import short
-from dbdyno.servers.contract import How, NotStartedError, Taken
+from dbdyno.servers.contract import How, NotStartedError, SettingOutcome
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import Installation, find_server
 from dbdyno.servers.user import own_folder, server_user, unprivileged
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import Server, said_by
+from dbdyno.stack.layers.server import Server, server_logs
 from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.tools import needed, run_tool
 from dbdyno.stack.undo.log import Journal
@@ -78,7 +78,7 @@ class Starting(ExitStack):
         self.enter_context(_ended_by_signals())
         return self
 
-    def taken_by(self, asked: Asked, say: Say = lambda _: None) -> list[Taken]:
+    def try_settings(self, asked: Asked, say: Say = lambda _: None) -> list[SettingOutcome]:
         """What a server makes of settings in which it has found no mistake; ``say`` tells what takes a moment.
 
         Raises ``DbdynoError`` where it can't be tried here.
@@ -86,23 +86,23 @@ class Starting(ExitStack):
         installation, settings = find_server(asked.server), dict(asked.settings)
         mistakes = own_server(installation, asked.engine, settings, asked.clients).mistakes()
         if mistakes:  # with these it is not even started
-            return [Taken(name, settings[name], "refused", said=said) for name, said in mistakes.items()]
+            return [SettingOutcome(name, settings[name], "refused", said=said) for name, said in mistakes.items()]
         settings = {name: value for name, value in settings.items() if name not in NOT_SET}
         beyond = list(_beyond(installation, asked, settings))
         for one in beyond:
             del settings[one.name]
         key = _key(installation, asked, settings)
-        found = _kept(key)
+        found = _answer_of(key)
         if found is None:
             _see_that_nobody_measures()
             _see_that_there_is_room()
             say(f"starting {asked.server} for a moment, to see what it takes of the settings")
-            found = list(_Starts(installation, asked, self._made).taken(settings))
-            _keep(key, found)
+            found = list(_Starts(installation, asked, self._tables).outcomes(settings))
+            _keep_answer(key, found)
         return [*found, *beyond]
 
     @cached_property
-    def _made(self) -> Path:
+    def _tables(self) -> Path:
         """A folder for system tables."""
         journal = self.enter_context(closing(Journal("system tables for servers that are tried")))
         return self.enter_context(scratch(journal)).scratch
@@ -140,7 +140,7 @@ def _free_bytes() -> int:
     return shutil.disk_usage(existing(state_folder())).free
 
 
-def _beyond(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> Iterator[Taken]:
+def _beyond(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> Iterator[SettingOutcome]:
     """Settings that want more of the host than a trial of them may take."""
     memory, files = own_server(installation, asked.engine, settings, asked.clients).amounts()
     held, free = memory_facts()["bytes"], max(0, _free_bytes() - ROOM_BYTES)
@@ -151,7 +151,7 @@ def _beyond(installation: Installation, asked: Asked, settings: Mapping[str, Set
         for name, wanted in amounts.items():
             if isinstance(most, int) and wanted > SHARE_MAX * most:
                 said = f"is more than half of the {what} ({format_bytes(most)})"
-                yield Taken(name, settings[name], "not tried", said=said)
+                yield SettingOutcome(name, settings[name], "not tried", said=said)
 
 
 @dataclass(frozen=True)
@@ -160,9 +160,9 @@ class _Starts:
 
     installation: Installation
     asked: Asked
-    made: Path  # holds system tables that were made for earlier starts
+    tables: Path  # holds system tables that were made for earlier starts
 
-    def taken(self, settings: Mapping[str, Setting]) -> Iterator[Taken]:
+    def outcomes(self, settings: Mapping[str, Setting]) -> Iterator[SettingOutcome]:
         """Start the server; without a setting that it refuses once more, for what it makes of the others."""
         left = dict(settings)
         for _ in range(REFUSALS_MAX):
@@ -171,7 +171,7 @@ class _Starts:
                 yield from answer
                 return
             name, said = answer if answer[0] else self._culprit(left, answer[1])
-            yield Taken(name, left.pop(name), "refused", said=f"{self.asked.server} says: {said}")
+            yield SettingOutcome(name, left.pop(name), "refused", said=f"{self.asked.server} says: {said}")
         raise HostError(f"{self.asked.server} refuses {REFUSALS_MAX} settings and more; give fewer of them")
 
     def _culprit(self, settings: Mapping[str, Setting], said: str) -> tuple[str, str]:
@@ -190,7 +190,7 @@ class _Starts:
                 some = some[len(half) :]
         return some[0], said
 
-    def _start(self, settings: Mapping[str, Setting]) -> list[Taken] | tuple[str, str]:
+    def _start(self, settings: Mapping[str, Setting]) -> list[SettingOutcome] | tuple[str, str]:
         """What the server made of settings, or the one that it refuses, "" where it names none, and its sentence.
 
         Raises ``DbdynoError`` where it can't be started for another reason.
@@ -198,14 +198,14 @@ class _Starts:
         asked = self.asked
         own = own_server(self.installation, asked.engine, settings, asked.clients)
         depends = [self.installation.identity, asked.engine, sorted(own.data_settings.items())]
-        made = self.made / hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
+        tables = self.tables / hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
         with closing(Journal(f"what {asked.server} takes")) as journal, scratch(journal) as ground:
             below = _with_folder(ground)
             log = ground.scratch / "server.log"
             given = self.installation, settings, asked.engine, asked.clients
-            layer = Server(*given, install=True, log=log, made=made, ready_seconds=READY_SECONDS, is_killed=True)
+            layer = Server(*given, install=True, log=log, tables=tables, ready_seconds=READY_SECONDS, is_killed=True)
             try:
-                return layer.taken(below)
+                return layer.try_settings(below)
             except TrialError as error:
                 is_silent = isinstance(error, NotStartedError) and error.code is None
                 if is_silent or _free_bytes() < SHARE_MAX * ROOM_BYTES:
@@ -217,7 +217,7 @@ class _Starts:
 def _all_said(below: StackContext) -> str:
     log = below.scratch / "server.log"
     kept = log.read_bytes().decode(errors="replace") if log.is_file() else ""
-    return f"{said_by(below)}\n{kept}"
+    return f"{server_logs(below)}\n{kept}"
 
 
 def _with_folder(ground: StackContext) -> StackContext:
@@ -229,7 +229,7 @@ def _with_folder(ground: StackContext) -> StackContext:
 
 
 @dataclass(frozen=True)
-class MadeWith:
+class MkfsOptions:
     """A filesystem, what it would be made with, and of what size."""
 
     filesystem: str
@@ -238,7 +238,7 @@ class MadeWith:
     devices: int = 1
 
 
-def why_not_made(asked: MadeWith) -> str:
+def mkfs_complaint(asked: MkfsOptions) -> str:
     """What the program that makes a filesystem has against the options; empty if nothing.
 
     Raises ``DbdynoError`` where it can't be tried here.
@@ -247,19 +247,19 @@ def why_not_made(asked: MadeWith) -> str:
     program = Path(needed(kind.program, kind.package)).stat()
     facts = [FORMAT, *asdict(asked).values(), program.st_size, program.st_mtime_ns, os.uname().release]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-    found = _kept(key)
+    found = _answer_of(key)
     if found is None:
         _see_that_nobody_measures()
         with _ended_by_signals():
-            said = _made(kind, asked)
-            if said and (without := _made(kind, replace(asked, options=""))):  # the options are not what it minds
+            said = _try_mkfs(kind, asked)
+            if said and (without := _try_mkfs(kind, replace(asked, options=""))):  # the options are not what it minds
                 raise TrialError(f"{kind.program} makes no filesystem here, with no options either: {short(without)}")
-        found = [Taken("mkfs", asked.options, "refused" if said else "as asked", said=short(said))]
-        _keep(key, found)
+        found = [SettingOutcome("mkfs", asked.options, "refused" if said else "as asked", said=short(said))]
+        _keep_answer(key, found)
     return found[0].said
 
 
-def _made(kind: Kind, asked: MadeWith) -> str:
+def _try_mkfs(kind: Kind, asked: MkfsOptions) -> str:
     with closing(Journal(f"what {kind.program} takes")) as journal, scratch(journal) as ground:
         folder = ground.scratch / "files"
         own_folder(folder)
@@ -294,13 +294,13 @@ def _key(installation: Installation, asked: Asked, settings: Mapping[str, Settin
     return hashlib.sha256(json.dumps([*program, *given]).encode()).hexdigest()[:32]
 
 
-def _kept(key: str) -> list[Taken] | None:
+def _answer_of(key: str) -> list[SettingOutcome] | None:
     """What was told earlier, unless others could have written it."""
     try:
         if not state_folder().is_dir():
             return None
         with (make_state_folder() / FOLDER / f"{key}.json").open("rb") as file:
-            found = [Taken(**one) for one in json.loads(file.read(KEPT_BYTES_MAX))]
+            found = [SettingOutcome(**one) for one in json.loads(file.read(KEPT_BYTES_MAX))]
     except (OSError, ValueError, TypeError, DbdynoError):
         return None
     texts = (text for one in found for text in (one.name, one.how, one.got, one.said))
@@ -308,7 +308,7 @@ def _kept(key: str) -> list[Taken] | None:
     return found if is_whole else None
 
 
-def _keep(key: str, found: list[Taken]) -> None:
+def _keep_answer(key: str, found: list[SettingOutcome]) -> None:
     """Keep it, and of all that is kept the latest."""
     with suppress(OSError, DbdynoError):
         file = make_state_folder() / FOLDER / f"{key}.json"

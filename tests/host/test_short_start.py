@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.servers.contract import Taken
-from dbdyno.stack import takes
+from dbdyno.servers.contract import SettingOutcome
+from dbdyno.stack import short_start
 from dbdyno.stack.capabilities import filesystem
 from dbdyno.stack.layers.server import Server
-from dbdyno.stack.takes import Asked, MadeWith, Starting, why_not_made
+from dbdyno.stack.short_start import Asked, MkfsOptions, Starting, mkfs_complaint
 from tests.support import dbdyno, journal_lines, processes_of, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
@@ -41,9 +41,9 @@ interference = "note"
 """
 
 
-def taken_by(asked):
+def try_settings(asked):
     with Starting() as starting:
-        return starting.taken_by(asked)
+        return starting.try_settings(asked)
 
 
 @pytest.fixture
@@ -198,27 +198,29 @@ def test_no_line_that_new_keeps_is_refused_by_plan_or_by_a_trial(shared_state, t
 
 def test_what_was_told_is_kept_until_the_settings_change(state, monkeypatch):
     asked = Asked("mariadb", "innodb", (("innodb_buffer_pool_size", "16M"), ("sync_binlog", 7)))
-    first = taken_by(asked)
+    first = try_settings(asked)
     assert what_is_left(state) == []
     started = []
-    monkeypatch.setattr(takes._Starts, "_start", lambda *_: started.append(1) or [])
-    assert taken_by(asked) == first
+    monkeypatch.setattr(short_start._Starts, "_start", lambda *_: started.append(1) or [])
+    assert try_settings(asked) == first
     assert not started
-    taken_by(Asked("mariadb", "innodb", (("innodb_buffer_pool_size", "16M"), ("sync_binlog", 8))))
+    try_settings(Asked("mariadb", "innodb", (("innodb_buffer_pool_size", "16M"), ("sync_binlog", 8))))
     assert len(started) == 1
-    for file in (state / takes.FOLDER).iterdir():
+    for file in (state / short_start.FOLDER).iterdir():
         file.write_text('[{"name": 1}]')
-    taken_by(asked)
+    try_settings(asked)
     assert len(started) == 2, "what is damaged is asked anew"
 
 
 def test_system_tables_are_made_once_for_settings_that_touch_no_data(state, monkeypatch):
     made = []
-    install = Server.taken
-    monkeypatch.setattr(Server, "taken", lambda layer, below: made.append(layer.made.exists()) or install(layer, below))
+    install = Server.try_settings
+    monkeypatch.setattr(
+        Server, "try_settings", lambda layer, below: made.append(layer.tables.exists()) or install(layer, below)
+    )
     with Starting() as starting:
         for value in (1, 2):
-            found = starting.taken_by(Asked("mariadb", "innodb", (("innodb_flush_log_at_trx_commit", value),)))
+            found = starting.try_settings(Asked("mariadb", "innodb", (("innodb_flush_log_at_trx_commit", value),)))
             assert {one.how for one in found} == {"as asked"}
         assert len(list((state / "scratch").iterdir())) == 1
     assert made == [False, True]
@@ -266,7 +268,7 @@ def test_a_run_that_measures_is_not_disturbed(state, study_file):
     with subprocess.Popen(["python3", "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         other.stdout.readline()
         with pytest.raises(HostError, match="another run is going on here"):
-            taken_by(asked)
+            try_settings(asked)
         study = study_file(STUDY.format(settings="innodb_lock_wait_timeout = 4322"))
         done = dbdyno("plan", study, state=state)
         assert done.returncode == 0
@@ -278,9 +280,9 @@ def test_a_run_that_measures_is_not_disturbed(state, study_file):
 
 @pytest.mark.usefixtures("state")
 def test_what_no_host_has_room_for_is_not_tried():
-    found = taken_by(Asked("mariadb", "innodb", (("innodb_log_file_size", "900000G"), ("sync_binlog", 1))))
+    found = try_settings(Asked("mariadb", "innodb", (("innodb_log_file_size", "900000G"), ("sync_binlog", 1))))
     (untried,) = [one for one in found if one.how == "not tried"]
-    assert isinstance(untried, Taken)
+    assert isinstance(untried, SettingOutcome)
     assert "more than half of the room on the state folder's disk" in untried.text
 
 
@@ -303,7 +305,7 @@ MKFS = [
 def test_options_of_a_filesystem_are_asked_of_what_makes_it(state, kind, options, said):
     if not (found := filesystem(kind)).ok:
         pytest.skip(f"this host can't: {found.name}: {found.detail}")
-    answer = why_not_made(MadeWith(kind, options, 512 * 1024**2))
+    answer = mkfs_complaint(MkfsOptions(kind, options, 512 * 1024**2))
     assert said in answer if said else not answer
     assert what_is_left(state) == []
 
