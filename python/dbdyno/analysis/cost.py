@@ -23,7 +23,7 @@ from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Trial
 from dbdyno.store.reported import DevicePrice, Prices
 
-# From which demand on the dearer of two devices is the cheaper one.
+# The demand at which the dearer of two devices becomes the cheaper one.
 
 
 CostOfDemand = Callable[[float], float]  # queries per second -> money over the life
@@ -37,7 +37,7 @@ class BreakEven:
     """Demands in queries per second. ``None``: not up to ``searched``."""
 
     first: float | None  # at which the second device costs less for the first time
-    for_good: float | None  # from which on it always does
+    for_good: float | None  # above this demand it always does
     searched: float
 
 
@@ -51,7 +51,7 @@ class Curve:
 
 
 def break_even(first: Curve, second: Curve) -> BreakEven:
-    """Return from which demand on ``second`` costs less than ``first``.
+    """Return the demand above which ``second`` costs less than ``first``.
 
     Costs jump where another set is needed and run smoothly between. So each stretch between two jumps of either is
     looked at by its ends, and where the order changes inside, by halving.
@@ -216,7 +216,7 @@ class CostComparison:
     dearer: str = ""  # label: costs more to have ready; empty where both cost the same or a price is unknown
     cheaper: str = ""  # label
     break_even: BreakEven | None = None  # at the means
-    # From which demand on the dearer one is cheaper for good.
+    # The demand above which the dearer one is always cheaper.
     break_even_per_second: Estimate = field(default_factory=Estimate.unknown)
     # What the dearer set costs more to buy, over what it saves in power at the demand; NaN where that is not known.
     pays_back_years: float = math.nan

@@ -289,7 +289,7 @@ class WarmUps:
     median: float
     shortest: float
     longest: float
-    not_steady: int  # trials that were measured all the same, at the bound
+    not_steady: int  # trials that reached the bound and were measured without a steady rate
     of: int
 
     @property
