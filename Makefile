@@ -46,7 +46,7 @@ BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-hosts bench-report docs fuzz field-reports lock wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean results bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-hosts bench-report docs fuzz field-reports lock wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -73,9 +73,10 @@ build: .make/built ## everything installed and built
 	@touch $@
 
 .make/built: $(RUST_SOURCES) pyproject.toml .make/venv
-	@cargo build --release --locked --workspace --exclude dbdyno-py
+	@cargo build --release --locked --workspace
 	@mkdir -p target/programs/scripts
 	@install -m 755 target/release/dbdyno-load target/release/dbdyno-disk target/release/dbdyno-probe target/programs/scripts/
+	@install -m 755 target/release/lib_native.so python/dbdyno/_native.abi3.so  # the manual imports every command
 	@PYTHONPATH=python $(PY) -m scripts.manual target/programs/data
 	@PATH=$(CURDIR)/.venv/bin:$$PATH $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -94,9 +95,11 @@ check-python: .make/dev
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	$(PY) -m scripts.circles
+	$(PY) -m scripts.results --check
 
 check-rust: check-stub
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo test --locked --quiet -p dbdyno-common --lib the_schema_is_that_of_the_types
 
 check-stub: .make/dev
 	cargo fmt --check
@@ -181,9 +184,14 @@ bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of ot
 bench-clients: .make/dev ## client hosts limited on purpose, and ones that are not: which are named; six minutes
 	$(SUDO) $(PY) -m benches.client_limits $(BENCH_CLIENTS)
 
-bench-hosts: .make/dev ## what Ray and the agent cost a host where nothing is asked, clocks' bounds, common starts, sweeps; ten minutes
+bench-hosts: .make/dev ## what the agent costs a host where nothing is asked, clocks' bounds, common starts, sweeps; ten minutes
 	$(SUDO) $(PY) -m benches.hosts $(BENCH_HOSTS)
 	$(SUDO) $(PY) -m benches.sweep_hosts $(BENCH_SWEEP_HOSTS)
+
+results: .make/venv ## write the schema of results, and Python's types, from Rust's own
+	DBDYNO_WRITE_SCHEMA=1 cargo test --locked --quiet -p dbdyno-common --lib the_schema_is_that_of_the_types
+	$(PY) -m scripts.results
+	.venv/bin/ruff format --quiet python/dbdyno/model/results.py
 
 docs: .make/dev ## write the pages of docs/ that come from the code
 	$(PY) -m scripts.docs

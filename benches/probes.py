@@ -27,7 +27,7 @@ from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import Server
+from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import FilesystemSection, TrialSpec
 from dbdyno.workload.kinds import workload_of
@@ -65,7 +65,7 @@ def cost(journal, seconds, rounds, folder):
     workload = workload_of(TrialSpec.model_validate({"stack": stack, "workload": load}))
     found = {way: [] for way in WAYS}
     with running_disk(journal, model="ssd-sata", size=4 * 1024**3) as disk, scratch(journal) as ground:
-        server = Server(find_server("mariadb"), {}, "innodb", 10, install=True, log=folder / "server.log")
+        server = ServerLayer(find_server("mariadb"), {}, "innodb", 10, install=True, log=folder / "server.log")
         device = Emulated(disk, "ssd-sata", rotational=False, seed=1, restore=False)
         filesystem = Filesystem(EXT4, FilesystemSection(), format=True)
         with raised([device, filesystem, server], ground) as stand:

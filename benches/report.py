@@ -19,7 +19,7 @@ from itertools import product
 from pathlib import Path
 
 from benches.figures import Figure, at_most, write
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Treatment
 from tests.browser import CHROMIUM, opened
 from tests.run_folders import written
 from tests.unit.report.conftest import build, latencies_of, series_of

@@ -6,13 +6,13 @@ from pathlib import Path
 from dbdyno.hosts.clock import Offset
 from dbdyno.hosts.connect import Connected
 from dbdyno.hosts.inventory import read_inventory
-from dbdyno.hosts.local import LocalHosts
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.execute import open_run, run_all
 from dbdyno.run.over_hosts import with_hosts
 from dbdyno.run.ports import HOST
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
+from tests.local_hosts import LocalHosts
 
 STUDY = """\
 version = 1

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dbdyno.model.cut import Cut
-from dbdyno.model.design import Comparison, Design
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Comparison, Design, Treatment
 from dbdyno.store.records import Run, Trial
 
 FACTOR = "innodb_flush_log_at_trx_commit"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dbdyno.servers.mysql.connection import connect
 from dbdyno.servers.mysql.own import install_data
-from dbdyno.servers.mysql.process import await_ready
+from dbdyno.servers.mysql.server import await_ready
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.servers.user import own_folder, unprivileged
 

@@ -11,13 +11,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dbdyno.hosts.host_side import HostSide, _Program, output_file
-from dbdyno.hosts.local import LocalHosts
 from dbdyno.run.execute import open_run
 from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
 from dbdyno.run.fleet.member import ThisHost, take_part
 from dbdyno.run.fleet.part import HostAccess
-from dbdyno.run.fleet.request import Request, request_of
+from dbdyno.run.fleet.request import Request, make_requests
 from dbdyno.store.events import Finished, read_events
+from tests.local_hosts import LocalHosts
 from tests.scripted import Script
 
 HOSTS = ("db1", "db2", "db3")
@@ -149,7 +149,7 @@ class Fleet:
     def run(self, plan, into, *, resume=False, fresh_images=False):
         folder = open_run(plan, into, resume=resume, versions={"dbdyno": "0"}, host={"cores": 1})
         try:
-            requests = request_of(plan, identity_of(into), frozenset(), fresh_images=fresh_images)
+            requests = make_requests(plan, identity_of(into), frozenset(), fresh_images=fresh_images)
             access = HostAccess(self.hosts, lambda: dict(self.lost), clients=self.clients, pause_seconds=0.3)
             return run_on_hosts(plan, folder, self, requests, access)
         finally:

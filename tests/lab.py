@@ -3,12 +3,10 @@
 import fcntl
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -23,9 +21,7 @@ from tests.support import wait_for
 SESSION = {"SHLVL": "1", "PATH": f"{sys.base_prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 PACKAGES = "DBDYNO_TEST_PACKAGES"  # a folder that labs share; set for as long as tests run
-RUN_THERE = ("ray.scripts.scripts", "ray.dashboard.agent", "ray._private.runtime_env.agent.runtime_env_agent",
-             "dbdyno.hosts.agent", "dbdyno.run.fleet.member")  # fmt: skip
-PORTS = 400  # of two clusters; other tests may have a lab, too
+RUN_THERE = ("dbdyno.hosts.agent", "dbdyno.run.fleet.member", "dbdyno.simulation.simulators")
 
 
 def lab_lacking():
@@ -36,25 +32,12 @@ def lab_lacking():
     lacking += [] if SSHD else ["sshd"]
     if lacking:
         return f"no {', '.join(lacking)}: scripts/system-packages test"
-    if find_spec("ray") is None:
-        return "Ray is not installed: make .make/dev"
     tried = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
     return "" if tried.returncode == 0 else "the kernel makes no network namespaces here"
 
 
 def run(*argv, **options):
     return subprocess.run(list(map(str, argv)), check=True, capture_output=True, text=True, **options)
-
-
-def free_ports():
-    """Return the first of so many, below those that the kernel gives to connections."""
-    places = [12_000 + PORTS * place for place in range(50)]
-    for first in places[os.getpid() % len(places) :] + places:
-        with suppress(OSError), socket.socket() as lowest, socket.socket() as head:
-            lowest.bind(("", first))
-            head.bind(("", first + 99))
-            return first
-    raise AssertionError("no ports are free for a lab")
 
 
 class Lab:
@@ -65,7 +48,6 @@ class Lab:
         self.tag = f"dd{os.getpid() % 100_000}"
         self.network = f"10.{100 + os.getpid() % 100}.{os.getpid() // 100 % 250}"
         self.here = f"{self.network}.1"
-        self.first_port = free_ports()
         self.daemons = {}
         self._switch(stack)
         self._keys()
@@ -113,20 +95,21 @@ class Lab:
         stack.callback(self.silence, name)
         self.listen(name)
 
-    def listen(self, name, *prefix, environment=None):
-        """Start its sshd, with words before that command, and variables that its sessions have.
-
-        The folder it needs is in memory, as in a booted system.
-        """
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    def words(self, name, *prefix, environment=None):
+        """The command that is its sshd, with words before it, and variables that its sessions have."""
         given = " ".join(f"{variable}={value}" for variable, value in {**SESSION, **(environment or {})}.items())
         command = [*prefix, SSHD, "-D", "-e", "-f", self.folder / "sshd", "-o", f"SetEnv {given}"]
-        log = (self.folder / f"sshd-{name}.log").open("ab")
         # `ip netns exec` would copy the mounts: loop devices of others would stay in use.
-        words = ["nsenter", f"--net=/run/netns/{self.namespace(name)}", *map(str, command)]
+        return ["nsenter", f"--net=/run/netns/{self.namespace(name)}", *map(str, command)]
+
+    def listen(self, name, *prefix, environment=None):
+        """Start its sshd. The folder it needs is in memory, as in a booted system."""
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+        words = self.words(name, *prefix, environment=environment)
+        log = (self.folder / f"sshd-{name}.log").open("ab")
         self.daemons[name] = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
         log.close()
-        wait_for(lambda: f"{self.address(name)}" and self._answers(name), seconds=20, every=0.05)
+        wait_for(lambda: self._answers(name), seconds=20, every=0.05)
 
     def _answers(self, name):
         tried = subprocess.run(self.ssh(name, "true"), capture_output=True, check=False)
@@ -155,7 +138,7 @@ class Lab:
     def inventory(self, **fields):
         """The file that names its machines; all keep what they have in one folder, as with a shared home."""
         path = self.folder / "hosts.toml"
-        lines = [f'version = 1\n[cluster]\nssh_config = "config"\nfirst_port = {self.first_port}\n']
+        lines = ['version = 1\n[cluster]\nssh_config = "config"\n']
         for name in self.names:
             lines.append(f'[host.{name}]\nssh = "{name}"\nroles = ["client"]\nfolder = "{self.folder}/there"\n')
             lines += [f"{field} = {value}\n" for field, value in fields.items()]
@@ -174,7 +157,7 @@ def lab(*names, bare=False):
 
 
 def give_packages(folder, shared):
-    """Have wheels here, and packages on the hosts: half a gigabyte, which is made once for all labs.
+    """Have wheels here, and packages on the hosts: made once for all labs.
 
     The packages are the same folder in all of them, so that what Python compiles there is compiled once, too.
     """

@@ -5,9 +5,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from dbdyno.model.design import Comparison, Design, Factor, SameTreatment
-from dbdyno.model.treatment import Treatment
-from dbdyno.store.records import Failure, Run, Trial
+from dbdyno.model.design import Comparison, Design, Factor, SameTreatment, Treatment
+from dbdyno.store.records import FailedTrial, Run, Trial
 from dbdyno.store.reported import DevicePrice, Prices
 from tests.crash_runs import with_cuts
 
@@ -181,7 +180,7 @@ def made_up(seed):
     for block, (places, added) in enumerate(zip(order, noise, strict=True), 1):
         is_busy = chance(rng, busy)
         if chance(rng, 0.02):
-            run.failures.append(Failure(f"b{block}a1p1", block, 1, ids[int(places[0])], "the server died"))
+            run.failures.append(FailedTrial(f"b{block}a1p1", block, 1, ids[int(places[0])], "the server died"))
         attempt = 1 + any(one.block == block for one in run.failures)
         for position, (number, value) in enumerate(zip(places, added, strict=True), 1):
             id_ = ids[int(number)]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
-from dbdyno.crash.killing import NoCrash
+from dbdyno.crash.faults import NoCrash
 from dbdyno.crash.trial_cuts import AboutTrial
 from dbdyno.plan.order import Slot
 from dbdyno.probe.block_trace import NoTrace
@@ -36,6 +36,7 @@ class Script:
         self.rests = []
         self.rate = lambda _block, _treatment: 100.0  # queries per second
         self.now_seconds, self.raise_seconds, self.load_seconds = 0.0, 0.0, 0.0
+        self.date = lambda: BEGAN + timedelta(seconds=self.now_seconds)  # by the clock that people and NTP set
         self.series = {}  # of each trial
         self.disturbed = set()  # of (block, attempt, treatment)
         self.disks, self.smart = [], {"temperature_c": 30}
@@ -51,7 +52,7 @@ class Script:
             kinds={name: ScriptedStack(self) for name in ("emulated", "real", "here", "memory", "external")},
             workload_of=lambda spec: ScriptedWorkload(self, spec),
             monotonic=lambda: self.now_seconds,
-            now=lambda: BEGAN + timedelta(seconds=self.now_seconds),
+            now=lambda: self.date(),  # noqa: PLW0108  (a test sets it later)
             sleep=self.sleep,
             scratch=self.scratch,
             disks_below=lambda _: self.disks,

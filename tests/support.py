@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from dbdyno.hosts.carried import NotQuietError, check_not_measured
+from dbdyno.hosts.contract import NotQuietError, check_not_measured
 from dbdyno.servers.contract import SettingOutcome
 from dbdyno.stack import short_start
 from dbdyno.stack.short_start import FOLDER
@@ -80,8 +80,8 @@ def share_answers(monkeypatch):
     def keep(key, found):
         write_synced(shared / f"{key}.json", json.dumps([asdict(one) for one in found]).encode())
 
-    monkeypatch.setattr(short_start, "_answer_of", kept)
-    monkeypatch.setattr(short_start, "_keep_answer", keep)
+    monkeypatch.setattr(short_start, "_read_answer", kept)
+    monkeypatch.setattr(short_start, "_write_answer", keep)
 
 
 def study_text(**fields):

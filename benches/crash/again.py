@@ -4,7 +4,7 @@ import contextlib
 from collections import Counter
 
 from benches.crash.studies import run, study
-from dbdyno.crash.again import examine_kept
+from dbdyno.crash.examine import examine_kept
 from dbdyno.crash.kept import read_kept
 from dbdyno.plan.plan import make_plan
 from dbdyno.stack.undo.log import Journal

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from benches.crash.studies import run, study
-from dbdyno.analysis.safety.bounds import upper
+from dbdyno.analysis.safety import upper
 
 DEVICES = ("nvme-pm9a3", "nvme(power_loss_protected=true)", "ssd-s4600", "nvme-p4500", "hdd-15k(write_cache_bytes=0)")
 WHEN = ("uniform", "ack", "page-write", "recovery")

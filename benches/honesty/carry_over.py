@@ -16,9 +16,9 @@ from benches.honesty.families import at_levels
 from benches.honesty.noise import NOISES, Floats, Noise, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.statistics.location_tests import holm
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence, relations
-from dbdyno.analysis.verdict.figures import ASKED, LIKELY, MANY_TREATMENTS, UNKNOWN, Ran, fit, taken_out
+from dbdyno.analysis.verdict.figures import ASKED, LIKELY, MANY_TREATMENTS, UNKNOWN, TrialOrder, fit, taken_out
 from dbdyno.analysis.verdict.finding import both
 from dbdyno.model.design import ALPHA
 
@@ -66,7 +66,7 @@ def trials(  # noqa: PLR0913, PLR0917  (what a study is made of)
     levels: int,
     left: float | Sequence[float],
     effect: float,
-) -> Ran:
+) -> TrialOrder:
     """Return studies of 40 blocks in random order, the second treatment leaving ``left`` for the next trial.
 
     Of several, the first is left for the next trial, the second for the one after it, and so on.
@@ -79,10 +79,10 @@ def trials(  # noqa: PLR0913, PLR0917  (what a study is made of)
     logs = noise(rng, replicates, ran.shape[1]) + effect * (ran > 0)
     for lag, size in enumerate((left,) if isinstance(left, float) else left, 1):
         logs[:, lag:] -= size * (ran[:, :-lag] == 1)
-    return Ran(logs.reshape(shape), order, before.reshape(shape), levels)
+    return TrialOrder(logs.reshape(shape), order, before.reshape(shape), levels)
 
 
-def settled(rng: np.random.Generator, noise: Noise, replicates: int, effect: float) -> Ran:
+def settled(rng: np.random.Generator, noise: Noise, replicates: int, effect: float) -> TrialOrder:
     """Return studies of two treatments by ``settle = "trial"``: every second trial counts, all come after the first.
 
     What any trial leaves is thereby in all of them, or in none: it need not be added.
@@ -90,7 +90,7 @@ def settled(rng: np.random.Generator, noise: Noise, replicates: int, effect: flo
     shape = (replicates, max(BLOCKS), 2)
     order = np.argsort(rng.random(shape), axis=-1)
     logs = noise(rng, replicates, 2 * shape[1] * shape[2])[:, 1::2].reshape(shape) + effect * (order > 0)
-    return Ran(logs, order, np.zeros_like(order), 2)
+    return TrialOrder(logs, order, np.zeros_like(order), 2)
 
 
 def difference_of(treatments: int, baseline: int, level: int) -> Floats:
@@ -111,7 +111,7 @@ def every_two(treatments: int) -> Floats:
 
 
 def judged(
-    ran: Ran,
+    ran: TrialOrder,
     rules: dict[int, Rule],
     *,
     contrasts: Floats | None = None,
@@ -127,7 +127,7 @@ def judged(
     found, blocks = np.zeros(shape, dtype=np.int64), np.zeros(len(live), dtype=np.int64)
     seen, covers = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
     for n, rule in rules.items():
-        part = Ran(ran.logs[live, :n], ran.treatment[live, :n], ran.before[live, :n], ran.treatments)
+        part = TrialOrder(ran.logs[live, :n], ran.treatment[live, :n], ran.before[live, :n], ran.treatments)
         measured = np.stack([_sums(part, one) for one in weights], axis=1)
         each = [measured]
         if not as_measured:
@@ -149,7 +149,7 @@ def judged(
     return Told(found, seen, covers, blocks)
 
 
-def _sums(ran: Ran, weights: Floats) -> Floats:
+def _sums(ran: TrialOrder, weights: Floats) -> Floats:
     return np.asarray(np.where(weights[ran.treatment] == 0, 0.0, weights[ran.treatment] * ran.logs).sum(axis=-1))
 
 

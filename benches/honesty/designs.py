@@ -9,8 +9,7 @@ from benches.honesty.families import evidence_of_families
 from dbdyno.analysis.statistics.estimate import log_margin
 from dbdyno.analysis.stopping import Allowance, is_look
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, relations
-from dbdyno.model.design import Comparison, Design, Until
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Comparison, Design, Treatment, Until
 
 Floats = npt.NDArray[np.float64]
 

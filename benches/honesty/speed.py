@@ -7,9 +7,8 @@ import numpy as np
 
 from benches.honesty.row import Row
 from dbdyno.analysis.analyse import analyse
-from dbdyno.model.design import Comparison, Design, Factor, Until
+from dbdyno.model.design import Comparison, Design, Factor, Treatment, Until
 from dbdyno.model.metrics import METRICS
-from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Run, Trial
 
 BLOCKS, METRICS_COUNT = 40, 8

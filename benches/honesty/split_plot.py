@@ -18,8 +18,7 @@ from benches.honesty.verdicts import limit
 from dbdyno.analysis.factors import Contrast, difference, effect_of, weights
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
-from dbdyno.model.design import ALPHA
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import ALPHA, Treatment
 
 Floats = npt.NDArray[np.float64]
 

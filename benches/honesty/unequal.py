@@ -15,13 +15,12 @@ from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.analyse import planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.verdict.figures import Figures
+from dbdyno.analysis.verdict.figures import MetricFigures
 from dbdyno.analysis.verdict.finding import judge
 from dbdyno.analysis.verdict.pairs import compared
-from dbdyno.model.design import Comparison, Design
+from dbdyno.model.design import Comparison, Design, Treatment
 from dbdyno.model.metrics import METRICS
-from dbdyno.model.treatment import Treatment
-from dbdyno.store.records import Failure, Run, Trial
+from dbdyno.store.records import FailedTrial, Run, Trial
 
 MOST = 300  # runs of a kind: each is judged by itself
 SLOWED = 0.1  # what a disturbed trial is slower by, on the log scale
@@ -93,7 +92,7 @@ def _shares(  # noqa: PLR0913, PLR0917  (a kind of run and what is looked for)
         usable = usable_blocks(run)
         pairs = [
             replace(one, without_carry_over=None, alternatives=())
-            for one in compared(Figures(run, usable, METRIC), run.design.comparisons)
+            for one in compared(MetricFigures(run, usable, METRIC), run.design.comparisons)
         ]
         alone = judge(pairs, METRICS[METRIC], MARGIN)[0].verdict
         found += [alone in words, planned_verdicts(run, usable)[0].verdict in words]
@@ -133,7 +132,7 @@ def _attempt(  # noqa: PLR0913, PLR0917
         hit = value < bounds[side] if harm.slow_ones else rng.random() < share
         id_ = f"b{which[0]:04d}a{which[1]}p{position:03d}-{IDS[side]}"
         if hit and harm.how == "fails":
-            run.failures.append(Failure(id_, *which, IDS[side], "died"))
+            run.failures.append(FailedTrial(id_, *which, IDS[side], "died"))
             return False
         rate = float(np.exp(value + effect * side - SLOWED * hit))
         trial = Trial(id_, *which, position, IDS[side], "", {METRIC: 1000 * rate})

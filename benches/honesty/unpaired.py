@@ -20,11 +20,11 @@ from dbdyno.analysis.statistics.location_tests import (
     exact_p,
     exact_p_above,
     exact_p_below,
+    holm,
     mean_p_beyond,
     signed_rank_cdf,
     walsh_averages,
 )
-from dbdyno.analysis.statistics.multiplicity import holm
 from dbdyno.analysis.unpaired import differences, rank_sum_cdf, unpaired_evidence, unpaired_family
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
 

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use dbdyno_blk::source::{Pace, Replay, Source, Step};
-use dbdyno_blk::trace::{Ask, Format, Trace};
+use dbdyno_blk::trace::{Format, ReadOptions, Trace};
 
 /// Traces of block I/O: the first byte chooses the format, or leaves it to how the rest begins. What is read is replayed.
 ///
@@ -11,7 +11,10 @@ use dbdyno_blk::trace::{Ask, Format, Trace};
 /// The number of requests is not that of the records.
 pub fn trace(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else { return };
-    let ask = Ask { format: Format::ALL.get(usize::from(*first)).map(|(_, format)| *format), ..Ask::default() };
+    let ask = ReadOptions {
+        format: Format::ALL.get(usize::from(*first)).map(|(_, format)| *format),
+        ..ReadOptions::default()
+    };
     let Ok(mut trace) = Trace::open(vec![Box::new(Cursor::new(rest.to_vec()))], ask) else { return };
     let records: Vec<_> = trace.by_ref().map(|record| record.expect("memory can be read")).collect();
     assert_eq!(trace.findings().requests, records.len() as u64);

@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 
 use dbdyno_common::option_file::{Entry, lines};
+use dbdyno_load::protocol::auth::ServerKey;
 use dbdyno_load::protocol::auth::{Channel, Dialogue, Login, Step};
-use dbdyno_load::protocol::prepare::PrepareParser;
 use dbdyno_load::protocol::reply::{Dialect, Reply, ReplyParser};
-use dbdyno_load::protocol::server_key::ServerKey;
+use dbdyno_load::protocol::session::PrepareParser;
 use dbdyno_load::replay::log::Log;
 use dbdyno_load::replay::statement::{Class, classified};
 use dbdyno_load::text::CHARS_MAX;

@@ -5,6 +5,8 @@ from typing import TypedDict, type_check_only
 
 __all__ = [
     "device_models",
+    "histogram",
+    "histogram_log",
     "kernels",
     "option_lines",
     "read_parquet",
@@ -45,6 +47,16 @@ def device_models(drive: str | None = None, size_bytes: int | None = None) -> li
 
     Raises ``ValueError`` where there is no such drive, its file is not one, or a disk of ``size_bytes`` does not fit.
     """
+
+def histogram(payloads: Sequence[str], largest: int | None = None) -> tuple[bytes, bytes, str]:
+    """Return the sum of histograms: values, how often each was met (doubles both), and their summary as JSON.
+
+    A payload is an HdrHistogram of three digits as the programs write it: version 2, compressed, in base64. A value is
+    the upper end of its bucket, at most ``largest``; the values ascend. Raises ``ValueError`` for what is no histogram.
+    """
+
+def histogram_log(log: str, largest: int | None = None) -> tuple[bytes, bytes, str]:
+    """Return the same of a log of histograms: of its lines without a tag, which are of events."""
 
 def trace_contents(
     files: Sequence[str],

@@ -1,4 +1,4 @@
-"""docs/field-reports.md: what was asked, expected and found in each study of the field reports."""
+"""docs/field-reports.md: what was found in each study of the field reports."""
 
 import tomllib
 from collections.abc import Iterator
@@ -13,10 +13,8 @@ HEAD = """\
 # The five field reports, measured again
 
 Five published comparisons by people who had to choose what their MySQL or MariaDB stands on, each made into a study or
-a few. `make field-reports` runs them all, `dbdyno run studies/field-reports/NAME.toml --into DIR --html` any one. What
-follows was found on a virtual machine with two processors, at laptop scale, on emulated disks; the pictures are of the
-pages that came out. Written by `make docs` from the studies: change them there. Your machine may say otherwise; each
-page says where it differs from the published table and why, and nothing is tuned to match.
+a few. Measured on a virtual machine with two processors, at laptop scale, on emulated disks; nothing is tuned to match.
+Each study says what was asked, expected and published. `make docs` writes this page from the studies.
 
 """
 # Beginning of the studies' names -> the heading, and which tutorial asks the same.
@@ -36,7 +34,7 @@ def field_reports_page() -> str:
 
 def _report(names: tuple[str, ...]) -> Iterator[str]:
     title, tutorial = REPORTS[names]
-    yield from (f"## {title}", "", f"How to ask it of your own machine: [tutorial](tutorials/{tutorial}.md).", "")
+    yield from (f"## {title}", "", f"Ask it of your own machine: [tutorial](tutorials/{tutorial}.md).", "")
     for path in sorted(STUDIES.glob("*.toml"), key=lambda path: (len(path.stem.split("-")), path.stem)):
         if path.stem.startswith(names):
             yield from _study(path.stem, tomllib.loads(path.read_text(encoding="utf-8"))["study"])
@@ -44,8 +42,7 @@ def _report(names: tuple[str, ...]) -> Iterator[str]:
 
 def _study(name: str, about: dict[str, Any]) -> Iterator[str]:
     yield from (f"### {about['title']}", "")
-    yield f"[{name}.toml](../studies/field-reports/{name}.toml): {about['question']}"
-    yield from ("", f"*Expected:* {about['expect']}", "")
-    yield from (f"*Found:* {about.get('result') or 'not measured in full yet.'}", "")
+    result = about.get("result") or "Not measured in full yet."
+    yield from (f"{result} ([study](../studies/field-reports/{name}.toml))", "")
     if (PICTURES / f"{name}.png").exists():
         yield from (f"![The page of {name}](field-reports/{name}.png)", "")

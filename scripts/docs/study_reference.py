@@ -13,6 +13,7 @@ from dbdyno.study.levels import LevelsSection
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
     FACTOR_SECTIONS,
+    BootSection,
     ClaimSection,
     CostSection,
     CrashSection,
@@ -54,6 +55,7 @@ SECTIONS: dict[str, type[Section]] = {
     "levels": LevelsSection,
     "hosts": FleetSection,
     "hosts.disk.NAME": DiskSection,
+    "hosts.boot": BootSection,
 }
 
 HEAD = """\
@@ -103,7 +105,9 @@ def with_fields(page: Path) -> str:
 
 def kinds_fields(kind: str) -> str:
     """What bounds a kind of load, what its verdicts are about, and its own fields."""
-    return "\n".join([*_bound(KINDS[kind]), _table(KINDS[kind])])
+    own = {name: field for name, field in own_fields(KINDS[kind]).items() if name != "kind"}  # the heading has it
+    rows = [row(KINDS[kind], name, field) for name, field in own.items()]
+    return "\n".join([_bound(KINDS[kind]), *([TABLE, *rows] if rows else [])])
 
 
 def heading(name: str, model: type[Section]) -> str:
@@ -130,12 +134,12 @@ def _kinds_words(kinds: list[str]) -> str:
     return "All kinds" if len(kinds) == len(KINDS) else ", ".join(f"`{kind}`" for kind in kinds)
 
 
-def _bound(model: type[WorkloadSection]) -> list[str]:
-    amount = f"`{model.AMOUNT}`" if model.AMOUNT else "its data"
+def _bound(model: type[WorkloadSection]) -> str:
+    """The words on a run's end and its verdicts; where the metric depends on other fields, the page has to say it."""
+    amount = f"`{model.AMOUNT}`" if model.AMOUNT.isidentifier() else "what it does" if model.AMOUNT else "its data"
     duration = " or `duration`" if "duration" in model.model_fields else ""
-    return [
-        f"Bounded by {amount}{duration}. Verdicts are about `{model.METRIC}` unless `design.metric` says otherwise.\n"
-    ]
+    verdicts = f" Verdicts: `{model.METRIC}`." if model.metric is WorkloadSection.metric else ""
+    return f"Bounded by {amount}{duration}.{verdicts}\n"
 
 
 def _nothing() -> list[str]:

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 from typing import IO
 
+from dbdyno.mysql.products import PROVISIONED
 from dbdyno.study.load import load_study
-from dbdyno.study.units import PROVISIONED
 from scripts.field_reports.index import index_page
 
 ROOT = Path(__file__).parents[2]

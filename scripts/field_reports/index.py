@@ -8,8 +8,8 @@ from dbdyno.analysis.analyse import Analysis, analyse
 from dbdyno.analysis.reported import Beside
 from dbdyno.model.printable import one_line
 from dbdyno.report.document import plain
+from dbdyno.report.sections.over_time import steadiness_sentence
 from dbdyno.report.sections.reported import claim_line, summary_line
-from dbdyno.report.sections.steadiness import steadiness_sentence
 from dbdyno.report.sections.stopped import blocks_used
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_analysed

@@ -5,11 +5,9 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from typer.main import get_command
-
 from dbdyno import __version__
 from dbdyno.cli.load import VERBS as LOAD_VERBS
-from dbdyno.cli.main import app
+from dbdyno.cli.main import every_command
 
 DATE = "2026-11-23"  # of the prose in this file: the same commit gives the same page
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -28,7 +26,7 @@ _FILES = (("runs/", "run folders, unless --into says otherwise"), ("/var/lib/dbd
 
 def manual(commands: str) -> str:
     """Return the page; ``commands`` is the text of docs/commands.md."""
-    root = get_command(app)
+    root = every_command()
     verbs = list(_verbs(root, ()))
     lines = [
         f'.TH DBDYNO 1 {DATE} "dbdyno {__version__}" "User Commands"',

@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 TESTS = Path("tests")
-FORGIVEN_MAX = 5  # tests that failed and passed when run again
+SECOND_RUN_SECONDS = 1800.0  # of Rust's tests, which are compiled by then
+FORGIVEN_MAX = 3  # tests that failed and passed when run again
 SLOWEST = ("--durations=20", "--durations-min=5")  # printed, so that what has become slow is seen
 RUST_FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", re.MULTILINE)
 SOME_FAILED = 1  # pytest's exit code; any other above 0 says that the tests could not be run, or were skipped
@@ -78,7 +79,9 @@ def beside(command: Sequence[str] | None, output: Path, say: Callable[[str], Non
             raise
 
 
-def second_run(command: Sequence[str], code: int, wrote: str) -> tuple[int, str]:
+def second_run(
+    command: Sequence[str], code: int, wrote: str, limit_seconds: float = SECOND_RUN_SECONDS
+) -> tuple[int, str]:
     """Run what failed of Rust once more: tests, or all of the command; returns an exit code and a sentence.
 
     The command takes ``ONLY=NAMES``.
@@ -87,8 +90,12 @@ def second_run(command: Sequence[str], code: int, wrote: str) -> tuple[int, str]
     if not code:
         return 0, f"{name}: passed"
     failed = sorted(set(RUST_FAILED.findall(wrote)))
-    code = subprocess.run([*command, *([f"ONLY={' '.join(failed)}"] if failed else [])], check=False).returncode
     names = "".join(f"\n  {one}" for one in failed)
+    again = [*command, *([f"ONLY={' '.join(failed)}"] if failed else [])]
+    try:
+        code = subprocess.run(again, check=False, timeout=limit_seconds).returncode
+    except subprocess.TimeoutExpired:
+        return code, f"{name}: failed, and had not ended {limit_seconds:g} s after it was run again{names}"
     return code, f"{name}: failed twice{names}" if code else f"{name}: failed, and passed when run again{names}"
 
 

@@ -6,10 +6,10 @@ from dbdyno.errors import HostError, TrialError
 from dbdyno.servers.mysql.external import address_of
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import NoDevice
-from dbdyno.stack.layers.external_server import ExternalData, ExternalDatabase, ExternalServer
+from dbdyno.stack.layers.external_server import ExternalData, ExternalDatabase, ExternalServerLayer
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.study.workloads import SlapSection
-from dbdyno.workload.slap import Slap
+from dbdyno.workload.mysqlslap import Slap
 from tests.external_server import DATABASE, PASSWORD, running_server
 
 pytestmark = pytest.mark.host
@@ -42,7 +42,7 @@ def database(url, journal):
 def stack(url, database, *, only_read=False, settings=SETTINGS, engine="innodb"):
     slap = Slap(SlapSection(kind="slap", queries=10), engine, DATABASE)
     data = ExternalData(database, f"a key of {engine}", slap.prepare, only_read=only_read)
-    return [NoDevice("unknown"), ExternalServer(url, None, settings, engine), data]
+    return [NoDevice("unknown"), ExternalServerLayer(url, None, settings, engine), data]
 
 
 def values(server):

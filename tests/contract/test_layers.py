@@ -22,7 +22,7 @@ from dbdyno.stack.layers.placement import Awake, Placement, pinned
 from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.real_disk import Real
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import Server
+from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.study.schema import FilesystemSection, QueueSection
 from tests.host.test_awake import BY_POLLERS
 from tests.loops import lent_loop
@@ -60,7 +60,7 @@ def sysfs(device, knob):
 
 
 def server(tmp_path, **settings):
-    return Server(find_server("mariadb"), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
+    return ServerLayer(find_server("mariadb"), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
 
 
 # One stack per layer, that layer on top of what it needs.

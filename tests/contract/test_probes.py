@@ -23,7 +23,7 @@ from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import Server
+from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.study.schema import FilesystemSection
 from dbdyno.system.clock import now_ns
 
@@ -43,7 +43,7 @@ SOURCES = {
 def stand(journal, tmp_path):
     with running_disk(journal, model="ideal", size=512 * 1024**2) as disk, scratch(journal) as ground:
         settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M"}
-        server = Server(find_server("mariadb"), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
+        server = ServerLayer(find_server("mariadb"), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
         device = Emulated(disk, "ideal", rotational=False, seed=1, restore=False)
         filesystem = Filesystem(EXT4, FilesystemSection(), format=True)
         with raised([device, filesystem, server], ground) as up:

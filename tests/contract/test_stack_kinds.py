@@ -17,11 +17,12 @@ from tests.support import what_is_left
 
 pytestmark = pytest.mark.host
 
-# Need a disk, or a server, to spare; or are on no host at all.
+# Need a disk, or a server, to spare; or are on no host at all, or in a guest.
 ELSEWHERE = {
     "real": "test_real_disk.py",
     "external": "test_external_layers.py",
     "simulated": "test_simulated_stack.py",
+    "booted": "test_booted.py",
 }
 DEVICES = {"emulated": "ideal", "here": "here", "memory": "memory"}  # any other is named with a place
 RAISED = sorted(set(KINDS) - set(ELSEWHERE))

@@ -18,10 +18,10 @@ from dbdyno.errors import TrialError
 from dbdyno.servers.mysql.connection import connect
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised
+from dbdyno.stack.layers.data import Files
 from dbdyno.stack.layers.device import Here
-from dbdyno.stack.layers.files import Files
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import Server
+from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.workloads import KINDS, Tools
 from dbdyno.system.clock import now_ns
@@ -39,7 +39,7 @@ def standing(folder, *, served):
     state.chmod(0o755)
     settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M"}
     log = folder / "server.log"
-    server = [Server(find_server("mariadb"), settings, "innodb", 8, install=True, log=log)] if served else []
+    server = [ServerLayer(find_server("mariadb"), settings, "innodb", 8, install=True, log=log)] if served else []
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DBDYNO_STATE_DIR", str(state))

@@ -131,5 +131,5 @@ def test_two_queues_that_do_not_come_out_alike_fail_the_trial(disks, journal):
     with scratch(journal) as ground, raised([device], ground) as stand:
         meddled = Path(f"/sys/block/{stand.beside[0].name}/queue/nomerges")
         meddled.write_text("2", encoding="ascii")
-        with pytest.raises(TrialError, match="queues that differ"), layers[1].raised(stand):
+        with pytest.raises(TrialError, match="have different queues"), layers[1].raised(stand):
             pass

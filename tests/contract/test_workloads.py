@@ -20,7 +20,7 @@ from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import Here
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import Server
+from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.workloads import KINDS, GeneratedSection
 from dbdyno.system.clock import now_ns
@@ -88,7 +88,7 @@ def running_server(folder):
             patch.setenv("DBDYNO_STATE_DIR", str(state))
             journal = Journal("a test", folder=state / "journals")
             settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M"}
-            server = Server(find_server("mariadb"), settings, "innodb", 4, install=True, log=folder / "server.log")
+            server = ServerLayer(find_server("mariadb"), settings, "innodb", 4, install=True, log=folder / "server.log")
             with closing(journal), scratch(journal) as ground, raised([Here(), server], ground) as stand:
                 yield stand
             assert what_is_left(state) == []
@@ -343,7 +343,7 @@ def test_what_is_missing_of_a_ledger_is_found_and_nothing_else(engine, workload,
     assert (spoiled.lost, spoiled.holes, spoiled.kept) == (1, 1, whole.kept - 1)
     assert spoiled.oldest_lost_ack_ns < load.window_ns[1]
     assert [example.what for example in spoiled.examples] == ["holes"]
-    with pytest.raises(TrialError, match=r"is of the schema dbdyno_ledger, --schema=other is another"):
+    with pytest.raises(TrialError, match=r"belongs to the schema dbdyno_ledger, not to --schema=other"):
         replace(offered, external_schema="other").verify(stand.server, tmp_path)
 
 

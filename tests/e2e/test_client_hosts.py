@@ -21,9 +21,9 @@ def _state(state, monkeypatch):
 
 def test_the_load_of_two_hosts_is_one_load(tmp_path):
     with connected_to(tmp_path, "c1", "c2") as hosts:
-        kept, held = hosts._kept, []
-        looked_at = kept.lost
-        kept.lost = lambda: held.append(tuple(map(is_measured, ("c1", "c2")))) or looked_at()
+        connections, held = hosts._connections, []
+        looked_at = connections.lost
+        connections.lost = lambda: held.append(tuple(map(is_measured, ("c1", "c2")))) or looked_at()
         run, folder, _ = run_over(tmp_path, study_text(), hosts)
     assert set(held) == {(False, False), (True, True)}, "while they measure, a question to a host is a fault"
     assert run.ended == "done"

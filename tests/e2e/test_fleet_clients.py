@@ -38,7 +38,8 @@ def fleet(state, tmp_path, monkeypatch):
     state.chmod(0o755)
     inventory = tmp_path / "hosts.toml"
     hosts = [
-        f'[host.{name}]\naddress = "{address}"\nroles = ["{"server" if name in UNDER_TEST else "client"}"]\n'
+        f'[host.{name}]\nssh = "{name}.lab"\naddress = "{address}"\n'
+        f'roles = ["{"server" if name in UNDER_TEST else "client"}"]\n'
         for name, address in ADDRESSES.items()
     ]
     inventory.write_text("version = 1\n" + "".join(hosts))
@@ -138,7 +139,7 @@ def test_a_lost_client_voids_the_block_and_is_waited_for(fleet, tmp_path):
     run = read_run(tmp_path / "run")
     void, back = run.notes
     assert void.startswith("client host c2 is lost: it answers no more; the block that db")
-    assert back == "all client hosts are there again"
+    assert back == "all client hosts are back"
     assert (run.failures, whole_blocks(tmp_path / "run")) == ([], {"db1": 1, "db2": 1})
 
 
@@ -165,9 +166,9 @@ def test_a_lost_host_under_test_voids_its_block_and_the_clients_load_the_other(f
     made = planned(tmp_path, blocks=2, duration="2s")
     assert fleet.run(made, tmp_path / "run").how == "done"
     assert whole_blocks(tmp_path / "run") == {"db1": 0, "db2": 2}
-    assert any("db1 takes no more part: it is lost (its connection ended)" in one for one in fleet.said)
+    assert any("db1 no longer takes part: it is lost (its connection ended)" in one for one in fleet.said)
     # That, or its load before it, which is told that the server's host is lost: whichever looks first.
-    of_block = [one for one in fleet.said if one.startswith("db1") and "the block that it had open is void" in one]
+    of_block = [one for one in fleet.said if one.startswith("db1") and "the block in progress is void" in one]
     assert ["its connection ended" in one for one in of_block] == [True]
     restored = dbdyno("restore", state=fleet.states / "db1")  # what a guard does there
     assert "database server" in restored.stdout

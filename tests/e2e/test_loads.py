@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.store.run_folder import read_run
+from dbdyno.store.run_folder import read_header, read_run
 from dbdyno.store.series import read_series
 from tests.support import dbdyno, study_text, what_is_left
 
@@ -109,6 +109,24 @@ def test_loads_times_disks_are_ranked_and_the_bytes_written_are_those_the_disk_t
     assert (ranked.returncode, ranked.stderr) == (0, "")
     assert ranked.stdout.startswith("Ranking over 2 tests")
     assert "Ranking over 2 tests" in done.stdout
+
+
+def test_a_log_of_fio_is_replayed_on_the_disk_under_test_and_nowhere_else(finished, tmp_path, monkeypatch):
+    actions = [f"/dev/sdb {'write' if n % 4 == 0 else 'read'} {n * 4096} 4096" for n in range(400)]
+    log = ["fio version 2 iolog", "/dev/sdb add", "/dev/sdb open", *actions, "/dev/sdb trim 0 4096", "/dev/sdb close"]
+    (tmp_path / "a.iolog").write_text("\n".join([*log, ""]))
+    (tmp_path / "j.fio").write_text(
+        "[replay]\nread_iolog=a.iolog\nioengine=libaio\ndirect=1\niodepth=${REPLAY_DEPTH}\n"
+    )
+    monkeypatch.setenv("REPLAY_DEPTH", "2")
+    stack = '[stack]\ndevice = "ideal"\nsize = "64MiB"\nfilesystem = "ext4"\n[workload]\nkind = "fio"\n'
+    job = f"job = '{tmp_path / 'j.fio'}'\n[design]\ninterference = 'note'\nblocks = 1\n"
+    run, _, _ = finished(f'version = 1\n[study]\ntitle = "log"\n{stack}{job}')
+    (trial,) = read_run(run).trials
+    counted = {name: way["operations"] for name, way in trial.load["directions"].items()}
+    assert counted == {"read": 300, "write": 100}
+    assert trial.observed["files"] == {"prepared_files": 1, "prepared_bytes": 2 * 1024**2}
+    assert read_header(run).variables == {"REPLAY_DEPTH": "2"}
 
 
 def test_fio_on_two_emulated_disks_needs_no_server_and_no_queries(finished):

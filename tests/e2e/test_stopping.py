@@ -40,7 +40,7 @@ def test_it_ends_when_decided_and_is_left_alone_then(bench):
     stopped = f"Stopped after {blocks} of at most 40 blocks"
     assert f"{stopped}: every comparison was decided." in done.stdout
     if blocks > 6:
-        told = r"(about|at most) \d+ more blocks?, \d+ (s|min)|how many more it takes can't be known: interference .*"
+        told = r"(about|at most) \d+ more blocks?, \d+ (s|min)|the number of blocks still needed is unknown.*"
         outlook = rf"^after 6 blocks 0 of 1 comparison decided ideal vs \S+: .* ({told})"
         said = re.sub(r"\s+", " ", done.stderr[done.stderr.index("after 6 blocks") :])
         assert re.match(outlook, said), said

@@ -19,7 +19,6 @@ FIELDS = {"metric", "baseline", "level", "effect", "low", "high", "p", "verdict"
 WATCHED = {
     "load",
     "block_device",
-    "drive",
     "host_cpu",
     "server_process",
     "server_status",
@@ -102,10 +101,13 @@ def test_every_trial_started_from_the_same_bytes(finished):
 
 def test_the_client_s_queries_are_the_device_s_writes(finished):
     run = finished[0]
-    for trial_id, series in read_series(run, [trial.id for trial in read_run(run).trials[:2]]).items():
-        assert set(series) - {"pressure"} == WATCHED, trial_id  # not every kernel tells pressure
+    each = read_series(run, [trial.id for trial in read_run(run).trials[:2]])
+    for trial_id, series in each.items():
+        # Not every kernel tells pressure, and the inside of a drive is read each second: a trial may be shorter.
+        assert set(series) - {"pressure", "drive"} == WATCHED, trial_id
         assert series["load"]["queries_per_second"].max() > 0
         assert all(len(column) == len(series["load"]["t_s"]) for column in series["load"].values())
+    assert any("drive" in series for series in each.values())
 
 
 @browser

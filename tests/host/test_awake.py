@@ -12,8 +12,7 @@ import psutil
 import pytest
 
 from dbdyno.host.awake import Means, means_here
-from dbdyno.probe.awake import AwakeSource
-from dbdyno.probe.host_cpu import HostCpuSource
+from dbdyno.probe.host import AwakeSource, HostCpuSource
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.placement import Awake
 from dbdyno.stack.layers.scratch import scratch
@@ -61,7 +60,7 @@ def test_pollers_hold_each_processor_and_give_way(journal):
 
 def test_what_pollers_use_counts_as_idle(journal):
     with scratch(journal) as ground, raised([BY_POLLERS], ground) as up:
-        host, pollers = HostCpuSource.of_context(up), AwakeSource(up.pollers)
+        host, pollers = HostCpuSource.from_context(up), AwakeSource(up.pollers)
         before = host.sample(), pollers.sample()
         wait_for(lambda: pollers.sample()["cpu_seconds"] > before[1]["cpu_seconds"] + 0.2)
         after = host.sample()

@@ -231,7 +231,7 @@ def test_where_the_kernel_tells_nothing_the_emulated_disk_does(state, study_file
     assert found["lost"] == 0
     assert "queue_ms_mean" not in trial["metrics"]
     assert trial["metrics"]["seek_bytes_mean"] == found["seek_bytes_mean"] > 0
-    assert "no block trace of the kernel: this kernel has no tracefs" in " ".join(done.stdout.split())
+    assert "the kernel made no block trace: this kernel has no tracefs" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(

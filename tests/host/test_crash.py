@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from dbdyno.crash.again import examine_kept
+from dbdyno.crash.examine import examine_kept
 from dbdyno.crash.kept import read_kept
 from dbdyno.plan.plan import make_plan
 from dbdyno.stack.undo.log import Journal

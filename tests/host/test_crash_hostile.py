@@ -4,6 +4,8 @@ A state is kept once, and examined again by each test, which meddles. Whatever h
 back.
 """
 
+import hashlib
+import json
 import os
 import shutil
 import signal
@@ -15,14 +17,15 @@ from contextlib import closing, contextmanager, suppress
 import psutil
 import pytest
 
-from dbdyno.crash.again import examine_kept
+from dbdyno.crash.examine import examine_kept
 from dbdyno.crash.kept import read_kept
 from dbdyno.errors import TrialError
 from dbdyno.plan.plan import make_plan
 from dbdyno.stack.layers import filesystem
 from dbdyno.stack.undo.log import Journal
-from dbdyno.store.kept_sums import SUMS
+from dbdyno.store.kept_sums import SUMS, write_sums
 from dbdyno.study.load import load_study
+from dbdyno.system.files import sealed
 from dbdyno.workload.ledger import Ledger
 from tests.crash_studies import crash_study, ran
 from tests.support import dbdyno, start_dbdyno, wait_for, what_is_left
@@ -135,9 +138,11 @@ def fake(tmp_path, monkeypatch, program, script):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
 
-def test_unharmed_it_is_what_it_was(examine, kept):
-    was = read_kept(kept[0]).cut
+def test_unharmed_it_is_what_it_was(examine, kept, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    was, place = read_kept(kept[0]).cut, os.readlink("/proc/self/ns/mnt")  # noqa: PTH115
     again = examine()
+    assert (os.readlink("/proc/self/ns/mnt"), os.getcwd()) == (place, str(tmp_path))  # noqa: PTH109, PTH115
     assert (again.outcome, again.lost, again.acked) == (was.outcome, was.lost, was.acked)
     assert again.outcome == "tail"
 
@@ -232,6 +237,13 @@ def name_of(state):
     return f"{state.parents[1].name}/{state.name}"
 
 
+def mounted(pid, state):
+    """The folders below a state folder that a process sees a filesystem of the kernel's mounted at."""
+    with open(f"/proc/{pid}/mounts", encoding="utf-8") as mounts:  # noqa: PTH123  (as the kernel shows it)
+        lines = [line.split() for line in mounts]
+    return [words[1] for words in lines if words[1].startswith(f"{state}/") and not words[2].startswith("fuse")]
+
+
 def test_an_examination_that_is_killed_leaves_nothing_that_restore_does_not_remove(
     kept, shared_state, tmp_path, monkeypatch
 ):
@@ -239,6 +251,9 @@ def test_an_examination_that_is_killed_leaves_nothing_that_restore_does_not_remo
     process = start_dbdyno("crash", "examine", kept[0].parents[3], name_of(kept[0]), state=shared_state)
     try:
         wait_for(lambda: [path for path in shared_state.glob("scratch/*/server/error.log") if path.stat().st_size])
+        seen = mounted(process.pid, shared_state)
+        assert [place.rpartition("/")[2] for place in seen] == ["mnt"]
+        assert mounted(os.getpid(), shared_state) == [], "what may be of another's making is seen by nobody else"
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
@@ -280,3 +295,37 @@ def test_a_state_that_is_not_as_it_was_kept_is_refused(copied, shared_state, tmp
     if verb == "examine":  # with the others, which may be as they were
         each = dbdyno("crash", "examine", run, state=shared_state)
         assert (each.returncode, f"{name_of(state)}: not examined: " in each.stdout) == (1, True)
+
+
+def test_a_state_that_says_another_treatment_is_refused_for_its_checksum(copied, shared_state):
+    run, state = copied
+    about = state / "about.json"
+    changed = about.read_text(encoding="utf-8").replace('"treatment": "', '"treatment": "u')
+    about.write_text(changed, encoding="utf-8")
+    done = dbdyno("crash", "examine", run, name_of(state), state=shared_state)
+    assert (done.returncode, "about.json: is damaged: it has been changed" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("verb", ["examine", "keep"])
+def test_a_state_of_another_size_than_its_disk_is_refused_though_its_checksums_fit(
+    copied, shared_state, tmp_path, verb
+):
+    run, state = copied
+    os.truncate(state / "base.img", 5000)
+    (state / SUMS).unlink()
+    header = state.parents[1] / "trial.json"
+    trial = json.loads(header.read_text(encoding="utf-8"))
+    for cut in trial["cuts"]:
+        cut["kept_sha256"] = write_sums(state) if cut["id"] == state.name else cut["kept_sha256"]
+    header.write_text(json.dumps(trial), encoding="utf-8")
+    journal = run / "journal.jsonl"
+    lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    for event in lines:
+        del event["sum"]
+        if event["event"] == "finished" and event["trial"] == header.parent.name:
+            event["sha256"]["trial.json"] = hashlib.sha256(header.read_bytes()).hexdigest()
+    journal.write_bytes(b"".join(map(sealed, lines)))
+    out = [tmp_path / "out"] if verb == "keep" else []
+    done = dbdyno("crash", verb, run, name_of(state), *out, state=shared_state)
+    assert (done.returncode, "base.img has 5000 bytes, the disk " in done.stderr) == (2, True), done.stderr
+    assert what_is_left(shared_state) == []

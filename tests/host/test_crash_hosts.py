@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.crash_text import all_as_dict
-from dbdyno.hosts.local import LocalHosts
+from dbdyno.cli.crash import all_as_dict
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.execute import open_run
 from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
 from dbdyno.run.fleet.part import HostAccess
-from dbdyno.run.fleet.request import request_of
+from dbdyno.run.fleet.request import make_requests
 from dbdyno.run.preflight import versions
 from dbdyno.run.reexamine.examine import here, kept_states, on_hosts
 from dbdyno.run.reexamine.program_workers import ExaminerAccess
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
 from tests.fleets import Fleet
+from tests.local_hosts import LocalHosts
 from tests.support import what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(400)]
@@ -61,7 +61,7 @@ def test_states_of_two_hosts_are_kept_here_and_give_the_same_on_hosts_as_here(st
         plan = make_plan(load_study(study_file(STUDY)), seed=1)
         run = open_run(plan, into, resume=False, versions=versions(plan), host={})
         try:
-            requests = request_of(plan, identity_of(into), frozenset(), fresh_images=False)
+            requests = make_requests(plan, identity_of(into), frozenset(), fresh_images=False)
             access = HostAccess(hosts, dict, environment_of=environment_of)
             assert run_on_hosts(plan, run, Fleet(tmp_path), requests, access).how == "done"
         finally:

@@ -15,10 +15,9 @@ import pytest
 
 from dbdyno._native import device_models
 from dbdyno.servers.contract import ServerError
-from dbdyno.servers.mysql import process
-from dbdyno.servers.mysql.command import options
 from dbdyno.servers.mysql.connection import connect
-from dbdyno.servers.mysql.own import install_data
+from dbdyno.servers.mysql.own import install_data, server_command
+from dbdyno.servers.mysql.server import await_ready
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.servers.user import own_folder, unprivileged
 from tests.disks import LONG, Recorder, attached, fio, fsck, make_filesystem, mounted
@@ -38,10 +37,10 @@ def test_fio_finds_what_it_wrote(state, model, mode):
     with attached(state, model, size="256M") as disk:
         disk("mode", mode)
         many = "64M" if mode == "instant" or LONG else "4M"
-        options = {"rw": "randwrite", "bs": None, "bsrange": "4k-256k", "size": "128M", "io_size": many}
+        server_command = {"rw": "randwrite", "bs": None, "bsrange": "4k-256k", "size": "128M", "io_size": many}
         # Not with --norandommap: fio would then overwrite what it has not verified yet.
         done = subprocess.run(
-            fio(disk.device, verify="crc32c", verify_fatal=1, verify_state_save=0, randseed=7, **options),
+            fio(disk.device, verify="crc32c", verify_fatal=1, verify_state_save=0, randseed=7, **server_command),
             capture_output=True,
             text=True,
             check=False,
@@ -55,9 +54,9 @@ def cut_under_load(disk, place, seed, seconds):
     """Write with fio and, record by record, ourselves; cut the power; returns what was acknowledged."""
     recorder = Recorder(place / "records", 64)
     writer = threading.Thread(target=recorder.run)
-    options = {"directory": place, "filename": None, "rw": "randwrite", "ioengine": "psync", "fsync": 200}
-    options |= {"size": "4M", "numjobs": 2, "create_on_open": 1, "nrfiles": 4, "time_based": 1, "runtime": 120}
-    load = subprocess.Popen(fio(None, **options), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server_command = {"directory": place, "filename": None, "rw": "randwrite", "ioengine": "psync", "fsync": 200}
+    server_command |= {"size": "4M", "numjobs": 2, "create_on_open": 1, "nrfiles": 4, "time_based": 1, "runtime": 120}
+    load = subprocess.Popen(fio(None, **server_command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     writer.start()
     time.sleep(seconds)
     wait_for(lambda: recorder.acknowledged > RECORDS_MIN)
@@ -133,10 +132,10 @@ class Database:
     def running(self):
         """The server, recovered if need be; gone in the end, as after a power cut."""
         log = self.scratch / "error.log"
-        argv = options(self.server, self.data, self.socket, log, DURABLE, "innodb")
+        argv = server_command(self.server, self.data, self.socket, log, DURABLE, "innodb")
         server = subprocess.Popen(unprivileged(argv), stderr=subprocess.DEVNULL, start_new_session=True, cwd="/")
         try:
-            process.await_ready(server, self.socket, log)
+            await_ready(server, self.socket, log)
             yield
         finally:
             server.kill()

@@ -233,7 +233,7 @@ def test_a_killed_study_leaves_a_real_device_as_it_was(state, study_file, tmp_pa
         assert "holds data" in refused.stderr
         subprocess.run(["wipefs", "--all", "--quiet", str(device)], check=True)
         refused = dbdyno("run", study, "--into", run, "--resume", state=state)
-        assert "holds data: something of no known signature" in refused.stderr
+        assert "holds data: content without a known signature" in refused.stderr
         serial = str(tmp_path / "disk")
         resumed = dbdyno("run", study, "--into", run, "--resume", "--erase", serial, state=state)
         assert resumed.returncode == 0, resumed.stdout + resumed.stderr

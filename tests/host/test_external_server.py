@@ -115,7 +115,9 @@ def test_a_setting_that_needs_no_restart_is_measured_and_put_back(server, study,
         assert "server_cpu_us_per_query" not in trial["metrics"]
         assert not {"server_process", "foreign"} & trial["probes"].keys()
     assert "The data was loaded anew for each trial" in " ".join(done.stdout.split())
-    assert "Unknown too, as its process is out of sight: the server's CPU" in " ".join(done.stdout.split())
+    assert "These are unknown, too, because its process is out of sight: the server's CPU" in " ".join(
+        done.stdout.split()
+    )
 
 
 def test_by_its_socket_its_process_is_watched_and_what_is_only_read_is_loaded_once(server, study, state, tmp_path):

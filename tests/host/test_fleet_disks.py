@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.hosts.local import LocalHosts
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.execute import open_run
 from dbdyno.run.fleet.asking import as_needs, refusals
@@ -16,13 +15,14 @@ from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
 from dbdyno.run.fleet.member import take_part
 from dbdyno.run.fleet.message import Facts
 from dbdyno.run.fleet.part import HostAccess
-from dbdyno.run.fleet.request import request_of
+from dbdyno.run.fleet.request import make_requests
 from dbdyno.store.documents import value_of
 from dbdyno.store.header import RUN
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
 from tests.contents import write
 from tests.fleets import Fleet
+from tests.local_hosts import LocalHosts
 from tests.loops import lent_loop
 from tests.support import what_is_left
 from tests.unit.report.rendered import as_text
@@ -76,7 +76,7 @@ class Disks:
 
     def asked(self, plan, erase=frozenset()):
         """What each host answers, by the program that it runs, without the seconds in which that starts."""
-        made, said = request_of(plan, "asked", erase, fresh_images=False), []
+        made, said = make_requests(plan, "asked", erase, fresh_images=False), []
         for name in HOSTS:
             take_part(made("facts", name), said.append)
         return {name: value_of(Facts, one["facts"]) for name, one in zip(HOSTS, said, strict=True)}
@@ -101,12 +101,12 @@ def test_each_host_proves_its_own_disk_and_runs_on_it(disks_of_hosts, tmp_path):
     before = disks_of_hosts.sums()
     (refused,) = refusals(plan, disks_of_hosts.asked(plan), frozenset())
     assert refused.startswith(f"db2: device {disks_of_hosts.disks['db2']}: ")
-    assert f"something of no known signature at offset {20 * MIB}. It is not touched" in refused
+    assert f"content without a known signature at offset {20 * MIB}. It is not touched" in refused
     assert disks_of_hosts.sums() == before
     erase = frozenset({str(disks_of_hosts.files["db2"])})
     shown = {one.name: one.said for one in as_needs(plan, disks_of_hosts.asked(plan, erase), erase)}
     assert f"ERASED: {disks_of_hosts.disks['db1']} ({disks_of_hosts.files['db1']}; it is empty" in shown["db1"]
-    assert "which --erase gives up" in shown["db2"]
+    assert "which --erase allows" in shown["db2"]
     run_it(disks_of_hosts, plan, tmp_path / "run", erase)
     run = read_run(tmp_path / "run")
     serials = {trial.host: trial.observed["device"]["serial"] for trial in run.trials}
@@ -120,7 +120,7 @@ def test_each_host_proves_its_own_disk_and_runs_on_it(disks_of_hosts, tmp_path):
 def run_it(disks_of_hosts, plan, into, erase):
     folder = open_run(plan, into, resume=False, versions={"dbdyno": "0"}, host={})
     try:
-        requests = request_of(plan, identity_of(into), erase, fresh_images=False)
+        requests = make_requests(plan, identity_of(into), erase, fresh_images=False)
         assert run_on_hosts(plan, folder, Fleet(into, ()), requests, disks_of_hosts.access).how == "done"
     finally:
         folder.close()

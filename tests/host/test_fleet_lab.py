@@ -1,4 +1,4 @@
-"""A study with a real server on several hosts, which are network namespaces with a Ray node in each."""
+"""A study with a real server on several hosts, which are network namespaces with an sshd in each."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.run.image_cache import digest
+from dbdyno.run.images import digest
 from dbdyno.store.run_folder import read_run
 from tests.lab import lab, lab_lacking
 from tests.support import DBDYNO, dbdyno, wait_for
@@ -139,7 +139,7 @@ def test_a_host_that_is_lost_and_comes_back_takes_whole_blocks(up, tmp_path):
         )
     try:
         wait_for(lambda: b"on b" in (tmp_path / "said").read_bytes() or run.poll() is not None, seconds=200)
-        made.silence("b")  # its agent ends with sshd's connection; its raylet stays
+        made.silence("b")  # its agent ends with sshd's connection
         made.listen("b")
         assert run.wait(300) == 0, (tmp_path / "said").read_text()
     finally:
@@ -147,8 +147,8 @@ def test_a_host_that_is_lost_and_comes_back_takes_whole_blocks(up, tmp_path):
         run.wait()
     found = read_run(into)
     lost, back, *_ = found.notes  # now and then there is a third, and why is not known
-    assert lost.startswith("b takes no more part: it is lost (b: ")
-    assert back == "b is there again, and takes whole blocks"
+    assert lost.startswith("b no longer takes part: it is lost (b: ")
+    assert back == "b is back, and takes whole blocks"
     counted = usable_blocks(found).trials
     hosts = {trial.block: trial.host for trial in found.trials}
     assert len(counted) == 14
@@ -165,7 +165,7 @@ def test_a_server_on_one_host_is_loaded_from_another(up, tmp_path):
     assert "all hosts can run it:\n  a: " in planned.stdout, planned.stderr
     done = dbdyno("run", study, "--hosts", inventory, "--into", into, state=state)
     found = read_run(into)
-    assert all("the start came too late" in one.cause for one in found.failures), "as may be on a busy machine"
+    assert all("the start is over" in one.cause for one in found.failures), "as may be on a busy machine"
     assert done.returncode == bool(found.failures), done.stderr
     assert (found.ended, len(usable_blocks(found).trials)) == ("done", 2)
     for trial in found.trials:

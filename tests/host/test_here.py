@@ -76,18 +76,18 @@ def test_an_ordinary_user_runs_a_study_here():
 GROUNDS = {
     "tmpfs": (
         'mount -t tmpfs none "$1"',
-        "is on tmpfs at {state}, which is memory and no disk; set DBDYNO_STATE_DIR to ",
+        "is on tmpfs at {state}, which is in memory, not on a disk; set DBDYNO_STATE_DIR to ",
     ),
     "an overlay over tmpfs": (
         (
             'mount -t tmpfs none "$2" && mkdir "$2/a" "$2/b" && '
             'mount -t overlay -o "lowerdir=/,upperdir=$2/a,workdir=$2/b" none "$1"'
         ),
-        "is on overlay over tmpfs at {state}, which is memory and no disk; set DBDYNO_STATE_DIR to a folder on a disk",
+        "is on overlay over tmpfs at {state}, which is in memory, not on a disk; set DBDYNO_STATE_DIR to a folder",
     ),
     "read-only": (
         'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1"',
-        "is not this user's to write to, or is mounted read-only; set DBDYNO_STATE_DIR to a folder of yours",
+        "can't be written by this user, or is mounted read-only; set DBDYNO_STATE_DIR to a folder of yours",
     ),
     "a full disk": (
         'truncate -s 64M "$2/image" && mkfs.ext4 -q "$2/image" && mount "$2/image" "$1" && chmod 755 "$1"',

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.stack.undo.log import Process
+from dbdyno.stack.undo.log import ProcessIdentity
 from tests import sampled
 from tests.disks import LONG
 from tests.documents import ROOT
@@ -20,7 +20,7 @@ from tests.support import dbdyno, wait_for
 
 NOTICED_SECONDS = 5.0
 PUT_BACK_SECONDS = 60  # on a busy machine; an agent that is cut off waits 10 s for a beat
-LET_GO_SECONDS = 180  # Ray waits a minute for a head that may come back
+LET_GO_SECONDS = 60
 PARTS, KILLS = (20, 5) if LONG else (1, 2)  # so many times so many kills
 STARTING_SECONDS = 6.0  # what connecting takes here, about: kills fall into it, too
 
@@ -64,7 +64,7 @@ class Desk:
         return found
 
     def left(self):
-        """Undo logs but Ray's, and folders, of work on any host."""
+        """Undo logs, and folders, of work on any host."""
         logs = [log for host in self.lab.names for log in (self.state_of(host) / "journals").glob("*")]
         folders = [path for host in self.lab.names for path in (self.state_of(host) / "scratch").glob("*")]
         return [log for log in logs if b"work that another" in content_of(log)] + folders
@@ -83,22 +83,15 @@ def killed(*pids):
             os.kill(pid, signal.SIGKILL)
 
 
-def of_ray(desk, words):
-    return desk.processes(words, str(desk.lab.folder))
-
-
-# What is lost: how it is done, and whether hosts must be brought up again after it.
+# What is lost, and how.
 LOST = {
     "sshd": lambda desk, _: desk.lab.silence("c1"),
     "the network": lambda desk, _: desk.lab.plug("c1", "down"),
     "the agent": lambda desk, _: killed(*agent(desk, "c1")),
-    "the raylet": lambda desk, _: killed(*raylet(desk, "c1")),
-    "the head": lambda desk, _: killed(*of_ray(desk, "gcs_server")),
+    "ssh": lambda _, study: killed(*ssh_of(study, "c1")),
     "the coordinator": lambda _, study: killed(study.pid),
 }
-MENDS = {"sshd": lambda desk: desk.lab.listen("c1"), "the network": lambda desk: desk.lab.plug("c1", "up"),
-         "the raylet": Desk.up, "the head": Desk.up}  # fmt: skip
-WHOSE = {"the head": {"c1", "c2"}}
+MENDS = {"sshd": lambda desk: desk.lab.listen("c1"), "the network": lambda desk: desk.lab.plug("c1", "up")}
 
 
 def agent(desk, host):
@@ -107,8 +100,16 @@ def agent(desk, host):
     return desk.processes("dbdyno.hosts.agent", str(desk.state_of(host)))
 
 
-def raylet(desk, host):
-    return [pid for pid in of_ray(desk, f"lab.{host}") if Path(f"/proc/{pid}/comm").read_text() == "raylet\n"]
+def ssh_of(study, host):
+    """The ssh by which a study reaches a host."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            if words[0] == b"ssh" and host.encode() in words and parent == str(study.pid):
+                found.append(int(folder.name))
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,7 @@ def nothing_is_left(desk, study, folder):
     study.wait(LET_GO_SECONDS)
     wait_for(lambda: not desk.left(), seconds=PUT_BACK_SECONDS)
     started = [int(pid) for host in desk.lab.names for pid in content_of(folder / host).split()]
-    wait_for(lambda: not [pid for pid in started if Process.of(pid)], seconds=PUT_BACK_SECONDS)
+    wait_for(lambda: not [pid for pid in started if ProcessIdentity.of(pid)], seconds=PUT_BACK_SECONDS)
 
 
 @pytest.mark.drawn(1)
@@ -153,27 +154,24 @@ def test_it_is_noticed_in_time_and_nothing_is_left(desk, what, tmp_path):
         assert set(found) == {"connected", "working"}
         return
     assert found["lost"]["at"] - before <= NOTICED_SECONDS
-    assert set(found["lost"]["why"]) == WHOSE.get(what, {"c1"})
+    assert set(found["lost"]["why"]) == {"c1"}
     assert "left" in found, "who is left with the other hosts goes on, and ends in order"
 
 
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize("what", ["sshd", "the network", "the agent", "the raylet"])
+@pytest.mark.parametrize("what", ["sshd", "the network", "the agent", "ssh"])
 def test_it_is_worked_on_again_once_it_is_there(desk, what, tmp_path):
-    """Nobody types anything: where its Ray has ended, that is started again, too."""
+    """Nobody types anything."""
     study, said = desk.study(tmp_path, "again")
     wait_for(
         lambda: "working" in lines(said) and (tmp_path / "c1").exists() and (tmp_path / "c2").exists(), seconds=120
     )
-    [pid] = raylet(desk, "c1")
     LOST[what](desk, study)
     wait_for(lambda: "lost" in lines(said), seconds=60)
-    if what != "the raylet":
-        MENDS.get(what, lambda _: None)(desk)
+    MENDS.get(what, lambda _: None)(desk)
     nothing_is_left(desk, study, tmp_path)
     found = lines(said)
     assert set(found) == {"connected", "working", "lost", "back", "left"}, found
-    assert (raylet(desk, "c1") == [pid]) == (what != "the raylet")
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -197,8 +195,7 @@ def test_kills_at_random_moments_leave_nothing(desk, part, tmp_path):
             MENDS.get(what, lambda _: None)(desk)
         found = lines(said)
         assert what == "the coordinator" or found.keys() & {"lost", "error"}, f"{at}: {found}"
-        spoken = [line for line in (folder / "errors").read_text().splitlines() if "Set ray log level" not in line]
-        assert spoken == [], at
+        assert (folder / "errors").read_text() == "", at
 
 
 def test_restore_of_hosts_ends_what_a_killed_guard_has_left(desk, tmp_path):

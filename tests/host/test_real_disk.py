@@ -101,7 +101,10 @@ def test_what_is_written_to_it_between_raising_and_mkfs_is_found(file, journal):
         real, filesystem = stack(device, file, Erasing())
         stand = lowering.enter_context(real.raised(ground))
         write(device, SIZE // 2, b"somebody's")
-        with pytest.raises(HostError, match=f"no known signature at offset {SIZE // 2}"), filesystem.raised(stand):
+        with (
+            pytest.raises(HostError, match=f"without a known signature at offset {SIZE // 2}"),
+            filesystem.raised(stand),
+        ):
             pass
         assert file.read_bytes() == bytes(SIZE // 2) + b"somebody's".ljust(SIZE // 2, b"\0")
 

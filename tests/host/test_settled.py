@@ -33,7 +33,7 @@ def test_before_each_trial_the_baseline_runs_and_leaves_no_figure(state, study_f
     done, run = settled(state, study_file, tmp_path / "run", '"trial"')
     assert len(run.trials) == 4
     assert all(trial.seconds["settle"] > trial.seconds["measure"] / 4 for trial in run.trials)
-    assert "none ran once, unmeasured: whatever a trial leaves" in " ".join(done.stdout.split())
+    assert "none ran once, unmeasured: so every trial follows" in " ".join(done.stdout.split())
     assert done.stderr.count(": none, unmeasured, ") == 4
     folders = sorted(path.name for path in (tmp_path / "run" / "trials").iterdir())
     assert folders == sorted(trial.id for trial in run.trials)

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -13,8 +14,8 @@ from dbdyno.errors import HostError
 from dbdyno.servers.contract import SettingOutcome
 from dbdyno.stack import short_start
 from dbdyno.stack.capabilities import filesystem
-from dbdyno.stack.layers.server import Server
-from dbdyno.stack.short_start import Asked, MkfsOptions, Starting, mkfs_complaint
+from dbdyno.stack.layers.server import ServerLayer
+from dbdyno.stack.short_start import MkfsOptions, MountOptions, Starting, StartRequest, mkfs_complaint, mount_outcome
 from tests.support import dbdyno, journal_lines, processes_of, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
@@ -78,13 +79,18 @@ def test_plan_refuses_what_a_trial_would_with_line_and_what_the_server_took(plan
     assert "adjusted to 1073741824" in packet["said"]
     lacking = {one["name"].rpartition(".")[2] for one in json.loads(done.stdout)["lacking"]}
     assert lacking == {"max_allowed_packet", "character_set_client_handshake", "tmp_table_size"}
+    remedies = {one["name"].rpartition(".")[2]: one["remedy"] for one in json.loads(done.stdout)["lacking"]}
+    assert remedies["max_allowed_packet"] == "write what it takes, max_allowed_packet = 1073741824, or leave it out"
+    assert remedies["character_set_client_handshake"] == "leave it out"
 
 
 def test_each_level_is_tried_and_told_by_its_own_line(planned):
-    found, code, _ = planned('innodb_encrypt_tables = [false,\n  true]\ninnodb_page_size = "16k"')
+    found, code, done = planned('innodb_encrypt_tables = [false,\n  true]\ninnodb_page_size = "16k"')
     assert code == 2
     assert found["innodb_encrypt_tables"]["said"].startswith("mariadb says: InnoDB: cannot enable encryption")
     assert ":9: server.settings.innodb_encrypt_tables" in found["innodb_encrypt_tables"]["place"]
+    (lacking,) = json.loads(done.stdout)["lacking"]
+    assert lacking["remedy"] == "leave this level out: innodb_encrypt_tables = false"
 
 
 @pytest.mark.skipif(HUGE_PAGES, reason="this host can't: its huge pages are reserved")
@@ -197,14 +203,14 @@ def test_no_line_that_new_keeps_is_refused_by_plan_or_by_a_trial(shared_state, t
 
 
 def test_what_was_told_is_kept_until_the_settings_change(state, monkeypatch):
-    asked = Asked("mariadb", "innodb", (("innodb_buffer_pool_size", "16M"), ("sync_binlog", 7)))
+    asked = StartRequest("mariadb", "innodb", (("innodb_buffer_pool_size", "16M"), ("sync_binlog", 7)))
     first = try_settings(asked)
     assert what_is_left(state) == []
     started = []
     monkeypatch.setattr(short_start._Starts, "_start", lambda *_: started.append(1) or [])
     assert try_settings(asked) == first
     assert not started
-    try_settings(Asked("mariadb", "innodb", (("innodb_buffer_pool_size", "16M"), ("sync_binlog", 8))))
+    try_settings(StartRequest("mariadb", "innodb", (("innodb_buffer_pool_size", "16M"), ("sync_binlog", 8))))
     assert len(started) == 1
     for file in (state / short_start.FOLDER).iterdir():
         file.write_text('[{"name": 1}]')
@@ -214,13 +220,15 @@ def test_what_was_told_is_kept_until_the_settings_change(state, monkeypatch):
 
 def test_system_tables_are_made_once_for_settings_that_touch_no_data(state, monkeypatch):
     made = []
-    install = Server.try_settings
+    install = ServerLayer.try_settings
     monkeypatch.setattr(
-        Server, "try_settings", lambda layer, below: made.append(layer.tables.exists()) or install(layer, below)
+        ServerLayer, "try_settings", lambda layer, below: made.append(layer.tables.exists()) or install(layer, below)
     )
     with Starting() as starting:
         for value in (1, 2):
-            found = starting.try_settings(Asked("mariadb", "innodb", (("innodb_flush_log_at_trx_commit", value),)))
+            found = starting.try_settings(
+                StartRequest("mariadb", "innodb", (("innodb_flush_log_at_trx_commit", value),))
+            )
             assert {one.how for one in found} == {"as asked"}
         assert len(list((state / "scratch").iterdir())) == 1
     assert made == [False, True]
@@ -260,19 +268,19 @@ def test_a_signal_ends_the_server_before_dbdyno_ends(state, study_file):
 
 
 def test_a_run_that_measures_is_not_disturbed(state, study_file):
-    asked = Asked("mariadb", "innodb", (("innodb_lock_wait_timeout", 4322),))
+    asked = StartRequest("mariadb", "innodb", (("innodb_lock_wait_timeout", 4322),))
     lock = state / "run.lock"
     held = (
         f"import fcntl, sys; f = open({str(lock)!r}, 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(1, flush=True); input()"
     )
     with subprocess.Popen(["python3", "-c", held], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         other.stdout.readline()
-        with pytest.raises(HostError, match="another run is going on here"):
+        with pytest.raises(HostError, match="this would disturb another run"):
             try_settings(asked)
         study = study_file(STUDY.format(settings="innodb_lock_wait_timeout = 4322"))
         done = dbdyno("plan", study, state=state)
         assert done.returncode == 0
-        assert "not tried here: another run is going on here" in done.stdout
+        assert "not tried here: this would disturb another run" in done.stdout
         other.stdin.close()
     with lock.open("w") as free:
         fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -280,7 +288,7 @@ def test_a_run_that_measures_is_not_disturbed(state, study_file):
 
 @pytest.mark.usefixtures("state")
 def test_what_no_host_has_room_for_is_not_tried():
-    found = try_settings(Asked("mariadb", "innodb", (("innodb_log_file_size", "900000G"), ("sync_binlog", 1))))
+    found = try_settings(StartRequest("mariadb", "innodb", (("innodb_log_file_size", "900000G"), ("sync_binlog", 1))))
     (untried,) = [one for one in found if one.how == "not tried"]
     assert isinstance(untried, SettingOutcome)
     assert "more than half of the room on the state folder's disk" in untried.text
@@ -310,11 +318,99 @@ def test_options_of_a_filesystem_are_asked_of_what_makes_it(state, kind, options
     assert what_is_left(state) == []
 
 
+MOUNTS = [
+    ("ext4", "noatime,data=writeback,commit=30", "as asked"),
+    ("ext4", "data=ordered,nobarrier", "as asked"),
+    ("ext4", "inode64", "refused"),
+    ("ext4", "stripe=512,data=sideways", "refused"),
+    ("xfs", "noatime,logbufs=8,logbsize=256k", "as asked"),
+    ("xfs", "logbsize=3k", "refused"),
+    pytest.param("btrfs", "compress=zstd:1,noatime", "as asked", marks=pytest.mark.alone),
+    pytest.param("btrfs", "compress=brotli", "refused", marks=pytest.mark.alone),
+    ("tmpfs", "huge=always,noatime", "as asked"),
+]
+
+
+@pytest.mark.parametrize(("kind", "options", "how"), MOUNTS)
+def test_mount_options_are_asked_of_the_kernel_on_a_scratch_image(state, kind, options, how):
+    if not (found := filesystem(kind)).ok:
+        pytest.skip(f"this host can't: {found.name}: {found.detail}")
+    told = mount_outcome(MountOptions(kind, options))
+    assert told.how == how, told
+    listed = told.got.split(",")
+    assert {"nosuid", "nodev"} <= set(listed) if how == "as asked" else told.said and not told.got
+    assert "DEVICE" in told.said or how == "as asked" or "did not take" in told.said
+    assert what_is_left(state) == []
+
+
+def test_a_mount_option_that_is_refused_is_told_by_plan_with_its_line_and_what_to_write(state, study_file):
+    text = STUDY.format(settings="").replace('device = "here"', 'device = "nvme"\nsize = "512MiB"\nfilesystem = "ext4"')
+    text = text.replace("[server.settings]", '[filesystem]\nmount = ["noatime",\n  "data=journal,dioread_nolock"]')
+    done = dbdyno("plan", study_file(text), "--json", state=state)
+    assert done.returncode == 2
+    (lacking,) = json.loads(done.stdout)["lacking"]
+    assert lacking["name"].endswith("study.toml:11: filesystem.mount")
+    assert lacking["detail"].startswith("data=journal,dioread_nolock: a mount of ext4 says: ")
+    assert lacking["remedy"] == 'leave this level out: mount = "noatime"'
+    (outcome,) = json.loads(done.stdout)["settings"]
+    assert (outcome["setting"], outcome["how"], outcome["taken"]) == ("mount", "refused", False)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("rwmixread=300", "line 4: fio says: rwmixread: max value out of range: 300 (100 max)"),
+        ('bs="4k"', "line 4: fio says: "),
+        ("nowait=1", "line 4: fio says: Bad option <nowait=1>"),
+    ],
+)
+def test_a_job_that_fio_does_not_take_is_refused_by_plan_with_its_line(state, study_file, tmp_path, line, said):
+    if shutil.which("fio") is None:
+        pytest.skip("fio is not installed")
+    job = tmp_path / "j.fio"
+    job.write_text(f"[a]\nrw=randrw\nsize=1m\n{line}\n")
+    text = f"version = 1\n[study]\ntitle = 'j'\n[stack]\ndevice = 'here'\n[workload]\nkind = 'fio'\njob = '{job}'\n"
+    done = dbdyno("plan", study_file(text + "[design]\nblocks = 1\n"), "--json", state=state)
+    told = json.loads(done.stdout)["lacking"]
+    if line == "nowait=1" and not told:
+        pytest.skip("this fio knows nowait")
+    assert done.returncode == 2
+    assert told[0]["name"].endswith("study.toml:8: workload.job")
+    assert told[0]["detail"].startswith(f"j.fio: {said}")
+    assert what_is_left(state) == []
+
+
+def test_new_writes_no_level_that_the_server_refuses(shared_state, tmp_path):
+    study = tmp_path / "s.toml"
+    vary = "--vary", "innodb_page_size=8k,5k,16k", "--vary", "max_allowed_packet=64M,2G,1G"
+    done = dbdyno("new", study, *vary, "--load", "write", "--json", state=shared_state)
+    assert done.returncode == 0, done.stderr
+    left_out = {(one["name"], one["place"]): one["reason"] for one in json.loads(done.stdout)["left_out"]}
+    assert left_out.keys() == {
+        ("innodb_page_size", "--vary, level 5k of"),
+        ("max_allowed_packet", "--vary, level 2G of"),
+    }
+    assert "Invalid page size" in left_out["innodb_page_size", "--vary, level 5k of"]
+    text = study.read_text()
+    assert 'innodb_page_size = ["8k", "16k"]' in text
+    assert 'max_allowed_packet = ["64M", "1G"]' in text
+
+
+def test_new_writes_no_study_where_one_level_is_left(shared_state, tmp_path):
+    study = tmp_path / "s.toml"
+    done = dbdyno("new", study, "--vary", "innodb_encrypt_tables=false,true", "--load", "write", state=shared_state)
+    assert done.returncode == 2
+    assert "nothing varies" in done.stderr
+    assert "level true of innodb_encrypt_tables: mariadb says: InnoDB: cannot enable encryption" in done.stderr
+    assert not study.exists()
+
+
 def test_a_level_that_mkfs_refuses_is_refused_by_plan_with_its_line(state, study_file):
     text = STUDY.format(settings="").replace('device = "here"', 'device = "nvme"\nsize = "512MiB"\nfilesystem = "ext4"')
     text = text.replace("[server.settings]", '[filesystem]\nmkfs = ["-b 4096",\n  "-b 1000"]')
     done = dbdyno("plan", study_file(text), state=state)
     assert done.returncode == 2
     assert (
-        "study.toml:11: filesystem.mkfs: -b 1000: mkfs.ext4 says: mkfs.ext4: invalid block size - 1000" in done.stdout
+        "study.toml:11: filesystem.mkfs: -b 1000: mkfs.ext4 says: mkfs.ext4: invalid block size - 1000;"
+        ' leave this level out: mkfs = "-b 4096"' in done.stdout
     )

@@ -51,7 +51,7 @@ def test_into_a_pipe(disk, state):
     assert all(RATE_MIN < float(row.split()[place]) < RATE_MAX for row in rows)
     assert "\x1b" not in lines.stdout
     [one] = [json.loads(line) for line in objects.stdout.splitlines()]
-    assert (one["device"], one["rareq-sz"]) == (disk.device.name, 8.0)
+    assert (one["device"], one["rareq-sz"]) == (disk.device.name, pytest.approx(8.0, rel=0.02))  # others may read, too
     assert one["rkB/s"] == pytest.approx(8 * one["r/s"])
     [row] = csv.DictReader(io.StringIO(values.stdout))  # the device was named twice
     assert RATE_MIN < float(row["r/s"]) < RATE_MAX

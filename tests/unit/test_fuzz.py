@@ -1,24 +1,37 @@
 """Readers of others' bytes, each searched for inputs that break it: see ``tests/fuzzing.py``."""
 
 import tarfile
+from contextlib import suppress
 
 import pytest
 
 from dbdyno._native import device_models, read_parquet, trace_contents
+from dbdyno.crash.kept import ABOUT, read_kept
 from dbdyno.errors import DbdynoError, HostError, UserError
-from dbdyno.hosts.answers import Facts
-from dbdyno.hosts.channel import Channel
 from dbdyno.hosts.contract import Ended, Output
+from dbdyno.hosts.frames import (
+    BODY_BYTES_MAX,
+    OBJECT_BYTES_MAX,
+    Arriving,
+    Facts,
+    PutBack,
+    read_answer,
+    side_value,
+)
+from dbdyno.hosts.host_side import why_not_copied
 from dbdyno.hosts.inventory import read_inventory
+from dbdyno.hosts.ssh import Channel
+from dbdyno.hosts.ssh_files import why_ssh_is_open_to_others
+from dbdyno.mysql.option_file import read_options
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.message import OF_BLOCKS, OF_FACTS
 from dbdyno.run.sparse_tar import extract
-from dbdyno.simulation.asked import read_server_load
+from dbdyno.simulation.options import read_server_load
 from dbdyno.store.events import EVENTS, read_events
+from dbdyno.store.kept_sums import SUMS, verify_sums
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series_files import read_files
 from dbdyno.study.load import load_study
-from dbdyno.study.option_file import read_options
 from tests.fuzzing import FUZZ, Reader, attempt, search
 
 
@@ -42,6 +55,20 @@ def server_load(content, folder):
 
 def options(content, folder):
     read_options(file_of(content, folder, "my.cnf"))
+
+
+def ssh_config(content, folder):
+    why_ssh_is_open_to_others(file_of(content, folder, "ssh_config"))
+
+
+def kept_state(content, folder):
+    """What a kept state says of itself, behind a line with a NUL the list of its checksums."""
+    about, *rest = content.split(b"\0\n")
+    file_of(about, folder, ABOUT)
+    file_of(b"".join(rest), folder, SUMS)
+    for read in (verify_sums, read_kept):
+        with suppress(UserError):
+            read(folder)
 
 
 def drive(content, folder):
@@ -93,7 +120,18 @@ def answer_of_agent(content, folder):
     path = file_of(content, folder, "said")
     with Channel("db1", ["cat", str(path)]) as channel:
         for _ in range(20):
-            channel.answer(Facts, 20.0)
+            channel.answer_in_lines(Facts, 20.0)
+
+
+def frames_of_agent(content, _):
+    """What it says then, to questions of every kind."""
+    for what in ("content", "read", "entries", "start"):
+        bounds = (OBJECT_BYTES_MAX, BODY_BYTES_MAX.get(what, 0))
+        for frame in Arriving(lambda number, bounds=bounds: bounds if number < 3 else (0, 0)).take(content):
+            with suppress(OSError, KeyError, DbdynoError):
+                why_not_copied(side_value("db1", what, frame))
+            with suppress(DbdynoError):
+                read_answer("db1", frame.content, PutBack)
 
 
 class Said:
@@ -120,6 +158,8 @@ READERS = [
     Reader("inventory", inventory, (UserError,)),
     Reader("server_load", server_load, (UserError,)),
     Reader("options", options, (UserError,)),
+    Reader("ssh_config", ssh_config, (OSError,)),
+    Reader("kept_state", kept_state, ()),
     Reader("drive", drive, (ValueError,)),
     Reader("block_trace", block_trace, (ValueError,)),
     Reader("parquet", parquet, (UserError, ValueError)),
@@ -127,6 +167,7 @@ READERS = [
     Reader("run_folder", run_folder, (UserError,)),
     Reader("packed_block", packed_block, (OSError, tarfile.TarError, DbdynoError)),
     Reader("agent", answer_of_agent, (HostError,), inputs=60),
+    Reader("frames", frames_of_agent, (HostError,)),
     Reader("member", messages_of_member, (DbdynoError,)),
 ]
 

@@ -86,6 +86,33 @@ REGISTRY = re.compile(
 )
 
 
+# Where the names of MySQL's settings, counters, engines and programs stand: the rooms of the product, and what starts
+# its programs or other programs that load it.
+_OF_MYSQL = ("mysql/", "servers/mysql/", "servers/sources/", "servers/products.py", "stack/tools.py",
+             "stack/capabilities.py", "workload/dump.py", "workload/mysqlslap.py", "workload/sysbench.py")  # fmt: skip
+_NAME_OF_MYSQL = re.compile(
+    r"\b(innodb|myisam|aria|rocksdb|mysqlx?d?|mariadbd?|percona|log_bin|sync_binlog)\b|(innodb|rocksdb|aria)_\w+|MYSQL_"
+)
+
+
+def names_of_mysql(source):
+    """Texts of code that name a thing of MySQL's; sentences may, and so may what documents the code."""
+    tree = ast.parse(source)
+    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else " "
+        if " " not in text and id(node) not in documents and _NAME_OF_MYSQL.search(text):
+            yield f"{node.lineno}: {text}"
+
+
+def test_mysql_is_known_in_its_own_rooms():
+    root = ROOT / "python/dbdyno"
+    outside = [path for path in SOURCES if not str(path.relative_to(root)).startswith(_OF_MYSQL)]
+    found = [f"{path.relative_to(root)}:{hit}" for path in outside for hit in names_of_mysql(path.read_text())]
+    assert found == []
+    assert list(names_of_mysql((root / "mysql/settings.py").read_text()))  # the search does find what it is for
+
+
 def test_no_tracked_file_names_a_registry():
     """Whoever builds it decides where packages come from; an address of ours would be a secret or a dead end."""
     found = []

@@ -3,8 +3,8 @@
 //! A request is in the queue from its allocation to its completion, or until another absorbs it. Latency is a bio's: from when its
 //! process meant to ask, so it holds the wait for a request, too.
 
+use dbdyno_common::results::Columns;
 use hdrhistogram::Histogram;
-use serde::Serialize;
 
 use crate::queue::{Bio, Direction, Request};
 
@@ -88,7 +88,7 @@ impl Statistics {
 
     /// iostat's columns over the time from 0 to `end_ns`.
     pub fn columns(&self, end_ns: u64) -> Columns {
-        Columns::between(&Totals::default(), &self.totals(end_ns))
+        columns_between(&Totals::default(), &self.totals(end_ns))
     }
 
     /// The counts at a time since when nothing has changed.
@@ -176,76 +176,30 @@ pub struct Totals {
     busy_ns: u64,
 }
 
-/// The columns of `iostat -x`, as sysstat computes them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Columns {
-    /// Reads completed a second (`r/s`).
-    #[serde(rename = "r/s")]
-    pub reads_per_s: f64,
-    /// Writes completed a second (`w/s`).
-    #[serde(rename = "w/s")]
-    pub writes_per_s: f64,
-    /// Reads merged a second (`rrqm/s`).
-    #[serde(rename = "rrqm/s")]
-    pub reads_merged_per_s: f64,
-    /// Writes merged a second (`wrqm/s`).
-    #[serde(rename = "wrqm/s")]
-    pub writes_merged_per_s: f64,
-    /// KiB read a second (`rkB/s`).
-    #[serde(rename = "rkB/s")]
-    pub read_kib_per_s: f64,
-    /// KiB written a second (`wkB/s`).
-    #[serde(rename = "wkB/s")]
-    pub written_kib_per_s: f64,
-    /// Sectors of a request (`avgrq-sz`).
-    #[serde(rename = "avgrq-sz")]
-    pub request_sectors_mean: f64,
-    /// Requests in the queue (`aqu-sz`, formerly `avgqu-sz`).
-    #[serde(rename = "aqu-sz")]
-    pub queue_requests_mean: f64,
-    /// Milliseconds from allocation to completion of a request (`await`).
-    #[serde(rename = "await")]
-    pub wait_ms_mean: f64,
-    /// The same of reads (`r_await`).
-    #[serde(rename = "r_await")]
-    pub read_wait_ms_mean: f64,
-    /// The same of writes (`w_await`).
-    #[serde(rename = "w_await")]
-    pub write_wait_ms_mean: f64,
-    /// Busy milliseconds a request (`svctm`).
-    #[serde(rename = "svctm")]
-    pub service_ms_mean: f64,
-    /// Percent of the time with a request in the queue (`%util`).
-    #[serde(rename = "%util")]
-    pub busy_percent: f64,
-}
-
-impl Columns {
-    /// Over the time between two moments.
-    pub fn between(from: &Totals, to: &Totals) -> Self {
-        let passed_ns = (to.at_ns - from.at_ns) as f64;
-        let rate = |count: fn(&Totals) -> u64| ratio((count(to) - count(from)) as f64, passed_ns / 1e9);
-        let requests = [0, 1].map(|place| to.requests[place] - from.requests[place]);
-        let sectors = [0, 1].map(|place| to.sectors[place] - from.sectors[place]);
-        let wait_ns = [0, 1].map(|place| to.wait_ns[place] - from.wait_ns[place]);
-        let all = requests[0] + requests[1];
-        let mean_ms = |ns: u128, requests: u64| ratio(ns as f64 / 1e6, requests as f64);
-        let busy_ns = to.busy_ns - from.busy_ns;
-        Self {
-            reads_per_s: rate(|totals| totals.requests[0]),
-            writes_per_s: rate(|totals| totals.requests[1]),
-            reads_merged_per_s: rate(|totals| totals.merges[0]),
-            writes_merged_per_s: rate(|totals| totals.merges[1]),
-            read_kib_per_s: rate(|totals| totals.sectors[0]) / 2.0,
-            written_kib_per_s: rate(|totals| totals.sectors[1]) / 2.0,
-            request_sectors_mean: ratio((sectors[0] + sectors[1]) as f64, all as f64),
-            queue_requests_mean: ratio((to.queue_ns - from.queue_ns) as f64, passed_ns),
-            wait_ms_mean: mean_ms(wait_ns[0] + wait_ns[1], all),
-            read_wait_ms_mean: mean_ms(wait_ns[0], requests[0]),
-            write_wait_ms_mean: mean_ms(wait_ns[1], requests[1]),
-            service_ms_mean: mean_ms(u128::from(busy_ns), all),
-            busy_percent: 100.0 * ratio(busy_ns as f64, passed_ns),
-        }
+/// iostat's columns over the time between two moments.
+pub fn columns_between(from: &Totals, to: &Totals) -> Columns {
+    let passed_ns = (to.at_ns - from.at_ns) as f64;
+    let rate = |count: fn(&Totals) -> u64| ratio((count(to) - count(from)) as f64, passed_ns / 1e9);
+    let requests = [0, 1].map(|place| to.requests[place] - from.requests[place]);
+    let sectors = [0, 1].map(|place| to.sectors[place] - from.sectors[place]);
+    let wait_ns = [0, 1].map(|place| to.wait_ns[place] - from.wait_ns[place]);
+    let all = requests[0] + requests[1];
+    let mean_ms = |ns: u128, requests: u64| ratio(ns as f64 / 1e6, requests as f64);
+    let busy_ns = to.busy_ns - from.busy_ns;
+    Columns {
+        reads_per_s: rate(|totals| totals.requests[0]),
+        writes_per_s: rate(|totals| totals.requests[1]),
+        reads_merged_per_s: rate(|totals| totals.merges[0]),
+        writes_merged_per_s: rate(|totals| totals.merges[1]),
+        read_kib_per_s: rate(|totals| totals.sectors[0]) / 2.0,
+        written_kib_per_s: rate(|totals| totals.sectors[1]) / 2.0,
+        request_sectors_mean: ratio((sectors[0] + sectors[1]) as f64, all as f64),
+        queue_requests_mean: ratio((to.queue_ns - from.queue_ns) as f64, passed_ns),
+        wait_ms_mean: mean_ms(wait_ns[0] + wait_ns[1], all),
+        read_wait_ms_mean: mean_ms(wait_ns[0], requests[0]),
+        write_wait_ms_mean: mean_ms(wait_ns[1], requests[1]),
+        service_ms_mean: mean_ms(u128::from(busy_ns), all),
+        busy_percent: 100.0 * ratio(busy_ns as f64, passed_ns),
     }
 }
 

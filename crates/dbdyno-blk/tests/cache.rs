@@ -200,14 +200,14 @@ fn errors_name_the_field() {
     let fine = CacheConfig::default();
     assert_eq!(
         refused(CacheConfig { filesystem: Filesystem::Ext3, ..fine.clone() }, IngestConfig::default()),
-        "filesystem = ext3 is of kernels to 4.2; later ones mount it as ext4"
+        "filesystem = ext3 exists in kernels up to 4.2; later ones mount it as ext4"
     );
     assert_eq!(
         refused(CacheConfig { commit_ms: 0, ..fine.clone() }, IngestConfig::default()),
-        "commit_ms = 0 is not 10 to 86400000"
+        "commit_ms = 0 is not between 10 and 86400000"
     );
     let greedy = IngestConfig { key_buffer_bytes: 8 << 30, ..IngestConfig::default() };
-    assert!(refused(fine, greedy).starts_with("key_buffer_bytes = 8589934592 leaves no 4 MiB"));
+    assert!(refused(fine, greedy).starts_with("key_buffer_bytes = 8589934592 leaves less than 4 MiB"));
 }
 
 fn job() -> impl Strategy<Value = Job> {
@@ -257,7 +257,7 @@ proptest! {
             let (layer, load, commands) = run_once();
             prop_assert!(load.have_ended(), "{}", kernel.name);
             let wanted: u64 = jobs.iter().map(|job| job.ios * u64::from(job.processes)).sum();
-            prop_assert_eq!(load.application().done(), wanted);
+            prop_assert_eq!(load.application().operations(), wanted);
             let changed: u64 = (0..jobs.len() as u32).map(|file| load.changed_pages(file)).sum();
             prop_assert_eq!((changed, load.dirty_pages()), (0, (0, 0)), "{}", kernel.name);
             let statistics = layer.statistics();

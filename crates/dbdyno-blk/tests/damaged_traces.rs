@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use dbdyno_blk::queue::Direction;
 use dbdyno_blk::source::{Pace, Replay, Source, Step};
-use dbdyno_blk::trace::{Ask, Contents, Findings, Format, Record, Trace};
+use dbdyno_blk::trace::{Contents, Findings, Format, ReadOptions, Record, Trace};
 
 const REQUESTS: u64 = 60;
 
@@ -69,7 +69,7 @@ fn binary(format: Format) -> Vec<u8> {
 }
 
 fn read(bytes: impl Read + 'static, format: Option<Format>) -> Option<(Vec<Record>, Findings)> {
-    let ask = Ask { format, ..Ask::default() };
+    let ask = ReadOptions { format, ..ReadOptions::default() };
     let mut trace = Trace::open(vec![Box::new(BufReader::new(bytes))], ask).ok()?;
     let records = trace.by_ref().map(|record| record.expect("memory can be read")).collect();
     Some((records, trace.findings().clone()))
@@ -191,8 +191,8 @@ fn ends_of_lines_are_those_of_any_system() {
 fn what_is_packed_is_refused_with_the_way_to_unpack_it() {
     for (bytes, program) in [(&b"\x1f\x8b\x08\0"[..], "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\0", "xz")] {
         let files: Vec<Box<dyn BufRead>> = vec![Box::new(Cursor::new(bytes))];
-        let said = Trace::open(files, Ask::default()).err().expect("it is refused").to_string();
-        assert_eq!(said, format!("it is compressed by {program}; unpack it first: {program} -dc FILE > trace"));
+        let message = Trace::open(files, ReadOptions::default()).err().expect("it is refused").to_string();
+        assert_eq!(message, format!("it is compressed by {program}; unpack it first: {program} -dc FILE > trace"));
     }
 }
 
@@ -212,7 +212,7 @@ fn what_no_device_and_no_process_does_is_damage() {
     let expected = [
         (3, "asks for more than 1 GiB at once"),
         (4, "comes 100 years after the first request"),
-        (5, "holds no number: \"18446744073709551616\""),
+        (5, "has no number: \"18446744073709551616\""),
         (6, "is beyond every device"),
     ];
     assert_eq!(why, expected);
@@ -242,7 +242,7 @@ fn what_a_recording_says_of_itself_is_kept() {
 #[test]
 fn contents_are_sums_over_a_trace() {
     let text = "time_s,op,offset,size,response_ms,pid,device\n0,w,0,4096,1,7,a\n1,w,4096,4096,3,7,a\n2,r,0,8192,2,9,b\n4,f,0,0,2,9,b\n";
-    let trace = Trace::open(vec![Box::new(Cursor::new(text))], Ask::default()).expect("known");
+    let trace = Trace::open(vec![Box::new(Cursor::new(text))], ReadOptions::default()).expect("known");
     let found = Contents::of(trace, &mut || true).expect("memory can be read");
     assert_eq!((found.format, found.span_s, found.end_sector, found.flushes), ("csv", 4.0, 16, 1));
     assert_eq!(
@@ -304,10 +304,10 @@ fn memory_bytes_max() -> u64 {
 fn ten_million_requests_take_the_memory_of_few() {
     let requests = 10_000_000;
     let endless = || Endless { line: Vec::new(), at: 0, number: 0, end: requests };
-    let trace = Trace::open(vec![Box::new(BufReader::new(endless()))], Ask::default()).expect("known");
+    let trace = Trace::open(vec![Box::new(BufReader::new(endless()))], ReadOptions::default()).expect("known");
     let found = Contents::of(trace, &mut || true).expect("it can be read");
     assert_eq!((found.writes.requests, found.findings.damaged, found.processes_count), (requests, 0, 64));
-    let trace = Trace::open(vec![Box::new(BufReader::new(endless()))], Ask::default()).expect("known");
+    let trace = Trace::open(vec![Box::new(BufReader::new(endless()))], ReadOptions::default()).expect("known");
     let mut replay = Replay::new(trace.map(|record| record.expect("it can be read")), Pace::Closed);
     let (mut now_ns, mut asked) = (0, 0);
     while let Some(due_ns) = replay.next_due() {

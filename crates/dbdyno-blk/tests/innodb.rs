@@ -260,12 +260,12 @@ fn a_table_that_is_full_ends_its_clients() {
 fn a_wrong_setting_is_named() {
     let wrong = |settings| Innodb::new(settings, 1).unwrap_err().to_string();
     let settings = InnodbSettings::default();
-    assert_eq!(wrong(InnodbSettings { clients: 0, ..settings.clone() }), "clients = 0 is not 1 to 10000");
+    assert_eq!(wrong(InnodbSettings { clients: 0, ..settings.clone() }), "clients = 0 is not between 1 and 10000");
     assert_eq!(
         wrong(InnodbSettings { flush_log_at_commit: 3, ..settings.clone() }),
         "flush_log_at_commit = 3 is not 0, 1 or 2"
     );
-    assert_eq!(wrong(InnodbSettings { cpu_us: f64::NAN, ..settings.clone() }), "cpu_us = NaN is not 1 to 1e9");
+    assert_eq!(wrong(InnodbSettings { cpu_us: f64::NAN, ..settings.clone() }), "cpu_us = NaN is not between 1 and 1e9");
     let wrong_for = |version, io_capacity_max| {
         wrong(InnodbSettings { version, io_capacity_max: Some(io_capacity_max), ..InnodbSettings::default() })
     };

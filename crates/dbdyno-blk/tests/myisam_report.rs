@@ -6,7 +6,7 @@
 use dbdyno_blk::kernel::{Kernel, Settings};
 use dbdyno_blk::run;
 use dbdyno_blk::source::{CacheConfig, Data, Filesystem, Ingest, IngestConfig};
-use dbdyno_blk::statistics::Columns;
+use dbdyno_common::results::Columns;
 
 const MINUTE_NS: u64 = 60_000_000_000;
 /// Rows when the published line was taken, of the table as simulated.

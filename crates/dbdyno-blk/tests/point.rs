@@ -96,40 +96,36 @@ fn what_is_wrong_is_named_with_its_path() {
         (json!({"devise": "hdd-15k"}), "devise", "unknown field `devise`"),
         (json!({"device": "hdd-16k"}), "device", "hdd-15k"),
         (json!({"size_bytes": 1_u64 << 50}), "size_bytes", "larger than the drive"),
-        (json!({"size_bytes": 1000}), "size_bytes", "no multiple of 4096"),
+        (json!({"size_bytes": 1000}), "size_bytes", "not a positive multiple of 4096"),
         (json!({"kernel": "2.6.17"}), "kernel", "2.6.18"),
         (json!({"scheduler": "deadlin"}), "scheduler", "did you mean"),
         (json!({"tunables": {"fifo_bach": 1}}), "tunables.fifo_bach", "fifo_batch"),
-        (json!({"tunables": {"front_merges": 2}}), "tunables.front_merges", "outside of 0 to 1"),
-        (json!({"nr_requests": 3}), "nr_requests", "outside of 4"),
+        (json!({"tunables": {"front_merges": 2}}), "tunables.front_merges", "not between 0 and 1"),
+        (json!({"nr_requests": 3}), "nr_requests", "not between 4"),
         (json!({"wbt_lat_usec": 2000}), "wbt_lat_usec", "has no writeback throttling"),
-        (json!({"queue_depth": 257}), "queue_depth", "1 to 256"),
+        (json!({"queue_depth": 257}), "queue_depth", "1 and 256"),
         (json!({"duration_s": null}), "duration_s", "does not end"),
-        (json!({"warm_up_s": -1}), "warm_up_s", "-1 is outside of 0"),
-        (json!({"load": {}}), "load.kind", "is lacking"),
+        (json!({"warm_up_s": -1}), "warm_up_s", "-1 is not between 0"),
+        (json!({"load": {}}), "load.kind", "is missing"),
         (json!({"load": {"kind": "job"}}), "load.kind", "jobs"),
         (jobs(&json!({"dept": 3})), "load.jobs[0].dept", "unknown field"),
         (jobs(&json!({"depth": "3"})), "load.jobs[0].depth", "invalid type"),
-        (jobs(&json!({"block_bytes": 1000})), "load.jobs[0].block_bytes", "no multiple of 512"),
+        (jobs(&json!({"block_bytes": 1000})), "load.jobs[0].block_bytes", "not a multiple of 512"),
         (jobs(&json!({"offset_bytes": 4096, "range_bytes": 4_u64 << 30})), "load.jobs[0].offset_bytes", "beyond"),
         (json!({"load": {"kind": "jobs", "jobs": []}}), "load.jobs", "no job"),
-        (buffered(&json!({"depth": 4}), &json!({})), "load.jobs[0].depth", "does one after the other"),
+        (buffered(&json!({"depth": 4}), &json!({})), "load.jobs[0].depth", "sends one request at a time"),
         (buffered(&json!({"offset_bytes": 4096}), &json!({})), "load.jobs[0].offset_bytes", "has a file"),
-        (buffered(&json!({"block_bytes": 2 << 20}), &json!({})), "load.jobs[0].block_bytes", "1 to 1048576"),
+        (buffered(&json!({"block_bytes": 2 << 20}), &json!({})), "load.jobs[0].block_bytes", "1 and 1048576"),
         (buffered(&json!({"range_bytes": 4_u64 << 30}), &json!({})), "size_bytes", "at the start"),
         (buffered(&json!({}), &json!({"memory_bytes": 1 << 20})), "load.cache.memory_bytes", "16 MiB"),
         (buffered(&json!({}), &json!({"filesystem": "xfs"})), "load.cache.filesystem", "ext3"),
         (buffered(&json!({"direct": true}), &json!({})), "load.cache", "direct = false"),
-        (
-            json!({"load": {"kind": "jobs", "jobs": [{}, {"direct": false}]}}),
-            "load.jobs[1].direct",
-            "that of the first",
-        ),
+        (json!({"load": {"kind": "jobs", "jobs": [{}, {"direct": false}]}}), "load.jobs[1].direct", "in the first job"),
         (json!({"load": {"kind": "ingest", "table": {"initial_rows": 1_u64 << 30}}}), "size_bytes", "at the start"),
-        (json!({"load": {"kind": "commits", "clients": 0}}), "load.clients", "1 to 10000"),
+        (json!({"load": {"kind": "commits", "clients": 0}}), "load.clients", "1 and 10000"),
         (trace(json!({})), "load.files[0]", "/nowhere/trace"),
         (trace(json!({"replay": "closed", "speed": 2.0})), "load.speed", "leave it out"),
-        (trace(json!({"speed": 0.0})), "load.speed", "outside of"),
+        (trace(json!({"speed": 0.0})), "load.speed", "not between"),
         (trace(json!({"format": "blk"})), "load.format", "blktrace"),
     ] {
         let error = simulated(&changes).expect_err(field);
@@ -144,7 +140,7 @@ fn an_outcome_adds_up_and_is_the_same_each_time() {
     let all = outcome.reads.requests + outcome.writes.requests;
     assert!((outcome.measured_s - 2.0).abs() < 1e-9 && !outcome.has_ended && all > 200);
     assert!((outcome.columns.reads_per_s - outcome.reads.requests as f64 / 2.0).abs() < 1e-6);
-    assert_eq!(outcome.reads.latency.count, outcome.reads.requests + outcome.reads.merges);
+    assert_eq!(outcome.reads.latency.summary.0.count, outcome.reads.requests + outcome.reads.merges);
     let seeks = &outcome.seeks;
     let steps: u64 = seeks.contiguous + seeks.forward.iter().sum::<u64>() + seeks.backward.iter().sum::<u64>();
     assert_eq!(steps + 1, outcome.commands);
@@ -166,7 +162,7 @@ fn a_load_that_ends_is_measured_to_its_end() {
     let outcome = simulated(&json!({"duration_s": null, "load": {"kind": "jobs", "jobs": [{"ios": 100}]}}));
     let outcome = outcome.expect("a point");
     assert!(outcome.has_ended && outcome.queued == 0 && outcome.reads.requests == 100);
-    let seconds = outcome.reads.latency.mean_ns * 100.0 / 1e9;
+    let seconds = outcome.reads.latency.summary.0.mean.unwrap() * 100.0 / 1e9;
     assert!((outcome.measured_s / seconds - 1.0).abs() < 0.01, "{} {seconds}", outcome.measured_s);
 }
 
@@ -224,7 +220,7 @@ fn buffered_writes_are_gathered_in_memory() {
     let outcome = simulated(&changes).expect("a point");
     assert!(outcome.has_ended && outcome.counts["operations"] == 2000);
     let writes = &outcome.writes;
-    assert!(writes.latency.count >= 1500 && writes.sectors <= 2000 * 8 + 4096, "{writes:?}");
+    assert!(writes.latency.summary.0.count >= 1500 && writes.sectors <= 2000 * 8 + 4096, "{writes:?}");
     assert!(outcome.counts["journal_commits"] >= 4 && outcome.series.gauges.contains_key("dirty_pages"));
     let direct =
         simulated(&json!({"duration_s": null, "load": {"kind": "jobs", "jobs": [{"read_percent": 0, "ios": 2000,

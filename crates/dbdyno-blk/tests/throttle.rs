@@ -101,7 +101,7 @@ fn where_there_is_none_it_can_not_be_set() {
         found.err().unwrap().to_string()
     };
     for (kernel, scheduler) in [("4.4", "cfq"), ("6.x", "bfq")] {
-        let text = format!("kernel {kernel} with {scheduler} has no writeback throttling (from 4.10, not with bfq)");
+        let text = format!("kernel {kernel} with {scheduler} has no writeback throttling (it needs 4.10, and not bfq)");
         assert_eq!(refused(kernel, scheduler), format!("{text}: leave wbt_lat_usec out"));
     }
 }

@@ -4,21 +4,21 @@
 use std::io::{BufRead, Cursor};
 
 use dbdyno_blk::queue::Direction;
-use dbdyno_blk::trace::{Ask, Begin, Findings, Format, Record, Trace};
+use dbdyno_blk::trace::{Begin, Findings, Format, ReadOptions, Record, Trace};
 
-fn open(text: &str, ask: Ask) -> Result<Trace, String> {
+fn open(text: &str, ask: ReadOptions) -> Result<Trace, String> {
     let file: Box<dyn BufRead> = Box::new(Cursor::new(text.as_bytes().to_vec()));
     Trace::open(vec![file], ask).map_err(|error| error.to_string())
 }
 
-fn read_as(text: &str, ask: Ask) -> (&'static str, Vec<Record>, Findings) {
+fn read_as(text: &str, ask: ReadOptions) -> (&'static str, Vec<Record>, Findings) {
     let mut trace = open(text, ask).unwrap_or_else(|said| panic!("{said}\n{text}"));
     let found = trace.by_ref().map(|record| record.expect("memory can be read")).collect();
     (trace.format().map_or("", Format::name), found, trace.findings().clone())
 }
 
 fn read(text: &str) -> (&'static str, Vec<Record>, Findings) {
-    read_as(text, Ask::default())
+    read_as(text, ReadOptions::default())
 }
 
 /// A request: microseconds since the first one, letter, sector, length, microseconds that it took.
@@ -61,7 +61,7 @@ fn text_before_the_first_event_is_passed_over() {
         assert_eq!((format, moves(&records)), ("blkparse", vec![(0, 'W', 1000, 8, Some(400))]), "{text}");
         assert_eq!((findings.text_before, findings.damaged), (lines, 0), "{text}: {findings:?}");
         assert_eq!(findings.lines as usize, text.lines().count() + 3, "lines keep their numbers");
-        let named = Ask { format: Some(Format::Blkparse), ..Ask::default() };
+        let named = ReadOptions { format: Some(Format::Blkparse), ..ReadOptions::default() };
         assert_eq!(moves(&read_as(&format!("{text}{EVENTS}"), named).1), [(0, 'W', 1000, 8, Some(400))], "{text}");
     }
 }
@@ -116,7 +116,7 @@ fn requests_begin_where_the_trace_knows_of_them() {
     let issued = "8,0 0 3 0.000021 7 D R 8 + 8 [x]\n";
     let ended = "8,0 0 4 0.000121 0 C R 8 + 8 [0]\n";
     let took = |text: &str, begin| {
-        let (_, records, findings) = read_as(text, Ask { begin, ..Ask::default() });
+        let (_, records, findings) = read_as(text, ReadOptions { begin, ..ReadOptions::default() });
         (moves(&records)[0].4, findings.notes.len())
     };
     let all = format!("{asked}{inserted}{issued}{ended}");
@@ -209,11 +209,11 @@ TIME(s)     COMM           PID     DISK    T    SECTOR     BYTES   QUE(ms) LAT(m
     let (format, records, findings) = read(with_queue);
     assert_eq!((format, findings.damaged, findings.text_before), ("biosnoop", 0, 1), "{findings:?}");
     assert_eq!(moves(&records), [(0, 'W', 13_092_560, 8, Some(1000)), (1300, 'F', 0, 0, Some(200))]);
-    let issued = Ask { begin: Begin::Issued, ..Ask::default() };
+    let issued = ReadOptions { begin: Begin::Issued, ..ReadOptions::default() };
     assert_eq!(moves(&read_as(with_queue, issued).1)[0].4, Some(900));
     let said = open(
         "Attached 4 probes\nTIME(ms)     DISK    COMM             PID    LAT(ms)\n611   sda bash 4179  10\n",
-        Ask::default(),
+        ReadOptions::default(),
     );
     assert!(said.err().is_some_and(|said| said.starts_with("line 2 names no column for the offset")));
 }
@@ -275,7 +275,7 @@ fn published_traces_are_known_with_and_without_their_headings() {
             assert_eq!((format, moves(&records)), (name, expected.clone()), "{text}");
             assert_eq!((findings.damaged, &findings.notes[..]), (0, &[][..]), "{text}: {findings:?}");
         }
-        let named = Ask { format: Format::by_name(name), ..Ask::default() };
+        let named = ReadOptions { format: Format::by_name(name), ..ReadOptions::default() };
         assert_eq!(moves(&read_as(&format!("{heading}{lines}"), named).1), expected, "{name} as it is named");
     }
 }
@@ -311,13 +311,19 @@ fn columns_stand_in_the_order_that_the_heading_names() {
 
 #[test]
 fn a_heading_that_is_nearly_one_says_which_column_lacks() {
-    let lacking = |text: &str| open(text, Ask::default()).err().unwrap_or_default();
-    assert!(lacking("time_s,offset,op\n1,2,r\n").starts_with("line 1 names no column for the size; known are time or"));
+    let lacking = |text: &str| open(text, ReadOptions::default()).err().unwrap_or_default();
+    assert!(
+        lacking("time_s,offset,op\n1,2,r\n")
+            .starts_with("line 1 names no column for the size; known names are time or")
+    );
     assert!(lacking("of me\ntimestamp,length,op,host\n1,2,r,h\n").starts_with("line 2 names no column for the offset"));
     assert!(lacking("time_s,offset,size\n1,2,3\n").starts_with("line 1 names no column for the operation"));
     assert!(lacking("offset,size,op\n1,2,r\n").starts_with("line 1 names no column for the time"));
-    assert!(lacking("Lorem ipsum dolor\n").starts_with("it begins like no format of a trace; name one of: blktrace"));
-    assert!(lacking("\u{0}").starts_with("it begins like no format"));
+    assert!(
+        lacking("Lorem ipsum dolor\n")
+            .starts_with("its beginning fits no format of traces; name the format, one of: blktrace")
+    );
+    assert!(lacking("\u{0}").starts_with("its beginning fits no format"));
 }
 
 /// Lines of a CSV whose times have no unit.
@@ -328,7 +334,7 @@ fn timed(times: &[&str]) -> String {
 
 #[test]
 fn the_unit_of_times_is_the_one_that_is_plausible() {
-    let span_us = |text: &str, ask: Ask| {
+    let span_us = |text: &str, ask: ReadOptions| {
         let (_, records, findings) = read_as(text, ask);
         (moves(&records).last().map_or(0, |last| last.0), findings.notes)
     };
@@ -339,24 +345,24 @@ fn the_unit_of_times_is_the_one_that_is_plausible() {
         (&["1538323200", "1538323203"], 3_000_000, "seconds, counted since 1970"),
         (&["1538323200.25", "1538323203.5"], 3_250_000, "seconds, counted since 1970"),
         (&["1577808000000626000", "1577808000001333000"], 707, "nanoseconds, counted since 1970"),
-        (&["0.0", "0.0004", "0.0011"], 1100, "seconds, as they have a point"),
-        (&["0", "812345", "1623456", "2434567"], 2434, "nanoseconds, as no other unit"),
-        (&["7", "812", "1623", "2434"], 2427, "microseconds, as no other unit"),
+        (&["0.0", "0.0004", "0.0011"], 1100, "seconds, because they have a decimal point"),
+        (&["0", "812345", "1623456", "2434567"], 2434, "nanoseconds, because no other unit"),
+        (&["7", "812", "1623", "2434"], 2427, "microseconds, because no other unit"),
     ];
     for (times, expected, said) in cases {
-        let (span, notes) = span_us(&timed(times), Ask::default());
+        let (span, notes) = span_us(&timed(times), ReadOptions::default());
         assert_eq!(span, expected, "{times:?}: {notes:?}");
         assert!(notes.len() == 1 && notes[0].contains(said), "{times:?}: {notes:?}");
     }
     let open_unit = timed(&["0", "1", "2", "4"]);
-    let said = open(&open_unit, Ask::default()).err().unwrap_or_default();
+    let message = open(&open_unit, ReadOptions::default()).err().unwrap_or_default();
     assert_eq!(
-        said,
+        message,
         "its times, which are whole numbers, may be milliseconds (750 requests a second) or microseconds (750,000 requests \
-         a second); say which by --time-unit ms or us, or by a heading such as time_us"
+         a second); state which with --time-unit ms or us, or with a heading such as time_us"
     );
     for (unit, expected) in [("ms", 4000), ("us", 4), ("s", 4_000_000)] {
-        let asked = Ask::default().by_names(None, Some(unit), None).expect("a unit");
+        let asked = ReadOptions::default().by_names(None, Some(unit), None).expect("a unit");
         assert_eq!(span_us(&open_unit, asked), (expected, vec![]), "{unit}");
     }
 }
@@ -369,11 +375,11 @@ fn simulators_of_ssds_write_nanoseconds_where_disksim_has_milliseconds() {
     assert_eq!(
         findings.notes,
         [
-            "times are read as nanoseconds, as the format's milliseconds would be 0.00604 requests a second; --time-unit names \
-          another unit"
+            "times are read as nanoseconds, because the format's milliseconds would mean 0.00604 requests a second; choose \
+          another unit with --time-unit"
         ]
     );
-    let asked = Ask::default().by_names(None, Some("us"), None).expect("a unit");
+    let asked = ReadOptions::default().by_names(None, Some("us"), None).expect("a unit");
     assert_eq!(moves(&read_as(mqsim, asked).1)[3].0, 497_000);
     for text in ["0.5 0 1024 8 1\n900000.5 0 8 8 1\n", "0 0 1024 8 1\n5 0 8 8 0\n11 0 64 8 1\n", "12 0 1024 8 1\n"] {
         assert!(read(text).2.notes.is_empty(), "{text}");
@@ -382,16 +388,18 @@ fn simulators_of_ssds_write_nanoseconds_where_disksim_has_milliseconds() {
     let (_, records, findings) = read(bytes);
     assert_eq!(moves(&records), [(0, 'R', 16, 8, None), (1000, 'W', 2048, 128, None)]);
     assert!(
-        findings.notes[0].starts_with("places and lengths are read as bytes, as all are whole sectors"),
+        findings.notes[0].starts_with("places and lengths are read as bytes, because all are whole sectors"),
         "{findings:?}"
     );
     let either = "0.5 0 512 512 1\n1.5 0 1024 1024 0\n";
-    let said = open(either, Ask::default()).err().unwrap_or_default();
+    let message = open(either, ReadOptions::default()).err().unwrap_or_default();
     assert!(
-        said.contains("may be sectors (requests of up to 512 KiB) or bytes (up to 1024); say which by --length-unit"),
-        "{said}"
+        message.contains(
+            "may be sectors (requests of up to 512 KiB) or bytes (up to 1024); state which with --length-unit"
+        ),
+        "{message}"
     );
-    let asked = Ask::default().by_names(None, None, Some("bytes")).expect("a unit");
+    let asked = ReadOptions::default().by_names(None, None, Some("bytes")).expect("a unit");
     assert_eq!(read_as(either, asked).1[0].sectors, 1);
     let sectors = "time_us,op,offset,size\n0,r,2048,8\n900,w,64,16\n";
     assert_eq!(moves(&read(sectors).1)[1], (900, 'W', 64, 16, None));
@@ -400,29 +408,29 @@ fn simulators_of_ssds_write_nanoseconds_where_disksim_has_milliseconds() {
 #[test]
 fn units_of_formats_that_have_their_own_are_not_asked_for() {
     for (text, format) in [(EVENTS, "blkparse"), ("fio version 3 iolog\n0 /f add\n5 /f read 0 512\n", "fio3")] {
-        let asked = Ask::default().by_names(None, Some("us"), None).expect("a unit");
-        let said = open(text, asked).err();
+        let asked = ReadOptions::default().by_names(None, Some("us"), None).expect("a unit");
+        let message = open(text, asked).err();
         assert_eq!(
-            said,
+            message,
             Some(format!("--time-unit is for traces of columns; the format {format} has units of its own"))
         );
     }
-    let said = Ask::default().by_names(None, Some("days"), None).err();
+    let message = ReadOptions::default().by_names(None, Some("days"), None).err();
     assert_eq!(
-        said,
-        Some(("time_unit", "no unit of times is called \"days\"; there are s, ms, us, 100ns, ns".to_owned()))
+        message,
+        Some(("time_unit", "there is no unit of time \"days\"; choose one of s, ms, us, 100ns, ns".to_owned()))
     );
 }
 
 #[test]
 fn a_trace_larger_than_the_device_is_folded_onto_it() {
     let text = "time_s,op,lba,sectors\n0,w,0,8\n1,w,1000,8\n2,r,2096,8\n3,r,1996,8\n4,r,5000,2000\n";
-    let folded = Ask { device_sectors: Some(1000), fold: true, ..Ask::default() };
+    let folded = ReadOptions { device_sectors: Some(1000), fold: true, ..ReadOptions::default() };
     let (_, records, findings) = read_as(text, folded);
     let places: Vec<_> = records.iter().map(|one| (one.start_sector, one.sectors)).collect();
     assert_eq!(places, [(0, 8), (0, 8), (96, 8), (992, 8)]);
     assert_eq!((findings.folded, findings.beyond_device), (3, 1));
-    let (_, records, findings) = read_as(text, Ask { fold: false, ..folded });
+    let (_, records, findings) = read_as(text, ReadOptions { fold: false, ..folded });
     assert_eq!((records.len(), findings.folded, findings.beyond_device), (1, 0, 4));
 }
 
@@ -457,6 +465,68 @@ fn an_odd_line_costs_itself() {
 
 #[test]
 fn text_in_sixteen_bits_is_refused_with_the_way_to_convert_it() {
-    let said = Trace::open(vec![Box::new(Cursor::new(b"\xff\xfe8\0,\0".to_vec()))], Ask::default()).err();
-    assert!(said.is_some_and(|said| said.to_string().contains("iconv -f UTF-16 -t UTF-8 FILE > trace")));
+    let message = Trace::open(vec![Box::new(Cursor::new(b"\xff\xfe8\0,\0".to_vec()))], ReadOptions::default()).err();
+    assert!(message.is_some_and(|message| message.to_string().contains("iconv -f UTF-16 -t UTF-8 FILE > trace")));
+}
+
+#[test]
+fn what_scripts_of_bpftrace_print_is_read() {
+    let expected = [(0, 'W', 2048, 8, Some(812)), (1500, 'R', 64, 16, Some(90))];
+    for text in [
+        "Attaching 3 probes...\nTIME(ms) PID COMM DISK DIR SECTOR BYTES LAT(us)\n11.0 7 mysqld sda W 2048 4096 812\n12.5 7 mysqld sda R 64 8192 90\n",
+        "nsecs,disk,rwbs,sector,nr_sector,lat_us\n11000000,sda,WS,2048,8,812\n12500000,sda,RA,64,16,90\n",
+        "Attaching 3 probes...\nts=11.000 pid=7 comm=my sql disk=sda rw=W sector=2048 bytes=4096 lat_us=812\nts=11.0015 pid=7 comm=x disk=sda rw=R sector=64 bytes=8192 lat_us=90\n",
+        "{\"time_us\": 11000, \"comm\": \"my sql\", \"pid\": 7, \"op\": \"W\", \"sector\": 2048, \"bytes\": 4096, \"latency_us\": 812}\n\
+         {\"time_us\": 12500, \"comm\": \"x\", \"pid\": 7, \"op\": \"R\", \"sector\": 64, \"bytes\": 8192, \"latency_us\": 90}\n",
+        "{\"type\": \"attached_probes\", \"data\": {\"probes\": 3}}\n{\"type\": \"printf\", \"data\": \"TIME(ms) PID DISK T SECTOR BYTES LAT(us)\\n\"}\n\
+         {\"type\": \"printf\", \"data\": \"11.0 7 sda W 2048 4096 812\\n\"}\n{\"type\": \"printf\", \"data\": \"12.5 7 sda R 64 8192 90\\n\"}\n",
+    ] {
+        let (_, records, findings) = read(text);
+        assert_eq!((moves(&records), findings.damaged), (expected.to_vec(), 0), "{text} {findings:?}");
+    }
+    // Without names there is what the words show; a duration has no unit then.
+    let bare = "11.000 7 mysqld sda W 2048 4096 812\n11.0015 7 mysqld sda R 64 8192 90\n";
+    assert_eq!(moves(&read(bare).1), [(0, 'W', 2048, 8, None), (1500, 'R', 64, 16, None)]);
+}
+
+#[test]
+fn dates_and_clocks_are_times() {
+    let rows = |times: [&str; 3]| times.map(|at| format!("{at},R,8,4096\n")).concat();
+    for times in [
+        ["2026-11-28T17:56:53.123456Z", "2026-11-28T17:56:53.123956Z", "2026-11-28T17:56:54.123456Z"],
+        ["2026-11-28 17:56:53.123456", "2026-11-28 17:56:53.123956", "2026-11-28 17:56:54.123456"],
+        ["Sat Nov 28 17:56:53.123456 2026", "Sat Nov 28 17:56:53.123956 2026", "Sat Nov 28 17:56:54.123456 2026"],
+        ["23:59:59.500000", "23:59:59.500500", "00:00:00.500000"],
+    ] {
+        let (_, records, findings) = read(&format!("timestamp,op,lba,bytes\n{}", rows(times)));
+        let found: Vec<u64> = moves(&records).iter().map(|one| one.0).collect();
+        assert_eq!((found, findings.damaged), (vec![0, 500, 1_000_000], 0), "{times:?} {findings:?}");
+        let blanks = times.map(|at| format!("{at} mysqld 7 sda R 8 4096\n")).concat();
+        let (_, records, findings) = read(&format!("TIME COMM PID DISK RW SECTOR BYTES\n{blanks}"));
+        assert_eq!((moves(&records).len(), moves(&records)[2].0, findings.damaged), (3, 1_000_000, 0), "{blanks}");
+    }
+    let text = format!("timestamp,op,lba,bytes\n{}yesterday,R,8,4096\n", rows(["1:2:3", "00:00:01", "00:00:02"]));
+    assert_eq!(read(&text).2.damaged, 2);
+}
+
+#[test]
+fn sums_are_told_from_requests() {
+    for (text, what) in [
+        (
+            "avg-cpu:  %user\n 1.0\n\nDevice            r/s     rkB/s     w/s  wkB/s\nsda 1.0 2.0 3.0 4.0\n",
+            "figures of iostat",
+        ),
+        ("@usecs[sda]:\n[64, 128)   12 |@@@@@@@      |\n[128, 256)   3 |@      |\n", "a histogram"),
+        (
+            "     usecs               : count     distribution\n         0 -> 1          : 12       |******   |\n",
+            "a histogram",
+        ),
+        (
+            "==================== All Devices ====================\n  ALL MIN AVG MAX N\nQ2Q 0.1 0.2 0.3 4\n",
+            "figures of btt",
+        ),
+    ] {
+        let said = open(text, ReadOptions::default()).err().unwrap_or_default();
+        assert!(said.starts_with(&format!("it has {what}")), "{said}");
+    }
 }

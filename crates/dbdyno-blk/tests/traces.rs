@@ -4,21 +4,21 @@ use std::fmt::Write;
 use std::io::{BufRead, BufReader, Cursor, Read};
 
 use dbdyno_blk::queue::Direction;
-use dbdyno_blk::trace::{Ask, Begin, Findings, Format, Record, Trace, TraceError};
+use dbdyno_blk::trace::{Begin, Findings, Format, ReadOptions, Record, Trace, TraceError};
 use proptest::prelude::*;
 
 fn boxed(bytes: impl Into<Vec<u8>>) -> Box<dyn BufRead> {
     Box::new(Cursor::new(bytes.into()))
 }
 
-fn read_all(files: Vec<Box<dyn BufRead>>, ask: Ask) -> (Vec<Record>, Findings) {
+fn read_all(files: Vec<Box<dyn BufRead>>, ask: ReadOptions) -> (Vec<Record>, Findings) {
     let mut trace = Trace::open(files, ask).expect("a known format");
     let found = trace.by_ref().map(|record| record.expect("memory can be read")).collect();
     (found, trace.findings().clone())
 }
 
 fn read(text: &str) -> (Vec<Record>, Findings) {
-    read_all(vec![boxed(text)], Ask::default())
+    read_all(vec![boxed(text)], ReadOptions::default())
 }
 
 /// What is asked of the drive, and how long it took.
@@ -99,7 +99,7 @@ fn what_processes_asked_for_and_what_the_drive_got_are_two_traces_of_one() {
     assert_eq!(moves(&queued), [(start, 'W', 0, 128, Some(118_000)), (start + 595_000, 'F', 0, 0, Some(1_564_000))]);
     assert_eq!((queued[0].process, queued[0].fua, queued[0].sync), (15_288, true, true));
     assert_eq!((findings.damaged, findings.without_end), (0, 0));
-    let (issued, _) = read_all(vec![boxed(TRACEFS)], Ask { begin: Begin::Issued, ..Ask::default() });
+    let (issued, _) = read_all(vec![boxed(TRACEFS)], ReadOptions { begin: Begin::Issued, ..ReadOptions::default() });
     assert_eq!(
         moves(&issued),
         [
@@ -160,7 +160,7 @@ fn files_of_several_processors_are_merged_by_time() {
             blktrace(40, 8, 2 | 8, 100, 4096, &[], big),
         ];
         let other = [blktrace(20, 1, 1, 5000, 8192, &[], big), blktrace(70, 8, 1, 5000, 8192, &[], big)];
-        let (records, findings) = read_all(vec![boxed(one.concat()), boxed(other.concat())], Ask::default());
+        let (records, findings) = read_all(vec![boxed(one.concat()), boxed(other.concat())], ReadOptions::default());
         assert_eq!(moves(&records), [(10, 'W', 100, 8, Some(30)), (20, 'R', 5000, 16, Some(50))]);
         assert!(records[0].sync && records[0].process == 77);
         assert_eq!((findings.damaged, &findings.devices[..]), (0, &["8,1".to_owned()][..]));
@@ -170,7 +170,8 @@ fn files_of_several_processors_are_merged_by_time() {
 #[test]
 fn what_is_odd_is_said_and_nothing_is_guessed() {
     let text = "5.0 0 1024 8 1\nx 0 1 8 1\n3.0 0 2048 8 0\n6.0 0 99999999 8 0\n7.0 1 0 8\n8.0 1 0 8 0\n";
-    let (records, findings) = read_all(vec![boxed(text)], Ask { device_sectors: Some(4096), ..Ask::default() });
+    let (records, findings) =
+        read_all(vec![boxed(text)], ReadOptions { device_sectors: Some(4096), ..ReadOptions::default() });
     assert_eq!(moves(&records).iter().map(|one| one.0 / 1_000_000).collect::<Vec<_>>(), [5, 3, 8]);
     assert_eq!((findings.lines, findings.requests, findings.damaged), (6, 3, 2));
     assert_eq!(findings.first_damaged.iter().map(|one| one.line).collect::<Vec<_>>(), [2, 5]);
@@ -181,15 +182,18 @@ fn what_is_odd_is_said_and_nothing_is_guessed() {
 #[test]
 fn a_trace_of_nothing_and_one_like_no_format() {
     assert_eq!(read(""), (Vec::new(), Findings::default()));
-    let refused = |text: &str| Trace::open(vec![boxed(text)], Ask::default()).err().map(|error| error.to_string());
-    assert!(refused("Lorem ipsum\n").is_some_and(|said| said.contains("name one of: blktrace, blkparse")));
-    let csv = Ask { format: Some(Format::Named), ..Ask::default() };
+    let refused =
+        |text: &str| Trace::open(vec![boxed(text)], ReadOptions::default()).err().map(|error| error.to_string());
+    assert!(refused("Lorem ipsum\n").is_some_and(|said| said.contains("one of: blktrace, blkparse")));
+    let csv = ReadOptions { format: Some(Format::Named), ..ReadOptions::default() };
     let lacking = Trace::open(vec![boxed("time_s,offset,op\n")], csv).err().map(|error| error.to_string());
-    assert!(
-        lacking
-            .is_some_and(|said| said.starts_with("line 1 names no column for the size; known are time or timestamp"))
-    );
-    assert!(matches!(Trace::open(vec![boxed("1 0 1 8 1\n"), boxed("")], Ask::default()), Err(TraceError::Several)));
+    assert!(lacking.is_some_and(|said| {
+        said.starts_with("line 1 names no column for the size; known names are time or timestamp")
+    }));
+    assert!(matches!(
+        Trace::open(vec![boxed("1 0 1 8 1\n"), boxed("")], ReadOptions::default()),
+        Err(TraceError::Several)
+    ));
 }
 
 #[test]
@@ -200,7 +204,7 @@ fn a_line_without_end_and_requests_without_ends_take_little_memory() {
         let _ = writeln!(text, "8,0 0 {n} {}.{:09} 5 Q R {} + 8 [x]", n / 1000, n % 1000, n * 8);
     }
     let endless = Box::new(BufReader::new(Cursor::new(text).chain(std::io::repeat(b'9').take(1 << 20))));
-    let (records, findings) = read_all(vec![endless], Ask::default());
+    let (records, findings) = read_all(vec![endless], ReadOptions::default());
     assert_eq!((records.len() as u64, findings.without_end, findings.damaged), (lines, lines, 1));
 }
 
@@ -246,7 +250,7 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn no_text_brings_a_reader_down(bytes in pieces(), place in 0..=Format::ALL.len()) {
-        let ask = Ask { format: Format::ALL.get(place).map(|(_, format)| *format), ..Ask::default() };
+        let ask = ReadOptions { format: Format::ALL.get(place).map(|(_, format)| *format), ..ReadOptions::default() };
         if let Ok(mut trace) = Trace::open(vec![boxed(bytes)], ask) {
             let mut requests = 0;
             for record in trace.by_ref() {

@@ -33,6 +33,13 @@ impl Random {
         (self.bits() >> 11) as f64 * STEP
     }
 
+    /// Puts the elements in random order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, all: &mut [T]) {
+        for last in (1..all.len()).rev() {
+            all.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+
     /// True with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability

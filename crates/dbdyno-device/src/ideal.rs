@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::contract::{Command, Completion, DeviceModel, WriteCache};
 use crate::due::Agenda;
-use crate::limits::{fields, within};
+use crate::info::{fields, within};
 
 /// `[ideal]` of a drive file.
 #[derive(Debug, Clone, Deserialize)]

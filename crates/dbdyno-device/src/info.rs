@@ -1,4 +1,7 @@
-//! What is known of a drive, what may be chosen of its model, and what can be wrong with its name.
+//! What is known of a drive, what may be chosen of its model, and the limits on its name and on the numbers of a drive file.
+//! A message begins with the field at fault.
+
+use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 
@@ -57,7 +60,7 @@ pub struct Published {
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// No drive has this name.
-    #[error("no drive model is called {given:?}; known are {} (or give the path of a drive file ending in .toml)", known.join(", "))]
+    #[error("there is no drive model {given:?}; the models are {} (or give the path of a drive file that ends in .toml)", known.join(", "))]
     Unknown {
         /// The name asked for.
         given: String,
@@ -117,3 +120,30 @@ pub struct ModelOptions {
     /// How the drive is at the start; a kind of drive that has no such history ignores it.
     pub state: DriveState,
 }
+
+/// The names and values of fields: `fields! { self; rpm, flash.planes }`.
+macro_rules! fields {
+    ($spec:expr; $($($field:ident).+),+ $(,)?) => {
+        [$((stringify!($($field).+), $spec.$($field).+ as f64)),+]
+    };
+}
+
+/// Refuses the first of `fields` that is not a number above 0.
+pub(crate) fn above_zero(fields: &[(&str, f64)]) -> Result<(), String> {
+    match fields.iter().find(|(_, value)| !(*value > 0.0 && value.is_finite())) {
+        Some((field, value)) => Err(format!("{field} = {value} is not above 0")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses the first of `fields` outside of `range`.
+pub(crate) fn within(range: &RangeInclusive<f64>, fields: &[(&str, f64)]) -> Result<(), String> {
+    match fields.iter().find(|(_, value)| !range.contains(value)) {
+        Some((field, value)) => {
+            Err(format!("{field} = {value} is not between {:?} and {:?}", range.start(), range.end()))
+        }
+        None => Ok(()),
+    }
+}
+
+pub(crate) use fields;

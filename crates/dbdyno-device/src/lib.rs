@@ -25,21 +25,17 @@
 //! be: on a hard disk that is its fast outer edge, and seeks inside it are short. Both are how a real drive behaves; a
 //! figure for the whole drive needs a disk of the whole drive's size, or one stretched over it: `hdd-15k(span=whole)`.
 
-mod by_name;
-mod catalogue;
 mod cloud;
 mod contract;
 mod dirty;
 mod drive;
-mod drive_name;
 mod due;
 mod hdd;
 mod ideal;
 mod info;
-mod limits;
 mod raid;
 mod ssd;
 
-pub use by_name::{catalogue, drive, model, model_of_text, model_with};
+pub use self::drive::{catalogue, drive, model, model_of_text, model_with};
 pub use contract::{Command, Completion, DeviceModel, FastCache, Kind, WriteCache};
 pub use info::{DriveInfo, DriveState, FastCacheSize, ModelError, ModelOptions, Published};

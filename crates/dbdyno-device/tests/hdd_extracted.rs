@@ -272,8 +272,12 @@ fn a_small_disk_stretched_over_a_table_of_zones_is_as_fast_as_the_drive() {
 #[test]
 fn a_drive_file_with_a_mistake_is_refused_by_field() {
     for (from, to, reason) in [
-        ("[hdd]", "[hdd]\nouter_mb_s = 100.0", "outer_mb_s can't stand beside [[hdd.zone]]; remove one of them"),
-        ("[hdd]", "[hdd]\nseek_a_ms = 1.0", "seek_a_ms can't stand beside seek_table; remove one of them"),
+        (
+            "[hdd]",
+            "[hdd]\nouter_mb_s = 100.0",
+            "outer_mb_s cannot be given together with [[hdd.zone]]; remove one of them",
+        ),
+        ("[hdd]", "[hdd]\nseek_a_ms = 1.0", "seek_a_ms cannot be given together with seek_table; remove one of them"),
         ("[10, 1.0]", "[2, 1.0]", "seek_table has a distance of 2 after one of 2; they must rise"),
         ("[10, 1.0]", "[10, -1.0]", "seek_table has -1 ms for 10 cylinders; give 0 to 1000000"),
         ("= 0.5\nqueue", "= 1.5\nqueue", "watermark = 1.5 is not between 0.0 and 1.0"),

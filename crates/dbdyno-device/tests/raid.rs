@@ -124,7 +124,7 @@ fn members_of_a_file_are_found_beside_it() {
     let (itself, odd, form) = (error("itself.toml"), error("odd.toml"), error("member.toml(latency_us=-1)"));
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(time_ns, 5_000);
-    assert!(itself.contains("within more than"), "{itself}");
+    assert!(itself.contains("is nested in more than"), "{itself}");
     assert!(odd.contains("odd.toml") && odd.contains("line 5: members are 3"), "{odd}");
     assert!(form.contains("latency_us = -1"), "{form}");
 }

@@ -62,16 +62,16 @@ fn a_rate_that_cannot_be_is_refused_with_its_line() {
     let path = std::env::temp_dir().join(format!("dbdyno-bus-{}.toml", std::process::id()));
     let text = "title = 'x'\n[raid]\nlevel = 0\nmembers = ['ideal', 'ideal']\nbus_mb_s = 0\n";
     std::fs::write(&path, text).unwrap();
-    let said = model(path.to_str().unwrap(), SIZE_BYTES, 1).err().unwrap().to_string();
+    let message = model(path.to_str().unwrap(), SIZE_BYTES, 1).err().unwrap().to_string();
     std::fs::remove_file(&path).unwrap();
-    assert!(said.contains("line 5: bus_mb_s = 0 is not between 0.001 and"), "{said}");
+    assert!(message.contains("line 5: bus_mb_s = 0 is not between 0.001 and"), "{message}");
     for (name, wanted) in [
         ("raid1(ideal, 2, bus_mb_s=-3)", "bus_mb_s = -3 is not between"),
         ("raid1(ideal, 2, bus_mb_s=nan)", "bus_mb_s = NaN is not between"),
         ("raid1(ideal, 2, bus_mb_s=fast)", "expected f64"),
     ] {
-        let said = model(name, SIZE_BYTES, 1).err().unwrap().to_string();
-        assert!(said.contains(wanted), "{said}");
+        let message = model(name, SIZE_BYTES, 1).err().unwrap().to_string();
+        assert!(message.contains(wanted), "{message}");
     }
 }
 

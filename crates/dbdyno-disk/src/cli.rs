@@ -57,11 +57,11 @@ pub enum Verb {
     /// time. In a folder it makes a file without a name, which is gone afterwards; a device is only read; a model answers
     /// in virtual time. Several take turns.
     Measure(MeasureArgs),
-    /// Find a drive's parameters by timing requests, and print JSON: a line a stage, the figures and a drive file last
+    /// Find a drive's parameters by timing requests, and print JSON: a line for each stage, then the figures and a drive file
     ///
     /// A device is only read, unless --write; a model answers in virtual time.
     Fit(FitArgs),
-    /// List the drives there are
+    /// List the drives that come with dbdyno
     Models {
         #[arg(long)]
         json: bool,
@@ -79,7 +79,7 @@ pub struct ServeArgs {
     /// An existing directory on which nothing is mounted
     #[arg(long, value_name = "DIR")]
     pub mount: PathBuf,
-    /// Where to listen for commands: one JSON object a line
+    /// The socket for commands: one JSON object per line
     #[arg(long, value_name = "SOCKET")]
     pub control: PathBuf,
     /// Seed of the model's chances
@@ -91,10 +91,10 @@ pub struct ServeArgs {
     /// Answer at once (instant), or when the drive would (model)
     #[arg(long, default_value = "model", value_parser = word::<Mode>)]
     pub mode: Mode,
-    /// Where the content lies: in memory, or in a new sparse file or one of that size
+    /// Keep the content in memory, or in a sparse file, which is made or has that size already
     #[arg(long, value_name = "memory|FILE", default_value = "memory")]
     pub content: PathBuf,
-    /// Memory and file the content may take, snapshots included [default: twice the size]
+    /// Most memory and file space for the content, snapshots included [default: twice the size]
     #[arg(long = "max-content", value_name = "BYTES", value_parser = bytes)]
     pub max_content_bytes: Option<u64>,
 }

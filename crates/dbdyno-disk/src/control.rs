@@ -32,7 +32,7 @@ pub enum Event {
     Unmounted,
 }
 
-/// Whoever asked for a stop and wants to know what came of it.
+/// The connection that requested the stop and waits for its outcome.
 pub struct Asker {
     pub outcome: Sender<Result<(), String>>,
     /// Ends once the answer is written, which the process must live to see.
@@ -216,7 +216,7 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
         let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
         format!("there is no snapshot {name:?}; there are: {known}")
     };
-    let failed = |error| steer::said(error).to_owned();
+    let failed = |error| steer::refusal(error).to_owned();
     match request {
         ControlRequest::Mode { mode } => engine.set_mode(mode)?,
         ControlRequest::Path { path_ns } => engine.set_path(path_ns)?,

@@ -13,12 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, ContentError, Ticket};
 use crate::faults::{FaultDecision, Faults};
-use crate::idle::Idle;
-use crate::margin::{LEAST_NS, Margin};
-use crate::path::Path;
+use crate::margin::{Idle, LEAST_NS, Margin};
+use crate::path::{Path, SoftInterrupts};
 use crate::pending::{Answer, Due, InFlight, Pending, Request};
 use crate::process::{Granted, monotonic_ns};
-use crate::soft_interrupts::SoftInterrupts;
 use crate::starts::Following;
 use crate::stats::{Answered, Stats, Timing};
 use crate::trace::{Record, Trace};

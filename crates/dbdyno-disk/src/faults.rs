@@ -191,10 +191,10 @@ impl Faults {
     pub fn json(&self, now_ns: u64) -> Value {
         let left = |fault: &Fault| fault.spec.for_ns.map(|_| fault.until_ns.saturating_sub(now_ns));
         let list = self.list.iter().map(|fault| {
-            let mut found = json!(fault.spec);
-            (found["left_ns"], found["seen"], found["hits"]) =
+            let mut described = json!(fault.spec);
+            (described["left_ns"], described["seen"], described["hits"]) =
                 (json!(left(fault)), fault.seen.into(), fault.hits.into());
-            found
+            described
         });
         Value::Array(list.collect())
     }
@@ -263,8 +263,8 @@ mod tests {
             (r#"{"kind":"eio","probability":1.5}"#, "1.5"),
             (r#"{"kind":"eio","probability":0.5,"every":2}"#, "exclude"),
         ] {
-            let said = spec(text).check().unwrap_err();
-            assert!(said.contains(words), "{text}: {said}");
+            let message = spec(text).check().unwrap_err();
+            assert!(message.contains(words), "{text}: {message}");
         }
     }
 }

@@ -8,7 +8,6 @@
 //! other commands (`NVMe`) shows no such overlap here. The path through FUSE and the loop device adds its own time to
 //! every request; measure it with the model `ideal`.
 
-mod buffer;
 mod cli;
 mod content;
 mod control;
@@ -17,21 +16,15 @@ mod error;
 mod faults;
 mod filesystem;
 mod fit;
-mod idle;
-mod kernel_ring;
-mod kinds;
-mod leaving;
 mod margin;
 mod measure;
 mod path;
 mod pending;
 mod process;
 mod serve;
-mod soft_interrupts;
 mod starts;
 mod stats;
 mod steer;
-mod times;
 mod trace;
 mod virtual_drive;
 

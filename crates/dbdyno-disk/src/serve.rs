@@ -19,7 +19,7 @@ use crate::control::{self, Asker, Event};
 use crate::engine::{Drive, Engine};
 use crate::error::DiskError;
 use crate::filesystem::{DiskFilesystem, FILE_NAME};
-use crate::idle;
+use crate::margin;
 use crate::process::{Granted, StopSignals, prepare, with_realtime_priority};
 
 /// How a disk ended.
@@ -63,7 +63,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), DiskError> {
         Ok::<_, DiskError>((session, completions))
     })?;
     wait_for_signals(signals, events.clone())?;
-    spawn("idle", idle::watch(&engine.idle))?;
+    spawn("idle", margin::watch(&engine.idle))?;
     spawn("listener", {
         let engine = Arc::clone(&engine);
         move || control::serve(&listener, &engine, &events)
@@ -155,7 +155,7 @@ fn usable_mount_point(given: &Path) -> Result<PathBuf, DiskError> {
     let refused = |reason: String| DiskError::MountPoint { path: given.to_owned(), reason };
     let metadata = std::fs::metadata(given).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOTCONN) => {
-            refused(format!("what was mounted there has died; clear it with: umount -l {}", given.display()))
+            refused(format!("the filesystem mounted there is dead; clear it with: umount -l {}", given.display()))
         }
         Some(libc::ENOENT) => refused(format!("it does not exist; make it with: mkdir -p {}", given.display())),
         _ => refused(error.to_string()),

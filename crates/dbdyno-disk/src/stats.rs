@@ -1,11 +1,11 @@
-//! What the disk did and how well it kept the model's times.
+//! What the disk did and how well it kept the model's times; times of many requests are a histogram.
 
+use dbdyno_common::results::DiskRequests;
+use dbdyno_common::summary::{Exact, Summary};
 use dbdyno_device::Kind;
-use serde_json::{Value, json};
+use hdrhistogram::Histogram;
 
-use crate::kinds::{NAMES, index};
-use crate::times::Times;
-use crate::trace::Record;
+use crate::trace::{NAMES, Record, index};
 
 /// Counters since the start or the last reset.
 pub struct Stats {
@@ -125,27 +125,59 @@ impl Stats {
         self.enospc_errors += 1;
     }
 
-    pub fn json(&self) -> Value {
-        let service: serde_json::Map<_, _> =
-            NAMES.iter().zip(&self.service).map(|(name, times)| ((*name).to_owned(), times.json())).collect();
-        let errors: serde_json::Map<_, _> =
-            NAMES.iter().zip(self.errors).map(|(name, errors)| ((*name).to_owned(), errors.into())).collect();
-        json!({
-            "reads": self.counts[0],
-            "writes": self.counts[1],
-            "flushes": self.counts[2],
-            "discards": self.counts[3],
-            "read_bytes": self.read_bytes,
-            "write_bytes": self.write_bytes,
-            "service_ns": service,
-            "lateness_ns": self.lateness.json(),
-            "path_before_ns": self.path_before.json(),
-            "path_taken_ns": self.path_taken.json(),
-            "path_left_ns": self.path_left.json(),
-            "path_early_ns": self.path_early.json(),
-            "queue_depth_max": self.queue_depth_max,
-            "enospc_errors": self.enospc_errors,
-            "errors": errors,
-        })
+    /// All of it, as it is reported.
+    pub fn figures(&self) -> DiskRequests {
+        DiskRequests {
+            reads: self.counts[0],
+            writes: self.counts[1],
+            flushes: self.counts[2],
+            discards: self.counts[3],
+            read_bytes: self.read_bytes,
+            write_bytes: self.write_bytes,
+            service_ns: NAMES
+                .iter()
+                .zip(&self.service)
+                .map(|(name, times)| ((*name).into(), times.summary()))
+                .collect(),
+            lateness_ns: self.lateness.summary(),
+            path_before_ns: self.path_before.summary(),
+            path_taken_ns: self.path_taken.summary(),
+            path_left_ns: self.path_left.summary(),
+            path_early_ns: self.path_early.summary(),
+            queue_depth_max: self.queue_depth_max,
+            enospc_errors: self.enospc_errors,
+            errors: NAMES.iter().zip(self.errors).map(|(name, errors)| ((*name).into(), errors)).collect(),
+        }
+    }
+}
+
+/// The longest time that a histogram resolves, ns; longer ones count as this.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// A histogram of nanoseconds with .1 % resolution. Made once: recording allocates nothing.
+pub struct Times(Option<Histogram<u64>>);
+
+impl Times {
+    pub fn new() -> Self {
+        // The bounds are constants that the crate accepts, so there is always a histogram.
+        Self(Histogram::new_with_bounds(1, LONGEST_NS, 3).ok())
+    }
+
+    pub fn record(&mut self, time_ns: u64) {
+        if let Some(histogram) = &mut self.0 {
+            histogram.saturating_record(time_ns);
+        }
+    }
+
+    /// Takes in what another recorded.
+    pub fn add(&mut self, other: &Self) {
+        if let (Some(histogram), Some(other)) = (&mut self.0, &other.0) {
+            histogram.add(other).unwrap_or_else(|error| unreachable!("both have the same bounds: {error}"));
+        }
+    }
+
+    /// What they come to.
+    pub fn summary(&self) -> Summary {
+        self.0.as_ref().map_or_else(Summary::default, |histogram| Summary::from_histogram(histogram, Exact::default()))
     }
 }

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use dbdyno_common::results::{DiskFigures, DiskGranted, DiskRequests, FastCache};
 use dbdyno_device::{DriveState, ModelOptions, drive};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::content::{ContentError, Survivors};
@@ -90,7 +92,7 @@ impl Engine {
         let in_flight = failed.len();
         self.answer(failed);
         renewed?;
-        let lost = lost.map_err(|error| format!("the content could not be put back: {}", said(error)))?;
+        let lost = lost.map_err(|error| format!("the content could not be put back: {}", refusal(error)))?;
         Ok(json!({
             "in_flight_failed": in_flight,
             "write_cache": write_cache,
@@ -148,59 +150,62 @@ impl Engine {
 
     /// All that is known about what the disk did; `reset` starts counting anew.
     pub fn stats(&self, reset: bool) -> Value {
-        let mut json = self.counted(reset);
+        let requests = self.counted(reset);
         let mut state = self.lock();
         let now_ns = monotonic_ns();
         state.faults.expire(now_ns);
-        let gauges = by_name(state.model.gauges());
-        let more = json!({
-            "mode": state.mode,
-            "path_ns": self.path.estimated_ns(),
-            "path_followed": self.following.on(),
-            "path_after_ns": self.path.after_json(),
-            "spun_seconds": state.margin.spun_seconds(),
-            "spin_share_max": state.margin.share(),
-            "model": state.drive.name,
-            "seed": state.drive.seed,
-            "state": if state.drive.options.state == DriveState::Steady { "steady" } else { "fresh" },
-            "power": state.power,
-            "write_cache": state.model.write_cache(),
-            "flush_ignored": state.model.ignores_flush(),
-            "gauges": gauges,
-            "fast_cache": state.model.fast_cache().map(|cache| json!({
-                "bytes": cache.bytes,
-                "drive_bytes": drive(&state.drive.name, self.content.size_bytes())
-                    .ok().and_then(|info| info.fast_cache).map(|cache| cache.drive_bytes),
-                "ran_out_ns": cache.ran_out_ns,
-            })),
-            "faults": state.faults.json(now_ns),
-            "in_flight": state.in_flight.len(),
-            "size_bytes": self.content.size_bytes(),
+        let drive_bytes = || drive(&state.drive.name, self.content.size_bytes()).ok()?.fast_cache;
+        let fast_cache = state.model.fast_cache().map(|cache| FastCache {
+            bytes: cache.bytes,
+            drive_bytes: drive_bytes().map(|cache| cache.drive_bytes),
+            ran_out_ns: cache.ran_out_ns,
+            ran_out_s: None,
         });
+        let mut figures = DiskFigures {
+            requests,
+            mode: word(state.mode),
+            path_ns: self.path.estimated_ns(),
+            path_followed: self.following.on(),
+            path_after_ns: self.path.after_json(),
+            spun_seconds: state.margin.spun_seconds(),
+            spin_share_max: state.margin.share(),
+            model: state.drive.name.clone(),
+            seed: state.drive.seed,
+            state: if state.drive.options.state == DriveState::Steady { "steady" } else { "fresh" }.into(),
+            power: word(state.power),
+            write_cache: word(state.model.write_cache()),
+            flush_ignored: state.model.ignores_flush(),
+            gauges: state.model.gauges().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            fast_cache,
+            faults: state.faults.json(now_ns),
+            in_flight: state.in_flight.len() as u64,
+            size_bytes: self.content.size_bytes(),
+            content_bytes: 0,
+            unflushed_bytes: 0,
+            held_bytes: 0,
+            max_content_bytes: 0,
+            snapshots: Vec::new(),
+            cuts: Value::Null,
+            trace: Value::Null,
+            cpu_seconds: 0.0,
+            granted: None,
+        };
+        // The content has a lock of its own, for which no request is to wait.
         drop(state);
-        let held = json!({
-            "content_bytes": self.content.live_bytes(),
-            "unflushed_bytes": self.content.unflushed_bytes(),
-            "held_bytes": self.content.held_bytes(),
-            "max_content_bytes": self.content.held_bytes_max(),
-            "snapshots": self.content.snapshots(),
-            "cuts": self.content.cuts_json(),
-            "trace": self.trace.json(),
-            "cpu_seconds": crate::process::cpu_seconds(),
+        figures.content_bytes = self.content.live_bytes();
+        figures.unflushed_bytes = self.content.unflushed_bytes();
+        figures.held_bytes = self.content.held_bytes();
+        figures.max_content_bytes = self.content.held_bytes_max();
+        figures.snapshots = self.content.snapshots();
+        figures.cuts = self.content.cuts_json();
+        figures.trace = self.trace.json();
+        figures.cpu_seconds = crate::process::cpu_seconds();
+        figures.granted = self.granted.get().map(|granted| DiskGranted {
+            locked_memory: granted.locked_memory,
+            io_flusher: granted.io_flusher,
+            realtime: granted.realtime,
         });
-        let granted = self.granted.get().map_or(Value::Null, |granted| {
-            json!({
-                "locked_memory": granted.locked_memory,
-                "io_flusher": granted.io_flusher,
-                "realtime": granted.realtime,
-            })
-        });
-        for part in [more, held, granted] {
-            if let (Value::Object(json), Value::Object(part)) = (&mut json, part) {
-                json.extend(part);
-            }
-        }
-        json
+        json!(figures)
     }
 
     /// The model's inside alone: it may be asked for often, and no request waits for it longer than for another.
@@ -209,20 +214,25 @@ impl Engine {
         json!({"gauges": by_name(gauges)})
     }
 
-    fn counted(&self, reset: bool) -> Value {
+    fn counted(&self, reset: bool) -> DiskRequests {
         // Made before the lock is taken: requests are counted under it.
         let fresh = reset.then(Stats::new);
         let mut stats = self.lock_stats();
-        let json = stats.json();
+        let figures = stats.figures();
         if let Some(fresh) = fresh {
             *stats = fresh;
         }
-        json
+        figures
     }
 }
 
 fn by_name(gauges: Vec<(&'static str, f64)>) -> serde_json::Map<String, Value> {
     gauges.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
+}
+
+/// A variant of an enum, as it is written.
+fn word(variant: impl Serialize) -> String {
+    json!(variant).as_str().unwrap_or_default().to_owned()
 }
 
 fn idle(state: &DiskState) -> Result<(), String> {
@@ -241,7 +251,7 @@ fn without_power(power: Power) -> &'static str {
 }
 
 /// A content error for people.
-pub fn said(error: ContentError) -> &'static str {
+pub fn refusal(error: ContentError) -> &'static str {
     match error {
         ContentError::Full => "the room allowed is used up (--limit)",
         ContentError::PastEnd => "the range reaches past the end of the disk",

@@ -1,7 +1,7 @@
-//! Every request with its times, written to a file by a thread of its own.
+//! Every request with its times, written to a file by a thread of its own, and the names of the kinds of requests.
 //!
-//! Whoever answers a request only puts a record into a buffer of fixed length. Where the writing thread cannot keep up, a
-//! record is dropped and counted, so that neither memory nor the disk's own times suffer.
+//! Whoever answers a request only puts a record into a buffer of fixed length. If the writing thread cannot keep up, a record
+//! is dropped and counted, so that neither memory nor the disk's own times suffer.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,8 +14,6 @@ use std::time::Duration;
 use dbdyno_device::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-use crate::kinds::{NAMES, index};
 
 /// Records that may wait to be written, 56 bytes each: .4 s at 150,000 requests a second.
 const WAITING_MAX: usize = 64 << 10;
@@ -229,6 +227,19 @@ fn write_all(shared: &Shared, file: File, format: Format) {
     }
 }
 
+/// What kinds are called in every output, by their [`index`].
+pub const NAMES: [&str; 4] = ["read", "write", "flush", "discard"];
+
+/// Number of a kind, also in the compact format of a trace.
+pub fn index(kind: Kind) -> usize {
+    match kind {
+        Kind::Read => 0,
+        Kind::Write => 1,
+        Kind::Flush => 2,
+        Kind::Discard => 3,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,11 +267,11 @@ mod tests {
         for at in 0..records {
             trace.take(|| record(at));
         }
-        let said = trace.stop().unwrap();
+        let message = trace.stop().unwrap();
         assert!(trace.stop().is_err());
         let bytes = std::fs::read(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        (bytes, said)
+        (bytes, message)
     }
 
     #[test]
@@ -290,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_made_is_named() {
-        let said = Trace::default().start(Path::new("/no/such/folder/trace"), Format::Csv).unwrap_err();
-        assert!(said.contains("/no/such/folder/trace"), "{said}");
+        let message = Trace::default().start(Path::new("/no/such/folder/trace"), Format::Csv).unwrap_err();
+        assert!(message.contains("/no/such/folder/trace"), "{message}");
     }
 }

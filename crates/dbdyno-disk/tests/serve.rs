@@ -200,7 +200,7 @@ fn mistakes_are_named_and_exit_2() {
     assert!(refusal(&disk.folder, "ideal", &[]).contains("mounted there already"));
     assert!(refusal(&other, "ideal", &[]).contains("no process listens there; remove it with: rm "));
     let free = Folder::new("mistakes-free");
-    assert!(refusal(&free, "ssd-sta", &[]).contains("known are ssd-sata"));
+    assert!(refusal(&free, "ssd-sta", &[]).contains("the models are ssd-sata"));
     assert!(refusal(&free, "ideal", &["--size", "4097"]).contains("not a positive multiple"));
     assert!(refusal(&free, "hdd-15k", &["--size", "1T"]).contains("larger than the drive"));
     std::fs::remove_dir(free.path("mount")).unwrap();

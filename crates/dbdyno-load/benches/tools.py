@@ -20,7 +20,7 @@ LISTED_QUERIES_MAX = 20_000
 MODES = {"text": "--db-ps-mode=disable", "prepared": "--db-ps-mode=auto"}
 WRITING_ROWS = 1000
 READ_WRITE_QUERIES = 20
-# Clients from which on two threads are worth trying.
+# With this many clients two threads are worth trying.
 MORE_THREADS_AT = 256
 
 Transport = Literal["unix", "tcp"]

@@ -7,6 +7,7 @@
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use crate::dialect;
 use crate::endpoint::{Endpoint, Password};
 use crate::error::{Error, Slow, explained};
 use crate::names;
@@ -26,14 +27,6 @@ const PASSWORD_BYTES: usize = 24;
 
 /// Has what every server's rules on passwords ask for: small and capital letters, a digit and a mark.
 const PASSWORD_START: &str = "aZ9-";
-
-/// ER_DBACCESS_DENIED, ER_ACCESS_DENIED (for files of the server), ER_KILL_DENIED, ER_TABLEACCESS_DENIED,
-/// ER_COLUMNACCESS_DENIED, ER_SPECIFIC_ACCESS_DENIED, ER_PROCACCESS_DENIED.
-const DENIED: [u16; 7] = [1044, 1045, 1095, 1142, 1143, 1227, 1370];
-
-/// Schemas that an old installation opens to every account, and the error that says it did not.
-const OPEN_TO_ALL: [&str; 2] = ["test", "test_dbdyno"];
-const SCHEMA_DENIED: u16 = 1044;
 
 /// What statements are confined to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,12 +54,12 @@ impl Confined {
 
     /// What to add to the server's error `code`; empty where it is no question of rights.
     pub fn remedy(&self, code: u16) -> String {
-        if !DENIED.contains(&code) {
+        if !dialect::is_right_missing(code) {
             return String::new();
         }
         let schema = &self.schema;
         format!(
-            ": the script's account may change its own schema {schema} alone: leave the statement out, or {}",
+            ": the script's account may change only its own schema {schema}: leave the statement out, or {}",
             self.otherwise()
         )
     }
@@ -74,9 +67,9 @@ impl Confined {
     /// How the whole server is given to the statements.
     fn otherwise(&self) -> &'static str {
         if self.account.is_some() {
-            "say in the study that the whole server may be changed: [server] whole_server_may_change = true"
+            "allow in the study that the whole server is changed: [server] whole_server_may_change = true"
         } else {
-            "say that the whole server may be changed: --whole-server"
+            "allow changes to the whole server with --whole-server"
         }
     }
 }
@@ -113,7 +106,7 @@ impl Account {
         let created = session.execute(&format!("CREATE USER {name} IDENTIFIED BY '{password}'"));
         created.map_err(|error| {
             let remedy = format!("GRANT CREATE USER ON *.* TO '{}'@...", admin.user);
-            lacking("an account of its own", &remedy, confined, error)
+            refusal("an account of its own", &remedy, confined, error)
         })?;
         let endpoint = Endpoint {
             user,
@@ -139,7 +132,7 @@ impl Account {
         let rights = format!("GRANT ALL PRIVILEGES ON {}.* TO ", pattern(&confined.schema));
         self.session.execute(&format!("{rights}{}", self.name)).map_err(|error| {
             let remedy = format!("{rights}'{}'@... WITH GRANT OPTION", self.admin.user);
-            lacking(&format!("the schema {}", confined.schema), &remedy, confined, error)
+            refusal(&format!("the schema {}", confined.schema), &remedy, confined, error)
         })?;
         self.reaches_nothing_else(confined, &rights, stop)
     }
@@ -163,7 +156,7 @@ impl Account {
             }
             done => done,
         };
-        done.map_err(|error| Error::Failed(format!("the account {} is left behind: {error}: {sql}", self.name)))
+        done.map_err(|error| Error::Failed(format!("the account {} could not be dropped: {error}: {sql}", self.name)))
     }
 
     /// Looks, as the account, whether the server gives it more than it was granted.
@@ -171,8 +164,8 @@ impl Account {
         let mut session = Session::connect(&self.endpoint, None, stop)?;
         let refused = |what: String| {
             Err(Error::Usage(format!(
-                "the script's account would reach more than its schema {}, as this server gives every account {what}: \
-                 take that away, or {}",
+                "the script's account would reach more than its schema {}, because this server gives every account {what}: \
+                 revoke that, or {}",
                 confined.schema,
                 confined.otherwise()
             )))
@@ -184,11 +177,14 @@ impl Account {
                 return refused(grant);
             }
         }
-        for name in OPEN_TO_ALL.into_iter().filter(|name| !name.eq_ignore_ascii_case(&confined.schema)) {
+        for name in dialect::OPEN_TO_ALL.into_iter().filter(|name| !name.eq_ignore_ascii_case(&confined.schema)) {
             match session.execute(&format!("USE {name}")) {
-                Err(Error::Statement { error, .. }) if error.code == SCHEMA_DENIED => {}
+                Err(Error::Statement { error, .. }) if error.code == dialect::SCHEMA_DENIED => {}
                 Err(error @ (Error::Interrupted | Error::Lost(..))) => return Err(error),
-                _ => return refused(format!("rights on schemas called {name}, by rows of mysql.db without a user")),
+                _ => {
+                    let rows = dialect::OPEN_BY;
+                    return refused(format!("rights on schemas called {name}, by rows of {rows} without a user"));
+                }
             }
         }
         let allowed = ["information_schema", "performance_schema", "sys", &confined.schema];
@@ -201,14 +197,14 @@ impl Account {
 }
 
 /// What a refusal to make the account comes to, and which statement would give the right that is missing.
-fn lacking(what: &str, remedy: &str, confined: &Confined, error: Error) -> Error {
+fn refusal(what: &str, remedy: &str, confined: &Confined, error: Error) -> Error {
     let error = match error {
         Error::Statement { error, .. } => error,
         // The statement may hold the password.
         Error::Slow(slow) => return Error::Slow(Slow { sql: None, ..slow }),
         other => return other,
     };
-    let remedy = if DENIED.contains(&error.code) { remedy } else { "fix that" };
+    let remedy = if dialect::is_right_missing(error.code) { remedy } else { "fix that" };
     let otherwise = confined.otherwise();
     Error::Usage(format!("the script can't be given {what}: error {error}: {remedy}, or {otherwise}"))
 }
@@ -256,7 +252,7 @@ fn is_plain(text: &str) -> bool {
 fn random<const BYTES: usize>() -> Result<String, Error> {
     let mut bytes = [0; BYTES];
     let filled = getrandom(&mut bytes, GetRandomFlags::empty());
-    filled.map_err(|errno| Error::Failed(format!("there are no random numbers to be had: {}", explained(errno))))?;
+    filled.map_err(|errno| Error::Failed(format!("the system has no random numbers: {}", explained(errno))))?;
     let mut digits = String::new();
     names::put_digits(&bytes, &mut digits);
     Ok(digits)
@@ -292,7 +288,10 @@ mod tests {
     #[test]
     fn only_what_rights_forbid_has_their_remedy() {
         let confined = Confined::new("s", None).unwrap();
-        assert!(confined.remedy(1142).contains("schema s alone") && confined.remedy(1142).contains("--whole-server"));
+        assert!(
+            confined.remedy(1142).contains("only its own schema s:")
+                && confined.remedy(1142).contains("--whole-server")
+        );
         assert_eq!(confined.remedy(1064), "");
         let of_a_study = Confined::new("s", Some("dbdyno_1@h")).unwrap();
         assert!(of_a_study.remedy(1044).contains("whole_server_may_change"));

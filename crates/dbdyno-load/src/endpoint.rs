@@ -11,16 +11,13 @@ use rustix::net::sockopt::{Timeout, set_socket_keepalive, set_socket_timeout, se
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use crate::clock::now_ns;
+use crate::dialect::{self, USUAL_SOCKETS};
 use crate::error::{Error, explained};
 use crate::protocol::patience::TimeLimits;
 use crate::security::Security;
 
 /// How long a blocking call of a session waits before it looks whether to go on.
 pub const POLL: Duration = Duration::from_millis(100);
-
-/// Where distributions put the server's socket.
-const USUAL_SOCKETS: [&str; 4] =
-    ["/run/mysqld/mysqld.sock", "/var/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
 
 /// A password that does not print itself.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -80,8 +77,8 @@ pub struct Endpoint {
 
 /// The first of the usual sockets that exists, else the first.
 pub fn usual_socket() -> PathBuf {
-    let found = USUAL_SOCKETS.iter().find(|path| Path::new(path).exists());
-    PathBuf::from(found.unwrap_or(&USUAL_SOCKETS[0]))
+    let socket = USUAL_SOCKETS.iter().find(|path| Path::new(path).exists());
+    PathBuf::from(socket.unwrap_or(&USUAL_SOCKETS[0]))
 }
 
 impl Endpoint {
@@ -170,10 +167,6 @@ impl Endpoint {
 
     /// Adds place and remedy to a login that failed.
     pub fn explain(&self, error: Error) -> Error {
-        const TOO_MANY_CONNECTIONS: u16 = 1040;
-        const ACCESS_DENIED: [u16; 3] = [1044, 1045, 1698];
-        const UNKNOWN_SCHEMA: u16 = 1049;
-        const TLS_DEMANDED: u16 = 3159;
         let place = self.place();
         let server = match error {
             Error::Login(server) => server,
@@ -182,13 +175,13 @@ impl Endpoint {
             other => return other,
         };
         let remedy = match server.code {
-            TOO_MANY_CONNECTIONS => "raise the server's max_connections or use fewer clients",
-            TLS_DEMANDED => "use --ssl-mode=required",
-            code if ACCESS_DENIED.contains(&code) && self.security.tls.is_none() => {
+            dialect::TOO_MANY_CONNECTIONS => "raise the server's max_connections or use fewer clients",
+            dialect::TLS_DEMANDED => "use --ssl-mode=required",
+            code if dialect::is_login_denied(code) && self.security.tls.is_none() => {
                 "check --user, --password and the grants; if the account requires TLS, use --ssl-mode=required"
             }
-            code if ACCESS_DENIED.contains(&code) => "check --user, --password and the grants",
-            UNKNOWN_SCHEMA => "prepare it first, with --phase=prepare",
+            code if dialect::is_login_denied(code) => "check --user, --password and the grants",
+            dialect::UNKNOWN_SCHEMA => "prepare it first, with --phase=prepare",
             _ => "see the server's error log",
         };
         Error::Failed(format!("{place} refused the login of {}: error {server}: {remedy}", self.user))

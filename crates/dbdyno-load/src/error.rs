@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use crate::protocol::patience::Passed;
+use crate::protocol::patience::Exceeded;
 use crate::protocol::reply::{ProtocolError, ServerError};
 use crate::protocol::tls::TlsError;
 use crate::text::printable;
@@ -60,7 +60,7 @@ pub struct Slow {
     /// Where it is.
     pub place: String,
     /// What took too long.
-    pub passed: Passed,
+    pub passed: Exceeded,
     /// How long it may take.
     pub limit: Duration,
     /// The statement that it was to answer.

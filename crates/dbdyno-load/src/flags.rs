@@ -150,7 +150,7 @@ pub type Table = &'static [Group];
 
 /// A command line taken apart.
 #[derive(Debug, Default)]
-pub struct Given {
+pub struct ParsedFlags {
     /// Flags in the order given, with their values.
     pub flags: Vec<(&'static Flag, Option<String>)>,
     /// What belongs to no flag.
@@ -167,9 +167,9 @@ pub fn parse(
     words_max: usize,
     arguments: impl IntoIterator<Item = OsString>,
     notes: &mut Vec<String>,
-) -> Result<Given, Error> {
+) -> Result<ParsedFlags, Error> {
     let mut parser = Parser::from_args(arguments);
-    let mut given = Given::default();
+    let mut given = ParsedFlags::default();
     while let Some(argument) = parser.next().map_err(usage)? {
         let flag = match argument {
             Arg::Long(name) => find_long(table, name)?,

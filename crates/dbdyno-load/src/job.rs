@@ -1,6 +1,7 @@
 //! The work of an invocation: tables are made, runs measured and reported, tables dropped.
 
 use crate::account::Confined;
+use crate::dialect::is_session_lost;
 use crate::drive::End;
 use crate::endpoint::Endpoint;
 use crate::error::Error;
@@ -11,14 +12,10 @@ use crate::output::sinks::{Sinks, with_sinks};
 use crate::output::{self, print};
 use crate::protocol::session::Session;
 use crate::run::run;
-use crate::run_options::{Loop, RunOptions};
-use crate::run_plan::Plan;
+use crate::run_options::{Loop, Plan, RunOptions};
 use crate::share::Share;
 use crate::stop::Stop;
 use crate::workload::Stepwise;
-
-/// Errors that end a session: shutdown, lost, a reply that did not end, killed, disconnected.
-const LOST: [u16; 5] = [1053, 2013, 1159, 1927, 4031];
 
 /// What is to be done, and by which login.
 pub struct Job<'a> {
@@ -61,7 +58,7 @@ impl Job<'_> {
             (Ok(_), Err(error)) => Err(error),
             (done, cleaned) => {
                 if let Err(error) = cleaned {
-                    output::note(&format!("the tables are left behind: {error}"));
+                    output::note(&format!("the tables could not be dropped: {error}"));
                 }
                 done
             }
@@ -115,7 +112,7 @@ impl Job<'_> {
         let outcome = with_sinks(self.options, &names, |sinks| self.run_each(session, begun, sinks, &mut runs));
         // What was measured is kept whatever happened.
         if let Some(path) = &self.options.json {
-            write_json(path, self.verb, &runs)?;
+            write_json(path, self.verb, runs.iter().map(RunResult::to_load_run).collect())?;
         }
         let done = self.exit_code(&runs, outcome??);
         done.map_err(|error| match (error, self.workload.confined()) {
@@ -197,7 +194,9 @@ impl Job<'_> {
         let (first_client, clients) = share.part(clients_of_all);
         if clients == 0 {
             let (text, of) = (share.text(), share.of);
-            return Err(Error::Usage(format!("--share={text}: {clients_of_all} clients can't be shared out to {of}")));
+            return Err(Error::Usage(format!(
+                "--share={text}: {clients_of_all} clients cannot be divided among {of} processes"
+            )));
         }
         // What the clients of other processes send is not known here.
         let planned = |all| if share == Share::ALL { all } else { (None, 0) };
@@ -230,7 +229,7 @@ impl Job<'_> {
                 let RunOptions { ignore, reconnect, .. } = self.options;
                 // A lost connection counts unless it was to be replaced, or to be lost.
                 let may_be_lost = !reconnect.is_zero() || self.workload.expects_loss();
-                let forgiven = |code| ignore.has(code) || may_be_lost && LOST.contains(&code);
+                let forgiven = |code| ignore.has(code) || may_be_lost && is_session_lost(code);
                 let refused = runs.iter().flat_map(|run| &run.errors).any(|error| !forgiven(error.code));
                 Ok(u8::from(refused))
             }

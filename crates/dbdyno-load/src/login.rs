@@ -5,16 +5,14 @@ use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::dialect::{PORT, environment};
 use crate::endpoint::{Address, Endpoint, Password, usual_socket};
 use crate::error::Error;
 use crate::flags::{Flag, Group, Takes};
-use crate::login_path;
 use crate::option_file::{self, Source};
-use crate::secret;
+use crate::security;
 use crate::security::{NO_CHOICE, NO_REVOCATION, ONE_FILE, Security, switch};
 use crate::values::number;
-
-const PORT: u16 = 3306;
 
 /// The flags, as a group of every verb's.
 pub const GROUP: Group = Group { title: "The server", flags: FLAGS };
@@ -37,11 +35,14 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("ssl-key", "file of its private key"),
     Flag::joined("ssl-verify-server-cert", "the same as --ssl-mode=verify_identity"),
     Flag::switch("skip-ssl-verify-server-cert", ""),
-    Flag::switch("get-server-public-key", "ask the server for the RSA key that hides a password on plain TCP"),
+    Flag::switch("get-server-public-key", "ask the server for the RSA key that encrypts a password on plain TCP"),
     Flag::value("server-public-key-path", "file of that key"),
     Flag::joined("compress", "compress the protocol with zlib, which costs CPU on both sides").short('C'),
-    Flag::value("compression-algorithms", "the same as --compress if the first that is known is zlib"),
-    Flag::refused("zstd-compression-level", Takes::Value, "zlib alone is spoken: see --compress"),
+    Flag::value(
+        "compression-algorithms",
+        "list of algorithms; the same as --compress if zlib comes before uncompressed",
+    ),
+    Flag::refused("zstd-compression-level", Takes::Value, "only zlib is supported: see --compress"),
     Flag::value("connect-timeout", "seconds for a connection and its login (10)"),
     Flag::value("stall-timeout", "seconds without any answer after which the server counts as dead (600)"),
     Flag::value("reply-timeout", "seconds from the first byte of a reply to its last (600)"),
@@ -109,26 +110,26 @@ impl LoginOptions {
     /// not what it should be.
     pub fn endpoint(&self) -> Result<Endpoint, Error> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let suffix = self.suffix.clone().or_else(|| variable("MYSQL_GROUP_SUFFIX")).unwrap_or_default();
+        let suffix = self.suffix.clone().or_else(|| variable(environment::GROUP_SUFFIX)).unwrap_or_default();
         let mut file = option_file::read(&self.source, &suffix)?;
         if self.source != Source::Nothing || self.login_path.is_some() {
-            file.extend(login_path::read(self.login_path.as_deref(), &suffix)?);
+            file.extend(option_file::read_login_path(self.login_path.as_deref(), &suffix)?);
         }
         let chosen = |name: &'static str, from_env: Option<String>| {
             let flag = self.values.get(name).cloned();
             flag.or_else(|| file.get(name).cloned()).or(from_env)
         };
         let password = if self.password_from_env {
-            variable(secret::VARIABLE)
+            variable(environment::PASSWORD)
         } else if self.ask_password {
-            Some(secret::ask()?)
+            Some(security::ask()?)
         } else {
-            chosen("password", variable(secret::VARIABLE))
+            chosen("password", variable(environment::PASSWORD))
         };
-        let port = chosen("port", variable("MYSQL_TCP_PORT"));
+        let port = chosen("port", variable(environment::PORT));
         let port = number("port", port.as_deref())?.unwrap_or(PORT);
-        let host = chosen("host", variable("MYSQL_HOST"));
-        let socket = chosen("socket", variable("MYSQL_UNIX_PORT")).map(PathBuf::from);
+        let host = chosen("host", variable(environment::HOST));
+        let socket = chosen("socket", variable(environment::SOCKET)).map(PathBuf::from);
         let local = host.as_deref().is_none_or(|host| host == "localhost");
         let over_socket = match chosen("protocol", None).map(|name| name.to_ascii_lowercase()) {
             None => local,

@@ -8,7 +8,7 @@ use dbdyno_common::similar::did_you_mean;
 use dbdyno_load::error::Error;
 use dbdyno_load::output::{print, say};
 use dbdyno_load::verb::Verb;
-use dbdyno_load::{ingest, ledger, oltp, replay, script, slap, smack, tpcc, verb};
+use dbdyno_load::{ingest, ledger, merge, oltp, replay, script, slap, smack, tpcc, verb};
 
 const VERBS: [&Verb; 9] = [
     &slap::VERB,
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
             print(&format!("{}\n", serde_json::json!(all)));
             Ok(0)
         }
+        "merge" => merge::main(arguments),
         "" => Err(Error::Usage(usage())),
         "--version" | "-V" => {
             print(&format!("dbdyno-load {}\n", env!("CARGO_PKG_VERSION")));
@@ -57,7 +58,7 @@ fn main() -> ExitCode {
 
 fn unknown_verb(given: &str) -> Error {
     let hint = did_you_mean(given, names().into_iter());
-    Error::Usage(format!("no verb {given:?}{hint}; verbs: {}", names().join(", ")))
+    Error::Usage(format!("there is no verb {given:?}{hint}; the verbs are {}", names().join(", ")))
 }
 
 fn usage() -> String {

@@ -1,29 +1,89 @@
-//! What a run measures: latencies, errors and rows, per kind of statement and per interval.
+//! What a run measures: latencies (a histogram, and what is known exactly beside it), errors and rows, per kind of statement
+//! and per interval.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use serde::Serialize;
+use dbdyno_common::results::ErrorCount;
+use dbdyno_common::summary::{Exact, Summary};
+use hdrhistogram::Histogram;
 
-use crate::latency::Latencies;
 use crate::protocol::reply::ServerError;
-use crate::statements::Kind;
-use crate::statements::Statement;
+use crate::statements::{Kind, Statement};
 
-/// How often the server answered with one error code to one kind of statement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ErrorCount {
-    /// The server's code; 2013 for a connection that was lost, 1159 where a reply did not end.
-    pub code: u16,
-    /// Five characters.
-    pub sqlstate: String,
-    /// The first message with this code.
-    pub message: String,
-    /// The kind of statement that was refused.
-    pub operation: String,
-    /// How often.
-    pub count: u64,
+/// Longest latency resolved, in nanoseconds (24 h); longer ones count as this.
+const LATENCY_MAX_NS: u64 = 24 * 3_600 * 1_000_000_000;
+
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Latencies in nanoseconds: a histogram of three significant digits, with exact extremes and sum.
+#[derive(Debug, Clone)]
+pub struct Latencies {
+    /// The distribution.
+    pub histogram: Histogram<u64>,
+    count: u64,
+    sum_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        // It grows with the largest value, so that short latencies cost little to add up and clear.
+        // The number of digits is a constant that the constructor accepts (a test makes one).
+        let histogram = Histogram::new(SIGNIFICANT_DIGITS)
+            .unwrap_or_else(|error| unreachable!("constant histogram precision: {error}"));
+        Self { histogram, count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+}
+
+impl Latencies {
+    /// Counts one latency.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64) {
+        // Cannot fail: the histogram grows.
+        let _ = self.histogram.record(latency_ns.min(LATENCY_MAX_NS));
+        self.count += 1;
+        self.sum_ns += latency_ns;
+        self.min_ns = self.min_ns.min(latency_ns);
+        self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    /// Adds all of `other`.
+    pub fn add(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        // Cannot fail: the histogram grows.
+        let _ = self.histogram.add(&other.histogram);
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        if self.count > 0 {
+            self.histogram.reset();
+            (self.count, self.sum_ns, self.min_ns, self.max_ns) = (0, 0, u64::MAX, 0);
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The summary every output shows.
+    pub fn summary(&self) -> Summary {
+        if self.count == 0 {
+            return Summary::default();
+        }
+        let sum = Some(self.sum_ns as f64);
+        Summary::from_histogram(&self.histogram, Exact { min: Some(self.min_ns), max: Some(self.max_ns), sum })
+    }
 }
 
 /// Errors by code and kind of statement.
@@ -370,5 +430,109 @@ impl<'a> Recorder<'a> {
 }
 
 #[cfg(test)]
-#[path = "measure_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::statements::Part;
+
+    #[test]
+    fn a_summary_keeps_three_digits() {
+        let mut latencies = Latencies::default();
+        for value in 1..=100_000 {
+            latencies.record(value * 1000);
+        }
+        let summary = latencies.summary();
+        assert_eq!((summary.min, summary.max), (Some(1000), Some(100_000_000)));
+        let p99 = summary.p99().unwrap() as f64;
+        assert!((p99 / 99_000_000.0 - 1.0).abs() < 1e-3, "{p99}");
+        assert_eq!(Latencies::default().summary(), Summary::default());
+    }
+
+    #[test]
+    fn a_longer_latency_than_any_counts() {
+        let mut latencies = Latencies::default();
+        latencies.record(u64::MAX / 2);
+        latencies.record(0);
+        assert_eq!(latencies.count(), 2);
+        assert_eq!(latencies.histogram.len(), 2);
+    }
+
+    #[derive(Default)]
+    struct Seen {
+        intervals: Vec<(u64, u64, u64, u64)>,
+        rows: Vec<u64>,
+    }
+
+    fn kinds() -> Arc<[Kind]> {
+        Arc::new([Kind::query("insert"), Kind::query("select"), Kind::apart("commit")])
+    }
+
+    impl IntervalSink for Seen {
+        fn interval(&mut self, i: &Interval) -> io::Result<()> {
+            self.intervals.push((i.start_ns, i.end_ns, i.tally.queries(&kinds()), i.tally.errors));
+            Ok(())
+        }
+
+        fn rows(&mut self, rows: u64, _: u64, _: u64) -> io::Result<()> {
+            self.rows.push(rows);
+            Ok(())
+        }
+    }
+
+    fn terms() -> Terms {
+        Terms { run: 0, kinds: kinds(), phases: 2, interval_ns: 100, report_rows: Some(10) }
+    }
+
+    fn said(kind: u16, phase: u8) -> Statement {
+        Statement { kind, part: Part::Last, rows: 0, phase }
+    }
+
+    #[test]
+    fn every_answer_is_in_one_interval_and_silence_is_shown() {
+        let mut seen = Seen::default();
+        let mut recorder = Recorder::new(terms(), Some(&mut seen));
+        recorder.start(1000);
+        recorder.answered(said(0, 0), 1000, 1005);
+        recorder.answered(said(1, 0), 1000, 1099);
+        recorder.answered(said(2, 0), 1000, 1099);
+        recorder.pass_time(1350);
+        recorder.answered(said(0, 1), 1100, 1350);
+        let error = ServerError::parse(b"\xff\x26\x04#23000dup", 12).unwrap();
+        recorder.refused(0, &error);
+        recorder.finish(1380);
+        let totals = recorder.into_totals();
+        assert_eq!(seen.intervals, [(1000, 1100, 2, 0), (1100, 1200, 0, 0), (1200, 1300, 0, 0), (1300, 1380, 1, 1)]);
+        assert_eq!(totals.tally.kinds[0].count(), 2);
+        assert_eq!(totals.tally.kinds[0].summary().max, Some(250));
+        assert_eq!(totals.errors.list(&kinds())[0].count, 1);
+        let spans = [Some(Span { start_ns: 1000, end_ns: 1099 }), Some(Span { start_ns: 1100, end_ns: 1350 })];
+        assert_eq!(totals.spans, spans);
+    }
+
+    #[test]
+    fn rows_are_told_of_when_they_pass_a_multiple() {
+        let mut seen = Seen::default();
+        let mut recorder = Recorder::new(terms(), Some(&mut seen));
+        for before in [0, 4, 8, 12, 16] {
+            recorder.rows_passed(before, 4, 0);
+        }
+        assert_eq!(seen.rows, [12, 20]);
+    }
+
+    #[test]
+    fn threads_add_up() {
+        let mut sum = Totals::default();
+        for start in [1000, 2000] {
+            let mut recorder = Recorder::new(terms(), None);
+            recorder.start(start);
+            recorder.answered(said(1, 0), start, start + 7);
+            recorder.gauge(Gauges { offered: 3, backlog: 1, backlog_max: 2, offered_for_ns: start });
+            recorder.started_late(start);
+            recorder.finish(start + 50);
+            sum.add(recorder.into_totals());
+        }
+        assert_eq!((sum.tally.queries(&kinds()), sum.tally.kinds[1].count()), (2, 2));
+        assert_eq!(sum.gauges, Gauges { offered: 6, backlog: 2, backlog_max: 4, offered_for_ns: 2000 });
+        assert_eq!((sum.lateness.count(), sum.lateness.summary().max), (2, Some(2000)));
+        assert_eq!(sum.spans, [Some(Span { start_ns: 1000, end_ns: 2007 }), None]);
+    }
+}

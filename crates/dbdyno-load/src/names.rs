@@ -1,5 +1,6 @@
 //! Names of schemas, tables and engines: as the user gives them, and as SQL takes them.
 
+use crate::dialect::is_system_schema;
 use crate::error::Error;
 use crate::values::Values;
 
@@ -37,12 +38,11 @@ pub fn put_digits(bytes: &[u8], out: &mut String) {
 /// # Errors
 /// It is no name, or the server's own.
 pub fn schema(values: &Values<'_>, flag: &str, default: &str) -> Result<String, Error> {
-    const SYSTEM: [&str; 4] = ["mysql", "information_schema", "performance_schema", "sys"];
     let schema = values.text_or(flag, default);
     if schema.is_empty() || schema.chars().any(char::is_control) {
         return Err(Error::Usage(format!("--{flag}: not the name of a schema")));
     }
-    if SYSTEM.contains(&schema.to_ascii_lowercase().as_str()) {
+    if is_system_schema(schema.as_bytes()) {
         return Err(Error::Usage(format!("--{flag}={schema} belongs to the server")));
     }
     Ok(schema.to_owned())

@@ -5,9 +5,9 @@ use std::fs;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
+use dbdyno_common::results::LoadNetwork;
 use nix::libc;
 use rustix::net::getsockname;
-use serde::Serialize;
 
 /// Longest `struct tcp_info` that is asked for; an older kernel fills less of it.
 const INFO_BYTES: usize = 256;
@@ -67,10 +67,10 @@ impl Interface {
     /// That of a socket's own address.
     fn of(socket: BorrowedFd<'_>) -> Option<Self> {
         let address = getsockname(socket).ok().and_then(|any| std::net::SocketAddr::try_from(any).ok())?.ip();
-        Self::named(name_of(address)?)
+        Self::by_name(interface_name(address)?)
     }
 
-    fn named(name: String) -> Option<Self> {
+    fn by_name(name: String) -> Option<Self> {
         let read = |file: &str| fs::read_to_string(format!("/sys/class/net/{name}/{file}")).ok();
         let number = |file: &str| read(file)?.trim().parse::<u64>().ok();
         let (received, sent) = (number("statistics/rx_bytes")?, number("statistics/tx_bytes")?);
@@ -80,7 +80,7 @@ impl Interface {
 }
 
 /// The interface that has an address.
-fn name_of(address: IpAddr) -> Option<String> {
+fn interface_name(address: IpAddr) -> Option<String> {
     let mut first = std::ptr::null_mut();
     // SAFETY: it is given a place for the list, which is freed below.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
@@ -122,12 +122,12 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
 
 /// The connections of one thread at one moment.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct NetworkState {
     tcp: Vec<Tcp>,
     interface: Option<Interface>,
 }
 
-impl Seen {
+impl NetworkState {
     /// Now. It costs a system call for each connection.
     pub fn now<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>) -> Self {
         let mut seen = Self::default();
@@ -153,49 +153,24 @@ impl Seen {
     }
 }
 
-/// The network of a run: its connections by TCP at the end, and what was counted since the start.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Network {
-    /// Of TCP, at the end.
-    pub connections: usize,
-    /// Smoothed round trips, the connections' median; with the server's work in it.
-    pub rtt_us_median: u32,
-    /// The longest of them.
-    pub rtt_us_max: u32,
-    /// The least that any connection had in the last minutes.
-    pub rtt_us_min: Option<u32>,
-    /// Segments sent again between start and end.
-    pub retransmits: u64,
-    /// Through which the first connection goes.
-    pub interface: Option<String>,
-    /// Its speed, Mbit/s; `None` where it has none.
-    pub interface_megabits: Option<u64>,
-    /// All that it received between start and end, others' bytes too.
-    pub received_bytes: Option<u64>,
-    /// All that it sent.
-    pub sent_bytes: Option<u64>,
-}
-
-impl Network {
-    /// Of two moments; `None` where no connection is by TCP.
-    pub fn between(start: &Seen, end: &Seen) -> Option<Self> {
-        let mut trips: Vec<u32> = end.tcp.iter().map(|tcp| tcp.rtt_us).collect();
-        trips.sort_unstable();
-        let same = end.interface.as_ref().zip(start.interface.as_ref()).filter(|(one, other)| one.name == other.name);
-        let counted = |count: fn(&Interface) -> u64| same.map(|(end, start)| count(end).saturating_sub(count(start)));
-        Some(Self {
-            connections: trips.len(),
-            rtt_us_median: *trips.get(trips.len() / 2)?,
-            rtt_us_max: *trips.last()?,
-            rtt_us_min: end.tcp.iter().filter_map(|tcp| tcp.min_rtt_us).min(),
-            // New connections in place of others have sent less again.
-            retransmits: end.retransmits().saturating_sub(start.retransmits()),
-            interface: end.interface.as_ref().map(|one| one.name.clone()),
-            interface_megabits: end.interface.as_ref().and_then(|one| one.megabits),
-            received_bytes: counted(|one| one.received),
-            sent_bytes: counted(|one| one.sent),
-        })
-    }
+/// The network between two moments; `None` where no connection is by TCP.
+pub fn between(start: &NetworkState, end: &NetworkState) -> Option<LoadNetwork> {
+    let mut trips: Vec<u32> = end.tcp.iter().map(|tcp| tcp.rtt_us).collect();
+    trips.sort_unstable();
+    let same = end.interface.as_ref().zip(start.interface.as_ref()).filter(|(one, other)| one.name == other.name);
+    let counted = |count: fn(&Interface) -> u64| same.map(|(end, start)| count(end).saturating_sub(count(start)));
+    Some(LoadNetwork {
+        connections: trips.len() as u64,
+        rtt_us_median: *trips.get(trips.len() / 2)?,
+        rtt_us_max: *trips.last()?,
+        rtt_us_min: end.tcp.iter().filter_map(|tcp| tcp.min_rtt_us).min(),
+        // New connections in place of others have sent less again.
+        retransmits: end.retransmits().saturating_sub(start.retransmits()),
+        interface: end.interface.as_ref().map(|one| one.name.clone()),
+        interface_megabits: end.interface.as_ref().and_then(|one| one.megabits),
+        received_bytes: counted(|one| one.received),
+        sent_bytes: counted(|one| one.sent),
+    })
 }
 
 #[cfg(test)]
@@ -211,10 +186,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut server = listener.accept().unwrap().0;
-        let before = Seen::now([client.as_fd()].into_iter());
+        let before = NetworkState::now([client.as_fd()].into_iter());
         client.write_all(&[1; 5000]).unwrap();
         server.read_exact(&mut [0; 5000]).unwrap();
-        let network = Network::between(&before, &Seen::now([client.as_fd()].into_iter())).unwrap();
+        let network = between(&before, &NetworkState::now([client.as_fd()].into_iter())).unwrap();
         assert_eq!((network.connections, network.retransmits), (1, 0));
         assert!(network.rtt_us_median > 0 && network.rtt_us_median == network.rtt_us_max, "{network:?}");
         assert!(network.rtt_us_min.unwrap() <= network.rtt_us_max, "{network:?}");
@@ -226,8 +201,8 @@ mod tests {
     #[test]
     fn a_unix_socket_has_no_network() {
         let (one, _other) = UnixStream::pair().unwrap();
-        let seen = Seen::now([one.as_fd()].into_iter());
-        assert_eq!(Network::between(&seen, &seen), None);
+        let seen = NetworkState::now([one.as_fd()].into_iter());
+        assert_eq!(between(&seen, &seen), None);
     }
 
     #[test]

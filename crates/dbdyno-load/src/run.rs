@@ -1,23 +1,29 @@
-//! One measured run: connect, warm up, release all clients, count.
+//! One measured run: connect, warm up, release all clients, count; all at one moment with other processes, which may be on other
+//! hosts. Beside it stands what the kernel gave each thread: CPU time, and the time that it waited for a processor.
 
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, sleep};
 use std::time::Duration;
 
+use dbdyno_common::results::{LoadClock, Phase, ThreadTime};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
 use crate::clock::{Cpu, now_ns};
-use crate::common_start::{named_in, wait_until};
-use crate::dial::Dialer;
+use crate::drive::dial::Dialer;
 use crate::drive::{Connections, End, Limits, Shared};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::measure::{IntervalSink, Recorder, Span, Terms, Totals};
-use crate::network::{Network, Seen};
-use crate::output::relay::{IntervalSender, relay};
-use crate::output::result::{Clock, Phase, RunResult};
-use crate::own_thread::Scheduled;
-use crate::protocol::connection::Connection;
-use crate::run_options::{RunOptions, Warmup};
-use crate::run_plan::Plan;
+use crate::network::{self, NetworkState};
+use crate::output::print;
+use crate::output::result::RunResult;
+use crate::output::sinks::{IntervalSender, relay};
+use crate::protocol::session::Connection;
+use crate::run_options::{Plan, RunOptions, Warmup};
 use crate::statements::Kind;
 use crate::steady::{self, Watch, Watcher};
 use crate::stop::Stop;
@@ -62,9 +68,9 @@ struct Worked {
     io: &'static str,
     note: Option<String>,
     end: End,
-    scheduled: Scheduled,
+    scheduled: ThreadTime,
     /// At the start, and at the end.
-    seen: (Seen, Seen),
+    seen: (NetworkState, NetworkState),
 }
 
 /// Runs the load once; intervals go to `sink`.
@@ -171,7 +177,7 @@ impl Context<'_> {
         }
         let end_ns = now_ns();
         recorder.finish(end_ns);
-        let scheduled = Scheduled::so_far().since(scheduled);
+        let scheduled = between(scheduled, thread_time());
         let totals = recorder.into_totals();
         // The others' intervals need not wait for this thread any more.
         drop(sender);
@@ -196,11 +202,11 @@ impl Context<'_> {
 
     /// Waits for all threads, and for the common start where there is one; gives its time, and what the thread had
     /// had of a processor then.
-    fn start<T>(&self, mut warmed: Result<T, Error>) -> (u64, Scheduled, Result<T, Error>) {
-        let scheduled = Scheduled::so_far();
+    fn start<T>(&self, mut warmed: Result<T, Error>) -> (u64, ThreadTime, Result<T, Error>) {
+        let scheduled = thread_time();
         if self.gate.wait().is_leader() {
             let start_ns = match &self.options.start_file {
-                Some(path) if !self.shared.is_given_up() => named_in(path, self.stop).unwrap_or_else(|error| {
+                Some(path) if !self.shared.is_given_up() => read_start_time(path, self.stop).unwrap_or_else(|error| {
                     self.give_up();
                     warmed = Err(error);
                     now_ns()
@@ -215,7 +221,7 @@ impl Context<'_> {
         if self.options.start_file.is_none() {
             return (start_ns, scheduled, warmed);
         }
-        let scheduled = Scheduled::so_far();
+        let scheduled = thread_time();
         let started_ns = wait_until(start_ns);
         let mut marks = self.marks();
         marks.started_ns = marks.started_ns.max(started_ns);
@@ -223,9 +229,9 @@ impl Context<'_> {
     }
 
     /// When things happened.
-    fn clock(&self, marks: Marks, connect_ns: u64, warmup_ns: u64) -> Clock {
-        Clock {
-            source: "CLOCK_MONOTONIC",
+    fn clock(&self, marks: Marks, connect_ns: u64, warmup_ns: u64) -> LoadClock {
+        LoadClock {
+            source: "CLOCK_MONOTONIC".into(),
             start_asked_ns: self.options.start_file.is_some().then_some(marks.start_ns),
             measure_start_ns: marks.started_ns,
             measure_end_ns: marks.end_ns,
@@ -312,7 +318,7 @@ impl Context<'_> {
         let io_threads = worked.len();
         let (mut totals, mut end, mut io) = (Totals::default(), End::Finished, "");
         let (mut warmup_queries, mut warmup_ns, mut note) = (0, 0, None);
-        let (mut threads, mut before, mut after) = (Vec::new(), Seen::default(), Seen::default());
+        let (mut threads, mut before, mut after) = (Vec::new(), NetworkState::default(), NetworkState::default());
         for one in worked {
             totals.add(one.totals);
             // A cause says more than that a thread was stopped.
@@ -352,9 +358,11 @@ impl Context<'_> {
             clock: self.clock(marks, connect_ns, warmup_ns),
             cpu: marks.cpu_end.since(marks.cpu_start),
             threads,
-            network: Network::between(&before, &after),
+            network: network::between(&before, &after),
             phases: names
-                .filter_map(|(name, span)| span.map(|Span { start_ns, end_ns }| Phase { name, start_ns, end_ns }))
+                .filter_map(|(name, span)| {
+                    span.map(|Span { start_ns, end_ns }| Phase { name: (*name).into(), start_ns, end_ns })
+                })
                 .collect(),
             tally: totals.tally,
             io,
@@ -369,5 +377,137 @@ impl Context<'_> {
 /// Makes an error of a panic, which has said on the terminal what it was.
 fn unless_panicked<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-    outcome.unwrap_or_else(|_| Err(Error::Failed("the load generator failed, which is a mistake in it".into())))
+    outcome.unwrap_or_else(|_| Err(Error::Failed("the load generator failed: this is a bug in it".into())))
+}
+
+/// Between two looks for the file.
+const LOOK_AGAIN: Duration = Duration::from_micros(500);
+
+/// How long the moment is waited for: others may still warm up.
+const WAIT_MOST_NS: u64 = 3_600_000_000_000;
+
+/// So long before the start a thread stops sleeping and spins.
+const SPIN_NS: u64 = 2_000_000;
+
+/// Says that all is ready, and waits for the moment that the file names: nanoseconds of `CLOCK_MONOTONIC`, and a line's end.
+///
+/// Whoever has the other processes start too names the moment on this host's own clock, and every thread spins until then: a
+/// sleep ends some tens of microseconds late.
+///
+/// # Errors
+/// The moment is over or is none, or did not come.
+fn read_start_time(path: &Path, stop: &Stop) -> Result<u64, Error> {
+    let ready_ns = now_ns();
+    print(&format!("ready {ready_ns}\n"));
+    loop {
+        match fs::read_to_string(path) {
+            // Without the end of the line it is still being written.
+            Ok(text) if text.ends_with('\n') => return moment(path, text.trim(), now_ns()),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::File(path.to_owned(), error)),
+            _ => {}
+        }
+        if stop.is_requested() {
+            return Err(Error::Interrupted);
+        }
+        if now_ns() - ready_ns > WAIT_MOST_NS {
+            let hours = WAIT_MOST_NS / 3_600_000_000_000;
+            return Err(Error::Failed(format!("{}: no start appeared in it for {hours} h", path.display())));
+        }
+        sleep(LOOK_AGAIN);
+    }
+}
+
+fn moment(path: &Path, text: &str, now: u64) -> Result<u64, Error> {
+    let path = path.display();
+    let start: u64 = text.parse().map_err(|_| {
+        Error::Usage(format!("{path}: {text:?} is not a time; it must be nanoseconds of this host's CLOCK_MONOTONIC"))
+    })?;
+    match start.checked_sub(now) {
+        None => Err(Error::Failed(format!(
+            "the start is over: it was {:.3} ms ago when {path} was read",
+            (now - start) as f64 / 1e6
+        ))),
+        Some(left) if left > WAIT_MOST_NS => Err(Error::Usage(format!(
+            "{path}: the start is {} s from now; is it of another host's clock?",
+            left / 1_000_000_000
+        ))),
+        Some(_) => Ok(start),
+    }
+}
+
+/// Comes back at `start_ns`, or as soon after it as the kernel lets this thread; gives the time.
+pub fn wait_until(start_ns: u64) -> u64 {
+    loop {
+        let now = now_ns();
+        match start_ns.checked_sub(now) {
+            None | Some(0) => return now,
+            Some(left) if left > SPIN_NS => sleep(Duration::from_nanos(left - SPIN_NS)),
+            Some(_) => std::hint::spin_loop(),
+        }
+    }
+}
+
+/// What the calling thread has had since it was made.
+pub fn thread_time() -> ThreadTime {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    parse_schedstat(&text).unwrap_or_else(|| {
+        let used = getrusage(UsageWho::RUSAGE_THREAD)
+            .map_or(0, |usage| usage.user_time().num_microseconds() + usage.system_time().num_microseconds());
+        ThreadTime { cpu_seconds: used as f64 / 1e6, wait_seconds: None }
+    })
+}
+
+/// Nanoseconds run, nanoseconds waited, and how often it was given a processor.
+fn parse_schedstat(text: &str) -> Option<ThreadTime> {
+    let mut numbers = text.split_whitespace().map(|word| word.parse::<u64>().ok());
+    let (ran, waited) = (numbers.next()??, numbers.next()??);
+    // A kernel without these statistics shows zeros.
+    (ran > 0).then(|| ThreadTime { cpu_seconds: ran as f64 / 1e9, wait_seconds: Some(waited as f64 / 1e9) })
+}
+
+/// What came between two moments of a thread.
+pub fn between(earlier: ThreadTime, later: ThreadTime) -> ThreadTime {
+    let waited = later.wait_seconds.zip(earlier.wait_seconds).map(|(now, then)| (now - then).max(0.0));
+    ThreadTime { cpu_seconds: (later.cpu_seconds - earlier.cpu_seconds).max(0.0), wait_seconds: waited }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::now_ns;
+
+    #[test]
+    fn a_moment_is_to_come() {
+        let read = |text, now| moment(Path::new("start"), text, now).map_err(|error| error.to_string());
+        assert_eq!(read("100", 99), Ok(100));
+        assert!(read("1000000", 3_500_000).unwrap_err().contains("2.500 ms ago"));
+        assert!(read("soon", 0).unwrap_err().contains("is not a time"));
+        assert!(read(&(2 * WAIT_MOST_NS).to_string(), 0).unwrap_err().contains("another host's clock"));
+    }
+
+    #[test]
+    fn no_thread_is_early() {
+        let start = now_ns() + 3_000_000;
+        assert!(wait_until(start) >= start);
+        assert!(wait_until(1) > 1);
+    }
+
+    #[test]
+    fn schedstat_is_read() {
+        let read = parse_schedstat("2000000000 500000000 7\n");
+        assert_eq!(read, Some(ThreadTime { cpu_seconds: 2.0, wait_seconds: Some(0.5) }));
+        for none in ["", "0 0 0", "ran waited"] {
+            assert_eq!(parse_schedstat(none), None);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_spins_has_used_cpu() {
+        let before = thread_time();
+        let until = now_ns() + 20_000_000;
+        while now_ns() < until {}
+        let spent = between(before, thread_time());
+        // Others may have the processor for part of the time, which is then waited for.
+        assert!(spent.cpu_seconds > 0.001 && spent.cpu_seconds < 0.1, "{spent:?}");
+    }
 }

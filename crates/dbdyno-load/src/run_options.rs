@@ -1,4 +1,4 @@
-//! The flags every verb has for how its load is offered and measured.
+//! The flags that every verb has for how its load is offered and measured, and the plan of one run that follows from them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -26,22 +26,19 @@ const FLAGS: &[Flag] = &[
     Flag::value("duration", "length of a run: 10, 500ms, 2m; 0: until --events, or until it is interrupted"),
     Flag::value("events", "events of all clients together, instead of a duration"),
     Flag::value("rate", "open loop: events offered per second, or a list, one run each; 0: closed loop"),
-    Flag::value("arrivals", "of the open loop: poisson or fixed"),
+    Flag::value("arrivals", "open loop: arrivals poisson or fixed"),
     Flag::value("think-time", "closed loop: pause of a client between events"),
-    Flag::value("think-distribution", "of the pause: exponential or fixed"),
+    Flag::value("think-distribution", "closed loop: pauses exponential or fixed"),
     Flag::value("warmup", "length of the same load before measuring, or steady: until its rate no longer drifts"),
-    Flag::value("warmup-max", "of --warmup=steady: how long at most (60)"),
-    Flag::value("seed", "of all random choices"),
-    Flag::value("max-errors", "refused statements after which the run is given up"),
+    Flag::value("warmup-max", "longest warm-up of --warmup=steady (60)"),
+    Flag::value("seed", "seed of all random choices"),
+    Flag::value("max-errors", "refused statements after which the run ends"),
     Flag::value("ignore-errors", "error codes that do not count towards --max-errors: 1213,1205, or all"),
-    Flag::value("reconnect", "how long to try for a new connection in place of a lost one; 0: a loss ends the run"),
-    Flag::value(
-        "share",
-        "the part of clients, rate and events that is this process's where several offer one load: 2/3",
-    ),
+    Flag::value("reconnect", "how long to try to replace a lost connection; 0: a loss ends the run"),
+    Flag::value("share", "this process's part of clients, rate and events if several offer one load: 2/3"),
     Flag::value(
         "start-file",
-        "once all is warm, print ready and wait for this file, which names the start: ns of CLOCK_MONOTONIC",
+        "after the warm-up, print ready and wait until this file names the start: ns of CLOCK_MONOTONIC",
     ),
     Flag::value("io", "io_uring, epoll or auto"),
     Flag::value("io-threads", "threads that share the connections"),
@@ -51,7 +48,7 @@ const FLAGS: &[Flag] = &[
     Flag::value("series", "write a line per interval here; JSON lines if it ends in .jsonl, else CSV"),
     Flag::value("hlog", "write an HdrHistogram log here: events, and a tag per kind of statement"),
     Flag::switch("silent", "print nothing").short('s'),
-    Flag::switch("verbose", "say what is done").short('v'),
+    Flag::switch("verbose", "print each step").short('v'),
     Flag::switch("help", "this text").short('?'),
     Flag::switch("version", "version").short('V'),
 ];
@@ -195,7 +192,7 @@ impl RunOptions {
             return Err(Error::Usage("--interval and --report-interval: at least 1ms".into()));
         }
         if report_interval.is_some_and(|report| report < interval) {
-            return Err(Error::Usage("--report-interval: at least --interval, as it is made of those".into()));
+            return Err(Error::Usage("--report-interval: at least --interval, because it is made of intervals".into()));
         }
         Ok(Self {
             clients: values.list("clients", 1, 1, CLIENTS_MAX)?,
@@ -256,7 +253,7 @@ fn warmup(values: &Values<'_>) -> Result<Warmup, Error> {
     let most = values.duration("warmup-max", MOST)?;
     if most < STEADY_SHORTEST {
         let least = STEADY_SHORTEST.as_secs();
-        return Err(Error::Usage(format!("--warmup-max: at least {least} s, as fewer seconds show no drift")));
+        return Err(Error::Usage(format!("--warmup-max: at least {least} s, because fewer seconds show no drift")));
     }
     Ok(Warmup::Steady(most))
 }
@@ -278,6 +275,41 @@ fn io_threads(values: &Values<'_>) -> Result<usize, Error> {
         threads @ 1..=IO_THREADS_MAX => Ok(threads),
         threads => Err(Error::Usage(format!("--io-threads={threads}: 1 to {IO_THREADS_MAX}"))),
     }
+}
+
+/// What sets this run apart from the others of an invocation.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The verb.
+    pub verb: &'static str,
+    /// From 0 over all.
+    pub number: usize,
+    /// From 1 for the same engine and number of clients.
+    pub iteration: u32,
+    /// How many runs there were on the same data before.
+    pub step: u64,
+    /// Connections of this process.
+    pub clients: usize,
+    /// The part of the load that is this process's.
+    pub share: Share,
+    /// Number of its first connection among those of all processes.
+    pub first_client: usize,
+    /// Connections of all processes.
+    pub clients_of_all: usize,
+    /// When the events of all processes start.
+    pub pace: Loop,
+    /// Storage engine as asked for.
+    pub engine_asked: Option<String>,
+    /// Storage engine as the server reports it.
+    pub engine: Option<String>,
+    /// No event starts after this time.
+    pub duration: Option<Duration>,
+    /// Events of all clients of this process together.
+    pub events: Option<u64>,
+    /// Queries that the workload means to send; `None` where only the bounds above hold.
+    pub queries_planned: Option<u64>,
+    /// Queries that an even split among the clients left out.
+    pub queries_dropped: u64,
 }
 
 #[cfg(test)]

@@ -1,19 +1,27 @@
-//! How the password and what follows are kept from others on the way, from the flags and option
-//! files of a login.
+//! How passwords and traffic are kept from others: in the process list and on the way, by the flags and option files of a login.
 
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 
+use dbdyno_common::bounded;
+use rustix::fs::{OFlags, open};
+use rustix::io::Errno;
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+
+use crate::dialect::environment;
 use crate::error::Error;
-use crate::protocol::server_key::ServerKey;
-use crate::protocol::tls_client::{Files, Mode, TlsClient};
+use crate::protocol::auth::ServerKey;
+use crate::protocol::tls_client::{Files, Mode, PEM_BYTES_MAX, TlsClient};
 
 /// Said of flags about TLS that cannot be honoured.
 pub const ONE_FILE: &str = "a folder of certificates is not read: put those you need into one file for --ssl-ca";
 /// Said of flags about revoked certificates.
 pub const NO_REVOCATION: &str = "revocation is not checked: leave it out if you can do without";
 /// Said of flags about the versions and ciphers of TLS.
-pub const NO_CHOICE: &str = "TLS 1.2 and 1.3 are spoken with rustls's ciphers: choose among them on the server";
+pub const NO_CHOICE: &str = "TLS 1.2 and 1.3 use rustls's ciphers: choose among them on the server";
 
 /// Options that are on or off.
 pub const SWITCHES: [&str; 4] = ["compress", "ssl", "ssl-verify-server-cert", "get-server-public-key"];
@@ -51,11 +59,11 @@ impl Security {
 /// the client CPU time that counts, so there is none by default.
 fn mode(option: &dyn Fn(&'static str) -> Option<String>, files: &Files) -> Result<Mode, Error> {
     if let Some(name) = option("ssl-mode") {
-        return named(&name).ok_or_else(|| wrong("ssl-mode", &name));
+        return mode_named(&name).ok_or_else(|| wrong("ssl-mode", &name));
     }
     // sysbench names the mode here.
     let ssl = match option("ssl") {
-        Some(name) if named(&name).is_some() => return Ok(named(&name).unwrap_or(Mode::Required)),
+        Some(name) if mode_named(&name).is_some() => return Ok(mode_named(&name).unwrap_or(Mode::Required)),
         _ => switch("ssl", option)?,
     };
     if ssl == Some(false) {
@@ -70,7 +78,7 @@ fn mode(option: &dyn Fn(&'static str) -> Option<String>, files: &Files) -> Resul
     })
 }
 
-fn named(name: &str) -> Option<Mode> {
+fn mode_named(name: &str) -> Option<Mode> {
     let name = name.to_ascii_lowercase().replace('-', "_");
     Mode::ALL.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)
 }
@@ -97,10 +105,65 @@ fn wrong(name: &str, value: &str) -> Error {
 }
 
 fn server_key(path: &Path) -> Result<ServerKey, Error> {
-    let pem = std::fs::read(path).map_err(|error| Error::File(path.into(), error))?;
+    let pem = bounded::read(path, PEM_BYTES_MAX).map_err(|error| Error::File(path.into(), error))?;
     ServerKey::parse(&pem).ok_or_else(|| {
-        Error::Usage(format!("--server-public-key-path={}: no RSA public key in PEM is in it", path.display()))
+        Error::Usage(format!("--server-public-key-path={}: it has no RSA public key in PEM format", path.display()))
     })
+}
+
+/// Replaces this process by itself, with `arguments` and with `password` in the environment.
+///
+/// # Errors
+/// Returns only if that failed.
+pub fn restart_without(password: &str, arguments: Vec<OsString>) -> Error {
+    let error = Command::new("/proc/self/exe").args(arguments).env(environment::PASSWORD, password).exec();
+    Error::Failed(format!("cannot restart to hide the password: {error}: use {}", environment::PASSWORD))
+}
+
+/// Asks for a password on the terminal.
+///
+/// # Errors
+/// There is no terminal; Ctrl-C, after which the terminal echoes again.
+pub fn ask() -> Result<String, Error> {
+    let failed =
+        |errno: Errno| Error::Usage(format!("-p without a value asks on a terminal, and there is none ({errno})"));
+    let terminal = open("/dev/tty", OFlags::RDWR, rustix::fs::Mode::empty()).map_err(failed)?;
+    let before = tcgetattr(&terminal).map_err(failed)?;
+    let mut silent = before.clone();
+    // Keys come one by one, and Ctrl-C is one of them: a signal would end us with the echo off.
+    silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+    rustix::io::write(&terminal, b"Password: ").map_err(failed)?;
+    tcsetattr(&terminal, OptionalActions::Flush, &silent).map_err(failed)?;
+    let line = typed(|key| rustix::io::read(&terminal, key));
+    let restored = tcsetattr(&terminal, OptionalActions::Flush, &before);
+    let _ = rustix::io::write(&terminal, b"\n");
+    restored.map_err(failed)?;
+    line.map_err(failed)?.ok_or(Error::Interrupted)
+}
+
+/// The line that is typed, given what reads a key; `None` after Ctrl-C.
+fn typed(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Option<String>, Errno> {
+    const INTERRUPT: u8 = 3;
+    const END: u8 = 4;
+    const ERASE_LINE: u8 = 21;
+    let mut line = Vec::new();
+    loop {
+        let mut key = [END];
+        match read(&mut key) {
+            Err(Errno::INTR) => continue,
+            got => got?,
+        };
+        match key[0] {
+            INTERRUPT => return Ok(None),
+            END | b'\n' | b'\r' => return Ok(Some(String::from_utf8_lossy(&line).into_owned())),
+            ERASE_LINE => line.clear(),
+            8 | 127 => {
+                // All bytes of a character beyond ASCII.
+                while line.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
+            }
+            byte => line.push(byte),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -140,5 +203,18 @@ mod tests {
         assert!(said(&[("ssl-ca", "/nonexistent")]).contains("--ssl-ca=/nonexistent"));
         assert!(said(&[("ssl", ""), ("ssl-cert", "f")]).contains("give both"));
         assert!(said(&[("server-public-key-path", "/dev/null")]).contains("no RSA public key"));
+    }
+
+    #[test]
+    fn keys_make_a_line() {
+        let line = |keys: &str| {
+            let mut keys = keys.bytes();
+            typed(|key| Ok(keys.next().map_or(0, |byte| std::mem::replace(&mut key[0], byte).min(1).into()))).unwrap()
+        };
+        assert_eq!(line("secret\nmore").as_deref(), Some("secret"));
+        assert_eq!(line("sec\u{e9}\u{7f}ret\u{8}\r").as_deref(), Some("secre"));
+        assert_eq!(line("wrong\u{15}right\u{4}").as_deref(), Some("right"));
+        assert_eq!(line("cut off").as_deref(), Some("cut off"));
+        assert_eq!(line("secret\u{3}\n"), None);
     }
 }

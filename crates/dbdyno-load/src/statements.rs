@@ -1,8 +1,7 @@
 //! What clients send: the contract between a workload and the event loop.
 
 use crate::protocol::encoder::RequestEncoder;
-use crate::protocol::kept_rows::KeptRows;
-use crate::protocol::reply::ServerError;
+use crate::protocol::reply::{KeptRows, ServerError};
 
 /// What the clients of one thread send, one statement at a time.
 ///
@@ -26,7 +25,7 @@ pub trait Statements: Send {
     }
 
     /// What is said of an error of the statement in flight in place of the server's message, where that must not be shown.
-    fn reworded(&self, client: usize, error: &ServerError) -> Option<String> {
+    fn describe_error(&self, client: usize, error: &ServerError) -> Option<String> {
         let _ = (client, error);
         None
     }

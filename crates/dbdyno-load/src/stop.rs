@@ -7,7 +7,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::error::Error;
 
-/// Set once by a signal, looked at by whoever waits.
+/// Set once by a signal, and checked by every wait.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -36,7 +36,7 @@ impl Stop {
     }
 
     /// Whether it was asked for.
-    pub fn asked(&self) -> bool {
+    pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

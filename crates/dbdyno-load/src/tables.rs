@@ -3,14 +3,20 @@
 //!
 //! A table of ours carries a comment, and nothing without it is ever dropped. The comment also says whether the schema
 //! was made for the table, so that only such a schema goes with it, and only once it is empty.
+//!
+//! What a verb made carries its comment; a schema is the verb's while it holds nothing else. A schema that a study was lent
+//! is used as it is and never dropped. Tables of sysbench's, which have no comment, are known by their names and columns
+//! ([`crate::oltp`]), those of a script by the record of its prepare ([`crate::script`]).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 
 use crate::error::Error;
-use crate::names::{self, quoted};
-use crate::owner::{self, Owner};
+use crate::names::{self, quoted, text};
 use crate::protocol::session::Session;
 use crate::text::shown;
 use crate::values::Values;
-use crate::workload::Found;
+use crate::workload::ServerState;
 
 /// Bytes per statement while a table is filled; any server takes these.
 const FILL_BYTES: usize = 512 << 10;
@@ -65,7 +71,7 @@ impl OwnTable {
             Owner::Absent => Ok(()),
             Owner::Other => Err(self.foreign()),
             Owner::Verb => Err(Error::Usage(format!(
-                "the table {} is there already: drop it with the last word cleanup, or use it with the last word run",
+                "the table {} exists already: drop it with the last word cleanup, or use it with the last word run",
                 self.shown()
             ))),
         }
@@ -77,7 +83,7 @@ impl OwnTable {
     /// The table is there, the server refuses a statement or takes another engine than asked for.
     pub fn make(&self, session: &mut Session, columns: &str, begun: &mut bool) -> Result<(), Error> {
         self.check_absent(session)?;
-        let schema_too = !owner::schema_exists(session, &self.schema)?;
+        let schema_too = !schema_exists(session, &self.schema)?;
         if schema_too {
             session.execute(&format!("CREATE SCHEMA {}", quoted(&self.schema)))?;
         }
@@ -106,7 +112,7 @@ impl OwnTable {
     ///
     /// # Errors
     /// It is not so.
-    pub fn check(&self, session: &mut Session, columns: &[String]) -> Result<Found, Error> {
+    pub fn check(&self, session: &mut Session, columns: &[String]) -> Result<ServerState, Error> {
         match self.owner(session)? {
             Owner::Verb => {}
             Owner::Other => return Err(self.foreign()),
@@ -126,7 +132,7 @@ impl OwnTable {
                 columns.join(", ")
             )));
         }
-        Ok(Found { engine: Some(engine) })
+        Ok(ServerState { engine: Some(engine) })
     }
 
     /// The error for a table of ours that this load can't use.
@@ -155,7 +161,7 @@ impl OwnTable {
     }
 
     fn drop_schema_if(&self, ours: bool, session: &mut Session) -> Result<(), Error> {
-        if !ours || !owner::holdings(session, &self.schema)?.is_empty() {
+        if !ours || !holdings(session, &self.schema)?.is_empty() {
             return Ok(());
         }
         session.execute(&format!("DROP SCHEMA IF EXISTS {}", quoted(&self.schema)))
@@ -237,6 +243,136 @@ impl OwnTable {
         }
         Ok(())
     }
+}
+
+/// Whose something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// It is not there.
+    Absent,
+    /// The verb that asks.
+    Verb,
+    /// Anyone else.
+    Other,
+}
+
+impl Owner {
+    /// Of what has this comment, if it is there; `ours` is the verb's own.
+    pub fn by_comment(comment: Option<&str>, ours: &str) -> Self {
+        match comment {
+            None => Self::Absent,
+            Some(comment) if comment == ours => Self::Verb,
+            Some(_) => Self::Other,
+        }
+    }
+
+    /// Of a schema that is the verb's if it holds one object alone, `ours`: its kind, name and comment.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub fn of_schema(session: &mut Session, schema: &str, ours: [&str; 3]) -> Result<Self, Error> {
+        if !schema_exists(session, schema)? {
+            return Ok(Self::Absent);
+        }
+        let lent = is_lent(session, schema)?;
+        Ok(match holdings(session, schema)?.as_slice() {
+            [] if lent => Self::Absent,
+            [only] if *only == ours => Self::Verb,
+            _ => Self::Other,
+        })
+    }
+}
+
+/// Whether there is such a schema.
+///
+/// # Errors
+/// The server refuses.
+pub fn schema_exists(session: &mut Session, schema: &str) -> Result<bool, Error> {
+    let sql = format!("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {}", text(schema));
+    Ok(!session.query(&sql)?.is_empty())
+}
+
+/// The table by which a study marks a schema that it was lent, and how its comment begins. Such a schema is used as it is,
+/// and never dropped.
+const MARK: [&str; 2] = ["dbdyno_run", "dbdyno run "];
+
+/// Which table is the mark, in SQL.
+fn mark() -> String {
+    let [name, comment] = MARK;
+    format!("(TABLE_NAME = '{name}' AND TABLE_COMMENT LIKE '{comment}%')")
+}
+
+/// Whether a study was lent the schema.
+///
+/// # Errors
+/// The server refuses.
+pub fn is_lent(session: &mut Session, schema: &str) -> Result<bool, Error> {
+    let (schema, mark) = (text(schema), mark());
+    let sql = format!("SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = {schema} AND {mark}");
+    Ok(!session.query(&sql)?.is_empty())
+}
+
+/// What a schema holds: kind, name and comment of everything but the mark of a study. Triggers come and go with their
+/// tables.
+///
+/// # Errors
+/// The server refuses.
+pub fn holdings(session: &mut Session, schema: &str) -> Result<Vec<[String; 3]>, Error> {
+    let (schema, mark) = (text(schema), mark());
+    let rows = session.query(&format!(
+        "SELECT TABLE_TYPE, TABLE_NAME, TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = {schema} \
+         AND NOT {mark} UNION ALL SELECT ROUTINE_TYPE, ROUTINE_NAME, ROUTINE_COMMENT FROM information_schema.ROUTINES \
+         WHERE ROUTINE_SCHEMA = {schema} \
+         UNION ALL SELECT 'EVENT', EVENT_NAME, EVENT_COMMENT FROM information_schema.EVENTS WHERE EVENT_SCHEMA = {schema}"
+    ))?;
+    let three = |row: Vec<Option<String>>| {
+        let mut values = row.into_iter().map(Option::unwrap_or_default);
+        [(); 3].map(|()| values.next().unwrap_or_default())
+    };
+    Ok(rows.into_iter().map(three).collect())
+}
+
+/// Most connections that fill tables: more only wait for the server.
+const SESSIONS_MAX: usize = 64;
+
+/// Does the pieces of work 0 to `pieces` over `sessions` connections: `session` and others like it, which `enter` makes
+/// ready. Each does the next piece when it is done with one.
+///
+/// # Errors
+/// The server refuses; all connections stop at the end of their pieces then.
+pub fn share_out(
+    session: &mut Session,
+    sessions: usize,
+    pieces: u64,
+    enter: impl Fn(&mut Session) -> Result<(), Error>,
+    work: impl Fn(&mut Session, u64, &AtomicBool) -> Result<(), Error> + Sync,
+) -> Result<(), Error> {
+    let more = (1..sessions.min(SESSIONS_MAX)).map(|_| {
+        let mut session = session.another()?;
+        enter(&mut session)?;
+        Ok(session)
+    });
+    let mut more = more.collect::<Result<Vec<Session>, Error>>()?;
+    let (given_up, next) = (AtomicBool::new(false), AtomicU64::new(0));
+    let fill = |session: &mut Session| {
+        while !given_up.load(Ordering::Relaxed) {
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            if piece >= pieces {
+                break;
+            }
+            work(session, piece, &given_up).inspect_err(|_| given_up.store(true, Ordering::Relaxed))?;
+        }
+        Ok(())
+    };
+    let outcome = thread::scope(|scope| {
+        let all = std::iter::once(session).chain(&mut more);
+        let fillers: Vec<_> = all.map(|session| scope.spawn(|| fill(session))).collect();
+        let ends = fillers.into_iter().map(|filler| filler.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+        // All are waited for before the first error is looked at.
+        ends.collect::<Vec<_>>().into_iter().collect()
+    });
+    more.into_iter().for_each(Session::quit);
+    outcome
 }
 
 #[cfg(test)]

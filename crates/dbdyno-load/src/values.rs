@@ -7,9 +7,13 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use dbdyno_common::bounded;
 use dbdyno_common::similar::did_you_mean;
 
 use crate::error::Error;
+
+/// Longest file of statements.
+const STATEMENTS_BYTES_MAX: u64 = 64 << 20;
 
 /// Flags under their canonical names; the last of a name counts.
 pub struct Values<'a> {
@@ -29,7 +33,7 @@ pub fn number<T: std::str::FromStr>(name: &str, text: Option<&str>) -> Result<Op
     text.trim()
         .parse()
         .map(Some)
-        .map_err(|_| Error::Usage(format!("--{name}={text}: not a number that is possible here")))
+        .map_err(|_| Error::Usage(format!("--{name}={text}: not a number that this flag takes")))
 }
 
 /// A duration: a number of seconds, or one with the unit `us`, `ms`, `s`, `m` or `h`.
@@ -196,7 +200,7 @@ impl<'a> Values<'a> {
         };
         let path = Path::new(text);
         let text = if path.is_file() {
-            std::fs::read_to_string(path).map_err(|error| Error::File(path.into(), error))?
+            bounded::read_text(path, STATEMENTS_BYTES_MAX).map_err(|error| Error::File(path.into(), error))?
         } else {
             text.to_owned()
         };

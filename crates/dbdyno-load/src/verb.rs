@@ -1,4 +1,4 @@
-//! What all verbs have in common: `dbdyno VERB [LOAD] [flags] [prepare|run|cleanup]`.
+//! What all verbs have in common: `dbdyno VERB [LOAD] [flags] [prepare|run|cleanup]`, its flags, words and login.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use dbdyno_common::similar::did_you_mean;
 
 use crate::account::Account;
-use crate::command::{self, Asked, Command};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::flags::{self, ACTIONS, Action, Flag, Group, Table};
+use crate::flags::{self, ACTIONS, Action, Flag, Group, ParsedFlags, Table};
 use crate::job::Job;
+use crate::login::{self, LoginOptions};
 use crate::output::sinks::check_files;
 use crate::output::{self, print};
-use crate::run_options::RunOptions;
+use crate::run_options::{self, RunOptions};
+use crate::security;
 use crate::stop::Stop;
 use crate::values::Values;
 use crate::workload::Stepwise;
-use crate::{login, run_options};
 
 /// Length of a run that nothing bounds; sysbench's.
 const DURATION: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ const GENERATE: &str = "auto-generate-sql";
 pub type Make = fn(&Values<'_>, &str) -> Result<Box<dyn Stepwise>, Error>;
 
 /// A part of the work that only one verb has, by its last word.
-pub struct Own {
+pub struct OwnAction {
     /// That word.
     pub word: &'static str,
     /// Does it and gives the exit code.
@@ -54,14 +54,14 @@ pub struct Verb {
     /// The workload that is asked for.
     pub workload: Make,
     /// What it can do beside prepare, run and cleanup.
-    pub own: Option<Own>,
+    pub own: Option<OwnAction>,
 }
 
 impl Verb {
     /// All its flags.
     pub fn table(&self) -> Table {
         // A table is made once per process.
-        let own = Group { title: "Of this load", flags: self.flags };
+        let own = Group { title: "This load", flags: self.flags };
         Box::leak(Box::new([own, run_options::GROUP, login::GROUP]))
     }
 
@@ -90,16 +90,16 @@ pub fn phase(values: &Values<'_>) -> Result<Action, Error> {
 pub fn main(verb: &Verb, arguments: impl IntoIterator<Item = OsString>) -> Result<u8, Error> {
     let table = verb.table();
     let mut notes = Vec::new();
-    let asked = command::read(verb.name, table, if verb.has_phase_flag { 0 } else { 2 }, arguments, &mut notes)?;
+    let asked = read(verb.name, table, if verb.has_phase_flag { 0 } else { 2 }, arguments, &mut notes)?;
     for note in notes {
         output::note(&note);
     }
     match asked {
-        Asked::Help => {
+        Request::Help => {
             print(&format!("{}\n{}\n\n{}", usage(verb), verb.about.trim(), flags::help(table, &verb.defaults())));
         }
-        Asked::Version => print(&format!("dbdyno-load {}\n", env!("CARGO_PKG_VERSION"))),
-        Asked::Load(command) => return work(verb, &command),
+        Request::Version => print(&format!("dbdyno-load {}\n", env!("CARGO_PKG_VERSION"))),
+        Request::Load(command) => return work(verb, &command),
     }
     Ok(0)
 }
@@ -181,7 +181,7 @@ fn words<'a>(verb: &Verb, words: &'a [String]) -> Result<(&'a str, Action), Erro
         [only] => action(only).map_or((only.as_str(), Action::All), |action| ("", action)),
         [load, last, ..] => {
             let known = action(last);
-            let known = known.ok_or_else(|| Error::Usage(format!("{last:?} is none of prepare, run and cleanup")))?;
+            let known = known.ok_or_else(|| Error::Usage(format!("{last:?} is not prepare, run or cleanup")))?;
             (load.as_str(), known)
         }
     };
@@ -204,9 +204,86 @@ fn words<'a>(verb: &Verb, words: &'a [String]) -> Result<(&'a str, Action), Erro
     }
 }
 
+/// A command line.
+#[derive(Debug)]
+pub struct Command {
+    given: ParsedFlags,
+    /// How the server is reached.
+    pub login: LoginOptions,
+}
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Request {
+    /// The help text.
+    Help,
+    /// The version.
+    Version,
+    /// Work.
+    Load(Command),
+}
+
+impl Command {
+    /// The flags that are not about the login.
+    pub fn values(&self) -> Values<'_> {
+        let flags = self.given.flags.iter();
+        Values::new(flags.map(|(flag, value)| (flag.canonical(), value.as_deref())).collect())
+    }
+
+    /// What belongs to no flag.
+    pub fn words(&self) -> &[String] {
+        &self.given.words
+    }
+}
+
+/// Reads the command line of `verb`; notes on what is ignored go to `notes`.
+///
+/// A password on it makes the process start over without.
+///
+/// # Errors
+/// Anything wrong with it.
+pub fn read(
+    verb: &str,
+    table: Table,
+    words_max: usize,
+    arguments: impl IntoIterator<Item = OsString>,
+    notes: &mut Vec<String>,
+) -> Result<Request, Error> {
+    let given = flags::parse(table, words_max, arguments, notes)?;
+    let has = |name: &str| given.flags.iter().any(|(flag, _)| flag.name == name);
+    if has("help") {
+        return Ok(Request::Help);
+    }
+    if has("version") {
+        return Ok(Request::Version);
+    }
+    let mut login = LoginOptions::default();
+    for (flag, value) in &given.flags {
+        login.take(flag.canonical(), value.as_deref())?;
+    }
+    if let Some(password) = login.exposed_password() {
+        return Err(security::restart_without(password, without_password(verb, &given)));
+    }
+    Ok(Request::Load(Command { given, login }))
+}
+
+/// The command line again, without the password.
+fn without_password(verb: &str, given: &ParsedFlags) -> Vec<OsString> {
+    let mut arguments = vec![verb.into(), "--password-from-env".into()];
+    for (flag, value) in given.flags.iter().filter(|(flag, _)| flag.canonical() != "password") {
+        arguments.push(match value {
+            Some(value) => format!("--{}={value}", flag.name).into(),
+            None => format!("--{}", flag.name).into(),
+        });
+    }
+    arguments.extend(given.words.iter().map(OsString::from));
+    arguments
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::{Flag, Group};
 
     fn verb(loads: &'static [&'static str]) -> Verb {
         let workload = |_: &Values<'_>, _: &str| Err(Error::Interrupted);
@@ -227,9 +304,25 @@ mod tests {
         assert_eq!(read(two, "oltp_read_only"), Ok(("read_only".into(), Action::All)));
         assert!(read(two, "run").unwrap_err().contains("which load?"));
         assert!(read(two, "read_olny run").unwrap_err().contains("did you mean read_only?"));
-        assert!(read(two, "read_only rnu").unwrap_err().contains("none of prepare"));
+        assert!(read(two, "read_only rnu").unwrap_err().contains("is not prepare, run or cleanup"));
         assert_eq!(read(&["insert"], "cleanup"), Ok(("insert".into(), Action::Cleanup)));
         assert_eq!(read(&[], "shop.sql run"), Ok(("shop.sql".into(), Action::Run)));
         assert_eq!(read(&[], "prepare"), Ok((String::new(), Action::Prepare)));
+    }
+
+    #[test]
+    fn a_password_does_not_survive_on_the_command_line() {
+        static TABLE: Table = &[
+            Group {
+                title: "",
+                flags: &[Flag::switch("all", "").short('a'), Flag::value("mysql-password", "").same_as("password")],
+            },
+            crate::login::GROUP,
+        ];
+        for secret in ["-psecret", "--password=secret", "--mysql-password=secret"] {
+            let line = ["-a", secret, "-u", "me", "run"].map(OsString::from);
+            let given = flags::parse(TABLE, 1, line, &mut Vec::new()).unwrap();
+            assert_eq!(without_password("oltp", &given), ["oltp", "--password-from-env", "--all", "--user=me", "run"]);
+        }
     }
 }

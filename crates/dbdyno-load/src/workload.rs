@@ -35,7 +35,7 @@ impl Portion {
 
 /// What was found on the server before a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct ServerState {
     /// Storage engine of the tables, as the server reports it.
     pub engine: Option<String>,
 }
@@ -175,7 +175,7 @@ pub trait Stepwise: Workload {
     ///
     /// # Errors
     /// They do not; says how to prepare them.
-    fn check(&self, session: &mut Session) -> Result<Found, Error>;
+    fn check(&self, session: &mut Session) -> Result<ServerState, Error>;
 
     /// Drops the tables, and nothing that is not this workload's.
     ///

@@ -10,12 +10,12 @@ use dbdyno_common::size;
 /// The kernel has none with a higher number (`CPU_SETSIZE`).
 const CPUS_MAX: usize = 1024;
 const STEERING: &str = "\
-Lines on standard input that steer it, with --control:
+Commands on standard input with --control, one per line:
   stop               the trace ends
   summary START END  figures of that window, ns of CLOCK_MONOTONIC, and the series
   figures START END  the figures alone
   recorded           what the file of --record has come to
-It ends when standard input does.";
+The program ends when standard input does.";
 
 /// What a block device is asked to do: time in the queue and in the device, distances, sorted runs. And what keeps the
 /// host's processors awake meanwhile.
@@ -43,26 +43,26 @@ pub enum Verb {
 
 #[derive(Debug, Args)]
 pub struct HostArgs {
-    /// How long each is measured
+    /// Time for each measurement
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
     pub each: Duration,
-    /// Such as /dev/loop0; it is only read
+    /// A block device such as /dev/loop0, which is only read
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub struct AwakeArgs {
-    /// What keeps them awake
+    /// How they are kept awake
     #[arg(long, value_enum, value_name = "MEANS")]
     pub by: Means,
-    /// Which ones, as 0-3,8; pollers only [default: all that this process may use]
+    /// Processors, such as 0-3,8; pollers only [default: all that this process may use]
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub cpus: Option<CpuList>,
     /// A control group with cpu.idle = 1, which the pollers join first
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
-    /// The process that starts it; where that has ended already, nothing is begun
+    /// The process that starts it; if that has ended already, nothing is begun
     #[arg(long, value_name = "PID")]
     pub parent: Option<i32>,
 }
@@ -101,11 +101,11 @@ pub struct Outputs {
 
 #[derive(Debug, Args)]
 pub struct BlockArgs {
-    /// Such as /dev/loop0
+    /// The block device, such as /dev/loop0
     pub device: PathBuf,
     #[command(flatten)]
     pub outputs: Outputs,
-    /// How long
+    /// Length of the trace [default: until it is stopped]
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub lasting: Option<Duration>,
     /// A line for each request, as CSV; times are ns of `CLOCK_MONOTONIC`
@@ -117,17 +117,17 @@ pub struct BlockArgs {
     /// How large that file may grow; K, M, G (powers of 1024) allowed
     #[arg(long = "record-most", value_name = "BYTES", value_parser = bytes, default_value = "1G")]
     pub record_bytes: u64,
-    /// The kernel's buffer for each processor; K, M, G (powers of 1024) allowed [default: 8M, but 64M for all of them,
-    /// and no less than 1M]
+    /// The kernel's buffer for each processor; K, M, G (powers of 1024) allowed [default: 8M, but at most
+    /// 64M for all and at least 1M for each]
     #[arg(long = "buffer", value_name = "BYTES", value_parser = bytes)]
     pub buffer_bytes: Option<u64>,
     /// Name of the trace instance in tracefs [default: dbdyno-PID]
     #[arg(long, value_name = "NAME", value_parser = instance)]
     pub instance: Option<String>,
-    /// Where tracefs is mounted [default: /sys/kernel/tracing, /sys/kernel/debug/tracing]
+    /// The folder where tracefs is mounted [default: /sys/kernel/tracing, /sys/kernel/debug/tracing]
     #[arg(long, value_name = "DIR")]
     pub tracefs: Option<PathBuf>,
-    /// Be steered by lines on standard input, and answer each by a line of JSON
+    /// Take commands on standard input, and answer each with a line of JSON
     #[arg(long)]
     pub control: bool,
 }
@@ -145,8 +145,8 @@ pub struct DiskArgs {
 
 fn seconds(given: &str) -> Result<Duration, String> {
     let number = given.strip_suffix('s').unwrap_or(given).parse().ok();
-    let found = number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    found.ok_or_else(|| "not a number of seconds, such as 10 or 0.5s".into())
+    let duration = number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    duration.ok_or_else(|| "not a number of seconds, such as 10 or 0.5s".into())
 }
 
 fn bytes(given: &str) -> Result<u64, String> {
@@ -155,16 +155,16 @@ fn bytes(given: &str) -> Result<u64, String> {
 
 /// `0-3,8`, as the kernel and taskset write sets of processors.
 fn cpu_list(given: &str) -> Result<CpuList, String> {
-    let mut found = BTreeSet::new();
+    let mut processors = BTreeSet::new();
     for part in given.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let ends = first.parse::<usize>().ok().zip(last.parse::<usize>().ok());
         let Some((first, last)) = ends.filter(|&(first, last)| first <= last && last < CPUS_MAX) else {
             return Err("not a list of processors, such as 0-3,8".into());
         };
-        found.extend(first..=last);
+        processors.extend(first..=last);
     }
-    Ok(CpuList(found.into_iter().collect()))
+    Ok(CpuList(processors.into_iter().collect()))
 }
 
 /// A name in tracefs that can be nothing but an instance.

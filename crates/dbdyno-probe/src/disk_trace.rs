@@ -3,6 +3,7 @@
 //! The disk knows nothing of the block layer's queue, so there are no times in the queue. A request counts as issued when
 //! it reached the disk's process.
 
+use dbdyno_common::results::BlockTrace;
 use serde_json::json;
 
 use crate::cli::DiskArgs;
@@ -21,9 +22,8 @@ pub fn summarise(args: &DiskArgs) -> Result<(), ProbeError> {
     let requests =
         parse(&bytes).map_err(|(line, reason)| ProbeError::Trace { path: args.file.clone(), line, reason })?;
     let figures = figures(requests);
-    let mut found = figures.json(args.window_ns, 0);
-    found["source"] = json!("emulated disk");
-    args.outputs.write(&found, &figures)
+    let found = BlockTrace { source: Some("emulated disk".into()), ..figures.figures(args.window_ns, 0) };
+    args.outputs.write(&json!(found), &figures)
 }
 
 /// Requests in the order of their completion, as figures.
@@ -54,15 +54,15 @@ fn parse(bytes: &[u8]) -> Result<Vec<Completed>, Wrong> {
             .map(|(record, number)| from_record(record).ok_or_else(|| (number, "this record has no such kind".into())))
             .collect();
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| (1, "this is no trace of a disk".to_owned()))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| (1, "this is not a trace of a disk".to_owned()))?;
     let mut lines = text.split_inclusive('\n').zip(1..);
     if lines.next().is_none_or(|(first, _)| first.trim_end() != COLUMNS) {
-        return Err((1, format!("this is no trace of a disk: its first line should be {COLUMNS}")));
+        return Err((1, format!("this is not a trace of a disk: its first line should be {COLUMNS}")));
     }
     lines
         .filter(|(line, _)| line.ends_with('\n'))
         .map(|(line, number)| {
-            from_line(line.trim_end()).ok_or_else(|| (number, format!("{:?} is no request", line.trim_end())))
+            from_line(line.trim_end()).ok_or_else(|| (number, format!("{:?} is not a request", line.trim_end())))
         })
         .collect()
 }
@@ -118,7 +118,7 @@ mod tests {
     fn both_formats_tell_the_same() {
         let csv = parse(format!("{COLUMNS}\n{LINES}").as_bytes()).unwrap();
         assert_eq!(csv, parse(&binary()).unwrap());
-        let found = figures(csv).json(None, 0);
+        let found = json!(figures(csv).figures(None, 0));
         assert_eq!(found["requests"]["flush"], 1);
         assert_eq!(found["device_ms"]["write"]["mean"], 25e-6);
         assert_eq!(found["device_ms"]["read"]["mean"], 10e-6);
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_mistake_is_named_by_its_line() {
         let csv = format!("{COLUMNS}\n{LINES}1,2,3\n");
-        assert_eq!(parse(csv.as_bytes()).unwrap_err(), (5, "\"1,2,3\" is no request".into()));
+        assert_eq!(parse(csv.as_bytes()).unwrap_err(), (5, "\"1,2,3\" is not a request".into()));
         assert_eq!(parse(b"a,b\n").unwrap_err().0, 1);
         let mut bytes = binary();
         bytes[16 + 46] = 9;

@@ -12,11 +12,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use dbdyno_common::results::HostTimes;
+use dbdyno_common::summary::{Exact, Summary, SummaryNs};
 use hdrhistogram::Histogram;
 use rustix::pipe::pipe;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::awake::allowed;
 use crate::cli::HostArgs;
@@ -46,12 +49,12 @@ pub fn measure(args: &HostArgs) -> Result<(), ProbeError> {
     Ok(())
 }
 
-fn say(what: &str, found: &Value) -> Result<(), ProbeError> {
+fn say(what: &str, found: &impl Serialize) -> Result<(), ProbeError> {
     output::print(&format!("{}\n", json!({"measured": what, "figures": found})))
 }
 
 /// The clock of all measurements, in nanoseconds.
-fn now_ns() -> u64 {
+pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
@@ -66,13 +69,12 @@ fn histogram() -> Histogram<u64> {
     times
 }
 
-fn figures(times: &Histogram<u64>) -> Value {
-    json!({"count": times.len(), "p50_ns": times.value_at_quantile(0.5), "p99_ns": times.value_at_quantile(0.99),
-           "max_ns": times.max()})
+fn figures(times: &Histogram<u64>) -> HostTimes {
+    HostTimes { times: SummaryNs(Summary::from_histogram(times, Exact::default())), ..HostTimes::default() }
 }
 
 /// A byte through a pipe to another processor and back through a second one, again and again.
-fn wake_up(cpus: &[usize], lasting: Duration) -> Result<Value, ProbeError> {
+fn wake_up(cpus: &[usize], lasting: Duration) -> Result<HostTimes, ProbeError> {
     let no_pipe = |error: rustix::io::Errno| ProbeError::Announce(error.into());
     let ((asked, ask), (answered, answer)) = (pipe().map_err(no_pipe)?, pipe().map_err(no_pipe)?);
     let (here, there) = (cpus.first().copied().unwrap_or(0), cpus.last().copied().unwrap_or(0));
@@ -80,9 +82,7 @@ fn wake_up(cpus: &[usize], lasting: Duration) -> Result<Value, ProbeError> {
     let times = thread::spawn(move || round_trips(here, ask, answered, lasting)).join();
     let _ = other.join();
     let times = times.unwrap_or_else(|_| Ok(histogram())).map_err(ProbeError::Announce)?;
-    let mut found = figures(&times);
-    found["processors"] = json!([here, there]);
-    Ok(found)
+    Ok(HostTimes { processors: Some([here, there]), ..figures(&times) })
 }
 
 fn stay_on(cpu: usize) {
@@ -114,7 +114,7 @@ fn round_trips(cpu: usize, ask: OwnedFd, answered: OwnedFd, lasting: Duration) -
 }
 
 /// How late a sleep of 1 ms ends, with the slack that every program has (`PR_GET_TIMERSLACK`, 50 us).
-fn timer_lateness(lasting: Duration) -> Value {
+fn timer_lateness(lasting: Duration) -> HostTimes {
     let (mut times, end) = (histogram(), until(lasting));
     while now_ns() < end {
         let due = now_ns() + TIMER.as_nanos() as u64;
@@ -145,7 +145,7 @@ fn copied_bytes_per_second(lasting: Duration) -> f64 {
 }
 
 /// Random reads of 4 KiB past the page cache: one after the other, then many at once.
-fn disk(device: &Path, lasting: Duration) -> Result<Value, ProbeError> {
+fn disk(device: &Path, lasting: Duration) -> Result<HostTimes, ProbeError> {
     let mut file =
         OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(device).map_err(ProbeError::at(device))?;
     let blocks = file.seek(SeekFrom::End(0)).map_err(ProbeError::at(device))? / BLOCK_BYTES as u64;
@@ -163,10 +163,7 @@ fn disk(device: &Path, lasting: Duration) -> Result<Value, ProbeError> {
         }
     });
     let iops = done.load(Ordering::Relaxed) as f64 * 1e9 / (now_ns() - began).max(1) as f64;
-    let mut found = figures(&alone);
-    found["iops"] = json!(iops);
-    found["readers"] = json!(READERS);
-    Ok(found)
+    Ok(HostTimes { iops: Some(iops), readers: Some(READERS), ..figures(&alone) })
 }
 
 fn reads(file: &File, blocks: u64, seed: u64, end: u64) -> std::io::Result<Histogram<u64>> {
@@ -192,8 +189,9 @@ mod tests {
     fn each_measurement_has_figures() {
         let short = Duration::from_millis(20);
         let found = wake_up(&allowed(), short).unwrap();
-        assert!(found["count"].as_u64() > Some(0) && found["p99_ns"].as_u64() >= found["p50_ns"].as_u64());
-        assert!(timer_lateness(short)["count"].as_u64() > Some(0));
+        let SummaryNs(times) = found.times;
+        assert!(times.count > 0 && times.p99() >= times.p50() && found.processors.is_some());
+        assert!(timer_lateness(short).times.0.count > 0);
         assert!(clock_read_ns() > 0.0);
         assert!(copied_bytes_per_second(short) > 0.0);
     }

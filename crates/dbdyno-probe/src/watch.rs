@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use dbdyno_common::results::BlockTrace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -13,13 +14,13 @@ use serde_json::{Value, json};
 use crate::cli::{BlockArgs, window};
 use crate::error::ProbeError;
 use crate::figures::Figures;
+use crate::host::now_ns;
 use crate::output::{self, RequestFile};
 use crate::recording::Recording;
 use crate::requests::{Happened, Requests};
 use crate::tracefs::device::Device;
 use crate::tracefs::event::Event;
-use crate::tracefs::instance::Instance;
-use crate::tracefs::reader::Reader;
+use crate::tracefs::instance::{Instance, Reader};
 
 /// How often the buffers are emptied: 8 MiB hold what 400,000 requests a second write in four times this.
 const EVERY: Duration = Duration::from_millis(50);
@@ -28,12 +29,12 @@ const EVERY: Duration = Duration::from_millis(50);
 struct Watch {
     instance: Option<Instance>,
     reader: Reader,
-    seen: Seen,
+    seen: Observers,
     device: Device,
 }
 
 /// What has become of the events so far.
-struct Seen {
+struct Observers {
     in_flight: Requests,
     figures: Figures,
     recording: Option<Recording>,
@@ -42,7 +43,7 @@ struct Seen {
     failed: Option<std::io::Error>,
 }
 
-impl Seen {
+impl Observers {
     fn take(&mut self, event: &Event) {
         if let Some(recording) = &mut self.recording {
             recording.take(event);
@@ -74,8 +75,13 @@ impl Watch {
         let create = |path| Recording::create(path, args.record_bytes, &device, now_ns(), began_s);
         let recording = args.record.as_deref().map(create).transpose()?;
         instance.trace(true)?;
-        let seen =
-            Seen { in_flight: Requests::default(), figures: Figures::default(), recording, requests, failed: None };
+        let seen = Observers {
+            in_flight: Requests::default(),
+            figures: Figures::default(),
+            recording,
+            requests,
+            failed: None,
+        };
         Ok(Self { instance: Some(instance), reader, seen, device })
     }
 
@@ -110,14 +116,13 @@ impl Watch {
     }
 
     fn json(&self, window_ns: Option<(u64, u64)>) -> Value {
-        let mut found = self.seen.figures.json(window_ns, self.seen.in_flight.open());
-        found["source"] = json!("block layer");
-        found["device"] = json!(self.device.name);
-        found["cpu_seconds"] = json!(seconds(ClockId::ProcessCPUTime));
-        if let Some(recording) = &self.seen.recording {
-            found["recorded"] = recording.json();
-        }
-        found
+        json!(BlockTrace {
+            source: Some("block layer".into()),
+            device: Some(self.device.name.clone()),
+            cpu_seconds: Some(seconds(ClockId::ProcessCPUTime)),
+            recorded: self.seen.recording.as_ref().map(Recording::figures),
+            ..self.seen.figures.figures(window_ns, self.seen.in_flight.open())
+        })
     }
 }
 
@@ -173,7 +178,7 @@ fn answered(watch: &mut Watch, line: &str) -> Result<Value, ProbeError> {
             let figures = watch.json(Some(window(given).map_err(ProbeError::Usage)?));
             Ok(json!({"figures": figures, "series": output::series_json(&watch.seen.figures)}))
         }
-        ("recorded", "") => Ok(watch.seen.recording.as_ref().map_or(Value::Null, Recording::json)),
+        ("recorded", "") => Ok(json!(watch.seen.recording.as_ref().map(Recording::figures))),
         ("figures", given) => Ok(watch.json(Some(window(given).map_err(ProbeError::Usage)?))),
         _ => Err(ProbeError::Usage(format!(
             "there is no command {line:?}; there are stop, summary, figures and recorded"
@@ -190,12 +195,6 @@ fn wait(input: Option<BorrowedFd<'_>>) -> Result<bool, ProbeError> {
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(error) => Err(ProbeError::Announce(error.into())),
     }
-}
-
-/// The clock of the trace.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn seconds(clock: ClockId) -> f64 {

@@ -45,7 +45,7 @@ pub enum ReadError {
 }
 
 /// What is said of a file that the library can't read.
-pub const NO_PARQUET: &str = "it is no Parquet file, or not all of one";
+pub const NO_PARQUET: &str = "it is not a complete Parquet file";
 
 const NOT_WHOLE: &str = "fewer rows than it claims";
 

@@ -1,6 +1,7 @@
 //! What Python needs from Rust in its own process; the only crate that knows Python.
 
 mod columns;
+mod histograms;
 mod lines;
 mod simulated;
 mod traces;
@@ -20,6 +21,8 @@ mod _native {
     use zerocopy::IntoBytes;
 
     use super::columns::{self, Column, ReadError};
+    #[pymodule_export]
+    use super::histograms::{histogram, histogram_log};
     #[pymodule_export]
     use super::simulated::{kernels, simulate, trace_summary};
     use super::{
@@ -104,7 +107,7 @@ mod _native {
             signal.is_none()
         };
         let found =
-            py.detach(|| traces::contents(&files, &traces::Asked { format, time_unit, length_unit }, &mut go_on));
+            py.detach(|| traces::contents(&files, &traces::TraceNames { format, time_unit, length_unit }, &mut go_on));
         signal.map_or_else(|| found.map_err(PyValueError::new_err), Err)
     }
 

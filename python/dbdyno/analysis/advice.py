@@ -8,14 +8,15 @@ from math import prod
 from typing import Literal
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks.durability import Durability, Lacking, durability, worse_in
-from dbdyno.analysis.checks.load import shows_capacity
+from dbdyno.analysis.checks import shows_capacity
 from dbdyno.analysis.explanation import Why
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.analysis.verdict.reasons import Lack, Secondary, Step, hardest
+from dbdyno.analysis.verdict.reasons import Lack, NextStep, Secondary, hardest
 from dbdyno.model.design import Design, Factor
 from dbdyno.model.metrics import Metric
 from dbdyno.model.word import Word
+from dbdyno.mysql.durability import CommitRisk, Durability, added_risks, durability
+from dbdyno.mysql.settings import FLUSH_LOG
 from dbdyno.store.records import Run, Trial
 
 # Which of the treatments compared under one load may be taken: what verdicts carry, and nothing more.
@@ -152,11 +153,11 @@ class Safety:
 
     durable: bool | None  # whether the commits of all are; None: not known of one of them
     served: bool  # whether a server was in their trials
-    lacking: tuple[Lacking, ...]  # by which settings any of them may lose a commit
-    worse: tuple[Lacking, ...]  # those of them that another treatment does better
+    lacking: tuple[CommitRisk, ...]  # by which settings any of them may lose a commit
+    worse: tuple[CommitRisk, ...]  # those of them that another treatment does better
     safer: tuple[str, ...]  # ids of the treatments that do
     less_known: bool  # whether commits are known to be durable of another treatment, and not of these
-    synced: tuple[str, ...]  # innodb_flush_log_at_trx_commit of these, as read back
+    synced: tuple[str, ...]  # ``FLUSH_LOG`` of these, as read back
     disks: tuple[str, ...]  # kinds of the disks below all that was compared: "emulated", "real"
 
 
@@ -182,14 +183,14 @@ def safest(choice: Choice, known: Relations, durable: Durable) -> Choice:
 def is_safer(one: str, other: str, durable: Durable) -> bool:
     """Return whether the first keeps commits that the second may lose, and loses none that the second keeps."""
     first, second = durable.get(one), durable.get(other)
-    return bool(first and second and worse_in(second, first) and not worse_in(first, second))
+    return bool(first and second and added_risks(second, first) and not added_risks(first, second))
 
 
 def safety(pool: Sequence[str], durable: Durable, trials: Mapping[str, Sequence[Trial]]) -> Safety:
     """Return what taking any of some treatments means beside all others that were measured."""
     own = [found for one in pool if (found := durable.get(one))]
     others = {id_: found for id_, found in durable.items() if found}
-    worse = {id_: [gap for one in own for gap in worse_in(one, found)] for id_, found in others.items()}
+    worse = {id_: [gap for one in own for gap in added_risks(one, found)] for id_, found in others.items()}
     unknown = any(one.durable is None for one in own)
     return Safety(
         durable=None if unknown or not own else all(one.durable for one in own),
@@ -203,12 +204,12 @@ def safety(pool: Sequence[str], durable: Durable, trials: Mapping[str, Sequence[
     )
 
 
-def _unique(gaps: Iterable[Lacking]) -> tuple[Lacking, ...]:
+def _unique(gaps: Iterable[CommitRisk]) -> tuple[CommitRisk, ...]:
     return tuple(dict.fromkeys(gaps))
 
 
 def _synced(trial: Trial) -> str:
-    return str(trial.observed.get("server", {}).get("innodb_flush_log_at_trx_commit", ""))
+    return str(trial.observed.get("server", {}).get(FLUSH_LOG, ""))
 
 
 def _disk(trial: Trial) -> str:
@@ -222,7 +223,7 @@ Key = tuple[tuple[str, str], ...]  # of a stack or of a load
 
 
 @dataclass(frozen=True)
-class Load:
+class LoadGroup:
     """Treatments under one load."""
 
     levels: Stack  # of what varies of the load
@@ -230,13 +231,13 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class LoadChoice:
     """What may be taken under one load."""
 
-    load: Load
+    load: LoadGroup
     choice: Choice
     alike: frozenset[frozenset[str]]
-    lacking: Mapping[frozenset[str], Step]  # what open comparisons lack
+    lacking: Mapping[frozenset[str], NextStep]  # what open comparisons lack
     slower: tuple[str, ...]
 
     def pool(self) -> dict[Key, str]:
@@ -251,7 +252,7 @@ class Free:
     name: str
     levels: tuple[str, ...]
     all_of_them: bool  # that the study has
-    step: Step | None  # what telling them apart lacks; None: they were shown to be equivalent
+    step: NextStep | None  # what telling them apart lacks; None: they were shown to be equivalent
 
 
 def key_of(levels: Stack) -> Key:
@@ -259,17 +260,17 @@ def key_of(levels: Stack) -> Key:
     return tuple(levels.items())
 
 
-def same_for_all(chosen: Sequence[Chosen]) -> list[list[Chosen]]:
+def same_for_all(chosen: Sequence[LoadChoice]) -> list[list[LoadChoice]]:
     """Return the loads in parts, in each of which the same may be taken: in one part if anything may be under all."""
     if together := _under_all(chosen):
         return [together]
-    parts: dict[tuple[Kind, frozenset[Key]], list[Chosen]] = {}
+    parts: dict[tuple[Kind, frozenset[Key]], list[LoadChoice]] = {}
     for one in chosen:
         parts.setdefault((one.choice.kind, frozenset(one.pool())), []).append(one)
     return list(parts.values())
 
 
-def _under_all(chosen: Sequence[Chosen]) -> list[Chosen]:
+def _under_all(chosen: Sequence[LoadChoice]) -> list[LoadChoice]:
     """Return the loads with what may be taken under all of them; empty where nothing may, or a load is open."""
     kinds: set[Kind] = {one.choice.kind for one in chosen}
     if kinds == {"open"}:
@@ -283,14 +284,14 @@ def _under_all(chosen: Sequence[Chosen]) -> list[Chosen]:
     return [replace(one, choice=_restricted(one, kind, common, taken)) for one in chosen]
 
 
-def _restricted(one: Chosen, kind: Kind, common: set[Key], taken: set[Key]) -> Choice:
+def _restricted(one: LoadChoice, kind: Kind, common: set[Key], taken: set[Key]) -> Choice:
     """Return the choice under a load, of the stacks that may be taken under all; ``taken`` are so under any."""
     pool = {key: id_ for key, id_ in one.pool().items() if key in common}
     take = tuple(id_ for key, id_ in pool.items() if key in (taken or common))
     return Choice(kind, take, tuple(id_ for id_ in pool.values() if id_ not in take))
 
 
-def free_factors(part: Sequence[Chosen]) -> tuple[Stack, tuple[Free, ...]]:
+def free_factors(part: Sequence[LoadChoice]) -> tuple[Stack, tuple[Free, ...]]:
     """Return what all have in common that may be taken, and what they differ in.
 
     The second is empty, too, where they are not all combinations of some levels: then each must be named.
@@ -307,13 +308,13 @@ def free_factors(part: Sequence[Chosen]) -> tuple[Stack, tuple[Free, ...]]:
     return fixed, tuple(_free(name, each, part) for name, each in different.items())
 
 
-def _free(name: str, levels: tuple[str, ...], part: Sequence[Chosen]) -> Free:
+def _free(name: str, levels: tuple[str, ...], part: Sequence[LoadChoice]) -> Free:
     steps = [step for one in part for step in _not_distinguished(name, one)]
     of_study = {stack.get(name, "") for one in part for stack in one.load.stacks.values()}
     return Free(name, levels, of_study == set(levels), hardest(steps))
 
 
-def _not_distinguished(name: str, one: Chosen) -> list[Step]:
+def _not_distinguished(name: str, one: LoadChoice) -> list[NextStep]:
     """Return what comparisons lack that show no equivalence, of stacks that differ in this factor alone."""
     steps = []
     for first, second in combinations(one.choice.pool, 2):
@@ -322,7 +323,7 @@ def _not_distinguished(name: str, one: Chosen) -> list[Step]:
             continue
         pair = frozenset((first, second))
         if pair not in one.alike:
-            steps.append(one.lacking.get(pair, Step(Lack.A_COMPARISON)))
+            steps.append(one.lacking.get(pair, NextStep(Lack.A_COMPARISON)))
     return steps
 
 
@@ -348,7 +349,7 @@ class Recommended:
     fixed: Stack  # the levels that all have in common that may be taken, of what varied
     free: tuple[Free, ...]  # what they differ in; empty, too, where they can only be named one by one
     slower: tuple[str, ...]  # ids shown to be slower than another one that is as durable
-    step: Step | None  # what an open choice lacks
+    step: NextStep | None  # what an open choice lacks
     safety: Safety | None  # None: nothing may be taken
     at_odds: tuple[Secondary, ...] = ()  # what differs between those that are as good in the study's own metric
 
@@ -359,11 +360,11 @@ class Advice:
 
     hold: Hold | None = None
     parts: tuple[Recommended, ...] = ()
-    step: Step | None = None  # what all comparisons lack, where nothing can be chosen anyway
+    step: NextStep | None = None  # what all comparisons lack, where nothing can be chosen anyway
 
 
 @dataclass(frozen=True)
-class Found:
+class AdviceBasis:
     """What advice rests on."""
 
     verdicts: Sequence[Finding]  # planned
@@ -372,7 +373,7 @@ class Found:
     filling: Collection[str] = ()  # ids of treatments whose buffer pool was still being filled
 
 
-def advise(run: Run, blocks: UsableBlocks, metric: Metric, found: Found) -> Advice:
+def advise(run: Run, blocks: UsableBlocks, metric: Metric, found: AdviceBasis) -> Advice:
     """Return what the verdicts carry: nothing is recommended that any comparison shows to be slower than another."""
     design = run.design
     if hold := _hold(run, blocks, found):
@@ -390,7 +391,7 @@ def advise(run: Run, blocks: UsableBlocks, metric: Metric, found: Found) -> Advi
     )
 
 
-def _hold(run: Run, blocks: UsableBlocks, found: Found) -> Hold | None:
+def _hold(run: Run, blocks: UsableBlocks, found: AdviceBasis) -> Hold | None:
     if not blocks.trials:
         return Hold.NO_BLOCK
     if run.design.aa is not None:
@@ -406,7 +407,7 @@ def _is_load(factor: Factor) -> bool:
     return all(name.partition(".")[0] == "workload" for name in given or {factor.section})
 
 
-def _loads(design: Design) -> list[Load]:
+def _loads(design: Design) -> list[LoadGroup]:
     """Return the treatments by the load that they stand under; only factors that vary count."""
     levels: dict[str, set[str]] = {}
     for one in design.treatments:
@@ -414,25 +415,25 @@ def _loads(design: Design) -> list[Load]:
             levels.setdefault(name, set()).add(level)
     varied = {name for name, each in levels.items() if len(each) > 1}
     of_load = {factor.name for factor in design.factors if _is_load(factor)} & varied
-    found: dict[Key, Load] = {}
+    found: dict[Key, LoadGroup] = {}
     for one in design.treatments:
         load = {name: level for name, level in one.levels.items() if name in of_load}
         stack = {name: level for name, level in one.levels.items() if name in varied - of_load}
-        found.setdefault(key_of(load), Load(load, {})).stacks[one.id] = stack
+        found.setdefault(key_of(load), LoadGroup(load, {})).stacks[one.id] = stack
     return list(found.values())
 
 
 class _Judged:
     """The comparisons of a run, as far as each carries a recommendation."""
 
-    def __init__(self, design: Design, blocks: UsableBlocks, metric: Metric, found: Found) -> None:
+    def __init__(self, design: Design, blocks: UsableBlocks, metric: Metric, found: AdviceBasis) -> None:
         self.design, self.blocks, self.metric, self.found = design, blocks, metric, found
         self.trials = {one.id: blocks.of(one.id) for one in design.treatments}
-        self.durable = {id_: durability(trials) for id_, trials in self.trials.items()}
+        self.durable = {id_: durability([trial.observed for trial in trials]) for id_, trials in self.trials.items()}
         self.open = {one.ids: step for one in found.verdicts if (step := self._step(one))}
         self.planned = {one.ids for one in found.verdicts}
 
-    def chosen(self, load: Load) -> Chosen | None:
+    def chosen(self, load: LoadGroup) -> LoadChoice | None:
         """Return what may be taken under a load; nothing where no two stacks were compared under it."""
         inside = [one for one in self.found.verdicts if one.ids <= load.stacks.keys()]
         if not inside:
@@ -448,9 +449,9 @@ class _Judged:
             # Nobody is advised against what is more durable for being slower.
             if not any(is_safer(one, other, self.durable) for other in known.stacks)
         )
-        return Chosen(load, choice, known.alike, lacking, slower)
+        return LoadChoice(load, choice, known.alike, lacking, slower)
 
-    def _relations(self, load: Load, inside: Sequence[Finding]) -> Relations:
+    def _relations(self, load: LoadGroup, inside: Sequence[Finding]) -> Relations:
         compared = {id_ for one in inside for id_ in one.ids}
         stacks = {id_: stack for id_, stack in load.stacks.items() if id_ in compared - self.blocks.dropped}
         base = next(one.levels for one in self.design.treatments if one.id == self.design.baseline)
@@ -473,30 +474,30 @@ class _Judged:
         surely = {_in_order(one)[1] for one in differing if not self._step(one)}
         return frozenset(surely), frozenset(_in_order(one)[1] for one in differing) - surely
 
-    def _step(self, finding: Finding) -> Step | None:
+    def _step(self, finding: Finding) -> NextStep | None:
         """Return why a finding carries no recommendation; nothing where it does."""
         if finding.lack is not None:
             return finding.lack
         if finding.mostly_disturbed:
-            return Step(Lack.QUIET_HOST)
+            return NextStep(Lack.QUIET_HOST)
         if finding.ids & set(self.found.filling):
-            return Step(Lack.LONGER_WARM_UP)
+            return NextStep(Lack.LONGER_WARM_UP)
         if finding.totals_disagree:
-            return Step(Lack.NO_STALLS)
+            return NextStep(Lack.NO_STALLS)
         return self._step_of_equivalence(finding) if finding.verdict is Word.EQUIVALENT else None
 
-    def _step_of_equivalence(self, finding: Finding) -> Step | None:
+    def _step_of_equivalence(self, finding: Finding) -> NextStep | None:
         """Return what keeps two from differing that is neither of them."""
         ids = finding.baseline_id, finding.level_id
         changed = self.found.why.changes.get(ids)
         limits = [changed.baseline.limit, changed.level.limit] if changed else []
         if any(one.kind == "client" and one.full for one in limits):
-            return Step(Lack.STRONGER_LOAD_GENERATOR)
+            return NextStep(Lack.STRONGER_LOAD_GENERATOR)
         if self.metric.name.endswith(_RATES) and not all(shows_capacity(self.trials[id_]) for id_ in ids):
-            return Step(Lack.HIGHER_RATE)
+            return NextStep(Lack.HIGHER_RATE)
         return None
 
-    def recommended(self, part: Sequence[Chosen], *, whole: bool) -> Recommended:
+    def recommended(self, part: Sequence[LoadChoice], *, whole: bool) -> Recommended:
         """Return what may be taken under some loads, which is the same under all of them."""
         choice = Choice(
             part[0].choice.kind,
@@ -512,7 +513,7 @@ class _Judged:
             fixed=fixed,
             free=free,
             slower=tuple(id_ for one in part for id_ in one.slower),
-            step=(hardest(steps) or Step(Lack.A_COMPARISON)) if is_open else None,
+            step=(hardest(steps) or NextStep(Lack.A_COMPARISON)) if is_open else None,
             safety=None if is_open else safety(choice.pool, self.durable, self.trials),
             at_odds=tuple(
                 one for finding in self.found.verdicts if finding.ids <= set(choice.pool) for one in finding.at_odds

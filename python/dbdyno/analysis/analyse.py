@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from dbdyno.analysis.advice import Advice, Found, advise
+from dbdyno.analysis.advice import Advice, AdviceBasis, advise
 from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
-from dbdyno.analysis.checks.load import PoolFilling, pools_filling
+from dbdyno.analysis.checks import PoolFilling, pools_filling
 from dbdyno.analysis.client_hosts import LoadFromHosts, loads_from_hosts
 from dbdyno.analysis.cost import Cost, cost
 from dbdyno.analysis.curves import Curves, curves
@@ -21,15 +21,14 @@ from dbdyno.analysis.percentiles import PercentileCurve, percentile_curves
 from dbdyno.analysis.ranking import Ranking, Ties, rank_runs, ranking_of_run, ties
 from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.reported import Beside, beside
-from dbdyno.analysis.safety.judge import CrashSafety, crash_safety
+from dbdyno.analysis.safety import CrashSafety, crash_safety
 from dbdyno.analysis.server_defaults import ServerDefaults, server_defaults
-from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.statistics.sample_size import is_feasible
+from dbdyno.analysis.statistics.estimate import Estimate, is_feasible
 from dbdyno.analysis.steadiness import Steadiness, steadiness
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict.evidence import Rule
-from dbdyno.analysis.verdict.figures import Figures, HostSpeed
+from dbdyno.analysis.verdict.figures import HostSpeed, MetricFigures
 from dbdyno.analysis.verdict.finding import Finding, judge
 from dbdyno.analysis.verdict.pairs import compared, pairs_not_planned, secondary_metrics
 from dbdyno.analysis.verdict.reasons import Secondary
@@ -88,7 +87,7 @@ def analyse(
     primary, design = metric_of(run.design), run.design
     failures = Counter(failure.treatment for failure in run.failures)
     rule, feasible = _rule(run), partial(is_feasible, design=design)
-    figures = Figures(run, blocks, primary.name)
+    figures = MetricFigures(run, blocks, primary.name)
     pairs = compared(figures, design.comparisons, latencies)
     others = secondary_metrics(run, blocks, rule)
     verdicts = [_with(one, others) for one in judge(pairs, primary, design.margin, rule, feasible)]
@@ -100,7 +99,7 @@ def analyse(
     shown = unplanned if each_pair else []
     why = explain(design, blocks, [*verdicts, *shown], watched or {}, rule)
     filling = pools_filling(design, blocks, watched or {})
-    found = Found(verdicts, unplanned, why, [one.id for one in filling])
+    found = AdviceBasis(verdicts, unplanned, why, [one.id for one in filling])
     return Analysis(
         title=run.title,
         question=run.question,
@@ -143,7 +142,7 @@ def _with(finding: Finding, others: Sequence[Secondary]) -> Finding:
 def planned_verdicts(run: Run, blocks: UsableBlocks, latencies: Mapping[str, Latencies] | None = None) -> list[Finding]:
     """Return one finding per planned comparison; ``latencies`` are needed where the metric is a percentile of them."""
     primary = metric_of(run.design)
-    pairs = compared(Figures(run, blocks, primary.name), run.design.comparisons, latencies)
+    pairs = compared(MetricFigures(run, blocks, primary.name), run.design.comparisons, latencies)
     return judge(pairs, primary, run.design.margin, _rule(run))
 
 

@@ -34,7 +34,7 @@ class Limited:
 
 
 @dataclass(frozen=True)
-class ClientHost:
+class ClientHostShare:
     """One host's part of a treatment's load: medians over trials, NaN for what is unknown."""
 
     name: str
@@ -63,7 +63,7 @@ class LoadFromHosts:
     id: str
     label: str
     trials: int
-    hosts: tuple[ClientHost, ...]
+    hosts: tuple[ClientHostShare, ...]
 
     @property
     def started_within_us(self) -> float:
@@ -77,7 +77,7 @@ def loads_from_hosts(design: Design, blocks: UsableBlocks) -> list[LoadFromHosts
     for treatment in design.treatments:
         trials = [trial for trial in blocks.of(treatment.id) if trial.load.get("client_hosts")]
         if trials:
-            names = [str(one["host"]) for one in trials[0].load["client_hosts"]]
+            names = [str(one["host"]) for one in trials[0].load["client_hosts"] or ()]
             hosts = tuple(_host(name, trials) for name in names)
             found.append(LoadFromHosts(treatment.id, treatment.label, len(trials), hosts))
     return found
@@ -89,10 +89,10 @@ def limiting_hosts(trials: Sequence[Trial]) -> tuple[str, ...]:
     return tuple(name for name in named if any(limit.of < 2 * limit.trials for limit in _limits(name, trials)))
 
 
-def _host(name: str, trials: Sequence[Trial]) -> ClientHost:
+def _host(name: str, trials: Sequence[Trial]) -> ClientHostShare:
     figures = [one for trial in trials if (one := _of(trial, name))]
     starts = [abs(_number(one, "start_off_us")) + _number(one, "clock_bound_us") for one in figures]
-    return ClientHost(
+    return ClientHostShare(
         name=name,
         clients=round(_median(figures, "clients")),
         events_per_second=_median(figures, "events_per_second"),

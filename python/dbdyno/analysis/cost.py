@@ -1,7 +1,7 @@
 """What the money question comes to, with intervals: prices are the study's and exact, rates and writes were measured.
 
 Each figure is computed for every block from what was measured in it. Its estimate and interval then come from these
-values by the procedures of section 3 and 4 of METHODOLOGY.md, as those of any other metric: of one treatment from its
+values by the procedures of docs/statistics/verdicts.md, as those of any other metric: of one treatment from its
 logarithms, of two from the log ratios inside blocks.
 """
 
@@ -13,13 +13,12 @@ from itertools import pairwise
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks.load import shows_capacity
+from dbdyno.analysis.checks import shows_capacity
 from dbdyno.analysis.statistics.estimate import Estimate, log_ratios, logarithms
 from dbdyno.analysis.verdict.evidence import Rule, evidence, relative_effect
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.model.design import Comparison, Design
+from dbdyno.model.design import Comparison, Design, Treatment
 from dbdyno.model.metrics import value_of
-from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Trial
 from dbdyno.store.reported import DevicePrice, Prices
 
@@ -100,7 +99,7 @@ MILLION = 1e6
 
 
 @dataclass(frozen=True)
-class Offered:
+class MeasuredRate:
     """What one set did, as measured: means over a trial. Whether it can do more is not known here."""
 
     queries_per_second: float
@@ -113,7 +112,7 @@ def purchase(device: DevicePrice) -> float:
     return math.nan if device.price is None else device.price * device.drives * device.copies
 
 
-def wear_years(device: DevicePrice, offered: Offered, busy: float) -> float:
+def wear_years(device: DevicePrice, offered: MeasuredRate, busy: float) -> float:
     """Return after how long the drives have taken what they may be written; NaN where it is not known.
 
     ``busy`` is the share of all time in which a set does ``offered``. Copies don't help: each takes all writes.
@@ -135,7 +134,7 @@ def power_per_year(device: DevicePrice, prices: Prices, busy: float) -> float:
     return watts * device.drives * device.copies / 1000 * HOURS_PER_YEAR * prices.price_per_kwh
 
 
-def cost_of_set(device: DevicePrice, prices: Prices, offered: Offered, busy: float) -> float:
+def cost_of_set(device: DevicePrice, prices: Prices, offered: MeasuredRate, busy: float) -> float:
     """Return what one set costs over the stated life: as many as wear makes necessary, pro rata, and power.
 
     Unknown endurance counts as no wear, unknown watts as no power: the report says which is missing.
@@ -146,13 +145,13 @@ def cost_of_set(device: DevicePrice, prices: Prices, offered: Offered, busy: flo
     return purchase(device) * sets + (power if math.isfinite(power) else 0.0) * prices.life_years
 
 
-def cost_per_million(device: DevicePrice, prices: Prices, offered: Offered) -> float:
+def cost_per_million(device: DevicePrice, prices: Prices, offered: MeasuredRate) -> float:
     """Return what a million queries cost where a set does all it can while it is in use."""
     queries = offered.queries_per_second * prices.used * prices.life_years * SECONDS_PER_YEAR
     return cost_of_set(device, prices, offered, prices.used) / queries * MILLION if queries > 0 else math.nan
 
 
-def sets_for_speed(offered: Offered, demand_per_second: float) -> float:
+def sets_for_speed(offered: MeasuredRate, demand_per_second: float) -> float:
     """Return how many sets serve a demand, if the load can be spread over them evenly."""
     return max(1.0, math.ceil(demand_per_second / offered.queries_per_second * (1 - 1e-12)))
 
@@ -166,7 +165,7 @@ def sets_for_data(device: DevicePrice, data_bytes: float | None) -> float:
     return max(1.0, math.ceil(data_bytes / (device.capacity_bytes * device.data_drives)))
 
 
-def cost_of_demand(device: DevicePrice, prices: Prices, offered: Offered, demand_per_second: float) -> float:
+def cost_of_demand(device: DevicePrice, prices: Prices, offered: MeasuredRate, demand_per_second: float) -> float:
     """Return what serving a demand for the stated life costs, in as many sets as speed and data ask for."""
     for_data = sets_for_data(device, prices.data_bytes)
     sets = max(sets_for_speed(offered, demand_per_second), for_data if math.isfinite(for_data) else 1.0)
@@ -194,7 +193,7 @@ class TreatmentCost:
     label: str
     device: DevicePrice
     purchase: float  # of one set
-    offered: Offered  # means over trials
+    offered: MeasuredRate  # means over trials
     amplification_known: bool
     capacity_known: bool  # whether ``offered`` is the most that it can do
     per_second_per_money: Estimate  # queries per second for each unit of the purchase
@@ -286,9 +285,9 @@ def amplification(trial: Trial) -> float | None:
     return flash / host if host > 0 and flash > 0 else None
 
 
-def offered_by(trial: Trial) -> Offered:
+def offered_by(trial: Trial) -> MeasuredRate:
     """Return what a trial's set did."""
-    return Offered(
+    return MeasuredRate(
         queries_per_second=value_of(trial.metrics, "queries_per_second"),
         written_bytes_per_query=value_of(trial.metrics, "written_bytes_per_query"),
         write_amplification=amplification(trial) or 1.0,
@@ -299,7 +298,7 @@ def _treatment(  # noqa: PLR0913, PLR0917  (a treatment and what it is priced by
     named: Treatment,
     device: DevicePrice,
     prices: Prices,
-    by_block: Mapping[int, Offered],
+    by_block: Mapping[int, MeasuredRate],
     trials: Sequence[Trial],
     rule: Callable[[int], Rule],
 ) -> TreatmentCost:
@@ -322,9 +321,9 @@ def _treatment(  # noqa: PLR0913, PLR0917  (a treatment and what it is priced by
     )
 
 
-def _mean(loads: Sequence[Offered]) -> Offered:
+def _mean(loads: Sequence[MeasuredRate]) -> MeasuredRate:
     n = len(loads)
-    return Offered(
+    return MeasuredRate(
         math.fsum(one.queries_per_second for one in loads) / n,
         math.fsum(one.written_bytes_per_query for one in loads) / n,
         math.fsum(one.write_amplification for one in loads) / n,
@@ -342,7 +341,7 @@ def estimate_of(by_block: Mapping[int, float], rule: Callable[[int], Rule]) -> E
     return Estimate(float(np.exp(found.value)), low, high, len(logs))
 
 
-def _demand(device: DevicePrice, prices: Prices, mean: Offered) -> Demand | None:
+def _demand(device: DevicePrice, prices: Prices, mean: MeasuredRate) -> Demand | None:
     if prices.demand_per_second is None and prices.data_bytes is None:
         return None
     wanted = prices.demand_per_second or 0.0
@@ -357,7 +356,7 @@ def _comparison(
     level: TreatmentCost,
     baseline: TreatmentCost,
     prices: Prices,
-    offered: Mapping[str, Mapping[int, Offered]],
+    offered: Mapping[str, Mapping[int, MeasuredRate]],
     rule: Callable[[int], Rule],
 ) -> CostComparison:
     known = level.capacity_known and baseline.capacity_known
@@ -410,7 +409,7 @@ def _as_wide_as(finding: Finding, compared: CostComparison) -> CostComparison:
     return replace(compared, per_million=replace(effect, low=ends[0], high=ends[1]))
 
 
-def _curve(one: TreatmentCost, prices: Prices, load: Offered) -> Curve:
+def _curve(one: TreatmentCost, prices: Prices, load: MeasuredRate) -> Curve:
     for_data = sets_for_data(one.device, prices.data_bytes)
     fewest = int(for_data) if math.isfinite(for_data) else 1
     return Curve(lambda demand: cost_of_demand(one.device, prices, load, demand), load.queries_per_second, fewest)

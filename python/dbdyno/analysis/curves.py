@@ -11,12 +11,11 @@ from dbdyno.analysis.looks import always_valid_interval, nominal_level
 from dbdyno.analysis.statistics.estimate import Bools, Estimate, Floats, geometric_mean
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Rule
-from dbdyno.analysis.verdict.figures import Figures, common_blocks
+from dbdyno.analysis.verdict.figures import MetricFigures, common_blocks
 from dbdyno.analysis.verdict.finding import Finding, either_way
-from dbdyno.model.design import ALPHA, Factor
+from dbdyno.model.design import ALPHA, Factor, Treatment
 from dbdyno.model.metrics import METRICS, Metric
 from dbdyno.model.quantity import Quantity, quantity_of
-from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Run
 
 # Where a curve is as good as it gets: the levels that the best one improves upon by less than a share.
@@ -69,6 +68,11 @@ class Plateau:
     def leaves(self) -> Turn | None:
         """Beyond which level the curve is worse than its best by the share; None where that is not shown."""
         return self.last if self.last.high < self.levels - 1 else None
+
+    @property
+    def turn(self) -> Turn | None:
+        """The knee, or else the level beyond which the curve leaves its best."""
+        return self.knee or self.leaves
 
     @property
     def rising(self) -> bool:
@@ -146,7 +150,7 @@ RATE, LATENCY = "queries_per_second", "latency_ms_p99"  # what a stepped load is
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """A treatment on a curve."""
 
     treatment: str  # id
@@ -160,7 +164,7 @@ class Curve:
     """A metric at each level, where the other factors have the levels ``at``; ``points`` by ascending amount."""
 
     at: dict[str, str]
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
     plateau: Plateau | None  # None: unknown, of fewer than two blocks that have all levels
     blocks: int  # that have all levels
 
@@ -190,7 +194,9 @@ def curves(
         if amounts is None or len(factor.levels) < LEVELS_MIN:
             continue
         for metric in _metrics(factor, primary):
-            measured = _Measured(Figures(run, blocks, metric.name), metric, rule, _intervals_shown(findings, metric))
+            measured = _Measured(
+                MetricFigures(run, blocks, metric.name), metric, rule, _intervals_shown(findings, metric)
+            )
             lines = tuple(measured.lines(design.treatments, factor, amounts))
             if lines:
                 ours = metric.name == primary.name
@@ -212,7 +218,7 @@ def _metrics(factor: Factor, primary: Metric) -> Iterator[Metric]:
 class _Measured:
     """One metric of the treatments of a run."""
 
-    figures: Figures
+    figures: MetricFigures
     metric: Metric
     rule: Callable[[int], Rule]
     shown: Mapping[tuple[str, str], tuple[float, float]] | None  # (level, baseline) -> both ends as log ratios
@@ -232,7 +238,9 @@ class _Measured:
             if len(known) < LEVELS_MIN:
                 continue
             shown = {level: map(math.exp, self.figures.measured_logs[ids[level]].values()) for level in known}
-            points = (Point(ids[level], level, amount[level], geometric_mean(shown[level], ALPHA)) for level in known)
+            points = (
+                CurvePoint(ids[level], level, amount[level], geometric_mean(shown[level], ALPHA)) for level in known
+            )
             common = common_blocks(values[level] for level in known)
             logs = _array([values[level] for level in known], common)
             corrected = self.figures.logs_without_carry_over

@@ -1,7 +1,7 @@
 """Why a verdict came out as it did: where an event's time goes in each treatment, and what changed between two.
 
 Figures of a treatment are means over its usable trials, so that parts still add up to the whole. Differences are taken
-inside blocks; their intervals are those of section 4 of METHODOLOGY.md, and not adjusted for how many there are: they
+inside blocks; their intervals are those of docs/statistics/verdicts.md, and not adjusted for how many there are: they
 explain a verdict and are none.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks.load import BEHIND
+from dbdyno.analysis.checks import BEHIND
 from dbdyno.analysis.over_time import Columns, floats
 from dbdyno.analysis.statistics.estimate import Estimate, Floats
 from dbdyno.analysis.verdict.evidence import Rule, evidence
@@ -21,8 +21,9 @@ from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import MIN_BLOCKS, Design
 from dbdyno.model.metrics import value_of
 from dbdyno.model.word import Word
+from dbdyno.mysql.status import FSYNCS, LOG_WAITS, POOL_WAITS, ROW_LOCK_TIME
 from dbdyno.store.block_trace import FIGURES, figure_at
-from dbdyno.store.records import Trial
+from dbdyno.store.records import Disturbance, Trial
 
 # Where the time of an event goes in one trial, from what was watched while it was measured.
 #
@@ -73,7 +74,7 @@ def figures(trial: Trial, watched: Watched) -> Figures:
     ``..._share`` are fractions of the measured time, ``..._ms`` of an event unless they say ``each``.
     """
     latency, rate = value_of(trial.metrics, "latency_ms_mean"), value_of(trial.metrics, "events_per_second")
-    if not (latency > 0 and rate > 0):
+    if not (latency > 0 and rate > 0 and math.isfinite(latency * rate)):
         return {}
     seconds = value_of(trial.metrics, "seconds_real")
     queries = value_of(trial.metrics, "queries_per_second") / rate
@@ -85,6 +86,9 @@ def figures(trial: Trial, watched: Watched) -> Figures:
     return found | parts(latency, _each_alone(found, rate))
 
 
+_OF_DEVICE = {"busy_share", "flush_share", "reads", "read_each_ms", "writes", "write_each_ms"}
+
+
 def _each_alone(found: Figures, rate: float) -> Figures:
     """Return what each part would come to if it had all of the event to itself, in ms."""
     waiting_ms = max(1.0, found["under_way"]) * 1000 / rate  # of all events in flight, per event
@@ -93,7 +97,7 @@ def _each_alone(found: Figures, rate: float) -> Figures:
         alone["cpu_ms"] = found["server_cores"] * 1000 / rate
     if "lock_waiters" in found:
         alone["lock_ms"] = found["lock_waiters"] * 1000 / rate
-    if "busy_share" in found:
+    if found.keys() >= _OF_DEVICE:
         alone["read_ms"] = found["reads"] * found["read_each_ms"]
         alone["flush_ms"] = found["flush_share"] * waiting_ms
         writing = found["writes"] * found["write_each_ms"] * rate / 1000  # mean write requests in flight
@@ -153,17 +157,16 @@ def _devices(trial: Trial) -> float:
 def _waits(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figures:
     """Return what kernel and server count of waiting."""
     status = means(watched.get("server_status", {}), seconds)
-    disturbance = {} if _elsewhere(trial) else trial.disturbance
-    pressure = disturbance.get("pressure")
-    pressure = pressure if isinstance(pressure, Mapping) else {}
+    disturbance: Disturbance = {} if _elsewhere(trial) else trial.disturbance
+    pressure = disturbance.get("pressure") or {}
     queue, device = (value_of(trial.metrics, f"{where}_ms_mean") for where in ("queue", "device"))
-    waiters = status.get("Innodb_row_lock_time/s", math.nan) / 1000
+    waiters = status.get(ROW_LOCK_TIME, math.nan) / 1000
     return {
-        "log_waits": status.get("Innodb_log_waits/s", math.nan) / rate,
-        "fsyncs": status.get("Innodb_data_fsyncs/s", math.nan) / rate,
+        "log_waits": status.get(LOG_WAITS, math.nan) / rate,
+        "fsyncs": status.get(FSYNCS, math.nan) / rate,
         "lock_waiters": waiters,  # mean number of transactions that wait for a row
         "lock_wait_share": waiters,  # of the time; at most, as several may wait at once
-        "pool_waits": status.get("Innodb_buffer_pool_wait_free/s", math.nan) / rate,
+        "pool_waits": status.get(POOL_WAITS, math.nan) / rate,
         "cpu_wait_share": value_of(pressure, "cpu_some"),
         "io_wait_share": value_of(pressure, "io_some"),
         "foreign_share": value_of(disturbance, "foreign_cpu"),  # of all processors
@@ -201,7 +204,7 @@ def means(columns: Columns, seconds: float) -> Figures:
     return {name: float(value) for name, value in zip(values, mean, strict=True) if np.isfinite(value)}
 
 
-# What limits a treatment, by simple rules over what was watched. METHODOLOGY.md gives the reason of each threshold.
+# What limits a treatment, by simple rules over what was watched; docs/statistics/time-parts.md has their reasons.
 
 
 FULL = 0.9  # of a resource's time: from there on waiting grows at least tenfold over serving (M/M/1: 1 / (1 - .9))
@@ -508,9 +511,7 @@ def _summed(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
         name: [value for trial in traced if (value := figure_at(trial.block_trace, *path)) is not None]
         for name, path in FIGURES.items()
     }
-    files = [
-        trial.block_trace["recorded"] for trial in traced if isinstance(trial.block_trace.get("recorded"), Mapping)
-    ]
+    files = [file for trial in traced if (file := trial.block_trace.get("recorded"))]
     return BlockLayer(
         id=id_,
         label=label,

@@ -18,13 +18,12 @@ import numpy as np
 
 from dbdyno.analysis.statistics.estimate import Floats
 from dbdyno.analysis.verdict.evidence import Rule
-from dbdyno.analysis.verdict.figures import Contrast, Contrasted, Figures
+from dbdyno.analysis.verdict.figures import Contrast, Contrasted, MetricFigures
 from dbdyno.analysis.verdict.finding import Finding, Paired, adopt_common_word, either_way, judge
 from dbdyno.analysis.verdict.pairs import obstacle
 from dbdyno.analysis.verdict.reasons import first
-from dbdyno.model.design import Design, Factor
+from dbdyno.model.design import Design, Factor, Treatment
 from dbdyno.model.metrics import Metric
-from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 
 # Contrasts: weighted sums of treatments' ln(metric) inside one block, the weights adding up to 0.
@@ -118,7 +117,7 @@ def _clearness(one: Interaction) -> tuple[bool, bool, float, float]:
 @dataclass(frozen=True)
 class _Study:
     design: Design
-    figures: Figures
+    figures: MetricFigures
     metric: Metric
     rule: Callable[[int], Rule]
     findings: Mapping[tuple[str, str], Finding]  # by the ids of level and baseline, either way round
@@ -172,7 +171,7 @@ class _Study:
 
 
 def factorial(
-    figures: Figures, metric: Metric, rule: Callable[[int], Rule], findings: Sequence[Finding] = ()
+    figures: MetricFigures, metric: Metric, rule: Callable[[int], Rule], findings: Sequence[Finding] = ()
 ) -> Factorial:
     """Return main effects and two-way interactions of a study of two or more factors.
 

@@ -14,9 +14,8 @@ from dbdyno.analysis.looks import Looks, always_valid_multiplier, always_valid_p
 from dbdyno.analysis.statistics.estimate import Estimate, Floats, Ints, log_margin
 from dbdyno.analysis.statistics.location_tests import TIE
 from dbdyno.analysis.statistics.scipy_special import special
-from dbdyno.analysis.verdict.evidence import AlwaysValid, Evidence, Rule, relative_estimate
+from dbdyno.analysis.verdict.evidence import MARGIN_SHARE, AlwaysValid, Evidence, Rule, relative_estimate
 from dbdyno.analysis.verdict.reasons import EventsTogether
-from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
 from dbdyno.model.design import ALPHA, Design
 from dbdyno.store.latencies import Latencies
 
@@ -32,7 +31,7 @@ PERCENTILES: Final = (
 
 
 @dataclass(frozen=True)
-class Point:
+class PercentilePoint:
     """A percentile, in percent, and the latency that so large a share of the events does not exceed."""
 
     percentile: float
@@ -47,7 +46,7 @@ class PercentileCurve:
     events: int
     trials: int  # whose histograms are known
     without: int  # trials that count too, and whose histograms are unknown
-    points: tuple[Point, ...]
+    points: tuple[PercentilePoint, ...]
     largest_ms: float  # of all latencies
 
 
@@ -68,7 +67,7 @@ def percentile_curves(
     return found
 
 
-def percentiles(trials: Sequence[Latencies]) -> tuple[Point, ...]:
+def percentiles(trials: Sequence[Latencies]) -> tuple[PercentilePoint, ...]:
     """Return the percentiles of all events of these trials that at least ``ABOVE_MIN`` of them stand above.
 
     The interval is from leaving out one trial after the other (the jackknife: Efron and Tibshirani, An Introduction to
@@ -83,7 +82,7 @@ def percentiles(trials: Sequence[Latencies]) -> tuple[Point, ...]:
     without_one = [_values_at(values, together - one, shown) for one in counts] if len(counts) > 1 else []
     bounds = _bounds(at, without_one)
     return tuple(
-        Point(parts / (PARTS / 100), Estimate(value / 1e6, low / 1e6, high / 1e6, len(trials)))
+        PercentilePoint(parts / (PARTS / 100), Estimate(value / 1e6, low / 1e6, high / 1e6, len(trials)))
         for parts, value, (low, high) in zip(shown.tolist(), at.tolist(), bounds, strict=True)
     )
 

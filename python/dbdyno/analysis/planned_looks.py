@@ -46,7 +46,7 @@ def _between(size: float, blocks: tuple[float, ...]) -> int:
     return math.ceil(blocks[place - 1] + share * (blocks[place] - blocks[place - 1]))
 
 
-# How few blocks can decide anything at all. Imports nothing heavy, so that ``dbdyno plan`` may ask.
+# How few blocks can decide anything at all.
 #
 # Two rules can call a comparison different. The p of the signed rank has a smallest possible value; that of the mean of
 # a large effect (``large_effects``) has none once there are ``MIN_BLOCKS`` blocks. So that many blocks can decide any

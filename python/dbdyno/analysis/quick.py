@@ -29,7 +29,7 @@ Key = tuple[str, int]  # operation and depth
 
 
 @dataclass(frozen=True)
-class Step:
+class DepthStep:
     """One operation with ``depth`` requests outstanding: operations a second by round, and how long each took."""
 
     operation: str
@@ -49,7 +49,7 @@ class Target:
     direct: bool  # past the page cache
     region_bytes: int
     fill_bytes_per_second: float  # NaN: nothing was written
-    steps: Mapping[Key, Step]
+    steps: Mapping[Key, DepthStep]
     seconds: float = math.nan  # that its steps took, in all rounds; of a model in virtual time
 
 
@@ -83,6 +83,7 @@ class Quick:
     against: Target | None = None
     verdicts: tuple[Finding, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
+    catalogue: tuple[Target, ...] = ()  # the drives that there are models of
 
     @property
     def session_seconds(self) -> float:
@@ -117,10 +118,10 @@ def target_of(measured: Mapping[str, Any]) -> Target:
     )
 
 
-def _step(one: Mapping[str, Any]) -> Step:
+def _step(one: Mapping[str, Any]) -> DepthStep:
     by_round = {place: each["operations"] * 1e9 / each["elapsed_ns"] for place, each in enumerate(one["rounds"], 1)}
     rate = geometric_mean(by_round.values(), ALPHA)
-    return Step(one["operation"], one["bytes"], one["depth"], rate, by_round, one["latency_ns"])
+    return DepthStep(one["operation"], one["bytes"], one["depth"], rate, by_round, one["latency_ns"])
 
 
 def noise_of(target: Target) -> Estimate:
@@ -171,3 +172,37 @@ def _paired(operation: str, target: Target, against: Target) -> Paired:
     rounds = set.intersection(*(set(one) for one in each)) if each else set()
     mean = {place: math.fsum(one[place] for one in each) / len(each) for place in sorted(rounds)}
     return Paired(against.name, target.name, f"{operation} against", operation, mean)
+
+
+# What was measured of a host: values only, NaN and "unknown" where there are none.
+
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class HostMeasurement:
+    """Times in microseconds, shares of all processors' time, bytes."""
+
+    cores: int
+    guest: bool
+    wake_up_us_p50: float = math.nan  # a byte to another processor and back
+    wake_up_us_p99: float = math.nan
+    timer_late_us_p50: float = math.nan  # of a sleep of 1 ms
+    timer_late_us_p99: float = math.nan
+    clock_read_ns: float = math.nan
+    memory_bytes_per_second: float = math.nan  # copied by one thread
+    stolen_share: float = math.nan
+    busy_share: float = math.nan  # by whatever runs beside, before anything was measured
+    clock_source: str = UNKNOWN
+    clock_sources: tuple[str, ...] = ()  # that could be chosen
+    governor: str = UNKNOWN
+    memory_bytes: float = math.nan
+    swap_bytes: float = math.nan
+    disk_us_p50: float = math.nan  # a read of an emulated disk that itself takes no time
+    disk_us_p99: float = math.nan
+    disk_iops: float = math.nan
+    no_disk: str = ""  # why there are no figures of it
+    can_be_awake: bool = False
+    why_not_awake: str = ""
+    awake_remedy: str = ""

@@ -22,12 +22,11 @@ from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.statistics.estimate import Bools, Estimate
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.verdict.evidence import Rule
-from dbdyno.analysis.verdict.figures import Figures
+from dbdyno.analysis.verdict.figures import MetricFigures
 from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, Finding, Paired, adopt_common_word, either_way, judge
 from dbdyno.analysis.verdict.reasons import CarryOver, Reason
-from dbdyno.model.design import ALPHA, Design
+from dbdyno.model.design import ALPHA, Design, Treatment
 from dbdyno.model.metrics import METRICS, Metric, metric_of
-from dbdyno.model.treatment import Treatment
 from dbdyno.store.records import Run
 
 # Tie letters: treatments that share a letter are those between which no finding claims a difference.
@@ -127,7 +126,7 @@ class _Test:
 
     name: str
     baseline: str  # the stack that the run compares with
-    figures: Figures  # of its run
+    figures: MetricFigures  # of its run
     ids: dict[str, str]  # stack -> treatment id
 
     def places(self, stack: str) -> dict[int, int]:
@@ -168,7 +167,7 @@ def ranking_of_run(
 
     ``findings`` are those of every two treatments: what they say of two stacks in every test holds for the mean.
     """
-    tests = _tests(Figures(run, blocks, run.design.metric), "")
+    tests = _tests(MetricFigures(run, blocks, run.design.metric), "")
     if len(tests) < 2 or len(_complete(tests)) < MIN_STACKS:  # noqa: PLR2004 - several
         return None
     return _ranking(tests, metric_of(run.design), rule, None, findings)
@@ -186,7 +185,7 @@ def rank_runs(named: Sequence[tuple[str, Run]], baseline: str | None = None) -> 
     metrics = {run.design.metric: name for name, run in named}
     if len(metrics) > 1:
         raise RefusedError("metrics of runs", metrics=metrics)
-    each = [(name, Figures(run, usable_blocks(run), run.design.metric)) for name, run in named]
+    each = [(name, MetricFigures(run, usable_blocks(run), run.design.metric)) for name, run in named]
     tests = [test for name, figures in each for test in _tests(figures, name if len(named) > 1 else "")]
     common = _complete(tests)
     if len(common) < MIN_STACKS:
@@ -208,7 +207,7 @@ def _split(design: Design, treatment: Treatment) -> tuple[str, str]:
     return Treatment("", stack).label, Treatment("", load).label if load else ""
 
 
-def _tests(figures: Figures, name: str) -> list[_Test]:
+def _tests(figures: MetricFigures, name: str) -> list[_Test]:
     design = figures.run.design
     labels = {treatment.id: _split(design, treatment) for treatment in design.treatments}
     found: dict[str, _Test] = {}

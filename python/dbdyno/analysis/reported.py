@@ -41,7 +41,7 @@ Verdicts = dict[tuple[str, str], Finding]  # by the ids of baseline and level
 
 
 @dataclass(frozen=True)
-class HeldAgainst:
+class PublishedComparison:
     """A published difference beside ours. Differences are relative, in the table's metric: .03 for +3 %."""
 
     baseline: ReportedRow
@@ -56,7 +56,7 @@ class Figure:
 
     row: ReportedRow
     measured: Estimate  # mean over trials; the least and the greatest of them, not an interval
-    against: tuple[HeldAgainst, ...]
+    against: tuple[PublishedComparison, ...]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _figure(row: ReportedRow, table: ReportedTable, blocks: UsableBlocks, judged
         if verdict is not None and planned:
             published = row.value / baseline.value - 1
             agreement = of_difference(published, verdict, run.design.margin)
-            found.append(HeldAgainst(baseline, published, verdict, agreement))
+            found.append(PublishedComparison(baseline, published, verdict, agreement))
     return Figure(row, measured, tuple(found))
 
 

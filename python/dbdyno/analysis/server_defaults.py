@@ -2,46 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Treatment
+from dbdyno.mysql.settings import BINARY_LOG, BINARY_LOG_SETTINGS, CONCERNS, MATTERING, Concern, plain_value
 from dbdyno.store.records import Run, Trial
 
 ABSENT = "absent"
-# In the order in which they are listed: what decides how much is written, when it is flushed and what is lost in a
-# power cut; then what is kept in memory; then what else a load may feel.
-MATTERING = (
-    "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "innodb_doublewrite", "innodb_flush_method",
-    "innodb_flush_neighbors", "innodb_io_capacity", "innodb_io_capacity_max", "innodb_redo_log_capacity",
-    "innodb_log_file_size", "innodb_log_files_in_group", "innodb_log_buffer_size", "innodb_log_write_ahead_size",
-    "innodb_log_file_buffering", "innodb_data_file_buffering", "innodb_use_native_aio", "innodb_use_fdatasync",
-    "innodb_page_size", "innodb_checksum_algorithm", "innodb_change_buffering", "innodb_change_buffer_max_size",
-    "innodb_adaptive_flushing", "innodb_adaptive_flushing_lwm", "innodb_max_dirty_pages_pct",
-    "innodb_max_dirty_pages_pct_lwm", "innodb_lru_scan_depth", "innodb_page_cleaners", "innodb_read_io_threads",
-    "innodb_write_io_threads", "innodb_purge_threads", "innodb_flushing_avg_loops", "innodb_idle_flush_pct",
-    "innodb_file_per_table", "innodb_undo_tablespaces", "innodb_undo_log_truncate", "binlog_format", "binlog_row_image",
-    "binlog_order_commits", "gtid_mode", "aria_sync_log_dir", "innodb_buffer_pool_size",
-    "innodb_buffer_pool_instances", "innodb_buffer_pool_chunk_size", "innodb_adaptive_hash_index",
-    "innodb_old_blocks_time", "innodb_random_read_ahead", "innodb_read_ahead_threshold", "key_buffer_size",
-    "query_cache_type", "query_cache_size", "innodb_thread_concurrency", "innodb_autoinc_lock_mode",
-    "innodb_stats_persistent", "transaction_isolation", "table_open_cache", "thread_cache_size", "thread_handling",
-    "tmp_table_size", "max_heap_table_size", "internal_tmp_mem_storage_engine", "sort_buffer_size", "join_buffer_size",
-    "read_buffer_size", "character_set_server", "collation_server", "performance_schema", "sql_mode",
-)  # fmt: skip
 _RANK = {name: place for place, name in enumerate(MATTERING)}
-_SAME = {"1": "on", "0": "off", "true": "on", "false": "off", "yes": "on", "no": "off"}
-_UNSET = {"innodb_flush_method": "fsync"}  # what an empty value stands for, which MySQL up to 5.7 shows
-
-Concern = Literal["durability", "logging"]
-# What decides whether a commit waits for the disk, or what is written beside the data at each statement or commit. Of
-# two servers that differ in one of these, neither is simply the faster one: they do not do the same work. In the order
-# in which they are named.
-CONCERNS: Mapping[str, Concern] = {
-    "log_bin": "logging", "innodb_flush_log_at_trx_commit": "durability", "sync_binlog": "durability",
-    "innodb_doublewrite": "durability", "innodb_flush_method": "durability", "general_log": "logging",
-    "slow_query_log": "logging", "gtid_mode": "logging", "binlog_format": "logging", "binlog_row_image": "logging",
-}  # fmt: skip
-_OF_THE_BINARY_LOG = {"sync_binlog", "gtid_mode", "binlog_format", "binlog_row_image"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +46,7 @@ class ServerDefaults:
     def durability_and_logging(self) -> list[Setting]:
         """What differs in durability or logging, and takes effect: of the binary log only where both write one."""
         known = {one.name: one for one in self.differing if ABSENT not in {one.before, one.after}}
-        asked = (name for name in CONCERNS if self.both_log or name not in _OF_THE_BINARY_LOG)
+        asked = (name for name in CONCERNS if self.both_log or name not in BINARY_LOG_SETTINGS)
         return [known[name] for name in asked if name in known]
 
 
@@ -166,18 +133,9 @@ def compared_settings(
     )
     if not (differing or only_before or only_after):
         return None
-    both_log = all(plain_value("log_bin", one.get("log_bin", "")) == "on" for one in (old, new))
+    both_log = all(plain_value(BINARY_LOG, one.get(BINARY_LOG, "")) == "on" for one in (old, new))
     return ServerDefaults(before, after, differing, only_before, only_after, both_log=both_log)
 
 
 def _place(name: str) -> tuple[int, str]:
     return _RANK.get(name, len(_RANK)), name
-
-
-def plain_value(name: str, value: str) -> str:
-    """Return the value of a setting as its spellings have it in common (``ON`` = 1 = true)."""
-    text = value.strip().lower() or _UNSET.get(name, "")
-    try:
-        return f"{float(text):.12g}" if text not in _SAME else _SAME[text]
-    except ValueError:
-        return text

@@ -5,16 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks.load import CacheRanOut, Overload, cache_ran_out, overload
+from dbdyno.analysis.checks import CacheRanOut, Overload, cache_ran_out, overload
 from dbdyno.analysis.statistics.estimate import Estimate, geometric_mean
 from dbdyno.analysis.verdict.finding import Finding, either_way
 from dbdyno.model.design import ALPHA, Design
-from dbdyno.model.metrics import value_of
+from dbdyno.model.metrics import LATENCY_PERCENTILES, value_of
 from dbdyno.store.records import Trial
 
 _MEANS = (
     *("seconds_user", "seconds_sys", "queries_per_second", "events_per_second", "rows_per_second"),
-    *("latency_ms_p50", "latency_ms_p95", "latency_ms_p99", "latency_ms_p999"),
     *("client_cpu_us_per_query", "server_cpu_us_per_query", "errors", "reconnects"),
 )
 
@@ -45,10 +44,7 @@ class TreatmentSummary:
     queries_per_second: float
     events_per_second: float
     rows_per_second: float
-    latency_ms_p50: float
-    latency_ms_p95: float
-    latency_ms_p99: float
-    latency_ms_p999: float
+    latency_ms: dict[str, float]  # percentiles by the names of their metrics
     client_cpu_us_per_query: float
     server_cpu_us_per_query: float
     errors: float  # of a trial
@@ -85,6 +81,7 @@ def summarise(
                 seconds_real_max=max(seconds, default=math.nan),
                 metric_mean=_mean(_known(trials, design.metric)),
                 metric=_typical(blocks.values(treatment.id, design.metric).values()),
+                latency_ms={name: _mean(_known(trials, name)) for name in LATENCY_PERCENTILES},
                 **{name: _mean(_known(trials, name)) for name in _MEANS},
                 overload=overload(trials),
                 cache_ran_out=cache_ran_out(trials),

@@ -25,10 +25,17 @@ from dbdyno.analysis.over_time import drift_of
 from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.server_defaults import ServerDefaults, defaults_of_two_runs
 from dbdyno.analysis.statistics.estimate import Estimate, Floats, log_margin
-from dbdyno.analysis.statistics.location_tests import two_means_p_beyond
-from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.statistics.location_tests import holm, two_means_p_beyond
 from dbdyno.analysis.unpaired import differences, smallest_p, unpaired_family
-from dbdyno.analysis.verdict.evidence import Relation, relations, relative_estimate
+from dbdyno.analysis.verdict.evidence import (
+    FINE_ENOUGH,
+    Relation,
+    Resolution,
+    combined,
+    relations,
+    relative_estimate,
+    resolutions,
+)
 from dbdyno.analysis.verdict.finding import far_off, mostly
 from dbdyno.analysis.verdict.reasons import (
     Dropped,
@@ -41,9 +48,8 @@ from dbdyno.analysis.verdict.reasons import (
     first,
     reason_of,
 )
-from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution, combined, resolutions
+from dbdyno.model.design import Treatment
 from dbdyno.model.metrics import Metric, metric_of
-from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 from dbdyno.store.records import Run
 
@@ -226,6 +232,11 @@ class Compared:
     control_is_named: bool = False
     nothing_changed: bool = False
     interference: tuple[Interference, ...] = ()  # of the runs that met too much of it
+
+    @property
+    def judged(self) -> list[Change]:
+        """The changes that the answer is about: against the control, where there is one."""
+        return self.against_control or self.changes
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,13 @@ from dbdyno.analysis.statistics.location_tests import (
     exact_p_above,
     exact_p_below,
     exactly_dropped,
+    holm_levels,
     two_means_p_beyond,
     welch_interval,
     welch_p_each,
 )
-from dbdyno.analysis.statistics.multiplicity import holm_levels
 from dbdyno.analysis.statistics.scipy_special import special
-from dbdyno.analysis.verdict.evidence import Evidence
-from dbdyno.analysis.verdict.resolution import MARGIN_SHARE
+from dbdyno.analysis.verdict.evidence import MARGIN_SHARE, Evidence
 from dbdyno.model.design import ALPHA
 
 EXACT_PAIRS = 10_000  # m x n; the exact distribution of more takes seconds, and the normal one is as good

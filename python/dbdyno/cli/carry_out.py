@@ -80,7 +80,7 @@ def held(into: Path) -> "Run | None":
     from dbdyno.store.trials import lost_trials
 
     if not into.is_dir():
-        raise UserError(f"{into} does not exist, so there is nothing to go on with; leave out --resume")
+        raise UserError(f"{into} does not exist, so there is no run to resume; leave out --resume")
     if not is_begun(into):
         return None
     lost = [one.trial for one in lost_trials(into)]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.output import Format, print_document, refuse_to_overwrite, with_json, write_page
+from dbdyno.cli.report import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.show import runs_in
 from dbdyno.cli.suggestions import run_folders
 from dbdyno.cli.values import fraction_of, path_of

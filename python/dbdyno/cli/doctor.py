@@ -5,11 +5,67 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dbdyno.cli.doctor_text import capability_lines, host_lines
-from dbdyno.cli.output import JSON, print_json
+from dbdyno.cli.output import JSON, hanging, print_json
 
 if TYPE_CHECKING:
-    from dbdyno.analysis.host_figures import HostFigures
+    from dbdyno.analysis.quick import HostMeasurement
+    from dbdyno.stack.capabilities import Capability
+
+
+# What ``dbdyno doctor`` prints: what this host can do, what was measured, what it is good for, what to change.
+
+
+def capability_lines(found: "list[Capability]") -> list[str]:
+    """Return a line for each thing that a host can or can't do, then whether it is enough."""
+    width = max(len(one.name) for one in found)
+    return [*(_capability(one, width) for one in found), "", *_enough(found)]
+
+
+def _capability(one: "Capability", width: int) -> str:
+    mark = "yes" if one.ok else "no" if one.needed else "-"
+    remedy = f"; {one.remedy}" if one.remedy and not one.ok else ""
+    return hanging(f"{mark:3s}  {one.name:{width}s}  ", f"{one.detail}{remedy}")
+
+
+def _enough(found: "list[Capability]") -> list[str]:
+    lacking = [one.name for one in found if one.needed and not one.ok]
+    optional = [one.name for one in found if one.used and not one.needed and not one.ok]
+    if lacking:
+        said = f"For studies on emulated disks there is no: {', '.join(lacking)}. The remedy stands behind each."
+    else:
+        said = "All that studies on emulated disks need is there."
+    return [hanging("", f"{said} Optional and not there: {', '.join(optional)}." if optional else said)]
+
+
+def host_lines(host: "HostMeasurement") -> list[str]:
+    """Return what was measured of a host and what follows from it."""
+    from dbdyno.report.host_advice import figure_lines
+
+    figures = figure_lines(host)
+    width = max(len(name) for name, _ in figures)
+    lines = ["measured on this host", *(hanging(f"  {name:{width}s}  ", value) for name, value in figures)]
+    return ["", *lines, "", *_fitness_lines(host), "", *_advice_lines(host)]
+
+
+def _fitness_lines(host: "HostMeasurement") -> list[str]:
+    from dbdyno.report.host_advice import fitness
+
+    judged = fitness(host)
+    width = max(len(one.fit) for one in judged)
+    texts = [(one.fit, f"{one.study}{f': {one.why}' if one.why else ''}") for one in judged]
+    return ["how good this host is for studies of", *(hanging(f"  {fit:{width}s}  ", text) for fit, text in texts)]
+
+
+def _advice_lines(host: "HostMeasurement") -> list[str]:
+    from dbdyno.report.host_advice import advice
+
+    found = advice(host)
+    if not found:
+        return ["nothing to change"]
+    lines = ["to change, what matters most first"]
+    for number, one in enumerate(found, 1):
+        lines += [hanging(f"  {number}. ", f"{one.what}: {one.why}"), f"       {one.command}"]
+    return lines
 
 
 def doctor(
@@ -31,7 +87,7 @@ def doctor(
         print("\n".join(host_lines(host)))
 
 
-def _measured() -> "HostFigures":
+def _measured() -> "HostMeasurement":
     from dbdyno.run.measure_host import measure_host
 
     found = measure_host(_progress)
@@ -45,7 +101,7 @@ def _progress(what: str) -> None:
     typer.echo(f"\r{line:60}" if sys.stderr.isatty() else line, err=True, nl=not sys.stderr.isatty())
 
 
-def _as_values(host: "HostFigures") -> dict[str, Any]:
+def _as_values(host: "HostMeasurement") -> dict[str, Any]:
     """What was measured and what follows, for a script; what is unknown is null."""
     from dataclasses import asdict
 

@@ -1,24 +1,15 @@
 """How ``dbdyno hosts status`` is printed."""
 
-import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.cli.text_table import hanging, table
-from dbdyno.errors import UserError
+from dbdyno.cli.output import hanging, table
 
 if TYPE_CHECKING:
-    from dbdyno.hosts.look import Status
+    from dbdyno.hosts.bring_up import Status
 
-_HEAD = ("host", "roles", "dbdyno", "Ray", "clock", "within", "round trip", "cores", "memory", "free disk", "root")
+_HEAD = ("host", "roles", "dbdyno", "clock", "within", "round trip", "cores", "memory", "free disk", "root")
 _STEADY = {"tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"}  # read without a system call
-
-
-def checked_address(given: str) -> str:
-    """An address with its port, or none. Raises ``UserError``."""
-    if given and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.-]*:[0-9]{1,5}", given):
-        raise UserError(f"--address {given[:60]!r} is no address with its port, such as 10.0.0.1:6379")
-    return given
 
 
 def as_values(status: "Status") -> dict[str, Any]:
@@ -39,8 +30,7 @@ def as_text(found: "list[Status]", problem: str) -> str:
             one.name,
             ", ".join(one.roles),
             {None: "-", True: "the same", False: "differs"}[one.same],
-            "alive" if one.ray else "no",
-            f"{clock.offset_ns / 1e3:+,.0f} us" if clock else "-",
+            f"{round(clock.offset_ns / 1e3):+,} us" if clock else "-",
             f"{clock.bound_ns / 1e3:,.0f} us" if clock else "-",
             f"{clock.round_trip_ns_min / 1e3:,.0f} us" if clock else "-",
             str(facts.get("cores", "-")),
@@ -48,7 +38,7 @@ def as_text(found: "list[Status]", problem: str) -> str:
             format_bytes(facts["disk_free_bytes"]) if facts else "-",
             {None: "-", True: "yes", False: "no"}[facts.get("root")],
         ])  # fmt: skip
-    lines = [table(_HEAD, rows, 7)]
+    lines = [table(_HEAD, rows, 6)]
     lines += [hanging("", line) for one in found for line in _remarks(one)]
     return "\n".join([*lines, problem] if problem else lines)
 

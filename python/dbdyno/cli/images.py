@@ -18,9 +18,9 @@ def images(context: typer.Context, json_: bool = JSON) -> None:
     """List the images, the one used last first."""
     if context.invoked_subcommand is not None:
         return
-    from dbdyno.cli.text_table import table
+    from dbdyno.cli.output import table
     from dbdyno.model.wording import count
-    from dbdyno.run.image_cache import images_folder, kept_images, limit_bytes
+    from dbdyno.run.images import images_folder, kept_images, limit_bytes
     from dbdyno.study.units import format_bytes
 
     found = [one.shown() for one in kept_images()]
@@ -41,7 +41,7 @@ def clear(
     json_: bool = JSON,
 ) -> None:
     """Remove one image or all; refused while a run goes on."""
-    from dbdyno.run.image_cache import kept_images, remove
+    from dbdyno.run.images import kept_images, remove
     from dbdyno.system.locks import only_one
 
     with only_one("images clear", wait=False, say=typer.echo):

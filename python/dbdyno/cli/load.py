@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from dbdyno.errors import DbdynoError
 
@@ -69,18 +69,3 @@ class Verb(TyperCommand):
             words = re.findall(r"^  (?:-\S, |    )(--[a-z-]+)", said.stdout, re.MULTILINE)
             words += ["prepare", "run", "cleanup"]
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
-
-
-class Verbs(TyperGroup):
-    """The verbs, those of the load generator in a list of their own."""
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  (typer keeps their types private)
-        """Write both lists."""
-        for heading, names in (
-            ("Commands", [name for name in self.commands if name not in VERBS]),
-            ("Load generator, against any server (dbdyno VERB --help)", list(VERBS)),
-        ):
-            with formatter.section(heading):
-                limit = formatter.width - 6 - max(map(len, names))
-                rows = [(name, self.commands[name].get_short_help_str(limit)) for name in names]
-                formatter.write_dl(rows)

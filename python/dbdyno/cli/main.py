@@ -1,44 +1,23 @@
-"""``dbdyno``: one verb per file; errors become one message and an exit code here."""
+"""``dbdyno``: which verbs there are; errors become one message and an exit code here."""
 
 import sys
 from contextlib import suppress
 from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
+from typer.main import get_command, get_group
 
 from dbdyno import __version__
-from dbdyno.cli import (
-    aa,
-    compare,
-    completion,
-    crash,
-    disk,
-    doctor,
-    hosts,
-    images,
-    load,
-    new,
-    plan,
-    quick,
-    rank,
-    report,
-    restore,
-    run,
-    runs,
-    servers,
-    simulate,
-    trace,
-    try_,
-    watch,
-)
+from dbdyno.cli import completion, load
 from dbdyno.cli.output import end_with, flushed, prepare, say
-from dbdyno.errors import DbdynoError
+from dbdyno.errors import DbdynoError, UserError
 from dbdyno.model.printable import printable
-
-# A command line that makes no sense, in one sentence with the remedy.
-
+from dbdyno.system.files import near_file
 
 _WORDS = {"Missing command": "a command is missing"}
 SHOWN_MAX = 60  # characters of a value that was given
@@ -112,22 +91,98 @@ def _shown(given: str) -> str:
 
 USAGE, INTERRUPTED = 2, 130
 
+# Each verb with its line of the help; its code is in the file of its name. Only the verb that was typed is imported, so
+# a verb may import what it needs at its top.
+VERBS = {
+    "quick": "Measure this disk, and show the drives it is most like.",
+    "plan": "Show what a study would do and touch, and how long it takes.",
+    "new": "Write a study: from questions, from an option file, or from words.",
+    "try": "Compare what is given on the command line, without a study.",
+    "run": "Run a study.",
+    "runs": "List run folders, the latest first, with what each found.",
+    "aa": "Measure this host's noise: one treatment against itself.",
+    "report": "Print the result of a run, or of several with a ranking.",
+    "rank": "Rank stacks over several loads or runs.",
+    "compare": "Compare two runs, treatment by treatment.",
+    "simulate": "Simulate a load on drives, below the kernel's block layer.",
+    "watch": "Show what block devices do, live, as iostat does.",
+    "doctor": "Show what this host can do, with the remedy for each no.",
+    "restore": "Undo what a killed dbdyno left behind.",
+    "completion": "Print the completion script of a shell, or install it.",
+    "kernels": "Add, list and remove kernels that virtual machines boot.",
+    "servers": "Add, list and remove servers to measure.",
+    "disk": "Attach emulated disks that behave like a named drive.",
+    "images": "List or clear prepared data, which is kept from run to run.",
+    "crash": "List the power cuts of a run, or look at a state that was kept.",
+    "trace": "Record a trace of block I/O, or summarise one.",
+    "hosts": "Use many hosts: up, status, down.",
+}
+
+
+def verb_command(verb: str) -> TyperCommand | TyperGroup:
+    """Import a verb and return its command."""
+    name = "try_" if verb == "try" else verb  # a keyword of Python's
+    module = import_module(f"dbdyno.cli.{name}")
+    command: Any
+    if hasattr(module, "app"):
+        command = get_group(module.app)
+    else:
+        alone = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+        alone.command(verb)(getattr(module, name))
+        command = get_command(alone)
+    command.name = verb
+    return command  # type: ignore[no-any-return]
+
+
+class Verbs(TyperGroup):
+    """All verbs; those of the load generator in a list of their own."""
+
+    def __init__(self, **arguments: Any) -> None:  # noqa: ANN401  (typer's own)
+        super().__init__(**arguments)
+        ours: dict[str, Any] = {verb: TyperCommand(verb, callback=None, help=line) for verb, line in VERBS.items()}
+        self.commands = ours | dict(self.commands)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401  (typer keeps their types private)
+        """Return the verb that was typed, imported. Raises ``UserError`` where a file is typed in its place."""
+        if args[0].endswith(".toml") and args[0] not in self.commands:
+            raise UserError(no_verb_but_a_file(args[0]))
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, verb_command(name) if name in VERBS else command, rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
+        """Write both lists, each line whole."""
+        for heading, lines in (
+            ("Commands", VERBS),
+            ("Load generator, against any server (dbdyno VERB --help)", load.VERBS),
+        ):
+            with formatter.section(heading):
+                formatter.write_dl(list(lines.items()))
+
+
+def no_verb_but_a_file(given: str) -> str:
+    """What is said where a study stands in the place of a verb."""
+    path = Path(given)
+    if path.exists():
+        return f"{given} is a file, not a command. Did you mean dbdyno plan {given}?"
+    return f"{given} is neither a command nor a file; a study is run by dbdyno run STUDY{near_file(path)}"
+
+
+def every_command() -> TyperGroup:
+    """Return all of the command line, imported: for the manual page, and for tests that walk through it."""
+    root = get_group(app)
+    root.commands = {name: verb_command(name) if name in VERBS else one for name, one in root.commands.items()}
+    return root
+
+
 app = typer.Typer(
     name="dbdyno",
-    cls=load.Verbs,
+    cls=Verbs,
     help="A dynamometer for database servers and the storage they stand on.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    *(quick.quick, plan.plan, new.new, try_.try_, run.run, runs.runs, aa.aa, report.report, rank.rank, compare.compare),
-    *(simulate.simulate, watch.watch, doctor.doctor, restore.restore, completion.completion),
-):
-    app.command(command.__name__.rstrip("_"))(command)
-for group in (servers, disk, images, crash, trace, hosts):
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2])
 for verb, about in load.VERBS.items():
     as_is = app.command(verb, cls=load.Verb, help=about, context_settings=load.CONTEXT, add_help_option=False)
     as_is(load.command(verb))

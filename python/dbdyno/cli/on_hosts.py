@@ -7,7 +7,7 @@ from dbdyno.errors import UserError
 
 if TYPE_CHECKING:
     from dbdyno.plan.plan import Plan
-    from dbdyno.run.execute import Outcome
+    from dbdyno.run.execute import RunOutcome
     from dbdyno.stack.capabilities import Capability
 
 
@@ -15,39 +15,42 @@ def needs_on_its_hosts(plan: "Plan", hosts: Path | None, erase: frozenset[str]) 
     """What each host says of the plan, touching nothing; nothing without a file of hosts."""
     from dbdyno.hosts.connect import connected
     from dbdyno.run.fleet.asking import as_needs, ask_all, check_names
-    from dbdyno.run.fleet.request import request_of
+    from dbdyno.run.fleet.request import make_requests
     from dbdyno.run.over_hosts import see_that_they_are_clients
 
     if hosts is None:
         return []
-    made = request_of(plan, "plan", erase, fresh_images=False)
+    made = make_requests(plan, "plan", erase, fresh_images=False)
     with connected(hosts) as found:
         check_names(plan, found.inventory)
         see_that_they_are_clients(plan.client_hosts(), found.inventory)
-        return as_needs(plan, ask_all(found.hosts, [made("facts", name) for name in _names(plan)]), erase)
+        asked = ask_all(found.hosts, [made("facts", name) for name in _names(plan)])
+        return as_needs(plan, asked, erase, found.reboots.refusals(_names(plan), plan.kernels()))
 
 
 def run_on_its_hosts(
     plan: "Plan", into: Path, hosts: Path | None, *, resume: bool, erase: frozenset[str], fresh_images: bool
-) -> "Outcome":
+) -> "RunOutcome":
     """Run a plan on the hosts that it names. Raises ``UserError`` where one can't; then nothing was touched."""
     from dbdyno.cli.progress import TerminalProgress
     from dbdyno.hosts.connect import connected
     from dbdyno.run.execute import open_run
     from dbdyno.run.fleet import asking, coordinate
     from dbdyno.run.fleet.part import HostAccess
-    from dbdyno.run.fleet.request import request_of
+    from dbdyno.run.fleet.request import make_requests
     from dbdyno.run.over_hosts import see_that_they_are_clients
     from dbdyno.run.preflight import this_machine
 
     if hosts is None:
         raise UserError(f"{plan.study.path}: hosts.under_test names hosts; say by --hosts FILE how they are reached")
     names = _names(plan)
-    asked = request_of(plan, "asked", erase, fresh_images=fresh_images)
+    asked = make_requests(plan, "asked", erase, fresh_images=fresh_images)
     with connected(hosts) as found:
         asking.check_names(plan, found.inventory)
         see_that_they_are_clients(plan.client_hosts(), found.inventory)
-        plan, answers = asking.decided(plan, asking.ask_all(found.hosts, [asked("facts", one) for one in names]), erase)
+        of_hosts = asking.ask_all(found.hosts, [asked("facts", one) for one in names])
+        plan, answers = asking.decide_plan(plan, of_hosts, erase, found.reboots.refusals(names, plan.kernels()))
+        found.reboots.adopt(names)
         with TerminalProgress(plan.design.labels, plan.seconds_per_trial() / plan.blocks_at_once) as progress:
             for warning in plan.warnings():
                 progress.say(f"warning: {warning}")
@@ -57,7 +60,7 @@ def run_on_its_hosts(
                 again = f"--seed {plan.design.seed} repeats its order"
                 progress.say(f"seed {plan.design.seed}, drawn for this run; {again}")
             try:
-                requests = request_of(plan, coordinate.identity_of(into), erase, fresh_images=fresh_images)
+                requests = make_requests(plan, coordinate.identity_of(into), erase, fresh_images=fresh_images)
                 access = HostAccess(found.hosts, found.why_lost, why_not_back=found.why_not_back, clients=found)
                 return coordinate.run_on_hosts(plan, folder, progress, requests, access)
             finally:

@@ -28,7 +28,7 @@ def note_ssh_config(hosts: Path | None) -> Path | None:
     except UserError:
         return hosts
     if config is not None:
-        runs = "programs that it names (ProxyCommand, Match exec and the like) run on this machine, as you"
+        runs = "programs that it names (such as ProxyCommand or Match exec) run on this machine, as you"
         typer.echo(f"ssh reads {printable(str(config))}, named by {printable(str(hosts))}: {runs}", err=True)
     return hosts
 
@@ -86,7 +86,7 @@ RUNS = Path("runs")
 
 def new_folder(name: str) -> Path:
     """Return a folder that is not there yet, by the local clock."""
-    base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"  # noqa: TID251  (a name for people)
     tried = (RUNS / (base if number == 1 else f"{base}-{number}") for number in range(1, 1000))
     return next(path for path in tried if not (path.exists() or path.with_suffix(".toml").exists()))
 

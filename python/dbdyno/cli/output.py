@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -199,7 +201,7 @@ def flushed() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        _give_up(sys.stdout)
+        give_up(sys.stdout)
         raise
 
 
@@ -208,7 +210,7 @@ def say(text: str) -> None:
     try:
         print(f"dbdyno: {text}", file=sys.stderr, flush=True)
     except OSError:
-        _give_up(sys.stderr)
+        give_up(sys.stderr)
 
 
 def end_with(error: OSError) -> NoReturn:
@@ -220,10 +222,43 @@ def end_with(error: OSError) -> NoReturn:
     sys.exit(1)
 
 
-def _give_up(stream: TextIO) -> None:
+def give_up(stream: TextIO) -> None:
     """Have Python find nothing to complain about when it closes a stream."""
     with suppress(OSError, ValueError):
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, stream.fileno())
         os.close(nothing)
         stream.flush()
+
+
+# Tables and long lines for the terminal.
+
+
+COLUMNS = 100  # at most; long lines of a wide terminal are hard to read
+COLUMNS_MIN = 40
+
+
+def table(head: tuple[str, ...], rows: list[list[str]], right: int) -> str:
+    """Columns as wide as their longest word; from the ``right``-th on they are numbers."""
+    widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
+    lines = (
+        "  ".join(
+            f"{cell:{'>' if at >= right else '<'}{width}}"
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in (list(head), *rows)
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def hanging(start: str, text: str) -> str:
+    """A text behind its start, continued below its own beginning where it is longer than a line of the terminal."""
+    indent, columns = " " * len(start), shutil.get_terminal_size((COLUMNS, 24)).columns
+    return textwrap.fill(
+        text,
+        min(COLUMNS, max(COLUMNS_MIN, columns)),
+        initial_indent=start,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

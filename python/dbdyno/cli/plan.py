@@ -1,18 +1,49 @@
 """``dbdyno plan STUDY``: what a run would do. Leaves the host as it is."""
 
+import math
+import os
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dbdyno.cli.options import BLOCKS, BUDGET, HOSTS, MAX_BLOCKS, SCALE, SEED, UNTIL_DECIDED, stop_options
+from dbdyno.analysis.planned_looks import likely_blocks, planned_looks
+from dbdyno.cli.options import BLOCKS, BUDGET, HOSTS, MAX_BLOCKS, RUNS, SCALE, SEED, UNTIL_DECIDED, stop_options
 from dbdyno.cli.output import JSON, print_json, say_to_terminal
 from dbdyno.cli.suggestions import studies
 from dbdyno.errors import UserError
+from dbdyno.model.design import MIN_BLOCKS, Design, Fleet
+from dbdyno.model.printable import printable
+from dbdyno.model.wording import count, looks_listed, margin_text, percent
+from dbdyno.plan.order import whole_plots
+from dbdyno.plan.plan import (
+    BOOT_SECONDS,
+    Plan,
+    bound_of_none,
+    erased_devices,
+    fast_cache_lines,
+    fast_caches,
+    planned_cuts,
+)
+from dbdyno.run.images import planned_images, prepared_lines
+from dbdyno.servers.contract import SettingOutcome
+from dbdyno.servers.products import unasked_settings
+from dbdyno.servers.user import server_user
+from dbdyno.stack import capabilities
+from dbdyno.stack.capabilities import Capability
+from dbdyno.stack.kinds.catalogue import KINDS
+from dbdyno.stack.tracefs import mounted_tracefs
+from dbdyno.study.schema import CrashSection, TrialSpec
+from dbdyno.study.units import format_seconds
+from dbdyno.workload.kinds import workload_of
 
 if TYPE_CHECKING:
-    from dbdyno.plan.plan import Plan
-    from dbdyno.stack.capabilities import Capability
+    from dbdyno.analysis.server_defaults import ServerDefaults
+    from dbdyno.store.records import Run
 
 
 def plan(
@@ -53,7 +84,6 @@ def plan(
 
 def show_plan(made: "Plan", needs: "list[Capability]", *, json_: bool) -> None:
     """Print a plan, and what this host lacks for it."""
-    from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
     from dbdyno.run.preflight import with_host_decided
 
     made = with_host_decided(made)
@@ -61,3 +91,532 @@ def show_plan(made: "Plan", needs: "list[Capability]", *, json_: bool) -> None:
         print_json(plan_as_dict(made, needs))
     else:
         print(plan_as_text(made, needs))
+
+
+# How many blocks a plan has, what decides it, how long that may take, and the order in each.
+
+
+def stop_rule_text(design: Design) -> str:
+    """How many blocks there will be, and what decides it."""
+    budget = "" if design.budget_seconds is None else f"; none is begun that would end after {_budget(design)}"
+    if design.until == "blocks":
+        return f"blocks ({design.blocks}){budget}"
+    if design.until == "open":
+        after = f"looked at after block {MIN_BLOCKS} and each later one"
+        after_each = f"blocks: {after}; stops when every comparison is decided{budget}"
+        return f"{after_each}; p and intervals are of the mean, and hold if log ratios are normal"
+    goal = "comparison is decided"
+    if design.until == "precise":
+        goal = f"interval reaches at most {100 * (design.half_width or 0):.3g} % to either side"
+    looks = looks_of(design)
+    if len(looks) == 1:
+        wanted = f"; wanted is that every {goal}" if design.until == "precise" else ""
+        return f"blocks ({design.blocks}): too few to look at them before the last{wanted}{budget}"
+    fewest, after = looks[0], looks_listed(looks)
+    return f"{fewest} to {design.blocks} blocks: looked at after {after}; stops when every {goal}{budget}"
+
+
+def looks_of(design: Design) -> tuple[int, ...]:
+    """The numbers of blocks after which the data may end the run."""
+    return planned_looks(design.blocks) if design.until in {"decided", "precise"} else ()
+
+
+def _budget(design: Design) -> str:
+    return format_seconds(design.budget_seconds or 0)
+
+
+def time_text(plan: Plan) -> str:
+    """How long it may take."""
+    return f"{_range(plan)}{_basis(plan)}{_settling(plan)}{_starting(plan)}"
+
+
+def _starting(plan: Plan) -> str:
+    """How often hosts reboot into another kernel, and what was reckoned for it."""
+    starts = plan.reboots(plan.design.blocks)
+    if not starts:
+        return ""
+    each = ", ".join(f"{host} {count} times" for host, count in starts.items())
+    return f"; hosts reboot into other kernels ({each}), about {format_seconds(BOOT_SECONDS)} each"
+
+
+def _settling(plan: Plan) -> str:
+    if plan.design.settle == "trial":
+        return "; before each trial one of the baseline, unmeasured"
+    return f"; {format_seconds(plan.design.settle)} of each trial are a rest" if plan.design.settle else ""
+
+
+def _range(plan: Plan) -> str:
+    design, each = plan.design, len(plan.design.tried)
+    if design.until == "open":
+        return f"{each} trials a block, about {format_seconds(plan.seconds(1))} each"
+    fewest = (looks_of(design) or (design.blocks,))[0]
+    if fewest == design.blocks:
+        return f"{fewest * each} trials, about {format_seconds(plan.seconds(fewest))}"
+    least, most = format_seconds(plan.seconds(fewest)), format_seconds(plan.seconds(design.blocks))
+    return f"{fewest * each} to {design.blocks * each} trials, about {least} to {most}"
+
+
+def _basis(plan: Plan) -> str:
+    loads = [spec.workload for spec in plan.specs.values()]
+    if all(load.seconds_bound for load in loads):
+        return ""
+    return f" (a guess: the load is bounded by {loads[0].AMOUNT or 'its data'}, not by time)"
+
+
+def order_from(plan: Plan) -> str:
+    """The seed that the order of trials comes from."""
+    if plan.seed_is_drawn:
+        return f"order from seed {plan.design.seed}, as an example: each run draws a seed of its own"
+    return f"order from seed {plan.design.seed}"
+
+
+def order_text(plan: Plan, block: int) -> str:
+    """The treatments of a block in their order, a bar between two whole plots."""
+    plots = whole_plots(plan.design)
+    runs = groupby((slot.treatment for slot in plan.slots(block, 1)), key=plots.__getitem__)
+    return " | ".join(" ".join(treatments) for _, treatments in runs)
+
+
+# Which blocks a plan has and in which order, on one host or on several.
+
+
+BLOCKS_SHOWN = 12
+
+
+def order_lines(plan: Plan) -> Iterator[str]:
+    """What decides how many blocks there are, and the first of them in their order."""
+    design, fleet = plan.design, plan.design.fleet
+    hard = [factor.name for factor in design.factors if factor.hard_to_change]
+    plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
+    how = "in turn" if plan.client_hosts() else "at once"
+    hosts = f", on each host another; blocks run on {', '.join(fleet.hosts)} {how}" if fleet else ""
+    order = f"{order_from(plan)}{hosts}{plots}:"
+    if design.until == "blocks":
+        yield f"{stop_rule_text(design)}, {order}"
+    else:
+        yield from (stop_rule_text(design), order)
+    if fleet is None:
+        yield from _blocks(plan, "  ", design.blocks, BLOCKS_SHOWN)
+        return
+    share = -(-design.blocks // len(fleet.hosts))
+    for host in fleet.hosts:
+        yield f"  {', '.join([host, *_fixed(fleet, host)])}:"
+        yield from _blocks(plan.on_host(host), "    ", share, max(1, BLOCKS_SHOWN // len(fleet.hosts)))
+
+
+def _blocks(plan: Plan, indent: str, blocks: int, shown: int) -> Iterator[str]:
+    for block in range(1, min(blocks, shown) + 1):
+        yield f"{indent}{block:3d}  {order_text(plan, block)}"
+    if blocks > shown:
+        most = "" if plan.design.until == "blocks" else "at most "
+        yield f"{indent}... and {most}{blocks - shown} more"
+
+
+def _fixed(fleet: Fleet, host: str) -> Iterator[str]:
+    """What a host has that no treatment varies."""
+    yield from (f"{name} {of[host]}" for name, of in fleet.levels.items())
+    if host in fleet.disks:
+        disk = fleet.disks[host]
+        yield f"disk {disk.device}{f' with serial {disk.serial}' if disk.serial else ''}"
+
+
+def hosts_lines(needs: Iterable[Capability]) -> Iterator[str]:
+    """What the hosts under test have answered, a line each."""
+    found = list(needs)
+    if not found:
+        yield "the hosts under test were not asked: --hosts FILE says how they are reached"
+        return
+    yield "the hosts can't run it:" if any(not one.ok for one in found) else "all hosts can run it:"
+    yield from (f"  {one.said}" for one in found)
+
+
+def blocks_as_dict(plan: Plan) -> dict[str, Any]:
+    """The treatments of each block in their order; of several hosts by host, and by its own count of blocks."""
+    design, fleet = plan.design, plan.design.fleet
+    if fleet is None:
+        return {"blocks": _orders(plan, design.blocks)}
+    share = -(-design.blocks // len(fleet.hosts))
+    on_hosts = {host: _orders(plan.on_host(host), share) for host in fleet.hosts}
+    return {
+        "hosts": {
+            "under_test": fleet.hosts,
+            "level": fleet.levels,
+            "disk": {host: asdict(disk) for host, disk in fleet.disks.items()},
+            "blocks": on_hosts,
+            "blocks_max": design.blocks,
+        }
+    }
+
+
+def _orders(plan: Plan, blocks: int) -> list[list[str]]:
+    return [[slot.treatment for slot in plan.slots(block, 1)] for block in range(1, blocks + 1)]
+
+
+# What a plan says of the cuts of a crash study.
+
+
+_MODES = {
+    "power": "power cuts of the emulated disk",
+    "kill": "kills of the server alone, a weaker test than a power cut: what was written survives in the page cache",
+}
+
+
+def crash_lines(plan: Plan) -> list[str]:
+    """What is cut, what is left of it, and what that can show at best; nothing where the study is of speed."""
+    crash, control = plan.study.crash, plan.control
+    if crash is None or control is None:
+        return []
+    blocks = plan.design.blocks
+    cuts = planned_cuts(crash, blocks)
+    lines = [
+        "",
+        f"cuts ({cuts} of each treatment, {crash.cuts_each} in each of {count(blocks, 'trial')}): {_MODES[crash.mode]}",
+    ]
+    lines.append(f"  when: {', '.join(crash.when)}")
+    if crash.mode == "power":
+        lines.append(f"  survivors of what no FLUSH made durable: {', '.join(crash.survivors)}{_held(crash)}")
+    if len(crash.strata) > 1:
+        lines.append(f"  {len(crash.strata)} kinds of cut, about {cuts // len(crash.strata)} of each")
+    return [
+        *lines,
+        f"  at best: {_best(crash, blocks)}",
+        f"  each step of recovery may take {format_seconds(crash.recovery_limit)}; broken states kept: {crash.keep}",
+        f"  {control.treatment.id} is known to lose, as {control.why}",
+        '  "nothing lost" is said only if it does lose in 95 % of its cuts or more',
+    ]
+
+
+def _best(crash: CrashSection, blocks: int) -> str:
+    """What it shows if nothing is lost; and what it would if cuts of one trial had nothing in common."""
+    by_trials, by_cuts = (100 * bound_of_none(number) for number in (blocks, planned_cuts(crash, blocks)))
+    apart = f"; {by_cuts:.2g} % if cuts of one trial were independent" if crash.cuts_each > 1 else ""
+    return (
+        f"nothing lost in {count(blocks, 'trial')} shows that at most {by_trials:.2g} % of such cuts lose (95 %){apart}"
+    )
+
+
+def _held(crash: CrashSection) -> str:
+    return f" (holds back {1000 * crash.hold_seconds:g} ms)" if crash.hold_seconds else ""
+
+
+def comparisons_title(plan: Plan) -> str:
+    """What the list of comparisons is headed by."""
+    design = plan.design
+    about = "of what is lost" if plan.study.crash else f"on {design.metric}, margin {design.margin * 100:.3g} %"
+    return f"comparisons ({len(design.comparisons)}), {about}:"
+
+
+def treatment_lines(plan: Plan) -> list[str]:
+    """Every treatment that is run, with its part in the design."""
+    design, control = plan.design, plan.design.control
+    part = {design.baseline: ["baseline"]}
+    if control is not None:
+        part.setdefault(control.id, []).append("control")
+    lines = [f"treatments ({len(design.treatments)}{' and a control' * (len(design.tried) > len(design.treatments))}):"]
+    for one in design.tried:
+        mark = f"   ({', '.join(part[one.id])})" if one.id in part and one in design.treatments else ""
+        lines.append(f"  {one.id}  {one.label}{mark}")
+    return lines
+
+
+def crash_as_dict(plan: Plan) -> dict[str, Any]:
+    """The same for a script; empty where the study is of speed."""
+    crash, control = plan.study.crash, plan.control
+    if crash is None or control is None:
+        return {}
+    cuts = planned_cuts(crash, plan.design.blocks)
+    return {
+        "crash": {
+            "mode": crash.mode,
+            "cuts": cuts,
+            "cuts_per_run": crash.cuts_each,
+            "strata": [{"when": when, "survivors": survivors} for when, survivors in crash.strata],
+            "hold_seconds": crash.hold_seconds or None,
+            "recovery_limit_seconds": crash.recovery_limit,
+            "keep": crash.keep,
+            "bound_of_none": bound_of_none(plan.design.blocks),
+            "bound_of_none_if_independent": bound_of_none(cuts),
+            "control": {"id": control.treatment.id, "label": control.treatment.label, "why": control.why},
+        }
+    }
+
+
+# What servers that a plan compares do differently in durability and logging, unless the study sets it.
+
+
+def servers_warnings(plan: Plan) -> Iterator[str]:
+    """Yield one for each setting in which servers that are compared with each other differ by default."""
+    sides = list(_servers_compared(plan))
+    if not sides:
+        return
+    from dbdyno.mysql.settings import CONCERNS
+    from dbdyno.report.sections.server_defaults import defaults_clauses  # with all of the analysis
+
+    differing = _differing(sides)
+    for name in CONCERNS:
+        for clause in defaults_clauses([_only(one, name) for one in differing]):
+            yield f"by default {clause}: set {name} in [server.settings] to compare like with like"
+
+
+def _servers_compared(plan: Plan) -> Iterator[tuple[TrialSpec, TrialSpec]]:
+    """Yield each two treatments that are compared and have different servers, the baseline first."""
+    for pair in plan.design.comparisons:
+        before, after = plan.specs[pair.baseline], plan.specs[pair.level]
+        if before.has_server and after.has_server and before.stack.server != after.stack.server:
+            yield before, after
+
+
+def _differing(sides: list[tuple[TrialSpec, TrialSpec]]) -> "list[ServerDefaults]":
+    """Return what each two of them differ in; equal ones once."""
+    from dbdyno.analysis.server_defaults import compared_settings
+
+    found: list[ServerDefaults] = []
+    for before, after in sides:
+        names, asked = (before.stack.server, after.stack.server), {*_given(before), *_given(after)}
+        one = compared_settings(*names, _settings(before), _settings(after), asked)
+        found += [one] if one and one not in found else []
+    return found
+
+
+def _settings(spec: TrialSpec) -> Mapping[str, str]:
+    """Return a treatment's settings, the study's before those of the server itself; empty where these aren't known."""
+    known = unasked_settings(spec.stack.server)
+    return {**known, **_given(spec)} if known else {}
+
+
+def _given(spec: TrialSpec) -> dict[str, str]:
+    return {name.replace("-", "_"): str(value) for name, value in spec.server.settings.items()}
+
+
+def _only(found: "ServerDefaults", name: str) -> "ServerDefaults":
+    return replace(found, differing=[one for one in found.differing if one.name == name])
+
+
+# What a run of a plan would touch on this host.
+
+
+def touched(plan: Plan, needs: Iterable[Capability] = ()) -> list[str]:
+    """What will be created, changed or erased on the host, a line each; ``needs`` say why a disk may be erased."""
+    proofs = {one.name: one.detail for one in needs if one.ok}
+    lines, raised = list[str](), list[TrialSpec]()
+    for name, kind in KINDS.items():
+        specs = [spec for spec in plan.specs.values() if spec.stack.kind == name]
+        if specs:
+            lines += kind.touches(specs, proofs)
+        if kind.IS_RAISED:
+            raised += specs
+    if awake := plan.awake():
+        of = "" if len(awake) == len(plan.specs) else f" for {', '.join(awake)}"
+        lines.append(f"kept awake{of}: all processors, while a trial runs; {capabilities.awake().detail}")
+    if raised:
+        lines += _touched_by_raising(raised)
+    return lines if erased_devices(plan) else [*lines, "erased: nothing"]
+
+
+def _touched_by_raising(specs: list[TrialSpec]) -> Iterator[str]:
+    """What every stack that dbdyno raises may touch."""
+    yield "kept: the prepared data, for later runs (dbdyno images)"
+    if any(spec.stack.memory for spec in specs):
+        yield "created: a memory control group; gone afterwards"
+    if any(spec.probes.trace and KINDS[spec.stack.kind].HAS_DISK for spec in specs):
+        if not mounted_tracefs():
+            yield "mounted: tracefs, in the state folder; unmounted afterwards"
+        yield "created: a trace instance in tracefs, of the device's requests only; gone afterwards"
+    servers = ", ".join(dict.fromkeys(spec.stack.server for spec in specs if spec.has_server))
+    tcp = "TCP on 127.0.0.1 only" if any("port" in spec.server.settings for spec in specs) else "no TCP"
+    if servers:
+        yield f"started: {servers} with data, socket and user of its own, {tcp}; ended afterwards"
+    yield from (f"started: {what}; ended afterwards" for what in dict.fromkeys(_programs(specs)))
+
+
+def _programs(specs: list[TrialSpec]) -> Iterator[str]:
+    """Other programs; of a command all its words, as a study may have come from anywhere."""
+    user = server_user()
+    who = f"as the user {user.pw_name}" if user else "as you"
+    for spec in specs:
+        if tool := workload_of(spec).tool:
+            what = getattr(spec.workload, "command", tool.name)
+            yield f"{what}, {who}"
+
+
+# How many blocks the margin will likely take: from the noise floor of an A/A run on this host, if there is one.
+
+
+FOLDERS_MAX = 50  # run folders that are looked at, the latest first
+EXAMPLES = (0.02, 0.04)  # spreads that are named where this host's is not known
+
+
+def likely_blocks_text(design: Design, folder: Path = RUNS) -> str:
+    """Return one line; empty where the number of blocks is given, or nothing is compared."""
+    if design.until != "decided" or not design.comparisons:
+        return ""
+    margin = design.margin
+    if (spread := spread_of_this_host(folder)) is not None:
+        said = f"two trials of a block differ by {percent(spread, sign=False)} here (A/A run in {folder})"
+        if (blocks := likely_blocks(spread, margin)) is None:
+            return f"likely blocks: {said}, too much for a margin of {margin_text(margin)}: make trials longer"
+        alike, apart = (min(each, design.blocks) for each in blocks)
+        return f"likely blocks: {said}: about {alike} for two that are alike, {apart} where they {_differ(margin)}"
+    known = [(one, blocks[0]) for one in EXAMPLES if (blocks := likely_blocks(one, margin))]
+    each = [f"{blocks} where two trials of a block differ by {margin_text(one)}" for one, blocks in known]
+    return f"likely blocks: about {', '.join(each)}; dbdyno aa measures this host's spread" if each else ""
+
+
+def _differ(margin: float) -> str:
+    return f"differ by {margin_text(math.expm1(2 * math.log1p(margin)))}"
+
+
+def likely_blocks_json(design: Design, folder: Path = RUNS) -> dict[str, Any] | None:
+    """Return the same for programs; None where this host's spread is not known."""
+    spread = spread_of_this_host(folder) if design.until == "decided" else None
+    if spread is None:
+        return None
+    blocks = likely_blocks(spread, design.margin)
+    return {
+        "spread": spread,
+        "blocks_where_alike": blocks[0] if blocks else None,
+        "blocks_at_two_margins": blocks[1] if blocks else None,
+    }
+
+
+def spread_of_this_host(folder: Path) -> float | None:
+    """Return the standard deviation of the log ratio in the latest A/A run of this host; None where there is none."""
+    return next(_spreads(folder), None)
+
+
+def _spreads(folder: Path) -> Iterator[float]:
+    """Yield that of each A/A run on a host with this one's processors; computed without numpy, as ``plan`` is quick."""
+    from dbdyno.errors import DbdynoError
+    from dbdyno.store.header import RUN
+    from dbdyno.store.others import Budget, last_resort
+    from dbdyno.store.parts import read_part
+    from dbdyno.store.run_folder import read_run
+
+    budget = Budget()
+    headers = sorted(folder.glob(f"*/{RUN}"), key=lambda path: path.lstat().st_mtime, reverse=True)[:FOLDERS_MAX]
+    for header in headers:
+        try:
+            if b"\n[aa]" not in read_part(header.parent, RUN):
+                continue
+            with last_resort(header.parent):
+                ratios = _log_ratios(read_run(header.parent, budget=budget))
+        except (OSError, DbdynoError):
+            continue
+        if len(ratios) >= MIN_BLOCKS:
+            yield statistics.stdev(ratios)
+
+
+def _log_ratios(run: "Run") -> list[float]:
+    """Return the log ratio of the two trials of each block, of a whole A/A run of this host."""
+    from dbdyno.analysis.blocks import usable_blocks
+
+    if run.design.aa is None or run.ended != "done" or not _is_this_host(run.host):
+        return []
+    blocks = usable_blocks(run)
+    one, other = (blocks.values(each.id, run.design.metric) for each in run.design.treatments)
+    return [math.log(other[at] / one[at]) for at in one.keys() & other.keys() if one[at] > 0 and other[at] > 0]
+
+
+def _is_this_host(host: dict[str, Any]) -> bool:
+    """Return whether a run's host has this one's processors; a host that does not say is another."""
+    from dbdyno.host.processor import processor_facts
+
+    cpu = host.get("cpu")
+    model = cpu.get("model") if isinstance(cpu, dict) else None
+    return bool(model) and (model, host.get("cores")) == (processor_facts().get("model"), os.cpu_count())
+
+
+def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
+    """The plan for a terminal."""
+    lacking = [one for one in needs if not one.ok]
+    design, about = plan.design, plan.study.about
+    booted = any(spec.stack.is_booted for spec in plan.specs.values())
+    lines = [f"{about.title}{' (simulated)' * plan.is_simulated}{' (booted)' * booted}"]
+    if about.question:
+        lines.append(about.question)
+    if plan.study.scale:
+        lines.append(f"at scale {plan.study.scale}")
+    lines += ["", *treatment_lines(plan), *_named_levels(plan), *crash_lines(plan)]
+    lines += ["", comparisons_title(plan), *(f"  {c.level} against {c.baseline}" for c in design.comparisons)]
+    if design.comparisons and design.secondary_metrics and not plan.study.crash:
+        lines.append(f"  secondary metrics (exploratory): {', '.join(design.secondary_metrics)}")
+    lines += ["", *order_lines(plan)]
+    if likely := likely_blocks_text(design):
+        lines.append(likely)
+    if caches := fast_cache_lines(plan):
+        lines += ["", "fast caches, which writes fill:", *(f"  {line}" for line in caches)]
+    lines += [
+        *prepared_lines(plan),
+        "",
+        f"time: {time_text(plan)}",
+        "",
+        "touches, on each host:" if design.fleet else "touches:",
+        *(f"  {line}" for line in touched(plan, needs)),
+    ]
+    otherwise = [one for one in needs if one.outcome and one.ok]
+    if otherwise:
+        lines += ["", "settings that the server takes otherwise than written:", *(f"  {one.said}" for one in otherwise)]
+    for warning in (*plan.warnings(), *servers_warnings(plan), *_not_granted(otherwise)):
+        lines += ["", f"warning: {warning}"]
+    if design.fleet:
+        lines += ["", *hosts_lines(needs)]
+    elif lacking:
+        lines += ["", "this host can't run it:", *(f"  {one.said}" for one in lacking)]
+    else:
+        lines += ["", f"Ready: dbdyno run {plan.study.path}{' (on any host: it is simulated)' * plan.is_simulated}"]
+    return printable("\n".join(lines), keep="\n")
+
+
+def _named_levels(plan: Plan) -> list[str]:
+    given = [["", f"{one.name}:", *(f"  {said}" for said in one.said())] for one in plan.design.factors if one.gives]
+    return [line for lines in given for line in lines]
+
+
+def _not_granted(needs: list[Capability]) -> Iterator[str]:
+    """Yield one for each setting that a trial would have in name only."""
+    for one in needs:
+        if one.outcome and one.outcome.how == "not granted":
+            asked = str(one.outcome.asked).lower()
+            yield f"this host does not grant {one.outcome.name} = {asked}: what is measured is the server without it"
+
+
+def _setting_as_dict(one: Capability, outcome: SettingOutcome) -> dict[str, Any]:
+    words = {name: getattr(outcome, name) for name in ("asked", "got", "how", "said")}
+    return {"place": one.name, "setting": outcome.name, **words, "taken": outcome.holds}
+
+
+def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
+    """The plan for a script."""
+    design = plan.design
+    return {
+        "study": plan.study.about.title,
+        "scale": plan.study.scale or None,
+        "simulated": plan.is_simulated,
+        "treatments": [{"id": t.id, "levels": t.levels} for t in design.treatments],
+        "levels": {factor.name: factor.gives for factor in design.factors if factor.gives},
+        "baseline": design.baseline,
+        "comparisons": [{"baseline": c.baseline, "level": c.level} for c in design.comparisons],
+        "metric": design.metric,
+        "screened": design.secondary_metrics,
+        "margin": design.margin,
+        "likely_blocks": likely_blocks_json(design),
+        **crash_as_dict(plan),
+        "seed": design.seed,
+        "seed_is_drawn": plan.seed_is_drawn,
+        "settle": design.settle or None,
+        "hard_to_change": [factor.name for factor in design.factors if factor.hard_to_change],
+        "until": design.until,
+        "looks": list(looks_of(design)),
+        "half_width": design.half_width,
+        "budget_seconds": design.budget_seconds,
+        **blocks_as_dict(plan),
+        "seconds": plan.seconds(design.blocks),
+        "starts_anew": plan.reboots(design.blocks),
+        "fast_caches": list(fast_caches(plan)),
+        "awake": plan.awake(),
+        "images": planned_images(plan),
+        "touches": touched(plan, needs),
+        "settings": [_setting_as_dict(one, one.outcome) for one in needs if one.outcome],
+        "warnings": [*plan.warnings(), *servers_warnings(plan), *_not_granted([one for one in needs if one.ok])],
+        "lacking": [{"name": one.name, "detail": one.detail, "remedy": one.remedy} for one in needs if not one.ok],
+    }

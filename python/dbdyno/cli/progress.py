@@ -14,7 +14,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.cli.output import give_up
 from dbdyno.model.columns import fitted, wrapped
+from dbdyno.model.printable import printable
 from dbdyno.model.wording import count
 from dbdyno.plan.order import Slot
 from dbdyno.run.stop import Outlook
@@ -24,6 +26,15 @@ BAR_COLUMNS = 20
 _SIGNS = {"": "", "about ": "~", "at most ": "<="}
 
 
+class Unheard(Console):
+    """Standard error that may be closed while a run goes on: what is said then is lost, and the run is not."""
+
+    def on_broken_pipe(self) -> None:
+        """Write nothing more."""
+        self.quiet = True
+        give_up(sys.stderr)
+
+
 class TerminalProgress:
     """The progress of one run: trial, block, treatment, time left. ``labels`` are by treatment id."""
 
@@ -31,7 +42,7 @@ class TerminalProgress:
         self._labels = labels
         self._guess, self._spent, self._measured = guessed_seconds_per_trial, 0.0, 0
         self._before: int | None = None  # trials that an earlier dbdyno had done
-        self._console = Console(stderr=True)
+        self._console = Unheard(stderr=True)
         self._on_terminal = sys.stderr.isatty()
         self._line, self._left, self._done = "starting", "", 0
         self._total: int | None = None
@@ -49,7 +60,7 @@ class TerminalProgress:
     def say(self, text: str) -> None:
         """A sentence for the user, in as many lines as it takes."""
         with suppress(OSError):  # the terminal may have been closed; the run must still end cleanly
-            for line in wrapped(text):
+            for line in wrapped(text) if self._on_terminal else text.splitlines():
                 self._console.print(Text(line), soft_wrap=True)
 
     def trial(self, slot: Slot, note: str, done: int, outlook: Outlook) -> None:
@@ -72,7 +83,8 @@ class TerminalProgress:
             more = f"{sign}{count(blocks_left, 'more block')}, " if left else ""
             self._line, self._left = fitted(*named, [note]), f"{more}{left}"
         else:
-            self.say(fitted(*named, [note, left]))
+            said = before + printable(named[1][named[2]])
+            self.say(", ".join([said, *(part for part in (note, left) if part)]))
 
     def trial_done(self, seconds: float) -> None:
         """A trial has ended."""

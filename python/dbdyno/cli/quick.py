@@ -16,7 +16,7 @@ def quick(
     against: str = typer.Option(
         None, "--against", metavar="DIR|MODEL", help="What to compare it with.", autocompletion=drives
     ),
-    html: Path = typer.Option(PAGE, "--html", help="Where the page goes."),
+    html: Path = typer.Option(PAGE, "--html", help="The HTML page to write."),
     rounds: int = typer.Option(8, "--rounds", min=2, max=100, help="How often everything is measured."),
     seed: int = typer.Option(1, "--seed", min=0, help="Seed of places and order."),
     json_: bool = JSON,

@@ -1,22 +1,80 @@
 """``dbdyno report DIR``: verdicts from a run folder alone, on any machine."""
 
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.outcome import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.output import DETAILS, Format, ReportFormat, refuse_to_overwrite, with_json, write_whole
 from dbdyno.cli.show import SAFETY, members, show, show_several
-from dbdyno.cli.suggestions import run_folders, studies
+from dbdyno.cli.suggestions import VERDICTS, of_words, run_folders, studies
 from dbdyno.cli.values import path_of
 from dbdyno.errors import UserError
+from dbdyno.model.word import CONDITION_HOLDS
 
 if TYPE_CHECKING:
     from dbdyno.analysis.analyse import Analysis
+    from dbdyno.report.document import Document
     from dbdyno.store.records import Run
+
+
+# What ``report`` and ``compare`` do for scripts: an exit code, JUnit's XML, GitHub's annotations.
+
+
+FAIL_IF = typer.Option(
+    [],
+    "--fail-if",
+    metavar="VERDICT",
+    help='Exit with 3 if a verdict is so, as in "slower by 5%"; may be repeated.',
+    autocompletion=of_words(*VERDICTS),
+)
+JUNIT = typer.Option(None, "--junit", parser=path_of, metavar="FILE", help="Write the verdicts as JUnit's XML.")
+ANNOTATIONS = typer.Option(False, "--annotations", help="Print the verdicts as GitHub's annotations, too.")
+
+
+def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, annotations: bool, aside: bool) -> None:
+    """Write and print what was asked for, and end with 3 where a condition holds; the report has been printed.
+
+    Annotations go ``aside`` to standard error, where GitHub finds them too, if standard output is a program's.
+
+    Raises:
+        UserError: A condition is none, or the file can't be written.
+        typer.Exit: A condition holds.
+
+    """
+    from dbdyno.errors import UserError
+    from dbdyno.report import outcome
+
+    found = outcome.compared(document)
+    failures = outcome.failed(found, [outcome.condition_of(text) for text in fail_if])
+    if junit is not None:
+        try:
+            junit.write_text(outcome.junit(document.title, found, failures), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{junit}: {error.strerror}") from None
+    if annotations:
+        typer.echo("\n".join(outcome.annotations(document.title, found, failures)), err=aside)
+    for one, condition in failures.items():
+        typer.echo(f"--fail-if {condition.text}: {one.sentence}", err=True)
+    if failures:
+        raise typer.Exit(CONDITION_HOLDS)
+
+
+def check_conditions(fail_if: list[str], junit: Path | None) -> None:
+    """Raises ``UserError`` for a condition that is none, or a file without a folder, before anything is read."""
+    from dbdyno.errors import UserError
+    from dbdyno.report.outcome import condition_of
+
+    if junit is not None and not junit.parent.is_dir():
+        raise UserError(f"--junit {junit}: there is no folder {junit.parent}; make it, or name another")
+
+    for text in fail_if:
+        condition_of(text)
 
 
 # Writing a run's figures for Prometheus, whole or not at all: a textfile collector may read at any moment.
@@ -50,6 +108,73 @@ def check_prometheus(path: Path | None) -> None:
     refuse_to_overwrite(path, BEGINNING, "holds no figures of dbdyno's")
 
 
+# A summary card: a picture of the result to share. SVG is written by dbdyno itself, PNG drawn by a browser.
+
+
+PICTURES = (b"<svg", b"\x89png")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+DRAW_SECONDS_MAX = 60
+CARD = typer.Option(
+    None, "--card", parser=path_of, metavar="FILE", help="Write a summary card as well: .svg, or .png (needs Chromium)."
+)
+
+
+def check_card(path: Path | None) -> None:
+    """Raises ``UserError`` for a file that is no picture by its name, or a PNG where there is no browser to draw it."""
+    if path is None:
+        return
+    if path.suffix not in {".svg", ".png"}:
+        raise UserError(f"--card {path}: a card is an .svg or a .png; name it {path.with_suffix('.svg').name}")
+    if path.suffix == ".png" and browser() is None:
+        svg = path.with_suffix(".svg").name
+        raise UserError(f"--card {path}: only Chromium can draw a PNG, and it is not installed; name it {svg}")
+    refuse_to_overwrite(path, PICTURES, "is no SVG and no PNG")
+
+
+def browser() -> str | None:
+    """Return the path of a browser that can draw a page without a window; None where there is none."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def write_card(path: Path, document: "Document", *, aside: bool) -> None:
+    """Write the card of a report whole, or leave what is there, and say where.
+
+    Raises:
+        UserError: It can't be written, or the browser has drawn nothing.
+        HostError: The disk is full.
+
+    """
+    from dbdyno.report.card import draw
+
+    svg = str(draw(document)).encode("utf-8", "replace")
+    write_whole(path, svg if path.suffix == ".svg" else _render_png(svg, path))
+    typer.echo(f"Summary card: {path}", err=aside)
+
+
+def _render_png(svg: bytes, path: Path) -> bytes:
+    """Return the picture as PNG. The browser sees a folder of its own, and nothing of a network."""
+    from dbdyno.report.card import HEIGHT, WIDTH
+    from dbdyno.system.child import child, exit_words
+
+    program = browser() or BROWSERS[0]
+    with tempfile.TemporaryDirectory(prefix="dbdyno-card-", ignore_cleanup_errors=True) as folder:
+        page, picture = Path(folder, "card.svg"), Path(folder, "card.png")
+        page.write_bytes(svg)
+        flags = ["headless", "disable-gpu", "hide-scrollbars", "no-first-run", "disable-background-networking"]
+        flags += ["disable-sync", "proxy-server=127.0.0.1:9", f"user-data-dir={folder}/profile"]
+        flags += [f"window-size={WIDTH},{HEIGHT}", f"screenshot={picture}"]
+        flags += ["no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses its sandbox to root
+        argv = [program, *(f"--{flag}" for flag in flags), page.as_uri()]
+        with child(argv, env={**os.environ, "HOME": folder}) as process:
+            try:
+                process.communicate(timeout=DRAW_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                raise UserError(f"{path}: {program} drew nothing within {DRAW_SECONDS_MAX} s; name an .svg") from None
+        if not picture.exists():
+            raise UserError(f"{path}: {program} drew nothing ({exit_words(process.returncode)}); name an .svg")
+        return picture.read_bytes()
+
+
 def report(
     folders: list[Path] = typer.Argument(
         parser=path_of,
@@ -80,12 +205,13 @@ def report(
     junit: Path | None = JUNIT,
     annotations: bool = ANNOTATIONS,
     prometheus: Path | None = PROMETHEUS,
+    card: Path | None = CARD,
 ) -> None:
     """Print the result of a run, or of several with a ranking over them, and write their HTML page."""
     printed = with_json(printed, json_=json_)
     if printed in {ReportFormat.CSV, ReportFormat.PARQUET}:
-        if html is not None or prometheus is not None:
-            option = "--html" if html is not None else "--prometheus"
+        if html is not None or prometheus is not None or card is not None:
+            option = "--html" if html is not None else "--prometheus" if prometheus is not None else "--card"
             raise UserError(f"--format {printed} is a table without a report; leave out {option}")
         show_trials(folders, parquet=printed is ReportFormat.PARQUET)
         return
@@ -93,6 +219,7 @@ def report(
     if html is not None:
         refuse_to_overwrite(html)
     check_prometheus(prometheus)
+    check_card(card)
     format_ = Format(printed)
     if len(folders) > 1 and (every_pair or prices or safety):
         option = "--every-pair" if every_pair else "--prices" if prices else "--safety"
@@ -104,6 +231,8 @@ def report(
         shown = show_several(folders, format_, html, details=details)
     if prometheus is not None:
         write_prometheus(prometheus, folders, shown.runs)
+    if card is not None:
+        write_card(card, shown.document, aside=format_ is not Format.TEXT)
     conclude(shown.document, fail_if, junit, annotations=annotations, aside=format_ is Format.JSON)
 
 
@@ -119,10 +248,10 @@ def show_trials(folders: list[Path], *, parquet: bool) -> None:
     """
     from dbdyno.notebook.rows import columns_of, trial_rows
     from dbdyno.store.others import last_resort
-    from dbdyno.store.tables import as_csv, as_parquet
+    from dbdyno.store.series import as_csv, as_parquet
 
     if parquet and sys.stdout.isatty():
-        raise UserError("parquet is no text: send it into a file, as by > trials.parquet")
+        raise UserError("parquet is a binary format: write it into a file, as in > trials.parquet")
     runs = members(folders)
     several = len(runs) > 1
     with last_resort(*folders):

@@ -49,7 +49,9 @@ def restore(hosts: Path | None = HOSTS, json_: bool = JSON) -> None:
     else:
         _say_of(there)
     if problems or not all(one["whole"] for one in restored):
-        raise HostError("some of it could not be undone: see above; end what holds it, then run dbdyno restore again")
+        raise HostError(
+            "some of it could not be undone: see above; stop the programs that hold it, then run dbdyno restore again"
+        )
     refuse_unrestored(there)
     if not json_:
         where = "this machine: " if inventory else ""

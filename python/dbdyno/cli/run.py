@@ -49,8 +49,8 @@ def run(
     from dbdyno.cli.carry_out import carry_out, held, show_as_it_is
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
+    from dbdyno.run.execute import see_that_it_is_the_same
     from dbdyno.run.preflight import keeping_traces
-    from dbdyno.run.resume import see_that_it_is_the_same
     from dbdyno.study.load import load_study
 
     asked = stop_options(blocks, max_blocks, budget, until_decided=until_decided)

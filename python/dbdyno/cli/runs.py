@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def runs(
-    folder: Path = typer.Argument(RUNS, metavar="[DIR]", help="Where the run folders are."),
+    folder: Path = typer.Argument(RUNS, metavar="[DIR]", help="The folder that holds the run folders."),
     json_: bool = JSON,
 ) -> None:
     """List run folders, the latest first, with what each found."""
     from dbdyno.errors import UserError
 
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder; dbdyno run makes one, or name where your runs are")
+        raise UserError(f"{folder} is not a folder; name the folder that holds your runs")
     found = sorted(_found(folder), key=lambda one: str(one["started_at"]), reverse=True)
     if json_:
         print_json(found)

@@ -1,9 +1,18 @@
 """``dbdyno servers``: the server products that dbdyno knows, and getting one without installing it."""
 
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
+
 import typer
+from rich.console import Console
 
 from dbdyno.cli.output import JSON, print_done, print_json
 from dbdyno.cli.suggestions import servers_to_get
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
 
 app = typer.Typer(
     help="Other servers to measure: add, list, remove; none is installed.",
@@ -18,9 +27,9 @@ def servers(context: typer.Context, json_: bool = JSON) -> None:
     """List the servers that are known, and what is on this host; asks no registry."""
     if context.invoked_subcommand is not None:
         return
-    from dbdyno.cli.text_table import table
+    from dbdyno.cli.output import table
+    from dbdyno.mysql.products import not_served
     from dbdyno.servers.sources.cache import known_servers
-    from dbdyno.study.units import not_served
 
     found = known_servers()
     if json_:
@@ -49,7 +58,6 @@ def servers(context: typer.Context, json_: bool = JSON) -> None:
 @app.command("add")
 def add(name: str = NAME, json_: bool = JSON) -> None:
     """Download a server into the state folder; goes on where a killed try stopped."""
-    from dbdyno.cli.fetching import Fetching
     from dbdyno.servers.sources.cache import add, product_named, tree_of
 
     with Fetching(name, product_named(name).download_mb) as progress:
@@ -65,3 +73,39 @@ def remove(name: str = NAME, json_: bool = JSON) -> None:
     removed = remove(name)
     words = f"{name}: {'removed' if removed else 'was not there'}"
     print_done(words, {"name": name, "removed": removed}, json_=json_)
+
+
+# How far a download is, on standard error.
+
+
+class Fetching:
+    """A line that changes on a terminal; elsewhere a line for each step."""
+
+    def __init__(self, name: str, about_mb: int) -> None:
+        self._name, self._about_mb = name, about_mb
+        self._text = ""
+        self._console = Console(stderr=True, highlight=False, markup=False)
+        self._status: Status | None = None
+        self._closing = ExitStack()
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._status = self._closing.enter_context(self._console.status(self._name))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
+
+    def step(self, text: str) -> None:
+        """What begins now."""
+        self._text = text
+        if self._status:
+            self._status.update(f"{self._name}: {text}")
+        else:
+            print(f"{self._name}: {text}", file=sys.stderr, flush=True)
+
+    def size(self, downloaded_bytes: int) -> None:
+        """How much has been downloaded."""
+        if self._status:
+            so_far = f"{downloaded_bytes / 1e6:.0f} of about {self._about_mb} MB"
+            self._status.update(f"{self._name}: {self._text}, {so_far}")

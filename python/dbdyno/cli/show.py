@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dbdyno.analysis.analyse import Analysis, Member
     from dbdyno.report.document import Document
     from dbdyno.report.source import Beside
-    from dbdyno.run.execute import Outcome
+    from dbdyno.run.execute import RunOutcome
     from dbdyno.store.others import Budget
     from dbdyno.store.records import Run
 
@@ -39,7 +39,7 @@ def crash_run_beside(run: "Run", folder: Path | None, budget: "Budget") -> "Besi
     """Read it, where one was named. Raises ``UserError`` where it has no cuts, or other treatments."""
     if folder is None:
         return None
-    from dbdyno.analysis.safety.choice import joined
+    from dbdyno.analysis.safety import joined
     from dbdyno.report.source import Beside
     from dbdyno.store.run_folder import read_run
 
@@ -172,7 +172,7 @@ def each_once(folders: list[Path]) -> None:
 TRIALS_FAILED, INTERRUPTED = 1, 130
 
 
-def end_of_run(outcome: "Outcome", into: Path, format_: Format, *, html: bool, details: bool, again: str) -> None:
+def end_of_run(outcome: "RunOutcome", into: Path, format_: Format, *, html: bool, details: bool, again: str) -> None:
     """Print the report; ``again`` is the command that would go on with the run.
 
     Raises:

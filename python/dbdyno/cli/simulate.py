@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,16 +12,65 @@ import typer
 
 from dbdyno.cli.options import HOSTS, LENGTH_UNIT, TIME_UNIT
 from dbdyno.cli.output import DETAILS, JSON, Format, print_document, print_json, refuse_to_overwrite, write_page
-from dbdyno.cli.simulate_text import given, print_kernels, print_result
 from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of, seed_of
 from dbdyno.errors import UserError
 from dbdyno.model.wording import count
 
 if TYPE_CHECKING:
-    from dbdyno.simulation.asked import Asked
+    from dbdyno.hosts.connect import Connected
+    from dbdyno.report.document import Document
+    from dbdyno.simulation.options import PointLoad, SweepRequest
     from dbdyno.simulation.points import SimulatedPoint
     from dbdyno.simulation.simulators import Simulators
-    from dbdyno.simulation.sweep import Progress, Simulated
+    from dbdyno.simulation.sweep import PointOutcome, SweepProgress
+
+    Elsewhere = Callable[[], AbstractContextManager[Connected]]  # other processors than those here
+
+
+# What ``dbdyno simulate`` prints: the result, and the kernels there are.
+
+
+def print_result(load: "PointLoad", found: "Sequence[PointOutcome]", *, details: bool, json_: bool) -> "Document":
+    """Print what came of all points, as text or as JSON; return the report of it."""
+    from dbdyno.report.simulation import Row, document
+
+    by_levels: dict[tuple[str, ...], list[PointOutcome]] = {}
+    for one in found:
+        by_levels.setdefault(tuple(one.point.levels.values()), []).append(one)
+    rows = [Row(same[0].point.levels, tuple(one.outcome for one in same)) for same in by_levels.values()]
+    requests = sum(one.outcome[way]["requests"] for one in found for way in ("reads", "writes"))
+    cost = f"{requests:,} requests in {sum(one.cpu_s for one in found):,.3g} s of CPU."
+    if load.passed_over:
+        cost = f"Passed over, as it changes nothing here: {', '.join(load.passed_over)}. {cost}"
+    report = document(rows, load.said, load.replay, cost)
+    if json_:
+        each = [{"levels": dict(one.point.levels), "point": one.point.point, "outcome": one.outcome} for one in found]
+        whole = {"simulated": True, "load": load.said, "replay": load.replay or None}
+        whole |= {"passed_over": list(load.passed_over), "combinations": report.data["rows"], "points": each}
+        print_json(whole)
+    else:
+        print_document(report, Format.TEXT, brief=not details)
+    return report
+
+
+def print_kernels(*, json_: bool) -> None:
+    """Print the kernels that can be simulated, with schedulers and tunables."""
+    from dbdyno._native import kernels
+
+    if json_:
+        print_json(kernels())
+        return
+    for kernel in kernels():
+        print(kernel["name"])
+        for place, (name, tunables) in enumerate(kernel["schedulers"].items()):
+            settings = ", ".join(f"{one}={known['default']}{known['unit'] if known['unit'] != '0 or 1' else ''}"
+                                 for one, known in tunables.items())  # fmt: skip
+            print(f"  {name}{' (default)' if not place else ''}{': ' + settings if settings else ''}")
+
+
+def given(**words: str) -> dict[str, str]:
+    """Return the options of these names that are not left out."""
+    return {word: text for word, text in words.items() if text}
 
 
 # What ``dbdyno simulate`` has in common with ``--from``: where points are simulated, and how far that is.
@@ -58,7 +108,7 @@ class Running:
         """A trace is being read."""
         self._say(f"reading the trace: {requests:,} requests")
 
-    def progress(self, progress: "Progress") -> None:
+    def progress(self, progress: "SweepProgress") -> None:
         """Points are being simulated."""
         share = progress.done + (progress.running_s / self._each if self._each else 0.0)
         where = f" on {count(progress.hosts, 'host')}" if self._on_hosts else ""
@@ -79,26 +129,39 @@ class Running:
               file=sys.stderr, flush=True)  # fmt: skip
 
 
+def _elsewhere(hosts: Path | None, dask: str) -> "Elsewhere | None":
+    """The hosts of a file, or a Dask cluster; none where points are simulated here. Raises ``UserError``."""
+    if hosts is not None and dask:
+        raise UserError("--hosts and --dask both say where points are simulated; give one of them")
+    if hosts is not None:
+        from dbdyno.hosts.connect import connected
+
+        return partial(connected, hosts)
+    if dask:
+        from dbdyno.hosts.on_dask import connected_to_dask
+
+        return partial(connected_to_dask, dask)
+    return None
+
+
 def all_simulated(
     points: "Sequence[SimulatedPoint]",
     into: Path | None,
     running: Running,
-    hosts: Path | None,
+    elsewhere: "Elsewhere | None",
     places: Mapping[str, str] | None = None,
-) -> "list[Simulated]":
-    """What comes of the points, in their order, from here or from all hosts of a file. Raises as ``simulated``."""
+) -> "list[PointOutcome]":
+    """What comes of the points, in their order, from here or from elsewhere. Raises as ``simulated``."""
     from dbdyno.simulation.simulators import simulators
     from dbdyno.simulation.sweep import simulated
 
     @contextmanager
     def opened(left: Sequence[Mapping[str, Any]]) -> "Iterator[Simulators]":
-        if hosts is None:
+        if elsewhere is None:
             with simulators(left) as by:
                 yield by
             return
-        from dbdyno.hosts.connect import connected
-
-        with connected(hosts) as there, simulators(left, there, running.say) as by:
+        with elsewhere() as there, simulators(left, there, running.say) as by:
             yield by
 
     if into is not None and into.is_dir():
@@ -124,32 +187,37 @@ DEVICE, KERNEL = "hdd-7200", "6.x"  # unless given
 
 def simulate_from(
     folder: Path | None,
-    asked: "Asked",
+    asked: "SweepRequest",
     treatment: str,
     *,
     into: Path | None,
     html: Path | None,
-    hosts: Path | None,
+    elsewhere: "Elsewhere | None",
+    on_hosts: bool,
     details: bool,
     json_: bool,
 ) -> None:
     """Predict and print."""
     from dbdyno.report.prediction import document, values
-    from dbdyno.simulation.asked import Asked
     from dbdyno.simulation.from_run import planned
+    from dbdyno.simulation.options import SweepRequest
     from dbdyno.store.others import last_resort
 
     if folder is None:
         raise UserError("--treatment is for --from RUN, whose treatments it names")
-    if named := [option for name, option in OF_THE_RUN.items()
-                 if (getattr(asked, name) or None) != (getattr(Asked((), DEVICE, KERNEL), name) or None)]:  # fmt: skip
+    unset = SweepRequest((), DEVICE, KERNEL)
+    if named := [
+        option
+        for name, option in OF_THE_RUN.items()
+        if (getattr(asked, name) or None) != (getattr(unset, name) or None)
+    ]:
         raise UserError(f"--from takes load, devices and queues from the run; leave out {' and '.join(named)}")
     if html is not None:
         refuse_to_overwrite(html)
     with last_resort(folder):
         plan = planned(folder, treatment, asked.replay, asked.seed)
-    with Running(on_hosts=hosts is not None) as running:
-        each = all_simulated(list(plan.points.values()), into, running, hosts)
+    with Running(on_hosts=on_hosts) as running:
+        each = all_simulated(list(plan.points.values()), into, running, elsewhere)
     with last_resort(folder):
         prediction = plan.prediction([one.outcome for one in each])
         report = document(prediction, plan.run.title)
@@ -184,7 +252,9 @@ def simulate(
     fsync: str = typer.Option("", metavar="N,...", help="A flush after so many writes [none]."),
     direct: str = typer.Option("", metavar="0|1", help="0: through the page cache [1]."),
     memory: str = typer.Option("", metavar="SIZE,...", help="Memory of the machine, with --direct 0 [8 GiB]."),
-    filesystem: str = typer.Option("", metavar="ext3|ext4", help="Of the files, with --direct 0 [ext4]."),
+    filesystem: str = typer.Option(
+        "", metavar="ext3|ext4", help="The filesystem of the files, with --direct 0 [ext4]."
+    ),
     mount: str = typer.Option("", metavar="data=MODE", help="ordered or writeback, with --direct 0 [data=ordered]."),
     format_: str | None = typer.Option(None, "--format", metavar="NAME", help="Format of the trace [how it begins]."),
     time_unit: str | None = TIME_UNIT,
@@ -194,7 +264,9 @@ def simulate(
     replay: str = typer.Option("", metavar="open|closed", help="At recorded times [default], or as processes waited."),
     speed: float | None = typer.Option(None, metavar="X", help="An open replay so many times as fast."),
     from_: Path | None = typer.Option(None, "--from", parser=path_of, metavar="RUN", help="Predict its treatments."),
-    treatment: str = typer.Option("", metavar="NAME", help="Of --from: whose load [the run's baseline]."),
+    treatment: str = typer.Option(
+        "", metavar="NAME", help="With --from: the treatment whose load is taken [the run's baseline]."
+    ),
     seconds: str = typer.Option("", SECONDS, metavar="TIME", help="How long is counted [10s, or all of the trace]."),
     warmup: str = typer.Option("", WARM_UP, metavar="TIME", help="What comes before and is not counted [none]."),
     seed: str = typer.Option("1", metavar="N", help="Decides what is left to chance."),
@@ -202,6 +274,7 @@ def simulate(
     into: Path | None = typer.Option(None, parser=path_of, metavar="FILE", help="Keep results; go on where it ended."),
     html: Path | None = typer.Option(None, parser=path_of, metavar="FILE", help="Write a page with charts as well."),
     hosts: Path | None = HOSTS,
+    dask: str = typer.Option("", metavar="ADDRESS", help="On a Dask cluster: tls://HOST:PORT of its scheduler."),
     list_: bool = typer.Option(False, "--list", help="List kernels with their schedulers and tunables."),
     details: bool = DETAILS,
     json_: bool = JSON,
@@ -210,12 +283,13 @@ def simulate(
     if list_:
         print_kernels(json_=json_)
         return
-    from dbdyno.simulation.asked import Asked
+    from dbdyno.simulation.options import SweepRequest
 
+    elsewhere = _elsewhere(hosts, dask)
     if speed is not None and speed <= 0:
         raise UserError(f"--speed {speed} must be above 0")
     job = given(rw=rw, bs=bs, iodepth=iodepth, numjobs=numjobs, rwmixread=rwmixread)
-    asked = Asked(
+    asked = SweepRequest(
         files=files or (), device=device, kernel=kernel, scheduler=scheduler, nr_requests=nr_requests,
         queue_depth=queue_depth, tunables=tunables, cache=given(memory=memory, filesystem=filesystem, mount=mount),
         fio=job | given(thinktime=thinktime, fsync=fsync, direct=direct),
@@ -226,21 +300,31 @@ def simulate(
         time_unit=time_unit, length_unit=length_unit, fold=fold,
     )  # fmt: skip
     if from_ is not None or treatment:
-        simulate_from(from_, asked, treatment, into=into, html=html, hosts=hosts, details=details, json_=json_)
+        simulate_from(
+            from_, asked, treatment, into=into, html=html, elsewhere=elsewhere, on_hosts=hosts is not None,
+            details=details, json_=json_,
+        )  # fmt: skip
     else:
-        _run(asked, into, html, hosts, details=details, json_=json_)
+        _run(asked, into, html, elsewhere, on_hosts=hosts is not None, details=details, json_=json_)
 
 
 def _run(
-    asked: "Asked", into: Path | None, html: Path | None, hosts: Path | None, *, details: bool, json_: bool
+    asked: "SweepRequest",
+    into: Path | None,
+    html: Path | None,
+    elsewhere: "Elsewhere | None",
+    *,
+    on_hosts: bool,
+    details: bool,
+    json_: bool,
 ) -> None:
-    from dbdyno.simulation.asked import points_of
+    from dbdyno.simulation.options import points_of
 
     if html is not None:
         refuse_to_overwrite(html)
-    with Running(on_hosts=hosts is not None) as running:
+    with Running(on_hosts=on_hosts) as running:
         load, points = points_of(asked, running.reading)
-        found = all_simulated(points, into, running, hosts, load.places)
+        found = all_simulated(points, into, running, elsewhere, load.places)
     document = print_result(load, found, details=details, json_=json_)
     if html is not None:
         write_page(html, document, aside=json_)

@@ -51,15 +51,23 @@ def drives(_: str) -> Iterable[str]:
 @quiet
 def servers_to_get(_: str) -> Iterable[str]:
     """Offer the servers that can be downloaded."""
-    from dbdyno.study.units import PROVISIONED
+    from dbdyno.mysql.products import PROVISIONED
 
     return PROVISIONED
 
 
 @quiet
+def kernels_to_get(_: str) -> Iterable[str]:
+    """Offer the kernels that can be downloaded."""
+    from dbdyno.model.kernels import BOOTED_KERNELS
+
+    return BOOTED_KERNELS
+
+
+@quiet
 def servers(_: str) -> Iterable[str]:
     """Offer the servers that a study may name."""
-    from dbdyno.study.units import DISTRIBUTION, PROVISIONED
+    from dbdyno.mysql.products import DISTRIBUTION, PROVISIONED
 
     return DISTRIBUTION, *PROVISIONED
 

@@ -1,12 +1,15 @@
 """``dbdyno try FIELD=LEVEL,LEVEL``: a study from the command line, run at once and kept."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import typer
 
 from dbdyno.cli.options import ERASE, HTML, WAIT, new_folder
 from dbdyno.cli.output import DETAILS, JSON, json_or_text, say_to_terminal
 from dbdyno.cli.suggestions import levels, loads, workloads
+from dbdyno.cli.values import without_place
 from dbdyno.errors import UserError
 
 
@@ -19,7 +22,7 @@ def try_(
     kind: str = typer.Option("slap", help="Kind of load; see docs/workloads.md.", autocompletion=workloads),
     load: str = typer.Option(None, help="What the load does, such as write, read or mixed.", autocompletion=loads),
     clients: int = typer.Option(None, min=1, help="Connections."),
-    duration: str = typer.Option("5s", help='Measured time of a trial, such as "10s".'),
+    duration: str = typer.Option(None, help='Measured time of a trial, such as "10s"; 5s, if not given.'),
     blocks: int = typer.Option(8, min=1, help="How often every treatment is measured."),
     html: bool = HTML,
     details: bool = DETAILS,
@@ -37,31 +40,45 @@ def try_(
     from dbdyno.study.new_study import study_text
 
     asked = {"kind": kind, "load": load, "clients": clients, "duration": duration}
-    text = study_text(fields, {name: value for name, value in asked.items() if value is not None}, blocks=blocks)
     into = new_folder("try")
     study = into.with_suffix(".toml")
+    text = study_text(
+        fields, {name: value for name, value in asked.items() if value is not None}, study.parent, blocks=blocks
+    )
     study.parent.mkdir(parents=True, exist_ok=True)
     study.write_text(text, encoding="utf-8")
-    try:
+    with _only_kept_if_taken(study, into):
         made = make_plan(load_study(study))
-    except UserError:
-        study.unlink()
-        with suppress(OSError):  # others' runs are in it
-            study.parent.rmdir()
-        raise
     typer.echo(f"study: {study}", err=True)
     if plan:
-        show_plan(made, needs_of(made, frozenset(erase), say_to_terminal), json_=json_)
+        show_plan(made, needs := needs_of(made, frozenset(erase), say_to_terminal), json_=json_)
+        if not all(one.ok for one in needs):
+            raise UserError("this host can't run the study as it is; see above")
         return
-    carry_out(
-        made,
-        into,
-        resume=False,
-        erase=frozenset(erase),
-        html=html,
-        wait=wait,
-        fresh_images=False,
-        again=f"dbdyno run {study} --into {into}",
-        format_=json_or_text(json_=json_),
-        details=details,
-    )
+    with _only_kept_if_taken(study, into):
+        carry_out(
+            made,
+            into,
+            resume=False,
+            erase=frozenset(erase),
+            html=html,
+            wait=wait,
+            fresh_images=False,
+            again=f"dbdyno run {study} --into {into}",
+            format_=json_or_text(json_=json_),
+            details=details,
+        )
+
+
+@contextmanager
+def _only_kept_if_taken(study: Path, into: Path) -> Iterator[None]:
+    """Remove the study where it is refused before its run has begun; what is said of it names no file that is gone."""
+    try:
+        yield
+    except UserError as error:
+        if into.exists():
+            raise
+        study.unlink(missing_ok=True)
+        with suppress(OSError):  # others' runs are in it
+            study.parent.rmdir()
+        raise UserError(without_place(study, str(error))) from None

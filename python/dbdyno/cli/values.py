@@ -1,5 +1,6 @@
 """Values of options: sizes, times, ranges. A mistake names the option and what was given."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -95,3 +96,8 @@ def one_of(option: str, given: object, allowed: Sequence[T]) -> T:
         if one == given:
             return one
     raise UserError(f"{option} is {' or '.join(map(str, allowed))}, not {given}")
+
+
+def without_place(study: Path, said: str) -> str:
+    """What was said of a study without its file and lines, where nobody can look at it any more."""
+    return re.sub(rf"(?m)^{re.escape(str(study))}:(\d+:)? ", "", said)

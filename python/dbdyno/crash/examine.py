@@ -7,16 +7,39 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from dbdyno.crash.recovery import KILLED, Defect, Rig, SpoiltError, Steps, attached, damage, defects_of, running, worst
+from dbdyno.crash.kept import load_state, planned_of, read_kept
+from dbdyno.crash.recovery import (
+    KILLED,
+    Defect,
+    Rig,
+    SpoiltError,
+    Steps,
+    attached,
+    damage,
+    defects_of,
+    rig_of,
+    running,
+    worst,
+)
 from dbdyno.crash.trial_cuts import PlannedCut
-from dbdyno.errors import TrialError
+from dbdyno.errors import TrialError, UserError
 from dbdyno.model.cut import CrashMode, Cut
 from dbdyno.stack.disk_client import CutTaken
+from dbdyno.stack.kinds.catalogue import KINDS
+from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import Endpoint
+from dbdyno.stack.layers.data import Disks
 from dbdyno.stack.layers.device import CutContent
+from dbdyno.stack.layers.emulated_disk import running_disk
+from dbdyno.stack.layers.scratch import unseen_mounts
 from dbdyno.stack.layers.server import how_it_ended
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import RemoveTree
+from dbdyno.study.schema import TrialSpec
+from dbdyno.system.state import make_private, new_token, scratch_path
 from dbdyno.workload.generator import DYING_SECONDS
-from dbdyno.workload.ledger import Verified
+from dbdyno.workload.kinds import workload_of
+from dbdyno.workload.ledger import LEDGER, Ledger, Verified
 
 TIMED = ("mount", "server")  # the steps of a recovery in which the power may be cut again
 
@@ -189,3 +212,31 @@ def cut_of(
         **{"acked": 0, **counts},
         cause=found.cause,
     )
+
+
+# A kept state examined again, on a disk of its own; nothing of its run folder changes.
+
+
+def examine_kept(folder: Path, spec: TrialSpec, journal: Journal) -> Cut:
+    """What is found on the state that ``folder`` keeps, of a trial with this spec: the same as before, seconds apart.
+
+    The caller has verified its checksums. Raises ``UserError`` where the folder holds no state, ``TrialError`` or
+    ``HostError`` where it can't be examined.
+    """
+    kept, workload = read_kept(folder), workload_of(spec)
+    if spec.crash is None or spec.stack.size is None or not isinstance(workload, Ledger):
+        raise UserError(f"{folder}: this treatment is of no study of power cuts")
+    place = scratch_path(new_token())
+    with (
+        journal.undoing(RemoveTree(str(place))),
+        running_disk(journal, model=spec.stack.device, size=spec.stack.size) as disk,
+    ):
+        make_private(place)
+        (place / LEDGER).symlink_to((folder / LEDGER).absolute())
+        load_state(disk.client, kept, folder)
+        stack = KINDS[spec.stack.kind].stack(spec, Disks((disk,)), Raising(place / "server.log", workload.prepare))
+        limit = spec.crash.recovery_limit
+        # Its filesystem may be of another's making: nobody else is to see it mounted.
+        rig = replace(rig_of(stack, limit, journal, place), hiding=unseen_mounts)
+        examiner = Examiner(rig, workload, limit)
+        return examiner.of_state(planned_of(kept), kept.content, (kept.cut_ns, kept.cut_end_ns), kept.window_start_ns)

@@ -13,7 +13,7 @@ from dbdyno.stack.layers.device import CutContent
 from dbdyno.store.cuts import CUT_ID, CUTS
 from dbdyno.store.documents import json_object, value_of
 from dbdyno.store.kept_sums import write_sums
-from dbdyno.store.parts import why_wrong
+from dbdyno.store.parts import damaged, why_wrong
 from dbdyno.system.files import read_regular
 from dbdyno.workload.ledger import LEDGER
 
@@ -24,7 +24,7 @@ LEFT_BYTES = 1024**3  # room that is left on the run folder's disk
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptState:
     """What is known of a kept state beside its bytes."""
 
     cut: Cut
@@ -53,7 +53,7 @@ def is_wanted(keep: Keep, cut: Cut, treatment: str, trial: Path) -> bool:
     return all(rank < other for other in before)
 
 
-def keep_state(disk: DiskClient, kept: Kept, trial: Path) -> Cut:
+def keep_state(disk: DiskClient, kept: KeptState, trial: Path) -> Cut:
     """Write a state into ``trial``; returns the cut with where it lies. Raises ``TrialError`` where it has no room."""
     place = f"{CUTS}/{kept.cut.id}"
     needed = int(disk.stats()["content_bytes"])
@@ -75,10 +75,10 @@ def keep_state(disk: DiskClient, kept: Kept, trial: Path) -> Cut:
         raise
 
 
-def read_kept(folder: Path) -> Kept:
+def read_kept(folder: Path) -> KeptState:
     """What is known of the state in a folder. Raises ``UserError`` where it holds none."""
     try:
-        kept = value_of(Kept, json_object(read_regular(folder / ABOUT, _ABOUT_BYTES_MAX, follow=False)))
+        kept = value_of(KeptState, json_object(read_regular(folder / ABOUT, _ABOUT_BYTES_MAX, follow=False)))
     except (OSError, ValueError) as error:
         raise UserError(f"{folder} holds no kept state: {ABOUT}: {why_wrong(error)}") from None
     cut = kept.cut
@@ -89,7 +89,19 @@ def read_kept(folder: Path) -> Kept:
     return kept
 
 
-def planned_of(kept: Kept) -> PlannedCut:
+def load_state(disk: DiskClient, kept: KeptState, folder: Path) -> None:
+    """Have a disk of the size of the state's take it in.
+
+    Raises ``DamageError`` where the disk refuses what the folder holds, ``TrialError`` where the disk is at fault.
+    """
+    try:
+        disk.load_cut(kept.name, folder.absolute())
+    except TrialError as error:
+        disk.stats()  # of a disk that is gone nothing is the state's fault
+        raise damaged(folder, str(error)) from None
+
+
+def planned_of(kept: KeptState) -> PlannedCut:
     """The cut as it was planned, as far as examining it again needs it."""
     cut = kept.cut
     # Of a cut in a recovery the later state was kept, which is examined as it is.

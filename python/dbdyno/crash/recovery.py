@@ -7,7 +7,7 @@ What the filesystem, its checker or the server refuse is an outcome. What fails 
 import errno
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,9 +23,9 @@ from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.memory import Memory
 from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import Server
+from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.layers.zfs_pool import ZfsPool
-from dbdyno.stack.loop import await_free, loops_over
+from dbdyno.stack.loop import await_free
 from dbdyno.stack.undo.log import Journal
 from dbdyno.system.files import first_full
 from dbdyno.system.state import state_folder
@@ -122,10 +122,11 @@ class Rig:
     queue: tuple[Layer, ...]
     filesystem: Filesystem | ZfsPool
     memory: tuple[Layer, ...]
-    server: Server
+    server: ServerLayer
     journal: Journal
     folder: Path  # the trial's
     ground: Callable[[Journal], AbstractContextManager[StackContext]] = scratch
+    hiding: Callable[[], AbstractContextManager[None]] = nullcontext  # in which the device is mounted
 
     def see_that_it_is_well(self) -> None:
         """Raise ``TrialError`` or ``HostError`` where the rig itself is at fault for what has failed on it."""
@@ -139,7 +140,7 @@ class Rig:
             raise HostError(
                 "the emulated disk found no room for its content; free some memory, or give less stack.size"
             )
-        if not loops_over(str(disk.file)):
+        if not self.device.is_attached():
             raise TrialError(f"the loop device over {disk.file} was detached by another")
         if full := first_full([self.folder, state_folder()]):
             raise HostError(f"{full}: its filesystem is full; make room on it")
@@ -147,7 +148,7 @@ class Rig:
 
 def rig_of(stack: Stack, limit_seconds: float, journal: Journal, folder: Path) -> Rig:
     """The rig of a trial's stack; of each step ``limit_seconds`` at most."""
-    device, server = stack.device, next(layer for layer in stack.above if isinstance(layer, Server))
+    device, server = stack.device, next(layer for layer in stack.above if isinstance(layer, ServerLayer))
     filesystem = next(layer for layer in stack.above if isinstance(layer, Filesystem | ZfsPool))
     assert isinstance(device, Emulated)  # noqa: S101  (a rule of the study format: one emulated disk)
     return Rig(
@@ -171,7 +172,8 @@ def attached(rig: Rig, content: CutContent, steps: Steps) -> Iterator[StackConte
             for layer in (replace(rig.device, cut=content), *rig.queue):
                 context = lowering.enter_context(layer.raised(context))
         try:
-            yield context
+            with rig.hiding():
+                yield context
         finally:
             with steps.step("lower"):
                 lowering.close()

@@ -115,7 +115,7 @@ class Crashing(Protocol):
         """How many cuts were planned and taken, and why others were not; nothing in a study of speed."""
 
 
-class Planned:
+class PlannedCuts:
     """What both modes have in common: the cuts of a trial, by its seed."""
 
     def __init__(self, about: AboutTrial, section: CrashSection) -> None:

@@ -1,121 +1,134 @@
 """``python -m dbdyno.hosts.agent``: dbdyno's end on a host. Questions come on standard input, and with its end it ends.
 
-Secrets come that way, too: a command line is read by every user of a host.
+Secrets come that way, too: a command line is read by every user of a host. Until a question comes it sleeps.
 
-While a study runs over hosts, empty lines come as beats. Without one for a while, or without Ray, the agent ends too: a
-network that was cut brings no end of the input. What was started here is then ended by the guard.
+While a study runs over hosts, beats come. Without one for a while the agent ends, too: a network that was cut brings no
+end of the input. What was started here is then ended by the guard.
 """
 
 import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import DbdynoError, HostError
-from dbdyno.hosts import node
-from dbdyno.hosts.clock import answered, asked
-from dbdyno.hosts.guard import holds, put_back
+from dbdyno.errors import HostError
+from dbdyno.hosts.boot_entry import clear_next_entry, missing_requirements, restart_with, running_kernel
+from dbdyno.hosts.clock import now
+from dbdyno.hosts.frames import HEAD, failure_answer, pack_frame, parse_arguments, side_answer
+from dbdyno.hosts.guard import guards_work, put_back, put_back_answer
+from dbdyno.hosts.host_side import HostSide
 from dbdyno.hosts.installer import MAGIC
 from dbdyno.hosts.look import facts
-from dbdyno.hosts.node import lacking_for_ray
-from dbdyno.hosts.tls import look_at_tls
-from dbdyno.hosts.worker_side import inputs_folder, parts_folder
+from dbdyno.hosts.workers import (
+    WorkerSide,
+    cores_here,
+    inputs_folder,
+    lower_priority,
+    missing_inputs_here,
+    parts_folder,
+    work_named,
+)
 from dbdyno.model.wording import count
+from dbdyno.system.locks import HOST_NAME, another_run, listener_pid
 from dbdyno.system.state import state_folder
 
 _INPUT, _OUTPUT = 0, 1
-_LOOK_SECONDS, _SILENT_LOOKS = 2.5, 4  # without a beat, which comes each second; a host that is stopped counts for one
+_PIECE_BYTES = 256 * 1024
+_LOOK_SECONDS, _SILENT_LOOKS = 2.5, 4  # without a beat; a host that is stopped counts for one
+SIDE = frozenset({
+    "begin", "append", "finish", "content", "start", "read", "signal", "entries", "pieces", "piece", "begin_folder",
+    "write_piece", "finish_folder", "abandon_folder",
+})  # fmt: skip
+# Answered by the main thread: what takes no time, and what starts a program, which would end with another thread.
+_AT_ONCE = frozenset({"start", "signal", "guard"})
 
 
 class Agent:
-    """Answers, one question after the other."""
+    """Answers any number of questions at a time."""
 
     def __init__(self) -> None:
-        self._lines = os.fdopen(os.dup(_INPUT), "rb")
+        self._rest = bytearray()  # that came and was not read yet
         self._to = os.dup(_OUTPUT)
         os.dup2(2, _OUTPUT)  # what any library prints must not get in between
+        os.set_blocking(self._to, False)
+        self._writing, self._lock = threading.Lock(), threading.Lock()
         self._beaten = False
-        self._vital: dict[int, str] = {}  # a pidfd of each process that must not end -> what it is
+        self._side = HostSide()
+        self._workers: dict[str, WorkerSide] = {}
         self._guard: subprocess.Popen[bytes] | None = None
 
     def run(self) -> None:
         """Answer until there are no more questions."""
-        self._tell({"agent": os.getpid()})
-        while line := self._line():
-            if not line.strip():
+        self._write(MAGIC + json.dumps({"agent": os.getpid()}).encode() + b"\n")
+        while head := self._read(HEAD.size):
+            received = now()
+            number, text, length = HEAD.unpack(head)
+            content, body = self._read(text), self._read(length)
+            if len(content) < text or len(body) < length:
+                return  # the end, in the middle of a question
+            question = json.loads(content)
+            what = str(question.pop("do"))
+            if what == "echo":
+                self._write(pack_frame(number, {"received": received, "answered": now()}))
+            elif what == "beat":
                 self._beaten = True
-                self._tell({})  # only whether it is answered counts
-                continue
-            question = json.loads(line)
-            try:
-                answer = getattr(self, f"do_{question.pop('do')}")(**question)
-            except (DbdynoError, OSError) as error:
-                answer = {"error": str(error)}
-            self._tell(answer)
+                self._write(pack_frame(number, {}))
+            elif what in _AT_ONCE:
+                self._answer(number, what, question, body)
+            else:
+                threading.Thread(target=self._answer, args=(number, what, question, body), daemon=True).start()
 
-    def _line(self) -> bytes:
-        """The next line; none at the end. Questions come one at a time, so nothing is left in the buffer."""
-        looks = _SILENT_LOOKS if self._beaten else 1
-        for _ in range(looks):
-            ready, _, _ = select.select([_INPUT, *self._vital], [], [], _LOOK_SECONDS if self._beaten else None)
-            for ended in set(ready) & set(self._vital):
-                self._tell({"error": f"{self._vital[ended]} has ended"})
+    def _read(self, size: int) -> bytes:
+        """So many bytes of what comes; none where the end is there before, or nothing comes in time."""
+        while len(self._rest) < size:
+            if not self._is_in_time([_INPUT], []):
                 return b""
-            if ready:
-                return self._lines.readline()
-        return b""
+            part = os.read(_INPUT, _PIECE_BYTES)
+            if not part:
+                return b""
+            self._rest += part
+        found = bytes(self._rest[:size])
+        del self._rest[:size]
+        return found
 
-    def _tell(self, answer: dict[str, Any]) -> None:
-        self._write(MAGIC + json.dumps(answer).encode() + b"\n")
+    def _is_in_time(self, reading: list[int], writing: list[int]) -> bool:
+        """Wait until one can go on; while beats come, that takes no longer than they may stay away."""
+        looks, seconds = (_SILENT_LOOKS, _LOOK_SECONDS) if self._beaten else (1, None)
+        return any(any(select.select(reading, writing, [], seconds)) for _ in range(looks))
+
+    def _answer(self, number: int, what: str, question: dict[str, Any], body: bytes) -> None:
+        """Do what is asked; what comes of it, or why nothing does, goes back."""
+        try:
+            if what in SIDE:
+                found, content = side_answer(what, getattr(self._side, what)(*parse_arguments(question, body)))
+            else:
+                said = getattr(self, f"do_{what}")(**question)
+                found, content = said if isinstance(said, tuple) else (said, b"")
+            frame = pack_frame(number, found, content)
+        except Exception as error:  # noqa: BLE001  (the asker must get an answer)
+            frame = pack_frame(number, failure_answer(error))
+        self._write(frame)
 
     def _write(self, content: bytes) -> None:
-        while content:
-            content = content[os.write(self._to, content) :]
+        left = memoryview(content)
+        with self._writing:
+            while left:
+                try:
+                    left = left[os.write(self._to, left) :]
+                except BlockingIOError:
+                    if not self._is_in_time([], [self._to]):
+                        os.kill(os.getpid(), signal.SIGTERM)  # the network is cut: whichever thread this is, all ends
 
-    def do_facts(self, ray_folder: str, first_port: int = 0, address: str = "") -> dict[str, Any]:
-        """What this host is, whence ssh came and where it arrived, the Ray that runs here, and what one would lack.
-
-        With the first port of one that is to be started also Ray's TLS; ``address`` is where ssh arrived if not given.
-        """
+    def do_facts(self) -> dict[str, Any]:
+        """What this host is, whence ssh came, and where it arrived."""
         words = os.environ.get("SSH_CONNECTION", "").split()
-        ray = self._ray()
-        asked = first_port and ray is None
-        ssh_to = words[2] if words else ""
-        return {
-            **facts(state_folder(), Path(ray_folder)),
-            "ssh_from": words[0] if words else "",
-            "ssh_to": ssh_to,
-            "ray": ray,
-            "lacking": lacking_for_ray(Path(ray_folder), node.ports_of(first_port)) if asked else [],
-            **({"tls": asdict(look_at_tls(os.environ, address or ssh_to))} if first_port else {}),
-        }
-
-    def _ray(self) -> dict[str, Any] | None:
-        found = node.running()
-        return asdict(found) if found else None
-
-    def do_echoes(self, count: int) -> dict[str, Any]:
-        """Answer so many echoes, then ask for as many."""
-        self._write(b"ready\n")
-        answered(self._lines.readline, self._write, count)
-        found = asked(self._lines.readline, self._write, count)
-        return {"echoes": [[one.monotonic, one.realtime] for one in found]}
-
-    def do_watch(self, head: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002  (asked by name)
-        """End as soon as Ray does, with its head where that is to be here."""
-        for pid, what in node.vital().items():
-            with suppress(ProcessLookupError):
-                self._vital[os.pidfd_open(pid)] = what
-        if len(self._vital) < 1 + head:
-            raise HostError("Ray has ended; dbdyno hosts up starts it again")
-        node.hold_agents()
-        return {"watched": sorted(self._vital.values()), "ray": self._ray()}
+        return {**facts(state_folder()), "ssh_from": words[0] if words else "", "ssh_to": words[2] if words else ""}
 
     def do_guard(self) -> dict[str, Any]:
         """Have this host put back once the agent is gone, and say by what its work is known."""
@@ -131,7 +144,7 @@ class Agent:
     def do_release(self) -> dict[str, Any]:
         """Put this host back now; what was undone."""
         if self._guard is None or self._guard.stdin is None:
-            return {"undone": [], "whole": True}
+            return put_back_answer([], whole=True)
         self._guard.stdin.close()
         try:
             return self._from_guard()
@@ -142,32 +155,94 @@ class Agent:
     def _from_guard(self) -> dict[str, Any]:
         assert self._guard is not None and self._guard.stdout is not None  # noqa: S101, PT018  (a pipe)
         if not (line := self._guard.stdout.readline()):
-            raise HostError("its guard has ended; dbdyno restore --hosts puts back what was started here")
+            raise HostError("dbdyno's guard process has ended there; run dbdyno restore --hosts to end what it guarded")
         return dict(json.loads(line))
 
     def do_restore(self, token: str = "") -> dict[str, Any]:
         """Put back what killed processes have left; whether the work of that token is over, with all it changed."""
         undone, left = list[str](), list[str]()
         whole = put_back(undone.append, left.append)
-        return {"undone": undone, "left_alone": left, "whole": whole, "over": not holds(token)}
-
-    def do_start(self, fields: dict[str, Any], token: str) -> dict[str, Any]:
-        """Start Ray."""
-        started = node.start(node.Node(**fields), token)
-        return {"started": started, "ray": self._ray()}
+        return put_back_answer(undone, whole=whole, left=left, over=not guards_work(token))
 
     def do_stop(self) -> dict[str, Any]:
-        """Put back what was started here."""
-        said, whole = node.stop()
+        """Put back what killed processes have left, and remove what was sent and kept for studies."""
+        said, left = list[str](), list[str]()
+        whole = put_back(said.append, left.append)
+        if left or not whole:
+            return put_back_answer([*said, *left], whole=False)
         parts = sum(1 for _ in parts_folder().iterdir()) if parts_folder().is_dir() else 0
         for folder, what in (
-            (inputs_folder(), "files removed that were sent for simulations"),
-            (parts_folder(), f"{count(parts, 'part')} removed of studies that were not ended" if parts else ""),
+            (inputs_folder(), "files that were sent for simulations were removed"),
+            (parts_folder(), f"{count(parts, 'part')} of unfinished studies removed" if parts else ""),
         ):
             if folder.is_dir():
                 shutil.rmtree(folder)  # what can't be removed is said as the error
                 said += [what] if what else []
-        return {"undone": said, "whole": whole}
+        return put_back_answer(said, whole=True)
+
+    # Another kernel: see ``boot_entry``.
+
+    def do_running(self) -> dict[str, Any]:
+        """The kernel that runs here, and which start it is."""
+        return running_kernel()
+
+    def do_bootable(self, kernels: list[str], way: str) -> dict[str, Any]:
+        """Why this host can't be restarted with one of these."""
+        return {"lacking": missing_requirements(kernels, way)}
+
+    def do_boot(self, kernel: str, way: str) -> dict[str, Any]:
+        """Restart this host, in a moment; not while a run goes on here."""
+        run = another_run()
+        with suppress(OSError):  # of a run with another state folder, which nobody holds back
+            run = run or f"process {listener_pid(HOST_NAME)}"
+        if run:
+            raise HostError(
+                f"another run is going on there: {run}; wait until it ends, then run dbdyno restore --hosts"
+            )
+        restart_with(kernel, way)
+        return {}
+
+    def do_booted(self, way: str) -> dict[str, Any]:
+        """It was restarted: the next start is again the usual one."""
+        if way == "grub":
+            clear_next_entry()
+        return {}
+
+    # Calls of one function, on all processors: see ``workers``.
+
+    def do_cores(self) -> dict[str, Any]:
+        """How many processors may be used."""
+        return {"cores": cores_here()}
+
+    def do_lacking(self, names: list[str]) -> dict[str, Any]:
+        """The folder of inputs, and which of these files are not in it."""
+        folder, lacking = missing_inputs_here(names)
+        return {"folder": folder, "lacking": lacking}
+
+    def do_call(self, work: str, ticket: int, given: str) -> tuple[dict[str, Any], bytes]:
+        """Call a function of dbdyno's own, ``module:name``; the body is what it returns, or how it failed."""
+        lower_priority()
+        text, cpu_s, error = self._worker(work).call(ticket, given)
+        kind = "" if error is None else type(error).__name__
+        return {"cpu_s": cpu_s, "error": kind}, (text if error is None else str(error)).encode()
+
+    def do_reached(self, work: str) -> dict[str, Any]:
+        """How far each call is."""
+        return {"reached": {str(ticket): far for ticket, far in self._worker(work).progress().items()}}
+
+    def do_end_calls(self, work: str) -> dict[str, Any]:
+        """End the calls that run, and those that wait."""
+        with self._lock:
+            worker = self._workers.pop(work, None)
+        if worker is not None:
+            worker.stop()
+        return {}
+
+    def _worker(self, work: str) -> WorkerSide:
+        with self._lock:
+            if work not in self._workers:
+                self._workers[work] = WorkerSide(work_named(work))
+            return self._workers[work]
 
 
 if __name__ == "__main__":

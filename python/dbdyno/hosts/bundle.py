@@ -22,7 +22,7 @@ from dbdyno.stack.tools import own_binary
 from dbdyno.system.files import open_regular
 
 OURS = "dbdyno"
-ROOTS = (OURS, "ray")
+ROOTS = (OURS,)
 PROGRAMS = ("dbdyno-disk", "dbdyno-load", "dbdyno-probe")
 _OF_AN_INSTALLATION = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"}
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip can have: the same files make the same bytes
@@ -51,7 +51,7 @@ class Bundle:
     @property
     def environment(self) -> str:
         """What stands for this very list."""
-        return hashlib.sha256("".join(one.sha256 for one in self.packages).encode()).hexdigest()[:16]
+        return hashlib.sha256("".join(package.sha256 for package in self.packages).encode()).hexdigest()[:16]
 
 
 def bundle(cache: Path) -> Bundle:
@@ -61,12 +61,15 @@ def bundle(cache: Path) -> Bundle:
     """
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        made = tuple(_wheel(one, cache) for one in sorted(_needed(), key=lambda one: one.name))
-        for path in set(cache.iterdir()) - {one.path for one in made}:
+        made = tuple(
+            _wheel(distribution, cache)
+            for distribution in sorted(_needed(), key=lambda distribution: distribution.name)
+        )
+        for path in set(cache.iterdir()) - {package.path for package in made}:
             _remove(path)
     except OSError as error:
         place = error.filename or cache
-        raise HostError(f"{place}: {error.strerror}; what is installed is packed into wheels in {cache}") from None
+        raise HostError(f"{place}: {error.strerror}; dbdyno keeps its wheels in {cache}") from None
     return Bundle(made)
 
 
@@ -76,7 +79,7 @@ def our_digest() -> str:
 
 
 def _needed() -> list[metadata.Distribution]:
-    """Every distribution that dbdyno and Ray need here."""
+    """Every distribution that dbdyno needs here."""
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
@@ -89,7 +92,9 @@ def _needed() -> list[metadata.Distribution]:
         try:
             found[name] = metadata.distribution(name)
         except metadata.PackageNotFoundError:
-            raise HostError(f"{name} is not installed here as a package, so it can't be put on other hosts") from None
+            raise HostError(
+                f"{name} is not installed here as a package, so it can't be installed on other hosts"
+            ) from None
         for text in found[name].requires or []:
             requirement = Requirement(text)
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
@@ -139,7 +144,7 @@ def _digest(files: dict[str, Path]) -> str:
 def _wheel(distribution: metadata.Distribution, cache: Path) -> Package:
     """The wheel of a distribution: one kept from before if nothing has changed."""
     files = _files(distribution)
-    # Others are known by their lists of hashes; reading all of Ray each time would take seconds.
+    # Others are known by their lists of hashes: reading all of them each time would take seconds.
     recorded = distribution.read_text("RECORD") or json.dumps(sorted(files))
     key = _digest(files) if distribution.name == OURS else hashlib.sha256(recorded.encode()).hexdigest()
     name = f"{distribution.name}-{distribution.version}"

@@ -1,8 +1,7 @@
-"""What this machine keeps of a cluster that it brought up: enough to end it, and to go on where ``up`` was killed."""
+"""What this machine keeps of hosts that it brought up: enough to bring down those that are in the file no more."""
 
 import fcntl
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -10,106 +9,96 @@ from pathlib import Path
 
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.inventory import HostSection, Inventory
-from dbdyno.store.synced import sync
-from dbdyno.system.state import make_state_folder, new_token
+from dbdyno.store.documents import json_object
+from dbdyno.store.synced import write_synced
+from dbdyno.system.files import read_regular
+from dbdyno.system.state import make_state_folder
+
+_RECORD_MAX_BYTES = 1024**2
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """One bringing-up of an inventory. Its token is a secret: the file that it is in is the user's alone."""
+    """The hosts of one name that were brought up and not brought down."""
 
     name: str
-    identity: str
-    gcs: str = ""  # address and port that Ray is joined at; empty until the first host has said how it reaches us
-    address: str = ""  # of this machine
-    joined: bool = False  # whether it is another's cluster
-    token: str = ""  # none in a cluster of another's that has none
-    tls: bool = False  # whether it was brought up with Ray's TLS
-    hosts: dict[str, dict[str, object]] = field(default_factory=dict)  # all that may have been started
+    address: str = ""  # of this machine, as the hosts reach it
+    hosts: dict[str, dict[str, object]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
-        """Where it is kept."""
-        return _folder(self.name)
+        """The folder of its record."""
+        return cluster_folder(self.name)
 
-    def host(self, name: str) -> HostSection:
-        """A host as it was when it was brought up, though the file may have changed."""
-        return HostSection.model_validate(self.hosts[name])
-
-    def with_hosts(self, inventory: Inventory) -> dict[str, dict[str, object]]:
+    def sections(self, inventory: Inventory) -> dict[str, HostSection]:
         """The hosts of a file, and those that were brought up before and are not in it any more."""
-        return {**self.hosts, **{name: host.model_dump() for name, host in inventory.hosts.items()}}
+        kept = {name: HostSection.model_validate(fields) for name, fields in self.hosts.items()}
+        return {**kept, **inventory.hosts}
 
     def save(self) -> None:
-        """Have it on disk, before anything is started by it. Raises ``HostError``."""
+        """Have it on disk, before anything is done by it. Raises ``HostError``."""
         path = self.folder / "cluster.json"
         try:
-            handle = os.open(path.with_suffix(".part"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(asdict(self), file)
-                file.flush()
-                os.fsync(file.fileno())
-            path.with_suffix(".part").replace(path)
-            sync(self.folder)
+            write_synced(path, json.dumps(asdict(self)).encode())
         except OSError as error:
             raise HostError(f"{path}: {error.strerror}") from None
 
     def forget(self) -> None:
-        """Nothing of it is left to end."""
+        """Nothing of it is left to bring down."""
         (self.folder / "cluster.json").unlink(missing_ok=True)
 
 
-def known(name: str) -> Cluster | None:
-    """The cluster of this name that was brought up and not ended. Raises ``HostError`` where its file is damaged."""
-    path = _folder(name) / "cluster.json"
+def read_cluster(name: str) -> Cluster | None:
+    """The hosts of this name that were brought up. Raises ``HostError`` where their file is damaged."""
+    path = cluster_folder(name) / "cluster.json"
     try:
-        return Cluster(**json.loads(path.read_text(encoding="utf-8")))
+        found = json_object(read_regular(path, _RECORD_MAX_BYTES))
+        cluster = Cluster(str(found["name"]), str(found["address"]), dict(found["hosts"]))
+        for fields in cluster.hosts.values():
+            HostSection.model_validate(fields)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError) as error:
-        raise HostError(f"{path} can't be read: {error}; end Ray on each host by hand, then remove it") from None
-
-
-def new(name: str) -> Cluster:
-    """A cluster that is to be brought up."""
-    return Cluster(name, new_token())
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise HostError(f"{path} can't be read: {error}; remove it, then run dbdyno hosts up again") from None
+    return cluster
 
 
 @contextmanager
 def only_one(name: str) -> Iterator[None]:
-    """Be the only one that brings this cluster up or down. Raises ``UserError`` where another does."""
-    folder = _folder(name)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"another dbdyno brings the cluster {name} up or down; wait for it to end") from None
+    """Be the only one that brings these hosts up or down. Raises ``UserError`` where another does."""
+
+    def refuse() -> None:
+        raise UserError(f"another dbdyno is bringing the hosts of {name} up or down; wait until it ends")
+
+    with _locked(cluster_folder(name) / "lock", refuse):
         yield
-    finally:
-        os.close(handle)
 
 
 @contextmanager
 def kept_wheels(say: Callable[[str], None]) -> Iterator[Path]:
-    """Where wheels are kept from one time to the next; nobody else makes or removes any meanwhile.
+    """The folder of wheels, kept from one time to the next; nobody else makes or removes any meanwhile.
 
     All clusters share them. What one call has made another, as of a second installation of dbdyno, would remove.
     """
     folder = make_state_folder() / "hosts" / "wheels"
-    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(folder.parent / "wheels.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("waiting for another dbdyno that puts its wheels on hosts")
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    waiting = "waiting until another dbdyno has installed itself on its hosts"
+    with _locked(folder.with_name("wheels.lock"), lambda: say(waiting)):
         yield folder
-    finally:
-        os.close(handle)
 
 
-def _folder(name: str) -> Path:
+@contextmanager
+def _locked(path: Path, before_waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock of a file, which ends with this process; ``before_waiting`` is called if another one has it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            before_waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def cluster_folder(name: str) -> Path:
+    """The folder of what this machine knows of the hosts of one name."""
     return make_state_folder() / "hosts" / "clusters" / name

@@ -7,19 +7,18 @@ two lines: how work of this connection is known, and, at the end, what was undon
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from dbdyno.errors import HostError
-from dbdyno.hosts.node import is_of_ray
 from dbdyno.stack.undo.leftovers import leftovers, replay, taken
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import EndProcesses, RemoveTree
 from dbdyno.system.interrupt import Interrupted, interruptible
 from dbdyno.system.state import make_state_folder, new_token
 
-_WHAT = "work that another machine's dbdyno has started here"
+_WHAT = "programs that another machine's dbdyno started here"
 _OUTPUT = 1
 _GRACE_SECONDS = 10.0  # a dbdyno among it lowers its stack when it is asked to end
 
@@ -28,12 +27,12 @@ def main() -> None:
     """Say how work is known, wait, put back."""
     try:
         with interruptible(lambda _: None):  # a second signal does not disturb the putting back
-            _tell(guarded())
+            _tell(guard_host())
     except HostError as error:
         _tell({"error": str(error)})
 
 
-def guarded() -> dict[str, Any]:
+def guard_host() -> dict[str, Any]:
     """Hold the host until standard input ends; what was then undone. Raises ``HostError``."""
     token, undone = new_token(), list[str]()
     folder = make_state_folder() / "scratch" / token
@@ -54,18 +53,16 @@ def guarded() -> dict[str, Any]:
         undone.append(str(error))
     finally:
         journal.close()
-    return {"undone": undone, "whole": put_back(undone.append, lambda _: None) and whole}
+    return put_back_answer(undone, whole=put_back(undone.append, lambda _: None) and whole)
 
 
 def put_back(say: Callable[[str], None], leave: Callable[[str], None]) -> bool:
-    """Do what the undo logs of processes that are gone say, but for Ray's, which ``hosts down`` ends; whether all was.
+    """Do what the undo logs of processes that are gone say; whether all was done.
 
     ``leave`` takes what is left alone, as its process lives.
     """
     whole = True
     for found in leftovers():
-        if is_of_ray(found):
-            continue
         with taken(found.path, say) as held:
             if held is not None:
                 whole = replay(held, say) and whole
@@ -74,7 +71,14 @@ def put_back(say: Callable[[str], None], leave: Callable[[str], None]) -> bool:
     return whole
 
 
-def holds(token: str) -> bool:
+def put_back_answer(
+    undone: Sequence[str], *, whole: bool, left: Sequence[str] = (), over: bool = True
+) -> dict[str, Any]:
+    """What is said of a host that was put back: see ``frames.PutBack``."""
+    return {"undone": [*undone], "whole": whole, "left_alone": [*left], "over": over}
+
+
+def guards_work(token: str) -> bool:
     """Whether a guard still has work of that token to put back."""
     undos = (undo for found in leftovers() for _, undo in found.undos)
     return bool(token) and any(isinstance(undo, EndProcesses) and undo.token == token for undo in undos)

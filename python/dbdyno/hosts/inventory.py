@@ -1,41 +1,47 @@
 """``hosts.toml``: which hosts there are, how they are reached, what each is for. Every mistake has its line."""
 
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, Field, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, Field, PlainSerializer, StrictStr, ValidationError
 
 from dbdyno.errors import UserError
 from dbdyno.hosts.ssh_files import why_ssh_is_open_to_others
 from dbdyno.study.document import read_document
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.section import HostName, Section, matching
-from dbdyno.study.units import Size
+from dbdyno.study.units import Duration
 from dbdyno.system.files import why_open_to_others
 
 Role = Literal["server", "client"]
 VERSION = 1
 SECTIONS = ("version", "cluster", "host")
 HOSTS_MAX = 100
-PORTS = 200  # that a cluster uses, from its first port on
-_RAY_FOLDER_MAX = 18  # characters: Ray's sockets lie below it, and the name of one has 107 at most (unix(7))
-_OBJECT_STORE_MIN_BYTES = 80_000_000  # Ray refuses less
 
 Address = Annotated[
     StrictStr, matching(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}", "must be an IPv4 address or the name of a machine")
 ]
 Target = Annotated[
     StrictStr,
-    matching(r"[A-Za-z0-9_][A-Za-z0-9_.@:-]{0,252}", "must be a machine as ssh takes it, such as root@db1.lab"),
+    # No part begins with "-", which ssh, or what it runs, would take for an option.
+    matching(
+        r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,63}@)?[A-Za-z0-9_][A-Za-z0-9_.:-]{0,252}",
+        "must be a target of ssh, such as root@db1.lab",
+    ),
 ]
 Absolute = Annotated[StrictStr, matching(r"/[^\x00-\x1f]{0,199}", "must be a path from the root, such as /srv/dbdyno")]
-RayFolder = Annotated[
-    StrictStr,
-    matching(rf"/[^\x00-\x1f]{{1,{_RAY_FOLDER_MAX - 1}}}", f"must be a path of at most {_RAY_FOLDER_MAX} characters"),
-]
 Program = Annotated[StrictStr, matching(r"[A-Za-z0-9/][A-Za-z0-9/._+-]*", "must be a program or its path")]
+Boot = Annotated[
+    StrictStr,
+    matching(
+        r"grub|kexec|[^\x00-\x1f]*/[^\x00-\x1f]+",
+        'must be "grub", "kexec", or the path of a program, with a / in it, such as "./boot-by-ipmi"',
+    ),
+]
 FilePath = Annotated[StrictStr, matching(r"[^\x00-\x1f]{1,200}", "must be the path of a file")]
 
 
@@ -45,11 +51,7 @@ class ClusterSection(Section):
     name: HostName = "lab"
     """By which this machine keeps what it knows of the cluster."""
     address: Address | None = None
-    """Of this machine, as the hosts reach it; where ssh comes from if not given."""
-    first_port: Annotated[StrictInt, Field(ge=1024, le=65_535 - PORTS)] = 26_380
-    """Of the 200 TCP ports that Ray uses."""
-    object_store: Annotated[Size, Field(ge=_OBJECT_STORE_MIN_BYTES)] = 128 * 1024**2
-    """Memory that Ray may use for objects, on each host."""
+    """The address of this machine, as the hosts reach it; the origin of the ssh connection if not given."""
     ssh_config: FilePath | None = None
     """A configuration of ssh in the place of yours; a path from the folder of the file."""
 
@@ -57,18 +59,22 @@ class ClusterSection(Section):
 class HostSection(Section):
     """``[host.NAME]``: one host."""
 
-    ssh: Target | None = None
-    """Whom ssh is to reach: a name of its configuration, or user@machine. May be left out with ``--address``."""
+    ssh: Target
+    """Whom ssh is to reach: a name of its configuration, or user@machine."""
     address: Address | None = None
     """As the other hosts reach it; where ssh arrives if not given."""
     roles: Annotated[list[Role], Field(min_length=1)]
     """What it is for: server, client, or both."""
     python: Program = "python3"
     """Its Python, of the same minor version as the one here."""
+    boot: Boot = "grub"
+    """How it is restarted with another kernel: `grub` (grub-reboot), `kexec` (systemctl kexec), or a program of
+    yours on this machine, by its path from the folder of the file.
+    """
+    boot_within: Annotated[Duration, Field(gt=0, le=6 * 3600), PlainSerializer(lambda given: f"{given:g}s")] = 900.0
+    """In what time it is back then; else it counts as lost."""
     folder: Absolute | None = None
-    """Where dbdyno keeps its own things there; of the user's state folder if not given."""
-    ray_folder: RayFolder = "/dev/shm"  # noqa: S108  (a folder of its own is made in it, which nobody else may enter)
-    """Where Ray's files are to lie: in memory, or on a disk that is not measured."""
+    """The folder for dbdyno's own things there; in the user's state folder if not given."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,11 @@ class Inventory:
 
     def label(self, host: str) -> str:
         """What stands for a host of this very cluster: it may be in two."""
-        return label_of(self.cluster.name, host)
+        return f"{self.cluster.name}.{host}"  # neither has a dot
+
+    def boot_program(self, host: HostSection) -> Path | None:
+        """The program here that restarts a host; none where it is the host itself that does."""
+        return self.path.resolve().parent / host.boot if "/" in host.boot else None
 
     @property
     def ssh_config(self) -> Path | None:
@@ -91,11 +101,6 @@ class Inventory:
 
 
 Model = TypeVar("Model", bound=BaseModel)
-
-
-def label_of(cluster: str, host: str) -> str:
-    """The same by the names of both; neither has a dot."""
-    return f"{cluster}.{host}"
 
 
 def read_inventory(path: Path) -> Inventory:
@@ -112,6 +117,7 @@ def read_inventory(path: Path) -> Inventory:
     cluster = _read(ClusterSection, raw.get("cluster", {}), ("cluster",), found)
     hosts = _hosts(raw.get("host", {}), found)
     found += _no_config(path, cluster.ssh_config) if cluster and cluster.ssh_config else []
+    found += _no_boot_programs(Inventory(path, cluster, hosts)) if cluster else []
     if found or cluster is None:
         in_order = sorted(found, key=lambda mistake: line_of(lines, mistake) or 0)
         raise UserError("\n".join(dict.fromkeys(explain(path, lines, mistake) for mistake in in_order)))
@@ -135,7 +141,7 @@ def _refuse_open(path: Path) -> None:
     except OSError:
         return  # which reading it says better
     if why:
-        raise UserError(f"{path}: says what runs here and on every host, but {why}")
+        raise UserError(f"{path}: it decides which programs run here and on every host, but {why}")
 
 
 def _read(model: type[Model], table: object, where: tuple[str, ...], found: list[Mistake]) -> Model | None:
@@ -161,7 +167,7 @@ def _hosts(table: Any, found: list[Mistake]) -> dict[str, HostSection]:  # noqa:
     hosts = {}
     for name, fields in table.items():
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,39}", name):
-            found.append(Mistake(("host", name), "must be called by letters, digits and hyphens, at most 40"))
+            found.append(Mistake(("host", name), "must have at most 40 letters, digits and hyphens"))
         section = _read(HostSection, fields, ("host", name), found)
         if section is not None:
             hosts[name] = section
@@ -172,13 +178,23 @@ def _hosts(table: Any, found: list[Mistake]) -> dict[str, HostSection]:  # noqa:
 
 def _broken(name: str, host: HostSection) -> list[Mistake]:
     """What a host's fields can't be together."""
-    broken = []
-    if host.ssh is None and host.address is None:
-        text = "is missing; give whom ssh is to reach, or address alone of a node of Ray"
-        broken.append(Mistake(("host", name, "ssh"), text))
-    if len(set(host.roles)) < len(host.roles):
-        broken.append(Mistake(("host", name, "roles"), "names a role twice"))
-    return broken
+    twice = len(set(host.roles)) < len(host.roles)
+    return [Mistake(("host", name, "roles"), "names a role twice")] if twice else []
+
+
+def _no_boot_programs(inventory: Inventory) -> Iterator[Mistake]:
+    """What is wrong with the programs that restart hosts: they run here, as who types."""
+    for name, host in inventory.hosts.items():
+        program = inventory.boot_program(host)
+        if program is None:
+            continue
+        try:
+            why = why_open_to_others(program) if program.is_file() else f"there is no file {program}"
+        except OSError as error:
+            why = f"{program}: {error.strerror}"
+        why = why or ("" if os.access(program, os.X_OK) else f"{program} can't be run: chmod +x")
+        if why:
+            yield Mistake(("host", name, "boot"), f"is {shown(host.boot)}; {why}")
 
 
 def _twice(hosts: dict[str, HostSection]) -> list[Mistake]:

@@ -4,16 +4,25 @@ What a call returns depends on its argument alone, so the calls of a host that i
 argument has one result, whichever host it is from.
 """
 
+import hashlib
 import itertools
+import re
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
-from dbdyno.errors import HostError
-from dbdyno.hosts.workers import Returned, Workers
+from dbdyno.errors import HostError, UserError
+from dbdyno.hosts.contract import Hosts, on_each
+from dbdyno.hosts.workers import Returned, Work, Workers
+from dbdyno.study.units import format_bytes
+
+if TYPE_CHECKING:
+    from dbdyno.hosts.connect import Connected
 
 _LOOK_AGAIN_SECONDS = 0.2
 _SHORT_SECONDS = 0.5  # calls that take less wait at their host before it is free: it idles no moment between two
@@ -79,9 +88,9 @@ class Spread:
             cores = sum(self._workers.cores().values())
             return 2 * cores - len(self._at_work) - len(self._waiting) if cores else 1  # it then says that none is left
 
-    def reached(self) -> list[float]:
+    def progress(self) -> list[float]:
         """How far each call is that runs, as was reported last."""
-        return list(self._workers.reached().values())
+        return list(self._workers.progress().values())
 
     def hosts(self) -> int:
         """How many there are that are not lost."""
@@ -103,23 +112,23 @@ class Spread:
             try:
                 found = self._workers.returned(_LOOK_AGAIN_SECONDS)
                 with self._lock:
-                    for one in found:
-                        self._settle(one)
+                    for returned in found:
+                        self._settle(returned)
                     self._give_up(self._workers.lost())
                     self._take_back()
                     self._hand_out()
-            except Exception as error:  # noqa: BLE001  (whoever waits for a call would wait for ever)
+            except Exception as error:  # noqa: BLE001  (the asker would wait for ever)
                 self._fail(error)
 
-    def _settle(self, one: Returned) -> None:
-        host, call = self._at_work.pop(one.ticket, ("", None))
+    def _settle(self, returned: Returned) -> None:
+        host, call = self._at_work.pop(returned.ticket, ("", None))
         if call is None:
             return  # it was begun again elsewhere, as its host had been given up
-        self._usual_s += (one.cpu_s - self._usual_s) / _MEAN_OF
-        if one.error is None:
-            call.future.set_result(Done(one.text, one.cpu_s, host))
+        self._usual_s += (returned.cpu_s - self._usual_s) / _MEAN_OF
+        if returned.error is None:
+            call.future.set_result(Done(returned.text, returned.cpu_s, host))
         else:
-            call.future.set_exception(one.error)
+            call.future.set_exception(returned.error)
 
     def _give_up(self, lost: Mapping[str, str]) -> None:
         """What a lost host was at waits again, before all else."""
@@ -129,11 +138,11 @@ class Spread:
             self._lost[host] = why
             again = [ticket for ticket, (where, _) in self._at_work.items() if where == host]
             self._waiting.extendleft(self._at_work.pop(ticket)[1] for ticket in reversed(again))
-            self._say(f"{why}; what it was at is done again by others")
+            self._say(f"{why}; other hosts repeat its work")
 
     def _take_back(self) -> None:
         """Have hosts that are there again made ready, beside all else, and take part once they are."""
-        for host in self._workers.there_again():
+        for host in self._workers.returned_hosts():
             if host not in self._renewing:
                 self._renewing[host] = Future()
                 threading.Thread(target=self._renew, args=(host, self._renewing[host]), daemon=True).start()
@@ -144,10 +153,10 @@ class Spread:
             if error := done.exception():
                 self._workers.leave_out(host, str(error))
                 self._say(f"{host} can't take part again: {error}")
-            elif host in self._workers.there_again():
+            elif host in self._workers.returned_hosts():
                 self._workers.take_back(host)
                 self._lost.pop(host, None)
-                self._say(f"{host} is there again, and takes part")
+                self._say(f"{host} is back, and takes part")
 
     def _renew(self, host: str, done: "Future[None]") -> None:
         try:
@@ -183,3 +192,53 @@ class Spread:
             self._at_work.clear()
             for call in calls:
                 call.future.set_exception(error)
+
+
+# Files that calls on other hosts read: sent to each once, and known there by their content.
+
+
+def input_name(path: Path) -> str:
+    """The name of a file on all hosts: its SHA-256, and the ending that tells its kind. Raises ``UserError``."""
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: can't be read: {error.strerror}") from None
+    return digest + (path.suffix if re.fullmatch(r"\.[A-Za-z0-9]{1,10}", path.suffix) else "")
+
+
+def send(hosts: Hosts, workers: Workers, files: Mapping[str, Path], say: Callable[[str], None]) -> None:
+    """Have files on all hosts under their names of ``input_name``; a host that can't take them is left out."""
+
+    def sent(host: str) -> None:
+        try:
+            send_to(host, hosts, workers, files, say)
+        except HostError as error:
+            workers.leave_out(host, str(error))
+
+    if files:
+        on_each(workers.cores(), sent)
+
+
+def send_to(host: str, hosts: Hosts, workers: Workers, files: Mapping[str, Path], say: Callable[[str], None]) -> None:
+    """Have on one host what it lacks of them. Raises ``HostError``."""
+    folder, lacking = workers.missing_inputs(host, sorted(files)) if files else ("", [])
+    if lacking:
+        say(f"{host}: sending {format_bytes(sum(files[name].stat().st_size for name in lacking))}")
+    for name in lacking:
+        if not name.startswith(hosts.put(host, files[name], f"{folder}/{name}")):
+            raise HostError(f"{host}: {files[name]} arrived damaged, or changed meanwhile")
+
+
+@contextmanager
+def spread_over(
+    connected: "Connected", work: Work, files: Mapping[str, Path], say: Callable[[str], None]
+) -> Iterator[Spread]:
+    """Calls of ``work`` over hosts, which have these files. Raises ``HostError`` where none can take part."""
+    workers = connected.hosts.workers(work, connected.why_lost)
+    try:
+        send(connected.hosts, workers, files, say)
+        with Spread(workers, say, lambda host: send_to(host, connected.hosts, workers, files, say)) as spread:
+            yield spread
+    finally:
+        workers.close()

@@ -1,7 +1,7 @@
 """The files that a configuration of ssh leads to, by which other users could have programs run as this one.
 
-They are found by reading and not by ``ssh -G``, which runs what ``Match exec`` names. What ssh itself would pass over,
-as the section of another host, counts too.
+They are found by reading and not by ``ssh -G``, which runs what ``Match exec`` names. Sections that ssh
+would skip, such as another host's, count too.
 """
 
 import os
@@ -11,18 +11,16 @@ from collections.abc import Iterator
 from glob import glob
 from pathlib import Path
 
-from dbdyno.system.files import TEXT_LIMIT_BYTES, read_regular, why_open_to_others
+from dbdyno.system.files import TEXT_LIMIT_BYTES, others_write, read_regular, why_open_to_others
+from dbdyno.system.state import existing
 
 _DEPTH_MAX = 16  # of files that include each other, as ssh's
 _FILES_MAX = 1000
 _SPLIT = re.compile(r"[ \t]*=[ \t]*|[ \t]+")  # between a keyword and what it is given
-_COMMANDS = {"proxycommand", "localcommand", "knownhostscommand", "remotecommand"}
+_COMMANDS = {"proxycommand", "localcommand", "knownhostscommand", "remotecommand", "xauthlocation"}
 _LIBRARIES = {"pkcs11provider", "securitykeyprovider", "smartcarddevice"}
-_KEYS_OF_HOSTS = {
-    "userknownhostsfile",
-    "globalknownhostsfile",
-    "revokedhostkeys",
-}  # who may write them chooses the host
+# Who may write them chooses the host, or as whom it is logged in to.
+_KEYS = {"userknownhostsfile", "globalknownhostsfile", "revokedhostkeys", "identityfile", "certificatefile"}
 _SOCKETS = {"controlpath", "identityagent"}  # who listens there instead of ssh gets what is typed
 _NO_FILE = {"none", "internal", "yes", "no", "ssh_auth_sock"}
 
@@ -42,15 +40,25 @@ def why_ssh_is_open_to_others(config: Path) -> str:
         if why := why_open_to_others(path):
             return why
         if depth > _DEPTH_MAX or len(looked_at) > _FILES_MAX:
-            return f"{path} is included by more files than ssh reads"
+            return f"{path} is included too deep, or among more files than dbdyno reads"
         for keyword, words in _settings(read_regular(path, TEXT_LIMIT_BYTES).decode(errors="replace")):
             if keyword == "include":
-                found = [Path(one) for word in words for one in sorted(glob(str(_own(word))))]  # noqa: PTH207  (from the root on)
-                waiting += [(one, depth + 1) for one in found if one.is_file()]
+                found = [Path(file) for word in words for file in sorted(glob(str(_own(word))))]  # noqa: PTH207  (from the root on)
+                waiting += [(file, depth + 1) for file in found if file.is_file()]
             for named in _files_of(keyword, words):
-                if named.exists() and (why := why_open_to_others(named)):
+                if why := _why_open(named):
                     return f"it names {named}, and {why}"
     return ""
+
+
+def _why_open(named: Path) -> str:
+    """Say why another user could change a file; one that is not there, make it. Empty where none could."""
+    if named.exists():
+        return why_open_to_others(named)
+    folder = existing(named.parent)
+    if why := why_open_to_others(folder):
+        return why
+    return f"others could create it in {folder}; keep it in a folder of your own" if others_write(folder.stat()) else ""
 
 
 def _settings(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -76,13 +84,14 @@ def _files_of(keyword: str, words: list[str]) -> Iterator[Path]:
     elif keyword == "match":
         named = [part for word in words for part in word.split() if "exec" in map(str.lower, words)]
     else:
-        named = words if keyword in _LIBRARIES | _KEYS_OF_HOSTS | _SOCKETS else []
+        named = words if keyword in _LIBRARIES | _KEYS | _SOCKETS else []
     for word in named:
         if word.lower() in _NO_FILE or "%" in word or "$" in word:
             continue
-        if word.startswith(("/", "~")) or keyword in _KEYS_OF_HOSTS:
-            path = _own(word)
-            yield path.parent if keyword in _SOCKETS and not path.exists() else path
+        if word.startswith(("/", "~")) or keyword in _KEYS:
+            yield _own(word)
+        if not word.startswith(("/", "~")) and keyword in _KEYS:
+            yield Path.cwd() / word  # ssh takes it from where it is started
 
 
 def _own(word: str) -> Path:

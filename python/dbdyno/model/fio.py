@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from dbdyno.model.printable import SECRET_NAME
 from dbdyno.model.quantity import DURATION_LIMIT_SECONDS, SIZE_LIMIT_BYTES
 
 KB_BASES = (1024, 1000)  # 1024 is fio's own: a k is 1024 bytes and a Ki 1000; under 1000 they are the other way round
@@ -41,8 +42,9 @@ def job_lines(text: str, section: str | None = None, file: str = "") -> Iterator
     ``include`` is such a word, too, and its value the file. A command line (``fio --name=a --rw=read``) is read as the
     job file that says the same. ``section`` and ``file`` are those of the line that includes this text.
     """
+    text = text.removeprefix("\ufeff")  # that some editors put before all text
     if _COMMAND.match(text):
-        yield from _of_a_command(text)
+        yield from _command_lines(text)
         return
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
@@ -59,27 +61,33 @@ def job_lines(text: str, section: str | None = None, file: str = "") -> Iterator
         yield JobLine(number, section, word.strip().lower(), value.strip(), file)
 
 
-_COMMAND = re.compile(r"(?:[ \t]*(?:#.*)?\n)*[ \t]*(?:\$ |sudo )*(?:\S*/)?fio[ \t]+(?:\\\n|[ \t])*--?\w")
+_BEFORE_A_COMMAND = r"(?:\$ |sudo (?:-E )?|time |\w+=\S+ )*(?:\S*/)?"
+_COMMAND = re.compile(rf"(?:[ \t]*(?:#.*)?\r?\n)*[ \t]*{_BEFORE_A_COMMAND}fio[ \t]+(?:\\\r?\n|[ \t])*--?[a-z]")
+_COMMAND_BEGINS = re.compile(rf"[ \t]*{_BEFORE_A_COMMAND}fio[ \t\\]")
+_SHELL = frozenset({";", "&&", "||", "|", "&", ">", ">>", "<"})  # words behind which a shell has another command
 
 
-def _of_a_command(text: str) -> Iterator[JobLine]:
+def _command_lines(text: str) -> Iterator[JobLine]:
     """Yield what the options of fio's command line say: those before the first ``--name`` are of all jobs.
 
     Each line is numbered as the file has it; a backslash at its end goes on with the next.
     """
     section = "global"
     yield JobLine(1, section, "", "")
-    number = 1
+    commands, goes_on = 0, False
     for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.strip().removesuffix("\\")
-        try:
-            words = shlex.split(line, comments=True)
-        except ValueError:
-            words = line.split()
+        line = raw.strip()
+        if not goes_on:
+            commands += bool(_COMMAND_BEGINS.match(line))
+        if commands > 1:
+            raise ValueError(f"line {number}: is a second command; give each a file of its own")
+        goes_on = line.endswith("\\")
+        words, is_whole = _shell_words(line.removesuffix("\\"))
+        goes_on &= is_whole
         for at, given in enumerate(words):
-            if not given.startswith("--"):
+            if not re.match("--?[a-z]", given):
                 continue
-            word, equals, value = given.removeprefix("--").partition("=")
+            word, equals, value = given.lstrip("-").partition("=")
             if not equals and at + 1 < len(words) and not words[at + 1].startswith("-"):
                 value = words[at + 1]
             word = word.lower().replace("-", "_")
@@ -90,6 +98,18 @@ def _of_a_command(text: str) -> Iterator[JobLine]:
                 yield JobLine(number, section, word, value)
 
 
+def _shell_words(line: str) -> tuple[list[str], bool]:
+    """Return the words of a line up to where a shell has another command, and whether it has none."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    try:
+        words = list(lexer)
+    except ValueError:  # a quote that is not closed
+        words = line.split()
+    end = next((at for at, word in enumerate(words) if word in _SHELL), len(words))
+    return words[:end], end == len(words)
+
+
 # Options of fio's command line that say how it prints, and nothing of a job.
 _OF_THE_COMMAND = frozenset(
     """output output_format status_interval eta eta_newline minimal append_terse terse_version bandwidth_log parse_only
@@ -97,23 +117,45 @@ _OF_THE_COMMAND = frozenset(
 )
 
 
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w{0,63})\}|\$(pagesize|mb_memory|ncpus)\b")
+_VARIABLE_VALUE = re.compile(r"[\w .,:/%+@\\-]{0,200}")
+
+
+def variables_in(value: str) -> list[str]:
+    """Return the names of the variables that a value holds."""
+    return [match[1] or match[2] for match in _VARIABLE.finditer(value)]
+
+
 def with_variables(value: str, known: Mapping[str, str]) -> str:
     """Return a value with what stands for ``${NAME}`` and fio's own ``$ncpus`` and so on.
 
-    Raises ``ValueError`` with the variable that is not set, or with one that is not written so.
+    Raises ``ValueError`` with the variable that is not set, is secret by its name, or holds what would be read as more
+    than a value.
     """
 
     def found(match: re.Match[str]) -> str:
         name = match[1] or match[2]
         if name not in known:
             raise ValueError(f"holds ${{{name}}}, which is not set; set it, such as {name}=... before the command")
+        if SECRET_NAME.search(name.lower()):
+            raise ValueError(f"holds ${{{name}}}, a secret by its name, which a run would keep; give it another name")
+        if not _VARIABLE_VALUE.fullmatch(known[name]):
+            raise ValueError(
+                f"holds ${{{name}}}, whose value is not a plain word; set it to the value that fio should read"
+            )
         return known[name]
 
-    return re.sub(r"\$\{([A-Za-z_]\w{0,63})\}|\$(pagesize|mb_memory|ncpus)\b", found, value)
+    return _VARIABLE.sub(found, value)
+
+
+def with_values(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with the values of the environment's variables in it; fio's own are of the host that runs it."""
+    return _VARIABLE.sub(lambda match: match[0] if match[2] else values.get(match[1], match[0]), text)
 
 
 def is_job_file(head: bytes) -> bool:
     """Whether a file begins as fio's job files do: with a section, or as a command line of fio's."""
+    head = head.removeprefix(b"\xef\xbb\xbf")
     if _COMMAND.match(head[:4096].decode(errors="replace")):
         return True
     lines = (line.strip() for line in head.splitlines())
@@ -158,7 +200,7 @@ def fio_sizes(text: str, kb_base: int = KB_BASES[0]) -> tuple[int, int]:
 
     One that is left out (``,8k``) is 4 KiB, and one that is missing at the end is as the one before.
     """
-    read, write = _ways(text)
+    read, write = _reads_and_writes(text)
     return fio_bytes(read or "4k", kb_base), fio_bytes(write or "4k", kb_base)
 
 
@@ -167,7 +209,7 @@ def fio_split(text: str, kb_base: int = KB_BASES[0]) -> tuple[list[tuple[int, in
 
     What entries leave of 100 is shared by those without a percentage.
     """
-    read, write = (_shares(way, kb_base) for way in _ways(text))
+    read, write = (_shares(way, kb_base) for way in _reads_and_writes(text))
     return read, write
 
 
@@ -181,11 +223,11 @@ def fio_range(text: str, kb_base: int = KB_BASES[0]) -> tuple[tuple[int, int], t
         found = sorted((fio_bytes(least.strip(), kb_base), fio_bytes(most.strip(), kb_base)))
         return found[0], found[1]
 
-    read, write = _ways(text)
+    read, write = _reads_and_writes(text)
     return bounds(read), bounds(write)
 
 
-def _ways(text: str) -> tuple[str, str]:
+def _reads_and_writes(text: str) -> tuple[str, str]:
     """Return the parts of a value for reads and for writes."""
     parts = [part.strip() for part in text.split(",")]
     if len(parts) > 3:  # noqa: PLR2004 - reads, writes, trims

@@ -89,8 +89,13 @@ SECONDARY = (
     "written_bytes_per_query",
 )
 
-PERCENTILES: dict[str, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}  # as names of metrics end
-LATENCY_PERCENTILES: dict[str, float] = {f"latency_ms_{end}": share for end, share in PERCENTILES.items()}
+_LATENCY = "latency_ms_"
+LATENCIES = tuple(name for name in METRICS if name.startswith(_LATENCY))
+# As names of metrics end -> which share of events does not exceed the figure: "p" and the digits behind "0.".
+PERCENTILES: dict[str, float] = {
+    end: float(f"0.{end[1:]}") for name in LATENCIES if (end := name.removeprefix(_LATENCY))[1:].isdecimal()
+}
+LATENCY_PERCENTILES: dict[str, float] = {f"{_LATENCY}{end}": share for end, share in PERCENTILES.items()}
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,7 @@ def metric_of(design: Design) -> Metric:
     return replace(found, words=design.unit, heading=design.unit, unit=design.unit)
 
 
-def value_of(metrics: Mapping[str, float], name: str) -> float:
+def value_of(metrics: Mapping[str, object], name: str) -> float:
     """Return the value, or NaN where a trial doesn't carry it or carries nonsense."""
     value = metrics.get(name)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else math.nan

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Treatment
 
 
 @dataclass(frozen=True)
-class Figures:
+class DeviceFigures:
     """What a device was asked for and how long that took; NaN where it is not known."""
 
     requests_per_s: float
@@ -22,8 +22,8 @@ class Predicted:
 
     treatment: Treatment
     outcome: Mapping[str, Any]  # of the simulated point
-    predicted: Figures
-    measured: Figures | None
+    predicted: DeviceFigures
+    measured: DeviceFigures | None
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ NO_BREAK = "\u00a0"
 LABEL_MAX = 28  # characters of a name in a chart
 FORMULA_BEGINS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # in full width too
 SAID_MAX = 500  # characters of what a server or a tool said; an error message is shorter
+# Names of what is kept and shown nowhere.
+SECRET_NAME = re.compile(r"pass|pwd|secret|token|credential|private|(?:^|_)keys?(?:$|_file|_id)|auth")
 _FIGURES = re.compile(r" %|\bp [=<] |(?<=\d) blocks?")
 _LABELS = re.compile(r" / ")
 _MARKDOWN = re.compile(r"[\\`*{}\[\]<>|~&#$]|(?<![^\W_])_|_(?![^\W_])")  # of CommonMark, GitHub's additions, HTML

@@ -21,7 +21,7 @@ _DIGITS_MAX = 100
 _PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _OF_SERVERS = {**_SIZE_UNITS, "P": 1024**5, "E": 1024**6}
 _DECIMALS_SHOWN = re.compile(r"[+-]?[0-9]+\.[0-9]{6}")  # of a fraction by every server
-_SWITCHES = {"1": "on", "0": "off", "true": "on", "false": "off", "yes": "on", "no": "off"}
+SWITCHES = {"1": "on", "0": "off", "true": "on", "false": "off", "yes": "on", "no": "off"}
 _NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%]*)\s*")
 
 
@@ -89,7 +89,7 @@ def _spelled(value: object) -> str | Decimal:
 
 
 def _switched(value: str | Decimal) -> str | Decimal:
-    return _SWITCHES.get(str(int(value)) if value in {0, 1} else str(value), value)
+    return SWITCHES.get(str(int(value)) if value in {0, 1} else str(value), value)
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from dbdyno.errors import UserError
-from dbdyno.model.design import Comparison, SameTreatment
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Comparison, SameTreatment, Treatment
 from dbdyno.plan.plan import Plan, make_plan
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.study import Study

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from dbdyno._native import device_models
 from dbdyno.analysis.planned_looks import smallest_p
 from dbdyno.errors import HostError, UserError
 from dbdyno.model.cut import BOUND_MOST, RUNS_LEAST, CrashMode
@@ -27,10 +28,20 @@ from dbdyno.model.design import (
     Factor,
     Fleet,
     Interference,
+    Treatment,
 )
-from dbdyno.model.quantity import size_bytes
-from dbdyno.model.treatment import Treatment
-from dbdyno.model.wording import listed
+from dbdyno.model.wording import drive_bytes, listed
+from dbdyno.mysql.settings import (
+    ARIA,
+    BUFFER_POOL,
+    FLUSH_LOG,
+    INNODB,
+    MYISAM,
+    REDO,
+    ROCKSDB,
+    ROCKSDB_FLUSH_LOG,
+    setting_bytes,
+)
 from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.order import Slot, drawn, seed_of_host, slots_of
 from dbdyno.plan.stop_rule import StopRule
@@ -51,7 +62,7 @@ from dbdyno.study.schema import (
 )
 from dbdyno.study.section import Setting, WorkloadSection
 from dbdyno.study.study import Study
-from dbdyno.study.units import level_label
+from dbdyno.study.units import format_bytes, level_label
 from dbdyno.study.workloads import BonnieSection, FioSection, GeneratedSection
 from dbdyno.system.files import SCRIPT_LIMIT_BYTES, read_text
 
@@ -59,12 +70,9 @@ from dbdyno.system.files import SCRIPT_LIMIT_BYTES, read_text
 
 
 ID = "control"
-_LOG = "innodb_flush_log_at_trx_commit"
-_ROCKSDB_LOG = "rocksdb_flush_log_at_trx_commit"
 _LATE_LOG = "its log is written and synced once a second, not at commit"
-_REDO = ("innodb_log_file_size", "innodb_redo_log_capacity")
 REDO_BYTES_MIN = 64 * 1024**2  # with 8 MiB the control lost in 5 of 8 cuts at 7,000 transactions a second
-_UNSYNCED = ("myisam", "aria")  # engines whose tables are files that no commit syncs, or not for long
+_UNSYNCED = (MYISAM, ARIA)  # engines whose tables are files that no commit syncs, or not for long
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Control:
     def doubt(self) -> str:
         """Return why it may lose too seldom to be a control; nothing where it will not."""
         settings = self.spec.server.settings
-        for name in _REDO if settings.get(_LOG) == 0 else ():
+        for name in REDO if settings.get(FLUSH_LOG) == 0 else ():
             if name in settings and _bytes_of(settings[name]) < REDO_BYTES_MIN:
                 return (
                     f"server.settings.{name} is {settings[name]}: so small a log is synced all the time, whatever is "
@@ -90,7 +98,7 @@ class Control:
 def _bytes_of(value: Setting) -> float:
     """What the server makes of a size; infinite where it is none, of which the server will say so."""
     with suppress(ValueError):
-        return int(value) if isinstance(value, int) else size_bytes(value)
+        return setting_bytes(value)
     return inf
 
 
@@ -106,16 +114,16 @@ def control_of(treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec], 
 def _losing(base: TrialSpec, mode: CrashMode) -> tuple[TrialSpec, str, str]:
     """The baseline made to lose, what was done to it, and why it then loses."""
     engine = base.stack.engine.lower()
-    if engine == "rocksdb":
-        return *_set(base, _ROCKSDB_LOG), _LATE_LOG
+    if engine == ROCKSDB:
+        return *_set(base, ROCKSDB_FLUSH_LOG), _LATE_LOG
     if engine in _UNSYNCED and mode == "power":
-        stack = base.stack.model_copy(update={"engine": "myisam"})
+        stack = base.stack.model_copy(update={"engine": MYISAM})
         return base.model_copy(update={"stack": stack}), "MyISAM", "no statement syncs what it writes"
-    if engine == "innodb":
-        return *_set(base, _LOG), _LATE_LOG
+    if engine == INNODB:
+        return *_set(base, FLUSH_LOG), _LATE_LOG
     # Whatever a file of another engine may keep when the server is killed, a log that is still in it is gone.
-    changed, called = _set(base, _LOG)
-    stack = base.stack.model_copy(update={"engine": "innodb"})
+    changed, called = _set(base, FLUSH_LOG)
+    stack = base.stack.model_copy(update={"engine": INNODB})
     return changed.model_copy(update={"stack": stack}), f"InnoDB, {called}", _LATE_LOG
 
 
@@ -308,6 +316,26 @@ def planned_cuts(crash: CrashSection, blocks: int) -> int:
     return blocks * crash.cuts_each
 
 
+def pools_warning(specs: Sequence[TrialSpec]) -> str:
+    """Return that buffer pools of several sizes are compared, each of which holds all data; empty otherwise."""
+    pools, data = set[int](), max((spec.workload.data_bytes for spec in specs), default=0)
+    for spec in specs:
+        pool = spec.server.settings.get(BUFFER_POOL)
+        try:
+            pools.add(setting_bytes(pool if pool is not None else ""))
+        except ValueError:
+            return ""
+    if len(pools) < 2 or not data or _PAGES_OF_ROWS * data >= min(pools):  # noqa: PLR2004 - one size is no comparison
+        return ""
+    return (
+        f"the data (about {format_bytes(data)} of rows) fit into each buffer pool, so their sizes can hardly make a "
+        "difference: prepare more rows, or compare smaller pools"
+    )
+
+
+_PAGES_OF_ROWS = 3  # at most: bytes of InnoDB's pages for a byte of rows, indexes and room for growth included
+
+
 def crash_warnings(crash: CrashSection, blocks: int) -> Iterator[str]:
     """Yield what can be foreseen of the answer: trials, or trials with some kind of cut, that are too few for one."""
     cuts = planned_cuts(crash, blocks)
@@ -383,6 +411,8 @@ DRAWN_SEED_END = 2**32  # a drawn seed is to be typed again; a given one may be 
 # What raising, restoring and lowering a stack takes on a small machine, and what a load bounded by queries may take:
 # a guess until the first block has been measured.
 OVERHEAD_SECONDS, GUESSED_LOAD_SECONDS = 1.5, 4.0
+GUEST_OVERHEAD_SECONDS = 45.0  # the same of a virtual machine, the CPU of which is emulated
+BOOT_SECONDS = 120.0  # of a server with its own firmware; a virtual machine takes a quarter of it
 GUESSED_SIMULATED_PER_SECOND = 500.0  # seconds of a load that a processor simulates in one
 
 _CHANGED = "{} has been changed since the run began; use a new folder for what it is now"
@@ -397,6 +427,7 @@ class Plan:
     specs: dict[str, TrialSpec]  # treatment id -> what to raise and offer
     own_files: dict[str, dict[str, str]]  # "drive_files", "scripts" -> path -> text, as they were planned with
     file_hashes: dict[str, str] = field(default_factory=dict)  # of those that are not kept: path -> SHA-256
+    variables: dict[str, str] = field(default_factory=dict)  # that stand in the user's own files
     reported: list[ReportedTable] = field(default_factory=list)
     prices: Prices | None = None
     seed_is_drawn: bool = False  # none was given: the next plan of the study has another order
@@ -426,6 +457,7 @@ class Plan:
         body: dict[str, Any] = {"body": self.study.raw, "metric": self.design.metric, "baseline": self.design.baseline}
         body |= {name: files for name, files in self.own_files.items() if files}
         body |= {"file_hashes": sorted(self.file_hashes.values())} if self.file_hashes else {}
+        body |= {"variables": self.variables} if self.variables else {}
         hard = sorted(factor.name for factor in self.design.factors if factor.hard_to_change)
         body |= {"hard_to_change": hard} if hard else {}
         body |= {"hosts": _identity_of(self.design.fleet)} if self.design.fleet else {}
@@ -448,6 +480,7 @@ class Plan:
             drive_files=self.own_files["drive_files"],
             scripts=self.own_files["scripts"],
             file_hashes=self.file_hashes,
+            variables=self.variables,
         )
 
     def client_hosts(self) -> list[str]:
@@ -478,6 +511,8 @@ class Plan:
         for path, sha256 in self.file_hashes.items():
             if _sha256(path) != sha256:
                 raise HostError(_CHANGED.format(path))
+        if _variables(self.specs.values()) != self.variables:
+            raise HostError(_CHANGED.format(f"what is set for {', '.join(self.variables)}"))
 
     def seconds_per_trial(self) -> float:
         """A guess; exact only for loads bounded by time."""
@@ -488,7 +523,28 @@ class Plan:
 
     def seconds(self, blocks: int) -> float:
         """What so many blocks may take; hosts run theirs at once."""
-        return -(-blocks // self.blocks_at_once) * len(self.specs) * self.seconds_per_trial()
+        starts = self.reboots(blocks)
+        starting = BOOT_SECONDS * (max(starts.values(), default=0) if self.blocks_at_once > 1 else sum(starts.values()))
+        return -(-blocks // self.blocks_at_once) * len(self.specs) * self.seconds_per_trial() + starting
+
+    def kernels(self) -> list[str]:
+        """The kernels that hosts under test are started anew with, in the order of the treatments; else none."""
+        return list(dict.fromkeys(spec.booted_kernel for spec in self.specs.values() if spec.booted_kernel))
+
+    def reboots(self, blocks: int) -> dict[str, int]:
+        """How often each host under test is started anew for so many blocks of all, where none is repeated.
+
+        Into the first kernel, between two whole plots of different kernels, and back to its own.
+        """
+        fleet = self.design.fleet
+        if fleet is None or not self.kernels():
+            return {}
+        share, found = -(-blocks // len(fleet.hosts)), {}
+        for host in fleet.hosts:
+            its = self.on_host(host)
+            order = [self.specs[slot.treatment].booted_kernel for n in range(1, share + 1) for slot in its.slots(n, 1)]
+            found[host] = 2 + sum(one != other for one, other in pairwise(order))
+        return found
 
     def warnings(self) -> Iterator[str]:
         """What to change in the study file, and what can be foreseen of the answer."""
@@ -520,6 +576,8 @@ class Plan:
             yield f"no verdict can come from {self.design.metric}: {why}"
         if self.prices and (unknown := cost_warning(self.specs.values())):
             yield unknown
+        if fits := pools_warning(list(self.specs.values())):
+            yield fits
         yield from dict.fromkeys(text for spec in self.specs.values() if (text := page_cache_warning(spec)))
 
 
@@ -527,7 +585,9 @@ def _seconds_of(spec: TrialSpec) -> float:
     load = spec.workload
     seconds = load.seconds_before + (load.seconds_bound or GUESSED_LOAD_SECONDS)
     seconds += spec.crash.cuts_each * CUT_SECONDS if spec.crash else 0.0
-    return seconds / GUESSED_SIMULATED_PER_SECOND if spec.stack.is_simulated else seconds + OVERHEAD_SECONDS
+    if spec.stack.is_simulated:
+        return seconds / GUESSED_SIMULATED_PER_SECOND
+    return seconds + (GUEST_OVERHEAD_SECONDS if spec.stack.is_booted else OVERHEAD_SECONDS)
 
 
 def _counted(count: int, what: str) -> str:
@@ -580,7 +640,10 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
     own_files = _own_files(list(specs.values()))
     secret = dict.fromkeys(path for spec in specs.values() for path in spec.workload.secret_files().values())
     hashes = {path: _sha256(path) for path in secret}
-    return Plan(study, design, specs, own_files, hashes, reported, prices, seed_is_drawn=given is None, control=control)
+    return Plan(
+        study, design, specs, own_files, hashes, _variables(specs.values()), reported, prices,
+        seed_is_drawn=given is None, control=control,
+    )  # fmt: skip
 
 
 def _fleet(study: Study) -> Fleet | None:
@@ -602,7 +665,7 @@ def _factors(study: Study) -> list[Factor]:
             section=factor.section,
             levels=factor.labels(),
             gives=factor.gives() or None,
-            hard_to_change=factor.name in study.design.hard_to_change,
+            hard_to_change=factor.name in study.design.hard_to_change or factor.starts_hosts_anew,
         )
         for factor in study.factors
     ]
@@ -627,6 +690,10 @@ def _own_files(specs: list[TrialSpec]) -> dict[str, dict[str, str]]:
         "drive_files": {path: _text(path) for path in drives},
         "scripts": {path: _text(path) for path in scripts},
     }
+
+
+def _variables(specs: Iterable[TrialSpec]) -> dict[str, str]:
+    return {name: value for spec in specs for name, value in spec.workload.variables().items()}
 
 
 def _drive_files(device: str) -> Iterator[str]:
@@ -682,3 +749,24 @@ def _comparisons(study: Study, treatments: list[Treatment], baseline: Treatment)
             if treatment.levels[name] != level:
                 against = {**treatment.levels, name: level}
                 yield Comparison(next(t.id for t in treatments if t.levels == against), treatment.id)
+
+
+# The fast caches of the emulated drives that a plan uses: what there is at this size beside what the drive has.
+
+
+def fast_caches(plan: Plan) -> Iterator[dict[str, Any]]:
+    """Return each drive with a fast cache once: its name, and the bytes that its cache has here and on the drive."""
+    stacks = [spec.stack for spec in plan.specs.values()]
+    for device, size in dict.fromkeys((stack.model, stack.size) for stack in stacks if stack.model):
+        drive = device_models(device, size)[0]
+        if (here := drive.get("fast_cache_bytes")) is not None:
+            yield {"device": device, "bytes": here, "drive_bytes": drive.get("drive_fast_cache_bytes")}
+
+
+def fast_cache_lines(plan: Plan) -> list[str]:
+    """Return them in words, a line each."""
+    return [
+        f"{one['device']}: {drive_bytes(one['bytes'])}"
+        + ("" if one["bytes"] == one["drive_bytes"] else f"; the drive has {drive_bytes(one['drive_bytes'])}")
+        for one in fast_caches(plan)
+    ]

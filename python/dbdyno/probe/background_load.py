@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dbdyno.host.storage import disks_under
-from dbdyno.probe.pressure import PressureSource
+from dbdyno.probe.host import PressureSource
 from dbdyno.probe.sampler import Sampler, Series, Source
 from dbdyno.stack.layer import StackContext
+from dbdyno.store.records import Disturbance
 from dbdyno.system.clock import now_ns
 
 # How much others disturbed a trial, and whether that is more than results can bear.
 #
 # The limits know the host's time and nothing of the trial's result: a slow trial is no more likely to be beyond them
-# than a fast one. METHODOLOGY.md says why they are what they are.
+# than a fast one. docs/statistics/failures.md says why they are what they are.
 
 
 # Shares of the time of all cores; the constants allow for clock ticks of 10 ms and for one message in a log.
@@ -35,7 +35,7 @@ _PRESSURE, _SECONDS = "pressure_", "_seconds"
 
 def interference(
     series: Series, window_ns: tuple[float, float], *, cores: int, others: dict[str, float]
-) -> dict[str, Any]:
+) -> Disturbance:
     """Figures of the measured window, and in ``beyond`` which of them are beyond their limit; empty without samples.
 
     ``others`` are the cores that each foreign process, by name, used.
@@ -59,7 +59,9 @@ def interference(
     }
     return {
         "beyond": [name for name, value in found.items() if value is not None and value > limits[name]],
-        **found,
+        "stolen": found["stolen"] or 0.0,
+        "foreign_cpu": found["foreign_cpu"] or 0.0,
+        "foreign_io": found["foreign_io"],
         "limits": limits,
         "cores": cores,
         "others": {name: used for name, used in list(others.items())[:SHOWN] if used >= SHOWN_CORES_MIN},
@@ -90,7 +92,7 @@ _SHARE_OF_A_CORE = 1 / 500  # that looking at all processes may cost
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessStat:
     """One line of /proc/PID/stat."""
 
     pid: int
@@ -103,12 +105,12 @@ class Process:
     user_seconds: float  # of the latter, outside the kernel
 
 
-def parse_stat(pid: int, line: bytes) -> Process:
+def parse_stat(pid: int, line: bytes) -> ProcessStat:
     """A process from its ``stat``; its name may hold anything, brackets too."""
     head, _, tail = line.rpartition(b")")
     fields = tail.split()
     user, system, children_user, children_system = (int(number) for number in fields[11:15])
-    return Process(
+    return ProcessStat(
         pid=pid,
         name=head.partition(b"(")[2].decode(errors="replace"),
         parent=int(fields[1]),
@@ -120,7 +122,7 @@ def parse_stat(pid: int, line: bytes) -> Process:
     )
 
 
-def processes(without: frozenset[int] = frozenset()) -> list[Process]:
+def processes(without: frozenset[int] = frozenset()) -> list[ProcessStat]:
     """Every process that can be seen, but those with the numbers given."""
     found = []
     for entry in os.scandir("/proc"):
@@ -139,7 +141,7 @@ def _read(path: str) -> bytes:
         os.close(handle)
 
 
-def family(everyone: list[Process], roots: set[int]) -> set[int]:
+def family(everyone: list[ProcessStat], roots: set[int]) -> set[int]:
     """The processes of ``roots`` and all that descend from them."""
     children: dict[int, list[int]] = {}
     for process in everyone:
@@ -208,7 +210,7 @@ class BackgroundLoadSource(Source):
             return name
         return f"{name} (pid {next(iter(pids))})" if len(pids) == 1 else f"{name} ({len(pids)} of them)"
 
-    def _name(self, at_ns: int, others: list[Process]) -> None:
+    def _name(self, at_ns: int, others: list[ProcessStat]) -> None:
         """Add to each name what its processes have used since the sample before."""
         for one in others if self._times_ns else ():
             used = one.own_seconds - self._before.get((one.pid, one.started), 0.0)
@@ -224,7 +226,7 @@ class BackgroundLoadSource(Source):
         if self._pressure:
             self._pressure.close()
 
-    def _host(self, everyone: list[Process], ours: set[int]) -> dict[str, float]:
+    def _host(self, everyone: list[ProcessStat], ours: set[int]) -> dict[str, float]:
         """Stolen time, and, in a container that hides other processes, user time that was none of ours.
 
         Not all time: there the kernel threads that work for us are hidden too, and these have no user time.
@@ -243,7 +245,7 @@ class BackgroundLoadSource(Source):
         stalled = self._pressure.counters(self._pressure.read())
         return {f"pressure_{name}_seconds": seconds for name, seconds in stalled.items()}
 
-    def _io(self, others: list[Process], ours: set[int]) -> dict[str, float]:
+    def _io(self, others: list[ProcessStat], ours: set[int]) -> dict[str, float]:
         """Bytes to and from the disks below the data, by all, by ours and by others; nothing where there are none."""
         if not self._disks:
             return {}
@@ -292,7 +294,7 @@ class BackgroundLoad:
         """The series by its name; nothing where others could not be distinguished from the server."""
         return {self._source.name: self.series} if self.series.t_ns else {}
 
-    def within(self, window_ns: tuple[int, int]) -> dict[str, Any]:
+    def within(self, window_ns: tuple[int, int]) -> Disturbance:
         """How much that disturbed the measured window."""
         return interference(self.series, window_ns, cores=self._source.cores, others=self._source.shares())
 

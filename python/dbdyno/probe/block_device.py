@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dbdyno.probe.kernel_files import KernelFileSource
+from dbdyno.probe.host import KernelFileSource
 
 SECTOR_BYTES = 512  # of the statistics, whatever the device's own
 _FIELDS = (

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.probe.trace_reader import NoTraceError, Record, TraceReader, reading
@@ -17,6 +17,7 @@ from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk
 from dbdyno.stack.tools import own_binary
 from dbdyno.store.block_trace import FIGURES, SCALARS, began_in, figure_at
+from dbdyno.store.records import ProbeCost, TrialBlockTrace
 
 # An emulated disk's own trace, summed up as the kernel's is: what there is where the kernel's can't be had.
 
@@ -31,7 +32,7 @@ class DiskTrace:
     disk: EmulatedDisk
     file: Path
 
-    def within(self, window_ns: tuple[int, int]) -> tuple[dict[str, Any], dict[str, list[float | None]]]:
+    def within(self, window_ns: tuple[int, int]) -> tuple[TrialBlockTrace, dict[str, list[float | None]]]:
         """End it; figures of a window of the monotonic clock, and the series. Raises ``TrialError``, ``HostError``."""
         dropped = self.disk.client.stop_trace().dropped
         figures, series = self.file.with_suffix(".json"), self.file.with_suffix(".csv")
@@ -45,7 +46,8 @@ class DiskTrace:
             raise TrialError(f"dbdyno-probe was not done after {SUMMARY_SECONDS:g} s") from None
         if done.returncode != 0:
             raise TrialError(done.stderr.strip().removeprefix("dbdyno-probe: ") or "dbdyno-probe failed")
-        found = {**json.loads(figures.read_text(encoding="utf-8")), "lost": dropped}
+        found: TrialBlockTrace = json.loads(figures.read_text(encoding="utf-8"))
+        found["lost"] = dropped
         return found, read_series(series.read_text(encoding="ascii"))
 
 
@@ -76,9 +78,11 @@ NAME = "block_trace"
 class Traced:
     """What a trace came to in the measured run."""
 
-    figures: dict[str, Any] = field(default_factory=dict)  # as ``dbdyno-probe`` says them; or {"none": why}; or nothing
+    figures: TrialBlockTrace = field(
+        default_factory=TrialBlockTrace
+    )  # as ``dbdyno-probe`` says them; or {"none": why}; or nothing
     series: dict[str, Columns] = field(default_factory=dict)  # one, or none
-    cost: dict[str, dict[str, Any]] = field(default_factory=dict)  # of one probe, or none
+    cost: dict[str, ProbeCost] = field(default_factory=dict)  # of one probe, or none
 
     def metrics(self) -> dict[str, float]:
         """The scalars of a trial; one that is not known is left out."""
@@ -124,7 +128,7 @@ class KernelTrace:
         began_ns = began_in(self.record.file) if self.record else None
         if began_ns is not None and "recorded" in figures:
             figures["recorded"]["measured_s"] = [(at_ns - began_ns) / 1e9 for at_ns in window_ns]
-        cost = {"cpu_seconds": figures["cpu_seconds"], "cpu_percent": 100 * figures["cpu_seconds"] / seconds,
+        cost: ProbeCost = {"cpu_seconds": figures["cpu_seconds"], "cpu_percent": 100 * figures["cpu_seconds"] / seconds,
                 "samples": sum(figures["completed"].values()), "missed": 0}  # fmt: skip
         return Traced(figures, {NAME: _columns(answer["series"], window_ns)}, {NAME: cost})
 

@@ -8,10 +8,10 @@ from importlib import import_module
 from pathlib import Path
 
 from dbdyno.errors import TrialError
-from dbdyno.probe.awake import AwakeSource
 from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.drive import INTERVAL_NS as DRIVE_INTERVAL_NS
 from dbdyno.probe.drive import DriveSource
+from dbdyno.probe.host import AwakeSource
 from dbdyno.probe.sampler import Sampler, Series, Source
 from dbdyno.probe.server_process import ServerProcessSource
 from dbdyno.probe.server_status import ServerStatusSource
@@ -62,7 +62,7 @@ def _server(endpoint: Endpoint | None) -> Iterator[Source]:
 def _host(context: StackContext) -> Iterator[Source]:
     for of_host in host_sources():
         with suppress(OSError):  # not every kernel has it
-            yield of_host.of_context(context)
+            yield of_host.from_context(context)
     if context.pollers:
         yield AwakeSource(context.pollers)
 

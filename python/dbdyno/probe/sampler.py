@@ -60,7 +60,7 @@ class Source(ABC):
         return found
 
     @classmethod
-    def of_context(cls, context: StackContext) -> Self:
+    def from_context(cls, context: StackContext) -> Self:
         """One that watches the host, as this stack stands on it. Raises ``OSError``."""
         del context
         return cls()

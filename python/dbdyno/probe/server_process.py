@@ -1,9 +1,13 @@
-"""CPU, memory and I/O of the server's process, all its threads, from /proc/PID/stat and /proc/PID/io (proc(5))."""
+"""CPU, memory and I/O of the server's and the load's processes, from /proc/PID/stat and /proc/PID/io (proc(5))."""
 
 import os
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
-from dbdyno.probe.kernel_files import KernelFileSource
+from dbdyno.probe.host import KernelFileSource
+from dbdyno.probe.sampler import Source
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -61,3 +65,95 @@ def as_columns(before: dict[str, float], after: dict[str, float], seconds: float
         "rMB/s": rate("read_bytes", 1e-6),
         "wMB/s": rate("write_bytes", 1e-6),
     }
+
+
+# CPU, memory and I/O of what offers the load: every process that the calling thread starts, with all that descend.
+
+
+_LOOK_EVERY = 10  # samples; what was started since then is found, and its counters miss nothing
+
+
+class ClientProcessSource(Source):
+    """Children that this thread starts from now on; their sum never goes back.
+
+    CPU and bytes of a child move to the parent that waits for it, so what a short-lived process used is not lost.
+    """
+
+    name = "client_process"
+    of_host = True
+
+    def __init__(self) -> None:
+        self._children = f"/proc/{os.getpid()}/task/{threading.get_native_id()}/children"
+        self._not_ours = set(_numbers(self._children))  # the server, the emulated disk
+        self._members: dict[int, ServerProcessSource] = {}
+        self._roots: set[int] = set()
+        self._until_look = 0
+        self._last: dict[int, dict[str, float]] = {}  # of each root that was seen in the reading before
+        self._ended = dict.fromkeys(COUNTERS, 0.0)
+        self._reported = dict(self._ended)
+
+    def read(self) -> dict[int, Sequence[bytes]]:
+        """The files' text of each process that is there."""
+        if self._until_look <= 0 or not self._members:
+            self._look()
+        self._until_look -= 1
+        found = {}
+        for pid, files in list(self._members.items()):
+            try:
+                found[pid] = files.read()
+            except OSError:
+                self._forget(pid)
+        return found
+
+    def counters(self, raw: dict[int, Sequence[bytes]]) -> dict[str, float]:
+        """Seconds and bytes of all of them so far; all 0 before the first is started."""
+        living = {}
+        for pid, text in raw.items():
+            with suppress(OSError):  # it has ended, and its parent has not waited for it yet
+                living[pid] = counters_of(text, with_waited=True)
+        for pid in self._last.keys() - living.keys():
+            for name, value in self._last[pid].items():
+                self._ended[name] += value
+        self._last = {pid: counters for pid, counters in living.items() if pid in self._roots}
+        found = {name: sum((one[name] for one in living.values()), self._ended[name]) for name in COUNTERS}
+        self._reported = {name: max(value, self._reported[name]) for name, value in found.items()}
+        self._reported["resident_bytes"] = sum(one["resident_bytes"] for one in living.values())
+        return dict(self._reported)
+
+    def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
+        """CPU seconds so far, percent of one core, resident MB, and MB/s."""
+        return as_columns(before, after, seconds)
+
+    def close(self) -> None:
+        """Close the files of whatever still runs."""
+        for pid in list(self._members):
+            self._forget(pid)
+
+    def _look(self) -> None:
+        """Find who is there now."""
+        self._until_look = _LOOK_EVERY
+        ahead = [pid for pid in _numbers(self._children) if pid not in self._not_ours]
+        self._roots |= set(ahead)
+        while ahead:
+            pid = ahead.pop()
+            if pid not in self._members:
+                try:
+                    self._members[pid] = ServerProcessSource(pid)
+                except OSError:
+                    continue  # it has just ended, or is not for us to see
+            ahead += _children_of(pid)
+
+    def _forget(self, pid: int) -> None:
+        self._members.pop(pid).close()
+        self._until_look = 0
+
+
+def _children_of(pid: int) -> list[int]:
+    try:
+        return [child for task in Path(f"/proc/{pid}/task").iterdir() for child in _numbers(f"{task}/children")]
+    except OSError:
+        return []
+
+
+def _numbers(path: str) -> list[int]:
+    return [int(word) for word in Path(path).read_bytes().split()]

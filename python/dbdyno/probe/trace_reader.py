@@ -123,7 +123,7 @@ LOOK_SECONDS = 0.2  # how often it is seen whether the file is full
 
 
 @dataclass(frozen=True)
-class Recorded:
+class TraceRecording:
     """What a recording came to."""
 
     events: int
@@ -135,7 +135,7 @@ class Recorded:
     cpu_us_per_request: float | None  # of dbdyno-probe, its start left out
 
 
-def record(device: str, to: Record, seconds: float | None, say: Callable[[str], None]) -> Recorded:
+def record(device: str, to: Record, seconds: float | None, say: Callable[[str], None]) -> TraceRecording:
     """Record a block device by its name until the time is over, the file is full, or a signal comes.
 
     Raises ``HostError`` where it can't be traced, or the file can't be written to its end.
@@ -167,11 +167,11 @@ def _until(reader: TraceReader, seconds: float | None) -> str:
     return "interrupted"
 
 
-def _recorded(figures: dict[str, Any], ended: str, file: Path) -> Recorded:
+def _recorded(figures: dict[str, Any], ended: str, file: Path) -> TraceRecording:
     recorded, requests = figures["recorded"], sum(figures["requests"].values())
     if recorded["failed"]:
         raise HostError(f"{file} can't be written to its end: {recorded['failed']}; what it holds is whole up to there")
-    return Recorded(
+    return TraceRecording(
         recorded["events"],
         requests,
         recorded["bytes"],

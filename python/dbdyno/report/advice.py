@@ -6,36 +6,18 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.advice import Advice, Free, Hold, Recommended, Safety
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.checks.durability import Gap, Lacking
-from dbdyno.analysis.verdict.reasons import Lack, Step
+from dbdyno.analysis.verdict.reasons import Lack, NextStep
+from dbdyno.model.design import Treatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.printable import one_line
-from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, percent
+from dbdyno.mysql.durability import risk_clause
+from dbdyno.mysql.settings import FLUSH_LOG
+from dbdyno.report.remarks import LONGER
 from dbdyno.report.sentences import LISTED_MAX, label_of
 from dbdyno.report.why import lack_text
 from dbdyno.store.records import Run
-
-# By which settings a power cut may take commits, in words.
-
-
-_LACKING: dict[Gap, str] = {
-    "engine": "tables of {} have no durable commits",
-    "redo log": "with innodb_flush_log_at_trx_commit = {} the log is synced about once a second",
-    "binary log": "with sync_binlog = {} the binary log is not synced at each commit",
-    "doublewrite": "with innodb_doublewrite = {} a page that is being written may be left half old and half new",
-    "flush method": "innodb_flush_method = {} leaves out syncs",
-    "memory": "the data is in memory",
-    "no flush": "a sync does not make the device empty its cache",
-    "drive": "the drive ignores FLUSH: what it says is safe is still in its volatile cache",
-}
-
-
-def lacking_text(reason: Lacking) -> str:
-    """Return ``"with innodb_flush_log_at_trx_commit = 2 the log is synced about once a second"``."""
-    return _LACKING[reason.gap].format(one_line(reason.value))
-
 
 # What a recommendation costs in safety, in words.
 
@@ -46,7 +28,7 @@ _MADE_UP = {"emulated", "simulated"}  # kinds of disks
 
 def only_if(found: Safety, what: str, safer: str) -> str:
     """Return what may be done by whom it does not matter that others are safer: that comes first."""
-    gaps = listed([lacking_text(one) for one in found.worse])
+    gaps = listed([risk_clause(one) for one in found.worse])
     return f"Only if a power cut may take data, {what}: {gaps}, unlike with {safer}"
 
 
@@ -59,43 +41,43 @@ def risk_text(found: Sequence[Safety]) -> str:
 def _disks(kinds: set[str]) -> str:
     if made_up := kinds & _MADE_UP:
         which = "The drives were" if kinds <= _MADE_UP else "Some drives were"
-        return f"{which} {listed(sorted(made_up))}: this is about drives like them."
-    return "The data was in memory: nothing is said of a disk." if kinds == {"memory"} else ""
+        return f"{which} {listed(sorted(made_up))}; this holds for drives like them."
+    return "The data was in memory, so no disk was measured." if kinds == {"memory"} else ""
 
 
 def _risk_of(found: Safety) -> str:
     if not found.served:
-        return "nothing was measured of commits or power cuts"
+        return "commits and power cuts were not measured"
     if found.worse:
         return f"as said; {_UNTRIED}"
     if found.durable:
         read = [one_line(one) for one in found.synced if one]
-        how = f" (innodb_flush_log_at_trx_commit = {listed(read)} read back)" if read else ""
+        how = f" ({FLUSH_LOG} = {listed(read)} read back)" if read else ""
         return f"commits are durable as set{how}; {_UNTRIED}"
     if found.durable is None:
         unlike = ", unlike with others that were compared" if found.less_known else ""
         return f"whether commits are durable is not known{unlike}"
-    gaps = listed([lacking_text(one) for one in found.lacking])
+    gaps = listed([risk_clause(one) for one in found.lacking])
     return f"a power cut may take data, with all that was compared: {gaps}"
 
 
 PARTS_MAX = 3  # loads, or groups of them, each with another answer
 _AGAIN = "run the study again"
 _REMEDIES = {
-    Lack.QUIET_HOST: f"Not yet: end what else runs on this host, then {_AGAIN}",
-    Lack.LONGER_WARM_UP: f"Not yet: the buffer pool was still being filled; {_AGAIN} with a longer warm-up",
-    Lack.STRONGER_LOAD_GENERATOR: "No recommendation: the load generator was the limit; give it more CPU",
-    Lack.HIGHER_RATE: "No recommendation: the load asked for no more than this; compare latencies, or raise its rate",
-    Lack.A_TREATMENT_THAT_RUNS: "Not yet: a treatment failed, or has a figure of 0; see to that first",
-    Lack.A_GRANTED_SETTING: f"Not yet: the host did not grant a setting that is compared; grant it, then {_AGAIN}",
-    Lack.REST_BETWEEN_TRIALS: f"Not yet: trials leave something for the next; {_AGAIN} with rests (settle in [design])",
-    Lack.A_DISK_IN_TIME: f"Not yet: the emulated disk was late by more than what is compared; {_AGAIN} on a free host",
-    Lack.NO_STALLS_IN_TRIALS: f"Not yet: some trials stall and others don't; {_AGAIN} with longer trials",
-    Lack.EQUAL_FAILURES: "Not yet: one side failed or met interference more often; find out why",
-    Lack.NO_STALLS: "No recommendation: in total it comes out otherwise than in the usual block; find the stalls first",
-    Lack.FINER_FIGURES: f"Not yet: the figures are too coarse; {_AGAIN} with longer trials",
-    Lack.A_COMPARISON: f'Not yet: what matters was not compared; {_AGAIN} with compare = "every-pair" in [design]',
-    Lack.LESS_NOISE: f"Not yet: not feasible at this noise; {_AGAIN} with longer trials, or on a host you can watch",
+    Lack.QUIET_HOST: "Not conclusive. Stop other programs and run again",
+    Lack.LONGER_WARM_UP: f"Not conclusive. The buffer pool was still being filled; {LONGER}",
+    Lack.STRONGER_LOAD_GENERATOR: "No recommendation: the load generator was the bottleneck; give it more CPU",
+    Lack.HIGHER_RATE: "No recommendation: the load's rate was below the limit; compare latencies, or raise it",
+    Lack.A_TREATMENT_THAT_RUNS: "Not conclusive. A treatment failed, or measured 0; find out why first",
+    Lack.A_GRANTED_SETTING: f"Not conclusive. The host did not grant a compared setting; grant it, then {_AGAIN}",
+    Lack.REST_BETWEEN_TRIALS: f"Not conclusive. Each trial affects the next; {_AGAIN} with rests (settle in [design])",
+    Lack.A_DISK_IN_TIME: f"Not conclusive. The emulated disk answered too late; {_AGAIN} on an idle host",
+    Lack.NO_STALLS_IN_TRIALS: f"Not conclusive. Some trials stall and others don't; {_AGAIN} with longer trials",
+    Lack.EQUAL_FAILURES: "Not conclusive. One side failed or met interference more often; find out why",
+    Lack.NO_STALLS: "No recommendation: average and typical block disagree; find the stalls first",
+    Lack.FINER_FIGURES: f"Not conclusive. The figures are too coarse; {_AGAIN} with longer trials",
+    Lack.A_COMPARISON: f'Not conclusive. The best two were not compared; {_AGAIN}: compare = "every-pair" in [design]',
+    Lack.LESS_NOISE: f"Not conclusive. The noise is too high; {_AGAIN} with longer trials, or on an idle host",
 }
 
 
@@ -120,9 +102,9 @@ def _held(hold: Hold, run: Run, analysis: Analysis) -> str:
     go_on = _command(run)
     match hold:
         case Hold.NO_BLOCK if run.ended == "done":
-            return "No recommendation: no block can be used; the failures say why."
+            return "No recommendation: no block is usable; see the failures."
         case Hold.NO_BLOCK | Hold.UNFINISHED:
-            return f"Not yet: the run is not finished; go on by {go_on}."
+            return f"Not conclusive. The run is not finished; continue with: {go_on}"
         case Hold.LOAD_ALONE:
             lacking = analysis.advice.step
             then = f" {_Words(run, analysis.margin).to_decide(lacking)}." if lacking else ""
@@ -143,12 +125,12 @@ def _of_the_same(analysis: Analysis) -> str:
         return f"{_REMEDIES[Lack.QUIET_HOST]}."
     match analysis.verdicts[0].verdict if analysis.verdicts else Word.NOT_COMPARABLE:
         case Word.FASTER | Word.SLOWER:
-            return f"Trust no verdict of {host} yet: find out what makes two runs of the same differ."
+            return f"Do not trust verdicts of {host} yet: find out what makes two runs of the same differ."
         case Word.EQUIVALENT:
             return f"Nothing to change: differences beyond {margin_text(analysis.margin)} on {host} can be believed."
         case _:
             verb = "are" if analysis.fleet else "is"
-            return f"Not yet: run more blocks, or make trials longer, before {host} {verb} relied on."
+            return f"Not conclusive. Run more blocks, or make trials longer, before {host} {verb} relied on."
 
 
 @dataclass(frozen=True)
@@ -221,14 +203,14 @@ class _Words:
         return f"but {listed(each)}: look at that first"
 
     def _open(self, one: Free) -> str:
-        step = one.step or Step(Lack.A_COMPARISON)
+        step = one.step or NextStep(Lack.A_COMPARISON)
         return f"which {one.name} is still open: {lack_text(step)}"
 
-    def to_decide(self, step: Step) -> str:
+    def to_decide(self, step: NextStep) -> str:
         """Return what to do next."""
         if step.lack is Lack.MORE_BLOCKS:
-            more = f"run about {count(step.blocks, 'more block')} or somewhat more"
-            return f"Not yet: {more} ({_command(self.run)} --until-decided)"
+            more = f"Run about {count(step.blocks, 'more block')} or somewhat more"
+            return f"Not conclusive. {more} ({_command(self.run)} --until-decided)"
         if step.lack is Lack.A_WIDER_MARGIN:
             return f"Leave it as it is: too close to the margin of {margin_text(self.margin)} for more blocks to decide"
         return _REMEDIES[step.lack]

@@ -6,18 +6,18 @@ from typing import Any
 
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.over_time import is_clear
-from dbdyno.analysis.safety.choice import lost_in_both
+from dbdyno.analysis.safety import lost_in_both
 from dbdyno.analysis.two_runs import Change, Compared, HostShift, Interference, NothingChanged
 from dbdyno.analysis.verdict.reasons import Reason
-from dbdyno.model.design import ALPHA
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import ALPHA, Treatment
 from dbdyno.model.word import Word
 from dbdyno.model.wording import capital, count, listed, margin_text, number, p_value, percent, percent_range
-from dbdyno.report.document import Document, Paragraph, Section, bullets
-from dbdyno.report.notes.settle import settle_words
+from dbdyno.report.charts.changes import chart
+from dbdyno.report.document import FIGURES_MAX, Abridged, Document, Paragraph, Section, bullets
+from dbdyno.report.notes import settle_words
 from dbdyno.report.reasons import as_sentence, reason_code, reason_text
+from dbdyno.report.sections.about import UNOBSERVED, flattened
 from dbdyno.report.sections.badges import badges
-from dbdyno.report.sections.observed import UNOBSERVED, flattened
 from dbdyno.report.sections.server_defaults import defaults_section
 from dbdyno.report.sentences import LISTED_MAX, how_different, with_interval
 from dbdyno.report.source import before_and_after, effect_values, fields, p_values
@@ -87,17 +87,17 @@ def _constant(run: Run, treatment: Treatment) -> dict[str, str | None]:
 
 
 WARNING = (
-    "The two runs were not interleaved. Whatever changed on the host between them, such as its neighbours, its"
-    " temperature or how full its disk is, is in the difference, and no interval allows for it: the intervals cover the"
-    " noise inside the runs. To judge the change itself, make it a factor of one study."
+    "The two runs were not interleaved. The difference includes anything that changed on the host between them, such"
+    " as neighbours, temperature or free disk space. The intervals cover only the noise inside the runs. To judge"
+    " the change itself, make it a factor of one study."
 )
 NO_CONTROL = (
-    "A treatment that should not have changed would show a change of the host: name it by --control, and the others are"
+    "To detect a change of the host, name a treatment that should not have changed by --control. The others are then"
     " compared by their ratio to it as well."
 )
 OTHER_CHANGE = (
-    "If something was changed all the same that no study file, version or setting shows, such as firmware, name a"
-    " treatment that it can't have touched by --control."
+    "If you changed something that no study file, version or setting shows, such as firmware, name a treatment that"
+    " it can't affect by --control."
 )
 
 
@@ -117,12 +117,20 @@ def document(before: Run, after: Run, compared: Compared) -> Document:
     sections = (
         Section("headline", "", (Paragraph(headline, "headline"),), data={"headline": headline}, opening=True),
         badges([(run, usable_blocks(run)) for run in runs.values()], linked=False),
+        Section("effect", "", (Abridged((picture,)),) if (picture := chart(compared)) is not None else ()),
         Section("control", heading if control else "", of_host),
-        Section("verdicts", "Verdicts", bullets([_change_text(change, compared) for change in compared.changes])),
+        Section(
+            "verdicts",
+            "Verdicts",
+            bullets([_change_text(change, compared) for change in compared.changes]),
+            unfolded=not against,
+        ),
         _of_cuts(before, after, compared),
         defaults_section(compared.server_defaults),
-        Section("against-control", f"Against {_controls_text(compared)}" if against else "", bullets(against)),
-        Section("beware", "Beware", bullets(beware), data={"warning": " ".join(beware)}),
+        Section(
+            "against-control", f"Against {_controls_text(compared)}" if against else "", bullets(against), unfolded=True
+        ),
+        Section("beware", "Beware", bullets(beware), data={"warning": " ".join(beware)}, unfolded=True),
         Section(
             "differences",
             "What differs between the runs",
@@ -132,7 +140,9 @@ def document(before: Run, after: Run, compared: Compared) -> Document:
         Section("notes", "Notes", bullets(notes), data={"notes": notes}),
     )
     title = " / ".join(dict.fromkeys((before.title, after.title)))
-    return Document(f"{title}: before and after", (), sections, _values(runs, compared))
+    known = [one for one in compared.judged if one.effect.known][:FIGURES_MAX]
+    figures = tuple((percent(one.effect.value), f"{one.after}: {one.verdict}") for one in known)
+    return Document(f"{title}: before and after", (), sections, _values(runs, compared), figures)
 
 
 def _of_cuts(before: Run, after: Run, compared: Compared) -> Section:
@@ -164,11 +174,11 @@ def _why_withheld(change: Change) -> str:
     """Return why the word that the figures as such would give is not given."""
     match change.withheld_for:
         case NothingChanged():
-            return "nothing distinguishes the two runs, so this is what the host did, and no verdict on a change"
+            return "no known change between the runs, so the difference comes from the host: no verdict"
         case HostShift():
-            return f"the figures as such say {_measured(change)}, but the host may have moved: see the control"
+            return f"as measured it is {_measured(change)}, but the host may have changed: see the control"
         case Interference() as met:
-            return f"the figures as such say {_measured(change)}, but {_met(met)}"
+            return f"as measured it is {_measured(change)}, but {_met(met)}"
         case None:
             return reason_text(change.reason)
 
@@ -205,8 +215,8 @@ def changes_sentence(compared: Compared) -> str:
     met = "".join(f"{_met(one)[0].upper()}{_met(one)[1:]}. " for one in compared.interference)
     if compared.nothing_changed:
         host = _host_clause(compared)
-        return f"{met}Nothing was changed between the runs that dbdyno knows of; {host}: no verdict on a change."
-    changes = compared.against_control or compared.changes
+        return f"{met}No known change between the runs; {host}: no verdict on a change."
+    changes = compared.judged
     if not changes:
         return "The two runs have no treatment in common."
     by_word: dict[str, list[Change]] = {word: [] for word in _ORDER}
@@ -231,7 +241,7 @@ def _shift_first(compared: Compared) -> str:
 def _controls_text(compared: Compared) -> str:
     """Return ``"the control X"``, or the names of those that nothing distinguishes."""
     names = listed(compared.controls, LISTED_MAX)
-    alike = f"{names}, which nothing distinguishes between the runs"
+    alike = f"{names}, without a known change between the runs"
     return f"the control {names}" if compared.control_is_named else alike
 
 
@@ -239,7 +249,7 @@ def _host_clause(compared: Compared) -> str:
     """Return what the host did where nothing else changed: the mean over all treatments."""
     host = compared.control
     if host is None or host.verdict == Word.NOT_COMPARABLE:
-        return "what the host did is not known"
+        return "whether the host changed is not known"
     figures = f"{percent(host.effect.value)} {compared.metric.words} ({_interval(host)})"
     match host.verdict:
         case Word.FASTER | Word.SLOWER:
@@ -284,14 +294,14 @@ def _control_text(control: Change, compared: Compared) -> str:
         of = f"All treatments together ({listed(compared.controls, LISTED_MAX)})"
         return f"{of}: {_host_clause(compared)}. {_means(control, compared)}".strip()
     text = _change_text(control, compared)
-    them = "It should not have changed" if compared.control_is_named else "Nothing distinguishes it between the runs"
+    them = "It should not have changed" if compared.control_is_named else "No known change affects it"
     match control.verdict:
         case Word.FASTER | Word.SLOWER:
-            return f"{text} {them}, so the host did: the others are judged by what they did against it."
+            return f"{text} {them}, so the host changed: the others are judged by their ratio to it."
         case Word.EQUIVALENT if control.p_adjusted <= ALPHA:
-            return f"{text} {them}, so the host did, by less than the margin."
+            return f"{text} {them}, so the host changed, by less than the margin."
         case Word.EQUIVALENT:
-            return f"{text} {them}, and no change is seen: nothing speaks for a change of the host."
+            return f"{text} {them}, and it shows no change: there is no sign that the host changed."
         case _:
             return f"{text} So whether the host changed is not known."
 
@@ -307,7 +317,7 @@ def _other_load(before: Run, after: Run, differences: Sequence[Difference]) -> l
     ]
     if not names:
         return []
-    return [f"The load was not the same ({', '.join(names)}): what differs is the load's doing as well as the host's."]
+    return [f"The load was not the same ({', '.join(names)}): part of the difference may come from the load."]
 
 
 def _hints(compared: Compared) -> list[str]:
@@ -315,8 +325,8 @@ def _hints(compared: Compared) -> list[str]:
     for name, drift in zip(("before", "after"), compared.drifts, strict=True):
         if is_clear(drift):
             lines.append(
-                f"Already inside the run {name} the host drifted by {with_interval(drift)} from the first trial to"
-                " the last; the trials of a treatment are not as independent as the interval takes them to be."
+                f"In the run {name} the host drifted by {with_interval(drift)} from the first trial to the last;"
+                f" trials are less independent than the interval assumes."
             )
     if compared.nothing_changed and len(compared.matched) > 1:
         return [*lines, OTHER_CHANGE]
@@ -335,18 +345,16 @@ def _notes(runs: Mapping[str, Run], compared: Compared) -> list[str]:
     for name, run in runs.items():
         if run.trials:
             first, last = run.trials[0].started_at, run.trials[-1].started_at
-            notes.append(f"The trials {name} began from {first} to {last}.")
+            notes.append(f"The trials {name} started between {first} and {last}.")
         if run.ended != "done":
-            notes.append(f"The run {name} is not whole: {run.ended}.")
+            notes.append(f"The run {name} is incomplete: {run.ended}.")
         if run.stopped in {"decided", "precise"}:
             notes.append(
-                f"The run {name} ended when its own answer was clear enough, which these figures don't allow for."
+                f"The run {name} stopped once its own verdicts were clear; these figures are not corrected for that."
             )
         if run.failures:
             failed = count(len(run.failures), "failed trial")
-            notes.append(
-                f"The run {name} had {failed}; whatever was measured in the same attempt at a block is left out."
-            )
+            notes.append(f"The run {name} had {failed}; the other trials of the same attempt at a block are left out.")
     for name, labels in (("before", compared.only_before), ("after", compared.only_after)):
         if labels:
             notes.append(f"Only in the run {name}, and so not compared: {', '.join(labels)}.")

@@ -1,51 +1,79 @@
 """The report of one run: its sections in order, which is the order of every format."""
 
-from importlib import import_module
+from collections.abc import Callable
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.report.document import Document, Paragraph, Section
+from dbdyno.report.document import FIGURES_MAX, Document, Paragraph, Section
+from dbdyno.report.sections import (
+    about,
+    advice,
+    badges,
+    block_layer,
+    client_hosts,
+    cost,
+    curve,
+    factors,
+    fleet,
+    headline,
+    hero,
+    interference,
+    latencies,
+    noise_floor,
+    notes,
+    over_time,
+    ranking,
+    reported,
+    results,
+    safety,
+    server_defaults,
+    stability,
+    stopped,
+    time_parts,
+    verdicts,
+    warnings,
+)
 from dbdyno.report.source import Beside, Series, Source
 from dbdyno.store.records import Run
 
-SECTIONS = (  # each a file of ``sections/``
-    "headline",
-    "advice",
-    "badges",
-    "safety",
-    "effects",
-    "comparisons",
-    "server_defaults",
-    "warnings",
-    "about",
-    "verdicts",
-    "fleet",
-    "stopped",
-    "curve",
-    "results",
-    "latencies",
-    "cells",
-    "tool_figures",
-    "time_parts",
-    "client_hosts",
-    "cost",
-    "steadiness",
-    "reported",
-    "factors",
-    "ranking",
-    "secondary",
-    "every_pair",
-    "noise_floor",
-    "stability",
-    "block_layer",
-    "over_time",
-    "run_order",
-    "failures",
-    "interference",
-    "notes",
-    "observed",
-    "how_to_read",
-    "reproduce",
-    "seed",
+SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
+    headline.section,
+    advice.section,
+    badges.section,
+    hero.section,
+    safety.section,
+    verdicts.comparisons_section,
+    server_defaults.section,
+    warnings.section,
+    about.about_section,
+    verdicts.verdicts_section,
+    fleet.section,
+    stopped.section,
+    curve.section,
+    results.results_section,
+    latencies.section,
+    results.cells_section,
+    results.tool_figures_section,
+    time_parts.section,
+    client_hosts.section,
+    cost.section,
+    over_time.steadiness_section,
+    reported.section,
+    factors.section,
+    ranking.section,
+    verdicts.secondary_section,
+    verdicts.every_pair_section,
+    noise_floor.section,
+    stability.section,
+    block_layer.section,
+    over_time.over_time_section,
+    over_time.run_order_section,
+    results.failures_section,
+    interference.section,
+    notes.section,
+    about.observed_section,
+    about.how_to_read_section,
+    about.reproduce_section,
+    about.seed_section,
 )
 
 
@@ -55,14 +83,9 @@ def document(run: Run, analysis: Analysis, series: Series | None = None, *, besi
     ``beside`` is what a crash run of the same treatments showed.
     """
     source = Source(run, analysis, series or {}, beside)
-    sections = tuple(section for name in SECTIONS if (section := _built(name, source)) is not None)
+    sections = tuple(section for build in SECTIONS if (section := build(source)) is not None)
     question = (Paragraph(run.question, "question"),) if run.question else ()
-    return Document(run.title, question, sections, _values(source))
-
-
-def _built(name: str, source: Source) -> Section | None:
-    built: Section | None = import_module(f"dbdyno.report.sections.{name}").section(source)
-    return built
+    return Document(run.title, question, sections, _values(source), tuple(hero.figures(source))[:FIGURES_MAX])
 
 
 def _values(source: Source) -> dict[str, object]:

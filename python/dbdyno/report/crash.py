@@ -7,24 +7,25 @@ from functools import cached_property
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.safety.choice import Choice, choice
-from dbdyno.analysis.safety.judge import (
+from dbdyno.analysis.safety import (
     ByHost,
+    Choice,
     Control,
     ControlFailed,
     ControlKept,
     CrashSafety,
+    CutsOnHost,
     Doubt,
     NoControl,
-    OnHost,
     RunsFailed,
     Stratum,
     TooFewCuts,
     TreatmentSafety,
     Word,
+    choice,
 )
 from dbdyno.model.cut import OUTCOME_WORDS, OUTCOMES, RUNS_LEAST, CrashMode, Cut, Outcome
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Treatment
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, listed, p_value
 from dbdyno.report.document import Table
 from dbdyno.report.sentences import how_different
@@ -68,12 +69,12 @@ _SURVIVORS = {
     "random-4096": "a random part of its 4 KiB sectors survives",
     "prefix": "all up to a random time survives",
     "requests": "a random part of its requests survives, each whole",
-    "versions": "of each sector a random version survives",
-    "lying": "what a drive held back that lies about FLUSH is gone",
+    "versions": "a random version of each sector survives",
+    "lying": "a drive that lies about FLUSH loses what it held back",
 }
 INDEPENDENT_SECTORS = {"random-512", "random-4096", "versions"}
 _SECONDS_FROM_MS = 100
-_DIGITS = (9.95, 0.95, 0.0095)  # percent, from which on 0, 1 and 2 decimals are enough
+_DIGITS = (9.95, 0.95, 0.0095)  # percent: at or above each, 0, 1 and 2 decimals are enough
 
 
 def found_text(outcome: Outcome) -> str:
@@ -131,7 +132,7 @@ def model_text(safety: CrashSafety) -> str:
     if safety.mode == "kill":
         return f"Only the server was killed ({times}); what it had written stayed in memory: no power was cut."
     left = "; ".join(f"{_SURVIVORS[one]} ({one})" for one in safety.survivors)
-    return f"The power was cut {times}. Of what no FLUSH had made durable {left}."
+    return f"The power was cut {times}. Data that no FLUSH had made durable: {left}."
 
 
 # How treatments are called beside cuts, one by one or together: by what varies, in as few words as that takes.
@@ -283,9 +284,7 @@ class _Said:
         of = cuts(self.mode, min(tried)) if len(tried) == 1 else f"{min(tried):,} or more {many(self.mode)}"
         each = " each" if len(found) > 1 else ""
         most = share_text(max(one.tally.lost.at_most for one in found))
-        alone = max(one.tally.lost.if_independent for one in found)
-        apart = f"; {share_text(alone)} if those of one run are independent" if share_text(alone) != most else ""
-        room = f"at most {most} of {such(self.mode)} lose anything{apart}"
+        room = f"at most {most} of {such(self.mode)} lose anything"
         return f"{self._named(found)} lost nothing in {of}{each} ({room})"
 
     def _tail(self, found: Sequence[TreatmentSafety]) -> str:
@@ -334,9 +333,9 @@ def doubt_text(doubts: Sequence[Doubt], mode: str) -> str:
     what = "cuts" if mode == "power" else "kills of the server"
     match doubts[0] if doubts else None:
         case NoControl():
-            return "no treatment that is known to lose was run beside it, so this load may not show a loss"
+            return "no treatment that is known to lose was run as a control, so this load may not reveal a loss"
         case ControlFailed():
-            return "the control, which is known to lose, failed again and again, so this load may not show a loss"
+            return "the control, which is known to lose, failed again and again, so this load may not reveal a loss"
         case ControlKept() as kept:
             where = f" with {stratum_text(kept.stratum)}" if kept.stratum else ""
             return (
@@ -348,9 +347,9 @@ def doubt_text(doubts: Sequence[Doubt], mode: str) -> str:
             room = f"{few.cuts:,} {what} of {count(few.runs, 'run')} leave room for a loss in {at_most} of them"
             return f"nothing was lost, but {room} ({RUNS_LEAST} runs are needed)"
         case RunsFailed() as failed:
-            return f"{failed.failed} of its runs failed, and what they would have shown is not known"
+            return f"{failed.failed} of its runs failed, so a loss may have been missed"
         case None:
-            return "nothing is known of it"
+            return "it has no results"
 
 
 # What to take where both count, safety and speed, in plain words.
@@ -388,7 +387,7 @@ class _Words:
             named = self.names.together([one.id for one in self.safety.treatments if one.id in take])
             but = named.removeprefix(ALL_BUT)
             either = " or ".join(named.rsplit(" and ", 1)) if but == named else f"any but {but}"
-            return f"Take {either}: the fastest that {lost}, between which no difference was shown."
+            return f"Take {either}: the fastest that {lost}; they show no difference in speed."
         if not self.found.slower:
             others = len(self.safety.treatments) - 1
             why = f"the only one that {lost}" if others else f"it {lost}"
@@ -414,7 +413,7 @@ class _Words:
         named = f"{len(ids)} others" if many_of_several else self._labels(ids)
         baseline = "" if many_of_several else self.names.short(self.found.take[0])
         different = how_different("faster", gains, self.analysis.metric, baseline)
-        where = f"only where {a_cut(self.safety.mode)} may take {most} of commits"
+        where = f"only if {a_cut(self.safety.mode)} may lose {most} of commits"
         return f"{named} {verb} {different}: {where}."
 
     def _open(self) -> set[str]:
@@ -437,7 +436,8 @@ class _Words:
     def _none_safe(self) -> str:
         opened = [one for one in self.safety.treatments if one.word == "undecided"]
         if opened:
-            return f"Not yet: {_remedy(opened[0].doubts, self.safety.mode)}. {self._never()}".strip()
+            remedy = _remedy(opened[0].doubts, self.safety.mode)
+            return f"Not conclusive. {remedy[:1].upper()}{remedy[1:]}. {self._never()}".strip()
         sound = [one for one in self.safety.treatments if one.word == "loses the newest commits"]
         if not sound:
             return f"None of them: each is damaged by {a_cut(self.safety.mode)}."
@@ -445,8 +445,8 @@ class _Words:
         tail = least.tally.tail
         amount = f", up to {amount_text(tail.ms_most)} of commits" if tail else ""
         return (
-            f"None of them where {a_cut(self.safety.mode)} may take nothing: the least is lost with"
-            f" {self.names.long(least.id)}{amount}. {self._never()}"
+            f"None survives {a_cut(self.safety.mode)} without loss: {self.names.long(least.id)} loses the"
+            f" least{amount}. {self._never()}"
         ).strip()
 
 
@@ -454,13 +454,13 @@ def _remedy(doubts: Sequence[Doubt], mode: CrashMode) -> str:
     """Return what would decide it."""
     match doubts[0] if doubts else None:
         case NoControl():
-            return "run it beside a treatment that is known to lose"
+            return "add a treatment that is known to lose, as a control"
         case ControlKept():
             return f"find a load under which the control loses: more clients, or longer before {a_cut(mode)}"
         case ControlFailed() | RunsFailed():
-            return "see to the runs that failed first"
+            return "fix the cause of the failed runs, then run again"
         case _:
-            return f"more {many(mode)} are needed, of more runs (cuts in [crash])"
+            return f"more {many(mode)} in more runs are needed: raise cuts in [crash]"
 
 
 def _worst(found: Sequence[TreatmentSafety]) -> TreatmentSafety:
@@ -496,7 +496,7 @@ def _line(one: ByHost, safety: CrashSafety, names: Names) -> str:
     return f"{name} differs by host: {'; '.join(lost)}; {why}."
 
 
-def _of(on: OnHost, safety: CrashSafety) -> str:
+def _of(on: CutsOnHost, safety: CrashSafety) -> str:
     return f"{on.tally.lost.seen:,} of {cuts(safety.mode, on.tally.cuts)}"
 
 
@@ -577,8 +577,8 @@ def crash_warnings(safety: CrashSafety, names: Names) -> Iterator[str]:
         if one.tally.limit_reached:
             most, seen = drive_bytes(one.tally.unflushed_bytes_most), one.tally.limit_reached
             yield (
-                f"{names.long(one.id)}: at {seen:,} of {cuts(safety.mode, one.tally.cuts)} more was unflushed ({most})"
-                " than is kept track of, so it loses at least this."
+                f"{names.long(one.id)}: at {seen:,} of {cuts(safety.mode, one.tally.cuts)} more data was unflushed"
+                f" ({most}) than dbdyno tracks, so the loss is at least this."
             )
         failed = [doubt for doubt in one.doubts if isinstance(doubt, RunsFailed)]
         if failed and one.word != "undecided":
@@ -593,7 +593,7 @@ def _correlated(safety: CrashSafety, what: str) -> Iterator[str]:
     bounds = [one.tally.lost for one in safety.treatments if one.tally.cuts and not one.tally.lost.seen]
     if bounds:
         how = f"correlation {safety.correlation.within:.2f} of what the control lost"
-        yield f"{what.capitalize()} of one run resemble each other ({how}): only more runs say more."
+        yield f"{what.capitalize()} of one run resemble each other ({how}): only more runs narrow the bound."
 
 
 def _spared(safety: CrashSafety, names: Names) -> Iterator[str]:

@@ -81,13 +81,37 @@ class Badge:
     title: str
     section: str = ""
     beware: bool = False  # whether it makes the result less sure, or the settings less safe
+    safety: bool = False  # whether it is about what a power cut may take
+
+    @property
+    def values(self) -> dict[str, object]:
+        """Return what programs read of it."""
+        return {"text": self.text, "title": self.title, "section": self.section, "beware": self.beware}
 
 
 @dataclass(frozen=True)
 class Badges:
-    """Facts that a reader takes in at a glance."""
+    """Facts that a reader takes in at a glance: on what it was measured, how far to trust it, how safe it is."""
 
     items: tuple[Badge, ...]
+    counted: str = ""  # what the result rests on: "8 blocks counted"
+    tried: str = ""  # whether power cuts were made
+    warnings: int | None = None  # how many stand further below; None: nothing is said of them
+
+    @property
+    def facts(self) -> tuple[Badge, ...]:
+        """Return on what it was measured, and when."""
+        return tuple(one for one in self.items if not (one.beware or one.safety))
+
+    @property
+    def doubts(self) -> tuple[Badge, ...]:
+        """Return what makes the result less sure."""
+        return tuple(one for one in self.items if one.beware and not one.safety)
+
+    @property
+    def safety(self) -> tuple[Badge, ...]:
+        """Return what is known of how safe commits are."""
+        return tuple(one for one in self.items if one.safety)
 
 
 _FIGURE = re.compile(r"[-+\d]|unknown$")  # how a cell begins that holds one
@@ -155,6 +179,7 @@ class Details:
     blocks: "tuple[Block, ...]"
     count: int | None = None
     open: bool = False
+    id: str = ""  # anchor of links that lead here
 
 
 @dataclass(frozen=True)
@@ -179,9 +204,13 @@ class Section:
     summary: Text = ""
     data: Mapping[str, Any] = field(default_factory=dict)
     opening: bool = False  # whether a report in brief shows it too
+    unfolded: bool = False  # whether a long page shows it without being asked
 
 
 Block = Paragraph | List | Badges | Table | Chart | TimeCharts | Code | Details | Abridged | Section
+
+
+FIGURES_MAX = 3  # of a summary card
 
 
 @dataclass(frozen=True)
@@ -192,6 +221,7 @@ class Document:
     head: tuple[Block, ...]
     sections: tuple[Section, ...]
     data: Mapping[str, Any] = field(default_factory=dict)
+    figures: tuple[tuple[str, str], ...] = ()  # ``FIGURES_MAX`` that answer the question, each with what it is
 
     def values(self) -> dict[str, Any]:
         """Return what programs read of it: its own data and that of its sections."""
@@ -202,12 +232,13 @@ class Document:
 
     def time_charts(self) -> Mapping[str, Any] | None:
         """Return the data of the charts over time; a document has one such block at most."""
-        blocks = (block for section in self.sections for block in _inside(section))
+        blocks = (block for section in self.sections for block in inside(section))
         return next((block.data for block in blocks if isinstance(block, TimeCharts)), None)
 
 
-def _inside(block: Block) -> Iterator[Block]:
+def inside(block: Block) -> Iterator[Block]:
+    """Yield a block and all that it holds, in order, at full length."""
     yield block
     inner = block.full if isinstance(block, Abridged) else getattr(block, "blocks", ())
     for each in inner:
-        yield from _inside(each)
+        yield from inside(each)

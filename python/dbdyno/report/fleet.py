@@ -9,9 +9,8 @@ from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.verdict.evidence import Relation
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import word_of
-from dbdyno.model.design import HOSTS_MIN, HOSTS_OF_LEVEL_MIN
+from dbdyno.model.design import HOSTS_MIN, HOSTS_OF_LEVEL_MIN, level_label
 from dbdyno.model.metrics import Metric
-from dbdyno.model.treatment import level_label
 from dbdyno.model.word import Word
 from dbdyno.model.wording import UNKNOWN, count, listed, margin_text, number, p_value, percent, percent_range
 from dbdyno.report.document import Block, Strong, Table, Text, bullets, plain
@@ -53,9 +52,9 @@ def like_these_sentence(one: LikeThese, analysis: Analysis) -> Text:
 
 
 def _excluded(one: LikeThese) -> str:
-    """Return what so many hosts say of kinds of hosts that none of them is: ``"4 hosts exclude only kinds of ..."``."""
-    known, share = count(len(one.hosts), "host"), percent(one.excludes, sign=False)
-    return f"{known} exclude, with 95 %, only kinds of hosts that are more than {share} of all"
+    """Return what so many hosts leave open: kinds of hosts that none of them is."""
+    share = percent(one.excludes, sign=False)
+    return f"rarer kinds of hosts (fewer than {share} of all) could have been missed"
 
 
 def figures(one: LikeThese, analysis: Analysis) -> str:
@@ -273,7 +272,7 @@ def noise_blocks(found: FleetNoise) -> tuple[Block, ...]:
         for one in found.each
     )
     return (
-        Table("Where variance comes from", ("part", "standard deviation (95 % interval)"), parts),
+        Table("Sources of variance", ("part", "standard deviation (95 % interval)"), parts),
         *bullets(noise_lines(found)),
         Table("Each host against the others", ("host", "blocks", "mean", "against the others", "is it odd"), rows),
     )
@@ -292,7 +291,7 @@ def noise_lines(found: FleetNoise) -> list[str]:
 def odd_text(found: FleetNoise) -> str:
     """Return which hosts are not like the others."""
     if len(found.each) < ODD_MIN:
-        return f"Whether a host is odd can't be said of fewer than {ODD_MIN}."
+        return f"Odd hosts can be found only among {ODD_MIN} hosts or more."
     odd = [f"{one.host.host} ({percent(one.difference)} against the others, {p_value(one.p)})" for one in found.odd]
     if not odd:
         return "No host is shown to be odd: none is farther from the others than they are from each other."

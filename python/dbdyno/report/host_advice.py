@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dbdyno.analysis.host_figures import UNKNOWN, HostFigures
-from dbdyno.analysis.quick import OTHERS_MAX, STOLEN_MAX
+from dbdyno.analysis.quick import OTHERS_MAX, STOLEN_MAX, UNKNOWN, HostMeasurement
 from dbdyno.model.wording import number, percent
 
 # A SELECT by key takes some 50 to 100 us on a server whose data are in memory: a round trip that takes longer than
@@ -44,12 +43,12 @@ class Fitness:
     why: str = ""
 
 
-def advice(host: HostFigures) -> list[Advice]:
+def advice(host: HostMeasurement) -> list[Advice]:
     """Return what to change, what matters most first; nothing of what is unknown."""
     return [*_others(host), *_wake_ups(host), *_clock(host), *_memory(host), *_processors(host)]
 
 
-def _wake_ups(host: HostFigures) -> Iterator[Advice]:
+def _wake_ups(host: HostMeasurement) -> Iterator[Advice]:
     slow = [
         *([f"the p99 of a wake-up is {_us(host.wake_up_us_p99)}"] if host.wake_up_us_p99 > WAKE_UP_US_MAX else []),
         *(
@@ -63,7 +62,7 @@ def _wake_ups(host: HostFigures) -> Iterator[Advice]:
     cause = (
         "other programs use the processors, end those first"
         if host.busy_share > OTHERS_MAX
-        else "processors that halt wake up late"
+        else "halted processors wake up late"
     )
     why = f"{' and '.join(slow)}: {cause}"
     if host.can_be_awake:
@@ -73,17 +72,17 @@ def _wake_ups(host: HostFigures) -> Iterator[Advice]:
         yield Advice("keep processors awake", f"{why}; {lacking}", host.awake_remedy or "use another host")
 
 
-def _others(host: HostFigures) -> Iterator[Advice]:
+def _others(host: HostMeasurement) -> Iterator[Advice]:
     if host.stolen_share > STOLEN_MAX:
         why = f"the hypervisor took {percent(host.stolen_share, sign=False)} of the processors' time"
         yield Advice("use a machine with processors of its own, or a quieter hour", why, "vmstat 1 (column st)")
     if host.busy_share > OTHERS_MAX:
         used = percent(host.busy_share, sign=False)
-        why = f"they use {used} of the processors' time, and all figures here were measured beside them"
+        why = f"they use {used} of the processors' time, which distorts all figures here"
         yield Advice("stop other programs and run doctor again", why, "top (what uses most stands first)")
 
 
-def _clock(host: HostFigures) -> Iterator[Advice]:
+def _clock(host: HostMeasurement) -> Iterator[Advice]:
     if not host.clock_read_ns > CLOCK_READ_NS_MAX:
         return
     better = next((one for one in ("tsc", "kvm-clock", "arch_sys_counter") if one in host.clock_sources), None)
@@ -95,13 +94,13 @@ def _clock(host: HostFigures) -> Iterator[Advice]:
         yield Advice("look for a faster clock source", why, f"cat {place}/available_clocksource")
 
 
-def _memory(host: HostFigures) -> Iterator[Advice]:
+def _memory(host: HostMeasurement) -> Iterator[Advice]:
     if host.swap_bytes > 0:
-        why = "memory of a server may be moved to swap, and come back late"
+        why = "the kernel may swap out the server's memory, which delays queries"
         yield Advice("switch swap off while you measure", why, "sudo swapoff -a (afterwards: sudo swapon -a)")
     if host.memory_bytes < MEMORY_BYTES_MIN:
-        why = f"there is {number(host.memory_bytes / 1024**3)} GiB of memory, which emulated disks lie in"
-        yield Advice("give small disks and pools", why, 'in the study: [stack] size = "512MiB"')
+        why = f"there is {number(host.memory_bytes / 1024**3)} GiB of memory, and emulated disks are kept in it"
+        yield Advice("make emulated disks and buffer pools small", why, 'in the study: [stack] size = "512MiB"')
     if host.memory_bytes_per_second < MEMORY_BYTES_PER_SECOND_MIN:
         why = (
             f"one thread copies {number(host.memory_bytes_per_second / 1e9)} GB/s; one memory channel gives more than 2"
@@ -113,7 +112,7 @@ def _memory(host: HostFigures) -> Iterator[Advice]:
         )
 
 
-def _processors(host: HostFigures) -> Iterator[Advice]:
+def _processors(host: HostMeasurement) -> Iterator[Advice]:
     if "powersave" in host.governor or "ondemand" in host.governor:
         why = f"the frequency governor is {host.governor}: processors begin slow"
         yield Advice("have processors run at full speed", why, "sudo cpupower frequency-set -g performance")
@@ -126,7 +125,7 @@ def _processors(host: HostFigures) -> Iterator[Advice]:
         yield Advice("for short statements, keep server and client on one processor", why, line)
 
 
-def fitness(host: HostFigures) -> list[Fitness]:
+def fitness(host: HostMeasurement) -> list[Fitness]:
     """Return each kind of study and how far this host is good for it."""
     return [
         _judged("hard disks and SATA SSDs, emulated", _disk(host, SATA_READ_US, 0.0)),
@@ -157,7 +156,7 @@ def _judged(study: str, doubts: list[_Doubt]) -> Fitness:
     return Fitness(study, GOOD)
 
 
-def _disk(host: HostFigures, read_us: float, iops: float) -> list[_Doubt]:
+def _disk(host: HostMeasurement, read_us: float, iops: float) -> list[_Doubt]:
     if math.isnan(host.disk_us_p50):
         return [_Doubt(host.no_disk or "not measured", known=False)]
     found = []
@@ -169,7 +168,7 @@ def _disk(host: HostFigures, read_us: float, iops: float) -> list[_Doubt]:
     return found
 
 
-def _quiet(host: HostFigures) -> list[_Doubt]:
+def _quiet(host: HostMeasurement) -> list[_Doubt]:
     found = []
     if math.isnan(host.stolen_share):
         found.append(_Doubt("stolen time is unknown", known=False))
@@ -185,7 +184,7 @@ def _quiet(host: HostFigures) -> list[_Doubt]:
     return found
 
 
-def _quick(host: HostFigures) -> list[_Doubt]:
+def _quick(host: HostMeasurement) -> list[_Doubt]:
     if math.isnan(host.wake_up_us_p99):
         return [_Doubt("wake-ups were not measured", known=False)]
     found = []
@@ -199,14 +198,14 @@ def _quick(host: HostFigures) -> list[_Doubt]:
     return found
 
 
-def _wide(host: HostFigures) -> list[_Doubt]:
+def _wide(host: HostMeasurement) -> list[_Doubt]:
     if host.cores >= CORES_ENOUGH:
         return _quiet(host)
     why = f"server, client and disk share {_processors_text(host.cores)}: at high rates they slow each other down"
     return [_Doubt(why, rules_out=host.cores < CORES_MIN), *_quiet(host)]
 
 
-def figure_lines(host: HostFigures) -> list[tuple[str, str]]:
+def figure_lines(host: HostMeasurement) -> list[tuple[str, str]]:
     """Return name and value of each figure, unknown ones as such."""
     disk = f"median {_us(host.disk_us_p50)}, p99 {_us(host.disk_us_p99)}, {_number(host.disk_iops)} IOPS by 16 readers"
     return [

@@ -49,10 +49,11 @@ def condition_of(text: str) -> Condition:
     found = _CONDITION.fullmatch(" ".join(text.lower().split()))
     if found is None or found["word"] not in tuple(Word):
         raise UserError(
-            f'--fail-if {text!r} is none of {", ".join(Word)}, "not" before or "by N%" behind it, as in "slower by 5%"'
+            f'--fail-if {text!r} must be one of {", ".join(Word)}; "not" may precede it and "by N%" follow,'
+            ' as in "slower by 5%"'
         )
     if found["percent"] and not Word(found["word"]).is_different:
-        raise UserError(f"--fail-if {text!r}: only faster and slower have a size")
+        raise UserError(f'--fail-if {text!r}: only faster and slower have a size; leave out the "by" part')
     return Condition(text, Word(found["word"]), bool(found["negated"]), float(found["percent"] or 0) / 100)
 
 

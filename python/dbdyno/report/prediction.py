@@ -4,18 +4,16 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dbdyno.model.prediction import Figures, Predicted, Prediction
+from dbdyno.model.prediction import DeviceFigures, Predicted, Prediction
 from dbdyno.report.document import Block, Document, Paragraph, Section, Strong, Table
-from dbdyno.report.simulation import PACES, Row, abridged, pictures
-from dbdyno.report.simulation_headline import figure
-from dbdyno.report.simulation_warnings import warnings
+from dbdyno.report.simulation import PACES, Row, abridged, figure, pictures, warnings
 
 ROWS_BRIEF = 10
 ASSUMED = (
     "Assumed: processes depend on each other and think between requests as recorded, and the page cache merges, reads"
     " ahead and writes back as recorded. "
 )
-Value = Callable[[Figures], float]
+Value = Callable[[DeviceFigures], float]
 COLUMNS: tuple[tuple[str, Value], ...] = (
     ("requests/s", lambda figures: figures.requests_per_s),
     ("await ms", lambda figures: figures.await_ms),
@@ -36,7 +34,7 @@ def document(prediction: Prediction, title: str) -> Document:
     record = f"the trace of {prediction.trial} ({prediction.source.label})"
     notes = (
         Paragraph(f"Simulated in virtual time from {record}, kernel 6.x. {PACES[prediction.replay]}", "soft"),
-        Paragraph(ASSUMED + "What else a host or server does is in no prediction.", "soft"),
+        Paragraph(ASSUMED + "The prediction leaves out anything else that a host or server does.", "soft"),
     )
     blocks = (*head, abridged(table, ROWS_BRIEF, "treatment"), *notes)
     drawn = [Row({"device": one.treatment.label}, (one.outcome,)) for one in prediction.each]
@@ -69,7 +67,7 @@ def _value(one: Predicted, source: Predicted | None) -> dict[str, Any]:
     }
 
 
-def _plain(figures: Figures | None) -> dict[str, float | None] | None:
+def _plain(figures: DeviceFigures | None) -> dict[str, float | None] | None:
     return {name: _known(value) for name, value in vars(figures).items()} if figures else None
 
 
@@ -77,10 +75,10 @@ def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _over(one: Figures | None, other: Figures | None) -> Figures | None:
+def _over(one: DeviceFigures | None, other: DeviceFigures | None) -> DeviceFigures | None:
     if one is None or other is None:
         return None
-    return Figures(**{name: value / (vars(other)[name] or math.nan) for name, value in vars(one).items()})
+    return DeviceFigures(**{name: value / (vars(other)[name] or math.nan) for name, value in vars(one).items()})
 
 
 def _headline(prediction: Prediction) -> tuple[str | Strong, ...]:

@@ -13,9 +13,9 @@ from statistics import fmean
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.model.design import Treatment
 from dbdyno.model.metrics import METRICS, Metric, value_of
 from dbdyno.model.printable import prometheus_text
-from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 from dbdyno.store.records import Run
 

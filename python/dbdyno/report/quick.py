@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import replace
 
-from dbdyno.analysis.quick import ALIKE_MAX, FLUSH_WRITES_MAX, MARGIN, STUDY_BLOCKS, Quick, Step, Target
+from dbdyno.analysis.quick import ALIKE_MAX, FLUSH_WRITES_MAX, MARGIN, STUDY_BLOCKS, DepthStep, Quick, Target
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.model.wording import drive_bytes, percent, percent_range
+from dbdyno.model.wording import count, drive_bytes, percent, percent_range
+from dbdyno.report.charts import drives
 from dbdyno.report.charts.depths import chart
 from dbdyno.report.document import Abridged, Badge, Badges, Cell, Document, Paragraph, Section, Table, bullets, pieces
 from dbdyno.report.sentences import certainty, sentence_of
@@ -24,23 +25,40 @@ _LATENCIES = (("p50", "p50 ms"), ("p99", "p99 ms"), ("max", "max ms"))
 def document(quick: Quick) -> Document:
     """Return the report; its values are what ``--json`` prints."""
     warnings = tuple(Paragraph(line, "warning") for line in _warnings(quick))
-    found = Badges(tuple(_badges(quick)))
-    opening = Section("headline", "", (Paragraph(headline(quick), "headline"), found, *warnings), opening=True)
+    found = Badges(
+        tuple(_badges(quick)),
+        f"{count(quick.noise.n, 'round')} counted",
+        "no power cut was tried",
+        0 if not warnings else None,
+    )
+    opening = Section("headline", "", (Paragraph(headline(quick), "headline"), found), opening=True)
     sections = (
         opening,
-        _curves(quick),
+        *_among_drives(quick),
+        *([Section("warnings", "", warnings, opening=True)] if warnings else []),
         *(_comparison(quick) if quick.against else ()),
+        _curves(quick),
         *_figures(quick),
         Section("trust", "How far to trust it", bullets(list(_notes(quick))), opening=True),
         Section("facts", "What was measured", (_facts(quick),)),
     )
-    return Document(f"Storage of {quick.target.name}", (), sections, _values(quick))
+    return Document(f"Storage of {quick.target.name}", (), sections, _values(quick), tuple(_card_figures(quick)))
+
+
+def _card_figures(quick: Quick) -> Iterator[tuple[str, str]]:
+    """Yield the figures of a summary card."""
+    steps = quick.target.steps
+    if (commit := steps.get(("fsync", 1))) is not None:
+        yield f"{_ms(commit, 'p50')} ms", "a durable commit, one client"
+    for operation in ("fsync", "randread"):
+        if depths := [depth for name, depth in steps if name == operation]:
+            yield f"{_rate(steps[(operation, max(depths))])}/s", f"{PLURAL[operation]}, {max(depths)} clients"
 
 
 def _badges(quick: Quick) -> Iterator[Badge]:
     """Yield on what and when it was measured, then what makes it less sure."""
     facts, kind = quick.facts, quick.target.kind
-    what = {"device": ("device, only read", "Nothing was written: what a commit costs is not known.")}
+    what = {"device": ("device, only read", "Nothing was written, so the cost of a commit is unknown.")}
     filesystem = facts.get("filesystem") or "an unknown filesystem"
     text, title = what.get(kind, (f"folder on {filesystem}", f"{quick.target.name} on {filesystem}"))
     yield Badge(text.partition(" (")[0], title, "facts")
@@ -49,7 +67,10 @@ def _badges(quick: Quick) -> Iterator[Badge]:
             yield Badge(value, f"{name.capitalize()}: {value}", "facts")
     if quick.flush_is_cheap:
         title = "A flush costs hardly more than a write: only a power cut would show whether commits are durable."
-        yield Badge("flushes may do nothing", title, "trust", beware=True)
+        yield Badge("flushes may do nothing", title, "trust", beware=True, safety=True)
+    elif kind == "directory":
+        title = "A flush costs time, as it should; only a power cut would show whether commits are durable."
+        yield Badge("flushes cost time", title, "trust", safety=True)
     if quick.noisy_host:
         yield Badge("noisy host", "Others or a hypervisor used the processors meanwhile.", "trust", beware=True)
 
@@ -73,8 +94,8 @@ def _likeness(quick: Quick) -> str:
         return ""
     off = f"{found.factor:.2g} times"
     if found.alike:
-        return f"It is most like the drive {found.drive} (figures usually within {off})."
-    return f"It is like no drive of the catalogue; the nearest, {found.drive}, is usually {off} off."
+        return f"It is most like the drive {found.drive} (figures typically within {off})."
+    return f"It is like no drive of the catalogue (closest: {found.drive}, but typically {off} different)."
 
 
 def _comparison(quick: Quick) -> Iterator[Section]:
@@ -106,9 +127,18 @@ def _targets(quick: Quick) -> list[Target]:
     return [quick.target, *([quick.against] if quick.against else [])]
 
 
+def _among_drives(quick: Quick) -> Iterator[Section]:
+    """Yield the chart that a page begins with: this disk among the drives that there are models of."""
+    like = quick.likeness.drive if quick.likeness else ""
+    if quick.catalogue and (drawn := drives.chart(_targets(quick), quick.catalogue, like)) is not None:
+        caption = f"{quick.target.name} among the {count(len(quick.catalogue), 'drive')} of the catalogue"
+        yield Section("drives", "", (Abridged((replace(drawn, caption=caption),)),))
+
+
 def _curves(quick: Quick) -> Section:
-    """Return the chart that a page begins with."""
-    return Section("curves", "", (Abridged((chart(_targets(quick), WORDS),)),))
+    """Return operations a second by how many clients there are; the first chart of a page without a catalogue."""
+    heading = "By number of clients" if quick.catalogue else ""
+    return Section("curves", heading, (Abridged((chart(_targets(quick), WORDS),)),))
 
 
 def _figures(quick: Quick) -> Iterator[Section]:
@@ -122,17 +152,17 @@ def _table(target: Target) -> Table:
     return Table("", headings, rows, "figures")
 
 
-def _row(step: Step) -> tuple[str | Cell, ...]:
+def _row(step: DepthStep) -> tuple[str | Cell, ...]:
     rate = step.rate
     interval = f"{_short(rate.low)} to {_short(rate.high)}" if rate.bounded else "unknown"
     return (WORDS[step.operation], str(step.depth), _rate(step), interval, *(_ms(step, key) for key, _ in _LATENCIES))
 
 
-def _rate(step: Step) -> str:
+def _rate(step: DepthStep) -> str:
     return _short(step.rate.value)
 
 
-def _ms(step: Step, key: str) -> str:
+def _ms(step: DepthStep, key: str) -> str:
     return _short(step.latency_ns[key] / 1e6)
 
 
@@ -146,7 +176,7 @@ def _warnings(quick: Quick) -> Iterator[str]:
     if not target.direct:
         yield "The filesystem has no direct I/O, so reads and writes would measure memory: only commits were measured."
     if target.kind == "device":
-        yield "A device is only read: what a commit costs, a folder on it shows."
+        yield "Devices are only read; to measure commits, name a folder on the device."
     if quick.flush_is_cheap:
         yield (
             f"A durable commit takes less than {FLUSH_WRITES_MAX:.0f} times as long as a write: either the drive's"
@@ -166,18 +196,16 @@ def _notes(quick: Quick) -> Iterator[str]:
         least = (
             ""
             if quick.shown is None
-            else (
-                f" A study of {STUDY_BLOCKS} blocks with this noise shows differences from {percent(quick.shown)} on."
-            )
+            else (f" {STUDY_BLOCKS} blocks can detect differences of {percent(quick.shown, sign=False)} or more.")
         )
-        yield f"The same again differs by {percent(noise.value, sign=False)} from round to round ({ends}).{least}"
+        yield f"The same measurement differs by {percent(noise.value, sign=False)} from round to round ({ends}).{least}"
     if quick.verdicts:
         yield (
             f"Both are compared {_session(quick)} alone. A disk that is slow for some minutes is slow in every round,"
             " so two that are equal may well look different: to compare the disks, make them levels of a study, on"
             " another day as well."
         )
-    yield "A file of its own was written and read, past the page cache; the filesystem has its part in every figure."
+    yield "dbdyno wrote and read a file of its own with direct I/O; the figures include the filesystem."
     yield f"dbdyno itself used {percent(quick.host.tool, sign=False)} of the processors."
 
 
@@ -205,7 +233,7 @@ def _values(quick: Quick) -> dict[str, object]:
         "margin": MARGIN,
         "host": {"others": quick.host.others, "stolen": quick.host.stolen, "tool": quick.host.tool},
         "warnings": list(_warnings(quick)),
-        "badges": [asdict(one) for one in _badges(quick)],
+        "badges": [one.values for one in _badges(quick)],
         "facts": dict(quick.facts),
     }
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Sequence
 
-from dbdyno.analysis.checks.lateness import LateDisk
-from dbdyno.analysis.verdict.evidence import Exaggeration
+from dbdyno.analysis.checks import LateDisk
+from dbdyno.analysis.verdict.evidence import Exaggeration, Resolution
 from dbdyno.analysis.verdict.finding import Totals, excluded_share
 from dbdyno.analysis.verdict.reasons import (
     CarryOver,
@@ -21,10 +21,9 @@ from dbdyno.analysis.verdict.reasons import (
     UnequalFailures,
     ZeroFigures,
 )
-from dbdyno.analysis.verdict.resolution import Resolution
 from dbdyno.model.design import ALPHA
 from dbdyno.model.wording import count, listed, margin_text, p_value, percent, percent_range
-from dbdyno.report.notes.overhead import late_text
+from dbdyno.report.overhead import late_text
 
 
 def reason_text(reason: Reason | Obstacle) -> str:
@@ -32,7 +31,7 @@ def reason_text(reason: Reason | Obstacle) -> str:
     if not isinstance(reason, Reason):
         return _obstacle_text(reason)
     if reason.withheld_for is not None:
-        return f"the blocks as such say {reason.withheld}, but {_cause_text(reason.withheld_for)}"
+        return f"as measured it is {reason.withheld}, but {_cause_text(reason.withheld_for)}"
     coarse = "" if reason.code is Code.TOO_COARSE else resolution_text(reason.resolution, reason.margin)
     text = _TEXTS[reason.code](reason)
     text = _then(reason, text) if reason.code in _OPEN else text
@@ -68,11 +67,11 @@ def resolution_text(found: Resolution, margin: float) -> str:
         steps = f"the figures come from a histogram with buckets that are {width} wide"
     else:
         size = f"{found.step:g}" if found.unit in {"", "1"} else f"{found.step:g} {found.unit}"
-        steps = f"the figures come in steps of {size}, {percent(found.log_width, sign=False)} of them"
+        steps = f"the figures are rounded to steps of {size}, {percent(found.log_width, sign=False)} of their value"
     if found.too_coarse(margin):
         more = f"more than half the margin of {margin_text(margin)}"
         return f"{steps}: {more}, so nothing can be called equivalent, however many the blocks"
-    return f"{steps}, by which the interval is wider at either end"
+    return f"{steps}, so the interval is widened by that at either end"
 
 
 def totals_text(totals: Totals, blocks: int) -> str:
@@ -80,14 +79,13 @@ def totals_text(totals: Totals, blocks: int) -> str:
     if not totals.apart:
         return ""
     value, interval = totals.effect.value, percent_range(totals.effect.low, totals.effect.high)
-    more = value > 0
-    what = "the same work takes" if totals.of_time else "the sum over all blocks is"
-    word = ("longer" if more else "less time") if totals.of_time else ("higher" if more else "lower")
-    because = f": {totals.far_off} of {count(blocks, 'block')} {_are(totals.far_off)} far off" if totals.far_off else ""
-    return (
-        f"In total {what} {percent(abs(value), sign=False)} {word} (95 % interval {interval}), unlike in the usual"
-        f" block{because}."
-    )
+    what = "the time of all work" if totals.of_time else "the sum over all blocks"
+    total = f"{what} is {percent(abs(value), sign=False)} {'more' if value > 0 else 'less'}, 95 % interval {interval}"
+    if not totals.far_off:
+        return f"Average and typical block disagree: {total}."
+    few = "one block was" if totals.far_off == 1 else "a few blocks were"
+    far = ("slower" if value > 0 else "faster") if totals.of_time else ("higher" if value > 0 else "lower")
+    return f"Average and typical block disagree: {few} far {far} ({totals.far_off} of {blocks}; {total})."
 
 
 def _are(number: int) -> str:
@@ -128,8 +126,8 @@ def _cause_text(cause: Cause) -> str:
     match cause:
         case CarryOver(difference=size):
             return (
-                "what one trial leaves for the next may account for it: without this carry-over as estimated"
-                f" ({percent(size.value)}, {percent_range(size.low, size.high)}) the same can't be said"
+                f"carry-over from one trial to the next may explain it: corrected for the estimated carry-over"
+                f" ({percent(size.value)}, {percent_range(size.low, size.high)}) the verdict does not hold"
             )
         case LateDisk():
             return (
@@ -139,14 +137,14 @@ def _cause_text(cause: Cause) -> str:
         case EventsTogether(percentile=share, ratio=ratio):
             together = percent_range(ratio.low, ratio.high) if ratio.bounded else "unknown"
             return (
-                f"the {100 * share:g}th percentile of all trials' events together does not ({percent(ratio.value)},"
+                f"the {100 * share:g}th percentile of all trials' events together does not confirm it"
+                f" ({percent(ratio.value)},"
                 f" 95 % interval {together}): some trials stall and others don't"
             )
         case UnequalFailures():
             return (
                 f"{cause.label} failed or met interference in {count(cause.attempts, 'attempt')} at a block,"
-                f" {cause.other} in {cause.other_attempts:,}, and results that are missing or spoiled on one side only"
-                " may have made the difference"
+                f" {cause.other} in {cause.other_attempts:,}, and unequal failures may explain the difference"
             )
 
 
@@ -176,22 +174,22 @@ def _every_part(reason: Reason) -> str:
 def _real_but_small(reason: Reason) -> str:
     p, margin = p_value(reason.p_adjusted), margin_text(reason.margin)
     if reason.two_runs:
-        return f"there is a difference ({p}), smaller than the margin of {margin}; {_stalls(reason)}"
-    return f"the difference is real ({p}) but smaller than the margin of {margin}; {_stalls(reason)}"
+        return f"there is a difference ({p}), smaller than the margin of {margin}{_stalls(reason)}"
+    return f"the difference is real ({p}) but smaller than the margin of {margin}{_stalls(reason)}"
 
 
 def _margin_ruled_out(reason: Reason) -> str:
     p = f"{p_value(reason.p_equivalence)} {_over(reason)}"
-    return f"a difference as large as the margin of {margin_text(reason.margin)} is ruled out ({p}); {_stalls(reason)}"
+    return f"a difference as large as the margin of {margin_text(reason.margin)} is ruled out ({p}){_stalls(reason)}"
 
 
 def _stalls(reason: Reason) -> str:
     """Return what so many blocks, of which some may be far off, exclude of stalls."""
     n, unit = min(reason.sizes), "trial" if reason.two_runs else "block"
     if reason.far_off:
-        return f"{count(reason.far_off, unit)} {_are(reason.far_off)} far off"
+        return f"; {count(reason.far_off, unit)} {_are(reason.far_off)} far off"
     share = percent(excluded_share(n), sign=False)
-    return f"{count(n, unit)} without a stall exclude, with 95 %, only stalls in more than {share} of {unit}s"
+    return f". Rare stalls (in fewer than {share} of {unit}s) could have been missed"
 
 
 def _p_out_of_reach(reason: Reason) -> str:
@@ -208,9 +206,9 @@ def _p_out_of_reach(reason: Reason) -> str:
 def _mean_not_inside(reason: Reason) -> str:
     margin, far = margin_text(reason.margin), reason.far_off
     if reason.two_runs:
-        out = f"the usual trial lies inside the margin of {margin}, but the mean does not surely"
+        out = f"the typical trial lies inside the margin of {margin}, but the mean may not"
         return f"{out}: {count(far, 'trial')} far off"
-    out = f"the usual block lies inside the margin of {margin}, but the mean, {percent(reason.mean)}, does not surely"
+    out = f"the typical block lies inside the margin of {margin}, but the mean, {percent(reason.mean)}, may not"
     return f"{out}: {far} of {count(reason.sizes[0], 'block')} {_are(far)} far off" if far else out
 
 
@@ -220,13 +218,13 @@ def _then(reason: Reason, text: str) -> str:
     match reason.lack.lack if reason.lack else None:
         case Lack.QUIET_HOST:
             which = f"all {n} blocks" if reason.disturbed == n else f"{reason.disturbed} of {n} blocks"
-            return f"{text}; interference in {which}: end what else runs on the host, rather than run more blocks"
+            return f"{text}; interference in {which}: stop other programs on this host; more blocks would not help"
         case Lack.LESS_NOISE:
-            return f"{text}; resolving {margin} is not feasible at this noise: longer trials, or a host you can watch"
+            return f"{text}; resolving {margin} needs less noise: longer trials, or an idle host"
         case Lack.MORE_BLOCKS:
             return f"{text}; about {count(reason.lack.blocks if reason.lack else 0, 'more block')} to resolve {margin}"
         case Lack.A_WIDER_MARGIN:
-            return f"{text}; so many blocks usually resolve {margin}, and this effect is too close to call"
+            return f"{text}; that many blocks usually resolve {margin}, but this effect is too close to call"
         case _:
             return text
 

@@ -1,23 +1,76 @@
 """What must be known beside a verdict: carry-over, other totals, overload, a fast cache that ran out, regimes."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.checks.load import CacheRanOut
-from dbdyno.analysis.checks.not_granted import is_without, not_granted
+from dbdyno.analysis.checks import CacheRanOut, PoolFilling
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.model.wording import UNKNOWN, count, drive_bytes, percent
+from dbdyno.analysis.verdict.pairs import is_without, not_granted
+from dbdyno.model.design import Design
+from dbdyno.model.wording import UNKNOWN, count, drive_bytes, number, percent
 from dbdyno.report.fleet import like_these_remark
-from dbdyno.report.pool_filling import filling_text
 from dbdyno.report.reasons import totals_text
 from dbdyno.report.sections.stability import rate_text, regime_remarks, seconds
 from dbdyno.report.sentences import treatments_named, with_interval
 from dbdyno.store.records import Run
 
+# That the buffer pool was still being filled while a treatment was measured, and the remedy.
+
+
+LONGER = "measure for longer, after a longer warm-up if the load has one"
+
+
+def filling_line(design: Design, found: Sequence[PoolFilling]) -> str:
+    """Return one sentence for all treatments; nothing where no pool was still being filled."""
+    if not found:
+        return ""
+    whose = "every treatment was"
+    if len(found) < len(design.treatments):
+        whose = (
+            f"{treatments_named([one.id for one in found], design.treatments)} {'was' if len(found) == 1 else 'were'}"
+        )
+    most = max(found, key=lambda one: one.found.first_per_query - one.found.last_per_query)
+    return f"The buffer pool was still being filled while {whose} measured ({_reads(most)}): {LONGER}."
+
+
+def filling_text(one: PoolFilling) -> str:
+    """Return the same of one treatment, with what it means."""
+    trials = "" if one.trials == one.of else f" in {one.trials} of {count(one.of, 'trial')}"
+    return (
+        f"The buffer pool was still being filled{trials}: {_reads(one)}. The figures are those of a server that is"
+        f" warming up, and depend on how long the trial was; {LONGER}."
+    )
+
+
+def _reads(one: PoolFilling) -> str:
+    found = one.found
+    fell = f"pages read per query fell from {number(found.first_per_query)} to {number(found.last_per_query)}"
+    if not math.isfinite(found.free_at_the_end):
+        return fell
+    return f"{fell}, {percent(found.free_at_the_end, sign=False)} of the pool was still free"
+
+
+def filling_json(found: Sequence[PoolFilling]) -> list[dict[str, Any]]:
+    """Return the figures."""
+    return [
+        {
+            "id": one.id,
+            "pages_per_query_first_third": one.found.first_per_query,
+            "pages_per_query_last_third": one.found.last_per_query,
+            "free_at_the_end": one.found.free_at_the_end,
+            "trials": one.trials,
+            "of": one.of,
+        }
+        for one in found
+    ]
+
+
 REMEDY = (
-    'In [design], settle = "30s" or longer rests before each load; by settle = "trial" all trials come after the same.'
+    'In [design], set settle = "30s" or longer to rest before each load, or settle = "trial" to run the same trial'
+    " before each."
 )
 
 
@@ -60,10 +113,10 @@ def _carry_over(verdict: Finding, words: str) -> list[str]:
     size = with_interval(found.difference)
     seen = f"Carry-over: trials after {verdict.level} differ from trials after {verdict.baseline} by {size} {words}."
     if not found.taken_out:
-        rest = "a word is given only where it holds without it, too"
+        rest = "the verdict stands only if it survives removing this effect"
         return [f"{seen} As measured, about {percent(found.shift)} of the difference is that; {rest}. {REMEDY}"]
     measured = with_interval(verdict.as_measured) if verdict.as_measured else UNKNOWN
-    return [f"{seen} It is taken out of effect, interval and word; as measured the effect is {measured}. {REMEDY}"]
+    return [f"{seen} Effect, interval and verdict are corrected for it; as measured the effect is {measured}. {REMEDY}"]
 
 
 def _not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]:

@@ -9,9 +9,9 @@ from dbdyno.analysis.ranking import Ties
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.model.design import MIN_BLOCKS
+from dbdyno.model.design import MIN_BLOCKS, Treatment, level_label
 from dbdyno.model.metrics import Metric
-from dbdyno.model.treatment import Treatment, level_label
+from dbdyno.model.quantity import quantity_of
 from dbdyno.model.word import Word
 from dbdyno.model.wording import (
     TWICE,
@@ -151,8 +151,8 @@ def ties_text(ties: Ties, what: str, words: str) -> str:
         blocks, pairs = count(ties.too_few_blocks, "block"), count(ties.pairs, "pair")
         return f"No tie letters: {blocks} can show no difference over {pairs}; {MIN_BLOCKS} are needed."
     return (
-        f"Ties: {what} that share a letter are those between which no difference in {words} was shown, which is not to"
-        " say that they are equivalent."
+        f"Ties: {what} that share a letter show no difference in {words}, which does not prove that they are"
+        f" equivalent."
     )
 
 
@@ -185,6 +185,21 @@ class Versus:
 def by_interest(verdicts: Sequence[Finding], analysis: Analysis) -> list[Versus]:
     """Return the comparisons, those decided first, of these the different ones, of these what is surely large first."""
     return comparisons_named(sorted(verdicts, key=_interest), analysis.treatments)
+
+
+def in_order(analysis: Analysis) -> list[Versus]:
+    """Return the planned comparisons as a chart and a table have them: amounts ascending, else by interest."""
+    found = by_interest(analysis.verdicts, analysis)
+    factors = {one.factors for one in found}
+    if len(factors) != 1 or len(factor := next(iter(factors))) != 1:
+        return found
+    levels = list(dict.fromkeys(row.levels[factor[0]] for row in analysis.treatments if factor[0] in row.levels))
+    amounts = quantity_of(levels)
+    if amounts is None:
+        return found
+    amount = dict(zip(levels, amounts.values, strict=True))
+    level_of = {row.id: row.levels[factor[0]] for row in analysis.treatments if factor[0] in row.levels}
+    return sorted(found, key=lambda one: (one.place, amount[level_of[one.verdict.level_id]]))
 
 
 def comparisons_named(verdicts: Sequence[Finding], treatments: Sequence[Treatment | TreatmentSummary]) -> list[Versus]:

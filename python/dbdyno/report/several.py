@@ -35,7 +35,8 @@ def _too_few(common: list[str], stacks: dict[str, list[str]]) -> str:
 
 
 _TEXTS: dict[Code, Callable[..., str]] = {
-    "other metric": "the runs are judged by different metrics, {before} and {after}, so there is no change".format,
+    "other metric": "the runs are judged by different metrics, {before} and {after}; compare runs with the same"
+    " metric".format,
     "other load": (
         "the runs are of different loads, {name} {before} and {name} {after}; compare like with like".format
     ),
@@ -51,7 +52,7 @@ _TEXTS: dict[Code, Callable[..., str]] = {
     "no such pair": lambda name, before, after: (
         f'--map {name!r} is not "LABEL BEFORE=LABEL AFTER"; before there are {_quoted(before)}; after {_quoted(after)}'
     ),
-    "no such control": lambda label, known: f"--control {label!r} is not in both runs; what is: {_quoted(known)}",
+    "no such control": lambda label, known: f"--control {label!r} is not in both runs; choose one of: {_quoted(known)}",
     "control alone": (
         "--control {label!r} is the only treatment in both runs, so there is nothing left to compare".format
     ),
@@ -61,7 +62,7 @@ _TEXTS: dict[Code, Callable[..., str]] = {
     ),
     "too few stacks": _too_few,
     "no such baseline": lambda baseline, known: (
-        f"{baseline!r} is no stack of every test; those are: {', '.join(map(repr, known))}"
+        f"{baseline!r} is not a stack of every test; choose one of: {', '.join(map(repr, known))}"
     ),
     "no cuts": (
         '--safety takes the folder of a crash run; "{title}" has no cuts: its study needs a section [crash]'.format
@@ -74,8 +75,8 @@ _TEXTS: dict[Code, Callable[..., str]] = {
 
 
 NOT_INTERLEAVED = (
-    "These runs were not interleaved with each other: each had its own blocks, at its own time. Inside a run treatments"
-    " are compared inside blocks; between runs whatever changed on the host meanwhile counts as well."
+    "These runs were not interleaved with each other: each had its own blocks, at its own time. Treatments of one"
+    " run are compared inside blocks; a comparison between runs also includes anything that changed on the host."
 )
 DIFFERENCES_MAX = 40  # rows
 UNFOLDED_MAX = 30

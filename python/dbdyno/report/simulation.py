@@ -1,21 +1,149 @@
-"""What comes of simulated points, in words and rows."""
+"""What a simulation found, and what it predicts for a run that was measured."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum
-from typing import Any
+from math import fsum, inf
+from typing import Any, Protocol, TypeVar
 
-from dbdyno.model.wording import count
+from dbdyno.model.wording import count, listed
 from dbdyno.report.charts import simulation as charts
 from dbdyno.report.document import Abridged, Block, Details, Document, Paragraph, Section, Strong, Table
-from dbdyno.report.simulation_headline import answer, figure, plain
-from dbdyno.report.simulation_warnings import warnings
+
+# The answer of a simulation: which combination does best, and which factors matter to that.
+
+
+MATTERS = 1.01  # times; what changes less is no difference to speak of
+
+
+class Combination(Protocol):
+    """Levels of a simulated point, and what they are called."""
+
+    @property
+    def levels(self) -> Mapping[str, str]:
+        """The level of each factor."""
+
+    def name(self, names: Sequence[str]) -> str:
+        """Return the levels of these factors in words."""
+
+
+R = TypeVar("R", bound=Combination)
+
+
+def answer(rows: Sequence[R], varied: Sequence[str], value: Callable[[R], float], unit: str, *, low: bool) -> str:
+    """Return which combination has most of ``value`` (least, if ``low``), and by how much each factor changes it."""
+    changes = {name: largest_change(rows, name, value) for name in varied}
+    matter = [name for name in varied if changes[name] >= MATTERS]
+    rest = [plain(name) for name in varied if name not in matter]
+    same = listed(rest) if rest else ""
+    if not matter:
+        return f"no noticeable difference by {same}; all reach about {figure(value(rows[0]))} {unit}."
+    best, *_, last = sorted(rows, key=value, reverse=not low)
+    text = f"{best.name(matter)}: {figure(value(best))} {unit}, {'the lowest' if low else 'the most'}"
+    text += f"; {last.name(matter)}: {figure(value(last))}{times(value(best), value(last))}."
+    by = [f"{changes[name]:,.3g} times by {plain(name)}" for name in matter if changes[name] < inf]
+    if len(by) > 1:
+        text += f" Up to {listed(by)}."
+    return text + (f" {same} {'makes' if len(rest) == 1 else 'make'} no noticeable difference." if same else "")
+
+
+def largest_change(rows: Sequence[R], name: str, value: Callable[[R], float]) -> float:
+    """Return the largest ratio of ``value`` between two rows that differ in this factor alone."""
+    alike: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        others = tuple(level for factor, level in row.levels.items() if factor != name)
+        alike.setdefault(others, []).append(value(row))
+    return max(ratio(max(values), min(values)) for values in alike.values())
+
+
+def ratio(one: float, other: float) -> float:
+    """Return how many times the smaller the larger one is; infinite if one alone is 0."""
+    least, most = sorted((one, other))
+    return most / least if least > 0 else (inf if most > 0 else 1.0)
+
+
+def times(one: float, other: float) -> str:
+    """Return the ratio in parentheses, or nothing where there is none."""
+    found = ratio(one, other)
+    return f" ({found:,.3g} times)" if found < inf else ""
+
+
+def figure(value: float) -> str:
+    """Return a value of a simulation, to three digits or its whole part."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:,.3g}"  # noqa: PLR2004
+
+
+def plain(name: str) -> str:
+    """Return a factor's name without what it belongs to."""
+    return name.partition(":")[2] or name
+
+
+# What the results of a simulation must be read with.
+
+
+LATE_NS = 100_000_000  # from which a request of an open replay came notably late
+BACKLOG_S = 1.0
+LINES_NAMED = 3
+
+
+def warnings(outcomes: Sequence[Mapping[str, Any]], replay: str) -> list[str]:
+    """Return what is wrong with the load or unlike its record, a sentence each."""
+    loads = [outcome["load"] for outcome in outcomes]
+    found = []
+    if replay == "open":
+        late = [
+            outcome
+            for outcome in outcomes
+            if outcome["load"]["late_ns_max"] > LATE_NS
+            or max(outcome[way]["latency"]["p50_ns"] for way in ("reads", "writes")) > BACKLOG_S * 1e9
+        ]
+        if late:
+            found.append(
+                f"The device can't keep up with the recorded times in {len(late)} of {len(outcomes)} results:"
+                f" latency there shows how the queue grew, not how fast the device is. Use --replay closed, or a"
+                f" lower --speed."
+            )
+    if replay == "closed" and loads[0]["without_wait"]:
+        found.append(
+            f"{loads[0]['without_wait']:,} requests have no recorded end: the gaps between requests give a guess at"
+            f" what they waited for."
+        )
+    return found + (_of_trace(loads[0]["findings"]) if replay else [])
+
+
+def _of_trace(findings: Mapping[str, Any]) -> list[str]:
+    found = []
+    if findings["damaged"]:
+        named = "; ".join(f"line {one['line']}: {one['why']}" for one in findings["first_damaged"][:LINES_NAMED])
+        lines = count(findings["damaged"], "line")
+        found.append(f"{lines} of the trace can't be read and were left out: {named}.")
+    if findings["backwards"]:
+        most = findings["backwards_ns_max"] / 1e6
+        found.append(f"Time runs backwards at {findings['backwards']:,} requests, by {most:,.3g} ms at most.")
+    if findings["beyond_device"]:
+        beyond = f"{findings['beyond_device']:,} requests end beyond the device and were left out"
+        found.append(f"{beyond}; give --size, or --fold.")
+    if findings.get("folded"):  # results that were kept before traces were folded have none
+        found.append(
+            f"{findings['folded']:,} requests end beyond the device and were folded onto it: they are closer to"
+            f" other requests than recorded, and may overlap data written elsewhere."
+        )
+    found += [f"{note[:1].upper()}{note[1:]}." for note in findings.get("notes", ())]
+    if findings.get("text_before"):
+        found.append(f"{count(findings['text_before'], 'line')} of text before the first event, passed over.")
+    if findings["passed_over"]:
+        kinds = ", ".join(f"{name} ({times:,})" for name, times in list(findings["passed_over"].items())[:6])
+        found.append(f"Left out, being no reads, writes or flushes: {kinds}.")
+    return found
+
+
+# What comes of simulated points, in words and rows.
+
 
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "avgrq-sz", "aqu-sz", "await", "r_await", "w_await", "%util")
 COUNTED = ("commits", "rows", "operations")  # what a load counts beside its I/O, what is asked for first
 ROWS_BRIEF = 12
 PACES = {
-    "closed": "Closed: whoever asks waits for the answer, so a faster device is asked for more.",
+    "closed": "Closed: each client waits for its answer, so a faster device gets more requests.",
     "open": "Open: requests come at their recorded times, however slow the device is, so latency is what differs.",
 }
 ROWS_CHARTED = 8
@@ -140,7 +268,7 @@ def _table(rows: Sequence[Row], varied: Sequence[str]) -> Table:
         for row in rows
     )
     mean = f", mean of {seeds} seeds" if seeds > 1 else ""
-    caption = f"iostat's columns, simulated{mean}; await and p99 in ms"
+    caption = f"iostat's columns, simulated{mean}; avgrq-sz in sectors of 512 bytes, await and p99 in ms"
     return Table(caption, ("", *(f"{name}/s" for name in counted), *COLUMNS, "p99"), body, "figures")
 
 
@@ -167,6 +295,6 @@ def pictures(rows: Sequence[Row], varied: Sequence[str]) -> tuple[Section, ...]:
         Section("latency", "Latency", (Abridged((*note, charts.latency(shown))),)),
         Section("queue", "Queue over time", (Abridged((charts.queue(shown),)),)),
         Section("seeks", "Distances between commands", (Abridged((charts.distances(shown),)),)),
-        Section("places", "Places over time", (Abridged((Details("Where commands went", charts.places(shown)),)),)),
+        Section("places", "Places over time", (Abridged((Details("Places of commands", charts.places(shown)),)),)),
     ]
     return tuple(found)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.columns import PROGRESS_COLUMNS
+from dbdyno.model.design import Treatment
 from dbdyno.model.printable import distinguishable
-from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 from dbdyno.report.sentences import comparisons_named, effect_text
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.safety.judge import CrashSafety
+from dbdyno.analysis.safety import CrashSafety
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.two_runs import Change
 from dbdyno.analysis.verdict.finding import Finding

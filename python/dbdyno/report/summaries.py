@@ -10,8 +10,8 @@ from dbdyno.analysis.curves import SHARE, Curve, Curves, Plateau, Turn
 from dbdyno.analysis.noise_floor import NoiseFloor
 from dbdyno.analysis.ranking import Ranking
 from dbdyno.analysis.reported import Beside
+from dbdyno.model.design import level_label
 from dbdyno.model.metrics import METRICS
-from dbdyno.model.treatment import level_label
 from dbdyno.model.word import Word
 from dbdyno.model.wording import TWICE, capital, count, listed, margin_text, percent, percent_range, uncapital
 from dbdyno.report.reasons import totals_text
@@ -30,7 +30,7 @@ def knee_sentence(line: Curve, curves: Curves) -> str:
     name = f"{line_name(line)}: " if line.at else ""
     found = line.plateau
     if found is None:
-        return f"{name}the knee is unknown: it takes two blocks that have all levels."
+        return f"{name}the knee is unknown: two blocks with all levels are needed."
     said = [*_reaches(found, line, curves), *_dips(found, line, curves), *_leaves(found, line, curves)]
     text = "; ".join(said)
     return f"{name}{text if name else capital(text)}."
@@ -109,14 +109,25 @@ def leading(analysis: Analysis) -> list[str]:
     return [
         *([noise_floor_sentence(analysis, analysis.noise_floor)] if analysis.noise_floor else []),
         *([ranking_sentence(analysis.ranking)] if analysis.ranking else []),
+        *_knees(analysis),
     ]
+
+
+def is_nothing_decided(analysis: Analysis) -> bool:
+    """Return whether there are comparisons and all of them are open."""
+    return bool(analysis.verdicts) and all(one.verdict.is_open for one in analysis.verdicts)
+
+
+def _knees(analysis: Analysis) -> list[str]:
+    """Return where the curves of the study's own metric turn, where anything is decided."""
+    if is_nothing_decided(analysis):
+        return []
+    return [*filter(None, (knees_in_brief(one) for one in analysis.curves if one.primary))]
 
 
 def beside_comparisons(analysis: Analysis) -> list[str]:
     """Return what is worth knowing beside them."""
-    is_any_decided = any(not one.verdict.is_open for one in analysis.verdicts) or not analysis.verdicts
-    knees = filter(None, (knees_in_brief(one) for one in analysis.curves if one.primary and is_any_decided))
-    return [*_contradicted(analysis), *knees, *_steadiness(analysis), *_cost(analysis), *_published(analysis.beside)]
+    return [*_contradicted(analysis), *_steadiness(analysis), *_cost(analysis), *_published(analysis.beside)]
 
 
 def _contradicted(analysis: Analysis) -> Iterator[str]:
@@ -141,7 +152,7 @@ def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:
     host = "These hosts show" if analysis.fleet else "This host shows"
     match word:
         case Word.FASTER | Word.SLOWER:
-            found = f"{host} a difference where there is none (B is {word} than A, which is the same)"
+            found = f"{host} a difference where there is none (B is {word} than A, though both are the same)"
         case Word.EQUIVALENT:
             found = f"{host} no difference beyond {margin_text(analysis.margin)} where there is none"
         case _:
@@ -151,7 +162,7 @@ def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:
         return f"{found}."
     usual = min(reach, key=lambda one: abs(one.blocks - USUAL_BLOCKS))
     smallest = percent(usual.difference or math.nan, sign=False)
-    return f"{found}; {count(usual.blocks, 'block')} would find differences from about {smallest} on."
+    return f"{found}; {count(usual.blocks, 'block')} can detect differences of about {smallest} or more."
 
 
 def ranking_sentence(ranking: Ranking) -> str:
@@ -224,7 +235,8 @@ def _steadiness(analysis: Analysis) -> Iterator[str]:
         first, more = differing[0], len(differing) - 1
         word = "steadier" if first.verdict.verdict == Word.FASTER else "less steady"
         place = f" {first.place}" if first.place else ""
-        rest = f"; {count(more, 'more comparison')} {'differs' if more == 1 else 'differ'} in that" if more else ""
+        differ = "differs" if more == 1 else "differ"
+        rest = f"; {count(more, 'more comparison')} {differ} in steadiness" if more else ""
         yield f"{first.level} is {word} than {first.baseline}{place}{rest}."
 
 
@@ -248,7 +260,7 @@ def _published(besides: Sequence[Beside]) -> Iterator[str]:
     differences = [{against.agreement} for one in alone for figure in one.figures for against in figure.against]
     for what, found in (("published claim", list(chain.from_iterable(claims))), ("published difference", differences)):
         if found:
-            yield f"Of {count(len(found), what)}, {_outcomes(found)}."
+            yield f"{count(len(found), what)}: {_outcomes(found)}."
 
 
 def _outcomes(found: Sequence[AbstractSet[str]]) -> str:
@@ -259,5 +271,5 @@ def _outcomes(found: Sequence[AbstractSet[str]]) -> str:
     parts = [f"{agree} come out the same here"] if agree else []
     parts += [f"{sized} in the same direction"] if sized else []
     parts += [f"{against} otherwise"] if against else []
-    parts += [f"{opened} can't be said"] if opened else []
+    parts += [f"{opened} not decided here"] if opened else []
     return listed(parts)

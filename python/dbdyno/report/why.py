@@ -7,12 +7,12 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation import MOST, PARTS, Changed, Figures, Kind, TimeSpent
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.analysis.verdict.reasons import Dropped, InNameOnly, Lack, LimitedClients, Reason, Step, ZeroFigures
+from dbdyno.analysis.verdict.reasons import Dropped, InNameOnly, Lack, LimitedClients, NextStep, Reason, ZeroFigures
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text
 from dbdyno.report.amounts import SAME, about, about_the_same, digits, duration, one_or_two, rounded, share, signed
-from dbdyno.report.client_hosts import network_sentence
 from dbdyno.report.reasons import clients_named
+from dbdyno.report.sections.client_hosts import network_sentence
 from dbdyno.report.source import fields
 
 # What a difference in time consists of: parts of the whole, or signed amounts where they work against each other.
@@ -59,7 +59,7 @@ def main_part(changed: Changed) -> str:
 # The plain sentence that an explanation opens with: what is waited for, from the measured parts.
 
 
-SEVERAL = 1.5  # events in flight at a time, from which on they wait for each other's flushes
+SEVERAL = 1.5  # with this many events in flight, they wait for each other's flushes
 EACH_ITS_OWN = 0.9  # flushes of an event
 
 
@@ -87,7 +87,7 @@ def opening_of_difference(changed: Changed) -> str:
             what = {"write_ms": "other writes to", "flush_ms": "flushes of", "read_ms": "reads from"}[part]
             return f"{one} waits {_of(changed, part)} for {what} the device{_never_empty(changed)}."
         case _:
-            return "most of the difference is in what was not watched."
+            return "most of the difference is in waits that were not measured."
 
 
 def opening_where_alike(changed: Changed) -> str:
@@ -167,7 +167,7 @@ PART_WORDS: dict[str, str] = {
     "write_ms": "other writes to the device",
 }
 PART_NAMES = {"cpu_ms": "server CPU", "lock_ms": "row locks", "read_ms": "reads", "flush_ms": "flushes",
-              "write_ms": "other writes", "rest_ms": "the rest"}  # fmt: skip
+              "write_ms": "other writes", "rest_ms": "waits that were not measured"}  # fmt: skip
 
 
 def explanation(verdict: Finding, analysis: Analysis) -> str:
@@ -230,7 +230,7 @@ def _what_changed(changed: Changed) -> Iterator[str]:
         yield _against_each_other(changed, found)
     elif found.parts_ms:
         parts = [_part(changed, name, abs(delta)) for name, delta in found.parts_ms.items()]
-        yield f"Of the {duration(abs(whole))}, {listed(parts)}."
+        yield f"Its parts: {listed(parts)}."
     if "cpu_ms" not in found.parts_ms and "cpu_ms" in level.figures:
         yield f"Server CPU is {one_or_two(level.figures['cpu_ms'], baseline.figures.get('cpu_ms', 0.0))}."
     yield from _seeks(changed)
@@ -288,10 +288,6 @@ def _distance(count: float) -> str:
     return f"{digits(count / 1e6)} MB"
 
 
-def _delta(changed: Changed, name: str) -> float:
-    return changed.level.figures[name] - changed.baseline.figures[name]
-
-
 def _part(changed: Changed, name: str, ms: float) -> str:
     return f"{duration(ms)} are {_words(changed.level, name)}{_how(changed, name)}"
 
@@ -341,7 +337,7 @@ def _unexplained(one: TimeSpent) -> Iterator[str]:
         return
     waited = one.figures.get("cpu_wait_share", 0.0)
     hint = f"; some task waited for a processor during {share(waited)} of the time" if waited >= WORTH_SAYING else ""
-    unexplained = f"{duration(rest)} of it ({share(rest / whole)}) is not explained by what was watched{hint}"
+    unexplained = f"{duration(rest)} of it ({share(rest / whole)}) was not measured{hint}"
     yield f"With {one.label}, {unexplained}."
 
 
@@ -415,7 +411,7 @@ def _limited(one: TimeSpent) -> str:
 
 def _part_of_time(one: TimeSpent, shares: str) -> str:
     most = "most" if one.limit.share >= MOST else "the largest part"
-    what = f"what was not watched: {_rest(one)}" if one.limit.kind == "rest_ms" else _MOSTLY[one.limit.kind]
+    what = f"waits that were not measured: {_rest(one)}" if one.limit.kind == "rest_ms" else _MOSTLY[one.limit.kind]
     return f"{most} of the time ({shares}) is {what}"
 
 
@@ -440,8 +436,8 @@ def _cannot_matter(changed: Changed) -> Iterator[str]:
         return
     waiting = max(one["requests_under_way"] for one in figures)
     if (varied <= IN_THE_QUEUE or sections == {"queue"}) and waiting < FEW_REQUESTS:
-        average = f"{rounded(waiting)} requests are in queue and device on average"
-        yield f"No more than {average}: there is little to sort."
+        queued = "one request was" if waiting <= 1 else f"{rounded(waiting)} requests were"
+        yield f"At most {queued} queued on average. A scheduler has little to sort."
 
 
 def _noise(changed: Changed) -> Iterator[str]:
@@ -497,16 +493,16 @@ _LACKS = {
     Lack.LONGER_WARM_UP: "the buffer pool was still being filled",
     Lack.A_GRANTED_SETTING: "a setting was not granted",
     Lack.STRONGER_LOAD_GENERATOR: "the load generator was the limit",
-    Lack.HIGHER_RATE: "the load asked for no more",
+    Lack.HIGHER_RATE: "the load's rate was below the limit",
     Lack.A_TREATMENT_THAT_RUNS: "a treatment failed",
     Lack.REST_BETWEEN_TRIALS: "carry-over may explain it",
     Lack.A_DISK_IN_TIME: "the emulated disk was late",
     Lack.EQUAL_FAILURES: "one side failed or met interference more often",
-    Lack.NO_STALLS_IN_TRIALS: "all events together say otherwise",
-    Lack.NO_STALLS: "stalls",
-    Lack.FINER_FIGURES: "figures are too coarse",
+    Lack.NO_STALLS_IN_TRIALS: "some trials stall and others don't",
+    Lack.NO_STALLS: "average and typical block disagree",
+    Lack.FINER_FIGURES: "the figures are too coarse",
     Lack.A_COMPARISON: "they were not compared",
-    Lack.LESS_NOISE: "not feasible at this noise",
+    Lack.LESS_NOISE: "too noisy",
     Lack.A_WIDER_MARGIN: "too close to the margin",
 }
 
@@ -539,7 +535,7 @@ def _withheld(finding: Finding) -> Word:
     return finding.reason.withheld if isinstance(finding.reason, Reason) else Word.UNDECIDED
 
 
-def lack_text(step: Step) -> str:
+def lack_text(step: NextStep) -> str:
     """Return what is lacking, in about five words."""
     return f"about {count(step.blocks, 'more block')}" if step.lack is Lack.MORE_BLOCKS else _LACKS[step.lack]
 

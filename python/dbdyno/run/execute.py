@@ -1,31 +1,35 @@
 """All trials of a run: in order, block by block, and what happens when one fails."""
 
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from dbdyno.errors import HostError, TrialError
-from dbdyno.model.design import StopReason
+from dbdyno.analysis.blocks import usable_blocks
+from dbdyno.errors import HostError, TrialError, UserError
+from dbdyno.model.design import Design, StopReason
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
+from dbdyno.plan.stop_rule import StopRule
 from dbdyno.probe.trace_reader import Record
+from dbdyno.run.guest import run_in_guest
 from dbdyno.run.images import Images
 from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Ports
-from dbdyno.run.resume import beginning, changed_versions, see_that_it_is_the_same
-from dbdyno.run.stop import Deciding, Outlook, Stop, pace_of
+from dbdyno.run.stop import Deciding, Outlook, StartAnew, Stop, pace_of
 from dbdyno.run.trial import Measured, run_trial
 from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.undo.log import Journal
 from dbdyno.store import run_folder
 from dbdyno.store.block_trace import KEPT, KEPT_BYTES_MAX
-from dbdyno.store.events import Dropped, Ended, Failed, Note, Started
-from dbdyno.store.records import Trial
+from dbdyno.store.events import Dropped, Ended, Event, Failed, Note, Planned, Resumed, Started
+from dbdyno.store.header import Header
+from dbdyno.store.records import Run, Trial
 from dbdyno.store.replay import History, attempts_that_count
-from dbdyno.store.run_folder import RunFolder
+from dbdyno.store.run_folder import RunFolder, read_header, read_run
 from dbdyno.store.trials import lost_trials
 from dbdyno.study.units import format_seconds
 from dbdyno.system.files import GO_ON, first_full, is_full, why_not_written
@@ -33,13 +37,86 @@ from dbdyno.system.interrupt import Interrupted, interruptible, shielded
 from dbdyno.system.state import state_folder
 from dbdyno.workload.simulated import point_of
 
+# Whether a run may be gone on with, and how: decided by what its folder holds; nothing is written here.
+
+
+def see_that_it_is_the_same(plan: Plan, into: Path) -> Header:
+    """The header of the run that ``into`` holds. Raises ``UserError`` unless this plan would begin it as it was."""
+    held = read_header(into)
+    if held.study_sha256 != plan.study_sha256():
+        raise UserError(
+            f"{into} holds a run of another study (or this one has been changed since); use a new folder, "
+            "or delete that one if it is not needed"
+        )
+    if held.design.seed != plan.design.seed:
+        raise UserError(f"{into} was begun with seed {held.design.seed}; go on without --seed, or use a new folder")
+    if _tried(held.design) != _tried(plan.design):
+        raise UserError(f"{into} was begun with other comparisons; a run keeps its design: use a new folder")
+    if held.design.margin != plan.design.margin:
+        raise UserError(f"{into} was begun with margin {held.design.margin:.3g}; use a new folder for another")
+    decided = all(spec.host.awake != "auto" for spec in plan.specs.values())
+    if decided and sorted(held.awake) != sorted(plan.awake()):
+        kept = "kept awake" if held.awake else "not kept awake"
+        raise UserError(
+            f"{into} was begun with processors {kept} for {', '.join(held.awake) or 'all treatments'}, and "
+            f'host.awake = "auto" decides otherwise now; use a new folder'
+        )
+    design = read_run(into, without=[one.trial for one in lost_trials(into)]).design
+    if design.interference != plan.design.interference:
+        raise UserError(f"{into} was begun with interference = {design.interference!r}; a run keeps that")
+    if plan.design.until != "open" and StopRule.of_run(plan.design) != StopRule.of_run(design):
+        raise UserError(f"{into} was begun with another stopping rule; a run keeps its own")
+    return held
+
+
+def _tried(design: Design) -> tuple[object, ...]:
+    """What is run and compared."""
+    return design.treatments, design.comparisons, design.control
+
+
+def changed_versions(into: Path, held: Header, versions: dict[str, str]) -> list[Note]:
+    """What is to be noted of versions that changed meanwhile. Raises ``UserError`` where one is a server's."""
+    notes = []
+    for name, version in versions.items():
+        was = held.versions.get(name)
+        if was != version and name.startswith("server "):
+            raise UserError(f"{into} was begun with {name} {was}, now it is {version}; a run can't mix the two")
+        if was != version:
+            notes.append(Note(f"{name} changed from {was} to {version} while the run was interrupted"))
+    return notes
+
+
+def beginning(plan: Plan, held: Run, history: History) -> Iterator[Event]:
+    """The events by which a run begins or is gone on with: ``until`` only where it is from now on another."""
+    design = plan.design
+    changed: dict[str, Any] = {}
+    if StopRule.of_run(design) != StopRule.of_run(held.design) or (design.until == "open" and held.stopped):
+        changed = {"until": design.until, "budget_seconds": design.budget_seconds}
+    if not history.begun:
+        yield Planned(design.blocks, **changed)
+        return
+    extended = changed and held.design.until != "open"
+    yield Resumed(design.blocks, **changed, extended_from=len(usable_blocks(held).trials) if extended else None)
+    if block := _interrupted_block(plan, history):
+        yield Note(f"The run was interrupted and resumed later, in the middle of block {block}.")
+
+
+def _interrupted_block(plan: Plan, history: History) -> int | None:
+    """The block that has been begun but not finished, if any."""
+    last = max((place for place, one in history.attempts.items() if one.finished), default=None)
+    if last is None:
+        return None
+    one, live = history.attempts[last], plan.specs.keys() - history.dropped
+    return None if one.disturbed or one.is_void(live) or one.is_whole(live) else last[0]
+
+
 ATTEMPTS = 3  # at one block, before it is given up
 FAILURES_TO_DROP = 2  # attempts at the same block in which a treatment failed, before it is left out
-WITHOUT_CONTROL = "; without its control the run can show what is lost, not that nothing is"
+WITHOUT_CONTROL = "; without its control the run can show losses but cannot rule them out"
 PATIENCE = 2  # blocks that met interference at every attempt: from then on repeating is no remedy on this host
 
 
-class Progress(Protocol):
+class RunProgress(Protocol):
     """Where a run says how far it is."""
 
     def say(self, text: str) -> None:
@@ -53,7 +130,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How a run ended."""
 
     how: str  # "done", "interrupted", "failed"
@@ -74,20 +151,22 @@ def open_run(plan: Plan, into: Path, *, resume: bool, versions: dict[str, str], 
 def run_all(  # noqa: PLR0913  (what a run consists of)
     plan: Plan,
     folder: RunFolder,
-    progress: Progress,
+    progress: RunProgress,
     erase: frozenset[str],
     *,
     fresh_images: bool = False,
     ports: Ports = HOST,
     stop: Deciding | None = None,
     first: int = 1,
-) -> Outcome:
+    between_plots: bool = False,
+) -> RunOutcome:
     """Run what is missing. Trials that fail are events; ``HostError`` ends the run after it became one.
 
-    ``stop`` decides between blocks, in the place of the design; the blocks before ``first`` are not looked at.
+    ``stop`` decides between blocks, in the place of the design; the blocks before ``first`` are not looked at. It goes
+    on ``between_plots`` where the host was started anew as planned, which is no interruption.
     """
     try:
-        return _run_all(plan, folder, progress, erase, fresh_images, ports, stop, first)
+        return _run_all(plan, folder, progress, erase, fresh_images, ports, stop, first, between_plots)
     except OSError as error:
         raise HostError(why_not_written(error, folder.path, GO_ON)) from None
 
@@ -95,19 +174,21 @@ def run_all(  # noqa: PLR0913  (what a run consists of)
 def _run_all(  # noqa: PLR0913, PLR0917  (as above)
     plan: Plan,
     folder: RunFolder,
-    progress: Progress,
+    progress: RunProgress,
     erase: frozenset[str],
     fresh_images: bool,  # noqa: FBT001
     ports: Ports,
     stop: Deciding | None,
     first: int,
-) -> Outcome:
+    between_plots: bool,  # noqa: FBT001
+) -> RunOutcome:
     run_folder.preload()
     for lost in lost_trials(folder.path):
         folder.append(lost)
         progress.say(lost.text)
     for event in beginning(plan, run_folder.read_run(folder.path), folder.history):
-        folder.append(event)
+        if not (between_plots and isinstance(event, Note)):
+            folder.append(event)
     pace = pace_of(folder.path, folder.history.timed, ports.monotonic)
     stop = stop or Stop(folder.path, plan.design, pace, progress.say)
     ended = Ended("failed")
@@ -121,15 +202,16 @@ def _run_all(  # noqa: PLR0913, PLR0917  (as above)
             ):
                 why = _Runner(plan, folder, images, journal, progress, erasing, stop, by).run(first)
             ended = Ended("done", why)
-        except Interrupted:
+        except (Interrupted, StartAnew):
             ended = Ended("interrupted")
+            raise
         except TrialError as error:
             raise HostError(str(error)) from None
         finally:
             with shielded():  # a signal that comes now finds the run ended
                 journal.close()
                 _note_the_end(folder, ended)
-    return Outcome(ended.how, len(folder.history.failures))
+    return RunOutcome(ended.how, len(folder.history.failures))
 
 
 def _note_the_end(folder: RunFolder, ended: Ended) -> None:
@@ -154,7 +236,7 @@ class _Runner:
     folder: RunFolder
     images: Images
     journal: Journal
-    progress: Progress
+    progress: RunProgress
     erase: Erasing
     stop: Deciding
     ports: Ports
@@ -190,8 +272,8 @@ class _Runner:
             self.stop.pace.end()
             if self._patient(block) and not self._patient(block + 1):
                 self.progress.say(
-                    f"{PATIENCE} blocks met interference at every attempt: from here on no block is repeated for that; "
-                    "end what else runs on this host, or measure when it is quiet"
+                    f"{PATIENCE} blocks met interference at every attempt, so blocks are no longer repeated for it; "
+                    "stop other programs on this host, or measure when it is idle"
                 )
 
     def _give_up(self, block: int) -> None:
@@ -207,6 +289,7 @@ class _Runner:
             if so_far.is_void(self._live()) or self._too_disturbed(block, attempt):
                 return
             if slot.treatment in self._live() - so_far.finished:
+                self.stop.before_trial(self.plan.specs[slot.treatment])
                 self._trial(slot)
 
     def _simulate_ahead(self, block: int, attempt: int) -> None:
@@ -245,7 +328,7 @@ class _Runner:
         self.progress.trial(before, "unmeasured", self.history.done(), self.stop.outlook)
         folder = where / "settle"
         folder.mkdir()
-        measured = self._measured(before, folder, "in the unmeasured trial before another: ")
+        measured = self._measured(before, folder, "in the unmeasured trial before a trial: ")
         if measured is None:
             return None
         shutil.rmtree(folder)
@@ -258,7 +341,7 @@ class _Runner:
         try:
             self.plan.check_own_files()
             image = self.images.of(spec)
-            measured = run_trial(
+            measured = (run_in_guest if self.ports.kinds[spec.stack.kind].IN_GUEST else run_trial)(
                 slot,
                 spec,
                 image,
@@ -294,9 +377,7 @@ class _Runner:
     def _see_that_there_is_room(self, error: TrialError) -> None:
         """Raise ``HostError`` where a disk that dbdyno writes to is full: then no treatment is at fault."""
         if full := first_full([self.folder.path, state_folder()]):
-            raise HostError(
-                f"{full}: its filesystem is full; make room on it{GO_ON}. What failed for it: {error}"
-            ) from None
+            raise HostError(f"{full}: its filesystem is full; make room on it{GO_ON}. What failed: {error}") from None
 
     def _rest_words(self) -> str:
         settle = self.plan.design.settle

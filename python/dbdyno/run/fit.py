@@ -1,4 +1,4 @@
-"""A drive file from a drive: ``dbdyno-disk fit`` on a block device, a model or a trace."""
+"""A drive file from a drive: ``dbdyno-disk fit`` on a block device or a model."""
 
 import json
 import os
@@ -25,29 +25,23 @@ Progress = Callable[[str], None]  # a stage begins
 
 
 @dataclass(frozen=True)
-class Asked:
+class FitRequest:
     """What is to be fitted, and how."""
 
-    sources: tuple[str, ...]  # a block device, a drive's name, a drive file, or files of a trace
+    source: str  # a block device, a drive's name, or a drive file
     seconds: float
     seed: int = 1
-    size_bytes: int | None = None  # of a model's disk, or of the drive of a trace
+    size_bytes: int | None = None  # of a model's disk
     write: bool = False
     erase: str | None = None  # serial of a device that may lose its content
-    format: str | None = None  # of a trace; by how it begins, if None
-
-    @property
-    def source(self) -> str:
-        """The first of the sources, or the only one."""
-        return self.sources[0]
 
 
-def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
+def fit(asked: FitRequest, progress: Progress) -> dict[str, Any]:
     """Fit a drive: ``drive_file``, ``figures``, ``checks``, ``seconds``, ``cut_short``, ``notes``, ``host``.
 
     Raises:
         UserError: There is nothing of that name, or it can't be fitted.
-        HostError: The device or trace can't be read, or the device may not be written.
+        HostError: The device can't be read, or the device may not be written.
 
     """
     place = Path(asked.source)
@@ -55,14 +49,6 @@ def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
     if not least <= asked.seconds <= most:
         raise UserError(f"--time must be from {least:.0f} s to 24 h")
     arguments = ["--seconds", str(round(asked.seconds)), "--seed", str(asked.seed)]
-    if place.is_file() and place.suffix != ".toml":
-        return _of_trace(asked, arguments, progress)
-    if len(asked.sources) > 1:
-        raise UserError(
-            f"{short(asked.source)} is no trace, of which alone there may be several files; give one of them"
-        )
-    if asked.format:
-        raise UserError(f"--format is for a trace, which {short(asked.source)} is not; leave it out")
     if place.is_block_device():
         return _of_device(place, asked, arguments, progress)
     if asked.erase:
@@ -72,7 +58,7 @@ def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
             f"{short(asked.source)} is not there; lsblk lists the devices, dbdyno disk list the emulated ones"
         )
     if place.exists() and place.suffix != ".toml":
-        raise UserError(f"{place} is neither a block device nor a drive file ending in .toml nor a trace")
+        raise UserError(f"{place} is neither a block device nor a drive file ending in .toml")
     if is_base_name(asked.source) and (unknown := unknown_drive(asked.source, "a block device", "a drive file")):
         raise UserError(f'no drive model is called "{short(asked.source)}"; {unknown}')
     size = [] if asked.size_bytes is None else ["--size", str(asked.size_bytes)]
@@ -80,19 +66,7 @@ def fit(asked: Asked, progress: Progress) -> dict[str, Any]:
     return _fitted(["--model", asked.source, *size, *write, *arguments], asked.seconds, progress)
 
 
-def _of_trace(asked: Asked, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
-    for flag, given in (("--write", asked.write), ("--erase", asked.erase)):
-        if given:
-            raise UserError(f"{flag} is for a device, which {short(asked.source)} is not; leave it out")
-    if missing := next((name for name in asked.sources if not Path(name).is_file()), None):
-        raise UserError(f"{short(missing)} is no file; several must be blktrace's, a file for each processor")
-    size = [] if asked.size_bytes is None else ["--size", str(asked.size_bytes)]
-    format_ = ["--format", asked.format] if asked.format else []
-    files = [str(Path(name).absolute()) for name in asked.sources]
-    return _fitted([*size, *format_, *arguments, "--trace", *files], asked.seconds, progress)
-
-
-def _of_device(device: Path, asked: Asked, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
+def _of_device(device: Path, asked: FitRequest, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
     if asked.size_bytes is not None:
         raise UserError(f"--size is for a model; {device} has a size of its own: leave --size out")
     if not os.access(device, os.R_OK):
@@ -129,9 +103,7 @@ def _fitted(arguments: Sequence[str], seconds: float, progress: Progress) -> dic
         finally:
             watch.cancel()
     if code == -signal.SIGKILL:
-        raise HostError(
-            f"not done after {GRACE * seconds + GRACE_SECONDS:,.0f} s: the disk hardly answers; look into dmesg"
-        )
+        raise HostError(f"not done after {GRACE * seconds + GRACE_SECONDS:,.0f} s: the disk hardly responds; see dmesg")
     if code == 2:  # noqa: PLR2004 - a mistake on the command line
         raise UserError(short(said))
     if code or not result:

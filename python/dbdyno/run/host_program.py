@@ -5,10 +5,12 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 Send = Callable[[dict[str, Any]], None]
+BEAT_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _INPUT, _OUTPUT, _ERROR = 0, 1, 2
 
@@ -31,6 +33,26 @@ def request_and_send() -> tuple[bytes, Send]:
             os.write(output, json.dumps(message).encode() + b"\n")
 
     return content, send
+
+
+@contextmanager
+def heartbeat(send: Send) -> Iterator[None]:
+    """Report each minute that this program is alive, whatever it waits for; a caller that hears nothing gives up."""
+    over = threading.Event()
+
+    def beat() -> None:
+        count = 0
+        while not over.wait(BEAT_SECONDS):
+            count += 1
+            send({"beats": count})
+
+    thread = threading.Thread(target=beat, name="beats", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def as_of_host(said: str) -> str:

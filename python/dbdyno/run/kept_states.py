@@ -4,8 +4,8 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from dbdyno.crash.again import examine_kept
-from dbdyno.crash.kept import read_kept
+from dbdyno.crash.examine import examine_kept
+from dbdyno.crash.kept import load_state, read_kept
 from dbdyno.errors import UserError
 from dbdyno.model.cut import Cut
 from dbdyno.plan.plan import Plan, make_plan
@@ -14,8 +14,7 @@ from dbdyno.stack.capabilities import Capability, fuse, loop, own_programs, root
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.undo.log import Journal
 from dbdyno.store.kept_sums import verify_sums
-from dbdyno.store.ours import see_that_it_is_ours
-from dbdyno.store.run_folder import STUDY, read_header
+from dbdyno.store.run_folder import STUDY, check_owner, read_header
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import TrialSpec
 
@@ -44,7 +43,7 @@ def plan_of(folder: Path) -> Plan:
 
     """
     try:
-        see_that_it_is_ours(folder)
+        check_owner(folder)
     except OSError as error:
         raise UserError(f"{error.filename or folder}: can't be read: {error.strerror}") from None
     header = read_header(folder)
@@ -61,10 +60,10 @@ def lacking(*, examining: bool) -> list[Capability]:
     return [one for one in needs if not one.ok]
 
 
-def copy_out(state: Path, model: str, into: Path) -> Path:
+def copy_out(state: Path, spec: TrialSpec, into: Path) -> Path:
     """Write the content that a kept state has, survivors drawn as they were, to a raw sparse image; returns it.
 
-    ``model`` is the drive that the state was taken on; ``into`` a folder that is there.
+    ``spec`` is of the treatment that the state was taken of; ``into`` a folder that is there.
 
     Raises:
         UserError: The state can't be read, or the image exists.
@@ -72,13 +71,14 @@ def copy_out(state: Path, model: str, into: Path) -> Path:
 
     """
     verify_sums(state)
-    kept, image = read_kept(state).content, into.absolute() / IMAGE
+    kept, image = read_kept(state), into.absolute() / IMAGE
     if os.path.lexists(image):
         raise UserError(f"{image} exists; name another folder")
-    size = (state / "base.img").stat().st_size
+    assert spec.stack.size is not None  # noqa: S101  (an emulated disk has a size)
+    content, model, size = kept.content, spec.stack.device, spec.stack.size
     with closing(Journal(f"crash keep {state}")) as journal, running_disk(journal, model=model, size=size) as disk:
-        disk.client.load_cut(kept.name, state.absolute())
-        disk.client.restore_cut(kept.name, kept.survivors, kept.seed)
+        load_state(disk.client, kept, state)
+        disk.client.restore_cut(content.name, content.survivors, content.seed)
         try:
             disk.client.save(image)
         except BaseException:
@@ -90,6 +90,7 @@ def copy_out(state: Path, model: str, into: Path) -> Path:
 def examine_again(folder: Path, state: Path) -> Cut:
     """Examine a kept state once more, as its run did; returns what is found. Raises ``UserError`` or ``HostError``."""
     plan = plan_of(folder)  # before anything of it is read, it is seen to be ours
+    verify_sums(state)  # before anything that it says of itself is believed
     spec = spec_in(plan, read_kept(state).treatment, folder)
     with closing(Journal(f"crash examine {state}")) as journal:
         return examine_kept(state, spec, journal)

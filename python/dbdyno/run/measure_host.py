@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from dbdyno.analysis.host_figures import HostFigures
+from dbdyno.analysis.quick import HostMeasurement
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.host.awake import is_guest, means_here
 from dbdyno.host.processor import clock_source, memory_facts, processor_facts
@@ -36,7 +36,7 @@ _NEXT = {"wake_up": "timers", "timer": "clock and memory", "memory": "emulated d
 Progress = Callable[[str], None]
 
 
-def measure_host(progress: Progress) -> HostFigures:
+def measure_host(progress: Progress) -> HostMeasurement:
     """Measure this host; ``progress`` is called with what is measured now. Raises ``HostError``."""
     progress("other programs")
     before = _processors()
@@ -109,12 +109,12 @@ def _measured(device: Path | None, progress: Progress) -> dict[str, dict[str, An
     return found
 
 
-def _figures(measured: dict[str, dict[str, Any]], beside: float, stolen: float, no_disk: str) -> HostFigures:
+def _figures(measured: dict[str, dict[str, Any]], beside: float, stolen: float, no_disk: str) -> HostMeasurement:
     cpus = frozenset(os.sched_getaffinity(0))
     means, facts, processor = means_here(cpus), memory_facts(), processor_facts()
     wake, timer, disk = measured["wake_up"], measured["timer"], measured.get("disk")
     sources = text_of(CLOCK_SOURCES, "").split()
-    return HostFigures(
+    return HostMeasurement(
         cores=len(cpus),
         guest=is_guest(),
         wake_up_us_p50=wake["p50_ns"] / 1000,

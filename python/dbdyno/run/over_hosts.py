@@ -19,7 +19,7 @@ from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.from_hosts import FromHosts
 from dbdyno.workload.generator import Generated
 from dbdyno.workload.simulated import point_of
-from dbdyno.workload.together import Asked, Offered, Together
+from dbdyno.workload.together import JointLoad, JointLoadRequest, Together
 from dbdyno.workload.workload import Workload
 
 
@@ -36,7 +36,9 @@ def ports_over(plan: Plan, hosts: Path | None) -> Iterator[Ports]:
     if hosts is None:
         if wanted:
             names = ", ".join(wanted)
-            raise UserError(f"{plan.study.path}: workload.clients_from names {names}; --hosts FILE says who they are")
+            raise UserError(
+                f"{plan.study.path}: workload.clients_from names {names}; give --hosts FILE, which says where they are"
+            )
         yield HOST
         return
     with connected(hosts) as found:
@@ -73,19 +75,19 @@ def with_hosts(ports: Ports, found: Connected) -> Ports:
     return with_clients(replace(ports, connected=found), _address(found), Together(found).offer)
 
 
-def with_clients(ports: Ports, address: str, offer: Callable[[Asked], Offered]) -> Ports:
+def with_clients(ports: Ports, address: str, offer: Callable[[JointLoadRequest], JointLoad]) -> Ports:
     """The same ports, by which loads that come from other hosts are offered by ``offer`` to a server at an address."""
     return replace(ports, address=address, workload_of=partial(_workload, ports.workload_of, offer))
 
 
 def _address(found: Connected) -> str:
     """Return where the hosts reach this machine."""
-    known = clusters.known(found.inventory.cluster.name)
+    known = clusters.read_cluster(found.inventory.cluster.name)
     return found.inventory.cluster.address or (known.address if known else "")
 
 
 def _workload(
-    workload_of: Callable[[TrialSpec], Workload], offer: Callable[[Asked], Offered], spec: TrialSpec
+    workload_of: Callable[[TrialSpec], Workload], offer: Callable[[JointLoadRequest], JointLoad], spec: TrialSpec
 ) -> Workload:
     made = workload_of(spec)
     return FromHosts(made, offer) if isinstance(made, Generated) and made.section.clients_from else made

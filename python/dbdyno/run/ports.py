@@ -1,6 +1,7 @@
 """All through which a run reaches the host: given as an argument, so that a test can script it."""
 
 import json
+import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -9,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dbdyno.crash.killing import crashing
+from dbdyno.crash.faults import crashing
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.host.smart import smart_of
 from dbdyno.hosts.connect import Connected
@@ -24,6 +25,7 @@ from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.placement import pinned
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.undo.log import Journal
+from dbdyno.store.records import Disturbance
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import GeneratedSection
 from dbdyno.workload.kinds import workload_of
@@ -71,7 +73,7 @@ class NoBackground:
         """No series."""
         return {}
 
-    def within(self, _: tuple[int, int]) -> dict[str, Any]:
+    def within(self, _: tuple[int, int]) -> Disturbance:
         """No interference."""
         return {}
 
@@ -88,7 +90,7 @@ class Background(Protocol):
     def known(self) -> Mapping[str, Series]:
         """The series by its name; nothing where it was not watched."""
 
-    def within(self, window_ns: tuple[int, int], /) -> dict[str, Any]:
+    def within(self, window_ns: tuple[int, int], /) -> Disturbance:
         """How much that disturbed the measured window."""
 
 
@@ -99,7 +101,8 @@ class Ports:
     kinds: Kinds = field(default_factory=lambda: KINDS)
     workload_of: Callable[[TrialSpec], Workload] = workload_of
     monotonic: Callable[[], float] = time.monotonic  # seconds
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    kernel: Callable[[], str] = platform.release  # that runs on the host, read anew each time
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)  # noqa: TID251  (a date for people)
     sleep: Callable[[float], None] = time.sleep
     scratch: Callable[[Journal], AbstractContextManager[StackContext]] = scratch
     disks_below: Callable[[StackContext], list[str]] = disks_below

@@ -2,28 +2,288 @@
 
 import os
 import platform
+import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dbdyno import __version__
-from dbdyno.errors import HostError, UserError
+from dbdyno.errors import DbdynoError, HostError, UserError
+from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
 from dbdyno.host.awake import is_guest, means_here
 from dbdyno.host.processor import kernel_facts, memory_facts, numa_facts, processor_facts, virtualisation_facts
 from dbdyno.host.storage import disk_facts, disks_under
-from dbdyno.plan.plan import Plan, erased_devices
-from dbdyno.run.settings_check import check_mkfs_options, check_settings
+from dbdyno.model.wording import count
+from dbdyno.mysql.option_file import Options
+from dbdyno.mysql.settings import INNODB
+from dbdyno.plan.plan import Plan, erased_devices, make_plan
+from dbdyno.servers.contract import SettingOutcome
+from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
+from dbdyno.stack.capabilities import filesystem as filesystem_capability
 from dbdyno.stack.erase.identity import identify
 from dbdyno.stack.kinds.catalogue import KINDS
-from dbdyno.stack.short_start import Say
+from dbdyno.stack.short_start import (
+    IMAGE_BYTES,
+    MkfsOptions,
+    MountOptions,
+    Say,
+    Starting,
+    StartRequest,
+    fio_complaint,
+    mkfs_complaint,
+    mount_outcome,
+)
+from dbdyno.stack.tools import tool_path
+from dbdyno.study.fio_job import included, render_job
 from dbdyno.study.mistakes import did_you_mean
-from dbdyno.study.place import place_in
+from dbdyno.study.place import line_of_field, line_without, place_in, toml_value
 from dbdyno.study.schema import HostSection, TrialSpec
+from dbdyno.study.section import Setting
+from dbdyno.study.study import Study
+from dbdyno.study.workloads import FioSection
+from dbdyno.system.files import read_text
 from dbdyno.workload.kinds import workload_of
+
+# What programs of this host take of a plan, and of an option file: settings, options of mkfs and mount, fio's jobs.
+
+
+ENGINE = INNODB  # of a study that ``new`` writes
+# Distinct sets of settings each of which is tried. Of more, as many as it takes for each level to be in one.
+ALL_MAX = 12
+TRIED_MAX = 64  # of any: each costs a start
+IN_MEMORY = ("emulated", "memory")  # kinds of stack whose disk takes memory of the host
+ROUNDS_MAX = 12  # in which settings of an option file are changed or left out: what is left is tried once more
+
+
+@dataclass(frozen=True)
+class _Set:
+    """What a server would be started with, and a treatment that does."""
+
+    request: StartRequest
+    spec: TrialSpec
+
+
+def check_settings(plan: Plan, say: Say) -> Iterator[Capability]:
+    """What becomes of each setting that a server does not take as it is written; no server is started for none."""
+    sets = _sets_of(plan)
+    if left := len(sets[TRIED_MAX:]):
+        yield _untried("servers", f"{count(left, 'set')} of {len(sets)} were left out, as each costs a start")
+    sets = sets[:TRIED_MAX]
+    with Starting() as starting:
+        for number, one in enumerate(sets, 1):
+            try:
+                outcomes = starting.try_settings(one.request, _counted(say, number, len(sets)))
+            except (DbdynoError, OSError) as error:
+                yield _untried(one.request.server, str(error))
+                return
+            for setting in outcomes:
+                if setting.how != "as asked":
+                    yield _capability(plan, one, setting)
+
+
+def _counted(say: Say, number: int, of: int) -> Say:
+    return (lambda text: say(f"{text} ({number} of {of} sets of settings)")) if of > 1 else say
+
+
+def _untried(server: str, why: str) -> Capability:
+    outcome = SettingOutcome("settings", server, "not tried", said=why)
+    return Capability(f"settings of {server}", ok=True, detail=f"not tried here: {why}", needed=False, outcome=outcome)
+
+
+def _capability(plan: Plan, one: _Set, setting: SettingOutcome) -> Capability:
+    name, field = f"{setting.name} of {one.request.server}", tuple[str, ...]()  # as dbdyno sets it
+    if setting.name in one.spec.server.settings:
+        field = "server", "settings", setting.name
+        name = place_in(plan.study, one.spec, field)
+    remedy = _remedy(plan, one.spec, field, setting) if field and not setting.holds else ""
+    return Capability(name, ok=setting.holds, detail=setting.text, remedy=remedy, field=field, outcome=setting)
+
+
+def _remedy(plan: Plan, spec: TrialSpec, field: tuple[str, ...], outcome: SettingOutcome) -> str:
+    """What to write in place of what is not taken."""
+    line, instead = line_without(plan.study, spec, field), ""
+    if outcome.how == "adjusted":
+        value = _as_setting(outcome.got)
+        instead = f"write what it takes, {toml_value(value) if line else line_of_field(outcome.name, value)}, or "
+    elif outcome.how == "limited":
+        instead = "give less, or allow the user who runs dbdyno more open files (ulimit -n), or "
+    return f"{instead}leave this level out: {line}" if line else f"{instead}leave it out"
+
+
+def _sets_of(plan: Plan) -> list[_Set]:
+    """What is to be tried: each set of settings, or as many as it takes for each level to be in one."""
+    found: dict[tuple[str, str, tuple[tuple[str, Setting], ...]], _Set] = {}
+    for spec in plan.specs.values():
+        if not spec.server.settings or not _can_be_tried(spec):
+            continue
+        settings = tuple(sorted(spec.server.settings.items()))
+        key = spec.stack.server, spec.stack.engine, settings
+        clients, in_memory = spec.workload.connections, spec.stack.kind in IN_MEMORY
+        if key in found:
+            clients = max(clients, found[key].request.clients)
+            in_memory = in_memory or found[key].request.disk_in_memory
+        found[key] = _Set(StartRequest(*key, clients, in_memory), spec)
+    sets = list(found.values())
+    return sets if len(sets) <= ALL_MAX else _covering(sets)
+
+
+def _can_be_tried(spec: TrialSpec) -> bool:
+    """Whether a trial starts a server that there is here, with an engine that it has; else that is said elsewhere."""
+    if not KINDS[spec.stack.kind].starts_server(spec):
+        return False
+    try:
+        return not find_server(spec.stack.server).lacks(spec.stack.engine)
+    except DbdynoError:
+        return False
+
+
+def _covering(sets: list[_Set]) -> list[_Set]:
+    """Of many sets those that bring a value that none before has."""
+    kept, seen = [], set[tuple[object, ...]]()
+    for one in sets:
+        values = {(one.request.server, one.request.engine, name, repr(value)) for name, value in one.request.settings}
+        if values - seen:
+            kept.append(one)
+            seen |= values
+    return kept
+
+
+def check_mkfs_options(plan: Plan) -> Iterator[Capability]:
+    """What programs of this host have against making the plan's filesystems as it says; none is asked for defaults."""
+    asked: dict[MkfsOptions, TrialSpec] = {}
+    for spec in plan.specs.values():
+        name, stack = spec.stack.filesystem, spec.stack
+        if name and spec.filesystem.mkfs and KINDS[stack.kind].ON_HOST:
+            asked.setdefault(MkfsOptions(name, spec.filesystem.mkfs, stack.size, stack.devices), spec)
+    for options, spec in asked.items():
+        try:
+            said = mkfs_complaint(options)
+        except (DbdynoError, OSError) as error:
+            if filesystem_capability(options.filesystem).ok:  # else that says why
+                detail = f"{options.options} was not tried here: {error}"
+                yield Capability(f"mkfs of {options.filesystem}", ok=True, detail=detail, needed=False)
+            continue
+        if said:
+            program = FILESYSTEMS[options.filesystem].command[0]
+            outcome = SettingOutcome(
+                "mkfs", options.options, "refused", said=f"{options.options}: {program} says: {said}"
+            )
+            yield _filesystem_capability(plan, spec, outcome)
+
+
+def check_mount_options(plan: Plan) -> Iterator[Capability]:
+    """What the kernel of this host has against mounting the plan's filesystems as it says."""
+    asked: dict[MountOptions, TrialSpec] = {}
+    for spec in plan.specs.values():
+        name, stack, mount = spec.stack.filesystem, spec.stack, spec.filesystem.mount
+        here = KINDS[stack.kind].ON_HOST and not KINDS[stack.kind].IN_GUEST  # in a guest, its own kernel says so
+        if name and mount not in {"", "defaults"} and FILESYSTEMS[name].mountable and here:
+            size = min(stack.size or IMAGE_BYTES, IMAGE_BYTES)  # a size is mkfs's to judge; a large one takes writes
+            options = MountOptions(name, mount, spec.filesystem.mkfs, size, stack.devices)
+            asked.setdefault(options, spec)
+    for options, spec in asked.items():
+        try:
+            outcome = mount_outcome(options)
+        except (DbdynoError, OSError) as error:
+            if filesystem_capability(options.filesystem).ok:  # else that says why
+                detail = f"{options.options} was not tried here: {error}"
+                yield Capability(f"mount of {options.filesystem}", ok=True, detail=detail, needed=False)
+            continue
+        if not outcome.holds:
+            said = f"{options.options}: a mount of {options.filesystem} says: {outcome.said}"
+            yield _filesystem_capability(plan, spec, replace(outcome, said=said))
+
+
+def check_jobs(plan: Plan) -> Iterator[Capability]:
+    """What fio of this host has against the plan's job files: one may be of another version of it."""
+    jobs = {spec.workload.job: spec for spec in plan.specs.values() if isinstance(spec.workload, FioSection)}
+    for job, spec in jobs.items():
+        if not job or not KINDS[spec.stack.kind].ON_HOST or tool_path("fio") is None:
+            continue
+        path, field = Path(job), ("workload", "job")
+        text = read_text(path)
+        try:
+            said = fio_complaint(render_job(text, {}, path.parent))
+        except (DbdynoError, OSError) as error:
+            yield Capability("fio's jobs", ok=True, detail=f"{path.name} was not tried here: {error}", needed=False)
+            continue
+        if said:
+            word = re.search(r"(?:failed parsing |Bad option <)(\w+)", said)
+            lines = (line for line in included(text, path.parent) if word and line.word == word[1])
+            place = next((f"{line.where}: " for line in lines), "")
+            where = place_in(plan.study, spec, field)
+            detail, remedy = f"{path.name}: {place}fio says: {said}", "fix that line, or leave it out"
+            yield Capability(where, ok=False, detail=detail, remedy=remedy, field=field)
+
+
+def _filesystem_capability(plan: Plan, spec: TrialSpec, outcome: SettingOutcome) -> Capability:
+    field = "filesystem", outcome.name
+    where, remedy = place_in(plan.study, spec, field), _remedy(plan, spec, field, outcome)
+    return Capability(where, ok=False, detail=outcome.text, remedy=remedy, field=field, outcome=outcome)
+
+
+def version_of(server: str) -> str:
+    """Return the version text of a server of this host; empty where it is not on it."""
+    try:
+        return find_server(server).version
+    except DbdynoError:
+        return ""
+
+
+def fit_settings(server: str, options: Options, say: Say) -> str:
+    """Leave in ``options`` what the server takes, as it takes it; returns why that could not be tried, if so."""
+    with Starting() as starting:
+        for _ in range(ROUNDS_MAX):
+            if not options.settings:
+                return ""
+            try:
+                outcomes = starting.try_settings(
+                    StartRequest(server, ENGINE, tuple(sorted(options.settings.items()))), say
+                )
+            except (DbdynoError, OSError) as error:
+                return str(error)
+            if not _mend(options, [one for one in outcomes if one.name in options.settings]):
+                return ""
+    raise UserError(f"{server} takes different settings at each try; give it fewer, or write the study by hand")
+
+
+def settings_not_taken(study: Study, say: Say) -> list[SettingOutcome]:
+    """What servers of this host do not take of a study's settings, and what could not be tried."""
+    found = [one.outcome for one in check_settings(make_plan(study, seed=0), say) if one.outcome]
+    return [one for one in found if not one.holds or one.how == "not tried"]
+
+
+def _mend(options: Options, outcomes: list[SettingOutcome]) -> bool:
+    """Change or leave out what is not taken as it is written; whether anything was."""
+    wrong = [one for one in outcomes if not one.holds or one.how == "not tried"]
+    limited = [one for one in wrong if one.how == "limited"]
+    # They share one limit: the others may fit without the largest.
+    largest = max(limited, key=lambda one: _number(one.asked), default=None)
+    for one in wrong:
+        if one.how == "adjusted" and one.name not in options.changed:
+            options.change(one.name, _as_setting(one.got), one.text)
+        elif one.how != "limited" or one is largest:
+            options.leave_out(one.name, one.said if one.how == "not tried" else one.text)
+    return bool(wrong)
+
+
+def _number(value: Setting) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return 0.0
+
+
+def _as_setting(shown: str) -> Setting:
+    """What a server shows, as a study writes it."""
+    if shown in {"ON", "OFF"}:
+        return shown == "ON"
+    shown = re.sub(r"\.0+$", "", shown)
+    return int(shown) if shown.isdecimal() and len(shown) <= len(str(2**63)) - 1 else shown
 
 
 def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda _: None) -> list[Capability]:
@@ -33,7 +293,7 @@ def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lamb
 
 def needs_of(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda _: None) -> list[Capability]:
     """What a plan needs here; of each what there is, or the remedy. ``say`` is told what takes a moment."""
-    found: dict[str, Capability] = {one.name: one for one in _misgiven(plan, erase)}
+    found: dict[str, Capability] = {one.name: one for one in _unknown_serials(plan, erase)}
     for spec in plan.specs.values():
         for one in _needs(spec, erase):
             if one.field and not one.ok:
@@ -41,7 +301,7 @@ def needs_of(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda 
                 found[placed.said] = placed
             else:
                 found[one.name] = one if one.name not in found or not one.ok else found[one.name]
-    for one in (*check_mkfs_options(plan), *check_settings(plan, say)):
+    for one in (*check_jobs(plan), *check_mkfs_options(plan), *check_mount_options(plan), *check_settings(plan, say)):
         found[one.said] = one
     return list(found.values())
 
@@ -50,15 +310,17 @@ def with_host_decided(plan: Plan) -> Plan:
     """The plan with each `host.awake = "auto"` decided for this host: yes on a virtual machine that allows it."""
     if all(spec.host.awake != "auto" for spec in plan.specs.values()):
         return plan
-    host = HostSection(awake=is_guest() and bool(means_here(frozenset(os.sched_getaffinity(0))).by))
+    able = is_guest() and bool(means_here(frozenset(os.sched_getaffinity(0))).by)
     decided = {
-        id_: spec.model_copy(update={"host": host}) if spec.host.awake == "auto" else spec
+        id_: spec.model_copy(update={"host": HostSection(awake=able and not spec.stack.is_booted)})
+        if spec.host.awake == "auto"
+        else spec
         for id_, spec in plan.specs.items()
     }
     return replace(plan, specs=decided)
 
 
-def _misgiven(plan: Plan, erase: frozenset[str]) -> Iterator[Capability]:
+def _unknown_serials(plan: Plan, erase: frozenset[str]) -> Iterator[Capability]:
     """Serials to be erased that no disk of the study has."""
     if not erase:
         return
@@ -87,10 +349,10 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     if tool.ok:
         said, name = load.refused(), f"load of {load.tool.name}" if load.tool else "load generator"
         needs.append(Capability(name, ok=not said, detail=said, remedy="fix [workload]"))
-    return [*needs, *kind.needs_of_ground(spec, erase), *_of_the_processes(spec)]
+    return [*needs, *kind.needs_of_ground(spec, erase), *(() if kind.IN_GUEST else _process_needs(spec))]
 
 
-def _of_the_processes(spec: TrialSpec) -> Iterator[Capability]:
+def _process_needs(spec: TrialSpec) -> Iterator[Capability]:
     """What memory, processors and I/O class of the server and the client need."""
     stack = spec.stack
     for name, cpus in (("server_cpus", stack.server_cpus), ("client_cpus", stack.client_cpus)):

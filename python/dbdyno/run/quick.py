@@ -49,16 +49,17 @@ def look(place: Path, against: str | None, *, rounds: int, seed: int, progress: 
     found = _measured([*targets, "--seed", str(seed), "--region", str(region_bytes)], rounds, progress)
     host = _host(before, _processors(), found["cpu_seconds"])
     target, *others = map(quick.target_of, found["targets"])
-    noise = quick.noise_of(target)
+    noise, drives = quick.noise_of(target), _drives(seed)
     return quick.Quick(
         target=target,
         host=host,
         noise=noise,
         shown=quick.least_shown(noise),
-        likeness=quick.likeness(target, _drives(seed)),
+        likeness=quick.likeness(target, drives),
         against=others[0] if others else None,
         verdicts=quick.verdicts(target, others[0]) if others else (),
         facts=_facts(place),
+        catalogue=tuple(drives),
     )
 
 
@@ -159,5 +160,5 @@ def _facts(place: Path) -> dict[str, str]:
         "disk": ", ".join(disks) or "unknown",
         "host": os.uname().nodename,
         "kernel": os.uname().release,
-        "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),  # noqa: TID251  (a date for people)
     }

@@ -52,7 +52,7 @@ def add(packed: tarfile.TarFile, path: Path, name: str, *, plain: bool = False) 
     if about is None or not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
         raise OSError(errno.EINVAL, "it is neither a file nor a folder", str(path))
     if any_limit(name) is None:
-        raise OSError(errno.EINVAL, "its name is none that can be sent to another host", str(path))
+        raise OSError(errno.EINVAL, "its name can't be sent to another host", str(path))
     if stat.S_ISREG(found.st_mode):  # its second name, too, is that of a file
         about.type, about.linkname, about.size = tarfile.REGTYPE, "", found.st_size
     if plain:
@@ -113,7 +113,7 @@ def _see_that_it_may_be(member: _Member, limit_of: LimitOf) -> None:
     """Raise ``tarfile.ReadError`` where it may not be there, or is too large."""
     most = None if any_limit(member.name) is None else limit_of(member.name)
     if most is None:
-        raise tarfile.ReadError(f"{short(member.name, 100)!r} is nothing that it may hold")
+        raise tarfile.ReadError(f"{short(member.name, 100)!r} is not allowed in it")
     if member.size > min(most, FILE_BYTES_MAX):
         raise tarfile.ReadError(f"{member.name} has {member.size} bytes, of at most {most}")
 
@@ -133,7 +133,7 @@ def _members(file: IO[bytes]) -> Iterator[_Member]:
             raise tarfile.ReadError(f"{short(name, 100)!r} is neither a file nor a folder")
         packed = _number(more["size"].encode()) if "size" in more else about.size
         if packed < 0 or (about.isdir() and packed):
-            raise tarfile.ReadError(f"{short(name, 100)!r} has a size that can't be")
+            raise tarfile.ReadError(f"{short(name, 100)!r} has an impossible size")
         yield _member(file, name, packed, more, is_folder=about.isdir())
         _read(file, -packed % _BLOCK_BYTES)
 
@@ -153,7 +153,7 @@ def _member(file: IO[bytes], name: str, packed: int, more: dict[str, str], *, is
     end = 0
     for at in range(0, len(places), 2):
         if places[at] < end:
-            raise tarfile.ReadError(f"{short(name, 100)!r}: pieces of it lie over each other")
+            raise tarfile.ReadError(f"{short(name, 100)!r}: its pieces overlap")
         end = places[at] + places[at + 1]
         taken += places[at + 1]
     if end > size or taken != packed:
@@ -167,7 +167,7 @@ def _places(file: IO[bytes], packed: int) -> "tuple[array[int], int]":
     while len(found) != wanted:
         taken += _BLOCK_BYTES
         if taken > packed:
-            raise tarfile.ReadError("where the pieces of a sparse file lie is cut short")
+            raise tarfile.ReadError("the map of a sparse file is cut short")
         *lines, rest = (rest + _read(file, _BLOCK_BYTES)).split(b"\n")
         for line in lines:
             if wanted < 0:
@@ -177,7 +177,7 @@ def _places(file: IO[bytes], packed: int) -> "tuple[array[int], int]":
             elif len(found) < wanted:
                 found.append(_number(line))
         if len(rest) > _BLOCK_BYTES:
-            raise tarfile.ReadError("where the pieces of a sparse file lie is not to be read")
+            raise tarfile.ReadError("the map of a sparse file's data cannot be read")
     return found, taken
 
 
@@ -188,7 +188,7 @@ def _records(content: bytes) -> dict[str, str]:
         begin = _RECORD.match(content, at)
         end = at + int(begin[1]) if begin else 0
         if begin is None or not begin.end() < end <= len(content) or content[end - 1 : end] != b"\n":
-            raise tarfile.ReadError("a header is not to be read")
+            raise tarfile.ReadError("a header can't be read")
         found[begin[2].decode(errors="replace")] = content[begin.end() : end - 1].decode(errors="surrogateescape")
         at = end
     return found
@@ -196,7 +196,7 @@ def _records(content: bytes) -> dict[str, str]:
 
 def _number(digits: bytes) -> int:
     if not _NUMBER.fullmatch(digits):
-        raise tarfile.ReadError("a number of a header is none")
+        raise tarfile.ReadError("a number in a header is invalid")
     return int(digits)
 
 

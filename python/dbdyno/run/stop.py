@@ -11,6 +11,7 @@ from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.model.design import Design, StopReason
 from dbdyno.model.wording import count
 from dbdyno.store.run_folder import read_run
+from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_roughly
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Outlook:
 
 
 @dataclass
-class Pace:
+class BlockPace:
     """How long blocks take, by a clock that counts seconds. What a run took before it was resumed is ``before``."""
 
     before_seconds: float = 0.0
@@ -69,7 +70,7 @@ class Pace:
         return sum(self.lengths) / len(self.lengths) if self.lengths else self.first_here
 
 
-def pace_of(folder: Path, timed: Collection[str], clock: Callable[[], float] = time.monotonic) -> Pace:
+def pace_of(folder: Path, timed: Collection[str], clock: Callable[[], float] = time.monotonic) -> BlockPace:
     """How long the blocks of a run took that were run before, by what its trials took; ``timed`` are on the budget."""
     before, lengths = 0.0, defaultdict[int, float](float)
     for trial in read_run(folder).trials:
@@ -77,14 +78,22 @@ def pace_of(folder: Path, timed: Collection[str], clock: Callable[[], float] = t
         before += seconds if trial.id in timed else 0.0
         lengths[trial.block] += seconds
     last = max(lengths, default=0)  # may be half a block
-    return Pace(before, [seconds for block, seconds in lengths.items() if block != last], clock=clock)
+    return BlockPace(before, [seconds for block, seconds in lengths.items() if block != last], clock=clock)
+
+
+class StartAnew(Exception):  # noqa: N818  (says what is to be done, and is no error)
+    """The next trial needs the host to be started anew with another kernel; what is stored stays."""
+
+    def __init__(self, kernel: str) -> None:
+        super().__init__(kernel)
+        self.kernel = kernel
 
 
 class Deciding(Protocol):
-    """What a run asks between two blocks."""
+    """What a run asks between two blocks, and before each trial."""
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> BlockPace:
         """How long blocks take."""
 
     @property
@@ -93,6 +102,9 @@ class Deciding(Protocol):
 
     def before(self, block: int, *, begun: bool) -> StopReason:
         """Why ``block`` is not begun, or not gone on with where it was ``begun`` before; nothing where it is."""
+
+    def before_trial(self, spec: TrialSpec) -> None:
+        """Raise ``StartAnew`` where the host runs another kernel than the trial needs."""
 
     def look(self, blocks: int) -> StopReason:
         """Why there are no more, ``blocks`` being over; nothing where the results give no reason."""
@@ -104,7 +116,7 @@ class Stop:
 
     folder: Path
     design: Design
-    pace: Pace
+    pace: BlockPace
     say: Callable[[str], None]
     at_once: int = 1  # blocks, each on a host of its own
     outlook: Outlook = field(init=False)
@@ -116,6 +128,9 @@ class Stop:
     def before(self, block: int, *, begun: bool = False) -> StopReason:
         """As ``Deciding`` says; one that was begun is ended."""
         return "" if begun else self.look(block - 1) or self.out_of_time()
+
+    def before_trial(self, spec: TrialSpec) -> None:
+        """Nothing: the machine that decides is never started anew, and the trial itself reads its kernel."""
 
     def look(self, blocks: int) -> StopReason:
         """Look at the data where the design plans a look, ``blocks`` being over; say how much is still to come."""
@@ -151,8 +166,8 @@ class Stop:
             self.say(line)
         if more is None:
             disturbed = any(one.mostly_disturbed for one in verdicts if not settled(one, self.design))
-            why = ": interference in most blocks, so end what else runs on the host" if disturbed else ""
-            self.say(f"how many more it takes can't be known{why}")
+            why = ": most blocks met interference; stop other programs on this host" if disturbed else ""
+            self.say(f"the number of blocks still needed is unknown{why}")
             return
         # What is expected to take longer than the plan allows takes as long as that.
         self.outlook = Outlook(

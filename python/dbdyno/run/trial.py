@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
+from dbdyno.errors import HostError
 from dbdyno.model.metrics import steps_to_store
 from dbdyno.plan.order import Slot
 from dbdyno.probe.host_speed import before_and_after
@@ -20,10 +21,13 @@ from dbdyno.stack.layers.placement import Awake
 from dbdyno.stack.space import after_load
 from dbdyno.stack.undo.log import Journal
 from dbdyno.store.latencies import LATENCIES
-from dbdyno.store.records import Trial
+from dbdyno.store.records import AwakeUse, Observed, ProbeCost, Trial, TrialDevice
 from dbdyno.study.schema import TrialSpec
 from dbdyno.workload.load import Columns
-from dbdyno.workload.workload import Outcome, Workload
+from dbdyno.workload.workload import LoadOutcome, Workload
+
+if TYPE_CHECKING:
+    from dbdyno.model.results import FastCache
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ def run_trial(  # noqa: PLR0913  (what a trial consists of)
 
     ``say`` takes a sentence for the user.
     """
+    see_that_the_kernel_is(spec, ports.kernel())
     started_at, watch = ports.now().isoformat(timespec="seconds"), Stopwatch(ports.monotonic)
     workload = ports.workload_of(spec)
     raising = Raising(folder / "server.log", workload.prepare, seed, erase, ports.listen(spec))
@@ -99,6 +104,7 @@ def _measured(  # noqa: PLR0913, PLR0917  (as above)
         smart = {name: {"before": before[name], "after": ports.smart_of(name)} for name in disks}
         tables = workload.check(context) if crash.keeps_server else tables
         observed = observed_of(context, workload, tables, client) | crash.observed()
+        observed |= {"boot": {"kernel": ports.kernel()}} if spec.booted_kernel else {}
         room = after_load(context.directory) if context.directory else {}
         variables = variables_of(context) if slot.block == 1 else {}
         watch.lap("check after")
@@ -126,13 +132,21 @@ def _measured(  # noqa: PLR0913, PLR0917  (as above)
     return Measured(trial, series_columns(load, series, traced.series))
 
 
+def see_that_the_kernel_is(spec: TrialSpec, kernel: str) -> None:
+    """Raise ``HostError`` where the host runs another kernel than the trial needs."""
+    if spec.booted_kernel not in {"", kernel}:
+        raise HostError(
+            f"this host runs kernel {kernel}, and the trial needs {spec.booted_kernel}; the trial is not run"
+        )
+
+
 def _host_layers(spec: TrialSpec) -> list[Awake]:
     return [Awake()] if spec.host.awake is True else []
 
 
 def awake_use(
     observed: Mapping[str, Mapping[str, Any]], series: Mapping[str, Series], window_ns: tuple[int, int]
-) -> dict[str, Any]:
+) -> AwakeUse:
     """What kept processors awake, and CPU seconds that it used in the measured window; empty where nothing did."""
     if not (kept := dict(observed.get("host", {}))):
         return {}
@@ -145,7 +159,7 @@ def awake_use(
 
 def observed_of(
     context: StackContext, workload: Workload, tables: Mapping[str, Any], client: Mapping[str, str]
-) -> dict[str, dict[str, Any]]:
+) -> Observed:
     """What was read back: of each layer, of the tables, which the load may have made, of the load's own program."""
     found = {layer: dict(values) for layer, values in context.observed.items()} | {"tables": dict(tables)}
     found |= {"client": dict(client)} if client else {}
@@ -157,15 +171,16 @@ def variables_of(context: StackContext) -> dict[str, str]:
     return dict(context.endpoint.control.settings().comparable) if context.endpoint else {}
 
 
-def since_measuring(figures: Mapping[str, Any], start_ns: int) -> dict[str, Any]:
+def since_measuring(figures: TrialDevice, start_ns: int) -> TrialDevice:
     """A disk's figures, the moment at which its fast cache ran out in seconds since measuring began."""
-    found = dict(figures)
-    if isinstance(cache := found.get("fast_cache"), Mapping):
+    found: TrialDevice = {**figures}
+    if cache := found.get("fast_cache"):
         at_ns = cache["ran_out_ns"]
-        kept = {name: value for name, value in cache.items() if name != "ran_out_ns"}
-        found["fast_cache"] = {**kept, "ran_out_s": None if at_ns is None else (at_ns - start_ns) / 1e9}
+        kept: FastCache = {**cache, "ran_out_s": None if at_ns is None else (at_ns - start_ns) / 1e9}
+        del kept["ran_out_ns"]
+        found["fast_cache"] = kept
     if "disks" in found:
-        found["disks"] = [since_measuring(each, start_ns) for each in found["disks"]]
+        found["disks"] = [since_measuring(cast("TrialDevice", each), start_ns) for each in found["disks"]]
     return found
 
 
@@ -183,7 +198,7 @@ class Stopwatch:
         self.laps[phase], self._last = round(self.laps.get(phase, 0.0) + now - self._last, 3), now
 
 
-def phases(laps: Mapping[str, float], load: Outcome) -> dict[str, float]:
+def phases(laps: Mapping[str, float], load: LoadOutcome) -> dict[str, float]:
     """The laps, that of the load split by what it was spent on; their sum stays the same."""
     start, end = load.window_ns
     spent = {**load.seconds_before, "measure": (end - start) / 1e9}
@@ -205,7 +220,7 @@ COUNTED = {
 }
 
 
-def metrics(load: Outcome, series: Mapping[str, Series]) -> dict[str, float]:
+def metrics(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]:
     """The trial's scalars: the client's own, and what the probes counted from the window's start to its end."""
     found = load.metrics()
     for name, (probe, column, scale) in COUNTED.items():
@@ -215,12 +230,17 @@ def metrics(load: Outcome, series: Mapping[str, Series]) -> dict[str, float]:
     return found
 
 
-def probe_cost(series: Series, load: Outcome) -> dict[str, Any]:
+def probe_cost(series: Series, load: LoadOutcome) -> ProbeCost:
     """What a probe burned, here and of others' CPU: seconds, and as a share of one core while it ran."""
     start, end = load.window_ns
     inside = sum(start <= t <= end for t in series.t_ns)
     seconds = (series.t_ns[-1] - series.t_ns[0]) / 1e9 if len(series.t_ns) > 1 else 0.0
-    cost = {"cpu_seconds": series.cpu_seconds, "cpu_percent": None, "samples": inside, "missed": series.missed}
+    cost: ProbeCost = {
+        "cpu_seconds": series.cpu_seconds,
+        "cpu_percent": None,
+        "samples": inside,
+        "missed": series.missed,
+    }
     if seconds:
         cost["cpu_percent"] = 100 * series.cpu_seconds / seconds
     if series.outside_seconds and seconds:
@@ -229,7 +249,7 @@ def probe_cost(series: Series, load: Outcome) -> dict[str, Any]:
 
 
 def series_columns(
-    load: Outcome, series: Mapping[str, Series], traced: Mapping[str, Mapping[str, list[float]]]
+    load: LoadOutcome, series: Mapping[str, Series], traced: Mapping[str, Mapping[str, list[float]]]
 ) -> dict[str, Columns]:
     """Every series on the trial's clock: ``t_s`` is 0 where measuring starts; what lies outside is left out.
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import one_line
-from dbdyno.study.section import Setting
+from dbdyno.mysql.server_url import CLIENT_PASSWORD_VARIABLE
+from dbdyno.mysql.settings import Setting
 
 if TYPE_CHECKING:
     import subprocess
@@ -70,7 +71,7 @@ class Address:
 
     def environment(self) -> dict[str, str]:
         """Where MySQL's own clients and the load generator look for a password."""
-        return {"MYSQL_PWD": self.password} if self.password else {}
+        return {CLIENT_PASSWORD_VARIABLE: self.password} if self.password else {}
 
 
 Value = int | float | str | None  # of a variable, as JSON keeps it
@@ -142,7 +143,7 @@ class SettingOutcome:
             "another name": f"{asked} is taken; the server calls it {self.got}",
             "not granted": f"{asked} is shown by the server but not granted by this host: {self.said}",
             "adjusted": f"asked for {asked}, the server took {self.got}{because}",
-            "limited": f"asked for {asked}, the server took {self.got}, by how many files it may open{because}",
+            "limited": f"asked for {asked}, the server took {self.got}, limited by how many files it may open{because}",
             "unknown": f"the server shows no such variable, so it can't be read back{because}",
             "refused": self.said,
             "not tried": f"{asked} was not tried here: {self.said}",

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 
 from dbdyno.errors import DbdynoError
+from dbdyno.mysql.settings import Setting
 from dbdyno.servers.contract import ExternalServer, OwnServer
 from dbdyno.servers.mysql.built_in import built_in_settings, product_and_release
 from dbdyno.servers.mysql.external import ExternalMysql
 from dbdyno.servers.mysql.own import OwnMysql
 from dbdyno.servers.sources.installation import Installation, find_server
-from dbdyno.study.section import Setting
 
 _OWN: Mapping[str, Callable[[Installation, str, Mapping[str, Setting], int], OwnServer]] = {
     "mariadb": OwnMysql,

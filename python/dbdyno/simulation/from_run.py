@@ -11,9 +11,10 @@ from typing import Any
 from dbdyno._native import device_models
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import UserError
-from dbdyno.model.prediction import Figures, Predicted, Prediction
+from dbdyno.model.design import Treatment
+from dbdyno.model.prediction import DeviceFigures, Predicted, Prediction
 from dbdyno.model.quantity import size_bytes
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.results import Recorded
 from dbdyno.simulation.points import SimulatedPoint
 from dbdyno.store.block_trace import KEPT, figure_at
 from dbdyno.store.records import Run, Trial
@@ -45,7 +46,7 @@ def point_of(run: Run, treatment: Treatment, recorded: tuple[Treatment, Trial], 
     queue = own.observed.get("queue", {}) if own else {}
     observed = (own or trial).observed.get("device", {})
     if observed.get("kind") != "emulated":
-        raise ValueError("a device that is no emulated drive has no model")
+        raise ValueError("the device is not an emulated drive, so it has no model")
     device = str(_given(run, treatment, "stack", "device") or observed.get("model"))
     size = _given(run, treatment, "stack", "size")
     bytes_ = observed["size_bytes"] if own or size is None else size_bytes(str(size))
@@ -108,7 +109,7 @@ PACES = ("closed", "open")
 
 
 @dataclass(frozen=True)
-class Planned:
+class SimulationPlan:
     """What is simulated of a run: a point for each treatment that can be."""
 
     folder: Path
@@ -134,7 +135,7 @@ class Planned:
         )
 
 
-def planned(folder: Path, treatment: str, replay: str, seed: int) -> Planned:
+def planned(folder: Path, treatment: str, replay: str, seed: int) -> SimulationPlan:
     """Return the points of a run: the load recorded under ``treatment`` (its baseline if empty) under each.
 
     Raises ``UserError``: it is no measured run, has no traces, or nothing of it can be simulated.
@@ -161,7 +162,7 @@ def planned(folder: Path, treatment: str, replay: str, seed: int) -> Planned:
             points[one.id] = SimulatedPoint(levels, {**point, "seed": seed, "warm_up_s": 0.0, "load": load})
     if not points:
         raise UserError(f"{folder}: no treatment can be simulated: {'; '.join(dict.fromkeys(refused.values()))}")
-    return Planned(folder, run, source, trial, load, points, refused)
+    return SimulationPlan(folder, run, source, trial, load, points, refused)
 
 
 def _source(run: Run, treatment: str) -> Treatment:
@@ -178,9 +179,8 @@ def _trials(run: Run, treatment: str) -> list[Trial]:
     return usable_blocks(run).of(treatment) or [one for one in run.trials if one.treatment == treatment]
 
 
-def _recorded(trial: Trial) -> dict[str, Any]:
-    recorded = trial.block_trace.get("recorded")
-    return recorded if isinstance(recorded, dict) else {}
+def _recorded(trial: Trial) -> Recorded:
+    return trial.block_trace.get("recorded") or {}
 
 
 def _traced(folder: Path, run: Run, source: Treatment) -> Trial:
@@ -198,7 +198,7 @@ def _remarks(trial: Trial) -> list[str]:
     recorded = _recorded(trial)
     found = []
     if not recorded.get("measured_s"):
-        found.append("When measuring began in the trace is not known: its warm-up is replayed, too.")
+        found.append("The trace does not say when measuring began: its warm-up is replayed, too.")
     if recorded.get("full"):
         found.append(f"The trace of {trial.id} is full and ends early: only its beginning is replayed.")
     if recorded.get("failed"):
@@ -208,17 +208,17 @@ def _remarks(trial: Trial) -> list[str]:
     return found
 
 
-def _predicted(outcome: Mapping[str, Any]) -> Figures:
+def _predicted(outcome: Mapping[str, Any]) -> DeviceFigures:
     columns, ways = outcome["columns"], [outcome[way]["latency"] for way in ("reads", "writes")]
     latency_ns = sum(way["mean_ns"] * way["count"] for way in ways) / (sum(way["count"] for way in ways) or math.nan)
-    return Figures(columns["r/s"] + columns["w/s"], columns["await"], latency_ns / 1e6)
+    return DeviceFigures(columns["r/s"] + columns["w/s"], columns["await"], latency_ns / 1e6)
 
 
-def _measured(folder: Path, trials: Sequence[Trial]) -> Figures:
+def _measured(folder: Path, trials: Sequence[Trial]) -> DeviceFigures:
     """Return means over trials: iostat's columns from their series, latency from the figures of their block trace."""
     watched = read_series(folder, [trial.id for trial in trials])
     each = [iostat_means(watched.get(trial.id, {}).get("block_device", {})) for trial in trials]
-    return Figures(
+    return DeviceFigures(
         _mean([rate for rate, _ in each]),
         _mean([wait for _, wait in each]),
         _mean([_latency_ms(trial.block_trace) for trial in trials]),

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno._native import simulate
-from dbdyno.hosts.local_workers import LocalWorkers
 from dbdyno.hosts.spread import Done, Spread
-from dbdyno.hosts.worker_side import INPUT
+from dbdyno.hosts.workers import INPUT, LocalWorkers
 from dbdyno.study.drives import drive_files, with_drive_files
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def simulators(
         with Spread(LocalWorkers(simulate_point)) as spread:
             yield Simulators(spread)
         return
-    from dbdyno.hosts.inputs import input_name, spread_over
+    from dbdyno.hosts.spread import input_name, spread_over
 
     paths = sorted({path for point in points for path in _files(point)})
     names = {path: input_name(Path(path)) for path in paths}

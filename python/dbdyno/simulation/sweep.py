@@ -27,7 +27,7 @@ Opened = Callable[[Sequence[Mapping[str, Any]]], AbstractContextManager[Simulato
 
 
 @dataclass(frozen=True)
-class Simulated:
+class PointOutcome:
     """What came of a point: see docs/simulate.md for the outcome's keys."""
 
     point: SimulatedPoint
@@ -36,7 +36,7 @@ class Simulated:
 
 
 @dataclass(frozen=True)
-class Progress:
+class SweepProgress:
     """How far a sweep is: points done, the simulated seconds of those that run, and on how many hosts."""
 
     done: int
@@ -47,10 +47,10 @@ class Progress:
 def simulated(
     points: Sequence[SimulatedPoint],
     results: Path | None,
-    said: Callable[[Progress], None],
+    said: Callable[[SweepProgress], None],
     places: Mapping[str, str] | None = None,
     opened: Opened = simulators,
-) -> Iterator[tuple[int, Simulated]]:
+) -> Iterator[tuple[int, PointOutcome]]:
     """Yield what comes of each point with its place, in the order in which they end; ``said`` hears how far it is.
 
     With ``results``, what stands in that file is not simulated again, and nothing is left out there. Of more than
@@ -63,7 +63,7 @@ def simulated(
     shown = _brief if len(points) > BRIEF_FROM else dict
     for key, outcome, cpu_s in _kept(results) if results else ():
         for place in alike.pop(key, ()):
-            yield place, Simulated(points[place], shown(outcome), cpu_s)
+            yield place, PointOutcome(points[place], shown(outcome), cpu_s)
     if not alike:
         return
     left = [points[same[0]] for same in alike.values()]
@@ -73,7 +73,7 @@ def simulated(
                 if results:
                     _keep(results, found)
                 for place in alike[found.point.key]:
-                    yield place, Simulated(points[place], shown(found.outcome), found.cpu_s)
+                    yield place, PointOutcome(points[place], shown(found.outcome), found.cpu_s)
         except ValueError as error:
             raise UserError(in_words(str(error), places or {})) from None
 
@@ -86,8 +86,8 @@ def _brief(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
 
 
 def _ended(
-    by: Simulators, points: Sequence[SimulatedPoint], done: int, said: Callable[[Progress], None]
-) -> Iterator[Simulated]:
+    by: Simulators, points: Sequence[SimulatedPoint], done: int, said: Callable[[SweepProgress], None]
+) -> Iterator[PointOutcome]:
     """Yield results as they come, a few points ahead of them at work: memory does not grow with the sweep."""
     waiting = iter(points)
     at_work: dict[Future[Done], SimulatedPoint] = {}
@@ -106,8 +106,8 @@ def _ended(
         else:
             found = by.result(future)
             done += 1
-            yield Simulated(at_work.pop(future), json.loads(found.text), found.cpu_s)
-        said(Progress(done, sum(by.spread.reached()), by.spread.hosts()))
+            yield PointOutcome(at_work.pop(future), json.loads(found.text), found.cpu_s)
+        said(SweepProgress(done, sum(by.spread.progress()), by.spread.hosts()))
 
 
 def _kept(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
@@ -134,7 +134,7 @@ def _kept(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
         raise UserError(f"{path}: can't be read: {error.strerror}") from None
 
 
-def _keep(path: Path, found: Simulated) -> None:
+def _keep(path: Path, found: PointOutcome) -> None:
     entry = {"key": found.point.key, "cpu_s": found.cpu_s, "levels": dict(found.point.levels),
              "point": found.point.point, "outcome": found.outcome}  # fmt: skip
     try:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.host.storage import disks_under
+from dbdyno.model.results import DiskFigures
 from dbdyno.stack.capabilities import fuse, loop, own_programs, root
 from dbdyno.stack.disk_client import DiskClient
 from dbdyno.stack.layers.emulated_disk import (
@@ -24,8 +26,8 @@ from dbdyno.stack.layers.emulated_disk import (
 from dbdyno.stack.layers.queue import WBT_LATENCY_US, write_knob
 from dbdyno.stack.loop import SECTOR_BYTES, loops_over
 from dbdyno.stack.undo.leftovers import Leftover, leftovers, replay, taken
-from dbdyno.stack.undo.log import Journal, Process
-from dbdyno.stack.undo.undos import RemoveTree
+from dbdyno.stack.undo.log import Journal, ProcessIdentity
+from dbdyno.stack.undo.undos import DetachLoops, RemoveTree
 from dbdyno.study.drives import is_base_name
 from dbdyno.study.mistakes import unknown_drive
 from dbdyno.system.state import new_token, scratch_path
@@ -71,7 +73,8 @@ class AttachedDisk:
             os.close(os.open(self.device, os.O_RDONLY | os.O_EXCL))
         except OSError as error:
             raise UserError(
-                f"{self.device} is in use ({error.strerror}); unmount it or end what holds it, then {remedy}"
+                f"{self.device} is in use ({error.strerror}); unmount it or end the process that holds it, then "
+                f"{remedy}"
             ) from None
 
 
@@ -103,7 +106,7 @@ def attach_disk(spec: DiskSpec, *, name: str | None = None, sector: int = SECTOR
         disk = start_disk(token, scratch, spec, inherits=(journal.for_heir(),))
         device = attached_device(disk, rotational=rotational, sector=sector)
         write_knob(Path("/sys/block") / device.name / "queue/wbt_lat_usec", str(WBT_LATENCY_US[rotational]))
-        since = datetime.now().astimezone().isoformat(timespec="seconds")
+        since = datetime.now().astimezone().isoformat(timespec="seconds")  # noqa: TID251  (a date for people)
         card = {"name": name, "model": spec.model, "size": spec.size, "sector": sector, "since": since}
         (scratch / CARD).write_text(json.dumps(card), encoding="utf-8")
         owner = _process_of(disk, spec.model)
@@ -123,12 +126,12 @@ def _free_name(given: str | None, model: str) -> str:
     if given in taken:
         raise UserError(f"a disk called {given} is attached already, as {taken[given].device}; choose another --name")
     if not given or "/" in given or not given.isprintable():
-        raise UserError(f"--name {given!r} must have a letter or more, and no slash")
+        raise UserError(f"--name {given!r} must have at least one character, all printable, and no slash")
     return given
 
 
-def _process_of(disk: EmulatedDisk, model: str) -> Process:
-    owner = Process.of(disk.pid)
+def _process_of(disk: EmulatedDisk, model: str) -> ProcessIdentity:
+    owner = ProcessIdentity.of(disk.pid)
     if owner is None:
         raise HostError(f"the emulated disk {model} ended at once")
     return owner
@@ -173,27 +176,53 @@ def detach_disk(given: str) -> str:
 
 def summary(disk: AttachedDisk) -> dict[str, Any]:
     """A disk in short: what it was attached as, and how it is now."""
+    now: DiskFigures = {}
+    problem = None
     try:
         now = disk.client().stats()
     except DbdynoError as error:
-        now = {"problem": str(error)}
-    device = disk.device
+        problem = str(error)
+    card = {"name": disk.name, "model": disk.model, "size_bytes": disk.size, "since": disk.since, "pid": disk.pid}
+    return _shown(card, disk.device, now, problem)
+
+
+def disks_of_runs() -> list[dict[str, Any]]:
+    """The emulated disks that other commands of dbdyno's raised, in short; ``used_by`` is the command."""
+    found = []
+    for held in leftovers():
+        images = dict.fromkeys(Path(undo.backing_file) for _, undo in held.undos if isinstance(undo, DetachLoops))
+        for image in images if not held.what.startswith(WHAT) else ():
+            try:
+                now = DiskClient(image.parents[1] / "disk.sock").stats()
+            except DbdynoError:  # it is being raised or lowered this moment, or is no disk of an emulated drive
+                continue
+            device = next((Path("/dev") / name for name in loops_over(str(image))), None)
+            pid = held.owner.pid if held.owner else 0
+            card = {"model": now.get("model"), "size_bytes": now.get("size_bytes"), "pid": pid, "used_by": held.what}
+            found.append(_shown(card, device, now, None))
+    return found
+
+
+def _shown(card: Mapping[str, Any], device: Path | None, now: DiskFigures, problem: str | None) -> dict[str, Any]:
+    """What ``disk list`` says of a disk: what it was made as, and what its process says now."""
     return {
-        "name": disk.name,
-        "model": now.get("model", disk.model),
-        "size_bytes": disk.size,
+        "name": card.get("name"),
+        "model": now.get("model", card["model"]),
+        "size_bytes": card["size_bytes"],
         "device": str(device) if device else None,
-        "state": _state(now),
-        "pid": disk.pid,
-        "since": disk.since,
-        **{key: now.get(key) for key in ("mode", "power", "locked_memory", "io_flusher", "realtime", "problem")},
+        "state": _state(now, problem),
+        "pid": card["pid"],
+        "since": card.get("since"),
+        **{key: now.get(key) for key in ("mode", "power", "locked_memory", "io_flusher", "realtime")},
+        "problem": problem,
         "faults": len(now.get("faults", [])),
+        "used_by": card.get("used_by"),
     }
 
 
-def _state(now: dict[str, Any]) -> str:
+def _state(now: DiskFigures, problem: str | None) -> str:
     """One word or two for people."""
-    if "problem" in now:
+    if problem is not None:
         return "ended"
     if now["power"] != "on":
         return {"off": "power off", "gone": "gone"}[now["power"]]

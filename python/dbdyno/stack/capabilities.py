@@ -10,8 +10,10 @@ from dbdyno.errors import DbdynoError, HostError
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
 from dbdyno.host.awake import means_here
 from dbdyno.host.read import text_of
+from dbdyno.mysql.products import DISTRIBUTION
 from dbdyno.servers.contract import SettingOutcome
 from dbdyno.servers.sources.installation import NoServerError, find_server
+from dbdyno.stack.layers.emulated_disk import content_room_bytes
 from dbdyno.stack.layers.here import folder_here
 from dbdyno.stack.layers.memory import memory_hierarchy
 from dbdyno.stack.tools import own_binary, tool_path
@@ -41,7 +43,8 @@ class Capability:
     @property
     def said(self) -> str:
         """In one line: what, and the remedy."""
-        return f"{self.name}: {self.detail}; {self.remedy}" if self.remedy else f"{self.name}: {self.detail}"
+        link = " Else " if self.detail.endswith("?") else "; "
+        return f"{self.name}: {self.detail}{link}{self.remedy}" if self.remedy else f"{self.name}: {self.detail}"
 
 
 def device_need(device: str) -> str:
@@ -55,7 +58,7 @@ def look_around() -> list[Capability]:
     found += [
         schedulers(),
         memory_cgroup(),
-        server("mariadb"),
+        server(DISTRIBUTION),
         own_programs(),
         nothing_left_over(),
         tracefs(),
@@ -186,8 +189,18 @@ def server(name: str) -> Capability:
 def room_in_memory(size: int) -> Capability:
     """Whether a tmpfs of so many bytes would fit if it were full."""
     free = psutil.virtual_memory().available
-    detail = f"stack.size is {format_bytes(size)}, free are {format_bytes(free)}"
+    detail = f"stack.size is {format_bytes(size)}, and {format_bytes(free)} of memory are free"
     return Capability("memory for a tmpfs", ok=size < free, detail=detail, remedy="give a smaller stack.size")
+
+
+def room_for_content(data_bytes: int) -> Capability:
+    """Whether what a load is known to hold fits into emulated disks, whose content is in memory."""
+    room = content_room_bytes()
+    detail = f"the data take {format_bytes(data_bytes)}, and emulated disks may take half of the free memory: "
+    remedy = 'make the data smaller, or give device = "here" or a real disk'
+    return Capability(
+        "memory for emulated disks", ok=data_bytes < room, detail=f"{detail}{format_bytes(room)}", remedy=remedy
+    )
 
 
 def here(needed_bytes: int = 0) -> Capability:
@@ -202,13 +215,16 @@ def processors(name: str, cpus: str) -> Capability:
     there = os.sched_getaffinity(0)
     lacking = cpu_numbers(cpus) - there
     detail = f"{cpus}; this process may use {cpu_list(there)}"
-    return Capability(f"stack.{name}", ok=not lacking, detail=detail, remedy="name processors that there are")
+    return Capability(f"stack.{name}", ok=not lacking, detail=detail, remedy="name processors that this host has")
 
 
 def awake() -> Capability:
     """Whether processors can be kept from halting, and by what."""
     found = means_here(frozenset(os.sched_getaffinity(0)))
-    words = {"kernel": "the kernel polls while it is idle", "pollers": "idle-priority pollers take otherwise idle time"}
+    words = {
+        "kernel": "the kernel polls while it is idle",
+        "pollers": "idle-priority pollers use time that would be idle",
+    }
     detail, where = words.get(found.by, found.why), ("host", "awake")
     return Capability("host.awake", ok=bool(found.by), detail=detail, remedy=found.remedy, needed=False, field=where)
 

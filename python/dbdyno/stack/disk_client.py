@@ -5,13 +5,14 @@ The other side is the enum ``ControlRequest`` of crates/dbdyno-disk/src/control.
 
 import json
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from dbdyno.errors import DbdynoError, TrialError
 from dbdyno.model.cut import Survivors
+from dbdyno.model.results import DiskFigures
 
 MOVE_SECONDS = 600.0  # for an answer to what moves all of the content
 
@@ -129,9 +130,9 @@ class DiskClient:
         """Replace the content by a saved one."""
         self._ask("load", MOVE_SECONDS, file=str(file))
 
-    def stats(self, *, reset: bool = False) -> dict[str, Any]:
+    def stats(self, *, reset: bool = False) -> DiskFigures:
         """All that the disk counts, as ``dbdyno disk stats --json`` has it; ``reset`` starts counting anew."""
-        return self._ask("stats", reset=reset)
+        return cast("DiskFigures", self._ask("stats", reset=reset))
 
     def gauges(self) -> dict[str, float]:
         """The inside of the model as it stands, by name."""
@@ -221,19 +222,28 @@ class DiskClient:
         self._ask("cut-load", MOVE_SECONDS, name=name, folder=str(folder))
 
     def _ask(self, op: str, answer_seconds: float | None = None, **arguments: object) -> dict[str, Any]:
-        request = json.dumps({"op": op, **arguments}).encode() + b"\n"
+        answer = self._answer(op, answer_seconds or self.answer_seconds, {"op": op, **arguments})
+        if not answer.pop("ok", False):
+            raise self._refused(op, answer.get("error", "closed the connection"))
+        return answer
+
+    def _answer(self, op: str, answer_seconds: float, asked: Mapping[str, Any]) -> dict[str, Any]:
+        request = json.dumps(asked).encode() + b"\n"
         try:
             with socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(answer_seconds or self.answer_seconds)
+                client.settimeout(answer_seconds)
                 client.connect(str(self.control))
                 client.sendall(request)
                 with client.makefile("r", encoding="utf-8") as reply:
                     answer: dict[str, Any] = json.loads(reply.readline() or "{}")
         except (OSError, ValueError) as error:
             raise self._refused(op, f"no answer: {error}") from None
-        if not answer.pop("ok", False):
-            raise self._refused(op, answer.get("error", "closed the connection"))
         return answer
 
     def _refused(self, op: str, why: str) -> DbdynoError:
         return TrialError(f"{self.name}, {op}: {why}")
+
+
+def relay(client: DiskClient, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a request as the socket takes it, for a guest whose disk it is; a refusal is an answer, too."""
+    return client._answer(str(request.get("op")), MOVE_SECONDS, request)  # noqa: SLF001  (of the same file)

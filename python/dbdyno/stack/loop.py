@@ -33,7 +33,9 @@ def attach_loop(file: Path, sector: int = SECTOR_BYTES) -> Path:
             continue
         queue = Path("/sys/block") / device.name / "loop/dio"
         if queue.read_text(encoding="ascii").strip() != "1":
-            raise TrialError(f"{device}: direct I/O did not take over {file}; the page cache would hide the device")
+            raise TrialError(
+                f"{device}: the kernel does not do direct I/O over {file}; the page cache would hide the device"
+            )
         return device
     raise HostError(f"no loop device could be attached: {failure}")
 
@@ -80,8 +82,8 @@ def await_free(device: Path, seconds: float = 30.0) -> None:
         except OSError as error:
             if time.monotonic() > deadline:
                 raise TrialError(
-                    f"{device}: {error.strerror}, though not mounted any more: another process has a copy of the mount"
-                    " in a mount namespace of its own; end that"
+                    f"{device}: {error.strerror}, although it is unmounted: another process has a copy of the mount"
+                    " in a mount namespace of its own; end that process"
                 ) from None
             time.sleep(AGAIN_SECONDS / 10)
         else:

@@ -1,9 +1,9 @@
-"""Whether programs of this host take what a study gives them: a server its settings, mkfs its options.
+"""Whether programs of this host take what a study gives them: settings, options of mkfs and mount, jobs of fio.
 
-That very server is started on scratch data for a moment, and asked; mkfs gets a file for a device. Here ``new``,
-``plan`` and ``run`` ask; what a server took is told by the comparison that each trial makes. Nothing of the study is
-touched: the server has a scratch folder, a socket in it and no port, and runs as the user that it has in a trial. What
-was told is kept in the state folder for as long as program, settings and the host's limits are the same.
+That very server is started on scratch data for a moment, and asked; mkfs and mount get a file for a device. Here
+``new``, ``plan`` and ``run`` ask; what a server took is told by the comparison that each trial makes. Nothing of the
+study is touched: the server has a scratch folder, a socket in it and no port, and runs as the user that it has in a
+trial. What was told is kept in the state folder for as long as program, settings and the host's limits are the same.
 """
 
 import hashlib
@@ -23,22 +23,27 @@ from typing import Self, get_args
 from dbdyno.errors import DbdynoError, HostError, TrialError
 from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
 from dbdyno.filesystems.kind import Kind
+from dbdyno.filesystems.tmpfs import TMPFS
 from dbdyno.host.processor import memory_facts
 from dbdyno.host.read import text_of
 from dbdyno.model.printable import short
+from dbdyno.mysql.settings import Setting
 from dbdyno.servers.contract import How, NotStartedError, SettingOutcome
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import Installation, find_server
 from dbdyno.servers.user import own_folder, server_user, unprivileged
-from dbdyno.stack.layer import BlockDevice, StackContext
+from dbdyno.stack.layer import BlockDevice, Layer, StackContext
+from dbdyno.stack.layers.filesystem import Filesystem
+from dbdyno.stack.layers.memory import MemoryFilesystem
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import Server, server_logs
+from dbdyno.stack.layers.server import ServerLayer, server_logs
 from dbdyno.stack.layers.zfs_pool import ZfsPool
-from dbdyno.stack.tools import needed, run_tool
+from dbdyno.stack.loop import attach_loop
+from dbdyno.stack.tools import needed, run_tool, tool_done
 from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import DetachLoops
 from dbdyno.store.synced import write_synced
 from dbdyno.study.schema import FilesystemSection
-from dbdyno.study.section import Setting
 from dbdyno.study.units import format_bytes
 from dbdyno.system.interrupt import Interrupted, interruptible
 from dbdyno.system.locks import another_run
@@ -51,22 +56,25 @@ READY_SECONDS = 60.0  # in which the server must answer
 REFUSALS_MAX = 16  # of one set of settings: each costs a start
 ROOM_BYTES = 512 * 1024**2  # for a server's own data, and once more for its system tables
 SHARE_MAX = 0.5  # of the host's memory, and of the room on its disk: others need some
+MEMORY_SHARE_MAX = 0.9  # what wants more of this host's memory can't be had
 NOT_SET = frozenset({"port"})  # which would open one
 
 FILE_BYTES = 16 * 1024**3  # of a file without content, where the study does not say how large the device is
 MKFS_SECONDS = 30.0
+IMAGE_BYTES = 1024**3  # of one that is mounted, likewise
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Asked:
+class StartRequest:
     """A server and what it would be started with."""
 
     server: str  # as the study names it
     engine: str
     settings: tuple[tuple[str, Setting], ...]
     clients: int = 0  # that use it at once
+    disk_in_memory: bool = False  # which needs the half of the memory that the server leaves
 
 
 class Starting(ExitStack):
@@ -78,28 +86,28 @@ class Starting(ExitStack):
         self.enter_context(_ended_by_signals())
         return self
 
-    def try_settings(self, asked: Asked, say: Say = lambda _: None) -> list[SettingOutcome]:
+    def try_settings(self, request: StartRequest, say: Say = lambda _: None) -> list[SettingOutcome]:
         """What a server makes of settings in which it has found no mistake; ``say`` tells what takes a moment.
 
         Raises ``DbdynoError`` where it can't be tried here.
         """
-        installation, settings = find_server(asked.server), dict(asked.settings)
-        mistakes = own_server(installation, asked.engine, settings, asked.clients).mistakes()
+        installation, settings = find_server(request.server), dict(request.settings)
+        mistakes = own_server(installation, request.engine, settings, request.clients).mistakes()
         if mistakes:  # with these it is not even started
             return [SettingOutcome(name, settings[name], "refused", said=said) for name, said in mistakes.items()]
         settings = {name: value for name, value in settings.items() if name not in NOT_SET}
-        beyond = list(_beyond(installation, asked, settings))
-        for one in beyond:
+        oversized = list(_oversized(installation, request, settings))
+        for one in oversized:
             del settings[one.name]
-        key = _key(installation, asked, settings)
-        found = _answer_of(key)
-        if found is None:
-            _see_that_nobody_measures()
-            _see_that_there_is_room()
-            say(f"starting {asked.server} for a moment, to see what it takes of the settings")
-            found = list(_Starts(installation, asked, self._tables).outcomes(settings))
-            _keep_answer(key, found)
-        return [*found, *beyond]
+        key = _key(installation, request, settings)
+        outcomes = _read_answer(key)
+        if outcomes is None:
+            _check_host_is_idle()
+            _check_room()
+            say(f"starting {request.server} for a moment, to see which settings it takes")
+            outcomes = list(_Starts(installation, request, self._tables).outcomes(settings))
+            _write_answer(key, outcomes)
+        return [*outcomes, *oversized]
 
     @cached_property
     def _tables(self) -> Path:
@@ -122,17 +130,18 @@ def _ended_by_signals() -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-def _see_that_nobody_measures() -> None:
+def _check_host_is_idle() -> None:
     if other := another_run():
-        raise HostError(f"another run is going on here, which this would disturb: {other}")
+        raise HostError(f"this would disturb another run on this host: {other}")
 
 
-def _see_that_there_is_room() -> None:
+def _check_room() -> None:
     """Raise ``HostError`` where a server would find the disk full, which it waits for somebody to mend."""
     if (free := _free_bytes()) < ROOM_BYTES:
         raise HostError(
-            f"the disk of the state folder {state_folder()} has {format_bytes(free)} free, and it takes"
-            f" {format_bytes(ROOM_BYTES)}; make room on it, or set DBDYNO_STATE_DIR to a folder on another one"
+            f"the disk of the state folder {state_folder()} has {format_bytes(free)} free, and a start"
+            f" of a server needs {format_bytes(ROOM_BYTES)}; make room on it, or set DBDYNO_STATE_DIR to a folder on"
+            " another one"
         )
 
 
@@ -140,18 +149,28 @@ def _free_bytes() -> int:
     return shutil.disk_usage(existing(state_folder())).free
 
 
-def _beyond(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> Iterator[SettingOutcome]:
+def _oversized(
+    installation: Installation, request: StartRequest, settings: Mapping[str, Setting]
+) -> Iterator[SettingOutcome]:
     """Settings that want more of the host than a trial of them may take."""
-    memory, files = own_server(installation, asked.engine, settings, asked.clients).amounts()
-    held, free = memory_facts()["bytes"], max(0, _free_bytes() - ROOM_BYTES)
-    for amounts, most, what in (
-        (memory, held, "memory of this host"),
-        (files, free, "room on the state folder's disk"),
-    ):
-        for name, wanted in amounts.items():
-            if isinstance(most, int) and wanted > SHARE_MAX * most:
-                said = f"is more than half of the {what} ({format_bytes(most)})"
-                yield SettingOutcome(name, settings[name], "not tried", said=said)
+    memory, files = own_server(installation, request.engine, settings, request.clients).amounts()
+    total_bytes = memory_facts()["bytes"]
+    for name, wanted in memory.items() if isinstance(total_bytes, int) else ():
+        text = f"of the memory of this host ({format_bytes(total_bytes)})"
+        if wanted > MEMORY_SHARE_MAX * total_bytes:
+            text = f"is more than {100 * MEMORY_SHARE_MAX:.0f} % {text}"
+            yield SettingOutcome(name, settings[name], "refused", said=text)
+        elif wanted > SHARE_MAX * total_bytes and request.disk_in_memory:
+            text = f"is more than half {text}, and the disk in memory needs the other half"
+            yield SettingOutcome(name, settings[name], "refused", said=text)
+        elif wanted > SHARE_MAX * total_bytes:
+            yield SettingOutcome(name, settings[name], "not tried", said=f"is more than half {text}")
+    free_bytes = max(0, _free_bytes() - ROOM_BYTES)
+    for name, wanted in files.items():
+        # The trial's own disk, on which the files will lie, may have more room than the one of this attempt.
+        if wanted > SHARE_MAX * free_bytes:
+            text = f"is more than half of the room on the state folder's disk ({format_bytes(free_bytes)})"
+            yield SettingOutcome(name, settings[name], "not tried", said=text)
 
 
 @dataclass(frozen=True)
@@ -159,7 +178,7 @@ class _Starts:
     """Starts of one server with one set of settings, or with some of these."""
 
     installation: Installation
-    asked: Asked
+    request: StartRequest
     tables: Path  # holds system tables that were made for earlier starts
 
     def outcomes(self, settings: Mapping[str, Setting]) -> Iterator[SettingOutcome]:
@@ -171,13 +190,15 @@ class _Starts:
                 yield from answer
                 return
             name, said = answer if answer[0] else self._culprit(left, answer[1])
-            yield SettingOutcome(name, left.pop(name), "refused", said=f"{self.asked.server} says: {said}")
-        raise HostError(f"{self.asked.server} refuses {REFUSALS_MAX} settings and more; give fewer of them")
+            yield SettingOutcome(name, left.pop(name), "refused", said=f"{self.request.server} says: {said}")
+        raise HostError(f"{self.request.server} refuses {REFUSALS_MAX} settings or more; give fewer")
 
     def _culprit(self, settings: Mapping[str, Setting], said: str) -> tuple[str, str]:
         """A setting that the server refuses, where its sentence names none: by halves; and what it then says."""
         if isinstance(refused := self._start({}), tuple):
-            raise HostError(f"{self.asked.server} does not start here, even without the study's settings: {refused[1]}")
+            raise HostError(
+                f"{self.request.server} does not start here, even without the study's settings: {refused[1]}"
+            )
         some = list(settings)
         while len(some) > 1:
             half = some[: len(some) // 2]
@@ -195,26 +216,28 @@ class _Starts:
 
         Raises ``DbdynoError`` where it can't be started for another reason.
         """
-        asked = self.asked
-        own = own_server(self.installation, asked.engine, settings, asked.clients)
-        depends = [self.installation.identity, asked.engine, sorted(own.data_settings.items())]
+        request = self.request
+        own = own_server(self.installation, request.engine, settings, request.clients)
+        depends = [self.installation.identity, request.engine, sorted(own.data_settings.items())]
         tables = self.tables / hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
-        with closing(Journal(f"what {asked.server} takes")) as journal, scratch(journal) as ground:
+        with closing(Journal(f"what {request.server} takes")) as journal, scratch(journal) as ground:
             below = _with_folder(ground)
             log = ground.scratch / "server.log"
-            given = self.installation, settings, asked.engine, asked.clients
-            layer = Server(*given, install=True, log=log, tables=tables, ready_seconds=READY_SECONDS, is_killed=True)
+            given = self.installation, settings, request.engine, request.clients
+            layer = ServerLayer(
+                *given, install=True, log=log, tables=tables, ready_seconds=READY_SECONDS, is_killed=True
+            )
             try:
                 return layer.try_settings(below)
             except TrialError as error:
                 is_silent = isinstance(error, NotStartedError) and error.code is None
                 if is_silent or _free_bytes() < SHARE_MAX * ROOM_BYTES:
-                    raise HostError(f"{asked.server} with these settings: {error}") from None
-                name, said = own.refusal(_all_said(below))
+                    raise HostError(f"{request.server} with these settings: {error}") from None
+                name, said = own.refusal(_log_text(below))
                 return (name if name in settings else ""), said or str(error)
 
 
-def _all_said(below: StackContext) -> str:
+def _log_text(below: StackContext) -> str:
     log = below.scratch / "server.log"
     kept = log.read_bytes().decode(errors="replace") if log.is_file() else ""
     return f"{server_logs(below)}\n{kept}"
@@ -238,43 +261,43 @@ class MkfsOptions:
     devices: int = 1
 
 
-def mkfs_complaint(asked: MkfsOptions) -> str:
+def mkfs_complaint(request: MkfsOptions) -> str:
     """What the program that makes a filesystem has against the options; empty if nothing.
 
     Raises ``DbdynoError`` where it can't be tried here.
     """
-    kind = KINDS[asked.filesystem]
+    kind = KINDS[request.filesystem]
     program = Path(needed(kind.program, kind.package)).stat()
-    facts = [FORMAT, *asdict(asked).values(), program.st_size, program.st_mtime_ns, os.uname().release]
+    facts = [FORMAT, *asdict(request).values(), program.st_size, program.st_mtime_ns, os.uname().release]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-    found = _answer_of(key)
-    if found is None:
-        _see_that_nobody_measures()
+    outcomes = _read_answer(key)
+    if outcomes is None:
+        _check_host_is_idle()
         with _ended_by_signals():
-            said = _try_mkfs(kind, asked)
-            if said and (without := _try_mkfs(kind, replace(asked, options=""))):  # the options are not what it minds
-                raise TrialError(f"{kind.program} makes no filesystem here, with no options either: {short(without)}")
-        found = [SettingOutcome("mkfs", asked.options, "refused" if said else "as asked", said=short(said))]
-        _keep_answer(key, found)
-    return found[0].said
+            said = _try_mkfs(kind, request)
+            if said and (without := _try_mkfs(kind, replace(request, options=""))):  # the options are not what it minds
+                raise TrialError(f"{kind.program} can make no filesystem here, even without options: {short(without)}")
+        outcomes = [SettingOutcome("mkfs", request.options, "refused" if said else "as asked", said=short(said))]
+        _write_answer(key, outcomes)
+    return outcomes[0].said
 
 
-def _try_mkfs(kind: Kind, asked: MkfsOptions) -> str:
+def _try_mkfs(kind: Kind, request: MkfsOptions) -> str:
     with closing(Journal(f"what {kind.program} takes")) as journal, scratch(journal) as ground:
         folder = ground.scratch / "files"
         own_folder(folder)
-        files = [folder / f"disk{number}" for number in range(asked.devices)]
+        files = [folder / f"disk{number}" for number in range(request.devices)]
         for file in files:
             with file.open("xb") as empty:
-                empty.truncate(asked.size or FILE_BYTES)
+                empty.truncate(request.size or FILE_BYTES)
             if user := server_user():
                 os.chown(file, user.pw_uid, user.pw_gid)
         try:
             if kind.name == BY_FUSE:
                 below = replace(ground, device=BlockDevice(files[0], rotational=False, disposable=True))
-                with ZfsPool(FilesystemSection(mkfs=asked.options), format=True, is_tried=False).raised(below):
+                with ZfsPool(FilesystemSection(mkfs=request.options), format=True, is_tried=False).raised(below):
                     return ""
-            making = [*kind.making(asked.options, None), *kind.trying, *map(str, files)]
+            making = [*kind.making(request.options, None), *kind.trying, *map(str, files)]
             run_tool(unprivileged([needed(making[0], kind.package), *making[1:]]), timeout_seconds=MKFS_SECONDS)
         except TrialError as error:
             text = str(error).replace(str(folder), "DEVICE").replace(f"'dbdyno-{ground.scratch.name}'", "the pool")
@@ -283,32 +306,122 @@ def _try_mkfs(kind: Kind, asked: MkfsOptions) -> str:
     return ""
 
 
-def _key(installation: Installation, asked: Asked, settings: Mapping[str, Setting]) -> str:
+def fio_complaint(job: str) -> str:
+    """What this host's fio has against a job file that was written for a trial; empty if nothing.
+
+    Raises ``DbdynoError`` where it can't be asked.
+    """
+    program = Path(needed("fio", "fio"))
+    stat = program.stat()
+    facts = [FORMAT, "fio", job, str(program), stat.st_size, stat.st_mtime_ns]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+    outcomes = _read_answer(key)
+    if outcomes is None:
+        with _ended_by_signals(), closing(Journal("what fio takes")) as journal, scratch(journal) as ground:
+            file = ground.scratch / "job.fio"
+            file.write_text(job, encoding="utf-8")
+            file.chmod(0o644)
+            done = tool_done(unprivileged([str(program), "--parse-only", str(file)]), timeout_seconds=MKFS_SECONDS)
+        lines = [line.strip() for line in done.err.splitlines() if " dropped" not in line]
+        said = short(" / ".join(filter(None, lines)) or done.said) if done.code else ""
+        outcomes = [SettingOutcome("job", "", "refused" if said else "as asked", said=said)]
+        _write_answer(key, outcomes)
+    return outcomes[0].said
+
+
+@dataclass(frozen=True)
+class MountOptions:
+    """A filesystem, what it would be made with, and what it would be mounted with."""
+
+    filesystem: str
+    options: str  # of mount
+    mkfs: str = ""
+    size: int = IMAGE_BYTES
+    devices: int = 1
+
+
+def mount_outcome(request: MountOptions) -> SettingOutcome:
+    """Whether the kernel takes mount options, tried on an image of that filesystem; ``got`` is what it then lists.
+
+    Raises ``DbdynoError`` where it can't be tried here.
+    """
+    kind = KINDS[request.filesystem]
+    facts = [FORMAT, "mount", *asdict(request).values(), os.uname().release]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+    outcomes = _read_answer(key)
+    if outcomes is None:
+        _check_host_is_idle()
+        _check_room()
+        with _ended_by_signals():
+            how, got, said = _try_mount(kind, request)
+            if how == "refused" and (without := _try_mount(kind, replace(request, options="")))[0] == "refused":
+                raise TrialError(f"no {kind.name} can be mounted here, even without options: {without[2]}")
+        outcomes = [SettingOutcome("mount", request.options, how, got, said)]
+        _write_answer(key, outcomes)
+    return outcomes[0]
+
+
+def _try_mount(kind: Kind, request: MountOptions) -> tuple[How, str, str]:
+    """Return what became of the options, what the kernel lists, and what was said against them."""
+    with (
+        closing(Journal(f"what a mount of {kind.name} takes")) as journal,
+        scratch(journal) as ground,
+        ExitStack() as held,
+    ):
+        if kind is TMPFS:
+            layer: Layer = MemoryFilesystem(request.size, request.options)
+            below = ground
+        else:
+            files = [ground.scratch / f"disk{number}" for number in range(request.devices)]
+            paths = [held.enter_context(_attached(journal, file, request.size)) for file in files]
+            first, *others = [BlockDevice(path, rotational=False, disposable=True) for path in paths]
+            section = FilesystemSection(mkfs=request.mkfs, mount=request.options)
+            layer = Filesystem(kind, section, format=True, limit_seconds=MKFS_SECONDS, is_tried=False)
+            below = replace(ground, device=first, beside=tuple(others))
+        try:
+            with layer.raised(below) as mounted:
+                return "as asked", short(str(mounted.observed[layer.name]["mount_options"])), ""
+        except TrialError as error:
+            text = str(error).replace(str(ground.scratch), "DEVICE")
+            _, failed, said = text.partition(": exit ")
+            return "refused", "", short(said.partition(": ")[2] if failed else text)
+
+
+@contextmanager
+def _attached(journal: Journal, file: Path, size: int) -> Iterator[Path]:
+    """A loop device over a new file without content."""
+    with file.open("xb") as empty:
+        empty.truncate(size)
+    with journal.undoing(DetachLoops(str(file))):
+        yield attach_loop(file)
+
+
+def _key(installation: Installation, request: StartRequest, settings: Mapping[str, Setting]) -> str:
     """Names what the answer depends on: the program, what it is started with, and what the host lets it have."""
-    own = own_server(installation, asked.engine, settings, asked.clients)
+    own = own_server(installation, request.engine, settings, request.clients)
     user = server_user()
     limits = [resource.getrlimit(one) for one in (resource.RLIMIT_NOFILE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_AS)]
     pages = text_of(Path("/proc/sys/vm/nr_hugepages"), "")
-    program = [FORMAT, installation.identity, str(installation.basedir), asked.engine]
+    program = [FORMAT, installation.identity, str(installation.basedir), request.engine]
     given = [sorted(own.settings.items()), user.pw_name if user else os.geteuid(), limits, pages, os.uname().release]
     return hashlib.sha256(json.dumps([*program, *given]).encode()).hexdigest()[:32]
 
 
-def _answer_of(key: str) -> list[SettingOutcome] | None:
+def _read_answer(key: str) -> list[SettingOutcome] | None:
     """What was told earlier, unless others could have written it."""
     try:
         if not state_folder().is_dir():
             return None
         with (make_state_folder() / FOLDER / f"{key}.json").open("rb") as file:
-            found = [SettingOutcome(**one) for one in json.loads(file.read(KEPT_BYTES_MAX))]
+            outcomes = [SettingOutcome(**one) for one in json.loads(file.read(KEPT_BYTES_MAX))]
     except (OSError, ValueError, TypeError, DbdynoError):
         return None
-    texts = (text for one in found for text in (one.name, one.how, one.got, one.said))
-    is_whole = all(isinstance(text, str) for text in texts) and all(one.how in get_args(How) for one in found)
-    return found if is_whole else None
+    texts = (text for one in outcomes for text in (one.name, one.how, one.got, one.said))
+    is_whole = all(isinstance(text, str) for text in texts) and all(one.how in get_args(How) for one in outcomes)
+    return outcomes if is_whole else None
 
 
-def _keep_answer(key: str, found: list[SettingOutcome]) -> None:
+def _write_answer(key: str, found: list[SettingOutcome]) -> None:
     """Keep it, and of all that is kept the latest."""
     with suppress(OSError, DbdynoError):
         file = make_state_folder() / FOLDER / f"{key}.json"

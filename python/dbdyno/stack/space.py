@@ -7,7 +7,8 @@ import stat
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+
+from dbdyno.store.records import Space
 
 # linux/fiemap.h: start, length, flags, extents mapped, room for extents, reserved. Without room, it only counts.
 _FIEMAP = struct.Struct("=QQIIII")
@@ -22,7 +23,7 @@ def bytes_on_disk(folder: Path) -> int:
     return sum(path.lstat().st_blocks for path in folder.rglob("*")) * _BLOCK_BYTES
 
 
-def fragmentation(directory: Path) -> dict[str, Any]:
+def fragmentation(directory: Path) -> Space:
     """Extents of the data files of 1 MiB and more; what a filesystem does not report is ``None``.
 
     ``extents_per_GiB`` is of the bytes that take room on the device; one extent each would be the least there can be.
@@ -57,7 +58,7 @@ def _data_files(directory: Path) -> Iterator[int]:
             os.close(handle)
 
 
-def after_load(directory: Path) -> dict[str, Any]:
+def after_load(directory: Path) -> Space:
     """What a trial keeps of the filesystem below its data."""
     found = shutil.disk_usage(directory)
     return {"size_bytes": found.total, "free_bytes": found.free, **fragmentation(directory)}
@@ -92,14 +93,14 @@ def _extents(path: Path) -> list[Range]:
     except OSError:  # the server has removed it this moment
         return []
     try:
-        return _asked(handle)
+        return _read_ranges(handle)
     except OSError:  # FUSE has no extents
         return []
     finally:
         os.close(handle)
 
 
-def _asked(handle: int) -> list[Range]:
+def _read_ranges(handle: int) -> list[Range]:
     found: list[Range] = []
     start = 0
     while True:

@@ -48,12 +48,12 @@ def own_binary(name: str) -> str:
     beside = Path(sys.executable).parent / name
     found = str(beside) if beside.is_file() else shutil.which(name)
     if found is None:
-        raise HostError(f"{name} is not beside {sys.executable} nor on PATH; build it with: make build")
+        raise HostError(f"{name} is neither beside {sys.executable} nor on PATH; build it with: make build")
     return found
 
 
 @dataclass(frozen=True)
-class Done:
+class ToolResult:
     """How a tool ended."""
 
     command: str
@@ -67,7 +67,7 @@ class Done:
         return (self.err.strip() or self.out.strip() or "it said nothing").replace("\n", " / ")
 
 
-def tool_done(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tuple[int, ...] = ()) -> Done:
+def tool_done(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tuple[int, ...] = ()) -> ToolResult:
     """Run a tool to its end, whatever its exit code.
 
     Raises ``HostError`` where the tool is not installed (no trial can go without it), ``TrialError`` where it hangs.
@@ -80,8 +80,8 @@ def tool_done(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tu
         with child(bound, env={**os.environ, "LC_ALL": "C"}, pass_fds=pass_fds) as tool:
             out, err = map(decoded, tool.communicate(timeout=timeout_seconds))
     except subprocess.TimeoutExpired:
-        raise TrialError(f"{command}: not done after {timeout_seconds:g} s; ended") from None
-    return Done(command, tool.returncode, out, err)
+        raise TrialError(f"{command}: not done after {timeout_seconds:g} s, so it was ended") from None
+    return ToolResult(command, tool.returncode, out, err)
 
 
 def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tuple[int, ...] = ()) -> str:

@@ -46,5 +46,5 @@ def tracefs(journal: Journal) -> Iterator[Path]:
             try:
                 run_tool(["mount", "-t", "tracefs", "-o", "nosuid,nodev,noexec", "tracefs", str(place)])
             except TrialError as error:
-                raise HostError(f"tracefs is not mounted, and can't be: {error}") from None
+                raise HostError(f"tracefs is not mounted, and can't be mounted: {error}") from None
             yield place

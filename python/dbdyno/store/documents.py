@@ -5,11 +5,12 @@ Nothing is converted on the way: a value of another type than its field's is ref
 
 import json
 import re
+import tomllib
 import types
 from contextlib import suppress
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 T = TypeVar("T")
 
@@ -27,6 +28,8 @@ _TEXTS = re.compile(
     rb"|'[^'\n]*+(?:'|\n|\Z)|#[^\n]*+",
     re.DOTALL,
 )
+_PART = rb"[A-Za-z0-9_-]++[ \t]*+\.[ \t]*+"
+_DEEP_KEY = re.compile(rb"(?<![\w-])(?:%b){%d}" % (_PART, DEPTH_MAX))
 _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     str: ((str,), "text"),
     bool: ((bool,), "true or false"),
@@ -100,6 +103,21 @@ def see_that_it_is_moderate(content: bytes, values_max: int, escapes_max: int = 
     return values
 
 
+def toml_document(text: str) -> dict[str, Any]:
+    """What a text in TOML says. Raises ``ValueError``, such as ``tomllib.TOMLDecodeError``, or ``RecursionError``.
+
+    A key of many parts takes the square of its length, and each part takes a table.
+    """
+    # Dots in texts and comments part no key; a quoted part of a key is one part.
+    bare = _TEXTS.sub(lambda quoted: b"_" + b"\n" * quoted[0].count(b"\n"), text.encode(errors="replace"))
+    if found := _DEEP_KEY.search(bare):
+        line = bare.count(b"\n", 0, found.start()) + 1
+        raise tomllib.TOMLDecodeError(f"it is nested too deep: a key of more than {DEPTH_MAX} parts (at line {line})")
+    if bare.count(b".") > VALUES_MAX:
+        raise tomllib.TOMLDecodeError(f"its keys may have more than {VALUES_MAX} parts")
+    return tomllib.loads(text)
+
+
 def see_that_it_is_flat(document: object) -> None:
     """Raise ``ValueError`` where a document is nested too deep, or a whole number in it is larger than any counter."""
     level = [document]
@@ -148,6 +166,8 @@ def _typed(kind: Any, value: object, name: str) -> Any:  # noqa: ANN401  (what t
     elif origin is list:
         _check(isinstance(value, list), name, "list")
         found = [_typed(inner[0], item, f"{name}[{place}]") for place, item in enumerate(found)]
+    elif is_typeddict(kind):
+        found = _of_known_shape(kind, value, name)
     elif origin is dict:
         _check(isinstance(value, dict), name, "table")
         if inner[1] is not Any:
@@ -157,6 +177,23 @@ def _typed(kind: Any, value: object, name: str) -> Any:  # noqa: ANN401  (what t
         fits = not isinstance(value, int) or abs(value) <= _WHOLE_MAX
         _check(isinstance(value, allowed) and isinstance(value, bool) == (kind is bool) and fits, name, called)
     return found
+
+
+def _of_known_shape(kind: Any, value: object, name: str) -> dict[str, Any]:  # noqa: ANN401
+    """A table whose tables and lists are those that the type has; it may lack any, and have others beside.
+
+    Its own figures and texts are not judged: another program or version may have meant something else by their names,
+    and who uses a figure takes what is none for unknown.
+    """
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is no table")  # noqa: TRY004 - the file is at fault
+    hints = get_type_hints(kind)
+    shaped = {key: item for key, item in value.items() if key in hints and _has_shape(hints[key])}
+    return {**value, **{key: _typed(hints[key], item, _below(name, key)) for key, item in shaped.items()}}
+
+
+def _has_shape(kind: Any) -> bool:  # noqa: ANN401
+    return is_typeddict(kind) or get_origin(kind) in {dict, list} or any(map(_has_shape, get_args(kind)))
 
 
 def _one_of(kinds: tuple[Any, ...], value: object, name: str) -> Any:  # noqa: ANN401

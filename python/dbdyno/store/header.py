@@ -10,7 +10,14 @@ from typing import Any
 
 from dbdyno.errors import UserError
 from dbdyno.model.design import BLOCKS_MAX, TREATMENTS_MAX, Design
-from dbdyno.store.documents import VALUES_MAX, document_of, see_that_it_is_flat, see_that_it_is_moderate, value_of
+from dbdyno.store.documents import (
+    VALUES_MAX,
+    document_of,
+    see_that_it_is_flat,
+    see_that_it_is_moderate,
+    toml_document,
+    value_of,
+)
 from dbdyno.store.parts import damaged, why_wrong
 from dbdyno.store.reported import Prices, ReportedTable
 
@@ -54,6 +61,7 @@ class Header:
     drive_files: dict[str, str] = field(default_factory=dict)
     scripts: dict[str, str] = field(default_factory=dict)
     file_hashes: dict[str, str] = field(default_factory=dict)  # of files that are not kept: path -> SHA-256
+    variables: dict[str, str] = field(default_factory=dict)  # of the environment, that stand in the user's own files
 
     def to_toml(self) -> bytes:
         """The content of ``run.toml``."""
@@ -83,7 +91,8 @@ class Header:
 
         files = {Path(path).name: hashlib.sha256(text.encode()).hexdigest() for path, text in texts.items()}
         files |= {Path(path).name: sha256 for path, sha256 in self.file_hashes.items()}
-        return {**named(self.study), **({"files": files} if files else {})}
+        more = {"files": files, "variables": self.variables}
+        return {**named(self.study), **{name: table for name, table in more.items() if table}}
 
     def setup(self) -> str:
         """What all treatments have in common, in the study's own words."""
@@ -123,7 +132,7 @@ def header_in(path: Path, content: bytes) -> Header:
         raise damaged(file, "it is empty")
     try:
         see_that_it_is_moderate(content, VALUES_MAX)
-        document = tomllib.loads(content.decode("utf-8"))
+        document = toml_document(content.decode("utf-8"))
         see_that_it_is_flat(document)
     except UnicodeDecodeError:
         raise damaged(file, "it is no UTF-8 text") from None

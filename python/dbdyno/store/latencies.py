@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LATENCIES = "latency"
 LATENCY, COUNT = "latency_ns", "count"
 COLUMNS = f"{LATENCY}|{COUNT}"
+BUCKETS_MAX = 2**16  # of a histogram of three digits, whatever it counts
 COUNT_MAX = 2**53  # events of a trial: a double holds fewer exactly
 _REMEDY = "put it back from a copy, or delete it (the report is then made without this trial's percentiles)"
 

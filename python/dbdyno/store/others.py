@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from dbdyno.errors import DbdynoError, UserError
-from dbdyno.model.printable import short
+from dbdyno.model.printable import printable, short
 from dbdyno.store.parts import MIB
 
 TRACEBACK = "DBDYNO_TRACEBACK"  # a variable of the environment: set, an unexpected error is shown whole
@@ -63,11 +63,16 @@ def _too_much(path: Path) -> UserError:
 def last_resort(*folders: Path) -> Iterator[None]:
     """Have an error that nobody foresaw be said of the folders whose content is worked on within.
 
-    It may be a mistake of dbdyno's own: ``DBDYNO_TRACEBACK=1`` shows where it was made. Raises ``UserError``.
+    Those that are foreseen may name what a folder holds, and a notebook shows an error as it is: they are made fit
+    to print. The others may be mistakes of dbdyno's own: ``DBDYNO_TRACEBACK=1`` shows where they were made. Raises
+    ``UserError``.
     """
     try:
         yield
-    except (DbdynoError, OSError):
+    except DbdynoError as error:
+        error.args = (printable(str(error), keep="\n"),)
+        raise
+    except OSError:
         raise
     except Exception as error:
         if os.environ.get(TRACEBACK):

@@ -4,11 +4,82 @@ Nothing here reads or writes; ``run_folder`` does.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.model.cut import Cut
 from dbdyno.model.design import Design, StopReason
+from dbdyno.model.kernels import is_booted
+from dbdyno.model.results import BlockTrace, DiskFigures, LoadRun, Outcome
 from dbdyno.store.reported import Prices, ReportedTable
+
+Health = dict[str, float | bool] | str  # of a disk: its figures, or why they are unknown
+Observed = dict[str, dict[str, Any]]  # layer -> what was read back of it; each layer has names of its own
+
+
+class TrialLoad(LoadRun, total=False):
+    """What a load came to.
+
+    A program of others reports but some of it, and may report more. Its ``version`` is a text.
+    """
+
+    second_half_ratio: float | None  # rate of the second half of the run over that of the first
+    steps: dict[str, dict[str, float]]  # metric -> what its figures come in
+    simulated: Outcome  # of a simulated stack, without histograms and series
+
+
+class TrialDevice(DiskFigures, total=False):
+    """An emulated disk's own figures; of several those of the slowest, and each."""
+
+    disks: list[DiskFigures]
+
+
+class ProbeCost(TypedDict, total=False):
+    """What a probe took and gave."""
+
+    cpu_seconds: float
+    cpu_percent: float | None  # of one core, while it ran
+    outside_cpu_percent: float  # of others' processor time
+    samples: int  # in the measured window
+    missed: int
+
+
+class Space(TypedDict, total=False):
+    """A filesystem after the load."""
+
+    size_bytes: int
+    free_bytes: int
+    files: int  # data files of 1 MiB and more
+    extents: int | None
+    extents_per_GiB: float | None
+
+
+class Disturbance(TypedDict, total=False):
+    """What others did to the host while it was measured."""
+
+    beyond: list[str]  # what of it was beyond its limit
+    stolen: float  # share of all processors
+    foreign_cpu: float  # share of all processors
+    foreign_io: float | None  # bytes per second
+    limits: dict[str, float]
+    cores: int
+    others: dict[str, float]  # process -> cores that it used
+    pressure: dict[str, float]
+
+
+class TrialBlockTrace(BlockTrace, total=False):
+    """The figures of the block trace, or why there are none."""
+
+    none: str  # why there are none
+    why_not_kernel: str  # why they are of an emulated disk's own trace
+
+
+class AwakeUse(TypedDict, total=False):
+    """What kept processors awake."""
+
+    by: str
+    cpus: str
+    cpu_seconds: float  # that it took in the measured window
+
 
 NOT_GRANTED = "not_granted"  # in what a trial read back of its server: settings that it has in name only
 
@@ -24,18 +95,18 @@ class Trial:
     treatment: str  # treatment id
     started_at: str  # ISO 8601, UTC
     metrics: dict[str, float]
-    observed: dict[str, dict[str, Any]] = field(default_factory=dict)  # layer -> what was read back
-    load: dict[str, Any] = field(default_factory=dict)  # the load generator's result, as stored
-    probes: dict[str, dict[str, Any]] = field(default_factory=dict)  # probe -> {"cpu_seconds", "samples", ...}
-    device: dict[str, Any] = field(default_factory=dict)  # the emulated disk's own figures, if any
+    observed: Observed = field(default_factory=dict)
+    load: TrialLoad = field(default_factory=TrialLoad)
+    probes: dict[str, ProbeCost] = field(default_factory=dict)
+    device: TrialDevice = field(default_factory=TrialDevice)  # empty where no disk is emulated
     seconds: dict[str, float] = field(default_factory=dict)  # phase -> wall clock
-    space: dict[str, Any] = field(default_factory=dict)  # of the filesystem after the load: free room, fragmentation
-    disturbance: dict[str, Any] = field(default_factory=dict)  # what others did to the host meanwhile
-    block_trace: dict[str, Any] = field(default_factory=dict)  # its figures, or {"none": why there are none}
-    smart: dict[str, Any] = field(default_factory=dict)  # disk -> {"before": figures or why unknown, "after": ...}
+    space: Space = field(default_factory=Space)
+    disturbance: Disturbance = field(default_factory=Disturbance)
+    block_trace: TrialBlockTrace = field(default_factory=TrialBlockTrace)
+    smart: dict[str, dict[str, Health]] = field(default_factory=dict)  # disk -> "before" and "after" -> its health
     image: str = ""  # names the prepared data that it began with; empty where nothing was prepared
     image_sha256: str = ""  # of its bytes; empty where they were not kept
-    awake: dict[str, Any] = field(default_factory=dict)  # what kept processors awake, CPU seconds it took for that
+    awake: AwakeUse = field(default_factory=AwakeUse)
     server_variables: dict[str, str] = field(default_factory=dict)  # all that are settings; of the first block alone
     cuts: list[Cut] = field(default_factory=list)  # of a study of crash safety
     host_speed: dict[str, float] = field(default_factory=dict)  # what fixed work took just before and after the load
@@ -48,7 +119,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailedTrial:
     """A trial that failed; never part of a result, always shown."""
 
     id: str
@@ -67,7 +138,7 @@ class Run:
     question: str
     design: Design
     trials: list[Trial]  # finished, in run order, void blocks included
-    failures: list[Failure]
+    failures: list[FailedTrial]
     host: dict[str, Any]  # where ``dbdyno run`` was typed; of a study on one host, what was measured
     versions: dict[str, str]
     ended: str  # "done", "interrupted", "failed", "running"
@@ -87,9 +158,21 @@ class Run:
 
     @property
     def is_simulated(self) -> bool:
-        """Whether its stacks are simulated: a kernel is named. All are, or none is."""
+        """Whether its stacks are simulated: a kernel is named that no machine boots. All are, or none is."""
         bodies = [self.study, *_tables(self.study.get("levels"))]
-        return any("kernel" in stack for body in bodies for stack in _tables({"stack": body.get("stack")}))
+        stacks = [stack for body in bodies for stack in _tables({"stack": body.get("stack")}) if "kernel" in stack]
+        named = (each for stack in stacks for each in _listed(stack["kernel"]))
+        return bool(stacks) and not any(map(is_booted, named))
+
+    @property
+    def accelerators(self) -> frozenset[str]:
+        """How the processors of virtual machines were had: "kvm", "tcg" (QEMU translates); empty without machines."""
+        guests = (trial.observed.get("guest", {}) for trial in self.trials)
+        return frozenset(str(guest["accelerator"]) for guest in guests if guest.get("accelerator"))
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def _tables(of: object) -> list[dict[str, Any]]:

@@ -9,7 +9,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Collection, Mapping
+import stat
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,23 +20,23 @@ from dbdyno.store.documents import VALUES_MAX, json_object, see_that_it_is_moder
 from dbdyno.store.events import EVENTS, Event, Finished, Planned, append_event, cut_torn_line, log_size, read_events
 from dbdyno.store.header import RUN, Header, header_in
 from dbdyno.store.others import Budget
-from dbdyno.store.ours import make_folder, see_that_it_is_ours
 from dbdyno.store.parts import damaged, read_part, see_that_it_is_as_written, sums_of, why_wrong
-from dbdyno.store.records import Failure, Run, Trial
+from dbdyno.store.records import FailedTrial, Run, Trial
 from dbdyno.store.replay import History
 from dbdyno.store.series import write_series
 from dbdyno.store.synced import write_synced
 from dbdyno.store.trials import TRIAL, Allowance, part_of, read_trial
-from dbdyno.system.files import is_full, open_regular, why_not_written
+from dbdyno.system.files import is_full, open_regular, others_write, trusted_users, why_not_written
 
 if TYPE_CHECKING:
     from dbdyno.store.series import Column
 
 HOST = "host.json"
 STUDY = "study.toml"
+LOCK = "lock"  # held by the process that writes the run
 _OWN_FILES = (RUN, HOST, STUDY)
 _TOML_WEIGHT = 3  # as many times as much time as JSON takes
-_BEFORE_THE_HEADER = {"lock", "trials", HOST, STUDY, *(f"{name}.part" for name in _OWN_FILES)}
+_BEFORE_THE_HEADER = {LOCK, "trials", HOST, STUDY, *(f"{name}.part" for name in _OWN_FILES)}
 
 
 class RunFolder:
@@ -44,8 +45,8 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            see_that_it_is_ours(path)
-            self._lock = open_regular(path / "lock", os.O_WRONLY | os.O_CREAT)
+            check_owner(path)
+            self._lock = open_regular(path / LOCK, os.O_WRONLY | os.O_CREAT)
         except OSError as error:
             raise UserError(f"{error.filename or path} can't be written: {error.strerror}") from None
         try:
@@ -217,7 +218,8 @@ def _run_of(header: Header, history: History, trials: list[Trial], host: dict[st
         design=history.changed(header.design),
         trials=trials,
         failures=[
-            Failure(one.trial, one.block, one.attempt, one.treatment, one.cause, one.host) for one in history.failures
+            FailedTrial(one.trial, one.block, one.attempt, one.treatment, one.cause, one.host)
+            for one in history.failures
         ],
         host=host,
         hosts={name: joined.facts for name, joined in history.hosts.items()},
@@ -236,3 +238,62 @@ def _run_of(header: Header, history: History, trials: list[Trial], host: dict[st
         study_text=study_text,
         prices=header.cost,
     )
+
+
+# Whether a run folder may be written to, or obeyed: it is ours, nobody else can change it, no link leads away.
+
+
+def make_folder(path: Path) -> None:
+    """Make a run folder and what lacks above it, writable by no others whatever the umask. Raises ``OSError``."""
+    for folder in reversed(path.parents):
+        if not folder.exists():
+            folder.mkdir(mode=0o755)
+    path.mkdir(mode=0o755, exist_ok=True)
+
+
+def check_owner(path: Path) -> None:
+    """Raise ``UserError`` where a run folder or anything in it is another user's to change. Raises ``OSError``.
+
+    It is asked before a run folder is written to, and before what it holds is mounted or run with our rights: its study
+    names programs, its kept states hold filesystems. Reading is another matter: who writes a report only reads, never
+    through a link, and may read anybody's folder.
+    """
+    remedy = "name a folder of your own, or have its owner run dbdyno"
+    trusted = trusted_users()
+    for place in dict.fromkeys([path.lstat(), path.stat()]):
+        if place.st_uid not in trusted:
+            raise UserError(f"{path} belongs to another user (uid {place.st_uid}), who could change it; {remedy}")
+    _check_writers(path, path.stat(), remedy)
+    above = path.resolve().parent
+    mode = above.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise UserError(f"{above} can be written by everybody, so {path} can be replaced; chmod o-w it, or {remedy}")
+    for entry in _entries(path):
+        if entry.is_symlink():
+            raise UserError(f"{entry.path} is a link; dbdyno writes to no run folder that holds one: remove it")
+        found = entry.stat(follow_symlinks=False)
+        if found.st_uid not in trusted:
+            raise UserError(f"{entry.path} belongs to another user (uid {found.st_uid}); {remedy}")
+        _check_writers(Path(entry.path), found, remedy)
+    trials = path / "trials"
+    if os.path.lexists(trials) and not trials.is_dir():
+        raise UserError(f"{trials} is no folder; put it back from a copy, or remove it")
+
+
+def _check_writers(path: Path, found: os.stat_result, remedy: str) -> None:
+    """Raise ``UserError`` where everybody may write to a file or a folder, or, where we are root, another group."""
+    if found.st_mode & stat.S_IWOTH:
+        raise UserError(f"{path} can be written by everybody; chmod o-w it, or {remedy}")
+    if os.geteuid() == 0 and others_write(found):
+        raise UserError(f"{path} can be written by the group {found.st_gid}; chmod g-w it, or {remedy}")
+
+
+def _entries(path: Path) -> Iterator[os.DirEntry[str]]:
+    """Everything below a run folder, a folder before what lies in it."""
+    folders = [str(path)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                yield entry
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)

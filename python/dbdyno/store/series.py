@@ -1,33 +1,73 @@
 """The series of trials: one Parquet file for each, in the trial's folder."""
 
+import csv
+import math
 import os
 import re
+from array import array
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from dbdyno._native import write_parquet
+from dbdyno.model.printable import csv_text
+from dbdyno.mysql.status import ANALYSED
 from dbdyno.store.events import read_events
 from dbdyno.store.latencies import COLUMNS as LATENCY_COLUMNS
 from dbdyno.store.latencies import LATENCIES, Latencies, latencies_in
 from dbdyno.store.others import Budget
 from dbdyno.store.replay import History
-from dbdyno.store.series_files import Asked, Sums, bounds_of, read_each
+from dbdyno.store.series_files import SeriesRequest, Sums, bounds_of, read_each
 from dbdyno.store.synced import write_synced
-from dbdyno.store.tables import as_parquet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from dbdyno.store.records import Run
 
+    Columns = Mapping[str, Sequence[Any] | NDArray[Any]]
     Column = list[float] | list[str] | NDArray[np.float64]
+
+
+# Columns of one length as CSV or Parquet, for other programs.
+
+
+def as_csv(columns: "Columns") -> str:
+    """Return a heading and a line per row; what is unknown is an empty cell, yes and no are true and false."""
+    written = StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(map(csv_text, columns))
+    writer.writerows(zip(*([_cell(value) for value in values] for values in columns.values()), strict=True))
+    return written.getvalue()
+
+
+def _cell(value: object) -> object:
+    if value is None or value != value:  # noqa: PLR0124 - not a number
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, int | float) else csv_text(str(value))
+
+
+def as_parquet(columns: "Columns") -> bytes:
+    """Return the columns as one Parquet file: numbers, booleans or texts; a number that is unknown is NaN."""
+    import numpy as np
+
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    return write_parquet({name: _as_native(values) for name, values in arrays.items()})
+
+
+def _as_native(values: "NDArray[Any]") -> "bytes | list[Any]":
+    """Return doubles as bytes, and anything else as a list."""
+    return values.astype(float).tobytes() if values.dtype.kind == "f" else values.tolist()
 
 
 def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values, for the trials named; floats, or objects where a column is text."""
-    asked = [Asked(id_, name, ".*") for id_ in trial_ids for name in series_names(path, [id_])]
+    asked = [SeriesRequest(id_, name, ".*") for id_ in trial_ids for name in series_names(path, [id_])]
     return _read(path, trial_ids, asked)
 
 
@@ -35,8 +75,7 @@ LOAD_COLUMNS = "t_s|events_per_second|queries_per_second|rows_per_second|iops|ph
 WATCHED_COLUMNS = {
     "block_device": "t_s|[rwf]/s|[rwf]_await|%util",
     "host_cpu": "t_s|%idle|%iowait|%steal",
-    "server_status": "t_s|Questions/s|Innodb_(data_fsyncs|log_waits|row_lock_time|buffer_pool_wait_free|pages_read)/s"
-    "|Innodb_buffer_pool_pages_(free|total)",
+    "server_status": ANALYSED,
 }  # probe -> what an analysis needs of it
 
 
@@ -94,12 +133,12 @@ def read_matching(
     path: Path, trial_ids: list[str], wanted: "Mapping[str, str]", budget: Budget | None = None
 ) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values, of the columns that the regular expression of a series matches."""
-    asked = [Asked(id_, name, columns) for name, columns in wanted.items() for id_ in trial_ids]
+    asked = [SeriesRequest(id_, name, columns) for name, columns in wanted.items() for id_ in trial_ids]
     return _read(path, trial_ids, [one for one in asked if os.path.lexists(path / one.part)], budget)
 
 
 def _read(
-    path: Path, trial_ids: list[str], asked: list[Asked], budget: Budget | None = None
+    path: Path, trial_ids: list[str], asked: list[SeriesRequest], budget: Budget | None = None
 ) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values of all that is asked, within one budget. Raises ``DamageError``."""
     found: dict[str, dict[str, dict[str, NDArray[Any]]]] = {id_: {} for id_ in trial_ids}
@@ -144,12 +183,16 @@ def read_series_named(path: Path, name: str, trial_ids: list[str]) -> "dict[str,
 
 
 def write_series(path: Path, columns: "Mapping[str, Column]") -> None:
-    """Write one series; without columns, or with columns of unlike lengths, nothing. Raises ``OSError``."""
+    """Write one series; without columns, or with columns of unlike lengths, nothing. Raises ``OSError``.
+
+    A guest writes them, too, which has no time to import numpy.
+    """
     if columns and len({len(values) for values in columns.values()}) == 1:
-        write_synced(path, as_parquet({name: _numbers_or_text(values) for name, values in columns.items()}))
+        write_synced(path, write_parquet({name: _doubles_or_text(values) for name, values in columns.items()}))
 
 
-def _numbers_or_text(values: "Column") -> "Column":
-    import numpy as np
-
-    return values if len(values) > 0 and isinstance(values[0], str) else np.asarray(values, np.float64)
+def _doubles_or_text(values: "Column") -> "bytes | list[Any]":
+    """Texts as they are, numbers as the bytes of doubles; one that is not known is NaN."""
+    if len(values) > 0 and isinstance(values[0], str):
+        return [*values]
+    return array("d", [math.nan if value is None else float(value) for value in values]).tobytes()

@@ -18,9 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 from dbdyno._native import read_parquet
 from dbdyno.errors import UserError
 from dbdyno.model.quantity import duration_seconds
-from dbdyno.store.hdr_histogram import BUCKETS_MAX
 from dbdyno.store.header import RUN, header_in
-from dbdyno.store.latencies import LATENCIES, LATENCY
+from dbdyno.store.latencies import BUCKETS_MAX, LATENCIES, LATENCY
 from dbdyno.store.others import BYTES_OF_A_VALUE, Budget
 from dbdyno.store.parts import MIB, damaged, read_part, see_that_it_is_as_written, unread
 from dbdyno.system.child import bounded
@@ -96,7 +95,7 @@ def _times(study: Any) -> Iterator[tuple[str, float]]:  # noqa: ANN401 - whateve
 
 
 @dataclass(frozen=True)
-class Asked:
+class SeriesRequest:
     """A series of a trial, and a regular expression for the columns that are wanted of it."""
 
     trial: str
@@ -117,13 +116,14 @@ def read_files(
     A file without rows is left out. ``sums`` are what the event log says of the files. Raises ``DamageError``.
     """
     return {
-        asked.trial: found for asked, found in read_each(path, [Asked(id_, series, columns) for id_ in trial_ids], sums)
+        asked.trial: found
+        for asked, found in read_each(path, [SeriesRequest(id_, series, columns) for id_ in trial_ids], sums)
     }
 
 
 def read_each(
-    path: Path, asked: Sequence[Asked], sums: Sums, bounds: Bounds | None = None, budget: Budget | None = None
-) -> "Iterator[tuple[Asked, Columns]]":
+    path: Path, asked: Sequence[SeriesRequest], sums: Sums, bounds: Bounds | None = None, budget: Budget | None = None
+) -> "Iterator[tuple[SeriesRequest, Columns]]":
     """Yield the columns of each file that has rows. Raises ``UserError``, of damage ``DamageError``.
 
     ``bounds`` are the folder's, ``budget`` is that of all that the command reads.
@@ -146,8 +146,8 @@ def _children_seconds() -> float:
 
 
 def _read_in_child(  # noqa: PLR0913, PLR0917 - what is read, and what bounds it
-    path: Path, asked: Sequence[Asked], sums: Sums, limits: Bounds, budget: Budget, for_files_seconds: float
-) -> "Iterator[tuple[Asked, Columns]]":
+    path: Path, asked: Sequence[SeriesRequest], sums: Sums, limits: Bounds, budget: Budget, for_files_seconds: float
+) -> "Iterator[tuple[SeriesRequest, Columns]]":
     seconds = min(SECONDS_MAX, budget.reading_seconds) + for_files_seconds
 
     def work(stream: IO[bytes]) -> None:
@@ -192,7 +192,7 @@ def _array(stream: IO[bytes], size: int, file: Path) -> "NDArray[Any]":
     return np.frombuffer(content)
 
 
-def _read_all(path: Path, asked: Sequence[Asked], sums: Sums, limits: Bounds, stream: IO[bytes]) -> None:
+def _read_all(path: Path, asked: Sequence[SeriesRequest], sums: Sums, limits: Bounds, stream: IO[bytes]) -> None:
     """Write what each file holds, a line that says so first; at the first that can't be read, why, and no more."""
     left = {"values": limits.values, "planned": limits.planned, "text bytes": TEXT_BYTES_MAX}
     for one in asked:
@@ -210,7 +210,7 @@ def _read_all(path: Path, asked: Sequence[Asked], sums: Sums, limits: Bounds, st
 
 
 def _read(
-    path: Path, one: Asked, sums: Sums, limits: Bounds, left: dict[str, int]
+    path: Path, one: SeriesRequest, sums: Sums, limits: Bounds, left: dict[str, int]
 ) -> "tuple[dict[str, bytearray | list[str | None]], int]":
     """The columns of one file, and its bytes.
 

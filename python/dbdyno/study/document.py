@@ -7,7 +7,8 @@ from typing import Any
 
 from dbdyno._native import toml_lines
 from dbdyno.errors import UserError
-from dbdyno.system.files import read_text
+from dbdyno.store.documents import toml_document
+from dbdyno.system.files import near_file, read_text
 
 MAX_DEPTH = 16  # of tables and lists in each other; a study needs 6
 MAX_ENTRIES = 1000  # of one table or list
@@ -20,9 +21,10 @@ def read_document(path: Path) -> tuple[str, dict[str, Any], dict[str, int]]:
         text = read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UserError(f"{path}: can't be read: {reason}") from None
+        meant = near_file(path) if isinstance(error, FileNotFoundError) else ""
+        raise UserError(f"{path}: can't be read: {reason}{meant}") from None
     try:
-        raw = tomllib.loads(text)
+        raw = toml_document(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML: {error}") from None
     except RecursionError:

@@ -12,6 +12,7 @@ from dbdyno.study.kernels import all_tunables
 from dbdyno.study.mistakes import FIELDS_OF, Mistake, did_you_mean, shown
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
+    BOOTED_KERNEL,
     FACTOR_SECTIONS,
     FilesystemSection,
     HostSection,
@@ -26,7 +27,7 @@ LEVELS = "levels"
 SETTINGS = ("server", "settings")
 NAME_CHARACTERS_MAX = 60
 _NEAR = 0.85  # of a field's name: a server has hundreds of variables, and some are somewhat like any word
-_INNER = {".".join(SETTINGS), "queue.iosched"}
+_INNER = {".".join(SETTINGS), "queue.iosched", "hosts.boot"}
 
 Path_ = tuple[str, ...]
 
@@ -111,7 +112,9 @@ def _as_a_factor_too(level: NamedLevel, varied: dict[Path_, str]) -> Iterator[Mi
 def _level(name: str, table: object, kind: type[WorkloadSection], found: list[Mistake]) -> NamedLevel:
     level, here = NamedLevel(name, {}, {}), (LEVELS, name)
     if not name.strip() or not name.isprintable() or "/" in name or len(name) > NAME_CHARACTERS_MAX:
-        text = f"is no name of a level: give at most {NAME_CHARACTERS_MAX} characters in one line, none of them a /"
+        text = (
+            f"is not the name of a level: give at most {NAME_CHARACTERS_MAX} characters in one line, none of them a /"
+        )
         found.append(Mistake(here, text))
     if not isinstance(table, dict):
         text = f"is {shown(table)} but must be a level: a table of fields, [levels.{name}]"
@@ -132,9 +135,11 @@ def _level(name: str, table: object, kind: type[WorkloadSection], found: list[Mi
 def _section(path: Path_, table: dict[str, Any], level: NamedLevel, found: list[Mistake]) -> None:
     """Take the fields of a section inside a level."""
     here = (LEVELS, level.name, *path)
-    if ".".join(path) not in FACTOR_SECTIONS:
+    if ".".join(path) not in FACTOR_SECTIONS and path != BOOTED_KERNEL[:1]:
         known = ", ".join(FACTOR_SECTIONS)
-        text = f"is no section that a level may give; those are {known}{did_you_mean('.'.join(path), FACTOR_SECTIONS)}"
+        text = (
+            f"is not a section that a level may give; those are {known}{did_you_mean('.'.join(path), FACTOR_SECTIONS)}"
+        )
         found.append(Mistake(here, text))
         return
     for field, value in table.items():
@@ -182,4 +187,4 @@ def _why_not_plain(level: str, field: str, homes: list[str]) -> str:
     if field in FIELDS_OF:
         return f"is a field of [{FIELDS_OF[field]}], which a level can't give"
     variable = f"a server variable of this name belongs in [levels.{level}.server.settings]"
-    return f"is no field of a study; {variable}{did_you_mean(field, FIELDS_OF)}"
+    return f"is not a field of a study; {variable}{did_you_mean(field, FIELDS_OF)}"

@@ -16,12 +16,13 @@ from dbdyno.store.reported import STEADY
 from dbdyno.study.document import read_document
 from dbdyno.study.drive_rules import unsure_name
 from dbdyno.study.drives import OF_HOST
-from dbdyno.study.fio_job import job_notes
+from dbdyno.study.fio_rules import job_notes
 from dbdyno.study.levels import LEVELS, LevelsSection, named_levels, tables_of
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.rules import broken_crash_design_rules, broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import (
+    BOOTED_KERNEL,
     FACTOR_SECTIONS,
     ClaimSection,
     Cost,
@@ -34,7 +35,7 @@ from dbdyno.study.schema import (
     TrialSpec,
     fleet_mistakes,
 )
-from dbdyno.study.study import Factor, Study, resolved_body, with_disk, with_levels
+from dbdyno.study.study import Study, VariedField, resolved_body, with_disk, with_levels
 from dbdyno.study.units import level_label
 from dbdyno.system.files import read_text
 
@@ -153,7 +154,7 @@ def _claim(studies: list[Study], claim: ClaimSection, path: Path_) -> Iterator[M
     elif claim.treatment is not None and all(check is None for check in checks):
         yield Mistake(path, "gives treatment and baseline, but neither direction nor times_min or times_max")
     elif claim.direction in STEADY and (claim.times_min or claim.times_max):
-        yield Mistake((*path, "direction"), f"is {shown(claim.direction)}, of which no times_min or times_max is known")
+        yield Mistake((*path, "direction"), f"is {shown(claim.direction)}, which has no times_min or times_max")
     elif claim.direction in STEADY and not all(study.design.steadiness for study in studies):
         text = f"is {shown(claim.direction)}; that is judged only with design.steadiness = true"
         yield Mistake((*path, "direction"), text)
@@ -166,7 +167,7 @@ def _claim(studies: list[Study], claim: ClaimSection, path: Path_) -> Iterator[M
             for mistake in _levels(studies, levels or {}, (*path, name))
         ]
         if not found and claim.treatment is not None and not any(pairs(study, claim) for study in studies):
-            found = [Mistake((*path, "treatment"), "and baseline fit no two treatments that are alike otherwise")]
+            found = [Mistake((*path, "treatment"), "and baseline fit no pair of treatments that are otherwise alike")]
         yield from found
 
 
@@ -183,7 +184,7 @@ def _levels(studies: list[Study], levels: Levels, path: Path_) -> Iterator[Mista
             text = f"is {shown(level)}, not a level of {name}; levels are {', '.join(labels)}"
             mistakes.append(Mistake((*path, name), text + did_you_mean(label, labels)))
     if not mistakes and not any(fitting(study, levels) for study in studies):
-        mistakes.append(Mistake(path, "fit no treatment at any one scale"))
+        mistakes.append(Mistake(path, "fit no treatment at any scale"))
     yield from mistakes
 
 
@@ -297,7 +298,7 @@ def on_some_disk(fleet: FleetSection | None, body: dict[str, Any]) -> dict[str, 
     return with_disk(body, "/dev/disk/by-id/of-each-host", None) if fleet and fleet.disk else body
 
 
-def disk_mistakes(fleet: FleetSection, factors: tuple[Factor, ...], kinds: set[str]) -> Iterator[Mistake]:
+def disk_mistakes(fleet: FleetSection, factors: tuple[VariedField, ...], kinds: set[str]) -> Iterator[Mistake]:
     """Every rule that ``[hosts.disk]`` breaks, and a study on real disks that lacks it."""
     hosts = fleet.under_test
     if not fleet.disk:
@@ -316,7 +317,7 @@ def disk_mistakes(fleet: FleetSection, factors: tuple[Factor, ...], kinds: set[s
     yield from _varied(factors)
 
 
-def _varied(factors: tuple[Factor, ...]) -> Iterator[Mistake]:
+def _varied(factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
     """Named levels that give what each host has of its own."""
     places = (factor.places(level) for factor in factors for level in factor.levels)
     text = "can't be given where [hosts.disk] names a disk for each host"
@@ -390,8 +391,8 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     found = [*_top_level_mistakes(raw), *scale_mistakes(raw)]
     about = _section(StudySection, raw.get("study", {}), ("study",), found)
     design = _section(DesignSection, raw.get("design", {}), ("design",), found)
-    fleet = _section(FleetSection, raw["hosts"], ("hosts",), found) if "hosts" in raw else None
-    body: dict[str, Any] = {name: section for name, section in raw.items() if name in BODY}
+    fleet, booted = _of_hosts(raw, found)
+    body: dict[str, Any] = {name: section for name, section in (raw | booted).items() if name in {*BODY, *booted}}
     body = without_disk(fleet, body, found)
     factors = _all_factors(raw, body, found)
     if too_many := _too_many_treatments(factors):
@@ -412,6 +413,7 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
         kinds = {spec.stack.kind for spec in _specs(body, factors)}
         found += fleet_mistakes(fleet, [factor.name for factor in factors], body, kinds)
         found += disk_mistakes(fleet, factors, kinds)
+        found += _boot_mistakes(design, body, factors)
     found += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
     if found:
         raise _Mistakes(found)
@@ -422,7 +424,31 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     )  # fmt: skip
 
 
-def _all_factors(raw: dict[str, Any], body: dict[str, Any], found: list[Mistake]) -> tuple[Factor, ...]:
+def _of_hosts(raw: dict[str, Any], found: list[Mistake]) -> tuple[FleetSection | None, dict[str, Any]]:
+    """``[hosts]`` as far as it is the same for all treatments, and what of it a treatment has: the kernel."""
+    section = raw.get("hosts")
+    if not isinstance(section, dict):
+        return None, {}
+    boot = {name: value for name, value in section.items() if name == "boot"}
+    others = {name: value for name, value in section.items() if name not in boot}
+    return _section(FleetSection, others, ("hosts",), found), {"hosts": boot} if boot else {}
+
+
+def _boot_mistakes(design: DesignSection, body: dict[str, Any], factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
+    """A kernel that only some treatments have, and what can't be kept where trials differ by kernel."""
+    kernels = {spec.booted_kernel for spec in _specs(body, factors)}
+    if "" in kernels and len(kernels) > 1:
+        text = (
+            "is given in some treatments only, and the others would run with whichever was booted last; give it in all"
+        )
+        places = (factor.places(level) for factor in factors for level in factor.levels)
+        yield Mistake(next(one[BOOTED_KERNEL] for one in places if BOOTED_KERNEL in one), text)
+    if len(kernels) > 1 and design.settle == "trial":
+        text = 'can\'t be "trial" where treatments differ by kernel: the baseline before each would need its own start'
+        yield Mistake(("design", "settle"), text)
+
+
+def _all_factors(raw: dict[str, Any], body: dict[str, Any], found: list[Mistake]) -> tuple[VariedField, ...]:
     """Every factor in the order of the file; named levels are one of them."""
     factors = list(_factors(body, found))
     levels = named_levels(raw, {factor.path: factor.name for factor in factors}, found)
@@ -434,11 +460,11 @@ def _all_factors(raw: dict[str, Any], body: dict[str, Any], found: list[Mistake]
     if levels and section is not None:
         order = list(raw)
         place = sum(order.index(factor.path[0]) < order.index(LEVELS) for factor in factors)
-        factors.insert(place, Factor(name=section.factor, path=(LEVELS,), levels=levels))
+        factors.insert(place, VariedField(name=section.factor, path=(LEVELS,), levels=levels))
     return tuple(factors)
 
 
-def _resolved_levels(factors: tuple[Factor, ...], folder: Path) -> dict[str, Any]:
+def _resolved_levels(factors: tuple[VariedField, ...], folder: Path) -> dict[str, Any]:
     """What the named levels give, as the body has it: the identity of what is measured depends on it."""
     named = [level for factor in factors if factor.path == (LEVELS,) for level in factor.levels]
     return {LEVELS: {level.name: resolved_body(level.as_body(), folder) for level in named}} if named else {}
@@ -493,7 +519,7 @@ def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
             yield Mistake((name,), f"is missing; a study needs [{name}]")
 
 
-def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[Factor]:
+def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[VariedField]:
     varied: list[tuple[tuple[str, ...], list[Any]]] = []
     for section in (one for name in body for one in FACTOR_SECTIONS if one.split(".")[0] == name):
         path = tuple(section.split("."))
@@ -522,10 +548,10 @@ def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[Factor]:
                 found.append(Mistake((*path, index), f"gives the level {label!r} twice"))
             seen.add(label)
         name = path[-1] if names.count(path[-1]) == 1 else ".".join(path)
-        yield Factor(name=name, path=path, levels=tuple(levels))
+        yield VariedField(name=name, path=path, levels=tuple(levels))
 
 
-def _too_many_treatments(factors: tuple[Factor, ...]) -> Mistake | None:
+def _too_many_treatments(factors: tuple[VariedField, ...]) -> Mistake | None:
     """The limit on treatments, said of the factor with most levels: it is kept before each of them is checked."""
     count = math.prod(len(factor.levels) for factor in factors)
     if count <= TREATMENTS_MAX:
@@ -538,7 +564,7 @@ def _too_many_treatments(factors: tuple[Factor, ...]) -> Mistake | None:
     return Mistake(largest.path, text)
 
 
-def _level_mistakes(body: dict[str, Any], factors: tuple[Factor, ...]) -> list[Mistake]:
+def _level_mistakes(body: dict[str, Any], factors: tuple[VariedField, ...]) -> list[Mistake]:
     """Every field and every level, each checked once: all first levels, then the others one at a time."""
     first = tuple(factor.levels[0] for factor in factors)
     found: dict[tuple[Path_, str], Mistake] = {}
@@ -558,7 +584,7 @@ def _level_mistakes(body: dict[str, Any], factors: tuple[Factor, ...]) -> list[M
     return [mistake for mistake in found.values() if mistake.path not in varied]
 
 
-def _places(factors: tuple[Factor, ...], levels: tuple[Any, ...]) -> dict[tuple[str, ...], Path_]:
+def _places(factors: tuple[VariedField, ...], levels: tuple[Any, ...]) -> dict[tuple[str, ...], Path_]:
     """Of each field that varies, where the file gives the value that it has at these levels."""
     return {
         field: place
@@ -574,7 +600,7 @@ def _place(path: Path_, places: dict[tuple[str, ...], Path_]) -> Path_:
     return found or (next(inside, path) if len(path) > 1 else path)
 
 
-def _combination_mistakes(body: dict[str, Any], factors: tuple[Factor, ...], folder: Path) -> list[Mistake]:
+def _combination_mistakes(body: dict[str, Any], factors: tuple[VariedField, ...], folder: Path) -> list[Mistake]:
     found: dict[tuple[Path_, str], Mistake] = {}
     for levels in product(*(factor.levels for factor in factors)):
         spec = TrialSpec.model_validate(with_levels(body, factors, levels))
@@ -585,24 +611,26 @@ def _combination_mistakes(body: dict[str, Any], factors: tuple[Factor, ...], fol
     return list(found.values())
 
 
-def _simulated_mistakes(design: DesignSection, body: dict[str, Any], factors: tuple[Factor, ...]) -> Iterator[Mistake]:
+def _simulated_mistakes(
+    design: DesignSection, body: dict[str, Any], factors: tuple[VariedField, ...]
+) -> Iterator[Mistake]:
     """Simulated treatments beside others, which have no clock in common, and what makes no sense for simulated ones."""
     simulated = {spec.stack.is_simulated for spec in _specs(body, factors)}
     if len(simulated) > 1:
-        text = "is given in some treatments only; give it in all of them, or write a study for those that are measured"
+        text = "is simulated in some treatments only; simulate all of them or none, as the others have no virtual time"
         places = (factor.places(level) for factor in factors for level in factor.levels)
         yield Mistake(next(found[KERNEL] for found in places if KERNEL in found), text)
     elif simulated == {True} and design.settle is not None:
         yield Mistake(("design", "settle"), "has no effect on simulated stacks, which all start anew; leave it out")
 
 
-def _specs(body: dict[str, Any], factors: tuple[Factor, ...]) -> list[TrialSpec]:
+def _specs(body: dict[str, Any], factors: tuple[VariedField, ...]) -> list[TrialSpec]:
     """Every treatment."""
     combinations = product(*(factor.levels for factor in factors))
     return [TrialSpec.model_validate(with_levels(body, factors, levels)) for levels in combinations]
 
 
-def _baseline_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> Iterator[Mistake]:
+def _baseline_mistakes(design: DesignSection, factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
     by_name = {factor.name: factor for factor in factors}
     for name, level in design.baseline.items():
         if name not in by_name:
@@ -613,7 +641,7 @@ def _baseline_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> It
             yield Mistake(("design", "baseline", name), text + did_you_mean(level_label(level), labels))
 
 
-def _whole_plot_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> Iterator[Mistake]:
+def _whole_plot_mistakes(design: DesignSection, factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
     names, hard = [factor.name for factor in factors], design.hard_to_change
     for index, name in enumerate(hard):
         if name not in names:
@@ -623,7 +651,7 @@ def _whole_plot_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> 
         yield Mistake(("design", "hard_to_change"), text)
 
 
-def _compared_mistakes(design: DesignSection, factors: tuple[Factor, ...]) -> Iterator[Mistake]:
+def _compared_mistakes(design: DesignSection, factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
     names = [factor.name for factor in factors]
     for index, name in enumerate(design.compare_factors):
         if name not in names:

@@ -1,23 +1,27 @@
 """A study for a person to go on with: from a few answers, or from the option file of a server."""
 
 import difflib
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from dbdyno.errors import UserError
 from dbdyno.model.wording import listed
+from dbdyno.mysql.option_file import Options
+from dbdyno.mysql.products import DISTRIBUTION
+from dbdyno.mysql.server_url import is_url
 from dbdyno.study.drives import device_kind, is_emulated
 from dbdyno.study.levels import NAME_CHARACTERS_MAX, SETTINGS
-from dbdyno.study.option_file import Options
 from dbdyno.study.rules import LOAD
 from dbdyno.study.schema import FilesystemSection, HostSection, QueueSection, ServerSection, StackSection
-from dbdyno.study.section import WorkloadSection
-from dbdyno.study.server_url import is_url
-from dbdyno.study.workloads import KINDS, GeneratedSection
+from dbdyno.study.section import Setting, WorkloadSection
+from dbdyno.study.study import with_files
+from dbdyno.study.workloads import KINDS
 
 if TYPE_CHECKING:
     from tomlkit.items import InlineTable
@@ -74,7 +78,9 @@ def _in_a_line(fields: Mapping[str, Any]) -> "InlineTable":
 
 
 BLOCKS = 8
+DURATION = "5s"
 MARGIN = "3%"
+_RECORDED = ("replay-log", "trace")  # kinds that replay a recording, which has its own clients and its own end
 SIZE, FILESYSTEM = "2GiB", "ext4"  # of a disk that is made for the study
 # Commas between levels are those outside of brackets and quotes: "raid1(hdd-15k, 2)" is one level.
 _LEVEL = re.compile(r'(?:"[^"]*"|\([^()]*\)|[^,"()])+')
@@ -87,27 +93,86 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 }
 
 
-def study_text(fields: Sequence[str], workload: Mapping[str, Any], *, blocks: int = BLOCKS) -> str:
+def study_text(
+    fields: Sequence[str], workload: Mapping[str, Any], folder: Path = Path(), *, blocks: int = BLOCKS
+) -> str:
     """Return a study of these fields; one of several levels is a factor. Its own checks come when it is loaded.
+
+    Files that are named stand beside the user; ``folder`` is where the study will stand.
 
     Raises:
         UserError: A field is not of the form ``FIELD=LEVEL``, is given twice, or is misspelled.
 
     """
-    kind = KINDS.get(str(workload.get("kind")))
-    if kind is None:
-        raise UserError(f"--kind {workload.get('kind')} is no kind of load; there are {listed(sorted(KINDS))}")
+    kind = _load_called(str(workload.get("kind")))
     sections: dict[str, dict[str, Any]] = {"stack": {}, "workload": dict(workload)}
     factors = put(sections, fields, kind)
     if not factors:
         raise UserError(
             "give a field with levels to compare, as in: dbdyno try scheduler=none,mq-deadline --load write"
         )
+    _check_fields(kind, sections["workload"], "FIELD=VALUE")
     stack = sections["stack"]
-    if "device" not in stack:
-        raise UserError("say what to stand on, as in device=hdd-7200 (emulated), device=here or device=/dev/sdb")
+    if "device" not in stack and not _is_external(stack):
+        raise UserError(
+            "choose a device: device=here (a folder on this disk) or device=ssd-sata (emulated); or name a server "
+            "that runs: server=mysql://USER@HOST/DATABASE"
+        )
     complete(stack)
-    return _text(sections, factors, blocks)
+    if "duration" not in unasked_fields(kind.named(), sections["workload"]):
+        sections["workload"].setdefault("duration", DURATION)
+    return _text(_seen_from(sections, folder), factors, blocks)
+
+
+def _load_called(name: str) -> type[WorkloadSection]:
+    if name not in KINDS:
+        near = difflib.get_close_matches(name, KINDS, n=1)
+        meant = f'. Did you mean "{near[0]}"?' if near else ""
+        raise UserError(f"--kind {name} is not a kind of load; there are {listed(sorted(KINDS))}{meant}")
+    return KINDS[name]
+
+
+def _check_fields(kind: type[WorkloadSection], given: Mapping[str, Any], flag: str) -> None:
+    """Raise ``UserError`` where the load needs a field that was not given; ``flag`` is how a field is given."""
+    for name in missing_fields(kind.named(), given):
+        example = {"file": "file=slow.log"}.get(name, f"{name}=...")
+        raise UserError(f"--kind {kind.named()} needs {name}; give {flag.replace('FIELD=VALUE', example)}")
+
+
+def missing_fields(kind: str, given: Iterable[str] = ()) -> list[str]:
+    """The fields without which there is no load of this kind, but for those that are given."""
+    fields = KINDS[kind].model_fields if kind in KINDS else {}
+    return [name for name, field in fields.items() if field.is_required() and name not in {"kind", *given}]
+
+
+def unasked_fields(kind: str, given: Iterable[str] = ()) -> set[str]:
+    """The usual fields that a load of this kind has not: of ``load``, ``clients``, ``duration`` and ``server``.
+
+    ``given`` are fields of the load that are set: a job file of fio has its own duration.
+    """
+    load = KINDS[kind]
+    absent = {name for name in ("load", "clients", "duration") if name not in load.model_fields}
+    absent |= {"clients", "duration"} if kind in _RECORDED or "job" in given else set()
+    absent |= {"clients"} if kind == "bulk" else set()  # which fills each table by one
+    return absent | ({"server"} if load.SERVER == "none" else set())
+
+
+def _is_external(stack: Mapping[str, Any]) -> bool:
+    servers = stack.get("server", "")
+    return all(is_url(str(one)) for one in (servers if isinstance(servers, list) else [servers]))
+
+
+def _seen_from(sections: dict[str, dict[str, Any]], folder: Path) -> dict[str, dict[str, Any]]:
+    """The sections with files that the user names from here as a study in ``folder`` names them."""
+    start = os.path.realpath(folder)
+
+    def path(given: str) -> str:
+        return given if given.startswith("/") else os.path.relpath(os.path.realpath(given), start)
+
+    try:
+        return with_files(sections, path)
+    except ValueError:  # no path, or a command with an open quote: the study's own checks say so
+        return sections
 
 
 def put(
@@ -128,12 +193,29 @@ def put(
 
 def complete(stack: dict[str, Any]) -> None:
     """Add to a stack that has a device the size and the filesystem that its kind needs."""
+    if "device" not in stack:
+        return
     devices = stack["device"] if isinstance(stack["device"], list) else [stack["device"]]
     kinds = {device_kind(str(device)) for device in devices}
     if "emulated" in kinds:
         stack.setdefault("size", SIZE)
     if kinds <= {"emulated", "real"}:
         stack.setdefault("filesystem", FILESYSTEM)
+
+
+def varies(given: str, setting: str, level: Setting) -> bool:
+    """Whether ``FIELD=LEVEL,LEVEL`` gives a setting of the server that level."""
+    name, levels = _field(given)
+    return name.rpartition(".")[2] == setting and level in levels
+
+
+def without_level(given: str, setting: str, level: Setting) -> str:
+    """Return ``FIELD=LEVEL,LEVEL`` without that level of a setting of the server; empty if none is left."""
+    if not varies(given, setting, level):
+        return given
+    name, equals, text = given.partition("=")
+    left = [one for one in map(str.strip, _LEVEL.findall(text)) if _level(one) != level]
+    return f"{name}{equals}{','.join(left)}" if left else ""
 
 
 def _field(given: str) -> tuple[str, list[Any]]:
@@ -162,7 +244,7 @@ def _place(name: str, kind: type[WorkloadSection]) -> tuple[str, str]:
             return section, name
     known = [field for model in homes.values() for field in model.model_fields]
     if near := difflib.get_close_matches(name, known, n=1, cutoff=0.75):
-        raise UserError(f'{name} is no field of a study. Did you mean "{near[0]}"?')
+        raise UserError(f'{name} is not a field of a study. Did you mean "{near[0]}"?')
     return "server.settings", name
 
 
@@ -175,79 +257,116 @@ def _text(sections: Mapping[str, Mapping[str, Any]], factors: Sequence[tuple[str
 
 DEFAULTS = "defaults"
 KIND = "slap"
+CLIENTS = 8
 
 _REMARKS: dict[Path_, str] = {
     ("stack", "device"): '"here": a folder on this disk; or "ssd-sata", ... (dbdyno disk models); or a disk',
-    ("stack", "size"): "of the disk that is emulated, in memory",
-    ("stack", "server"): "dbdyno servers lists what there is",
-    ("workload", "kind"): "docs/workloads.md has them all",
-    ("workload", "duration"): "of a trial; longer ones differ less",
+    ("stack", "size"): "size of the emulated disk, which is in memory",
+    ("stack", "server"): "dbdyno servers lists the servers",
+    ("workload", "kind"): "docs/workloads.md lists all kinds",
+    ("workload", "duration"): "how long a trial is measured; longer trials differ less",
     ("design", "blocks"): "how often each treatment is measured",
-    ("crash", "cuts"): "of each treatment; none lost of 59 shows at most 5 %, of 300 at most 1 %",
+    ("crash", "cuts"): "cuts of each treatment; no loss in 59 shows at most 5 %, in 300 at most 1 %",
     ("crash", "mode"): "the server alone is killed: only an emulated drive can lose its power",
     ("design", "margin"): "differences smaller than this don't matter to you",
 }
 
 
 @dataclass(frozen=True)
-class Asked:
+class NewStudyRequest:
     """What a study is asked to have."""
 
     vary: Sequence[str] = ()  # FIELD=LEVEL,LEVEL
-    device: str = "here"
-    server: str = "mariadb"
+    device: str | None = None  # None: "here", unless the server is an external one
+    server: str = DISTRIBUTION
     kind: str = KIND
     load: str | None = None
-    clients: int = 8
-    duration: str = "5s"
+    clients: int | None = None  # None: as a load of its kind usually has them; likewise the duration
+    duration: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)  # further ones of the load
     blocks: int = BLOCKS
     cuts: int | None = None  # power cuts of each treatment, or kills of the server: a study of what they lose
 
 
-def new_study(asked: Asked, options: Options | None = None, source: str = "") -> str:
+class NothingToVaryError(UserError):
+    """No field has levels to compare: what is to vary has to be said again, and nothing else."""
+
+
+def check_request(request: NewStudyRequest, *, has_options: bool = False) -> type[WorkloadSection]:
+    """Return the load that is asked for. Raises ``UserError`` where no answer to a question could mend the request."""
+    load = _load_called(_kind_of(request))
+    kind = load.named()
+    for name in ("load", "clients", "duration"):
+        if getattr(request, name) and name not in load.model_fields:
+            raise UserError(f"--{name} is not for --kind {kind}, which has no such field; leave it out")
+    if has_options and is_url(request.server):
+        raise UserError(
+            "--from is for a server that dbdyno starts; an external server keeps its options: leave out --from or "
+            "--server"
+        )
+    if has_options and load.SERVER == "none":
+        raise UserError(f"--from is for loads of a server; --kind {kind} uses none: leave out --from or --kind")
+    return load
+
+
+def new_study(request: NewStudyRequest, options: Options | None = None, source: str = "", folder: Path = Path()) -> str:
     """Return the text of the study; ``options`` are those of an option file, which is called ``source``.
 
-    With nothing to vary, what the file says is compared as a whole with the server's defaults. Raises ``UserError``.
+    With nothing to vary, what the file says is compared as a whole with the server's defaults. Files that are named
+    stand beside the user; ``folder`` is where the study will stand. Raises ``UserError``.
     """
     if not source.isprintable() or "/" in source or len(source) > NAME_CHARACTERS_MAX // 2:
         source = "the file"
-    kind = _kind_of(asked)
-    load = KINDS.get(kind)
-    if load is None or not _writable(load):
-        able = listed(sorted(name for name, kind in KINDS.items() if _writable(kind)))
-        raise UserError(f"--kind {asked.kind} is no load that dbdyno new can write; it can write {able}")
-    if asked.load and "load" not in load.model_fields:
-        raise UserError(f"--load is not for --kind {kind}, which has one load only")
-    if is_url(asked.server):
-        raise UserError("--server is an external server, whose settings are its own; see docs/servers.md")
-    sections: dict[str, dict[str, Any]] = {"stack": {"device": asked.device, "server": asked.server}}
-    if options and asked.vary:
+    load = check_request(request, has_options=options is not None)
+    sections: dict[str, dict[str, Any]] = {"stack": _stack(request, load)}
+    if options and request.vary:
         sections[".".join(SETTINGS)] = dict(options.settings)
-    what = {"load": asked.load} if asked.load else {}
-    sections["workload"] = {"kind": kind, **what, "clients": asked.clients, "duration": asked.duration}
-    factors = put(sections, asked.vary, load)
+    sections["workload"] = {"kind": load.named(), **_load_fields(request, load)}
+    factors = put(sections, request.vary, load)
+    _check_fields(load, sections["workload"], "--vary FIELD=VALUE")
     complete(sections["stack"])
-    if not factors and not (options and not asked.vary):
-        raise UserError("nothing varies; give a field with levels to compare, as in scheduler=none,mq-deadline")
-    levels = {} if asked.vary or not options else _levels(options, source)
+    if not factors and not (options and not request.vary):
+        raise NothingToVaryError(
+            "nothing varies; give a field with levels to compare, as in scheduler=none,mq-deadline"
+        )
+    sections = _seen_from(sections, folder)
+    levels = {} if request.vary or not options else _levels(options, source)
     title = f"{source} against the server's defaults" if levels else " and ".join(f"which {n}" for n, _ in factors)
     about = {"title": title if levels else title[:1].upper() + title[1:]}
     design: dict[str, Any] = {"baseline": {"configuration": DEFAULTS}} if levels else {"compare": "one-factor"}
     tables: dict[Path_, dict[str, Any]] = {("study",): about}
     tables |= {tuple(name.split(".")): table for name, table in sections.items() if name != "workload"}
     tables |= levels | {("workload",): sections["workload"], ("design",): design}
-    if asked.cuts is None:
-        design |= {"blocks": asked.blocks, "margin": MARGIN}
+    if request.cuts is None:
+        design |= {"blocks": request.blocks, "margin": MARGIN}
     else:
-        tables["crash",] = {**_mode(sections["stack"]["device"]), "cuts": asked.cuts}
+        tables["crash",] = {**_mode(sections["stack"].get("device", "")), "cuts": request.cuts}
     return written(tables, _REMARKS | _of_levels(levels), list(_head(options, source)))
 
 
-def _kind_of(asked: Asked) -> str:
-    """The kind of load: of what cuts lose only one kind knows. Raises ``UserError`` where another is asked for."""
-    if asked.cuts is None:
-        return asked.kind
-    if asked.kind not in {KIND, LOAD}:
+def _stack(request: NewStudyRequest, load: type[WorkloadSection]) -> dict[str, Any]:
+    """The stack: a device, unless the server is an external one, and a server, where the load uses one."""
+    device = {"device": request.device or "here"} if request.device or not is_url(request.server) else {}
+    has_server = load.SERVER != "none" or request.server != DISTRIBUTION  # another is written, and refused
+    return {**device, **({"server": request.server} if has_server else {})}
+
+
+def _load_fields(request: NewStudyRequest, load: type[WorkloadSection]) -> dict[str, Any]:
+    """What is said of the load beside its kind."""
+    fields = {*request.fields, *(name for name, _ in map(_field, request.vary))}
+    usual = {"clients": CLIENTS, "duration": DURATION}
+    for name in unasked_fields(load.named(), fields):
+        usual.pop(name, None)
+    given = {"load": request.load, "clients": request.clients, "duration": request.duration}
+    named = {name: value for name in given if (value := given[name] or usual.get(name)) is not None}
+    return named | dict(request.fields)
+
+
+def _kind_of(request: NewStudyRequest) -> str:
+    """The kind of load: one kind alone knows what cuts lose. Raises ``UserError`` where another is asked for."""
+    if request.cuts is None:
+        return request.kind
+    if request.kind not in {KIND, LOAD}:
         raise UserError(f"--cuts is for --kind {LOAD}, which alone knows what was acknowledged; leave out --kind")
     return LOAD
 
@@ -258,18 +377,12 @@ def _mode(device: object) -> dict[str, str]:
     return {} if all(is_emulated(str(one)) for one in each) else {"mode": "kill"}
 
 
-def _writable(kind: type[WorkloadSection]) -> bool:
-    """Whether a load needs no more than clients and a duration."""
-    needed = {name for name, field in kind.model_fields.items() if field.is_required()} - {"kind"}
-    return issubclass(kind, GeneratedSection) and not needed and {"clients", "duration"} <= kind.model_fields.keys()
-
-
 def _levels(options: Options, source: str) -> dict[Path_, dict[str, Any]]:
     return {("levels", DEFAULTS): {}, ("levels", f"as in {source}", *SETTINGS): dict(options.settings)}
 
 
 def _of_levels(levels: dict[Path_, dict[str, Any]]) -> dict[Path_, str]:
-    said = ("Nothing is set here: all is as the server itself has it.", "All that the file sets, together.")
+    said = ("Nothing is set here: the server has its own defaults.", "All that the file sets, together.")
     return dict(zip(levels, said, strict=False))
 
 
@@ -278,8 +391,8 @@ def _head(options: Options | None, source: str) -> Iterator[str]:
     yield "dbdyno plan FILE shows what it would do, dbdyno run FILE does it; docs/study-file.md explains the fields."
     yield 'Before you run it, add to [study]: expect = "...", what you expect to see.'
     if options and options.changed:
-        yield "Other than written there, as the server takes it:"
-        yield from (f"  {one.place} {one.name}: {one.reason}" for one in options.changed.values())
+        yield "Changed to what the server takes:"
+        yield from (f"  {one}" for one in options.changed.values())
     if options and options.left_out:
-        yield "Left out, as a study can't or need not have it:"
-        yield from (f"  {one.place} {one.name}: {one.reason}" for one in options.left_out)
+        yield "Left out, because a study can't or need not set it:"
+        yield from (f"  {one}" for one in options.left_out)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.filesystems.kind import fits
-from dbdyno.model.quantity import size_bytes
+from dbdyno.mysql.server_url import server_url
+from dbdyno.mysql.settings import BUFFER_POOL, INNODB, setting_bytes, setting_mistake
 from dbdyno.study.drives import HERE, MEMORY, is_emulated
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import (
@@ -21,8 +22,6 @@ from dbdyno.study.schema import (
     TrialSpec,
 )
 from dbdyno.study.section import WorkloadSection
-from dbdyno.study.server_settings import setting_mistake
-from dbdyno.study.server_url import server_url
 from dbdyno.study.stack_rules import broken_stack_rules, broken_tool_rules
 from dbdyno.study.units import STEADY, format_bytes
 from dbdyno.study.workloads import (
@@ -52,7 +51,7 @@ def mkfs_mistake(kind: str, text: str) -> str | None:
     for word in words:
         flag, joined, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
         if not word.startswith("-"):
-            return f"holds {word!r}, which belongs to no option; the device is dbdyno's to name"
+            return f"holds {word!r}, which belongs to no option; dbdyno names the device"
         if flag in without and not joined:
             continue
         if flag not in with_value:
@@ -218,7 +217,7 @@ def _of_load(load: GeneratedSection) -> Iterator[Mistake]:
     if isinstance(load, LoopSection) and load.duration is None:
         text = "needs workload.duration: hosts that each do an amount end at different times"
         yield Mistake(_FIELD, text)
-    alone = "which one process alone can keep apart; leave workload.clients_from out"
+    alone = "which one process alone can guarantee; leave workload.clients_from out"
     if isinstance(load, SmackSection) and load.load in {"insert", "delete"}:
         yield Mistake(("workload", "load"), f"is {shown(load.load)}, whose keys are each used once, {alone}")
     if isinstance(load, OltpSection) and load.load == "insert" and not load.auto_inc:
@@ -251,16 +250,16 @@ def _by_socket(url: str) -> bool:
 LOAD = "ledger"
 # The engine that writes pages in place while a load goes on (Aria and MyISAM leave it to the page cache, which writes
 # them out long after), and filesystems that give a page a new place each time.
-PAGE_ENGINE = "innodb"
+PAGE_ENGINE = INNODB
 MOVING_FILESYSTEMS = ("btrfs", "zfs")
 
 _KILL = 'Give mode = "kill", which kills the server alone, or an emulated drive'
 # Kind of stack -> why its power can't be cut.
 _NO_POWER = {
     HERE: f"the disk of this machine keeps its power while the machine runs. {_KILL}",
-    "real": f"dbdyno has no hand on the power of a real disk. {_KILL}",
+    "real": f"dbdyno can't cut the power of a real disk. {_KILL}",
     "file": f"the disk that holds the file keeps its power while the machine runs. {_KILL}",
-    MEMORY: f"of memory a power cut leaves nothing. {_KILL}",
+    MEMORY: f"a power cut leaves nothing in memory. {_KILL}",
 }
 _OF_SPEED = "is for studies of speed; crash.cuts decides how many blocks there are. Leave it out"
 
@@ -287,12 +286,12 @@ def _window(spec: TrialSpec) -> Iterator[Mistake]:
         text = 'is missing; cuts are drawn over the measured time, so give one, such as "3s", and no amount'
         yield Mistake(("workload", "duration"), text)
     if getattr(spec.workload, "warmup", None) == STEADY:
-        text = f'is "{STEADY}", which lasts as long as it lasts; cuts need a time, such as "1s"'
+        text = f'is "{STEADY}", whose length is unknown; cuts need a time, such as "1s"'
         yield Mistake(("workload", "warmup"), text)
 
 
 _NO_CUTS = {
-    "external": "needs a server that dbdyno starts: one that runs elsewhere it can neither kill nor start again. "
+    "external": "needs a server that dbdyno starts: it can't kill or restart one that runs elsewhere. "
     "Leave [crash] out, or let dbdyno start a server of its own",
     "simulated": "needs a real kernel and a real server, and a simulated stack has none. Leave out stack.kernel",
 }
@@ -341,7 +340,7 @@ def _page_writes(spec: TrialSpec, place: int) -> Iterator[Mistake]:
         text = f'is "page-write", but only {PAGE_ENGINE} writes pages in place while a load goes on, not {engine}.'
         yield Mistake(path, f"{text} Leave it out")
     elif filesystem in MOVING_FILESYSTEMS:
-        text = f'is "page-write", but {filesystem} writes a page to a new place each time, where it can\'t be foreseen.'
+        text = f'is "page-write", but {filesystem} writes a page to a new place each time, which can\'t be foreseen.'
         yield Mistake(path, f"{text} Leave it out")
 
 
@@ -425,18 +424,18 @@ def _queue(spec: TrialSpec) -> Iterator[Mistake]:
     known = TUNABLES.get(scheduler or "", ())
     for name in spec.queue.iosched:
         if name not in known:
-            text = f"is no tunable of {scheduler}; known are {', '.join(known)}{did_you_mean(name, known)}"
+            text = f"is not a tunable of {scheduler}; known are {', '.join(known)}{did_you_mean(name, known)}"
             yield Mistake(("queue", "iosched", name), text)
 
 
 def _memory(spec: TrialSpec) -> Iterator[Mistake]:
-    pool = spec.server.settings.get("innodb_buffer_pool_size")
+    pool = spec.server.settings.get(BUFFER_POOL)
     if spec.stack.memory is None or pool is None:
         return
     try:
-        pool_bytes = pool if isinstance(pool, int) else size_bytes(pool)
+        pool_bytes = setting_bytes(pool)
     except ValueError:
         return  # the server will say what it thinks of it
     if pool_bytes >= spec.stack.memory:
         text = f"is {shown(pool)}, not less than stack.memory ({format_bytes(spec.stack.memory)}): "
-        yield Mistake(("server", "settings", "innodb_buffer_pool_size"), text + "the kernel would kill the server")
+        yield Mistake(("server", "settings", BUFFER_POOL), text + "the kernel would kill the server")

@@ -9,14 +9,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictF
 from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
 from dbdyno.model.cut import CrashMode, Keep, Survivors, When
 from dbdyno.model.design import BLOCKS_MAX, MIN_BLOCKS, Interference, Settle
+from dbdyno.model.kernels import BOOTED, BUSES, is_booted
 from dbdyno.model.metrics import METRICS, REPORTED_METRICS
 from dbdyno.model.quantity import duration_seconds
+from dbdyno.mysql.products import DISTRIBUTION, NO_SERVER
+from dbdyno.mysql.server_url import is_url, server_url
+from dbdyno.mysql.settings import INNODB
 from dbdyno.store.reported import Direction
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind, is_real
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.section import HostName, Identifier, Line, Section, Setting, matching
-from dbdyno.study.server_url import is_url, server_url
-from dbdyno.study.units import NO_SERVER, Duration, Fraction, Size, cpu_numbers
+from dbdyno.study.units import Duration, Fraction, Size, cpu_numbers
 from dbdyno.study.workloads import USERS_SQL, Workload
 
 # ``[crash]``: a study of what power cuts, or kills of the server, leave of acknowledged commits.
@@ -41,7 +44,7 @@ def _some(values: list[Word]) -> list[Word]:
 class CrashSection(Section):
     """``[crash]``: what is cut, and how often; with it, treatments are judged by what they lose.
 
-    Nothing of it can be a factor.
+    No field of it can be a factor.
     """
 
     mode: CrashMode = "power"
@@ -53,8 +56,8 @@ class CrashSection(Section):
     lost in 29 trials shows at most 10 %, in 59 at most 5 %, in 299 at most 1 %.
     """
     cuts_per_run: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
-    """Cuts of one trial: 10 if not given, and with `mode = "kill"` 1. They share one load, so what is shown
-    goes by trials.
+    """Cuts of one trial: 10 if not given, and 1 with `mode = "kill"`. They share one load, so what a study can show
+    depends on the number of its trials.
     """
     when: Annotated[list[When], AfterValidator(_some)] = _UNIFORM
     """When the power is cut. `uniform`: at a random time of the load. `ack`: right after a commit was acknowledged.
@@ -70,7 +73,7 @@ class CrashSection(Section):
     hold: Annotated[Duration, Field(ge=0.001, le=10)] | None = None
     """With `lying`: how long the drive holds back what it said to have flushed; 100 ms if not given."""
     recovery_limit: Annotated[Duration, Field(ge=1, le=3600)] = 60.0
-    """Of each step of recovery, such as the start of the server; one that takes longer counts as failed."""
+    """The limit of each step of recovery, such as the start of the server; one that takes longer counts as failed."""
     keep: Keep = "worst"
     """Which broken states stay in the run folder as evidence. `none`; `worst`: of each treatment one with the worst
     outcome so far; `all`: every one that lost anything. `dbdyno crash keep` copies one out.
@@ -172,7 +175,7 @@ class StudySection(Section):
     """``[study]``: what is asked."""
 
     title: Line
-    """Heads every report."""
+    """The heading of every report."""
     question: str = ""
     """Printed below the title."""
     expect: str = ""
@@ -191,16 +194,23 @@ class StackSection(Section):
     [layers.md](layers.md#device) has them all. Required, but not with an external server.
     """
     kernel: Line | None = None
-    """A version of Linux, such as `"2.6.18"`: the stack is then *simulated*, its block layer over the drive that
-    `device` names, in virtual time. Nothing of this host takes part: [layers.md](layers.md#simulated-stacks). All
-    treatments have a kernel, or none has.
+    """`"debian-6.1"` or the absolute path of a kernel's image: the stack is then *booted*, a virtual machine of this
+    host's that is started afresh for each trial; [kernels.md](kernels.md). Or a version of Linux, such as `"2.6.18"`:
+    the stack is then *simulated*, its block layer over the drive that `device` names, in virtual time, and nothing of
+    this host takes part: [layers.md](layers.md#simulated-stacks). Either all treatments are simulated, or none is.
     """
+    bus: Literal[BUSES] = "virtio"  # type: ignore[valid-type]
+    """How a virtual machine has its disk: `ahci` has one queue of 32 commands, `virtio` and `nvme` a queue for each
+    processor. Only with a `kernel` to boot.
+    """
+    guest_memory: Annotated[Size, Field(ge=512 * 1024**2)] = 1024**3
+    """Memory of the virtual machine. Only with a `kernel` to boot."""
     serial: Line | None = None
-    """Of a real disk whose name does not hold its serial: what the kernel shows must equal it. Not with other devices.
+    """The serial of a real disk whose name does not hold it; the kernel must show the same. Not with other devices.
     """
     size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
-    """Of what dbdyno makes, such as an emulated disk: required, a multiple of 4096 bytes. A real disk is used whole.
-    Not with `here`.
+    """The size of what dbdyno makes, such as an emulated disk: required, a multiple of 4096 bytes. A real disk is used
+    whole. Not with `here`.
     """
     devices: Annotated[StrictInt, Field(ge=1, le=2)] = 1
     """Emulated disks, each of that model and size, below one filesystem. 2 is for `filesystem = "btrfs"`, the
@@ -208,17 +218,17 @@ class StackSection(Section):
     """
     scheduler: Literal[SCHEDULERS + OLD_SCHEDULERS] | None = None  # type: ignore[valid-type]
     """I/O scheduler. Left as it is if not given; a loop device comes up with `none`. Not with `here` or `memory`.
-    `noop`, `deadline`, `anticipatory`, `cfq` are of old kernels, and so need `kernel`.
+    `noop`, `deadline`, `anticipatory` and `cfq` belong to old kernels, and so need `kernel`.
     """
     filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
     """Required but with `here`, which has its own. [layers.md](layers.md#filesystem) says what each is here."""
-    server: Line = "mariadb"
+    server: Line = DISTRIBUTION
     """`"mariadb"` is the distribution's; others are installed by `dbdyno servers add NAME`; or the absolute path of an
     unpacked MariaDB or MySQL, the folder that holds `bin/`; or `"mysql://user@host:3306/database"`:
     an [external server](servers.md#an-external-server). See [servers.md](servers.md). `"none"`: no server is
     started, for loads that can do without; `fio` does anyhow.
     """
-    engine: Identifier = "innodb"
+    engine: Identifier = INNODB
     """Storage engine of the tables, read back. `plan` refuses one that the server is known to lack."""
     memory: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
     """Bounds the server and the page cache that it fills, by a control group; it needs root. More than
@@ -232,12 +242,17 @@ class StackSection(Section):
     @property
     def model(self) -> str | None:
         """The drive that an emulated disk below it behaves like."""
-        return self.device if self.kind == "emulated" else None
+        return self.device if self.kind in {"emulated", BOOTED} else None
 
     @property
     def is_simulated(self) -> bool:
         """Whether its kernel and its drive are simulated, and no host takes part."""
-        return self.kernel is not None
+        return self.kernel is not None and not is_booted(self.kernel)
+
+    @property
+    def is_booted(self) -> bool:
+        """Whether a virtual machine boots its kernel for each trial."""
+        return self.kernel is not None and is_booted(self.kernel)
 
     @property
     def external_database(self) -> str | None:
@@ -251,6 +266,8 @@ class StackSection(Section):
             return "external"
         if self.is_simulated:
             return "simulated"
+        if self.is_booted:
+            return BOOTED
         named = device_kind(self.device)
         # Whatever ``device`` says for the other treatments, a tmpfs stands on none.
         return MEMORY if self.filesystem == IN_MEMORY and named not in {HERE, NOT_GIVEN} else named
@@ -263,8 +280,8 @@ class QueueSection(Section):
     """
 
     nr_requests: Annotated[StrictInt, Field(ge=1)] | None = None
-    """Requests the queue holds: 4 to 2048, on an emulated disk without a scheduler at most 128. On a simulated stack
-    what its kernel takes, of which old ones have no bound; read and write requests are counted apart there.
+    """Requests that the queue holds: 4 to 2048, on an emulated disk without a scheduler at most 128. On a simulated
+    stack, what its kernel takes: old kernels have no bound, and count read and write requests apart.
     """
     queue_depth: Annotated[StrictInt, Field(ge=1, le=256)] | None = None
     """Commands that the drive takes at once (`device/queue_depth`), of a simulated stack; 32 if not given."""
@@ -285,21 +302,23 @@ class QueueSection(Section):
     nomerges: Annotated[StrictInt, Field(ge=0, le=2)] | None = None
     """Merging: 0 all, 1 simple merges only, 2 none."""
     rq_affinity: Annotated[StrictInt, Field(ge=0, le=2)] | None = None
-    """Where completions run: 1 on the group, 2 on the very processor that asked."""
+    """The processor that completes a request: with 1 any of the group that asked, with 2 the very one that asked."""
     discard_max_bytes: Annotated[StrictInt, Field(ge=0)] | None = None
     """Largest discard; 0 turns it off."""
     io_timeout: Annotated[StrictInt, Field(ge=1)] | None = None
-    """Milliseconds after which a request has failed. Few devices have it."""
+    """Milliseconds after which the kernel gives up a request. Few devices have it."""
     io_poll: StrictBool | None = None
-    """Polling, which a device must have."""
+    """Whether the kernel polls for completions, which the device must support."""
     io_poll_delay: Annotated[StrictInt, Field(ge=-1)] | None = None
     """Microseconds of sleep before polling. Few devices and kernels have it."""
     add_random: StrictBool | None = None
     """Whether the disk adds to the kernel's entropy."""
     iostats: StrictBool | None = None
-    """Accounting. Off, the charts of the device and `written_bytes_per_query` are empty."""
+    """Whether the kernel keeps statistics of requests. Without them, the charts of the device and
+    `written_bytes_per_query` are empty.
+    """
     stable_writes: StrictBool | None = None
-    """Whether pages are kept still under I/O."""
+    """Whether pages stay as they are while they are written."""
     iosched: dict[Tunable, StrictInt] = Field(default_factory=dict)
     """Tunables of the chosen scheduler, each a possible factor; `scheduler` must be given."""
 
@@ -312,8 +331,8 @@ class FilesystemSection(Section):
     file.
     """
     mount: Options = ""
-    """Mount options, separated by commas: `"noatime,nobarrier"`; for a level without any write `"defaults"`. Each is
-    looked for in what the kernel lists afterwards.
+    """Mount options, separated by commas: `"noatime,nobarrier"`; `"defaults"` is a level without any. After the mount,
+    the kernel must list each of them.
     """
 
 
@@ -321,14 +340,15 @@ class ServerSection(Section):
     """``[server]``: how it is run; ``[server.settings]`` takes any variable of it."""
 
     option_file: Line | None = None
-    """Of an external server: a file with its password, relative to the study. Not for all to read."""
+    """A file with the password of an external server, relative to the study. Other users must not be able to read it.
+    """
     whole_server_may_change: StrictBool = False
-    """Of an external server, with the load `script`: whether its SQL may do on the whole server whatever the
-    login may. Otherwise it runs as an [account of its own](servers.md#an-external-server).
+    """With an external server and the load `script`: whether its SQL may change all that the login may, on the whole
+    server. Otherwise it runs as an [account of its own](servers.md#an-external-server).
     """
     ionice: IoClass | None = None
-    """I/O class and level of the server, read back from every thread; as dbdyno's own if not given. `realtime` needs
-    root.
+    """I/O class and level of the server, read back from every thread; those of dbdyno itself if not given. `realtime`
+    needs root.
     """
     settings: dict[Variable, Annotated[Setting, AfterValidator(_no_newline)]] = Field(default_factory=dict)
     """Variables of the server by their whole names, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
@@ -356,7 +376,7 @@ class DesignSection(Section):
     """``[design]``: how the question is put to the host."""
 
     baseline: dict[str, Setting] = Field(default_factory=dict)
-    """What the others are compared with, as factor = level. A factor left out means its first level."""
+    """What the others are compared with, as factor = level. A factor that is left out has its first level."""
     compare: Literal["baseline", "one-factor", "every-pair"] = "baseline"
     """`baseline`: every treatment against the baseline. `one-factor`: against the one that differs from it in one
     factor only, that factor being at its baseline level. `every-pair`: every two, which needs more blocks.
@@ -380,22 +400,23 @@ class DesignSection(Section):
     "precise"`.
     """
     budget: Annotated[Duration, Field(gt=0)] | None = None
-    """No block is begun that would end after it, judged by the mean length of the blocks so far. The first always runs.
+    """The time for all blocks: none is begun that would end after it, judged by the mean length of the blocks so far.
+    The first always runs.
     """
     margin: Annotated[Fraction, Field(gt=0, lt=1)] = 0.03
     """Differences smaller than this don't matter to you."""
     metric: Literal[tuple(METRICS)] | None = None  # type: ignore[valid-type]
     """What verdicts are about; if not given, what the kind of load is about: `queries_per_second`, or `rows_per_second`
-    of `ingest` and `bulk`.
+    with `ingest` and `bulk`.
     """
     interference: Interference = "repeat"
-    """What is done about a trial beside which other processes used the host too much. `repeat`: its block is repeated
-    whole, at most twice. `note`: the report marks it, as it does if not given beside `[crash]`.
+    """What is done about a trial that other processes disturbed. `repeat`: its block is repeated whole, at most twice.
+    `note`: the report marks it, as it does beside `[crash]` if not given.
     """
     settle: Annotated[Settle, BeforeValidator(_settle)] | None = None
-    """What keeps a trial's heat, full cache or debt of collection from the next. A time: a rest, when the stack is
-    raised and right before the load. `trial`: before each trial one of the baseline, unmeasured, so that all come after
-    the same; it takes as long again.
+    """What keeps the heat, full cache or debt of collection of a trial from the next. A time: a rest, when the stack is
+    raised and right before the load. `trial`: an unmeasured trial of the baseline before each trial, so that all come
+    after the same; the run takes twice as long.
     """
     secondary_metrics: list[Line] | None = None
     """Further metrics, looked at as hints (exploratory). If not given: `queries_per_second`, `latency_ms_p99`,
@@ -403,11 +424,32 @@ class DesignSection(Section):
     [other programs](tools.md) what they report. `[]` for none.
     """
     steadiness: StrictBool = False
-    """Verdicts on steadiness too: which of two varies less from second to second. Trials of 10 s or more."""
-    seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] | None = None
-    """Decides the order of trials, the statements' literals and a drive's chances, alike on every machine. If not
-    given, every run draws its own and reports it: in one order for all, a second run would repeat the first's error.
+    """Whether there are verdicts on steadiness, too: which of two varies less from second to second. Needs trials of 10
+    s or more.
     """
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] | None = None
+    """Decides the order of trials, the literals of statements and the random answer times of a drive, alike on every
+    machine. If not given, every run draws its own and reports it: with one order for all, a second run would repeat the
+    error of the first.
+    """
+
+
+class BootSection(Section):
+    """``[hosts.boot]``: the kernel that a host under test is started anew with; see [hosts.md](hosts.md#kernels)."""
+
+    kernel: Annotated[
+        Line,
+        matching(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,63}", 'must be a version as uname -r says it, as "6.1.0-28-amd64"'),
+    ]
+    """A version as `uname -r` says it, or a list of them: a factor that changes between whole plots only. Each host
+    needs it installed, and is returned to the kernel that it had.
+    """
+
+
+class OfHostsSection(Section):
+    """What of ``[hosts]`` a treatment has."""
+
+    boot: BootSection | None = None
 
 
 class TrialSpec(Section):
@@ -421,6 +463,12 @@ class TrialSpec(Section):
     workload: Annotated[Workload, Field(discriminator="kind")]
     probes: ProbesSection = ProbesSection()
     crash: CrashSection | None = None
+    hosts: OfHostsSection = OfHostsSection()
+
+    @property
+    def booted_kernel(self) -> str:
+        """The kernel that its host is started anew with; empty where it may be any."""
+        return self.hosts.boot.kernel if self.hosts.boot else ""
 
     @property
     def has_server(self) -> bool:
@@ -433,7 +481,10 @@ class TrialSpec(Section):
         return self.workload.kind in USERS_SQL and not self.server.whole_server_may_change
 
 
-FACTOR_SECTIONS = ("stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "host", "workload")
+FACTOR_SECTIONS = (
+    "stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "host", "workload", "hosts.boot",
+)  # fmt: skip
+BOOTED_KERNEL = ("hosts", "boot", "kernel")
 
 
 # ``[hosts]``: the hosts that a study is run on, and what is fixed to each of them.
@@ -454,7 +505,7 @@ class DiskSection(Section):
     device: Annotated[Line, AfterValidator(_disk)]
     """As `[stack] device` names a whole disk: `"/dev/disk/by-id/..."`, or any path beside the `serial`."""
     serial: Line | None = None
-    """What the kernel there must show, where the name does not hold it."""
+    """The serial that the kernel of that host must show, where the name of the disk does not hold it."""
 
 
 class FleetSection(Section):
@@ -525,44 +576,46 @@ class DeviceCostSection(Section):
     """``[cost."NAME"]``: one device, by the name that the study has for it. Figures are those of one drive."""
 
     source: Line
-    """Where the figures are from, and when."""
+    """The source of the figures, and their date."""
     price: Amount | None = None
-    """Of one drive."""
+    """The price of one drive."""
     drives: Count = 1
-    """In one copy of the data, as it would be bought: 2 of RAID 0 or 1 over two drives, 4 of RAID 10 over four."""
+    """The drives that hold one copy of the data, as they would be bought: 2 for RAID 0 or 1 over two drives, 4 for RAID
+    10 over four.
+    """
     data_drives: Count | None = None
-    """How many of them hold different data: 1 of RAID 1, half of RAID 10; all if not given."""
+    """How many of these hold different data: 1 of RAID 1, half of RAID 10; all if not given."""
     replicas: Replicas | None = None
     """Further copies of the whole, each with as many drives; those of [cost] if not given."""
     capacity: Size | None = None
-    """Of one drive."""
+    """The capacity of one drive."""
     endurance: Annotated[Size, Field(gt=0)] | None = None
-    """TBW of one drive: bytes that may be written to it in its life."""
+    """The TBW of one drive: bytes that may be written to it in its life."""
     rated_write_amplification: Annotated[StrictInt | StrictFloat, Field(ge=1)] = 1.0
-    """That the maker's TBW allows for."""
+    """The write amplification that the maker's TBW allows for."""
     power_watts: Amount | None = None
-    """Of one drive at work."""
+    """The power of one drive at work."""
     power_watts_idle: Amount | None = None
-    """Of one drive that does nothing; as at work if not given."""
+    """The power of an idle drive; as at work if not given."""
 
 
 class CostSection(Section):
     """``[cost]``: what is the same for all devices."""
 
     currency: Line
-    """In which prices are."""
+    """The currency of all prices."""
     life_years: Annotated[StrictInt | StrictFloat, Field(gt=0, le=100)] = 5.0
-    """For how long the devices are to serve."""
+    """The years that the devices are to serve."""
     used: Annotated[Fraction, Field(gt=0, le=1)] = 1.0
-    """Share of that time under this load; the rest of it they are idle."""
+    """The share of that time under this load; the devices are idle for the rest."""
     price_per_kwh: Amount | None = None
-    """Of power; without it power costs nothing, and the report says so."""
+    """The price of power; without it power costs nothing, and the report says so."""
     replicas: Replicas = 0
-    """Further copies of the whole."""
+    """Further copies of all data."""
     queries_per_second: Above0 | None = None
-    """That are to be served while in use."""
+    """The queries per second that are to be served while the devices are in use."""
     data: Size | None = None
-    """That is to be held."""
+    """The size of the data that the devices are to hold."""
 
 
 @dataclass(frozen=True)
@@ -589,9 +642,9 @@ class RowSection(Section):
     value: Figure
     """In the metric's unit."""
     min: Figure | None = None
-    """Of the author's repetitions."""
+    """The smallest of the author's repetitions."""
     max: Figure | None = None
-    """Of the author's repetitions."""
+    """The largest of the author's repetitions."""
 
 
 class ClaimSection(Section):
@@ -600,15 +653,17 @@ class ClaimSection(Section):
     text: Line
     """The sentence. With this alone it is quoted."""
     treatment: dict[str, Setting] | None = None
-    """Which treatment it is about, or of which of several pairs alike in all that neither of the two names."""
+    """The treatment that it is about. If neither this nor `baseline` names a factor, the claim is about each pair that
+    is alike in that factor.
+    """
     baseline: dict[str, Setting] | None = None
-    """What that is compared with."""
+    """What the treatment is compared with."""
     direction: Direction | None = None
     """What the treatment is said to be."""
     times_min: Figure | None = None
     """How many times as fast the treatment is said to be, at least."""
     times_max: Figure | None = None
-    """The same, at most."""
+    """How many times as fast the treatment is said to be, at most."""
 
 
 class ReportedSection(Section):
@@ -617,14 +672,14 @@ class ReportedSection(Section):
     source: Line
     """Who published it."""
     setup: Line = ""
-    """On what it was measured."""
+    """What it was measured on."""
     metric: Literal[tuple(REPORTED_METRICS)] | None = None  # type: ignore[valid-type]
     """What the figures are; the study's metric if not given."""
     unit: Line = ""
-    """As the table has it."""
+    """The unit of the figures, as the table has it."""
     rows: list[RowSection] = Field(default_factory=list)
-    """Its figures."""
+    """The figures of the table."""
     claims: list[ClaimSection] = Field(default_factory=list)
     """What its author concluded; each is held against what is measured."""
     differs_because: Line = ""
-    """Why figures here are others, as far as you know. Printed where something does not agree."""
+    """Why the figures here differ, as far as you know. Printed where something does not agree."""

@@ -13,7 +13,7 @@ Setting = StrictBool | StrictInt | StrictFloat | StrictStr
 class Section(BaseModel):
     """A section of the study file: unknown keys are errors, values are not bent into other types."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
 
 
 def _one_line(text: str) -> str:
@@ -93,6 +93,10 @@ class WorkloadSection(Section):
 
     def secret_files(self) -> dict[str, str]:
         """The user's own files, by field, of which nothing but a hash may be kept."""
+        return {}
+
+    def variables(self) -> dict[str, str]:
+        """Variables of the environment that the user's own files hold, with their values."""
         return {}
 
     @property

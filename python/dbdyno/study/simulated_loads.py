@@ -4,69 +4,26 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dbdyno.model.quantity import size_bytes
+from dbdyno.mysql.settings import INNODB, MYISAM, SIMULATED, simulated_settings
 from dbdyno.study.drive_rules import broken_drive_rules, broken_size_rules
 from dbdyno.study.drives import is_emulated
 from dbdyno.study.kernels import QUEUE_DEPTH, Tunable, kernels_by_name
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.section import Setting
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import FioSection, IngestSection, LoopSection, SlapSection, TraceSection
 
 # What the simulator is given for a server: its settings by the names of MySQL's variables, in the simulator's.
 
 
-LOG_FILES = 2  # innodb_log_files_in_group, as it comes
 MAPPED_SHARE = 8  # of memory: what the server's own code, threads and the kernel take
 MEMORY_BYTES = 8 << 30
 OLD_KERNELS = ("2.6.9", "2.6.18", "2.6.32")  # of MySQL 5.1's time; then InnoDB flushes as 5.6 does
 
 
-def _bytes(value: Setting) -> int:
-    return value if isinstance(value, int) else size_bytes(value)
-
-
-def _switch(value: Setting) -> bool:
-    if str(value).lower() in {"1", "on", "true", "0", "off", "false"}:
-        return str(value).lower() in {"1", "on", "true"}
-    raise ValueError("is neither on nor off")
-
-
-def _whole(value: Setting) -> int:
-    if isinstance(value, int):
-        return int(value)
-    raise ValueError("is no whole number")
-
-
-def _method(value: Setting) -> str:
-    if value in {"fsync", "O_DIRECT"}:
-        return str(value)
-    raise ValueError('is neither "fsync" nor "O_DIRECT"')
-
-
-# Engine -> variable of the server -> the simulator's name for it, and what makes its value.
-SETTINGS: dict[str, dict[str, tuple[str, Callable[[Setting], Any]]]] = {
-    "innodb": {
-        "innodb_buffer_pool_size": ("buffer_pool_bytes", _bytes),
-        "innodb_log_file_size": ("log_bytes", lambda value: LOG_FILES * _bytes(value)),
-        "innodb_flush_log_at_trx_commit": ("flush_log_at_commit", _whole),
-        "sync_binlog": ("sync_binlog", _whole),
-        "innodb_doublewrite": ("doublewrite", _switch),
-        "innodb_flush_method": ("flush_method", _method),
-        "innodb_flush_neighbors": ("flush_neighbours", _switch),
-        "innodb_io_capacity": ("io_capacity", _whole),
-        "innodb_io_capacity_max": ("io_capacity_max", _whole),
-        "innodb_max_dirty_pages_pct": ("max_dirty_percent", float),
-        "innodb_lru_scan_depth": ("lru_scan_depth", _whole),
-    },
-    "myisam": {"key_buffer_size": ("key_buffer_bytes", _bytes)},
-}
-
-
 def setting_mistakes(spec: TrialSpec, known: Collection[str]) -> Iterator[Mistake]:
     """Variables that a simulated server does not know, or not with that value."""
-    each = SETTINGS.get(spec.stack.engine.lower(), {})
+    engine = spec.stack.engine.lower()
     for name, value in spec.server.settings.items():
         place = ("server", "settings", name)
         if name not in known:
@@ -74,14 +31,13 @@ def setting_mistakes(spec: TrialSpec, known: Collection[str]) -> Iterator[Mistak
             yield Mistake(place, f"is not simulated; {has}")
             continue
         try:
-            each[name][1](value)
-        except (ValueError, TypeError) as error:
+            simulated_settings(engine, {name: value})
+        except ValueError as error:
             yield Mistake(place, f"is {shown(value)}, which {error}")
 
 
-def _given(spec: TrialSpec, engine: str) -> dict[str, Any]:
-    each = SETTINGS[engine]
-    return {each[name][0]: each[name][1](value) for name, value in spec.server.settings.items()}
+def _server_fields(spec: TrialSpec, engine: str) -> dict[str, Any]:
+    return simulated_settings(engine, spec.server.settings)
 
 
 def page_cache(memory: int | None = None, filesystem: str | None = None, mount: str | None = None) -> dict[str, Any]:
@@ -96,17 +52,17 @@ def page_cache(memory: int | None = None, filesystem: str | None = None, mount: 
     return cache
 
 
-def myisam(spec: TrialSpec, *, initial_rows: int) -> dict[str, Any]:
+def rows_into_myisam(spec: TrialSpec, *, initial_rows: int) -> dict[str, Any]:
     """A MyISAM table that takes rows, on the kernel's page cache."""
     stack = spec.stack
     cache = page_cache(
         stack.memory or MEMORY_BYTES, stack.filesystem or "ext4", spec.filesystem.mount or "data=ordered"
     )
-    table = {"initial_rows": initial_rows, **_given(spec, "myisam")}
+    table = {"initial_rows": initial_rows, **_server_fields(spec, MYISAM)}
     return {"kind": "ingest", "cache": cache, "table": table}
 
 
-def innodb(spec: TrialSpec, **load: object) -> dict[str, Any]:
+def commits_of_innodb(spec: TrialSpec, **load: object) -> dict[str, Any]:
     """A server with InnoDB under a load, of which the fields are the simulator's."""
     return {
         "kind": "commits",
@@ -114,7 +70,7 @@ def innodb(spec: TrialSpec, **load: object) -> dict[str, Any]:
         "space_bytes": (spec.stack.size or 0) // 2,  # of the drive, the rest being logs and the filesystem's
         "barriers": spec.stack.filesystem != "ext3",
         **load,
-        **_given(spec, "innodb"),
+        **_server_fields(spec, INNODB),
     }
 
 
@@ -157,18 +113,18 @@ def _broken_fio(load: FioSection, device_bytes: int | None) -> Iterator[Mistake]
 
 def _broken_loop(spec: TrialSpec, load: LoopSection) -> Iterator[Mistake]:
     """A simulated server: which engine, and what it knows of the load."""
-    engines = ("innodb", "myisam") if isinstance(load, IngestSection) else ("innodb",)
+    engines = (INNODB, MYISAM) if isinstance(load, IngestSection) else (INNODB,)
     engine = spec.stack.engine.lower()
     if engine not in engines:
         text = f"is {shown(spec.stack.engine)}; a simulated {load.kind} has {' or '.join(engines)}"
         yield Mistake(("stack", "engine"), text)
     else:
-        yield from setting_mistakes(spec, SETTINGS[engine])
+        yield from setting_mistakes(spec, SIMULATED[engine])
     for name in _LEFT_OUT:
         if name in load.model_fields_set:
             yield Mistake(("workload", name), "is not simulated; leave it out")
     if getattr(load, load.AMOUNT) is not None:
-        text = "is not simulated, as what goes on behind the last answer would count; give duration"
+        text = "is not simulated, because work after the last answer would count; give duration"
         yield Mistake(("workload", load.AMOUNT), text)
     if load.warmup == "steady":
         yield Mistake(("workload", "warmup"), 'is "steady"; a simulated load has a time, such as "10s"')
@@ -206,10 +162,10 @@ def _trace(spec: TrialSpec) -> Given:
 def _ingest(spec: TrialSpec) -> Given:
     load = spec.workload
     assert isinstance(load, IngestSection)  # noqa: S101  (by its kind)
-    if spec.stack.engine.lower() == "myisam":
-        given = myisam(spec, initial_rows=load.initial_rows)
+    if spec.stack.engine.lower() == MYISAM:
+        given = rows_into_myisam(spec, initial_rows=load.initial_rows)
     else:
-        given = innodb(
+        given = commits_of_innodb(
             spec,
             load="write",
             clients=load.clients,
@@ -224,7 +180,7 @@ def _ingest(spec: TrialSpec) -> Given:
 def _slap(spec: TrialSpec) -> Given:
     load = spec.workload
     assert isinstance(load, SlapSection)  # noqa: S101  (by its kind)
-    given = innodb(
+    given = commits_of_innodb(
         spec,
         load=load.load,
         clients=load.clients,
@@ -308,7 +264,7 @@ def _tunables(spec: TrialSpec, scheduler: str, tunables: Mapping[str, Tunable]) 
         place = ("queue", "iosched", name)
         if name not in tunables:
             has = f"known are {', '.join(tunables)}{did_you_mean(name, tunables)}" if tunables else "it has none"
-            yield Mistake(place, f"is no tunable of {where}; {has}")
+            yield Mistake(place, f"is not a tunable of {where}; {has}")
         elif not (known := tunables[name]).least <= value <= known.most:
             unit = f" {known.unit}" if known.unit else ""
             yield Mistake(place, f"is {value}; {where} takes {known.least} to {known.most}{unit}")

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
+from dbdyno.model.kernels import BOOTED, BOOTED_KERNELS
+from dbdyno.mysql.products import DISTRIBUTION, NO_SERVER, NOT_SERVED, PROVISIONED, not_served
+from dbdyno.mysql.server_url import server_url
 from dbdyno.study.drive_rules import broken_drive_rules, broken_size_rules, unsure_name
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
-from dbdyno.study.fio_job import job_mistakes
+from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.server_url import server_url
 from dbdyno.study.simulated_loads import broken_simulated_rules
-from dbdyno.study.units import DISTRIBUTION, NO_SERVER, NOT_SERVED, PROVISIONED, format_bytes, not_served
+from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS as WORKLOADS
 from dbdyno.study.workloads import (
     BonnieSection,
@@ -31,11 +33,11 @@ _WHY = "can't be set with an external server: "
 _STACK = {
     **dict.fromkeys(
         ("device", "serial", "size", "devices", "filesystem", "scheduler"),
-        "what its data stand on is its own, and stays as it is. Leave it out, or let dbdyno start a server of its own",
+        "its storage is its own, and stays as it is. Leave it out, or let dbdyno start a server of its own",
     ),
     "kernel": "only what dbdyno raises can be simulated. Leave one of the two out",
-    "memory": "its memory is bounded where it was started. Leave it out, or let dbdyno start a server of its own",
-    "server_cpus": "its processors are given to it where it was started. Leave it out, or bind that server yourself",
+    "memory": "its memory limit is set where it was started. Leave it out, or let dbdyno start a server of its own",
+    "server_cpus": "its processors are chosen where it was started. Leave it out, or bind that server yourself",
 }
 _SECTIONS = {
     "queue": "dbdyno does not touch the disks below it. Leave it out, or let dbdyno start a server of its own",
@@ -159,13 +161,16 @@ def broken_stack_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         yield from broken_simulated_rules(spec, folder)
         return
     yield from DEVICES.get(spec.stack.kind, _unknown)(spec, folder)
+    if not spec.stack.is_booted:
+        for name in sorted({"bus", "guest_memory"} & spec.stack.model_fields_set):
+            yield Mistake(("stack", name), "is for a virtual machine; leave it out, or give stack.kernel one to boot")
     yield from _devices(spec)
     yield from _server(spec)
     yield from broken_server_rules(spec)
 
 
 def _unknown(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
-    known = [*filter(None, DEVICES)]
+    known = [name for name in DEVICES if name not in {NOT_GIVEN, BOOTED}]
     text = f"is {shown(spec.stack.device)}; no kind of stack is called {shown(spec.stack.kind)}: {', '.join(known)}"
     yield Mistake(("stack", "device"), text + did_you_mean(spec.stack.kind, known))
 
@@ -217,7 +222,7 @@ def _real(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
     device, stack = spec.stack.device, spec.stack
     yield from _filesystem(spec)
     if not device.startswith("/"):
-        yield Mistake(("stack", "device"), f"is {shown(device)}; name a disk by its whole path, from / on")
+        yield Mistake(("stack", "device"), f"is {shown(device)}; name a disk by its absolute path")
     elif stack.size is not None:
         yield Mistake(("stack", "size"), "is for emulated disks; a real device is used whole")
     elif text := unsure_name(device, stack.serial):
@@ -231,7 +236,7 @@ def _file(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
     place = device_place(spec.stack.device)
     yield from _filesystem(spec)
     if not place.startswith("/"):
-        text = f"is {shown(spec.stack.device)}; name a folder by its whole path, such as {shown('file:/srv/bench')}"
+        text = f"is {shown(spec.stack.device)}; name a folder by its absolute path, such as {shown('file:/srv/bench')}"
         yield Mistake(("stack", "device"), text)
     if spec.stack.serial is not None:
         yield Mistake(("stack", "serial"), "is for real devices; a file has none")
@@ -248,11 +253,34 @@ def _emulated(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     yield from broken_size_rules(spec)
 
 
+def _booted(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    stack = spec.stack
+    kernel = str(stack.kernel)
+    if kernel not in BOOTED_KERNELS and not kernel.startswith("/"):
+        text = f"is {shown(kernel)}; known are {', '.join(BOOTED_KERNELS)} and the absolute path of a kernel's image"
+        yield Mistake(("stack", "kernel"), text + did_you_mean(kernel, BOOTED_KERNELS))
+    if not is_emulated(stack.device):
+        text = f"is {shown(stack.device)}; a virtual machine has an emulated drive, such as {shown('ssd-sata')}"
+        yield Mistake(("stack", "device"), text)
+    else:
+        yield from _emulated(spec, folder)
+    if stack.filesystem in {BY_FUSE, IN_MEMORY}:
+        text = (
+            f"is {shown(stack.filesystem)}; a virtual machine has a filesystem of its kernel, such as {shown('ext4')}"
+        )
+        yield Mistake(("stack", "filesystem"), text)
+    if spec.host.awake is True:
+        text = "is for processors of this host; the stack is a virtual machine, so leave it out"
+        yield Mistake(("host", "awake"), text)
+
+
 def _devices(spec: TrialSpec) -> Iterator[Mistake]:
     """How many disks there are below one filesystem, and how many it needs."""
     stack, place = spec.stack, ("stack", "devices")
     kind = KINDS.get(stack.filesystem or "")
-    if stack.devices > 1 and not is_emulated(stack.device):
+    if stack.devices > 1 and stack.is_booted:
+        yield Mistake(place, f"is {stack.devices}; a virtual machine has one disk. Leave it out")
+    elif stack.devices > 1 and not is_emulated(stack.device):
         yield Mistake(
             place, f"is {stack.devices}, which is for emulated disks. Leave it out, or name an emulated drive"
         )
@@ -291,6 +319,7 @@ DEVICES: dict[str, Callable[[TrialSpec, Path], Iterator[Mistake]]] = {
     "real": _real,
     "file": _file,
     "emulated": _emulated,
+    BOOTED: _booted,
     MEMORY: _memory,
     HERE: _here,
     NOT_GIVEN: _missing,

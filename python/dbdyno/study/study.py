@@ -8,9 +8,10 @@ from itertools import product
 from pathlib import Path, PurePath
 from typing import Any
 
-from dbdyno.study.drives import resolved_drive
+from dbdyno.study.drives import with_drive_files
 from dbdyno.study.levels import LEVELS, NamedLevel
 from dbdyno.study.schema import (
+    BOOTED_KERNEL,
     Cost,
     CrashSection,
     DesignSection,
@@ -25,7 +26,7 @@ _PRIVATE = {("server", "option_file"), ("workload", "file"), ("workload", "job")
 
 
 @dataclass(frozen=True)
-class Factor:
+class VariedField:
     """A field that the study gives as a list, or named levels of several fields each."""
 
     name: str  # the field's name; with its section where two sections vary the same field
@@ -35,6 +36,11 @@ class Factor:
     def labels(self) -> list[str]:
         """Levels as they are shown and as a baseline names them."""
         return [level_label(level) for level in self.levels]
+
+    @property
+    def starts_hosts_anew(self) -> bool:
+        """Whether a level of it is a kernel, which a host under test has to be started anew for."""
+        return any(BOOTED_KERNEL in self.fields(level) for level in self.levels)
 
     @property
     def section(self) -> str:
@@ -73,7 +79,7 @@ class Study:
     raw: dict[str, Any]
     about: StudySection
     design: DesignSection
-    factors: tuple[Factor, ...]
+    factors: tuple[VariedField, ...]
     scale: str = ""  # of the file's scales; empty: as the file stands
     reported: tuple[ReportedSection, ...] = ()
     cost: Cost | None = None
@@ -111,10 +117,10 @@ def with_disk(body: dict[str, Any], device: str, serial: str | None) -> dict[str
     return {**body, "stack": {**others, "device": device, **({"serial": serial} if serial is not None else {})}}
 
 
-def with_levels(body: dict[str, Any], factors: tuple[Factor, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
+def with_levels(body: dict[str, Any], factors: tuple[VariedField, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
     """The body with each factor's list replaced by one of its levels; a named level overrules what the body has."""
     spec = {name: dict(section) for name, section in body.items() if name != LEVELS}
-    for outer, inner in (("server", "settings"), ("queue", "iosched")):
+    for outer, inner in (("server", "settings"), ("queue", "iosched"), ("hosts", "boot")):
         if isinstance(spec.get(outer, {}).get(inner), dict):
             spec[outer][inner] = dict(spec[outer][inner])
     for factor, level in zip(factors, levels, strict=True):
@@ -129,16 +135,18 @@ def with_levels(body: dict[str, Any], factors: tuple[Factor, ...], levels: tuple
 
 def resolved_body(body: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The body with the user's own files as absolute paths: they are relative to the study file."""
+    return with_files(body, lambda path: os.path.realpath(folder / path))
 
-    def script(path: str) -> str:
-        return os.path.realpath(folder / path)
+
+def with_files(body: dict[str, Any], script: Callable[[str], str]) -> dict[str, Any]:
+    """The body with other paths for the user's own files, each made of its own."""
 
     def command(words: str) -> str:
         program, *rest = shlex.split(words)
         return shlex.join([script(program), *rest]) if "/" in program else words
 
     def drive(name: str) -> str:
-        return resolved_drive(name, folder)
+        return with_drive_files(name, script)
 
     def resolved(given: object, resolve: Callable[[str], str]) -> object:
         if isinstance(given, list):

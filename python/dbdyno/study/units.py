@@ -49,7 +49,7 @@ def cpu_numbers(text: str) -> frozenset[int]:
     for part in text.split(","):
         first, _, last = part.partition("-")
         if not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?", part):
-            raise ValueError("is no list of processors")
+            raise ValueError("is not a list of processors")
         if int(last or first) < int(first):
             raise ValueError(f"holds the range {part}, which ends before it begins")
         found |= set(range(int(first), int(last or first) + 1))
@@ -73,25 +73,6 @@ def cpu_list(numbers: frozenset[int] | set[int]) -> str:
 def level_label(level: object) -> str:
     """A level as text: TOML's own spelling for booleans, plain text for the rest."""
     return str(level).lower() if isinstance(level, bool) else str(level)
-
-
-# The servers that a study may name by a word.
-
-
-DISTRIBUTION = "mariadb"  # the distribution's own
-NO_SERVER = "none"  # what is measured stands on the filesystem alone
-PROVISIONED = ("mariadb-10.5", "mariadb-10.11", "mariadb-11.4", "mariadb-11.8", "mysql-5.5", "mysql-5.6", "mysql-5.7",
-               "mysql-8.0", "mysql-9")  # fmt: skip
-NOT_SERVED = ("mariadb-10.6", "mysql-8.4", "percona-8.0", "percona-8.4")  # no registry that dbdyno asks has builds
-
-
-def not_served(*names: str) -> str:
-    """What to do about servers that people ask for and no registry has."""
-    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    return (
-        f"{listed}: no package registry that dbdyno asks has a build; unpack the vendor's archive and name its folder, "
-        f'as in server = "/opt/{names[-1]}"'
-    )
 
 
 # How long the same load runs before measuring: a time, or until its rate no longer drifts.

@@ -5,10 +5,13 @@ Kinds that run other people's programs are in ``tools``.
 
 import re
 import shlex
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
+from dbdyno.model.metrics import LATENCIES
+from dbdyno.study.fio_job import JobSources, job_sources
 from dbdyno.study.section import Count, HostName, Line, Some, WorkloadSection, matching
 from dbdyno.study.units import SHORTEST_STEADY_SECONDS, Duration, Size, WarmUp
 
@@ -29,7 +32,7 @@ class SlapTable(WorkloadSection):
     autoincrement: StrictBool = False
     """Give the table a serial id."""
     guid_primary: StrictBool = False
-    """Give the table a UUID as primary key. Not both; `load = "key"` needs one of them."""
+    """Give the table a UUID as primary key. Not with `autoincrement`; `load = "key"` needs one of the two."""
     secondary_indexes: Annotated[StrictInt, Field(ge=0, le=60)] = 0
     """Columns of UUIDs, each with a unique index."""
     initial_rows: Count = 100
@@ -52,11 +55,11 @@ class SbtestTables(WorkloadSection):
     table_size: Count = 10_000
     """Rows of each, about 240 bytes a row with the index."""
     auto_inc: StrictBool = True
-    """The server makes ids."""
+    """Whether the server makes ids."""
     secondary: StrictBool = False
-    """An index on `id` in place of the primary key."""
+    """Whether there is an index on `id` in place of the primary key."""
     create_secondary: StrictBool = True
-    """There is an index on `k`."""
+    """Whether there is an index on `k`."""
 
     @property
     def data_bytes(self) -> int:
@@ -79,7 +82,7 @@ class OltpEvents(SbtestTables):
     ] = "read_write"
     """sysbench's script `oltp_...` of this name."""
     skip_trx: StrictBool = False
-    """No BEGIN and COMMIT."""
+    """Whether BEGIN and COMMIT are left out."""
     point_selects: Some = 10
     """SELECTs by id of an event."""
     range_selects: StrictBool = True
@@ -109,7 +112,6 @@ class OltpEvents(SbtestTables):
 CLIENT = ("seconds_real", "seconds_user", "seconds_sys")
 QUERIES = ("queries_per_second", "client_cpu_us_per_query", "server_cpu_us_per_query", "written_bytes_per_query",
            "read_bytes_per_query")  # fmt: skip
-LATENCIES = tuple(f"latency_ms_{name}" for name in ("mean", "p50", "p95", "p99", "p999", "max"))
 BONNIE = ("seeks_per_second", "write_megabytes_per_second", "rewrite_megabytes_per_second", "read_megabytes_per_second",
           "file_creates_per_second", "file_stats_per_second", "file_deletes_per_second")  # fmt: skip
 
@@ -169,11 +171,11 @@ class FioSection(WorkloadSection):
     threads with a queue each. Required without `job`.
     """
     load: Literal["read", "write", "mix"] | None = None
-    """Of a profile, which needs one; `mix` is 70 % reads."""
+    """What a profile does: read, write, or both (`mix`, 70 % reads). A profile needs it."""
     job: Line | None = None
-    """A job file of fio's, relative to the study. It says everything else itself."""
+    """A job file of fio's, relative to the study. It says all else."""
     size: Annotated[Size, Field(ge=1024**2)] | None = None
-    """Of the profile's one file, laid out before the trials; 1 GiB unless given."""
+    """The size of the profile's one file, laid out before the trials; 1 GiB unless given."""
     duration: Annotated[Duration, Field(ge=0.5)] | None = None
     """Measured time of a profile; 5 s unless given."""
     warmup: Annotated[Duration, Field(ge=0)] = 0.0
@@ -183,8 +185,8 @@ class FioSection(WorkloadSection):
 
     @property
     def data_bytes(self) -> int:
-        """A profile's file; of a job file's nothing is known."""
-        return 0 if self.job else self.size_bytes
+        """A profile's file, or what logs reach to; of a job file's own files nothing is known."""
+        return sum(self._sources.reach_bytes.values()) if self.job else self.size_bytes
 
     @property
     def size_bytes(self) -> int:
@@ -206,11 +208,30 @@ class FioSection(WorkloadSection):
 
     def data(self) -> dict[str, Any]:
         """A file of that size, or what the job lays out."""
-        return {"kind": self.kind} | ({"job": self.job} if self.job else {"size": self.size_bytes})
+        if not self.job:
+            return {"kind": self.kind, "size": self.size_bytes}
+        variables = self.variables()
+        return {"kind": self.kind, **self.own_files(), **self.secret_files()} | (
+            {"variables": variables} if variables else {}
+        )
 
     def own_files(self) -> dict[str, str]:
-        """The job file."""
-        return {"job": self.job} if self.job else {}
+        """The job file, and those that it includes."""
+        included = {f"include {name}": str(path) for name, path in self._sources.includes.items()}
+        return {"job": self.job} | included if self.job else {}
+
+    def secret_files(self) -> dict[str, str]:
+        """The logs that it replays: too long to be kept with each run."""
+        return {f"read_iolog {name}": str(path) for name, path in self._sources.logs.items()}
+
+    def variables(self) -> dict[str, str]:
+        """Those in the job file."""
+        return self._sources.variables
+
+    @property
+    def _sources(self) -> JobSources:
+        """What the job file reads, which is without a mistake."""
+        return job_sources(Path(self.job)) if self.job else JobSources({}, {}, {})
 
     @property
     def seconds_bound(self) -> float | None:
@@ -231,7 +252,7 @@ class BonnieSection(WorkloadSection):
     kind: Literal["bonnie"]
     """Bonnie++ on a file, and on many small ones: [tools.md](tools.md)."""
     size: Annotated[Size, Field(ge=16 * 1024**2)]
-    """Of the file: more than `memory`, twice as much if you can, or the page cache answers. Whole MiB."""
+    """The size of the file: more than `memory`, twice as much if you can, or the page cache answers. Whole MiB."""
     files: Annotated[StrictInt, Field(ge=0, le=1024)] = 16
     """So many times 1024 empty files are made, looked at and deleted; 0: none."""
     per_char: StrictBool = False
@@ -257,15 +278,15 @@ class SysbenchSection(OltpEvents):
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
     """sysbench's threads, each with a connection."""
     events: Count | None = None
-    """The amount, of all clients together. This or `duration`."""
+    """The amount: transactions of all clients together. Give this or `duration`."""
     duration: Annotated[Duration, Field(ge=1), AfterValidator(_whole_seconds)] | None = None
     """Measured time, in whole seconds."""
     rate: Annotated[StrictInt, Field(ge=0, le=10**8)] = 0
-    """Transactions per second that are offered; 0: as many as there can be."""
+    """Transactions per second that are offered; 0: as many as possible."""
     rand_type: Literal["uniform", "gaussian", "special", "pareto"] = "special"
     """Which ids are hot."""
     prepared: StrictBool = True
-    """Prepared statements, or text."""
+    """Whether statements are prepared, or sent as text."""
 
 
 class MysqlslapSection(SlapTable):
@@ -280,7 +301,9 @@ class MysqlslapSection(SlapTable):
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
     """mysqlslap's `concurrency`."""
     queries: Count
-    """Of all clients together (`number-of-queries`). What does not divide evenly is left out."""
+    """Queries of all clients together (`number-of-queries`). A remainder that does not divide evenly among the clients
+    is left out.
+    """
     iterations: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
     """Runs inside a trial, each on new tables; seconds are their mean."""
 
@@ -297,9 +320,11 @@ class CommandSection(WorkloadSection):
     kind: Literal["command"]
     """Any program, beside a server or, with `server = "none"`, on the filesystem alone: [tools.md](tools.md)."""
     command: Annotated[Line, AfterValidator(_words)]
-    """The program and its arguments, split into words as a shell does, without one. A path is relative to the study."""
+    """The program and its arguments, split into words as by a shell, but no shell runs. A path is relative to the
+    study.
+    """
     figure: Annotated[str, AfterValidator(_figure)] | None = None
-    """Where its figure stands in what it prints: a regular expression with one group (its last match counts), or a path
+    """The place of its figure in what it prints: a regular expression with one group (its last match counts), or a path
     in JSON such as `"$.rate"`. If not given, the figure is its seconds.
     """
     unit: Unit = "figure"
@@ -377,15 +402,15 @@ class TraceSection(WorkloadSection):
     """`open`: requests come at their recorded times. `closed`: each waits for what it waited for when it was recorded.
     """
     speed: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    """Of an open replay: times as fast as recorded."""
+    """An open replay is so many times as fast as recorded."""
     time_unit: Literal["s", "ms", "us", "100ns", "ns"] | None = None
-    """Of the trace's times, where its format leaves that open; what is plausible if not given."""
+    """The unit of the trace's times, if its format leaves that open; a plausible one if not given."""
     length_unit: Literal["sectors", "bytes"] | None = None
-    """Of its places and lengths, likewise."""
+    """The unit of its places and lengths, if its format leaves that open; a plausible one if not given."""
     fold: bool = False
     """What ends beyond the device is folded onto it instead of left out: places wrap around."""
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
-    """Of the trace; to its end if not given."""
+    """How much of the trace is replayed; to its end if not given."""
 
     def data(self) -> dict[str, Any]:
         """It has none: what is read and written is not looked at."""
@@ -455,7 +480,7 @@ class LoopSection(GeneratedSection):
     think_time: Annotated[Duration, Field(ge=0)] = 0.0
     """Closed loop: mean pause of a client between its events. Not with a `rate`."""
     think_distribution: Literal["exponential", "fixed"] = "exponential"
-    """Of that pause. Needs `think_time`."""
+    """The distribution of that pause. Needs `think_time`."""
     warmup: WarmUp = 0.5
     """The same load before measuring, not counted. Its writes stay. `steady`: until its rate no longer drifts."""
     warmup_max: Annotated[Duration, Field(ge=SHORTEST_STEADY_SECONDS)] = 60.0
@@ -479,7 +504,9 @@ class SlapSection(SlapTable, LoopSection):
     kind: Literal["slap"]
     """mysqlslap's generated SQL."""
     queries: Count | None = None
-    """The amount. What does not divide evenly is left out."""
+    """The amount: queries of all clients together. A remainder that does not divide evenly among the clients is left
+    out.
+    """
 
 
 class KeysSection(LoopSection):
@@ -492,21 +519,21 @@ class KeysSection(LoopSection):
     )
 
     events: Count | None = None
-    """The amount."""
+    """The amount: events of all clients together."""
     rand_spec_iter: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
-    """Of `special`: how many numbers are averaged. sysbench's 12 if not given."""
+    """`special`: how many numbers are averaged. sysbench's 12 if not given."""
     rand_spec_pct: Annotated[float, Field(ge=0, le=100)] | None = None
-    """Of `special`: percent of the keys that are hot. 1 if not given."""
+    """`special`: percent of the keys that are hot. 1 if not given."""
     rand_spec_res: Annotated[float, Field(ge=0, le=100)] | None = None
-    """Of `special`: percent of the accesses that go to these. 75 if not given."""
+    """`special`: percent of the accesses that go to these. 75 if not given."""
     rand_pareto_h: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Of `pareto`: its shape. 0.2 if not given."""
+    """`pareto`: its shape. 0.2 if not given."""
     rand_zipfian_exp: Annotated[float, Field(ge=0, le=100)] | None = None
-    """Of `zipfian`: its exponent. 0.8 if not given."""
+    """`zipfian`: its exponent. 0.8 if not given."""
     rand_exponential_rate: Annotated[float, Field(gt=0, le=100)] | None = None
-    """Of `exponential`: its rate. 10 if not given."""
+    """`exponential`: its rate. 10 if not given."""
     prepared: StrictBool = True
-    """Prepared statements, or text."""
+    """Whether statements are prepared, or sent as text."""
 
 
 class SmackSection(KeysSection):
@@ -522,7 +549,7 @@ class SmackSection(KeysSection):
     rows: Annotated[StrictInt, Field(ge=1, le=10**10)] = 90_000
     """Rows of the table before a run."""
     row_size: Annotated[Size, Field(ge=32, le=65_000)] = 1024
-    """Of a row, its key included."""
+    """The size of a row, its key included."""
     key: Literal["integer", "char"] = "integer"
     """BIGINT, or CHAR(25) as Super-Smack's user names."""
     compressible: Annotated[StrictInt, Field(ge=0, le=100)] = 50
@@ -568,13 +595,13 @@ class TpccSection(LoopSection):
     kind: Literal["tpcc"]
     """The five transactions of TPC-C over its nine tables. No TPC result."""
     warehouses: Annotated[StrictInt, Field(ge=1, le=100_000)] = 1
-    """How many, of about 100 MB each."""
+    """Warehouses, of about 100 MB each."""
     mix: Mix = "new_order=45,payment=43,order_status=4,delivery=4,stock_level=4"
     """Weights of the transactions, or one name alone: `"new_order"`. The standard's if not given."""
     keying: StrictBool = False
     """The standard's keying and think times, with 10 clients a warehouse: then `clients` is not given."""
     events: Count | None = None
-    """The amount: transactions."""
+    """The amount: transactions of all clients together."""
     ignore_errors: ErrorCodes = "1213,1205,1020"
     """Deadlock, lock wait timeout, record changed since last read: the transaction is sent again."""
 
@@ -617,7 +644,7 @@ class LedgerSection(LoopSection):
     ddl: StrictBool = False
     """A connection more, that makes, fills, alters, renames, truncates and drops tables; in no figure of the load."""
     events: Count | None = None
-    """The amount: transactions."""
+    """The amount: transactions of all clients together."""
     ignore_errors: ErrorCodes = "1213,1205,1020"
     """Deadlock, lock wait timeout, record changed since last read: the transaction is sent again."""
 
@@ -641,11 +668,11 @@ class IngestSection(LoopSection):
     `rows_per_insert` rows, or a transaction of such INSERTs.
     """
     rows: Count | None = None
-    """The amount."""
+    """The amount: rows of all clients together."""
     rows_per_call: Annotated[StrictInt, Field(ge=1, le=10**9)] = 1000
-    """Of a CALL. What was added is counted when it ends."""
+    """Rows added by a CALL. What was added is counted when it ends."""
     rows_per_insert: Annotated[StrictInt, Field(ge=1, le=10_000)] = 1
-    """Of an INSERT."""
+    """Rows of an INSERT."""
     rows_per_commit: Annotated[StrictInt, Field(ge=1, le=10**9)] = 1
     """Rows of a transaction; 1: every row of a CALL, or every INSERT, commits itself."""
     value_range: Annotated[StrictInt, Field(ge=1, le=2**31 - 1)] = 100_000_000
@@ -653,9 +680,9 @@ class IngestSection(LoopSection):
     initial_rows: Annotated[StrictInt, Field(ge=0)] = 0
     """Rows that the table starts with."""
     prepared: StrictBool = True
-    """Prepared statements, or text."""
+    """Whether statements are prepared, or sent as text."""
     warmup: WarmUp = 0.0
-    """None, since the table starts empty and a warm-up would fill it."""
+    """No warm-up unless it is given: the table starts empty, and a warm-up would fill it."""
 
 
 class BulkSection(SbtestTables, GeneratedSection):
@@ -682,13 +709,13 @@ class ScriptSection(LoopSection):
     file: Line
     """Relative to the study. Its text is part of the run's identity and kept in the run folder."""
     events: Count | None = None
-    """The amount."""
+    """The amount: events of all clients together."""
     weights: Pairs = ""
-    """Of its blocks: `"buy=3,look=7"`. The file's if not given."""
+    """The weights of its blocks: `"buy=3,look=7"`. The file's if not given."""
     set: Pairs = ""
     """Its constants: `"items=5000"`. The file's if not given."""
     prepared: StrictBool = True
-    """Prepared statements, or text."""
+    """Whether statements are prepared, or sent as text."""
 
     def own_files(self) -> dict[str, str]:
         """The script."""
@@ -710,15 +737,15 @@ class ReplayLogSection(GeneratedSection):
     itself makes is there (`writes`), or nothing.
     """
     speed: Annotated[float, Field(ge=0, le=1e6)] = 1.0
-    """Times as fast as logged; 0: each session sends its next statement when the one before is answered."""
+    """How many times as fast as logged; 0: each session sends its next statement when the one before is answered."""
     writes: StrictBool = False
     """Send the statements that write, too. Else all that is sent runs in transactions that only read."""
     from_schema: Line | None = None
     """The schema of the log whose statements are sent, where it has several."""
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
-    """Of a run; to the log's end if not given. No statement starts after it."""
+    """The length of a run; to the log's end if not given. No statement starts after it."""
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 100
-    """Connections at most. A log with more sessions at a time is refused."""
+    """The most connections. A log with more sessions at a time is refused."""
 
     @property
     def metric(self) -> str:

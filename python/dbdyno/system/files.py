@@ -9,6 +9,8 @@ import stat
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 
 # Reading files that others may have made: regular files only, and no more than a limit.
@@ -215,3 +217,23 @@ def _places(path: Path) -> Iterator[Path]:
         if target.is_absolute():
             here = Path("/")
         left = [*(word for word in target.parts if word != "/"), *left]
+
+
+# A file that is not there, and one that was meant.
+
+
+LOOKED_AT_MAX = 1000  # entries of a folder
+NEAR_MIN = 0.75  # of the letters are the same
+
+
+def near_file(path: Path) -> str:
+    """``". Did you mean X?"`` with the file of its folder that is called nearly so, or nothing where there is none."""
+    try:
+        with os.scandir(path.parent) as entries:
+            found = [Path(entry.path) for entry in islice(entries, LOOKED_AT_MAX) if entry.name.endswith(path.suffix)]
+    except OSError:
+        return ""
+    # The ending, which all have, makes none of them more alike.
+    stems = {one.stem: one for one in found}
+    near = get_close_matches(path.stem, stems, n=1, cutoff=NEAR_MIN)
+    return f". Did you mean {stems[near[0]]}?" if near else ""

@@ -125,7 +125,7 @@ def another_run() -> str:
     It is only looked at: who took the lock for an instant to try it would refuse a run that begins in that instant.
     """
     path = state_folder() / "run.lock"
-    held = _holder(path) if _is_flocked(path) else ""
+    held = _holder(path) if is_flocked(path) else ""
     if not held and not state_folder_is_given():
         with suppress(OSError):
             listener_pid(HOST_NAME)
@@ -133,7 +133,7 @@ def another_run() -> str:
     return "" if held.endswith(f"(pid {os.getpid()})") else held
 
 
-def _is_flocked(path: Path) -> bool:
+def is_flocked(path: Path) -> bool:
     """Whether a process has a lock on a file (proc_locks(5)); by the inode, as devices differ on some filesystems."""
     try:
         inode, locks = path.stat().st_ino, Path("/proc/locks").read_text(encoding="ascii")

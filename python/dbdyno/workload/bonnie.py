@@ -6,8 +6,7 @@ from pathlib import Path
 from dbdyno.errors import TrialError
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.workloads import BonnieSection
-from dbdyno.workload.program import Ended, Program, home_of_program, run_program
-from dbdyno.workload.tool_load import ByTool, ToolLoad, client_cpu
+from dbdyno.workload.tool_load import ByTool, Program, ProgramRun, ToolLoad, client_cpu, home_of_program, run_program
 
 BONNIE = Program(("bonnie++",), "bonnie++", version_flag="-?")
 FORMATS = ("1.96", "1.97", "1.98")
@@ -70,7 +69,7 @@ def bonnie_figures(fields: list[str]) -> dict[str, float]:
     return found
 
 
-def phases_of(ended: Ended, start_ns: int) -> list[tuple[str, int, int]]:
+def phases_of(ended: ProgramRun, start_ns: int) -> list[tuple[str, int, int]]:
     """Name, start and end of each part, from what Bonnie++ says while it works (each line ends with its part)."""
     found = []
     for at_ns, line in ended.lines("err"):

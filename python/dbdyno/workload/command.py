@@ -10,8 +10,7 @@ from dbdyno.errors import TrialError
 from dbdyno.plan.identity import file_sha256
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.workloads import CommandSection
-from dbdyno.workload.program import Program, run_program
-from dbdyno.workload.tool_load import ByTool, ToolLoad, client_cpu
+from dbdyno.workload.tool_load import ByTool, Program, ToolLoad, client_cpu, run_program
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,9 @@ from dbdyno.errors import TrialError
 from dbdyno.servers.contract import ServerError
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.workloads import DumpSection, OltpSection
-from dbdyno.workload.oltp import Oltp
-from dbdyno.workload.program import Ended, Program, run_program
-from dbdyno.workload.tables import tables_of
+from dbdyno.workload.generator import Oltp, tables_of
 from dbdyno.workload.time_limit import DAY_SECONDS
-from dbdyno.workload.tool_load import ByTool, ToolLoad, client_cpu, positive
+from dbdyno.workload.tool_load import ByTool, Program, ProgramRun, ToolLoad, client_cpu, positive, run_program
 
 DUMP = Program(("mariadb-dump", "mysqldump"), "mariadb-client")
 CLIENT = Program(("mariadb", "mysql"), "mariadb-client")
@@ -61,7 +59,7 @@ class Dump(ByTool[DumpSection]):
         reported = {"kind": "dump", "load": self.section.load, "file_bytes": file_bytes, "rows": rows}
         return ToolLoad(reported=reported, window_ns=(ended.start_ns, ended.end_ns), figures=figures)
 
-    def _dump(self, context: StackContext, folder: Path, limit_seconds: float) -> Ended:
+    def _dump(self, context: StackContext, folder: Path, limit_seconds: float) -> ProgramRun:
         section = self.section
         argv = [*_connecting(DUMP, context), f"--result-file={_file(context)}"]
         argv += ["--single-transaction"] if section.single_transaction else ["--lock-tables"]
@@ -69,7 +67,7 @@ class Dump(ByTool[DumpSection]):
         argv.append(self._tables.schema)
         return run_program(context, DUMP.name, argv, folder=folder, limit_seconds=limit_seconds, cwd=_folder(context))
 
-    def _restore(self, context: StackContext, folder: Path) -> Ended:
+    def _restore(self, context: StackContext, folder: Path) -> ProgramRun:
         try:
             context.server.control.create_schema(RESTORED)
         except ServerError as error:

@@ -5,6 +5,7 @@ The profiles' options are those that KDiskMark gives (its ``src/benchmark.cpp``)
 
 import json
 import math
+import os
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -15,13 +16,23 @@ from typing import Any
 from dbdyno.errors import TrialError
 from dbdyno.servers.user import own_folder, read_log
 from dbdyno.stack.layer import StackContext
-from dbdyno.study.fio_job import job_mistakes, written_anew
+from dbdyno.study.fio_job import JobSources, job_sources, read_io_log, render_job, render_log
+from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.workloads import FioSection
 from dbdyno.system.clock import now_ns
+from dbdyno.system.files import MIB, read_text
 from dbdyno.workload.load import Columns, percentiles
-from dbdyno.workload.program import Ended, Program, home_of_program, run_program
 from dbdyno.workload.time_limit import DAY_SECONDS
-from dbdyno.workload.tool_load import ByTool, ToolLoad, client_cpu, positive
+from dbdyno.workload.tool_load import (
+    ByTool,
+    Program,
+    ProgramRun,
+    ToolLoad,
+    client_cpu,
+    home_of_program,
+    positive,
+    run_program,
+)
 
 # What fio prints and logs, as the figures and the series of a trial.
 #
@@ -36,7 +47,7 @@ LOG_BYTES_MAX = 256 * 1024**2
 Entry = tuple[int, float, int]  # milliseconds, value, direction (0 read, 1 write, 2 trim)
 
 
-def read_fio(ended: Ended, home: Path, folder: Path, ahead_ns: int) -> ToolLoad:
+def read_fio(ended: ProgramRun, home: Path, folder: Path, ahead_ns: int) -> ToolLoad:
     """The load of a run of fio; its logs are kept in ``folder``.
 
     ``ahead_ns`` is how far the time of day is ahead of the monotonic clock. Raises ``TrialError``.
@@ -187,7 +198,7 @@ def _direction(jobs: Sequence[Mapping[str, Any]], name: str) -> dict[str, float]
 FIO = Program(("fio",), "fio")
 FILE = "dbdyno.fio"  # the one file of a profile
 MIX_READ_PERCENT = 70  # KDiskMark's
-LAYOUT_BLOCK = "1M"
+LAYOUT = ("rw=write", "bs=1M", "ioengine=psync", "refill_buffers", "end_fsync=1")
 _SET_NS_MIN = INTERVAL_MS * 1_000_000 // 2  # by which the time of day was set, rather than both clocks read apart
 
 
@@ -202,22 +213,33 @@ class Fio(ByTool[FioSection]):
         assert context.files is not None  # noqa: S101  (a fio load has them)
         home = home_of_program(context)
         if self.section.job:
-            argv = ["fio", "--create_only=1", str(self._job(home, context.files))]
+            sources = self._sources()
+            if sources.logs:
+                lay_out = home.parent / "layout.fio"
+                lay_out.write_text(_layout(sources.reach_bytes), encoding="utf-8")
+                lay_out.chmod(0o644)
+                argv = ["fio", str(lay_out)]
+                run_program(context, "fio", argv, folder=context.scratch, limit_seconds=DAY_SECONDS, cwd=context.files)
+            argv = ["fio", "--create_only=1", str(self._job(home, context.files, sources))]
         else:
             size = f"--size={self.section.size_bytes}"
             argv = ["fio", "--name=layout", f"--directory={context.files}", f"--filename={FILE}", size]
-            argv += ["--rw=write", f"--bs={LAYOUT_BLOCK}", "--ioengine=psync", "--refill_buffers", "--end_fsync=1"]
-        run_program(context, "fio", argv, folder=context.scratch, limit_seconds=DAY_SECONDS, cwd=home)
+            argv += [f"--{option}" for option in LAYOUT]
+        run_program(context, "fio", argv, folder=context.scratch, limit_seconds=DAY_SECONDS, cwd=self._cwd(context))
 
     def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:
         """Run the profile or the job. Raises ``TrialError`` with fio's own words."""
         assert context.files is not None  # noqa: S101  (a fio load has them)
         home = home_of_program(context)
         argv = ["fio", "--output-format=json+", "--group_reporting", "--lat_percentiles=1", *_logging(home)]
-        argv += [str(self._job(home, context.files))] if self.section.job else self._profile(context.files, seed)
+        if self.section.job:
+            argv += [str(self._job(home, context.files, self._sources()))]
+        else:
+            argv += self._profile(context.files, seed)
         # fio's logs have the time of day; the probes have the monotonic clock.
         ahead_ns = _ahead_ns()
-        ended = run_program(context, "fio", argv, folder=folder, limit_seconds=self.limit_seconds, cwd=home)
+        limit, cwd = self.limit_seconds, self._cwd(context)
+        ended = run_program(context, "fio", argv, folder=folder, limit_seconds=limit, cwd=cwd)
         if abs(_ahead_ns() - ahead_ns) > _SET_NS_MIN:
             raise TrialError("the time of day was set while fio ran, which dates its logs: they fit no other series")
         return read_fio(ended, home, folder, ahead_ns)
@@ -233,20 +255,49 @@ class Fio(ByTool[FioSection]):
         argv += [f"--runtime={round(section.measured_seconds * 1000)}ms"]
         return [*argv, f"--ramp_time={round(section.warmup * 1000)}ms"] if section.warmup else argv
 
-    def _job(self, home: Path, files: Path) -> Path:
-        """The job file, held to the trial's folder; only fio's user writes below ``home``, so it stands beside it."""
-        assert self.section.job is not None  # noqa: S101  (asked by the caller)
+    def _cwd(self, context: StackContext) -> Path:
+        """Where fio stands: under ``directory`` it crashes as it replays a log, so its files are named from here."""
+        assert context.files is not None  # noqa: S101  (a fio load has them)
+        return context.files if self.section.job and self._sources().logs else home_of_program(context)
+
+    def _sources(self) -> JobSources:
+        """What the job file reads. Raises ``TrialError``: it may have been changed since the study was read."""
         try:
-            text = Path(self.section.job).read_text(encoding="utf-8")
-        except OSError as error:
-            raise TrialError(f"{self.section.job}: can't be read: {error.strerror}") from None
-        folder = Path(self.section.job).parent
-        for said in job_mistakes(text, folder):  # once more: it may have been changed since the study was read
-            raise TrialError(f"{self.section.job}: {said}")
-        job = home.parent / "job.fio"
-        job.write_text(written_anew(text, {"directory": str(files)}, folder), encoding="utf-8")
-        job.chmod(0o644)
+            return job_sources(Path(self.section.job or ""))
+        except (OSError, ValueError) as error:
+            raise TrialError(f"{self.section.job}: {getattr(error, 'strerror', None) or error}") from None
+
+    def _job(self, home: Path, files: Path, sources: JobSources) -> Path:
+        """The job file, held to the trial's folder; only fio's user writes below ``home``, so it stands beside it."""
+        path = Path(self.section.job or "")
+        try:
+            text = read_text(path)
+            for said in job_mistakes(text, path.parent):  # once more: it may have been changed
+                raise TrialError(f"{path}: {said}")
+            logs = {}
+            for number, (name, log) in enumerate(sources.logs.items()):
+                copy = home.parent / f"{number}.iolog"
+                with copy.open("w", encoding="utf-8") as file:
+                    file.writelines(render_log(read_io_log(log)))
+                copy.chmod(0o644)
+                logs[name] = os.path.relpath(copy, files)
+            forced = {} if logs else {"directory": str(files)}
+            job = home.parent / "job.fio"
+            job.write_text(render_job(text, forced, path.parent, logs), encoding="utf-8")
+            job.chmod(0o644)
+        except (OSError, ValueError) as error:
+            raise TrialError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
         return job
+
+
+def _layout(reach_bytes: Mapping[str, int]) -> str:
+    """Return the job that lays out files for logs to be replayed on, one after the other."""
+    common = "\n".join(LAYOUT)
+    jobs = [
+        f"[{number}]\nstonewall\nfilename={name}\nsize={-(-size // MIB) * MIB}\n"
+        for number, (name, size) in enumerate(reach_bytes.items())
+    ]
+    return f"[global]\n{common}\n{''.join(jobs)}"
 
 
 def _logging(home: Path) -> list[str]:
@@ -257,4 +308,4 @@ def _logging(home: Path) -> list[str]:
 
 def _ahead_ns() -> int:
     """How far the time of day is ahead of the monotonic clock; corrections of either's rate are of both."""
-    return max(time.time_ns() - now_ns() for _ in range(3))  # who is held up between both reads has less
+    return max(time.time_ns() - now_ns() for _ in range(3))  # noqa: TID251 - who is held up between both reads has less

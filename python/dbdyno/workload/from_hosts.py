@@ -1,23 +1,25 @@
 """A load that other hosts offer together: each with its share, an account of its own on the server, all merged."""
 
+import json
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
+from dbdyno.model.printable import short
 from dbdyno.servers.contract import Address
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import how_it_ended
-from dbdyno.workload.generator import INTERVAL_MS, Generated
-from dbdyno.workload.load import Load
-from dbdyno.workload.merged import Part, client_figures, merged, part_of
+from dbdyno.workload.client_side import RESULTS
+from dbdyno.workload.generator import INTERVAL_MS, SAID_MAX, Generated
+from dbdyno.workload.load import FILES, LoadResult, read_load
 from dbdyno.workload.time_limit import limit_seconds
-from dbdyno.workload.together import Asked, Offered
+from dbdyno.workload.together import JointLoad, JointLoadRequest
 
 USER = "dbdyno_load"
-_FILES = ("json", "series", "hlog")
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class FromHosts:
     """The load of one treatment, from client hosts; its data are prepared and checked from this machine."""
 
     load: Generated[Any]
-    offer: Callable[[Asked], Offered]  # has the hosts do it, as ``Together.offer``
+    offer: Callable[[JointLoadRequest], JointLoad]  # has the hosts do it, as ``Together.offer``
 
     @property
     def tool(self) -> None:
@@ -47,7 +49,7 @@ class FromHosts:
         """What the tables are. Raises ``TrialError``."""
         return self.load.check(context)
 
-    def run(self, context: StackContext, seed: int, folder: Path) -> Load:
+    def run(self, context: StackContext, seed: int, folder: Path) -> LoadResult:
         """Offer the load from all hosts; what each wrote goes to ``folder/clients/HOST``.
 
         Raises:
@@ -59,14 +61,11 @@ class FromHosts:
         shares = enumerate(names)
         each = {name: asked_of(self.load, address, seed, (number, len(names))) for number, name in shares}
         try:
-            offered = self.offer(Asked(each, limit_seconds(self.load.section)))
+            offered = self.offer(JointLoadRequest(each, limit_seconds(self.load.section)))
         except TrialError as error:
             ended = how_it_ended(context.server)
             raise TrialError(f"{error}; {ended}" if ended else str(error)) from None
-        parts = [_kept(name, offered.replies[name], folder) for name in names]
-        load = merged(parts, offered.start_ns)
-        load.result["client_hosts"] = client_figures(parts, offered.before, offered.after, offered.start_ns)
-        return load
+        return merged(self.program(), offered, names, folder)
 
 
 def asked_of(load: Generated[Any], address: Address, seed: int, share: tuple[int, int]) -> dict[str, Any]:
@@ -95,10 +94,21 @@ def admitted(endpoint: Endpoint, schema: str) -> Address:
     return replace(remote, user=USER, password=password)
 
 
-def _kept(name: str, reply: Mapping[str, Any], folder: Path) -> Part:
-    """What a host came to; its files are kept as they are."""
-    own = folder / "clients" / name
-    own.mkdir(parents=True, exist_ok=True)
-    for text, ending in zip(_FILES, ("load.json", "load.csv", "latency.hlog"), strict=True):
-        (own / ending).write_text(reply[text], encoding="utf-8")
-    return part_of(name, reply, INTERVAL_MS * 1_000_000)
+def merged(program: Path, offered: JointLoad, names: Sequence[str], folder: Path) -> LoadResult:
+    """One load of all hosts, whose files lie as those of a load from one; each host's lie in ``folder/clients/HOST``.
+
+    Raises ``TrialError`` where the files of a host are not whole, or no interval is whole on all.
+    """
+    each = [folder / "clients" / name for name in names]
+    for own in each:
+        own.mkdir(parents=True, exist_ok=True)
+        for text, file in zip(RESULTS, FILES, strict=True):
+            (own / file).write_text(offered.replies[own.name][text], encoding="utf-8")
+    clocks = folder / "clients" / "clocks.json"
+    clocks.write_text(json.dumps({"before": asdict(offered.before), "after": asdict(offered.after)}), encoding="utf-8")
+    flags = [f"--interval={INTERVAL_MS}ms", f"--start={offered.start_ns}", f"--clocks={clocks}", f"--into={folder}"]
+    done = subprocess.run([program, "merge", *flags, *each], capture_output=True, check=False)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().removeprefix("dbdyno-load: ")
+        raise TrialError(short(said, SAID_MAX) or f"dbdyno-load: exit {done.returncode}")
+    return read_load(*(folder / file for file in FILES))

@@ -1,4 +1,4 @@
-"""The load generator ``dbdyno-load``: its command line, its time limit, its errors. Common to all kinds."""
+"""Loads that ``dbdyno-load`` offers: its command line for each kind, and what comes back."""
 
 import contextlib
 import json
@@ -11,16 +11,47 @@ from typing import ClassVar, Generic, TypeVar
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import short
-from dbdyno.servers.contract import Address
+from dbdyno.servers.contract import Address, ServerError
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.stack.tools import own_binary
 from dbdyno.study.section import WorkloadSection
-from dbdyno.study.workloads import GeneratedSection, LoopSection
+from dbdyno.study.workloads import (
+    BulkSection,
+    GeneratedSection,
+    IngestSection,
+    LoopSection,
+    OltpSection,
+    ReplayLogSection,
+    ScriptSection,
+    SmackSection,
+    TpccSection,
+)
 from dbdyno.system.child import child, decoded
-from dbdyno.workload.load import Load, read_load
-from dbdyno.workload.tables import tables_of
+from dbdyno.workload.load import LoadResult, read_load
 from dbdyno.workload.time_limit import DAY_SECONDS, limit_seconds
+
+# What the tables of a load are, read back from the server.
+
+
+def tables_of(endpoint: Endpoint, schema: str, engine: str) -> dict[str, str]:
+    """Engine and row format of the tables of a schema; empty where there is none.
+
+    Raises ``TrialError`` where a table has another engine than was asked for.
+    """
+    try:
+        tables = endpoint.control.tables(schema)
+    except ServerError as error:
+        raise TrialError(f"the server does not report the tables' engine: {error}") from None
+    for table in tables:
+        if table.engine.lower() != engine.lower():
+            name = short(f"{schema}.{table.name}")
+            raise TrialError(f"table {name}: asked for engine {engine}, the server took {short(table.engine)}")
+    return {"engine": short(tables[0].engine), "row_format": short(tables[0].row_format)} if tables else {}
+
+
+# The load generator ``dbdyno-load``: its command line, its time limit, its errors. Common to all kinds.
+
 
 INTERVAL_MS = 100
 # A killed server has closed its connections a moment before it is gone.
@@ -104,7 +135,7 @@ class Generated(ABC, Generic[SectionT]):
             raise TrialError(f"the schema {self.schema} holds no table after it was prepared")
         return found
 
-    def run(self, context: StackContext, seed: int, folder: Path) -> Load:
+    def run(self, context: StackContext, seed: int, folder: Path) -> LoadResult:
         """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
         endpoint, result, series = context.server, folder / "load.json", folder / "load.csv"
         log = folder / "latency.hlog"
@@ -204,3 +235,130 @@ def _cause(result: Path, ignored: str) -> str:
     errors = [error for error in run["errors"] if ignored != "all" and str(error["code"]) not in codes]
     met = [f"{error['count']} x error {error['code']}: {short(str(error['message']))}" for error in errors[:3]]
     return "the load met " + "; ".join(met) if met else short(str(run["aborted"] or ""), SAID_MAX)
+
+
+# The workload ``oltp``: sysbench's OLTP loads.
+
+
+TABLES = ("tables", "table_size", "auto_inc", "secondary", "create_secondary")
+EVENT = ("skip_trx", "point_selects", "range_selects", "range_size", "simple_ranges", "sum_ranges", "order_ranges",
+         "distinct_ranges", "index_updates", "non_index_updates", "delete_inserts")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Oltp(Generated[OltpSection]):
+    """The oltp load of one treatment."""
+
+    def own_flags(self) -> list[str]:
+        """What the tables are like, and what an event consists of."""
+        section = self.section
+        fields = flags_of(section, *TABLES, *EVENT, "reconnect_every", "rand_type", *section.DISTRIBUTION)
+        return [section.load, *fields, *statement_flags(prepared=section.prepared)]
+
+
+# The workload ``bulk``: tables made, filled and indexed, as sysbench prepares them.
+
+
+@dataclass(frozen=True)
+class Bulk(Generated[BulkSection]):
+    """The bulk load of one treatment; it starts from an empty schema and makes its tables itself."""
+
+    STARTS_WITHOUT_TABLES = True
+
+    def own_flags(self) -> list[str]:
+        """What the tables are like. A CREATE INDEX answers nothing until it is done, however long that takes."""
+        return [*flags_of(self.section, *TABLES, "batch_bytes"), f"--stall-timeout={DAY_SECONDS:.0f}"]
+
+
+# The workload ``ingest``: rows into a table with three secondary indexes, as fast as it takes them.
+
+
+FIELDS = ("mode", "rows_per_call", "rows_per_insert", "rows_per_commit", "value_range", "initial_rows")
+
+
+@dataclass(frozen=True)
+class Ingest(Generated[IngestSection]):
+    """The ingest load of one treatment; its table starts with ``initial_rows``, which may be none."""
+
+    def own_flags(self) -> list[str]:
+        """What the table is like, and how rows come into it."""
+        return [*flags_of(self.section, *FIELDS), *statement_flags(prepared=self.section.prepared)]
+
+
+# The workload ``script``: a SQL file of the user's own.
+
+
+@dataclass(frozen=True)
+class Script(Generated[ScriptSection]):
+    """The script of one treatment; its tables are what its setup makes, which may be none.
+
+    Their engine is the study's, unless the script's CREATE TABLE names another: that fails the trial.
+    """
+
+    STARTS_WITHOUT_TABLES = True
+
+    def own_flags(self) -> list[str]:
+        """The file, and what is changed of it."""
+        section = self.section
+        changed = [name for name in ("weights", "set") if getattr(section, name)]
+        return [section.file, *flags_of(section, *changed), *statement_flags(prepared=section.prepared)]
+
+    def login_flags(self, endpoint: Endpoint) -> list[str]:
+        """By which account the script runs.
+
+        A server of dbdyno's own is the script's as a whole, and is thrown away. On an external one it has an
+        account for its database alone, unless the study gives it the whole server.
+        """
+        return [f"--account={endpoint.account}"] if endpoint.account else ["--whole-server"]
+
+
+# The workload ``smack``: Super-Smack's statements by random primary key, over rows of a given size.
+
+
+@dataclass(frozen=True)
+class Smack(Generated[SmackSection]):
+    """The smack load of one treatment."""
+
+    def own_flags(self) -> list[str]:
+        """What the table is like, and what is said to it."""
+        section = self.section
+        table = flags_of(section, "rows", "row_size", "key", "compressible")
+        keys = flags_of(section, "rand_type", *section.DISTRIBUTION)
+        return [section.load, *table, *keys, *statement_flags(prepared=section.prepared)]
+
+
+# The workload ``tpcc``: the tables and transactions of TPC-C.
+
+
+@dataclass(frozen=True)
+class Tpcc(Generated[TpccSection]):
+    """The tpcc load of one treatment."""
+
+    def common_flags(self) -> list[str]:
+        """As of any load, but terminals follow from the warehouses."""
+        return [flag for flag in super().common_flags() if not (self.section.keying and flag.startswith("--clients="))]
+
+    def own_flags(self) -> list[str]:
+        """How much data, and how often each transaction comes."""
+        return flags_of(self.section, "warehouses", "mix", "keying")
+
+
+# The workload ``replay-log``: a server's log, with its sessions and times.
+
+
+@dataclass(frozen=True)
+class ReplayLog(Generated[ReplayLogSection]):
+    """The replay of one treatment; its tables are what the setup makes, which may be none."""
+
+    STARTS_WITHOUT_TABLES = True
+
+    def own_flags(self) -> list[str]:
+        """The log, and what is sent of it when."""
+        section = self.section
+        writes = ["--writes"] if section.writes else []
+        # One schema of a log is replayed in the load's own, whatever else the log has.
+        return [section.file, *flags_of(section, "speed", "setup", "from_schema", "duration"), *writes]
+
+    def login_flags(self, endpoint: Endpoint) -> list[str]:
+        """By which account: on every server the load's own, as a log may hold anything."""
+        return [f"--account={endpoint.account}"] if endpoint.account else []

@@ -1,20 +1,37 @@
-"""Which workload a treatment is offered: ``replay-log`` is the class ``ReplayLog`` in the file ``replay_log.py``."""
+"""Which workload a treatment is offered, by the name of its kind in a study."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.workloads import KINDS
-from dbdyno.workload.generator import Generated
+from dbdyno.workload.bonnie import Bonnie
+from dbdyno.workload.command import Command
+from dbdyno.workload.dump import Dump
+from dbdyno.workload.fio import Fio
+from dbdyno.workload.generator import Bulk, Generated, Ingest, Oltp, ReplayLog, Script, Smack, Tpcc
+from dbdyno.workload.ledger import Ledger
+from dbdyno.workload.mysqlslap import Mysqlslap, Slap
 from dbdyno.workload.simulated import Simulated
+from dbdyno.workload.sysbench import Sysbench
 from dbdyno.workload.workload import Workload
 
 WORKLOADS: dict[str, Callable[[Any, str], Workload]] = {
-    kind: getattr(import_module(f"dbdyno.workload.{kind.replace('-', '_')}"), kind.title().replace("-", ""))
-    for kind, section in KINDS.items()
-    if section.ON_HOST
+    "slap": Slap,
+    "smack": Smack,
+    "oltp": Oltp,
+    "tpcc": Tpcc,
+    "ledger": Ledger,
+    "ingest": Ingest,
+    "bulk": Bulk,
+    "script": Script,
+    "replay-log": ReplayLog,
+    "fio": Fio,
+    "bonnie": Bonnie,
+    "sysbench": Sysbench,
+    "mysqlslap": Mysqlslap,
+    "dump": Dump,
+    "command": Command,
 }
 
 

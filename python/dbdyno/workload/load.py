@@ -1,56 +1,43 @@
 """What a load came to: scalars, the series, and how often each latency was met."""
 
-import binascii
 import csv
 import json
 import math
-import struct
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
 
+from dbdyno._native import histogram_log
 from dbdyno.errors import TrialError
-from dbdyno.model.metrics import PERCENTILES
-from dbdyno.store.hdr_histogram import BUCKETS_MAX, buckets, upper_ends
+from dbdyno.model.metrics import METRICS, PERCENTILES
+from dbdyno.model.results import Summary
+from dbdyno.store.records import TrialLoad
 
-# The histograms of events in a log of HdrHistogram: how often each latency was met.
-#
-# The format is HdrHistogram's own: a line for each interval, those without a tag being of events, whose last field is a
-# compressed histogram of version 2: base64 of zlib of a header and the counts of all buckets as ZigZag LEB128.
+FILES = ("load.json", "load.csv", "latency.hlog")  # of a trial's folder: what dbdyno-load writes
 
 
-def events_of(log: Path) -> tuple[list[float], list[float]]:
-    """Latencies of events in nanoseconds, ascending, each the upper end of its bucket; and how often each was met.
+@dataclass(frozen=True)
+class LatencyCounts:
+    """How often each latency was met: values in ns, ascending, each the upper end of its bucket; and what they are."""
 
-    Empty of a log without lines of events, as an older dbdyno wrote. Raises ``OSError``, and ``ValueError`` for what is
-    no such log.
-    """
-    return counted((f"{log}: line {number}", payload) for number, payload in _lines_of_events(log))
+    values: list[float]
+    counts: list[float]
+    summary: Summary
 
+    @classmethod
+    def from_native(cls, met: tuple[bytes, bytes, str]) -> "LatencyCounts":
+        """As the native part says it."""
+        values, counts, summary = met
+        return cls(array("d", values).tolist(), array("d", counts).tolist(), json.loads(summary))
 
-def counted(payloads: Iterable[tuple[str, bytes]]) -> tuple[list[float], list[float]]:
-    """The same of histograms that are had already, each with where it is from. Raises ``ValueError`` that says so."""
-    import numpy as np
-
-    counts = np.zeros(BUCKETS_MAX)
-    for where, payload in payloads:
-        try:
-            places, times = buckets(payload)
-        except (binascii.Error, zlib.error, struct.error, ValueError) as error:
-            raise ValueError(f"{where} holds no histogram: {error}") from None
-        counts[places] += times
-    met = np.flatnonzero(counts)
-    return upper_ends(met).astype(float).tolist(), counts[met].tolist()
+    def columns(self) -> "Columns":
+        """As a trial keeps it: ``latency_ns``, ascending, and ``count``; nothing of nothing."""
+        return {"latency_ns": self.values, "count": self.counts} if self.values else {}
 
 
-def _lines_of_events(log: Path) -> Iterator[tuple[int, bytes]]:
-    with log.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if not line.startswith((b"#", b'"', b"Tag=")) and line.strip():
-                yield number, line.strip().rpartition(b",")[2]
+NO_LATENCIES = LatencyCounts([], [], {})
 
 
 HALVES_INTERVALS_MIN = 6  # fewer say nothing of two halves
@@ -62,13 +49,13 @@ Columns = dict[str, list[float] | list[str]]
 
 
 @dataclass(frozen=True)
-class Load:
+class LoadResult:
     """The result of one measured run."""
 
-    result: dict[str, Any]  # one element of the load generator's "runs"
+    result: TrialLoad
     series: dict[str, list[float]]  # column -> one value per interval; t_ns on the monotonic clock
     phase: list[str]  # which part of its work the load was at, per interval; empty texts for a load without
-    met: tuple[list[float], list[float]] = ([], [])  # latencies of events, ns, ascending; how often each was met
+    met: LatencyCounts = NO_LATENCIES  # latencies of events
 
     @property
     def window_ns(self) -> tuple[int, int]:
@@ -120,13 +107,11 @@ class Load:
             "reconnects": float(result["reconnects"]),
         }
         # A run too short for one event to end has no latency; one that only reads adds no row.
-        for name in ("mean", "p50", "p95", "p99", "p999", "max"):
-            if latency[name] is not None:
-                found[f"latency_ms_{name}"] = latency[name] / 1e6
+        found |= latency_metrics(latency)
         if result["rows"]:
             found["rows_per_second"] = result["rows"] / real
         if new_orders := result.get("operations", {}).get("new_order"):
-            found["new_orders_per_minute"] = new_orders["count"] * 60 / real
+            found["new_orders_per_minute"] = (new_orders["count"] or 0) * 60 / real
         if result["offered_per_second"]:
             found["achieved_ratio"] = result["achieved_per_second"] / result["offered_per_second"]
         return found
@@ -151,15 +136,16 @@ class Load:
 
     def latencies(self) -> Columns:
         """How often each latency of an event was met: ``latency_ns``, ascending, and ``count``."""
-        values, counts = self.met
-        if not values:
-            return {}
-        # A value is the upper end of its bucket, which may lie beyond what was seen.
-        largest = float(self.result["latency_ns"]["max"])
-        return {"latency_ns": [min(value, largest) for value in values], "count": counts}
+        return self.met.columns()
 
 
-def read_load(result: Path, series: Path, log: Path) -> Load:
+def latency_metrics(latency_ns: Summary) -> dict[str, float]:
+    """The metrics of ``model.metrics.METRICS`` that a summary has."""
+    found = {f"latency_ms_{name}": value / 1e6 for name, value in latency_ns.items() if value is not None}
+    return {name: value for name, value in found.items() if name in METRICS}
+
+
+def read_load(result: Path, series: Path, log: Path) -> LoadResult:
     """Read what ``dbdyno-load`` wrote. Raises ``TrialError`` where it is not whole."""
     try:
         run = json.loads(result.read_text(encoding="utf-8"))["runs"][0]
@@ -168,8 +154,11 @@ def read_load(result: Path, series: Path, log: Path) -> Load:
         columns = [name for name in rows[0] if name not in {"run", *TEXTS}] if rows else []
         # An interval in which nothing ended has no latency: unknown, not 0.
         values = {name: [math.nan if row[name] == "" else float(row[name]) for row in rows] for name in columns}
-        return Load(run, values, [row["phase"] for row in rows], events_of(log))
-    except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
+        largest = run["latency_ns"]["max"]
+        text = log.read_text(encoding="utf-8", errors="replace")
+        met = LatencyCounts.from_native(histogram_log(text, None if largest is None else int(largest)))
+        return LoadResult(run, values, [row["phase"] for row in rows], met)
+    except (OSError, ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         raise TrialError(f"{result}, {series} and {log} are not what dbdyno-load writes: {error!r}") from None
 
 

@@ -2,18 +2,21 @@
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dbdyno._native import simulate
+from dbdyno._native import histogram, simulate
 from dbdyno.errors import HostError, TrialError
 from dbdyno.model.metrics import METRICS
+from dbdyno.model.results import Outcome, SimulatedLatencies
 from dbdyno.stack.layer import StackContext
+from dbdyno.store.records import TrialLoad
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.simulated_loads import LOADS
-from dbdyno.workload.load import HALVES_INTERVALS_MIN, Columns, counted, percentiles
+from dbdyno.workload.load import HALVES_INTERVALS_MIN, Columns, LatencyCounts, latency_metrics
 
 # What a load on a simulated stack came to: the simulator's outcome as the figures and series of a trial.
 
@@ -39,10 +42,10 @@ class SimulatedLoad:
 
     kind: str
     warm_up_s: float
-    outcome: Mapping[str, Any]
+    outcome: Outcome
 
     @property
-    def result(self) -> dict[str, Any]:
+    def result(self) -> TrialLoad:
         """What is kept of it with the trial: all but histograms and series, which have files of their own."""
         kept = {name: value for name, value in self.outcome.items() if name not in {"series", "sample"}}
         return {"kind": self.kind, "simulated": _without_histograms(kept)}
@@ -76,7 +79,7 @@ class SimulatedLoad:
     def metrics(self) -> dict[str, float]:
         """The scalars of ``model.metrics.METRICS``. Raises ``TrialError`` where nothing was done."""
         outcome, seconds = self.outcome, float(self.outcome["measured_s"])
-        each = [outcome[name] for name in DIRECTIONS.values()]
+        each = [outcome["reads"], outcome["writes"]]
         operations = sum(one["latency"]["count"] for one in each)
         if not seconds > 0 or not operations:
             raise TrialError("nothing was finished while it was simulated")
@@ -104,21 +107,20 @@ class SimulatedLoad:
 
     def _latencies_ms(self) -> dict[str, float]:
         """Of statements, or else of reads and writes: from when a client meant to ask, until it had its answer."""
-        values, counts = self._met
-        count, most = sum(one["count"] for one in self._answers), max(one["max_ns"] for one in self._answers)
+        count = sum(one["count"] for one in self._answers)
         mean = math.fsum(one["mean_ns"] * one["count"] for one in self._answers) / count
-        found = percentiles(dict(zip(values, map(int, counts), strict=True)))
-        shown = {"mean": mean, "max": most, **{name: min(value, most) for name, value in found.items()}}
-        return {f"latency_ms_{name}": value / 1e6 for name, value in shown.items()}
+        return latency_metrics({**self._met.summary, "mean": mean})
 
     @property
-    def _answers(self) -> list[Mapping[str, Any]]:
+    def _answers(self) -> list[SimulatedLatencies]:
         statements = self.outcome["load"].get(STATEMENTS)
-        return [statements] if statements else [self.outcome[name]["latency"] for name in DIRECTIONS.values()]
+        reads, writes = self.outcome["reads"], self.outcome["writes"]
+        return [statements] if statements else [reads["latency"], writes["latency"]]
 
-    @property
-    def _met(self) -> tuple[list[float], list[float]]:
-        return counted(("the simulator's outcome", one["histogram"].encode()) for one in self._answers)
+    @cached_property
+    def _met(self) -> LatencyCounts:
+        largest = max(one["max_ns"] for one in self._answers)
+        return LatencyCounts.from_native(histogram([one["histogram"] for one in self._answers], largest))
 
     def columns(self) -> Columns:
         """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""
@@ -144,9 +146,7 @@ class SimulatedLoad:
 
     def latencies(self) -> Columns:
         """How often each latency was met: ``latency_ns``, ascending, and ``count``."""
-        values, counts = self._met
-        largest = max(float(one["max_ns"]) for one in self._answers)
-        return {"latency_ns": [min(value, largest) for value in values], "count": counts} if values else {}
+        return self._met.columns()
 
     def _ends(self) -> list[float]:
         """Simulated time counts from when the load began."""
@@ -159,7 +159,7 @@ def _without_histograms(value: Any) -> Any:  # noqa: ANN401  (whatever JSON hold
     return {name: _without_histograms(item) for name, item in value.items() if name != "histogram"}
 
 
-def _of_device(every: list[Mapping[str, float]]) -> Columns:
+def _of_device(every: Sequence[Mapping[str, float]]) -> Columns:
     found: Columns = {}
     for short in DIRECTIONS:
         done, kib, merged = ([one[f"{short}{rest}"] for one in every] for rest in ("/s", "kB/s", "rqm/s"))

@@ -9,13 +9,19 @@ from dbdyno.errors import TrialError
 from dbdyno.servers.contract import ServerError
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.workloads import SysbenchSection
-from dbdyno.workload.generator import flags_of
+from dbdyno.workload.generator import EVENT, TABLES, flags_of, tables_of
 from dbdyno.workload.load import Columns, percentiles
-from dbdyno.workload.oltp import EVENT, TABLES
-from dbdyno.workload.program import Ended, Program, home_of_program, run_program
-from dbdyno.workload.tables import tables_of
 from dbdyno.workload.time_limit import DAY_SECONDS
-from dbdyno.workload.tool_load import ByTool, ToolLoad, client_cpu, positive
+from dbdyno.workload.tool_load import (
+    ByTool,
+    Program,
+    ProgramRun,
+    ToolLoad,
+    client_cpu,
+    home_of_program,
+    positive,
+    run_program,
+)
 
 # What sysbench 1.0 prints, as the figures and the series of a trial.
 
@@ -39,7 +45,7 @@ _TOTALS = {
 STARTED = "Threads started!"
 
 
-def read_sysbench(ended: Ended) -> ToolLoad:
+def read_sysbench(ended: ProgramRun) -> ToolLoad:
     """The load of a run of sysbench. Raises ``TrialError``."""
     text, lines = ended.stdout, ended.lines()
     totals = totals_of(text)

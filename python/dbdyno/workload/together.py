@@ -1,23 +1,141 @@
-"""One load that several hosts offer: started at one moment, by offsets of their clocks measured just before.
+"""A load that client hosts offer together: each host's part, from its start to its result.
 
-Each host runs ``dbdyno-load`` with its share of clients and rate. All connect and warm up; then one moment is named to
-each on its own clock. Until the last is done nothing is asked of any host that has a part in it. If one is lost, or its
-load fails, all of it ends: what the others did was another load.
+The host may lie. So what it says is bounded, and is one of the two things that ``client_side`` says, or ends the load.
 """
 
+import json
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass
-from threading import Event
+from signal import SIGKILL
+from threading import Event, Thread
 from typing import Any, Self
 
-from dbdyno.errors import HostError, TrialError
-from dbdyno.hosts.carried import quiet
-from dbdyno.hosts.clock import Offset, apart
+from dbdyno.errors import DbdynoError, HostError, TrialError
+from dbdyno.hosts.clock import Offset, offset_between
 from dbdyno.hosts.connect import Connected
-from dbdyno.workload.client_host import ClientHost
-from dbdyno.workload.merged import Clocks
+from dbdyno.hosts.contract import Hosts, LieError, Lines, quiet
+from dbdyno.hosts.host_side import OUTPUT_BYTES_MAX
+from dbdyno.model.printable import short
+from dbdyno.store.documents import json_object, value_of
+from dbdyno.system.child import exit_words
+
+_ARGV = ("python", "-m", "dbdyno.workload.client_side")
+_SAID_MAX = 2000  # characters
+_LINES_MAX = 1000  # that it says
+# Its last line holds rows and histograms of each tenth of a second.
+_BYTES, _BYTES_PER_SECOND, _BYTES_MAX = 64 * 1024**2, 40_000, OUTPUT_BYTES_MAX
+_START = re.compile(r"/proc/[0-9]{1,10}/fd/[0-9]{1,10}")
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """The load is warm, and waits for the time of its start, which is to be written to ``start``."""
+
+    ready_ns: int
+    start: str
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where that is no file of a process."""
+        if not _START.fullmatch(self.start):
+            raise ValueError("start is no file of a process")
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What the load came to."""
+
+    code: int
+    said: str
+    json: str
+    series: str
+    hlog: str
+
+
+class ClientHostLoad:
+    """A load on one host. ``news`` is set at each step: ready, and done."""
+
+    def __init__(self, hosts: Hosts, name: str, asked: Mapping[str, Any], news: Event, limit_seconds: float) -> None:
+        """``limit_seconds`` is what the load may take at most."""
+        self.name = name
+        self._bytes_max = min(_BYTES_MAX, _BYTES + round(_BYTES_PER_SECOND * limit_seconds))
+        self.start_path = ""  # where the time of the start belongs, once the load is ready
+        self.result: dict[str, Any] | None = None  # what it came to
+        self.trouble = ""  # why it has ended otherwise
+        self._hosts, self._news, self._ended = hosts, news, False
+        self._process = hosts.start(name, _ARGV, stdin=json.dumps(asked).encode())
+        # Its question is asked long before the measured window and answered after it.
+        Thread(target=self._listen, name=f"load of {name}", daemon=True).start()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it waits for the start."""
+        return bool(self.start_path)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended, one way or the other."""
+        return self.result is not None or bool(self.trouble)
+
+    def start_at(self, time_ns: int) -> None:
+        """Name the start on that host's CLOCK_MONOTONIC. Raises ``HostError``."""
+        self._hosts.start(self.name, ("tee", self.start_path), stdin=f"{time_ns}\n".encode())
+
+    def wait(self, seconds: float) -> None:
+        """Wait for news of any client of the same load, at most so long."""
+        self._news.wait(seconds)
+        self._news.clear()
+
+    def end(self) -> None:
+        """End it, if it still runs and can be reached."""
+        if not self._ended:
+            with suppress(DbdynoError):
+                self._hosts.signal(self.name, self._process, SIGKILL)
+
+    def _listen(self) -> None:
+        """Take in what is said there until the end."""
+        said = Lines(self._hosts, self.name, self._process, self._bytes_max, _LINES_MAX, self._bytes_max)
+        try:
+            for line in said.read():
+                self._take(line)
+            self._ended = True
+            if said.code and not self.is_done:
+                self.trouble = f"{self.name}: the load ended before its time: {said.why_ended()}"
+        except DbdynoError as error:
+            self.trouble = self.trouble or f"{self.name}: {short(str(error).removeprefix(f'{self.name}: '), _SAID_MAX)}"
+        finally:
+            self.trouble = self.trouble or ("" if self.result else f"{self.name}: sent nothing any more")
+            self._news.set()
+
+    def _take(self, line: bytes) -> None:
+        """Take in what it says. Raises ``LieError`` where that is nothing that it can say now."""
+        try:
+            found = json_object(line, escapes_max=self._bytes_max)
+            if "start" in found and not self.start_path:
+                self.start_path = value_of(_Ready, found).start
+                self._news.set()
+                return
+            result = value_of(_Result, found)
+        except ValueError as error:
+            raise LieError(f"{self.name}: what it said is nothing of a load ({short(str(error))})") from None
+        if self.is_done:
+            raise LieError(f"{self.name}: it said twice what its load came to")
+        if result.code == 0:
+            self.result = asdict(result)
+            return
+        lines = " / ".join(line.strip() for line in result.said.splitlines() if line.strip())
+        why = lines.removeprefix("dbdyno-load: ") or f"dbdyno-load ended ({exit_words(result.code)})"
+        self.trouble = f"{self.name}: {short(why, _SAID_MAX)}"
+
+
+# One load that several hosts offer: started at one moment, by offsets of their clocks measured just before.
+#
+# Each host runs ``dbdyno-load`` with its share of clients and rate. All connect and warm up; then one moment is named
+# to each on its own clock. Until the last is done nothing is asked of any host that has a part in it. If one is lost,
+# or its load fails, all of it ends: what the others did was another load.
+
 
 LEAD_NS_MIN = 200_000_000  # from naming the start to the start
 LEAD_ROUND_TRIPS = 5
@@ -26,7 +144,15 @@ _LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Asked:
+class Clocks:
+    """The hosts' CLOCK_MONOTONIC less this machine's, at one moment of the latter."""
+
+    at_ns: int
+    offsets: Mapping[str, Offset]
+
+
+@dataclass(frozen=True)
+class JointLoadRequest:
     """What hosts are to offer together."""
 
     each: Mapping[str, Mapping[str, Any]]  # host -> what ``client_side`` is asked for there
@@ -34,7 +160,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Offered:
+class JointLoad:
     """What it came to, by the clock of the machine that the server is on."""
 
     replies: Mapping[str, Mapping[str, Any]]  # host -> the texts of its results
@@ -65,7 +191,7 @@ class Together:
     ended: Callable[[], bool] = lambda: False  # whether it is to end before its time
     measuring: Callable[[], AbstractContextManager[object]] = nullcontext  # around the time in which it measures
 
-    def offer(self, asked: Asked) -> Offered:
+    def offer(self, asked: JointLoadRequest) -> JointLoad:
         """Have the hosts offer a load.
 
         Raises:
@@ -74,7 +200,7 @@ class Together:
 
         """
         self._see_that_all_are_there(asked.each)
-        clients: list[ClientHost] = []
+        clients: list[ClientHostLoad] = []
         try:
             clients.extend(self._started(asked))
             start_ns, before = self._wait_for_the_end(clients, asked.limit_seconds)
@@ -82,7 +208,7 @@ class Together:
             for client in clients:
                 client.end()
         after, _ = self._clocks(asked.each)
-        return Offered({client.name: client.result or {} for client in clients}, start_ns, before, after)
+        return JointLoad({client.name: client.result or {} for client in clients}, start_ns, before, after)
 
     def _see_that_all_are_there(self, names: Collection[str]) -> None:
         """Raise ``HostError`` where a host is gone: without it the load is another one."""
@@ -98,13 +224,13 @@ class Together:
         what = "the server's host" if name == self.server else "client host"
         return f"{what} {name} is lost: {self.connected.why_lost().get(name, 'no word from it')}"
 
-    def _started(self, asked: Asked) -> Iterator[ClientHost]:
+    def _started(self, asked: JointLoadRequest) -> Iterator[ClientHostLoad]:
         """The load on one host after the other, on its way to being ready."""
         news = Event()
         for name, its in asked.each.items():
-            yield ClientHost(self.connected.hosts, name, its, news, asked.limit_seconds)
+            yield ClientHostLoad(self.connected.hosts, name, its, news, asked.limit_seconds)
 
-    def _wait_for_the_end(self, clients: Sequence[ClientHost], limit_seconds: float) -> tuple[int, Clocks]:
+    def _wait_for_the_end(self, clients: Sequence[ClientHostLoad], limit_seconds: float) -> tuple[int, Clocks]:
         """Wait until all are warm, name the start, wait until all are done.
 
         Returns the start on the clock of the server's machine, and what the hosts' clocks were just before. Raises
@@ -120,7 +246,9 @@ class Together:
             self._until(clients, lambda client: client.is_done, deadline)
         return start_ns, before
 
-    def _until(self, clients: Sequence[ClientHost], reached: Callable[[ClientHost], bool], deadline: float) -> None:
+    def _until(
+        self, clients: Sequence[ClientHostLoad], reached: Callable[[ClientHostLoad], bool], deadline: float
+    ) -> None:
         """Wait until every client has come so far. Raises ``TrialError`` as soon as one can't any more."""
         while True:
             for client in clients:
@@ -150,7 +278,7 @@ class Together:
         if not self.server:
             return Clocks(time.monotonic_ns(), {name: offsets[name] for name in names}), 0
         there = offsets[self.server]
-        beside = {name: apart(offsets[name], there) for name in names}
+        beside = {name: offset_between(offsets[name], there) for name in names}
         return Clocks(time.monotonic_ns() + there.offset_ns, beside), there.offset_ns
 
     def _lead_ns(self, clocks: Clocks) -> int:

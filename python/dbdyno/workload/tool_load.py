@@ -1,19 +1,265 @@
-"""What a load came to that another program offered."""
+"""Loads that other programs offer: which program, how it is run to its end, and what the load came to."""
 
 import math
+import os
+import select
+import signal
+import subprocess
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar, cast
 
 from dbdyno.errors import TrialError
 from dbdyno.model.metrics import METRICS
+from dbdyno.model.printable import one_line, printable
+from dbdyno.servers.ask import answer
+from dbdyno.servers.user import own_folder, unprivileged
 from dbdyno.stack.layer import StackContext
+from dbdyno.stack.layers.memory import killed_for_memory
+from dbdyno.stack.layers.server import how_it_ended
+from dbdyno.stack.tools import not_installed, tool_path
+from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
+from dbdyno.store.records import TrialLoad
 from dbdyno.study.section import WorkloadSection
+from dbdyno.system.child import exit_words
+from dbdyno.system.clock import now_ns
+from dbdyno.system.state import new_token
 from dbdyno.workload.load import HALVES_INTERVALS_MIN, Columns
-from dbdyno.workload.program import Ended, Program
 from dbdyno.workload.time_limit import limit_seconds
+
+OUTPUT_BYTES_MAX = 64 * 1024**2
+LOOK_SECONDS = 1.0  # between two looks at the clock and at the server, while nothing happens
+SAID_MAX = 600  # characters of a program's own words in a cause
+SAID_READ_MAX = 100 * SAID_MAX  # of which they are taken
+VERSION_SECONDS = 20.0
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of the system's, by its names (the first that is there is meant) and its package."""
+
+    names: tuple[str, ...]
+    package: str
+    version_flag: str = "--version"
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.names[0]
+
+    def found(self) -> str | None:
+        """Where it is."""
+        return next((path for name in self.names if (path := tool_path(name))), None)
+
+    def path(self) -> Path:
+        """Where it is. Raises ``HostError`` with the remedy where it is not."""
+        found = self.found()
+        if found is None:
+            raise not_installed(self.name, self.package)
+        return Path(found)
+
+    def version(self) -> str:
+        """What it says of its version, in its own words."""
+        found = self.found()
+        return _version(found, self.version_flag) if found else UNKNOWN
+
+    def observed(self) -> dict[str, str]:
+        """What a trial keeps of it."""
+        return {"program": self.name, "version": self.version()}
+
+
+@cache
+def _version(path: str, flag: str) -> str:
+    try:
+        said = answer([path, flag], "both", VERSION_SECONDS, SAID_MAX).decode(errors="replace").splitlines()
+    except OSError:
+        return UNKNOWN
+    line = next((line for line in said if any(char.isdigit() for char in line)), UNKNOWN)
+    return printable(line.strip())[:120]
+
+
+def plain_environment() -> dict[str, str]:
+    """What every program gets: nothing of the caller's but the path to programs."""
+    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+
+
+@dataclass
+class ProgramRun:
+    """A program that has run to its end."""
+
+    start_ns: int
+    end_ns: int = 0
+    code: int = 0
+    user_seconds: float = 0.0  # with all children that it waited for
+    sys_seconds: float = 0.0
+    out: list[tuple[int, bytes]] = field(default_factory=list)  # when a piece of its output came, and the piece
+    err: list[tuple[int, bytes]] = field(default_factory=list)
+
+    @property
+    def stdout(self) -> str:
+        """All that it printed."""
+        return _text(self.out)
+
+    @property
+    def stderr(self) -> str:
+        """All that it complained about."""
+        return _text(self.err)
+
+    def lines(self, stream: str = "out") -> list[tuple[int, str]]:
+        """Each line with the time at which its end came."""
+        found, rest = [], b""
+        for at_ns, piece in getattr(self, stream):
+            *whole, rest = (rest + piece).split(b"\n")
+            found += [(at_ns, line.decode(errors="replace")) for line in whole]
+        return found
+
+
+def _text(pieces: list[tuple[int, bytes]]) -> str:
+    return b"".join(piece for _, piece in pieces).decode(errors="replace")
+
+
+def home_of_program(context: StackContext) -> Path:
+    """A folder that the program may write to; it goes with the trial's scratch folder."""
+    home = context.scratch / "tool"
+    own_folder(home)
+    return home
+
+
+def run_program(  # noqa: PLR0913  (what a program is run with)
+    context: StackContext,
+    name: str,
+    argv: list[str],
+    *,
+    folder: Path,
+    limit_seconds: float,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+) -> ProgramRun:
+    """Run a program as the server's user to its end; all it said goes to ``tool.out`` and ``tool.err`` in ``folder``.
+
+    Where the stack has no server, the program is in the control group that would bound the server. It and all that it
+    started are ended, whatever happens. Raises ``TrialError`` with its own words where it fails.
+    """
+    token = new_token()
+    group = None if context.endpoint else context.cgroup
+    # As another user first: that takes away what the kernel was asked to do when the parent dies.
+    command = unprivileged(["setpriv", "--no-new-privs", "--pdeathsig", "KILL", "--", *argv], group)
+    with context.journal.undoing(EndProcesses(token, name)):
+        ended = ProgramRun(now_ns())
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**plain_environment(), **(environment or {}), TOKEN_VARIABLE: token},
+            cwd=cwd,
+            start_new_session=True,  # Ctrl-C is for dbdyno
+        )
+        try:
+            _attend(process, ended, context, name, limit_seconds)
+        finally:
+            _keep(ended, folder)
+    if ended.code != 0:
+        raise TrialError(_failure(name, ended, context))
+    return ended
+
+
+def _attend(
+    process: "subprocess.Popen[bytes]", ended: ProgramRun, context: StackContext, name: str, limit_seconds: float
+) -> None:
+    """Take what the program says until it has ended. Raises ``TrialError`` where that must not go on."""
+    assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018  (they were asked for)
+    streams = {process.stdout.fileno(): ended.out, process.stderr.fileno(): ended.err}
+    handle = os.pidfd_open(process.pid)
+    waiting = select.poll()
+    try:
+        for one in (handle, *streams):
+            os.set_blocking(one, False) if one != handle else None
+            waiting.register(one, select.POLLIN)
+        deadline, size, running = time.monotonic() + limit_seconds, 0, True
+        while running:
+            ready = {one for one, _ in waiting.poll(LOOK_SECONDS * 1000)}
+            running = handle not in ready
+            for one in streams if not running else ready & set(streams):
+                size += _take(one, streams[one], waiting)
+            if size > OUTPUT_BYTES_MAX:
+                _give_up(f"{name} said more than {OUTPUT_BYTES_MAX // 1024**2} MiB", name, ended)
+            if running and time.monotonic() > deadline:
+                _give_up(f"{name} was not done after {limit_seconds:g} s", name, ended)
+            if running and context.endpoint and (why := how_it_ended(context.endpoint)):
+                _give_up(why, name, ended)
+        ended.end_ns = now_ns()
+        _end_group(process.pid)  # while its number can't be another's
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = ended.code = os.waitstatus_to_exitcode(status)
+        ended.user_seconds, ended.sys_seconds = used.ru_utime, used.ru_stime
+    except BaseException:
+        _end_group(process.pid)
+        process.wait()
+        raise
+    finally:
+        os.close(handle)
+        process.stdout.close()
+        process.stderr.close()
+
+
+def _give_up(why: str, name: str, ended: ProgramRun) -> NoReturn:
+    said = last_words(ended)
+    raise TrialError(f"{why}; {name} was ended" + (f"; it had said: {said}" if said else ""))
+
+
+def _end_group(leader: int) -> None:
+    """End what the program left behind in its process group."""
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _take(one: int, said: list[tuple[int, bytes]], waiting: "select.poll") -> int:
+    """Read all that is there; returns how many bytes."""
+    size = 0
+    while True:
+        try:
+            piece = os.read(one, 1 << 16)
+        except BlockingIOError:
+            return size
+        except OSError:
+            piece = b""
+        if not piece:
+            with suppress(KeyError):  # it was at its end before
+                waiting.unregister(one)
+            return size
+        said.append((now_ns(), piece))
+        size += len(piece)
+
+
+def _keep(ended: ProgramRun, folder: Path) -> None:
+    for stream, name in ((ended.out, "tool.out"), (ended.err, "tool.err")):
+        if stream:
+            (folder / name).write_bytes(b"".join(piece for _, piece in stream))
+
+
+def last_words(ended: ProgramRun) -> str:
+    """What a program said last, in one line: its complaints, else its output."""
+    text = (ended.stderr.strip() or ended.stdout.strip())[-SAID_READ_MAX:]
+    line = one_line(" / ".join(part.strip() for part in text.splitlines() if part.strip()))
+    return line if len(line) <= SAID_MAX else f"... {line[-SAID_MAX:]}"
+
+
+def _failure(name: str, ended: ProgramRun, context: StackContext) -> str:
+    if not context.endpoint and context.cgroup and killed_for_memory(context.cgroup):
+        return f"the kernel killed {name} for going beyond stack.memory; give it more"
+    cause = f"{name}: {exit_words(ended.code)}: {last_words(ended) or 'it said nothing'}"
+    why = how_it_ended(context.endpoint) if context.endpoint else ""
+    return f"{cause}; {why}" if why else cause
+
+
+# What a load came to that another program offered.
 
 
 @dataclass(frozen=True)
@@ -29,10 +275,11 @@ class ToolLoad:
     before_seconds: float = 0.0
 
     @property
-    def result(self) -> dict[str, Any]:
+    def result(self) -> TrialLoad:
         """What it reported, and when it was measured."""
         start_ns, end_ns = self.window_ns
-        return {**self.reported, "clock": {"measure_start_ns": start_ns, "measure_end_ns": end_ns}}
+        found = {**self.reported, "clock": {"measure_start_ns": start_ns, "measure_end_ns": end_ns}}
+        return cast("TrialLoad", found)  # what else a program says is its own
 
     @property
     def seconds_before(self) -> dict[str, float]:
@@ -66,7 +313,7 @@ class ToolLoad:
         return {}
 
 
-def client_cpu(ended: Ended, queries: float | None = None) -> dict[str, float]:
+def client_cpu(ended: ProgramRun, queries: float | None = None) -> dict[str, float]:
     """What the program itself burned, from its start to its end."""
     found = {"seconds_user": ended.user_seconds, "seconds_sys": ended.sys_seconds}
     if queries:

@@ -5,15 +5,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dbdyno.stack.layer import StackContext
+from dbdyno.store.records import TrialLoad
 from dbdyno.workload.load import Columns
-from dbdyno.workload.program import Program
+from dbdyno.workload.tool_load import Program
 
 
-class Outcome(Protocol):
+class LoadOutcome(Protocol):
     """What a load came to."""
 
     @property
-    def result(self) -> dict[str, Any]:
+    def result(self) -> TrialLoad:
         """All that is stored of it with the trial."""
 
     @property
@@ -70,7 +71,7 @@ class Workload(Protocol):
         Raises ``TrialError`` on a silent substitution.
         """
 
-    def run(self, context: StackContext, seed: int, folder: Path) -> Outcome:
+    def run(self, context: StackContext, seed: int, folder: Path) -> LoadOutcome:
         """Offer the load; raw files go to ``folder``. Raises ``TrialError`` with the cause of anything that ended it.
 
         Ends in bounded time, whatever server and program do.

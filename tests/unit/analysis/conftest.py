@@ -4,9 +4,8 @@ from collections import Counter
 
 import pytest
 
-from dbdyno.model.design import Comparison, Design
-from dbdyno.model.treatment import Treatment
-from dbdyno.store.records import Failure, Run, Trial
+from dbdyno.model.design import Comparison, Design, Treatment
+from dbdyno.store.records import FailedTrial, Run, Trial
 
 
 def a_trial(treatment, block, value, *, attempt=1, metric="queries_per_second", **metrics):
@@ -44,7 +43,9 @@ def a_run(scores, *, pairs=None, margin=0.03, metric="queries_per_second", trial
             seed=1,
         ),
         trials=made if trials is None else trials,
-        failures=[Failure(f"f{i}", block, attempt, id_, "died") for i, (id_, block, attempt) in enumerate(failures)],
+        failures=[
+            FailedTrial(f"f{i}", block, attempt, id_, "died") for i, (id_, block, attempt) in enumerate(failures)
+        ],
         host={},
         versions={},
         ended="done",

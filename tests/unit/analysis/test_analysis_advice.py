@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbdyno.analysis.advice import Choice, Found, Hold, Relations, Safety, advise, choose
+from dbdyno.analysis.advice import AdviceBasis, Choice, Hold, Relations, Safety, advise, choose
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.explanation import Why
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.analysis.verdict.reasons import Lack, Step, hardest
-from dbdyno.model.design import Comparison, Factor, SameTreatment
+from dbdyno.analysis.verdict.reasons import Lack, NextStep, hardest
+from dbdyno.model.design import Comparison, Factor, SameTreatment, Treatment
 from dbdyno.model.metrics import METRICS
-from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 from dbdyno.report.advice import advice_text, risk_text
 from tests.unit.report.conftest import build
@@ -137,13 +136,13 @@ def advised(treatments, words, flushed, *, unplanned=None, disturbed=()):
             level=design.labels[level],
             verdict=word,
             effect=Estimate(value, value - 0.01, value + 0.01, 6),
-            lack=Step(Lack.MORE_BLOCKS, 4) if word.is_open else None,
+            lack=NextStep(Lack.MORE_BLOCKS, 4) if word.is_open else None,
             disturbed=6 if pair in disturbed else 0,
         )
 
     planned = [verdict(*each) for each in words.items()]
     further = [verdict(*each) for each in (unplanned or {}).items()]
-    found = Found(planned, further, Why([], {}))
+    found = AdviceBasis(planned, further, Why([], {}))
     advice = advise(run, usable_blocks(run), METRICS["queries_per_second"], found)
     return advice, run, replace(ANALYSIS, verdicts=planned, advice=advice)
 
@@ -192,7 +191,7 @@ def test_nothing_is_recommended_that_is_slower_or_silently_less_durable(data):
             assert any(one in pair for pair in alike)
     taken = [part for part in advice.parts if part.choice.pool]
     if not taken:
-        assert not any(word in text for word in ("ake ", "keep", " will do")) or "Not yet" in text
+        assert not any(word in text for word in ("ake ", "keep", " will do")) or "Not conclusive" in text
         assert "Risk" not in text
 
 
@@ -225,7 +224,7 @@ def test_a_measured_demo(seed):
     run = observing(build(pairs=ONE_FACTOR, rates=DEMO, noise=0.008, seed=seed))
     assert text_of(run) == (
         "Take ssd-sata; either scheduler will do. Risk: commits are durable as set (innodb_flush_log_at_trx_commit = 1"
-        " read back); power cuts were not tried. The drives were emulated: this is about drives like them."
+        " read back); power cuts were not tried. The drives were emulated; this holds for drives like them."
     )
 
 
@@ -269,12 +268,13 @@ def test_of_two_that_are_alike_the_safer_one_is_taken():
 def test_a_run_without_a_verdict_recommends_nothing_but_what_to_do_next():
     few = build(3, pairs=ONE_FACTOR, void_block=0)
     assert text_of(few) == (
-        "Not yet: run about 3 more blocks or somewhat more (dbdyno run STUDY --into DIR --resume --until-decided)."
+        "Not conclusive. Run about 3 more blocks or somewhat more "
+        "(dbdyno run STUDY --into DIR --resume --until-decided)."
     )
     assert text_of(replace(build(pairs=PAIR), ended="interrupted")) == (
-        "Not yet: the run is not finished; go on by dbdyno run STUDY --into DIR --resume."
+        "Not conclusive. The run is not finished; continue with: dbdyno run STUDY --into DIR --resume"
     )
-    assert text_of(replace(few, trials=[], ended="done")).startswith("No recommendation: no block can be used")
+    assert text_of(replace(few, trials=[], ended="done")).startswith("No recommendation: no block is usable")
     assert text_of(build(pairs=[])).startswith("No recommendation: nothing was compared")
     loads = [Treatment("t1", {"clients": "1"}), Treatment("t2", {"clients": "16"})]
     run = build(rates={"t1": 100.0, "t2": 900.0}, treatments=loads, pairs=PAIR)
@@ -287,7 +287,7 @@ def test_a_disturbed_run_recommends_to_end_what_runs_beside():
     beyond = {"beyond": ["foreign_cpu"], "foreign_cpu": 0.4, "limits": {"foreign_cpu": 0.05}}
     assert text_of(run).startswith("Take ssd-sata / mq-deadline.")
     disturbed = replace(run, trials=[replace(trial, disturbance=beyond) for trial in run.trials])
-    assert text_of(disturbed).startswith("Not yet: end what else runs on this host, then run the study again")
+    assert text_of(disturbed).startswith("Not conclusive. Stop other programs and run again")
 
 
 def test_rates_that_the_load_asked_for_show_no_equivalence():
@@ -295,7 +295,7 @@ def test_rates_that_the_load_asked_for_show_no_equivalence():
     assert text_of(run).startswith("Nothing to change: either scheduler will do")
     load = {"loop": {"kind": "open", "rate": 100.0}, "offered": 5000, "achieved_per_second": 100.0}
     kept_up = [replace(trial, load=load, metrics={**trial.metrics, "achieved_ratio": 1.0}) for trial in run.trials]
-    assert text_of(replace(run, trials=kept_up)).startswith("No recommendation: the load asked for no more than this")
+    assert text_of(replace(run, trials=kept_up)).startswith("No recommendation: the load's rate was below the limit")
 
 
 def test_a_winner_that_is_slower_in_total_is_not_recommended():
@@ -312,7 +312,7 @@ def test_a_winner_that_is_slower_in_total_is_not_recommended():
     analysis = analyse(run)
     assert analysis.verdicts[0].verdict == "faster"
     assert analysis.verdicts[0].totals.effect.value > 0
-    assert advice_text(run, analysis).startswith("No recommendation: in total it comes out otherwise than in the usual")
+    assert advice_text(run, analysis).startswith("No recommendation: average and typical block disagree")
 
 
 def test_what_is_said_of_the_disks():
@@ -320,9 +320,9 @@ def test_what_is_said_of_the_disks():
         return risk_text([Safety(durable=True, served=True, lacking=(), worse=(), safer=(), less_known=False,
                                  synced=("1",), disks=kinds)]).rpartition("tried.")[2].strip()  # fmt: skip
 
-    assert said("emulated") == "The drives were emulated: this is about drives like them."
-    assert said("emulated", "real") == "Some drives were emulated: this is about drives like them."
-    assert said("memory") == "The data was in memory: nothing is said of a disk."
+    assert said("emulated") == "The drives were emulated; this holds for drives like them."
+    assert said("emulated", "real") == "Some drives were emulated; this holds for drives like them."
+    assert said("memory") == "The data was in memory, so no disk was measured."
     assert said("memory", "real") == said("here") == ""
 
 
@@ -355,7 +355,7 @@ def test_an_a_a_run_says_whether_its_host_can_be_relied_on():
 
 
 def test_what_is_lacking_first_is_what_makes_the_rest_useless():
-    steps = [Step(Lack.MORE_BLOCKS, 5), Step(Lack.MORE_BLOCKS, 9), Step(Lack.A_WIDER_MARGIN)]
-    assert hardest(steps) == Step(Lack.MORE_BLOCKS, 9)
-    assert hardest([*steps, Step(Lack.QUIET_HOST)]) == Step(Lack.QUIET_HOST)
+    steps = [NextStep(Lack.MORE_BLOCKS, 5), NextStep(Lack.MORE_BLOCKS, 9), NextStep(Lack.A_WIDER_MARGIN)]
+    assert hardest(steps) == NextStep(Lack.MORE_BLOCKS, 9)
+    assert hardest([*steps, NextStep(Lack.QUIET_HOST)]) == NextStep(Lack.QUIET_HOST)
     assert hardest([]) is None

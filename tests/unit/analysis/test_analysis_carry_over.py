@@ -12,14 +12,13 @@ from benches.honesty.noise import reference
 from dbdyno.analysis.analyse import analyse, planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.verdict.evidence import Relation
-from dbdyno.analysis.verdict.figures import UNKNOWN, Ran, fit, predecessors, taken_out
-from dbdyno.model.design import Comparison, Design
-from dbdyno.model.treatment import Treatment
+from dbdyno.analysis.verdict.figures import UNKNOWN, TrialOrder, fit, predecessors, taken_out
+from dbdyno.model.design import Comparison, Design, Treatment
 from dbdyno.report.reasons import reason_text as why
 from dbdyno.report.remarks import remarks
 from dbdyno.report.sections.stopped import interval_words
 from dbdyno.report.sections.verdicts import carry_over_json
-from dbdyno.store.records import Failure, Run, Trial
+from dbdyno.store.records import FailedTrial, Run, Trial
 
 METRIC = "queries_per_second"
 WORDS = {"undecided": 0, "faster": 1, "slower": 2, "equivalent": 3}
@@ -43,7 +42,7 @@ def run_of(ran, study=0):
 
 def a_study(left, *, blocks=40, levels=2, effect=0.0, seed=1, replicates=1):  # noqa: PLR0913
     ran = bench.trials(np.random.default_rng(seed), reference, replicates, levels, left, effect)
-    return Ran(ran.logs[:, :blocks], ran.treatment[:, :blocks], ran.before[:, :blocks], levels)
+    return TrialOrder(ran.logs[:, :blocks], ran.treatment[:, :blocks], ran.before[:, :blocks], levels)
 
 
 @pytest.mark.parametrize("levels", [2, 3, 5])
@@ -78,7 +77,7 @@ def test_clear_carry_over_is_taken_out_and_told_with_its_size():
     assert verdict.effect.low < 0 < verdict.effect.high
     remark = remarks(verdict, analysis)[0]
     assert remark.startswith("Carry-over: trials after level t2 differ from trials after level t1 by -")
-    assert "taken out of effect, interval and word; as measured the effect is +" in remark
+    assert "Effect, interval and verdict are corrected for it; as measured the effect is +" in remark
     assert 'settle = "30s"' in remark
     assert interval_words(analysis).name == "95 % interval", "what was estimated is no longer exact"
     document = carry_over_json(verdict)
@@ -102,7 +101,7 @@ def test_a_word_that_carry_over_may_account_for_is_withheld():
     (verdict,) = planned_verdicts(run, usable_blocks(run))
     assert verdict.verdict == "undecided"
     if not verdict.carry_over.taken_out:
-        assert why(verdict.reason).startswith("the blocks as such say faster, but what one trial leaves for the next")
+        assert why(verdict.reason).startswith("as measured it is faster, but carry-over from one trial to the next")
         assert verdict.withheld_for == verdict.carry_over
 
 
@@ -120,7 +119,7 @@ def test_in_a_fixed_order_it_cannot_be_told():
     ran = a_study(0.05)
     order = np.broadcast_to(np.arange(2), ran.treatment.shape)
     before = np.concatenate((np.full((1, 1), UNKNOWN), order.reshape(1, -1)[:, :-1]), axis=1).reshape(order.shape)
-    fixed = Ran(ran.logs, order, before, 2)
+    fixed = TrialOrder(ran.logs, order, before, 2)
     assert not taken_out(fixed, fit(fixed), bench.difference_of(2, 0, 1)).known
     (verdict,) = planned_verdicts(run_of(fixed), usable_blocks(run_of(fixed)))
     assert verdict.carry_over is None
@@ -133,7 +132,7 @@ def test_the_trial_before_is_that_which_ran_before_whether_it_counts_or_not():
     run = run_of(a_study(0.0, blocks=3))
     trials = [trial(1, 1, 1, "t1"), trial(1, 1, 2, "t2"), trial(2, 1, 1, "t2"), trial(2, 2, 1, "t1"),
               trial(2, 2, 2, "t2"), trial(3, 1, 1, "t1"), trial(3, 2, 1, "t2"), trial(3, 2, 2, "t1")]  # fmt: skip
-    found = predecessors(replace(run, trials=trials, failures=[Failure("f", 3, 1, "t2", "died")]))
+    found = predecessors(replace(run, trials=trials, failures=[FailedTrial("f", 3, 1, "t2", "died")]))
     assert found == {
         "b1a1p2": "t1",
         "b2a1p1": "t2",

@@ -7,8 +7,8 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.verdict.reasons import LimitedClients
-from dbdyno.report.client_hosts import limited_lines, start_sentence
 from dbdyno.report.reasons import reason_code, reason_text
+from dbdyno.report.sections.client_hosts import limited_lines, start_sentence
 from dbdyno.report.why import short_reason
 from tests.unit.analysis.conftest import a_run
 

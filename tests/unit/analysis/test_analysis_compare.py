@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.two_runs import HostShift, NothingChanged, compare, distinctions
 from dbdyno.analysis.verdict.reasons import Reason
-from dbdyno.model.design import Factor
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Factor, Treatment
 from dbdyno.model.word import Word
 from dbdyno.report.comparison import document
 from dbdyno.report.reasons import reason_text as why
@@ -121,7 +120,7 @@ def test_where_nothing_distinguishes_the_runs_what_moved_is_the_host(two):
     assert found.control.effect.low < 0.19 < found.control.effect.high
     assert (found.controls, found.against_control) == (("level t1", "level t2"), [])
     values = document(before, after, found).values()
-    assert values["headline"].startswith("Nothing was changed between the runs that dbdyno knows of; the host is")
+    assert values["headline"].startswith("No known change between the runs; the host is")
     assert values["headline"].endswith("no verdict on a change.")
     assert [change["reason_code"] for change in values["changes"]] == ["NOTHING_CHANGED"] * 2
 
@@ -137,7 +136,7 @@ def test_what_nothing_distinguishes_is_the_control_of_the_others(two):
     assert [change.verdict for change in found.against_control] == ["slower", "equivalent"]
     said = document(before, after, found).values()["headline"]
     assert said.startswith("The host is faster than before, +")
-    assert "Against level t1 and level t2, which nothing distinguishes between the runs, level t3 is" in said
+    assert "Against level t1 and level t2, without a known change between the runs, level t3 is" in said
     named = compare(before, after, control="level t2")
     assert (named.controls, named.control_is_named) == (("level t2",), True)
     assert [change.after for change in named.against_control] == ["level t1", "level t3", "level t4"]
@@ -316,7 +315,7 @@ def test_the_only_treatment_of_each_needs_no_name(two):
         ({"names": ["level t1"]}, 'is not "LABEL BEFORE=LABEL AFTER"'),
         ({"names": ["level t1=level t1", "level t2=level t1"]}, "--map names a treatment twice"),
         ({"names": ["level t1=level t1", "level t1=level t2"]}, "--map names a treatment twice"),
-        ({"control": "nobody"}, 'is not in both runs; what is: "level t1", "level t2"'),
+        ({"control": "nobody"}, 'is not in both runs; choose one of: "level t1", "level t2"'),
     ],
 )
 def test_unknown_names_are_refused(two, options, said):

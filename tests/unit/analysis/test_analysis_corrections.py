@@ -10,10 +10,14 @@ from scipy import stats
 
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.planned_looks import blocks_by_ranks, smallest_p_by_ranks
-from dbdyno.analysis.statistics.estimate import log_margin
-from dbdyno.analysis.statistics.location_tests import mean_p_beyond, signed_rank_interval, walsh_averages
-from dbdyno.analysis.statistics.multiplicity import holm, holm_levels
-from dbdyno.analysis.statistics.sample_size import blocks_to_resolve, sigma_upper_bound
+from dbdyno.analysis.statistics.estimate import blocks_to_resolve, log_margin, sigma_upper_bound
+from dbdyno.analysis.statistics.location_tests import (
+    holm,
+    holm_levels,
+    mean_p_beyond,
+    signed_rank_interval,
+    walsh_averages,
+)
 from dbdyno.analysis.verdict.evidence import evidence
 from dbdyno.model.design import MIN_BLOCKS
 

@@ -12,7 +12,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.cost import (
     SECONDS_PER_YEAR,
     Curve,
-    Offered,
+    MeasuredRate,
     amplification,
     break_even,
     cost_of_demand,
@@ -29,7 +29,7 @@ from dbdyno.store.reported import DevicePrice, Prices
 
 PRICES = Prices("EUR", life_years=5.0, used=0.5, price_per_kwh=0.25)
 DRIVE = DevicePrice("d", ["t"], "a shop", price=100.0, watts=10.0, watts_idle=4.0, capacity_bytes=1e12)
-LOAD = Offered(1000.0, 4096.0, 1.0)
+LOAD = MeasuredRate(1000.0, 4096.0, 1.0)
 
 drives = st.builds(
     DevicePrice,
@@ -44,7 +44,7 @@ drives = st.builds(
     watts=st.floats(1, 20),
     watts_idle=st.floats(0, 1),
 )
-loads = st.builds(Offered, st.floats(1, 1e6), st.floats(0, 1e5), st.floats(1, 10))
+loads = st.builds(MeasuredRate, st.floats(1, 1e6), st.floats(0, 1e5), st.floats(1, 10))
 prices = st.builds(Prices, st.just("EUR"), st.floats(0.5, 10), st.floats(0.01, 1), st.none() | st.floats(0, 1))
 
 
@@ -214,7 +214,7 @@ def test_a_rate_that_was_asked_for_is_no_capacity(a_run, loop):
     assert not compared.break_even_per_second.known
     assert math.isnan(compared.pays_back_years)
     told = "\n".join(cost_lines(analyse(under(run, loop))))
-    assert "cost per query unknown, because what they can do at most was not measured" in told
+    assert "cost per query unknown, because their highest rate was not measured" in told
     assert "Measure it in a closed loop without pauses, or at a rate that no treatment keeps up with." in told
     assert "is the cheaper one" not in told
     assert "1,000 queries per second take" not in told

@@ -11,9 +11,8 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.curves import SHARE, plateau
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.verdict.evidence import AlwaysValid
-from dbdyno.model.design import Factor
+from dbdyno.model.design import Factor, Treatment
 from dbdyno.model.quantity import quantity_of
-from dbdyno.model.treatment import Treatment
 
 BOUND = np.log1p(SHARE)
 STUDIES = 400

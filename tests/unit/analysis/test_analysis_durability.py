@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.analysis.checks.durability import Durability, Lacking, durability, worse_in
+from dbdyno.mysql.durability import CommitRisk, Durability, added_risks, durability
 from tests.unit.report.conftest import build
 
 SAFE = {
@@ -20,7 +20,7 @@ def found(**layers):
     trial = build(1, void_block=0).trials[0]
     trial.observed.clear()
     trial.observed.update(observed)
-    return durability([trial])
+    return durability([trial.observed])
 
 
 def test_a_server_that_syncs_at_each_commit_is_durable():
@@ -32,14 +32,14 @@ def test_a_server_that_syncs_at_each_commit_is_durable():
 @pytest.mark.parametrize(
     ("layers", "lacking"),
     [
-        ({"server": {"innodb_flush_log_at_trx_commit": "2"}}, Lacking("redo log", "2")),
-        ({"server": {"innodb_flush_log_at_trx_commit": "0"}}, Lacking("redo log", "0")),
-        ({"server": {"log_bin": "ON"}}, Lacking("binary log", "0")),
-        ({"server": {"innodb_flush_method": "nosync"}}, Lacking("flush method", "nosync")),
-        ({"tables": {"engine": "MyISAM"}}, Lacking("engine", "MyISAM")),
-        ({"device": {"kind": "memory"}}, Lacking("memory", "")),
-        ({"filesystem": {"flushes_on_fsync": False}}, Lacking("no flush", "")),
-        ({"device": {"kind": "emulated", "flush_ignored": True}}, Lacking("drive", "")),
+        ({"server": {"innodb_flush_log_at_trx_commit": "2"}}, CommitRisk("redo log", "2")),
+        ({"server": {"innodb_flush_log_at_trx_commit": "0"}}, CommitRisk("redo log", "0")),
+        ({"server": {"log_bin": "ON"}}, CommitRisk("binary log", "0")),
+        ({"server": {"innodb_flush_method": "nosync"}}, CommitRisk("flush method", "nosync")),
+        ({"tables": {"engine": "MyISAM"}}, CommitRisk("engine", "MyISAM")),
+        ({"device": {"kind": "memory"}}, CommitRisk("memory", "")),
+        ({"filesystem": {"flushes_on_fsync": False}}, CommitRisk("no flush", "")),
+        ({"device": {"kind": "emulated", "flush_ignored": True}}, CommitRisk("drive", "")),
     ],
 )
 def test_one_setting_is_enough_to_lose_a_commit(layers, lacking):
@@ -53,11 +53,11 @@ def test_a_device_without_a_cache_to_lose_needs_no_flush():
 def test_what_was_not_read_back_is_unknown_and_no_server_has_no_commits():
     trial = build(1, void_block=0).trials[0]
     trial.observed.clear()
-    assert durability([trial]) is None
+    assert durability([trial.observed]) is None
     trial.observed["server"] = {"version": "10.11.14-MariaDB"}
-    assert durability([trial]) == Durability(durable=None)
+    assert durability([trial.observed]) == Durability(durable=None)
     trial.observed["server"] |= {"innodb_flush_log_at_trx_commit": "1", "default_storage_engine": "RocksDB"}
-    assert durability([trial]).durable is None
+    assert durability([trial.observed]).durable is None
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_what_was_not_read_back_is_unknown_and_no_server_has_no_commits():
     ],
 )
 def test_by_how_much_a_setting_loses(gap, one, other, worse):
-    first, second = (Durability(durable=False, lacking=(Lacking(gap, value),)) for value in (one, other))
-    assert bool(worse_in(first, second)) == worse
-    assert worse_in(first, Durability(durable=True)) == first.lacking
-    assert not worse_in(Durability(durable=True), second)
+    first, second = (Durability(durable=False, lacking=(CommitRisk(gap, value),)) for value in (one, other))
+    assert bool(added_risks(first, second)) == worse
+    assert added_risks(first, Durability(durable=True)) == first.lacking
+    assert not added_risks(Durability(durable=True), second)
 
 
 def test_pages_half_written_are_no_danger_where_none_is_overwritten():
@@ -87,6 +87,6 @@ def test_pages_half_written_are_no_danger_where_none_is_overwritten():
         observed={"server": {"innodb_doublewrite": "OFF", "innodb_flush_log_at_trx_commit": "1"}, "filesystem": {}},
     )
     trial.observed["server"]["default_storage_engine"] = "InnoDB"
-    assert durability([trial]).lacking == (Lacking("doublewrite", "OFF"),)
+    assert durability([trial.observed]).lacking == (CommitRisk("doublewrite", "OFF"),)
     trial.observed["filesystem"]["kind"] = "zfs"
-    assert durability([trial]).durable
+    assert durability([trial.observed]).durable

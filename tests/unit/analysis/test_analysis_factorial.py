@@ -13,12 +13,11 @@ from statsmodels.regression.linear_model import OLS
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.factors import difference, effect_of, weights
-from dbdyno.analysis.verdict.figures import Figures
+from dbdyno.analysis.verdict.figures import MetricFigures
 from dbdyno.analysis.verdict.finding import Paired, judge
-from dbdyno.model.design import Comparison, Design, Factor
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Comparison, Design, Factor, Treatment
 from dbdyno.report.reasons import reason_text as why
-from dbdyno.store.records import Failure, Run, Trial
+from dbdyno.store.records import FailedTrial, Run, Trial
 
 DEVICES, SCHEDULERS = ["hdd", "ssd"], ["deadline", "none"]
 TWO_BY_TWO = {"device": DEVICES, "scheduler": SCHEDULERS}
@@ -50,7 +49,7 @@ def a_run(levels, logs, *, sections=None, hard=(), metric="queries_per_second", 
         seed=1,
         factors=[Factor(name, sections.get(name, "stack"), values, name in hard) for name, values in levels.items()],
     )
-    failed = [Failure(f"f{i}", block, attempt, id_, "died") for i, (id_, block, attempt) in enumerate(failures)]
+    failed = [FailedTrial(f"f{i}", block, attempt, id_, "died") for i, (id_, block, attempt) in enumerate(failures)]
     return Run("A study", "", design, trials, failed, {}, {}, "done", [])
 
 
@@ -91,7 +90,7 @@ def test_contrasts_find_what_was_put_in_whatever_the_block(seed, device, schedul
     logs = effects + np.random.default_rng(seed).normal(0, 3, (5, 1))
     treatments = treatments_of(TWO_BY_TWO)
     run = a_run(TWO_BY_TWO, logs)
-    figures = Figures(run, usable_blocks(run), "queries_per_second")
+    figures = MetricFigures(run, usable_blocks(run), "queries_per_second")
     at = [effect_of(treatments, "scheduler", "none", "deadline", {"device": where}) for where in DEVICES]
     expected = {
         scheduler: at[0],
@@ -166,7 +165,7 @@ def test_each_family_is_corrected_by_itself():
     assert (len(found.main_effects), len(found.simple_effects), len(found.interactions)) == (3, 3, 2)
     treatments = run.design.treatments
     contrasts = [effect_of(treatments, *what) for what in (("x", "2", "1"), ("x", "3", "1"), ("y", "2", "1"))]
-    figures = Figures(run, usable_blocks(run), "queries_per_second")
+    figures = MetricFigures(run, usable_blocks(run), "queries_per_second")
     pairs = [Paired("", "", "", str(i), figures.by_block(one)) for i, one in enumerate(contrasts)]
     expected = judge(pairs, analyse(run).metric, 0.03)
     assert [one.verdict.p_adjusted for one in found.main_effects] == [one.p_adjusted for one in expected]

@@ -25,7 +25,7 @@ from dbdyno.analysis.statistics import location_tests as mean
 from dbdyno.analysis.statistics.estimate import log_margin
 from dbdyno.analysis.verdict.evidence import evidence
 from dbdyno.analysis.verdict.figures import predecessors
-from dbdyno.store.records import Failure
+from dbdyno.store.records import FailedTrial
 from tests.unit.report.fleet_runs import on_hosts, same_on_hosts
 
 DRIVES = {"drive": {f"db{number}": "hdd" if number <= 4 else "ssd" for number in range(1, 9)}}
@@ -212,7 +212,7 @@ def test_each_host_has_an_order_of_its_own():
     before = predecessors(run)
     ordered = sorted((one for one in run.trials if one.host == "db2"), key=lambda one: (one.block, one.position))
     assert [before.get(one.id) for one in ordered] == [None, *(one.treatment for one in ordered[:-1])]
-    failed = replace(run, failures=[Failure("f", 1, 1, "t1", "died", "db1")])
+    failed = replace(run, failures=[FailedTrial("f", 1, 1, "t1", "died", "db1")])
     assert predecessors(failed).keys() & {one.id for one in ordered} == before.keys() & {one.id for one in ordered}
 
 

@@ -8,7 +8,7 @@ import pytest
 from benches.honesty import host_speed as bench
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.verdict.figures import correct
-from dbdyno.report.notes.host_speed import host_speed_json, host_speed_lines
+from dbdyno.report.notes import host_speed_json, host_speed_lines
 
 BLOCKS = 12
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dbdyno.analysis.checks.lateness import (
+from dbdyno.analysis.checks import (
     is_late,
     late_disk,
     lateness,

@@ -8,13 +8,14 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from dbdyno.analysis.statistics.location_tests import (
+    benjamini_hochberg,
     exact_p,
     exact_p_above,
     exact_p_below,
+    holm,
     signed_rank_cdf,
     walsh_averages,
 )
-from dbdyno.analysis.statistics.multiplicity import benjamini_hochberg, holm
 
 P = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 # scipy's exact test wants neither zeros nor ties.

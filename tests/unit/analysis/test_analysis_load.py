@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.checks.load import errors_met, overload, reconnects_met
-from dbdyno.report.notes.whole_run import errors_text, run_notes
+from dbdyno.analysis.checks import errors_met, overload, reconnects_met
+from dbdyno.report.notes import errors_text, run_notes
 
 OPEN = {"loop": {"kind": "open", "rate": 1000.0}, "offered": 10_000, "achieved_per_second": 640.0, "backlog_max": 3600}
 DEADLOCK = {"code": 1213, "message": "Deadlock found when trying to get lock", "operation": "update", "count": 4}
@@ -54,10 +54,13 @@ def test_a_server_that_kept_up(trials, result):
 def test_errors_are_told_by_code_over_all_statements_and_trials(trials):
     waited = {"code": 1205, "message": "Lock wait timeout exceeded", "operation": "update", "count": 1}
     other = {**DEADLOCK, "operation": "insert", "count": 6}
-    met = errors_met(trials((None, {"errors": [DEADLOCK, waited]}), (None, {"errors": [other]})))
-    assert errors_text(met) == (
-        "11 errors (10 x 1213 Deadlock found when trying to get lock, 1 x 1205 Lock wait timeout exceeded) in 2 trials"
-    )
+    met = errors_met(trials((None, {"kind": "oltp", "errors": [DEADLOCK, waited]}), (None, {"errors": [other]})))
+    assert errors_text(met) == "10 deadlocks and 1 lock wait timeout, retried, in 2 trials"
+    twice = {"code": 1062, "message": "Duplicate entry", "operation": "insert", "count": 2}
+    (both,) = [errors_met(trials((None, {"kind": "oltp", "errors": [DEADLOCK, twice]})))]
+    assert errors_text(both) == "4 deadlocks, retried; 2 errors 1062 (Duplicate entry), ignored, in 1 trial"
+    smack = errors_met(trials((None, {"kind": "smack", "errors": [DEADLOCK]})))
+    assert errors_text(smack) == "4 deadlocks, ignored, in 1 trial"
     assert errors_met(trials((None, {"errors": []}), (None, {}))) is None
 
 
@@ -68,10 +71,10 @@ def test_the_connections_of_a_replayed_log_end_with_its_sessions(trials):
 
 def test_notes_name_the_treatment(a_run):
     run = a_run({"t1": [100.0] * 6, "t2": [110.0] * 6})
-    met = {"t1": {"errors": [DEADLOCK]}, "t2": {"reconnects": 2}}
+    met = {"t1": {"kind": "oltp", "errors": [DEADLOCK]}, "t2": {"reconnects": 2}}
     run = replace(run, trials=[replace(trial, load=met[trial.treatment]) for trial in run.trials])
     assert run_notes(run, analyse(run)) == [
-        "level t1 met and ignored 24 errors (24 x 1213 Deadlock found when trying to get lock) in 6 trials.",
+        "level t1: 24 deadlocks, retried, in 6 trials.",
         "level t2 lost and replaced 12 connections.",
     ]
 

@@ -123,7 +123,7 @@ def test_a_job_that_hits_one_trial_of_each_block_makes_no_more_wrong_words(size,
     d = noise.blocked(np.random.default_rng(most), noise.cron(size, 2.0), 3000, 2, most)
     for studies in (designs.fixed(d, most), designs.sequential(d, most)):
         assert 0.005 < studies.differs() <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / len(d))
-    # The sequence takes log ratios for normal: 5.5 % of many studies, as METHODOLOGY says.
+    # The sequence takes log ratios for normal: 5.5 % of many studies, as docs/statistics/stopping.md says.
     assert designs.always_valid(d, most).differs() <= 0.055 + 2 * math.sqrt(0.05 * 0.95 / len(d))
 
 

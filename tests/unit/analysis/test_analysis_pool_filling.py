@@ -8,7 +8,8 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.checks.load import FREE, PAGES_READ, QUESTIONS, TOTAL, Filling, filling, pools_filling
+from dbdyno.analysis.checks import Filling, filling, pools_filling
+from dbdyno.mysql.status import PAGES_READ, POOL_FREE, POOL_TOTAL, QUESTIONS
 from dbdyno.report.advice import advice_text
 from dbdyno.report.remarks import remarks
 from dbdyno.report.sections.badges import section as badges
@@ -36,7 +37,7 @@ def simulated(data, pool=POOL, loaded=0, *, seconds=SECONDS, seed=1, made=0.0, r
         read.append(misses / 0.1)
         free.append(pool - inside - own + rng.integers(0, 60))
     status = {"t_s": ends, QUESTIONS: np.full(len(ends), QUERIES), PAGES_READ: np.array(read)}
-    return status | ({FREE: np.array(free), TOTAL: np.full(len(ends), float(pool))} if gauges else {})
+    return status | ({POOL_FREE: np.array(free), POOL_TOTAL: np.full(len(ends), float(pool))} if gauges else {})
 
 
 @pytest.mark.parametrize("gauges", [True, False])
@@ -76,7 +77,7 @@ def test_a_lru_list_whose_free_pages_come_and_go_does_not_fill():
     status = simulated(40_000, pool=2_028, loaded=2_028)
     falling = np.linspace(1_450.0, 1_100.0, len(status["t_s"]))
     reads = np.linspace(6_000.0, 5_000.0, len(falling))
-    assert filling({**status, FREE: falling, PAGES_READ: reads}, SECONDS) is None
+    assert filling({**status, POOL_FREE: falling, PAGES_READ: reads}, SECONDS) is None
 
 
 def test_what_can_not_be_said_is_not():
@@ -85,7 +86,7 @@ def test_what_can_not_be_said_is_not():
     assert filling({name: column[:8] for name, column in status.items()}, SECONDS) is None
     assert filling(status, math.nan) is None
     assert filling({**status, QUESTIONS: 0 * status["t_s"]}, SECONDS) is None
-    unknown = {**status, FREE: np.full(len(status["t_s"]), np.nan)}
+    unknown = {**status, POOL_FREE: np.full(len(status["t_s"]), np.nan)}
     assert filling(unknown, SECONDS).first_per_query > 0, "reads fell so far that they say it alone"
 
 
@@ -111,11 +112,15 @@ def test_a_treatment_of_which_most_trials_fill_is_warned_of_and_not_recommended(
     assert lines[0].startswith(
         "The buffer pool was still being filled while ssd-sata / mq-deadline was measured (pages read per query fell"
     )
-    assert lines[0].endswith("of the pool was still free): take a longer warm-up.")
+    assert lines[0].endswith(
+        "of the pool was still free): measure for longer, after a longer warm-up if the load has one."
+    )
     verdicts = {one.level_id: one for one in analysis.verdicts}
     assert any("still being filled" in line for line in remarks(verdicts["t3"], analysis))
     assert not any("still being filled" in line for line in remarks(verdicts["t2"], analysis))
-    assert advice_text(run, analysis).startswith("Not yet: the buffer pool was still being filled; run the study again")
+    assert advice_text(run, analysis).startswith(
+        "Not conclusive. The buffer pool was still being filled; measure for longer"
+    )
     assert "buffer pool filling" in [one["text"] for one in badges(Source(run, analysis)).data["badges"]]
 
 

@@ -12,11 +12,10 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.ranking import rank_runs
 from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.verdict.finding import Paired, judge
-from dbdyno.model.design import Design, Factor
+from dbdyno.model.design import Design, Factor, Treatment
 from dbdyno.model.metrics import METRICS
-from dbdyno.model.treatment import Treatment
 from dbdyno.report.several import message
-from dbdyno.store.records import Failure, Run, Trial
+from dbdyno.store.records import FailedTrial, Run, Trial
 
 STACKS, CLIENTS = ("hdd", "ssd", "nvme"), ("1", "10")
 
@@ -128,7 +127,7 @@ def test_a_stack_that_only_some_runs_have_is_left_out():
 
 def test_a_dropped_treatment_takes_its_stack_out_of_the_ranking():
     run = a_run(plain)
-    failures = [Failure(f"f{attempt}", 1, attempt, "t4", "died") for attempt in (1, 2)]
+    failures = [FailedTrial(f"f{attempt}", 1, attempt, "t4", "died") for attempt in (1, 2)]
     left = [trial for trial in run.trials if trial.treatment != "t4"]
     run = replace(run, trials=left, failures=failures, dropped=frozenset({"t4"}))
     run = replace(run, trials=[replace(trial, attempt=2) if trial.block == 1 else trial for trial in run.trials])
@@ -171,7 +170,7 @@ def test_what_can_not_be_ranked_is_said(runs, said):
 def test_an_unknown_baseline_is_said():
     with pytest.raises(RefusedError) as refused:
         rank_runs([("a", a_run(plain))], baseline="tape")
-    assert message(refused.value) == "'tape' is no stack of every test; those are: 'hdd', 'ssd', 'nvme'"
+    assert message(refused.value) == "'tape' is not a stack of every test; choose one of: 'hdd', 'ssd', 'nvme'"
 
 
 def test_a_run_that_stopped_by_its_results_is_not_excused_by_another_s_clock():

@@ -9,7 +9,7 @@ import pytest
 from benches.honesty import coarse
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.verdict.resolution import Resolution, resolutions, step_of
+from dbdyno.analysis.verdict.evidence import Resolution, resolutions, step_of
 from dbdyno.model.metrics import SYSBENCH_BUCKET, step_stated, steps_to_store
 from dbdyno.report.reasons import reason_text as why
 
@@ -42,7 +42,9 @@ def test_a_latency_in_whole_milliseconds_is_not_equivalent(a_run):
     """Both are shown as 7 ms in every trial; they may be 14 % apart."""
     (found,) = analyse(a_run({"t1": [7.0] * 12, "t2": [7.0] * 12}, metric="latency_ms_p99")).verdicts
     assert found.verdict == "undecided"
-    assert "the figures come in steps of 1 ms, 14 % of them: more than half the margin of 3 %" in why(found.reason)
+    assert "the figures are rounded to steps of 1 ms, 14 % of their value: more than half the margin of 3 %" in why(
+        found.reason
+    )
     assert found.effect.low == pytest.approx(-0.13, abs=0.01)
     assert found.effect.high == pytest.approx(0.15, abs=0.01)
 
@@ -56,7 +58,7 @@ def test_the_interval_is_a_unit_wider_at_either_end(a_run):
     assert not other.resolution.coarse
     assert found.effect.low == pytest.approx(other.effect.low - 1 / 90, abs=0.002)
     assert found.effect.high == pytest.approx(other.effect.high + 1 / 90, abs=0.002)
-    assert why(found.reason).endswith("1.1 % of them, by which the interval is wider at either end")
+    assert why(found.reason).endswith("1.1 % of their value, so the interval is widened by that at either end")
     assert analysis.treatments[1].effect == found.effect
 
 
@@ -71,7 +73,7 @@ def test_a_rate_is_as_coarse_as_the_seconds_it_is_made_from(a_run, a_trial):
     run = a_run({"t1": [1.0] * 12, "t2": [1.0] * 12}, trials=trials)
     (found,) = analyse(run).verdicts
     assert found.verdict == "undecided"
-    assert "steps of 0.001 s, 3.3 % of them" in why(found.reason)
+    assert "steps of 0.001 s, 3.3 % of their value" in why(found.reason)
 
 
 def test_a_ratio_of_one_is_no_rounding(a_run):

@@ -10,10 +10,17 @@ from hypothesis import strategies as st
 
 from benches.honesty import crash
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.safety.bounds import (
+from dbdyno.analysis.safety import (
     ALONE,
+    ControlFailed,
+    ControlKept,
     Correlation,
+    NoControl,
+    RunsFailed,
+    Stratum,
+    TooFewCuts,
     correlation,
+    crash_safety,
     fisher,
     lower,
     lower_by_runs,
@@ -22,17 +29,8 @@ from dbdyno.analysis.safety.bounds import (
     upper,
     upper_by_runs,
 )
-from dbdyno.analysis.safety.judge import (
-    ControlFailed,
-    ControlKept,
-    NoControl,
-    RunsFailed,
-    Stratum,
-    TooFewCuts,
-    crash_safety,
-)
 from dbdyno.model.cut import BOUND_MOST, RUNS_LEAST
-from dbdyno.store.records import Failure
+from dbdyno.store.records import FailedTrial
 from tests.crash_runs import FLUSH_0, SAFE, Loses, crash_run, cut, speed_run
 
 NONE_SEEN = Correlation(30, 0.0, 0.5, may_be=False)
@@ -216,7 +214,7 @@ def test_too_few_cuts_say_nothing():
 
 def test_failed_runs_may_hide_losses():
     run = crash_run({"1": SAFE})
-    failures = [Failure(f"b{one}a1p1", one, 1, "t1", "recovery did not end") for one in range(31, 36)]
+    failures = [FailedTrial(f"b{one}a1p1", one, 1, "t1", "recovery did not end") for one in range(31, 36)]
     found = crash_safety(replace(run, failures=failures)).treatments[0]
     assert (found.word, found.doubts) == ("undecided", (RunsFailed(5, 30),))
     dropped = crash_safety(replace(run, failures=failures[:1], dropped=frozenset({"t1"}))).treatments[0]

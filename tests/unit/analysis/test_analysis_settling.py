@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.store.records import Failure
+from dbdyno.store.records import FailedTrial
 
 
 def load(rate, **columns):
@@ -70,7 +70,7 @@ def test_short_trials_are_counted_but_do_not_outvote(a_run):
 def test_trials_of_void_attempts_do_not_count(a_run, a_trial):
     run = a_run({"t1": [100.0] * 2, "t2": [110.0] * 2})
     void = a_trial("t1", 1, 100.0, attempt=2)
-    run = replace(run, trials=[*run.trials, void], failures=[Failure("f", 1, 2, "t2", "died")])
+    run = replace(run, trials=[*run.trials, void], failures=[FailedTrial("f", 1, 2, "t2", "died")])
     told = {**series(run, lambda *_: steady(1)), void.id: load(stepped(1))}
     first, _ = analyse(run, load_series=told).stability
     assert (first.typical.kind, first.trials) == ("steady", 2)

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.looks import Looks, nominal_level, sequential_p
 from dbdyno.analysis.planned_looks import planned_looks
-from dbdyno.analysis.statistics.sample_size import blocks_to_reach, is_feasible
+from dbdyno.analysis.statistics.estimate import blocks_to_reach, is_feasible
 from dbdyno.analysis.stopping import looked, more_blocks, reason_to_stop, settled
 from dbdyno.analysis.verdict.evidence import Relation, evidence, relations
 from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.analysis.verdict.reasons import Dropped
-from dbdyno.model.design import Comparison, Design
+from dbdyno.model.design import Comparison, Design, Treatment
 from dbdyno.model.metrics import METRICS
-from dbdyno.model.treatment import Treatment
 
 MARGIN, NO_MARGIN = 0.03, 1e-9
 

@@ -39,8 +39,8 @@ def test_failures_on_one_side_withhold_a_word_that_they_may_have_made(a_run):
     verdict = judged(a_run(scores, failures=failed(0, 6)))
     assert verdict.verdict == "undecided"
     assert why(verdict.reason) == (
-        "the blocks as such say faster, but level t2 failed or met interference in 6 attempts at a block, level t1 in"
-        " 0, and results that are missing or spoiled on one side only may have made the difference"
+        "as measured it is faster, but level t2 failed or met interference in 6 attempts at a block, level t1 in"
+        " 0, and unequal failures may explain the difference"
     )
 
 

@@ -297,3 +297,10 @@ def test_what_was_watched_on_one_side_only_is_in_the_rest_of_both(a_run):
     told = {name: estimate.value for name, estimate in changed.differences.items()}
     assert told == pytest.approx({"latency_ms": 2.0, "cpu_ms": 0.0, "rest_ms": 2.0})
     assert [one.figures["rest_ms"] for one in (changed.baseline, changed.level)] == pytest.approx([1.5, 3.5])
+
+
+@pytest.mark.parametrize(("rate", "latency_ms"), [(1e308, 1e308), (1e-320, 1.0), (5e-324, 5e-324), (1.0, math.inf)])
+def test_figures_that_no_host_can_have_explain_nothing_and_break_nothing(rate, latency_ms):
+    device = {"r_s": 9.0, "w_s": 9.0, "f_s": 9.0, "r_await": 1.0, "w_await": 1.0, "f_await": 1.0, "%util": 50.0}
+    found = figures(trial(rate, latency_ms, cpu_us=9.0), watched(**device))
+    assert all(map(math.isfinite, found.values()))

@@ -98,7 +98,7 @@ def test_doctor_has_a_remedy_for_every_no(dbdyno):
 
 
 def test_a_long_line_goes_on_below_its_own_beginning():
-    from dbdyno.cli.text_table import COLUMNS, hanging
+    from dbdyno.cli.output import COLUMNS, hanging
 
     lines = hanging("no   loop  ", "a word " * 40 + "/" + "x" * 200).splitlines()
     assert [line[:11] for line in lines] == ["no   loop  ", *[" " * 11] * (len(lines) - 1)]
@@ -119,7 +119,7 @@ def test_restore_names_a_host_that_it_does_not_reach(dbdyno, tmp_path):
     assert (code, out) == (1, "")
     note, problem = err.splitlines()
     assert note == (
-        f"ssh reads {tmp_path}/ssh, named by {file}: programs that it names (ProxyCommand, Match exec and the like) "
+        f"ssh reads {tmp_path}/ssh, named by {file}: programs that it names (such as ProxyCommand or Match exec) "
         "run on this machine, as you"
     )
     assert problem.startswith("dbdyno: db1: ")
@@ -173,7 +173,7 @@ MISTAKES = {
     ),
     "nothing to resume": (
         ["run", "{good}", "--into", "{tmp}/run", "--resume"],
-        "dbdyno: {tmp}/run does not exist, so there is nothing to go on with; leave out --resume\n",
+        "dbdyno: {tmp}/run does not exist, so there is no run to resume; leave out --resume\n",
     ),
     "into nowhere": (
         ["run", "{good}", "--into", ""],

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.cli.crash_text import examined_as_text, image_as_text
+from dbdyno.cli.crash import examined_as_text, image_as_text
 from dbdyno.errors import TrialError
 from dbdyno.filesystems.catalogue import KINDS
 from dbdyno.store.cuts import cut_called

@@ -118,7 +118,7 @@ def test_a_trial_that_fails_on_a_full_disk_is_no_treatment_s_fault(script, plan,
         perform(script, made, into)
     assert str(ended.value) == (
         f"{into}: its filesystem is full; make room on it, then go on with --resume. "
-        "What failed for it: dbdyno-load: writing load.json: No space left on device (os error 28)"
+        "What failed: dbdyno-load: writing load.json: No space left on device (os error 28)"
     )
     (small / "filler").unlink()
     assert perform(script, made, into, resume=True).failures == 0

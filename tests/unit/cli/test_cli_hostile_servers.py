@@ -65,7 +65,7 @@ def command(dbdyno, study_file, tmp_path):
 def test_a_good_server_has_what_a_study_needs(command):
     code, out, err, _ = command("plan", good())
     assert (code, err) == (0, ""), out
-    assert out.endswith("this host can run it\n")
+    assert "\nReady: dbdyno run " in out
 
 
 @pytest.mark.parametrize("what", BYTES | AS_GREETING)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.watch_screen import BARS, PLAIN_BARS, bars_of, sparkline
+from dbdyno.cli.watch import BARS, PLAIN_BARS, bars_of, sparkline
 from tests.run_folders import kept_run
 from tests.sampled import some
 from tests.unit.report.conftest import build, series_of

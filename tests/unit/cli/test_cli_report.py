@@ -3,13 +3,16 @@
 import csv
 import json
 import os
+import struct
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 
 import duckdb
 import pytest
 
 from dbdyno.store.run_folder import read_run
+from tests.browser import CHROMIUM
 from tests.run_folders import written
 from tests.unit.report.conftest import build, series_of
 
@@ -160,3 +163,41 @@ def test_figures_for_prometheus_are_written_whole_and_over_nothing_else(dbdyno, 
         code, _, err = dbdyno("report", folders[0], "--prometheus", *arguments)
         assert (code, said in err) == (2, True), err
     assert other.read_text(encoding="utf-8") == "node_load1 1\n"
+
+
+def test_a_summary_card_is_written_as_svg_whole_and_over_nothing_else(dbdyno, folders, tmp_path):
+    file = tmp_path / "card.svg"
+    for _ in range(2):  # the second time over its own
+        code, out, _ = dbdyno("report", folders[1], "--card", file)
+        assert (code, out.splitlines()[-1]) == (0, f"Summary card: {file}")
+    assert "SSD or HDD" in [
+        one.text for one in ET.fromstring(file.read_bytes()).iter("{http://www.w3.org/2000/svg}text")
+    ]
+    assert dbdyno("report", *folders, "--card", file, "--format", "json")[2].endswith(f"Summary card: {file}\n")
+    other = tmp_path / "other.svg"
+    other.write_text("mine", encoding="utf-8")
+    wrong = {
+        (other,): f"{other} exists and is no SVG and no PNG; name another file",
+        (tmp_path / "card.jpg",): "a card is an .svg or a .png; name it card.svg",
+        (tmp_path / "no/card.svg",): "there is no folder",
+        (file, "--format", "csv"): "--format csv is a table without a report; leave out --card",
+    }
+    for arguments, said in wrong.items():
+        code, _, err = dbdyno("report", folders[1], "--card", *arguments)
+        assert (code, said in err) == (2, True), err
+    assert other.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_summary_card_as_png_takes_a_browser_and_says_so_where_there_is_none(dbdyno, folders, tmp_path, monkeypatch):
+    file = tmp_path / "card.png"
+    with monkeypatch.context() as without:
+        without.setenv("PATH", str(tmp_path))
+        code, _, err = dbdyno("report", folders[1], "--card", file)
+    assert code == 2
+    assert "only Chromium can draw a PNG, and it is not installed; name it card.svg" in err
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this host")
+    assert dbdyno("report", folders[1], "--card", file)[0] == 0
+    width, height = struct.unpack(">II", file.read_bytes()[16:24])
+    assert (width, height) == (1200, 630)
+    assert [path.name for path in tmp_path.iterdir()] == ["card.png"], "nothing is left beside it"

@@ -44,7 +44,7 @@ def test_the_answer_comes_first_in_few_lines(dbdyno):
     assert re.match(
         r"Simulated: ssd-sata: [\d,]+ requests/s, the most; hdd-15k: [\d,]+ \([\d.]+ times\). scheduler", lines[2]
     )
-    assert "Closed: whoever asks waits for the answer" in out
+    assert "Closed: each client waits for its answer" in out
     assert "r/s  w/s  rkB/s  wkB/s  avgrq-sz  aqu-sz" in re.sub(" +", "  ", out)
 
 
@@ -64,7 +64,7 @@ def test_a_trace_of_one_process(dbdyno, trace, replay, tmp_path):
     code, out, err = dbdyno("simulate", trace, "--device", "ssd-sata", "--replay", replay, "--html", page)
     assert (code, without_progress(err)) == (0, "")
     assert f"a trace of 500 requests in 0.998 s, {replay} replay" in out
-    assert 'line 502: holds no number: "x"' in re.sub(r"\s+", " ", out)
+    assert 'line 502: has no number: "x"' in re.sub(r"\s+", " ", out)
     assert page.read_text().startswith("<!DOCTYPE html")
 
 
@@ -124,7 +124,7 @@ def test_a_server_on_the_page(dbdyno, tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[commits]\n\nclients = 0\n", "load.toml:3: commits.clients: 0 is not 1 to 10000"),
+        ("[commits]\n\nclients = 0\n", "load.toml:3: commits.clients: 0 is not between 1 and 10000"),
         ("[commits]\nclientz = 1\n", "load.toml:2: commits.clientz: unknown field"),
         ("[ingest]\n[cache]\nfilesystem = 5\n", "load.toml:3: cache.filesystem: "),
         ("[ingest]\nrow_bytes = [1, 1]\n", "load.toml:2: ingest.row_bytes: holds a value twice"),

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.model.design import Comparison, Design, Factor
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Comparison, Design, Factor, Treatment
 from dbdyno.store.records import Run, Trial
 from tests.run_folders import written
 

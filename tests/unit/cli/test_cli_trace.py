@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.cli import trace_text
-from dbdyno.cli.trace_text import recorded_text, remarks
-from dbdyno.probe.trace_reader import Recorded
+from dbdyno.cli.trace import recorded_text, remarks
+from dbdyno.probe.trace_reader import TraceRecording
 
 LINES = """\
 # lost_events: 3
@@ -47,7 +46,7 @@ def test_the_same_in_words(dbdyno, trace):
     assert "3 requests in 0.500 s, 6 a second (read as blkparse)" in out
     for said in (
         "3 events were lost",
-        "1 damaged line: line 6 holds no time and process",
+        "1 damaged line: line 6 has no time and process",
         "time goes backwards 1 time, by 100.000 ms",
         "2 requests without an end",
         "M 1",
@@ -80,7 +79,7 @@ def test_how_a_trace_was_read_is_said(dbdyno, tmp_path):
     file.write_text(MQSIM, encoding="utf-8")
     code, out, _ = dbdyno("trace", "show", str(file))
     assert (code, "4 requests in 497 us, 8,048 a second (read as disksim)" in out) == (0, True), out
-    assert "times are read as nanoseconds, as the format's milliseconds would be 0.00604 requests a second" in out
+    assert "read as nanoseconds, because the format's milliseconds would mean 0.00604 requests a second" in out
     code, out, _ = dbdyno("trace", "show", str(file), "--time-unit", "us", "--json")
     assert (code, json.loads(out)["span_s"], json.loads(out)["findings"]["notes"]) == (0, 0.497, [])
 
@@ -91,13 +90,13 @@ def test_a_unit_that_is_open_is_asked_for(dbdyno, tmp_path):
     code, out, err = dbdyno("trace", "show", str(file))
     assert (code, out) == (2, "")
     assert f"{file}: its times, which are whole numbers, may be milliseconds (750 requests a second)" in err
-    assert "say which by --time-unit ms or us, or by a heading such as time_us" in err
+    assert "state which with --time-unit ms or us, or with a heading such as time_us" in err
     assert dbdyno("trace", "show", str(file), "--time-unit", "ms")[0] == 0
     code, _, err = dbdyno("trace", "show", str(file), "--time-unit", "days")
-    assert (code, 'no unit of times is called "days"; there are s, ms, us, 100ns, ns' in err) == (2, True)
+    assert (code, 'there is no unit of time "days"; choose one of s, ms, us, 100ns, ns' in err) == (2, True)
 
 
-DONE = Recorded(events=9, requests=3, bytes=2_000_000, seconds=1.0, lost=0, ended="time", cpu_us_per_request=0.5)
+DONE = TraceRecording(events=9, requests=3, bytes=2_000_000, seconds=1.0, lost=0, ended="time", cpu_us_per_request=0.5)
 
 
 def test_what_a_recording_must_be_read_with(tmp_path, monkeypatch):
@@ -108,5 +107,5 @@ def test_what_a_recording_must_be_read_with(tmp_path, monkeypatch):
     assert [one.split()[:4] for one in said] == [["the", "file", "is", "full,"], ["2", "events", "did", "not"]]
     below[tmp_path] = ["sdb"]
     assert "is on sdb itself" in remarks("sdb", tmp_path / "t", DONE)[0]
-    assert trace_text.recorded_text(tmp_path, DONE, ["a"]).endswith("0.50 us of CPU a request\nnote: a")
+    assert recorded_text(tmp_path, DONE, ["a"]).endswith("0.50 us of CPU a request\nnote: a")
     assert "us of CPU" not in recorded_text(tmp_path, replace(DONE, cpu_us_per_request=None), [])

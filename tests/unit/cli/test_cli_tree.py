@@ -4,17 +4,16 @@ import subprocess
 import sys
 
 import pytest
-from typer.main import get_command
 
 from dbdyno.cli.load import VERBS as LOAD_VERBS
-from dbdyno.cli.main import app
+from dbdyno.cli.main import every_command
 from dbdyno.stack.tools import own_binary
 from tests.documents import ROOT, blocks
 
 
 def verbs(command=None, words=()):
     """The words of each command that does something, with the command; a group that does is one, too."""
-    command = command or get_command(app)
+    command = command or every_command()
     below = getattr(command, "commands", {})
     if words and (not below or command.invoke_without_command):
         yield words, command

@@ -37,6 +37,36 @@ def test_a_study_with_a_mistake_is_not_kept(dbdyno, desk):
     assert not (desk / "runs").exists()
 
 
+@pytest.mark.usefixtures("desk")
+def test_a_refusal_names_no_file_that_is_gone(dbdyno):
+    _, _, err = dbdyno("try", "device=hdd-7200", "scheduler=none,foo")
+    assert err.startswith("dbdyno: stack.scheduler: is ")
+
+
+def test_what_this_host_can_t_do_leaves_no_file(dbdyno, desk):
+    url = "mysql://nobody@127.0.0.1:1/bench"
+    code, _, err = dbdyno("try", f"server={url}", "innodb_flush_log_at_trx_commit=1,2", "--load", "write")
+    assert (code, "does not answer" in err) == (2, True)
+    assert not (desk / "runs").exists()
+
+
+@pytest.mark.usefixtures("desk")
+def test_an_external_server_needs_no_device(dbdyno):
+    url = "mysql://nobody@127.0.0.1:1/bench"
+    code, out, err = dbdyno("try", f"server={url}", "innodb_flush_log_at_trx_commit=1,2", "--load", "write", "--plan")
+    assert (code, "changed: innodb_flush_log_at_trx_commit of that server" in out) == (2, True)
+    assert err.endswith("dbdyno: this host can't run the study as it is; see above\n")
+
+
+def test_a_file_lies_beside_the_user(dbdyno, desk):
+    (desk / "slow.log").write_text("# Time: 2026-01-01T00:00:00Z\n")
+    _, _, err = dbdyno("try", "device=here", "file=slow.log", "clients=2,4", "--kind", "replay-log", "--plan")
+    (study,) = (desk / "runs").iterdir()
+    assert 'file = "../slow.log"' in study.read_text()
+    assert "No such file" not in err
+    assert "duration" not in study.read_text()
+
+
 def test_runs_lists_what_each_found(dbdyno, desk):
     for name in ("clients", "every-event"):
         shutil.copytree(KEPT / name, desk / "runs" / name)
@@ -82,7 +112,7 @@ def test_runs_says_what_is_only_seen_in_series(dbdyno, desk):
 
 def test_runs_of_nowhere_is_one_clear_line(dbdyno, desk):
     assert dbdyno("runs", desk / "none")[2] == (
-        f"dbdyno: {desk}/none is no folder; dbdyno run makes one, or name where your runs are\n"
+        f"dbdyno: {desk}/none is not a folder; name the folder that holds your runs\n"
     )
     (desk / "empty").mkdir()
     assert dbdyno("runs", "empty") == (0, "", "no runs in empty\n")

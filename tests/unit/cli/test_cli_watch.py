@@ -1,23 +1,28 @@
 """``dbdyno watch``: what it writes, and what it refuses. On a real device: tests/host/test_watch.py."""
 
 import csv
+import fcntl
 import io
 import json
 import math
+import os
+import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.cli.watch import watch
-from dbdyno.cli.watch_figures import HEADED_EVERY, WRITERS
-from dbdyno.cli.watch_screen import BARS, sparkline, traced_line
+from dbdyno.cli.watch import BARS, HEADED_EVERY, WRITERS, sparkline, traced_line, watch
 from dbdyno.errors import UserError
 from dbdyno.probe.block_device import COLUMNS, as_iostat
 from dbdyno.probe.trace_reader import LIVE_COLUMNS
 from dbdyno.stack import attached as watchable
+from dbdyno.store import events
+from dbdyno.store.run_folder import LOCK, RunFolder
 
 FIGURES = {device: {name: place + 0.125 for place, name in enumerate(COLUMNS)} for device in ("sda", "nvme0n1")}
+KEPT = Path(__file__).parents[2] / "kept"
 positive = st.floats(0, 1e12)
 
 
@@ -110,3 +115,62 @@ def test_what_there_is_not_is_answered_with_what_there_is(monkeypatch, tmp_path)
 def test_flags_that_make_no_sense(flags, told):
     with pytest.raises(UserError, match=told):
         watch(["x"], **{"interval": "1s", "count": None, "json_": False, "csv": False, "trace": False, **flags})
+
+
+def test_a_run_is_followed_to_its_end(dbdyno):
+    code, out, err = dbdyno("watch", KEPT / "clients")
+    assert (code, err) == (0, "")
+    assert out.startswith("begun: at most ")
+    assert out.endswith("block 8, clients 1: finished, with interference\nended: done\n")
+    events = [json.loads(line)["event"] for line in dbdyno("watch", KEPT / "clients", "--json")[1].splitlines()]
+    assert (events[0], events[-1], len(events)) == ("planned", "ended", len(out.splitlines()))
+
+
+@pytest.fixture
+def unended(tmp_path):
+    """A run that has no end, and the event that would be its last."""
+    run = shutil.copytree(KEPT / "clients", tmp_path / "run")
+    log = run / "journal.jsonl"
+    *lines, last = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(lines))
+    return run, last
+
+
+def test_a_run_that_no_process_runs_is_not_waited_for(dbdyno, unended, tmp_path):
+    run, _ = unended
+    other = tmp_path / "elsewhere" / "run"  # of the same name, and run at this moment
+    other.mkdir(parents=True)
+    folder = RunFolder(other)
+    code, _, err = dbdyno("watch", run, "--interval", "100ms")
+    folder.close()
+    assert code == 1
+    assert err == f"dbdyno: no process runs {run}; resume it: dbdyno run STUDY --into {run} --resume\n"
+
+
+def test_a_run_is_followed_by_whatever_name_it_is_called_and_its_log_read_only_when_it_grows(
+    dbdyno, unended, tmp_path, monkeypatch
+):
+    run, last = unended
+    (tmp_path / "link").symlink_to(run)
+    folder = os.open(run / LOCK, os.O_WRONLY | os.O_CREAT)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    reads, pauses = [], []
+    read_events = events.read_events
+    monkeypatch.setattr(events, "read_events", lambda path: reads.append(path) or read_events(path))
+
+    def pause(seconds):
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            with (run / "journal.jsonl").open("ab") as log:
+                log.write(last)
+            os.close(folder)
+
+    monkeypatch.setattr("dbdyno.cli.watch.time.sleep", pause)
+    code, out, _ = dbdyno("watch", tmp_path / "link", "--interval", "100ms")
+    assert (code, len(reads), pauses) == (0, 2, [0.1] * 3)
+    assert out == dbdyno("watch", KEPT / "clients")[1]
+
+
+def test_a_run_is_followed_alone(dbdyno):
+    code, _, err = dbdyno("watch", KEPT / "clients", "--csv")
+    assert (code, "is a run; watch it alone" in err) == (2, True)

@@ -1,6 +1,9 @@
-"""What ``disk stats`` says of the way of answers."""
+"""What ``disk stats`` says of the way of answers, and ``disk list`` of disks."""
 
-from dbdyno.cli.disk_text import _ways_text
+from pathlib import Path
+
+from dbdyno.cli.disk import _ways_text, listed
+from dbdyno.stack.attached import _shown
 
 
 def test_each_size_that_came_is_named():
@@ -14,3 +17,15 @@ def test_each_size_that_came_is_named():
 def test_nothing_is_said_of_what_was_not_seen():
     text = _ways_text({"read": {}, "write": {}, "without_data": None}, 0.0, 0.05)
     assert text.startswith("answers' way back, us: none seen; ")
+
+
+def test_disks_of_runs_and_attached_ones_are_listed_alike_with_what_uses_them():
+    now = {"model": "ssd-sata", "power": "on", "mode": "model", "faults": []}
+    attached = _shown({"name": "a", "model": "x", "size_bytes": 2**30, "since": "now", "pid": 7}, None, now, None)
+    of_run = {"model": "ssd-sata", "size_bytes": 2**30, "pid": 8, "used_by": "run a.toml into runs/a"}
+    raised = _shown(of_run, Path("/dev/loop3"), now, None)
+    assert attached.keys() == raised.keys()
+    assert (attached["used_by"], raised["used_by"]) == (None, "run a.toml into runs/a")
+    heading, first, second, line = listed([attached, raised]).splitlines()
+    assert (heading.split()[0], first.split()[0], second.split()[0]) == ("name", "a", "-")
+    assert line == "/dev/loop3 is used by dbdyno run a.toml into runs/a"

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.analysis.host_figures import HostFigures
-from dbdyno.cli.doctor_text import capability_lines, host_lines
+from dbdyno.analysis.quick import HostMeasurement
+from dbdyno.cli.doctor import capability_lines, host_lines
 from dbdyno.report.host_advice import advice, fitness
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
@@ -24,7 +24,7 @@ LACKING = [
     replace(ABLE[1], ok=False, detail="no /dev/fuse", remedy="modprobe fuse, or give the container /dev/fuse"),
     *ABLE[2:],
 ]
-QUIET = HostFigures(
+QUIET = HostMeasurement(
     cores=8,
     guest=True,
     wake_up_us_p50=9.81,
@@ -59,7 +59,7 @@ BAD = replace(BUSY, cores=1, stolen_share=0.3, clock_source="hpet", clock_read_n
               governor="powersave", memory_bytes=2**30, can_be_awake=False,
               why_not_awake="pollers would not yield to other sessions (kernel.sched_autogroup_enabled)",
               awake_remedy="sudo sysctl kernel.sched_autogroup_enabled=0")  # fmt: skip
-NOTHING = HostFigures(cores=4, guest=False, no_disk="root: this is an ordinary user; run it with sudo")
+NOTHING = HostMeasurement(cores=4, guest=False, no_disk="root: this is an ordinary user; run it with sudo")
 HOSTS = {"quiet": QUIET, "virtual": VIRTUAL, "busy": BUSY, "bad": BAD, "nothing known": NOTHING}
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dbdyno.crash.power import RANGES_MAX, cutting
+from dbdyno.crash.faults import RANGES_MAX, cutting
 from dbdyno.crash.trial_cuts import PlannedCut
 from dbdyno.errors import TrialError
 from tests.unit.crash.support import taken

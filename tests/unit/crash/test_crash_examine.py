@@ -89,10 +89,10 @@ def test_what_fails_on_a_rig_that_is_not_well_is_no_outcome(step, played, rig):
         "ended by itself": (TrialError, lambda: setattr(played, "alive", False)),
         "answered with errors": (TrialError, lambda: played.stats["errors"].update(reads=1)),
         "no room for its content": (HostError, lambda: played.stats.update(enospc_errors=1)),
-        "was detached": (TrialError, played.loops.clear),
+        "was detached": (TrialError, lambda: setattr(played, "is_attached", False)),
     }
     for words, (kind, fault) in faults.items():
-        played.alive, played.loops[:] = True, ["loop7"]
+        played.alive, played.is_attached = True, True
         played.stats.update(errors={"reads": 0}, enospc_errors=0)
 
         def fail(fault=fault):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from dbdyno.crash import kept as kept_states
-from dbdyno.crash.kept import Kept, is_wanted, keep_state, planned_of, read_kept
+from dbdyno.crash.kept import KeptState, is_wanted, keep_state, planned_of, read_kept
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.cut import Cut
 from dbdyno.store.kept_sums import SUMS, verify_list, verify_sums
@@ -20,7 +20,7 @@ def a_cut(outcome="tail", id_="c3", when="uniform"):
 
 
 def a_kept(cut, treatment="t1", name="c3"):
-    return Kept(cut, treatment, name, 8, 3_000, 4_000, 1_000)
+    return KeptState(cut, treatment, name, 8, 3_000, 4_000, 1_000)
 
 
 @dataclass

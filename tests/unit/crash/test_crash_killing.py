@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.crash.killing import killing
+from dbdyno.crash.faults import killing
 from dbdyno.crash.trial_cuts import PlannedCut
 from dbdyno.system.clock import now_ns
 

@@ -13,10 +13,10 @@ import pytest
 import tomli_w
 
 from dbdyno.cli import main
-from dbdyno.cli.plan_text import plan_as_text
+from dbdyno.cli.plan import plan_as_text
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.preflight import unmet_needs
-from dbdyno.simulation.asked import Asked, points_of
+from dbdyno.simulation.options import SweepRequest, points_of
 from dbdyno.simulation.sweep import simulated
 from dbdyno.study.load import load_study
 from tests.crash_runs import with_cuts
@@ -37,6 +37,8 @@ MEASURES = {
     "restore",
     "servers add",
     "servers remove",
+    "kernels add",
+    "kernels remove",
     "completion",
     "hosts up",
     "hosts status",
@@ -93,7 +95,7 @@ def test_every_block_says_what_it_is_and_why_it_is_not_run():
 
 def understood_load(path):
     """A server's load of ``dbdyno simulate``: every combination is simulated for a moment."""
-    command = Asked(files=(path,), device="ssd-sata", kernel="3.10", seconds=0.1)
+    command = SweepRequest(files=(path,), device="ssd-sata", kernel="3.10", seconds=0.1)
     _, points = points_of(command, lambda *_: None)
     assert all(found.outcome["counts"] for _, found in simulated(points, None, lambda _: None))
 
@@ -147,7 +149,8 @@ def typed(words):
 def do(argv, desk, kept, monkeypatch, capsys):
     """Run a command of dbdyno's that measures nothing; one that measures leaves a run folder behind."""
     understood(argv)
-    verb = " ".join(argv[:2]) if argv[0] in {"servers", "disk", "images", "trace", "crash", "hosts"} else argv[0]
+    grouped = {"servers", "kernels", "disk", "images", "trace", "crash", "hosts"}
+    verb = " ".join(argv[:2]) if argv[0] in grouped else argv[0]
     if "--into" in argv and not (into := desk / argv[argv.index("--into") + 1]).exists():
         shutil.copytree(kept, into)
     measures = verb in MEASURES or (verb == "try" and "--plan" not in argv)

@@ -45,8 +45,9 @@ def layers():
 
 
 LAYERS = sorted(set(layers()))
+COSTS_AS = {"foreign": "background_load"}  # the name in a report's list of costs -> the section
 PROBES = sorted(
-    module.__name__.rpartition(".")[2]
+    COSTS_AS.get(one.name, one.name)
     for module in modules("probe")
     for _, one in inspect.getmembers(module, inspect.isclass)
     if issubclass(one, Source) and hasattr(one, "name") and one.__module__ == module.__name__

@@ -5,21 +5,22 @@ import signal
 import sys
 from contextlib import contextmanager, suppress
 
-from dbdyno.hosts.answers import Begun, Guarding
-from dbdyno.hosts.carried import Guarded
-from dbdyno.hosts.channel import Channel
-from dbdyno.hosts.kept import Kept
+from dbdyno.hosts.connections import Connections, guard_host
+from dbdyno.hosts.ssh import Channel
+
+
+def agent(folder, name):
+    """The connection to an agent that has begun."""
+    state = {"DBDYNO_STATE_DIR": str(folder / name), "SSH_CONNECTION": ""}
+    return Channel(name, [sys.executable, "-m", "dbdyno.hosts.agent"], state).begin_frames()
 
 
 @contextmanager
 def kept(folder, *names):
     """The connections to agents of these names, and the agents' numbers."""
-    channels = {}
-    for name in names:
-        state = {"DBDYNO_STATE_DIR": str(folder / name), "SSH_CONNECTION": ""}
-        channels[name] = Channel(name, [sys.executable, "-m", "dbdyno.hosts.agent"], state)
-    pids = {name: channel.answer(Begun).agent for name, channel in channels.items()}
-    lines = Kept(channels)
+    channels = {name: agent(folder, name) for name in names}
+    pids = {name: channel._process.pid for name, channel in channels.items()}
+    lines = Connections(channels)
     try:
         yield lines, pids
     finally:
@@ -31,5 +32,4 @@ def kept(folder, *names):
 
 def guarded(lines, host):
     """How work on a host is known from now on."""
-    found = lines.ask(host, {"do": "guard"}, Guarding)
-    return Guarded(found.token, found.folder)
+    return guard_host(lines.channel(host))

@@ -9,9 +9,8 @@ from threading import Thread
 import pytest
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.hosts.carried import NotQuietError, quiet
-from dbdyno.hosts.contract import Ended, Output
-from dbdyno.stack.undo.log import Process
+from dbdyno.hosts.contract import Ended, NotQuietError, Output, quiet
+from dbdyno.stack.undo.log import ProcessIdentity
 from tests.support import wait_for
 
 ROOM_BYTES = 64 * 1024**2  # more than any folder has here
@@ -120,7 +119,7 @@ def runs_programs(hosts, first, second, folder):
     assert list(stream) == [Ended(-signal.SIGTERM)]
     assert not hosts.signal(second, sleeping, signal.SIGTERM)
     started = int((folder / "pid").read_text())
-    wait_for(lambda: Process.of(started) is None, seconds=10)  # what it had started has ended, too
+    wait_for(lambda: ProcessIdentity.of(started) is None, seconds=10)  # what it had started has ended, too
     waits_through_a_window(hosts, first)
 
 
@@ -147,5 +146,5 @@ def says_what_is_wrong(hosts, host, folder):
         hosts.start("nobody", ["true"])
     with pytest.raises(HostError, match=rf"{host}: .*none: No such file or directory"):
         hosts.fetch(host, str(folder / "none"), folder / "back", 1)
-    with pytest.raises(HostError, match=f"{host}: .*is nothing that was started there"):
+    with pytest.raises(HostError, match=f"{host}: .*was not started there"):
         next(hosts.stream(host, "nothing"))

@@ -6,7 +6,6 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import bring_up
-from dbdyno.hosts.cluster import Cluster
 from dbdyno.hosts.inventory import read_inventory
 
 FILE = 'version = 1\n[host.a]\nssh = "a"\nroles = ["client"]\n'
@@ -19,14 +18,14 @@ def placed(tmp_path):
 
     def do(*said):
         facts = {f"h{place}": SimpleNamespace(ssh_from=one) for place, one in enumerate(said)}
-        return bring_up._placed(Cluster("lab", "x"), inventory, "", facts)
+        return bring_up._address(inventory, facts)
 
     return do
 
 
-@pytest.mark.parametrize("lie", ["10.255.255.1", "localhost", "evil.lab", "", "127.1", "8.8.8.8"])
+@pytest.mark.parametrize("lie", ["10.255.255.1", "localhost", "evil.lab", "", "127.1", "8.8.8.8", "-x"])
 def test_an_address_that_this_machine_does_not_have_is_not_its_own(placed, lie):
-    assert placed(lie, "127.0.0.1").address == "127.0.0.1"
-    with pytest.raises(HostError, match="give its address in \\[cluster\\]") as error:
+    assert placed(lie, "127.0.0.1") == "127.0.0.1"
+    with pytest.raises(HostError, match="set address in \\[cluster\\]") as error:
         placed(lie)
-    assert f"h0 says {lie or 'nothing'}" in str(error.value)
+    assert f"h0 reports {lie or 'none'}" in str(error.value)

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import platform
-import socket
 import stat
 import subprocess
 import sys
@@ -16,9 +15,8 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import bundle, installer
-from dbdyno.hosts.answers import Beaten, Installed, Lacking
-from dbdyno.hosts.channel import Channel, EndedError, login_command, ssh_command
-from dbdyno.hosts.node import lacking_for_ray
+from dbdyno.hosts.frames import Installed, Lacking, Nothing
+from dbdyno.hosts.ssh import Channel, EndedError, login_command, ssh_command
 
 BOOT = "import sys; exec(sys.stdin.buffer.read(int(sys.argv[1])))"
 PLACES = {"pluggy": "pluggy/__init__.py", "iniconfig": "iniconfig/__init__.py"}
@@ -77,11 +75,11 @@ def host():
 
 def test_packages_are_taken_in_and_seen_by_the_environment(host, wheels, tmp_path):
     folder = tmp_path / "there"
-    lacking = host.ask(asked(wheels, folder), Lacking).lacking
+    lacking = host.ask_in_lines(asked(wheels, folder), Lacking).lacking
     assert lacking == [one.sha256 for one in wheels]
     for one in wheels:
         host.send(one.path.read_bytes())
-    assert host.answer(Installed).installed
+    assert host.answer_in_lines(Installed).installed
     python = folder / "env-0123/bin/python"
     found = subprocess.run([python, "-c", "import pluggy; print(pluggy.__file__)"], capture_output=True, check=True)
     assert found.stdout.decode().startswith(f"{folder}/packages/{wheels[0].sha256}/pluggy")
@@ -91,17 +89,17 @@ def test_packages_are_taken_in_and_seen_by_the_environment(host, wheels, tmp_pat
 
 def test_bytes_that_changed_on_the_way_are_refused(host, wheels, tmp_path):
     folder = tmp_path / "there"
-    host.ask(asked(wheels[:1], folder), Lacking)
+    host.ask_in_lines(asked(wheels[:1], folder), Lacking)
     content = bytearray(wheels[0].path.read_bytes())
     content[100] ^= 1
     host.send(bytes(content))
-    with pytest.raises(HostError, match=r"a: pluggy-[0-9.]+ did not arrive whole: it has another SHA-256"):
-        host.answer(Installed)
+    with pytest.raises(HostError, match=r"a: pluggy-[0-9.]+ arrived damaged: its SHA-256 differs"):
+        host.answer_in_lines(Installed)
     assert not list((folder / "packages").iterdir())
 
 
 REFUSED = [
-    ({"python": [3, 99]}, r'3\.99 is needed, .*: name such a one in the hosts file, as python = "python3\.99"'),
+    ({"python": [3, 99]}, r'runs on Python 3\.99: name the same version in the hosts file: python = "python3\.99"'),
     ({"machine": "vax"}, "and the packages are for vax"),
 ]
 
@@ -109,7 +107,7 @@ REFUSED = [
 @pytest.mark.parametrize(("fields", "said"), REFUSED)
 def test_a_host_that_can_not_run_it_says_so_before_anything_is_sent(host, wheels, tmp_path, fields, said):
     with pytest.raises(HostError, match=said):
-        host.ask(asked(wheels, tmp_path / "there", **fields), Lacking)
+        host.ask_in_lines(asked(wheels, tmp_path / "there", **fields), Lacking)
     assert not (tmp_path / "there/packages").exists()
 
 
@@ -117,31 +115,33 @@ def test_a_folder_that_others_can_write_to_is_refused(host, wheels, tmp_path):
     folder = tmp_path / "there"
     folder.mkdir()
     folder.chmod(0o777)
-    with pytest.raises(HostError, match="must be the user's own and writable by no one else"):
-        host.ask(asked(wheels, folder), Lacking)
+    with pytest.raises(HostError, match="must belong to the ssh user and be writable by no one else"):
+        host.ask_in_lines(asked(wheels, folder), Lacking)
 
 
 def test_what_is_not_there_is_said_and_nothing_is_made(host, tmp_path):
-    assert host.ask({**asked([], tmp_path / "there"), "packages": None}, Installed).installed is False
+    assert host.ask_in_lines({**asked([], tmp_path / "there"), "packages": None}, Installed).installed is False
     assert not (tmp_path / "there/hosts").exists()
 
 
 def test_a_login_shell_that_prints_and_a_host_that_goes_away():
     said = 'echo Welcome; read line; echo "dbdyno-hosts {}"; echo "root@x: Permission denied (publickey)." >&2'
-    with Channel("x", ["sh", "-c", said]) as channel:
-        assert channel.ask({}, Beaten) == Beaten()
-        with pytest.raises(HostError, match=r"^x: root@x: Permission denied \(publickey\); nothing is"):
-            channel.answer(Beaten)
+    with Channel("x", ["sh", "-c", said], login="ssh x") as channel:
+        assert channel.ask_in_lines({}, Nothing) == Nothing()
+        with pytest.raises(
+            HostError, match=r"^x: root@x: Permission denied \(publickey\); dbdyno asks for no password"
+        ):
+            channel.answer_in_lines(Nothing)
     with Channel("x", ["sh", "-c", "read line"]) as channel, pytest.raises(HostError, match="x: no answer in time"):
-        channel.answer(Beaten, 0.05)
+        channel.answer_in_lines(Nothing, 0.05)
     with pytest.raises(HostError, match="is not installed here"):
         Channel("x", ["no-such-ssh"])
 
 
 ENDS = [
     ("Host key verification failed.", r"^x: Host key verification failed; log in once by hand \(ssh -F /c x\), "),
-    ("ssh: connect to host 10.0.0.2 port 22: Connection refused", "refused; see that sshd runs there, and on that"),
-    ("ssh: connect to host 10.0.0.2 port 22: No route to host", "No route to host; see that it is on, and that its"),
+    ("ssh: connect to host 10.0.0.2 port 22: Connection refused", "refused; check that sshd runs there, on that"),
+    ("ssh: connect to host 10.0.0.2 port 22: No route to host", "No route to host; check that it is on, and that its"),
     ("pyenv: python3.9: command not found\nNote: see help", "^x: pyenv: python3.9: command not found; install Python"),
     ("kex_exchange_identification: read: reset", r"^x: kex_exchange_identification: read: reset$"),
 ]  # fmt: skip
@@ -154,31 +154,18 @@ def test_why_a_host_is_not_reached_has_a_remedy(printed, said):
         Channel("x", ["sh", "-c", 'read line; printf "%s\n" "$1" >&2', "sh", printed], login=login) as channel,
         pytest.raises(EndedError, match=said),
     ):
-        channel.ask({}, Beaten)
-
-
-def test_what_keeps_ray_from_starting_is_said_before(tmp_path):
-    with socket.socket() as taken:
-        taken.bind(("", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        assert lacking_for_ray(tmp_path, [port]) == [
-            f"port {port} is in use (ss -tlnp shows by whom); name others by first_port in [cluster]"
-        ]
-    assert lacking_for_ray(tmp_path, [port]) == []
-    (said,) = lacking_for_ray(tmp_path / "none", [port])
-    assert said == f"{tmp_path}/none: there is no such folder; name another by ray_folder in the hosts file"
+        channel.ask_in_lines({}, Nothing)
 
 
 def test_a_folder_that_can_not_be_made_is_named(host, wheels):
-    with pytest.raises(HostError, match=r"^a: /proc/x: No such file or directory; another place can be named"):
-        host.ask(asked(wheels, Path("/proc/x")), Lacking)
+    with pytest.raises(HostError, match=r"^a: /proc/x: No such file or directory; name another folder"):
+        host.ask_in_lines(asked(wheels, Path("/proc/x")), Lacking)
 
 
 def test_ssh_asks_for_nothing_and_takes_no_word_for_an_option():
     command = ssh_command("root@db1", Path("/x/config"), ["python3", "-c", "print('a b')", "1"])
     assert command[:4] == ["ssh", "-T", "-F", "/x/config"]
-    assert "BatchMode=yes" in command
+    assert {"BatchMode=yes", "ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes"} <= {*command}
     assert not any("StrictHostKeyChecking" in word for word in command)  # the user's own configuration decides
     assert command[-3:] == ["--", "root@db1", """python3 -c 'print('"'"'a b'"'"')' 1"""]
     assert json.dumps(command).count("BatchMode") == 1

@@ -1,13 +1,9 @@
 """What connecting says before it reaches for any host."""
 
-import importlib.util
-import sys
-
 import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.hosts.connect import connected
-from dbdyno.hosts.with_ray import LACKING
 
 FILE = 'version = 1\n[host.a]\nssh = "nobody@127.0.0.1"\nroles = ["client"]\n'
 
@@ -27,19 +23,9 @@ def refused(file):
 
 
 def test_hosts_that_are_not_up_are_brought_up_by_name(file):
-    pytest.importorskip("ray")
-    assert refused(file) == f"{file}: its hosts are not up; dbdyno hosts up {file} brings them up"
+    assert refused(file) == f"{file}: its hosts are not up; run dbdyno hosts up {file}"
 
 
 def test_a_mistake_in_the_file_has_its_line(file):
-    pytest.importorskip("ray")
     file.write_text(FILE.replace("client", "clint"))
     assert refused(file).startswith(f"{file}:4: host.a.roles")
-
-
-def test_without_ray_one_sentence_says_what_to_install(file, monkeypatch, tmp_path):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert refused(file) == LACKING.format("pip install")
-    (tmp_path / "pipx_metadata.json").touch()
-    assert refused(file).endswith("is not installed here: pipx install --force 'dbdyno[ray]'")

@@ -2,18 +2,17 @@
 
 import os
 import signal
-import subprocess
 import sys
 from contextlib import closing
 
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.hosts.answers import LeftBehind, PutBack
-from dbdyno.hosts.local import LocalHosts
-from dbdyno.stack.undo.log import Process
+from dbdyno.hosts.frames import HEAD, Nothing, PutBack, side_question
+from dbdyno.stack.undo.log import ProcessIdentity
+from tests.local_hosts import LocalHosts
 from tests.support import wait_for
-from tests.unit.hosts.agents import guarded, kept
+from tests.unit.hosts.agents import agent, guarded, kept
 
 ENDS = {
     "the agent is killed": lambda _, pid: os.kill(pid, signal.SIGKILL),
@@ -50,8 +49,8 @@ def test_all_that_was_started_ends_with_the_connection(tmp_path, end):
         started = [int(line) for line in (tmp_path / "pid").read_text().split()]
         ENDS[end](lines, pids["a"])
         wait_for(lambda: not left(tmp_path / "a"), seconds=60)
-        assert [pid for pid in started if Process.of(pid)] == []
-        with pytest.raises(HostError, match=r"a: .*this host has been put back"):
+        assert [pid for pid in started if ProcessIdentity.of(pid)] == []
+        with pytest.raises(HostError, match=r"a: .*this host was restored"):
             hosts.start("a", ["touch", str(tmp_path / "late")])
         assert not (tmp_path / "late").exists()
 
@@ -70,12 +69,12 @@ def test_what_a_killed_dbdyno_there_has_changed_is_undone_by_its_own_log(tmp_pat
 def test_a_guard_that_was_killed_too_leaves_a_log_by_which_restore_ends_it_all(tmp_path):
     with kept(tmp_path, "a") as (lines, _), closing(LocalHosts(["a"], {"a": guarded(lines, "a")})) as hosts:
         hosts.start("a", ["sleep", "1000"])
-        assert "left alone" in lines.ask("a", {"do": "restore"}, LeftBehind).left_alone[0]
+        assert "left alone" in lines.ask("a", {"do": "restore"}, PutBack).left_alone[0]
         (log,) = (tmp_path / "a/journals").iterdir()
         os.kill(int(log.name.partition("-")[0]), signal.SIGKILL)
-        with pytest.raises(HostError, match="its guard has ended; dbdyno restore --hosts"):
+        with pytest.raises(HostError, match="guard process has ended there; run dbdyno restore --hosts"):
             lines.ask("a", {"do": "release"}, PutBack)
-        said = lines.ask("a", {"do": "restore"}, LeftBehind)
+        said = lines.ask("a", {"do": "restore"}, PutBack)
     assert said.whole
     assert len(said.undone) == 2
     assert left(tmp_path / "a") == []
@@ -83,16 +82,18 @@ def test_a_guard_that_was_killed_too_leaves_a_log_by_which_restore_ends_it_all(t
 
 def test_an_agent_without_beats_takes_the_network_for_cut(tmp_path):
     """Nothing closes its input, and yet it ends."""
-    agent = subprocess.Popen(
-        [sys.executable, "-m", "dbdyno.hosts.agent"],
-        env={**os.environ, "DBDYNO_STATE_DIR": str(tmp_path / "a")},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    agent.stdout.readline()
-    agent.stdin.write(b"\n")
-    agent.stdin.flush()
-    agent.stdout.readline()
-    assert agent.wait(60) == 0
-    agent.stdin.close()
-    agent.stdout.close()
+    with agent(tmp_path, "a") as channel:
+        channel.ask({"do": "beat"}, Nothing)
+        assert channel._process.wait(60) == 0
+
+
+def test_an_agent_that_is_cut_off_in_the_middle_of_a_question_or_of_an_answer_ends(tmp_path):
+    with agent(tmp_path, "a") as asked, agent(tmp_path, "b") as answering:
+        (tmp_path / "large").write_bytes(bytes(1024**2))
+        for one in (asked, answering):
+            one.ask({"do": "beat"}, Nothing)
+        asked.send(HEAD.pack(9, 100, 10**6) + b"{")
+        for _ in range(3):  # more than any pipe holds, and nobody takes it
+            answering.submit(*side_question("content", [str(tmp_path / "large"), 0]))
+        assert asked._process.wait(60) == 0
+        assert answering._process.wait(60) in {0, -signal.SIGTERM}

@@ -1,4 +1,4 @@
-"""``Hosts`` on this machine alone; ``tests/host/test_hosts.py`` asks the same of Ray."""
+"""``Hosts`` on this machine alone; ``test_hosts_ssh.py`` asks the same of agents."""
 
 import contextlib
 import errno
@@ -7,8 +7,8 @@ from collections import namedtuple
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.hosts import folder_side
-from dbdyno.hosts.local import LocalHosts
+from dbdyno.hosts import host_side
+from tests.local_hosts import LocalHosts
 from tests.unit.hosts.contract import ROOM_BYTES, a_folder, keeps_the_contract
 
 
@@ -53,7 +53,7 @@ def test_a_folder_that_does_not_come_whole_is_not_there(far):
         sent.append(piece)
         if len(sent) == 3:
             raise OSError(errno.EIO, "Input/output error", piece[0])
-        return folder_side.FolderSide.piece(hosts._sides["a"], *piece)
+        return host_side.FolderSide.piece(hosts._sides["a"], *piece)
 
     hosts._sides["a"].piece = unplugged
     with pytest.raises(HostError, match=r"a to b: .*/it: Input/output error"):
@@ -63,7 +63,7 @@ def test_a_folder_that_does_not_come_whole_is_not_there(far):
 
 def test_a_folder_for_which_there_is_no_room_is_not_begun(far, monkeypatch):
     usage = namedtuple("usage", "total used free")  # noqa: PYI024  (as shutil's)
-    monkeypatch.setattr(folder_side.shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10**6))
+    monkeypatch.setattr(host_side.shutil, "disk_usage", lambda _: usage(10**9, 10**9, 10**6))
     with pytest.raises(HostError, match=r"b: .*/far/it: \d+ bytes are needed, 1000000 are free"):
         copied(LocalHosts(["a", "b"]), far)
     assert list(far.iterdir()) == []
@@ -78,6 +78,6 @@ def test_a_folder_whose_files_change_meanwhile_does_not_count(far):
         finish(token, path)
 
     hosts._sides["b"].finish_folder = meddled
-    with pytest.raises(HostError, match=r"b: .*it: what has arrived is not what was sent"):
+    with pytest.raises(HostError, match=r"b: .*it: the copy differs from the source"):
         copied(hosts, far)
     assert list(far.iterdir()) == []

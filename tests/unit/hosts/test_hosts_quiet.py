@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from dbdyno.hosts.carried import NotQuietError, check_not_measured, quiet
-from dbdyno.hosts.local import LocalHosts
+from dbdyno.hosts.contract import NotQuietError, check_not_measured, quiet
+from tests.local_hosts import LocalHosts
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
-"""A lost host that is tried again. Its agent and guard are real, children of ours; Ray is not there."""
+"""A lost host that is tried again. Its agent and guard are real, children of ours."""
 
 import os
 import signal
-import sys
 import time
 from types import SimpleNamespace
 
@@ -10,37 +9,13 @@ import psutil
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.hosts import kept as rejoining
-from dbdyno.hosts.answers import Begun, Guarding, LeftBehind
-from dbdyno.hosts.carried import Guarded, quiet
-from dbdyno.hosts.channel import Channel
-from dbdyno.hosts.kept import HERE, Reached, Rejoining
+from dbdyno.hosts import connections as rejoining
+from dbdyno.hosts.connections import Rejoining
+from dbdyno.hosts.contract import GuardedWork, quiet
+from dbdyno.hosts.frames import PutBack
+from dbdyno.hosts.reach import ReadyHost
 from tests.support import wait_for
-from tests.unit.hosts.agents import guarded, kept
-
-
-class Hosts:
-    """Of ``RayHosts`` what is asked."""
-
-    def __init__(self, work):
-        self.work, self.agains = work, []
-
-    def work_of(self, host):
-        return self.work[host]
-
-    def again(self, host, work, folder):
-        self.agains.append((host, folder))
-        self.work[host] = work
-
-
-class WithoutRay(Rejoining):
-    def _see_that_ray_is_there(self, name, found):
-        pass
-
-
-def held(ask):
-    found = ask({"do": "guard"}, Guarding)
-    return Guarded(found.token, found.folder), "there"
+from tests.unit.hosts.agents import agent, guarded, kept
 
 
 @pytest.fixture
@@ -52,21 +27,17 @@ def tries(monkeypatch, tmp_path):
         found.append(time.monotonic())
         if refused:
             raise HostError(refused[0])
-        state = {"DBDYNO_STATE_DIR": str(tmp_path / name), "SSH_CONNECTION": ""}
-        channel = Channel(name, [sys.executable, "-m", "dbdyno.hosts.agent"], state)
-        channel.answer(Begun)
-        return Reached(channel, "", "")
+        return ReadyHost(agent(tmp_path, name), "", "")
 
-    monkeypatch.setattr(rejoining, "reached", reached)
-    monkeypatch.setattr(rejoining, "held", held)
+    monkeypatch.setattr(rejoining, "reach_ready", reached)
     monkeypatch.setattr(rejoining, "PAUSE_SECONDS", 0.1)
     monkeypatch.setattr(rejoining, "PAUSE_MAX_SECONDS", 0.4)
     return SimpleNamespace(at=found, refused=refused)
 
 
-def trying(lines, hosts, *, measured_here=False):
-    inventory = SimpleNamespace(hosts=dict.fromkeys(hosts.work), path="hosts.toml")
-    return WithoutRay(inventory, lines, hosts, measured_here=measured_here)
+def trying(lines, work, *, measured_here=False):
+    inventory = SimpleNamespace(hosts=dict.fromkeys(work), path="hosts.toml")
+    return Rejoining(inventory, lines, work, measured_here=measured_here)
 
 
 def guard_of(pid):
@@ -77,27 +48,26 @@ def guard_of(pid):
 @pytest.mark.usefixtures("tries")
 def test_it_is_back_only_after_it_was_put_back(tmp_path):
     with kept(tmp_path, "a", "b") as (lines, pids):
-        hosts = Hosts({name: guarded(lines, name) for name in pids})
-        before = hosts.work["a"]
+        work = {name: guarded(lines, name) for name in pids}
+        before = work["a"]
         guard = guard_of(pids["a"])
         guard.suspend()
-        with trying(lines, hosts) as again:
+        with trying(lines, work) as again:
             os.kill(pids["a"], signal.SIGKILL)
-            wait_for(lambda: again.why_not() == {"a": "a: is being put back"}, seconds=20)
+            wait_for(lambda: again.why_not() == {"a": "a: is being restored"}, seconds=20)
             assert list(lines.lost()) == ["a"]
             guard.resume()
             wait_for(lambda: not lines.lost(), seconds=20)
             assert again.why_not() == {}
-        assert hosts.agains == [("a", "there")]
-        assert hosts.work["a"] != before
-        assert lines.ask("a", {"do": "restore", "token": before.token}, LeftBehind).over is True
-        assert lines.ask("a", {"do": "restore", "token": hosts.work["a"].token}, LeftBehind).over is False
+        assert work["a"] != before
+        assert lines.ask("a", {"do": "restore", "token": before.token}, PutBack).over is True
+        assert lines.ask("a", {"do": "restore", "token": work["a"].token}, PutBack).over is False
         lines.release()
 
 
 def test_it_is_tried_at_growing_intervals_for_as_long_as_it_is_refused(tmp_path, tries):
     tries.refused.append("a: another dbdyno is there")
-    with kept(tmp_path, "a") as (lines, pids), trying(lines, Hosts({"a": Guarded()})) as again:
+    with kept(tmp_path, "a") as (lines, pids), trying(lines, {"a": GuardedWork()}) as again:
         os.kill(pids["a"], signal.SIGKILL)
         wait_for(lambda: len(tries.at) >= 5, seconds=20)
         assert again.why_not() == {"a": "a: another dbdyno is there"}
@@ -108,19 +78,10 @@ def test_it_is_tried_at_growing_intervals_for_as_long_as_it_is_refused(tmp_path,
 
 
 def test_where_this_machine_is_measured_it_waits(tmp_path, tries):
-    with kept(tmp_path, "a") as (lines, pids), trying(lines, Hosts({"a": Guarded()}), measured_here=True):
+    with kept(tmp_path, "a") as (lines, pids), trying(lines, {"a": GuardedWork()}, measured_here=True):
         with quiet("b"):
             os.kill(pids["a"], signal.SIGKILL)
             wait_for(lines.lost, seconds=20)
             time.sleep(1.0)
             assert tries.at == []
         wait_for(lambda: not lines.lost(), seconds=20)
-
-
-def test_without_ray_s_head_nothing_is_tried(tmp_path, tries):
-    with kept(tmp_path, "a", HERE) as (lines, pids), trying(lines, Hosts({"a": Guarded()})):
-        for name in (HERE, "a"):
-            os.kill(pids[name], signal.SIGKILL)
-            wait_for(lambda name=name: name in lines.lost(), seconds=20)
-            time.sleep(0.5)
-        assert tries.at == []

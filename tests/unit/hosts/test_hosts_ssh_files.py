@@ -25,6 +25,11 @@ KINDS = {
     "SecurityKeyProvider": "SecurityKeyProvider={}",
     "UserKnownHostsFile": "UserKnownHostsFile /dev/null {}",
     "GlobalKnownHostsFile": "GlobalKnownHostsFile {}",
+    "IdentityFile": "IdentityFile {}",
+    "IdentityFile in a section": "Host db1\n  IdentityFile={}",
+    "CertificateFile": 'CertificateFile "{}"',
+    "RevokedHostKeys": "RevokedHostKeys {}",
+    "XAuthLocation": "XAuthLocation {}",
     "ControlPath": "ControlPath {}",
     "IdentityAgent": "IdentityAgent {}",
 }
@@ -78,3 +83,22 @@ def test_what_ssh_itself_fills_in_is_no_file_of_ours_to_look_at(tmp_path):
     ]
     config, _ = config_with(tmp_path, "\n".join(lines))
     assert not why_ssh_is_open_to_others(config)
+
+
+@pytest.mark.parametrize("line", ["IdentityFile key", "CertificateFile key"])
+def test_a_key_is_looked_for_where_ssh_is_started_too(tmp_path, monkeypatch, line):
+    monkeypatch.chdir(tmp_path)
+    config, _ = config_with(tmp_path, line)
+    (tmp_path / "key").touch()
+    assert not why_ssh_is_open_to_others(config)
+    (tmp_path / "key").chmod(0o662)
+    assert f"{tmp_path}/key can be written by others" in why_ssh_is_open_to_others(config)
+
+
+@pytest.mark.parametrize("line", ["ProxyCommand {folder}/open/x %h", "IdentityFile {folder}/open/x"])
+def test_what_is_not_there_and_anybody_could_make_is_refused(tmp_path, line):
+    config, _ = config_with(tmp_path, line)
+    assert not why_ssh_is_open_to_others(config)
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o1777)
+    assert f"others could create it in {tmp_path}/open" in why_ssh_is_open_to_others(config)

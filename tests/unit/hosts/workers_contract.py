@@ -1,14 +1,13 @@
 """What every implementation of ``Workers`` does; called for each with its two hosts.
 
-``tests/host/test_sweep_hosts.py`` asks it of Ray, so the functions that are called are found in modules that are there.
+``tests/host/test_sweep_hosts.py`` asks it of hosts, so what is called is found in modules that are there.
 """
 
 import json
 import time
 
-from dbdyno.hosts.inputs import input_name, send
-from dbdyno.hosts.spread import Spread
-from dbdyno.hosts.worker_side import INPUT
+from dbdyno.hosts.spread import Spread, input_name, send
+from dbdyno.hosts.workers import INPUT
 from dbdyno.simulation.simulators import simulate_point
 
 POINT = {"device": "hdd-15k", "size_bytes": 1 << 30, "kernel": "6.x", "duration_s": 0.1, "warm_up_s": 0.0,
@@ -67,8 +66,8 @@ def files_arrive(hosts, workers, folder):
     name, said = input_name(trace), []
     for _ in range(2):
         send(hosts, workers, {name: trace}, said.append)
-    assert all(workers.lacking(host, [name])[1] == [] for host in hosts.names)
-    assert workers.lacking(hosts.names[0], ["other"])[1] == ["other"]
+    assert all(workers.missing_inputs(host, [name])[1] == [] for host in hosts.names)
+    assert workers.missing_inputs(hosts.names[0], ["other"])[1] == ["other"]
     assert 1 <= len(said) == len({*said}) <= len(hosts.names)
     asked = {"load": {"kind": "trace", "files": [f"{INPUT}{name}"], "replay": "open"}}
     for ticket, host in enumerate(hosts.names, 30):
@@ -84,11 +83,11 @@ def files_arrive(hosts, workers, folder):
 def one_says_how_far_it_is(workers, host):
     workers.begin(host, 40, json.dumps(LONG))
     deadline = time.monotonic() + 60
-    while not workers.reached().get(40):
+    while not workers.progress().get(40):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    before = workers.reached()[40]
-    while workers.reached()[40] <= before:
+    before = workers.progress()[40]
+    while workers.progress()[40] <= before:
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -98,7 +97,7 @@ def one_is_left_out(workers, first, second):
     workers.leave_out(second, "it is gone")
     assert workers.lost() == {second: "it is gone"}
     assert workers.cores().keys() == {first}
-    assert 40 not in workers.reached()
+    assert 40 not in workers.progress()
     with Spread(workers) as spread:
         done = spread.submit(point(seed=3)).result(60)
     assert (done.host, done.text) == (first, simulate_point(point(seed=3), lambda _: None))

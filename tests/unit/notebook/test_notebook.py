@@ -18,7 +18,7 @@ import pytest
 import dbdyno
 from dbdyno.analysis.analyse import analyse
 from dbdyno.errors import UserError
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Treatment
 from dbdyno.notebook import rows
 from dbdyno.notebook.rows import columns_of, frame_of
 from tests.run_folders import STUDY, kept_run
@@ -188,12 +188,24 @@ def test_a_hostile_run_is_shown_as_text(record, series, tmp_path):
 
 def test_what_nobody_foresaw_is_said_with_the_folder(tmp_path):
     folder = shutil.copytree(KEPT, tmp_path / "run")
-    STRANGE["limits that are none"](folder)
+    STRANGE["a metric that is none"](folder)
     resealed(folder)
     opened = dbdyno.open_run(folder)
     for asked in (str, opened.__class__.trials, opened.__class__._repr_html_, lambda one: one.charts):
         with pytest.raises(UserError, match=f"{tmp_path / 'run'}: no report can be made"):
             asked(opened)
+
+
+def test_an_error_that_names_what_a_folder_holds_is_fit_to_print(tmp_path):
+    run = shutil.copytree(KEPT, tmp_path / "run")
+    for trial in run.glob("trials/*/trial.json"):
+        found = json.loads(trial.read_text())
+        found["observed"]["\ud800\x1b[31m\u202e"] = 5
+        trial.write_text(json.dumps(found))
+    resealed(run)
+    with pytest.raises(UserError, match=r"observed\.\?\?\[31m\? is no table") as raised:
+        dbdyno.open_run(run).trials()
+    assert str(raised.value).isprintable()
 
 
 @pytest.mark.parametrize("name", ["run.toml", "journal.jsonl", "host.json"])

@@ -37,7 +37,7 @@ def test_every_drive_has_a_name_a_kind_and_a_title():
 
 
 def test_a_drive_that_is_not_there_or_too_small_is_refused():
-    with pytest.raises(ValueError, match="known are hdd-7200"):
+    with pytest.raises(ValueError, match="the models are hdd-7200"):
         device_models("hdd-7201")
     with pytest.raises(ValueError, match="is larger than the drive"):
         device_models("ssd-sata", 10**15)

@@ -61,7 +61,7 @@ def test_the_run_folder_says_that_it_is_one_and_only_the_same_goes_on(load, tmp_
     assert run.design.aa == plan.design.aa
     assert run.title == "A/A: A study"
     open_run(aa_plan(study, seed=1), tmp_path / "run", resume=True, versions={}, host={}).close()
-    with pytest.raises(UserError, match="another plan of when to stop"):
+    with pytest.raises(UserError, match="another stopping rule"):
         open_run(aa_plan(study, blocks=12, seed=1), tmp_path / "run", resume=True, versions={}, host={})
     for other in (aa_plan(study, treatment="ssd-sata"), make_plan(study)):
         with pytest.raises(UserError, match="another study"):

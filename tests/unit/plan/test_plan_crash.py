@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analysis.safety.bounds import ALONE, share
-from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
+from dbdyno.analysis.safety import ALONE, share
+from dbdyno.cli.plan import plan_as_dict, plan_as_text
 from dbdyno.errors import UserError
 from dbdyno.model.cut import BOUND_MOST, RUNS_LEAST
 from dbdyno.plan.aa import aa_plan
@@ -19,6 +19,7 @@ from dbdyno.plan.stop_rule import StopRule
 from dbdyno.run.images import planned_images
 from dbdyno.store.header import header_in
 from dbdyno.study.schema import CrashSection
+from tests.unit.plan.test_plan_text import named
 
 DESIGN = 'baseline = { device = "hdd-7200" }\nblocks = 6\n'
 TIMED = ('kind = "slap"\nclients = 10\nqueries = 1000', 'kind = "ledger"\nclients = 10\nduration = "3s"')
@@ -207,12 +208,12 @@ def test_cuts_that_are_enough_are_not(crash, text):
 
 def test_text(crash, snapshot):
     made = crash('when = ["uniform", "ack"]\nsurvivors = ["random-4096", "lying"]\n')
-    assert plan_as_text(made, []) == snapshot
+    assert named(plan_as_text(made, [])) == snapshot
 
 
 def test_text_of_kills_here_where_a_treatment_is_the_control(crash, snapshot):
     made = crash('mode = "kill"\ncuts = 20\n', *ON_HERE, settings(("innodb_flush_log_at_trx_commit", "[1, 0]")))
-    assert plan_as_text(made, []).split("\nblocks (")[0] == snapshot
+    assert named(plan_as_text(made, []).split("\nblocks (")[0]) == snapshot
 
 
 def test_json(crash, plan):

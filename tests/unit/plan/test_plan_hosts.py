@@ -2,9 +2,8 @@
 
 import pytest
 
-from dbdyno.cli.plan_text import order_lines
-from dbdyno.model.design import Comparison, Design, Fleet
-from dbdyno.model.treatment import Treatment
+from dbdyno.cli.plan import order_lines
+from dbdyno.model.design import Comparison, Design, Fleet, Treatment
 from dbdyno.plan.plan import hosts_warnings, make_plan
 from dbdyno.study.load import load_study
 

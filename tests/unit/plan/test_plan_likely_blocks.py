@@ -10,10 +10,9 @@ import pytest
 
 from benches.honesty.designs import sequential
 from dbdyno.analysis.planned_looks import BLOCKS_WHERE_ALIKE, SPREADS, likely_blocks
-from dbdyno.cli.plan_text import likely_blocks_json, likely_blocks_text, spread_of_this_host
+from dbdyno.cli.plan import likely_blocks_json, likely_blocks_text, spread_of_this_host
 from dbdyno.host.processor import processor_facts
-from dbdyno.model.design import SameTreatment
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import SameTreatment, Treatment
 from tests.run_folders import written
 from tests.unit.report.conftest import build
 

@@ -50,6 +50,46 @@ def script(tmp_path):
     return path
 
 
+JOB = "[global]\ninclude more.inc\n[replay]\nread_iolog=a.iolog\n[a]\nrw=read\nsize=${JOB_SIZE}\n"
+IO_LOG = "fio version 2 iolog\na add\na open\na read 0 4096\n"
+
+
+@pytest.mark.parametrize("changed", ["", "JOB_SIZE", "more.inc", "a.iolog"])
+def test_all_that_a_job_file_reads_is_part_of_the_plan_and_of_its_data(plan, tmp_path, monkeypatch, changed):
+    files = {"mine.fio": JOB, "more.inc": "bs=8k\n", "a.iolog": IO_LOG}
+    environment = {"JOB_SIZE": "1m"}
+
+    def planned():
+        for name, text in files.items():
+            (tmp_path / name).write_text(text)
+        monkeypatch.setattr("dbdyno.study.fio_job.known_variables", lambda: environment)
+        monkeypatch.setattr("dbdyno.study.fio_rules.known_variables", lambda: environment)
+        return plan(("kind", "kind"), *of_kind("fio")[:1], ("queries = 1000", 'job = "mine.fio"'), *NO_SERVER)
+
+    def identity(made):
+        spec = next(iter(made.specs.values()))
+        return made.study_sha256(), image_key(spec, None, {})
+
+    first = planned()
+    before = identity(first)
+    assert first.variables == {"JOB_SIZE": "1m"}
+    assert {name.rpartition("/")[2] for name in first.own_files["scripts"]} == {"mine.fio", "more.inc"}
+    assert [name.rpartition("/")[2] for name in first.file_hashes] == ["a.iolog"]
+    assert next(iter(first.specs.values())).workload.data_bytes == 4096
+    if not changed:
+        assert identity(planned()) == before
+        first.check_own_files()
+        return
+    if changed in files:
+        files[changed] = files[changed].replace("8k", "4k").replace("0 4096", "0 8192")
+    else:
+        environment = {"JOB_SIZE": "2m"}
+    after = planned()
+    assert not set(identity(after)) & set(before)
+    with pytest.raises(HostError, match="changed since the run began"):
+        first.check_own_files()
+
+
 @pytest.mark.usefixtures("script")
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_plan_and_its_natural_metric(plan, kind):

@@ -20,8 +20,8 @@ def test_a_typo_in_a_variable_is_named_with_its_line_and_the_nearest(said):
     (one,) = said((POOL, 'innodb_buffer_pol_size = "256M"'))
     place, _, words = one.partition(": server.settings.innodb_buffer_pol_size: ")
     assert place.endswith("study.toml:14")
-    assert words.startswith("is no variable that MariaDB ")
-    assert words.endswith('. Did you mean "innodb_buffer_pool_size"?')
+    assert words.startswith("is not a MariaDB ")
+    assert words.endswith('. Did you mean "innodb_buffer_pool_size"? Else leave it out')
 
 
 def test_a_level_has_a_line_of_its_own(said):
@@ -31,7 +31,7 @@ def test_a_level_has_a_line_of_its_own(said):
 
 def test_a_value_that_only_the_server_can_judge_has_its_line_too(said):
     (one,) = said((POOL, 'binlog_format = "ROOW"'))
-    words = "mariadb says: Error while setting value 'ROOW' to 'binlog_format'"
+    words = "mariadb says: Error while setting value 'ROOW' to 'binlog_format'; leave it out"
     assert one.endswith(f"study.toml:14: server.settings.binlog_format: {words}")
 
 
@@ -52,5 +52,5 @@ def test_where_the_server_is_not_here_its_variables_cant_be_checked(plan, state)
     assert not state.exists()
     lacking = unmet_needs(plan(('filesystem = "ext4"', 'filesystem = "ext4"\nserver = "mysql-9"')))
     (server,) = [one for one in lacking if one.name == "server mysql-9"]
-    assert server.detail == "mysql-9 is not on this host, so whether it has innodb_buffer_pool_size can't be said here"
+    assert server.detail == "mysql-9 is not on this host, so whether it has innodb_buffer_pool_size is not known here"
     assert server.remedy == "get it: dbdyno servers add mysql-9"

@@ -16,7 +16,7 @@ from dbdyno.probe.background_load import (
     ALLOWED_CPU_SECONDS,
     FOREIGN_CPU_SHARE_MAX,
     BackgroundLoadSource,
-    Process,
+    ProcessStat,
     family,
     interference,
     parse_stat,
@@ -30,7 +30,7 @@ BURN = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: 
 
 
 def process(pid, parent):
-    return Process(pid, "p", parent, kernel=False, started=1, own_seconds=0.0, seconds=0.0, user_seconds=0.0)
+    return ProcessStat(pid, "p", parent, kernel=False, started=1, own_seconds=0.0, seconds=0.0, user_seconds=0.0)
 
 
 def test_a_name_may_hold_brackets_and_blanks():
@@ -101,7 +101,7 @@ def test_a_burner_that_is_none_of_ours_is_found_and_named(orphan):
 
 
 def running(pid, name, own, *, parent=1, waited=0.0, kernel=False):  # noqa: PLR0913
-    return Process(pid, name, parent, kernel, 1, own_seconds=own, seconds=own + waited, user_seconds=own + waited)
+    return ProcessStat(pid, name, parent, kernel, 1, own_seconds=own, seconds=own + waited, user_seconds=own + waited)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_what_a_short_lived_process_used_is_in_the_sum_once_its_parent_has_waite
 
 
 def test_a_number_that_is_used_again_is_another_process(played):
-    again = Process(10, "cc", 9, kernel=False, started=77, own_seconds=0.25, seconds=0.25, user_seconds=0.25)
+    again = ProcessStat(10, "cc", 9, kernel=False, started=77, own_seconds=0.25, seconds=0.25, user_seconds=0.25)
     source, _ = played([KERNEL, running(10, "cc", 2.0)], [KERNEL, again], roots=set())
     assert source.shares() == {"cc (pid 10)": 0.25}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.probe.pressure import PRESSURES, PressureSource
+from dbdyno.probe.host import PRESSURES, PressureSource
 
 needs_pressure = pytest.mark.skipif(not Path("/proc/pressure/io").exists(), reason="this kernel tells no pressure")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dbdyno.probe.catalogue import host_sources
-from dbdyno.probe.writeback import PAGE_MB, WritebackSource
+from dbdyno.probe.host import PAGE_MB, WritebackSource
 from scripts.docs import ROOT
 
 BEFORE = b"""nr_dirty 100

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from dbdyno.model.design import Comparison, Design
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Comparison, Design, Treatment
 from dbdyno.store.latencies import Latencies
-from dbdyno.store.records import Failure, Run, Trial
+from dbdyno.store.records import FailedTrial, Run, Trial
 
 TREATMENTS = [
     Treatment("t1", {"device": "hdd-7200", "scheduler": "mq-deadline"}),
@@ -73,7 +72,7 @@ def build(blocks=8, *, seed=7, rates=RATE, noise=0.012, pairs=PAIRS, void_block=
                 rate = rates[id_] * float(np.exp(rng.normal(0, noise)))
                 done = trial((block, attempt, position), id_, rate, rng)
                 if block == void_block and attempt == 1 and position == len(treatments):
-                    failures.append(Failure(done.id, block, attempt, id_, "the server exited with signal 9"))
+                    failures.append(FailedTrial(done.id, block, attempt, id_, "the server exited with signal 9"))
                 else:
                     trials.append(done)
     return Run(

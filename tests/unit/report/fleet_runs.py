@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dbdyno.model.design import Fleet, SameTreatment
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Fleet, SameTreatment, Treatment
 from tests.unit.report.conftest import build
 
 SCHEDULERS = {"t1": 400.0, "t2": 400.0}

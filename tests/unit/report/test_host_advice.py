@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.analysis.host_figures import HostFigures
+from dbdyno.analysis.quick import HostMeasurement
 from dbdyno.report.host_advice import GOOD, NO, NOT_KNOWN, WITH_CARE, advice, figure_lines, fitness
 
-QUIET = HostFigures(
+QUIET = HostMeasurement(
     cores=8,
     guest=True,
     wake_up_us_p50=10,
@@ -62,7 +62,7 @@ def drawn(field):
     return special[field.name] if field.name in special else by_type[kind]
 
 
-HOSTS = st.builds(HostFigures, **{field.name: drawn(field) for field in fields(HostFigures)})
+HOSTS = st.builds(HostMeasurement, **{field.name: drawn(field) for field in fields(HostMeasurement)})
 
 
 def test_of_a_good_host_there_is_nothing_to_change():
@@ -89,7 +89,7 @@ def test_where_nothing_can_keep_processors_awake_the_reason_is_said():
 
 
 def test_what_is_unknown_is_neither_praised_nor_blamed():
-    nothing = HostFigures(cores=8, guest=False, no_disk="root: this is an ordinary user; run it with sudo")
+    nothing = HostMeasurement(cores=8, guest=False, no_disk="root: this is an ordinary user; run it with sudo")
     assert advice(nothing) == []
     assert fitness(nothing)[0].fit == NOT_KNOWN
     assert "run it with sudo" in fitness(nothing)[0].why

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.model.design import SameTreatment
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import SameTreatment, Treatment
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dbdyno.report.notes.awake import awake_lines
+from dbdyno.report.notes import awake_lines
 from tests.unit.report.conftest import build
 
 

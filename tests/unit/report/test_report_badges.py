@@ -70,13 +70,13 @@ def test_two_servers_are_both_named_and_three_are_counted(calm):
 def test_what_makes_a_result_less_sure_is_marked_and_leads_to_where_it_stands(calm):
     first, second, *rest = calm.trials
     beyond = {"beyond": ["foreign_cpu"], "foreign_cpu": 0.4, "limits": {"foreign_cpu": 0.05}}
-    failed = {"errors": [{"code": 1213, "count": 7, "message": "Deadlock found"}]}
+    failed = {"kind": "oltp", "errors": [{"code": 1213, "count": 7, "message": "Deadlock found"}]}
     cache = {"fast_cache": {"bytes": 1e9, "drive_bytes": 2e9, "ran_out_s": 1.5}}
     trials = [replace(first, disturbance=beyond), replace(second, load=failed, device=cache), *rest]
     told = replace(calm, trials=trials, ended="interrupted")
     found = {one["text"]: one for one in shown(told) if one["beware"]}
-    assert list(found) == ["not finished", "interference in 1 of 32 trials", "cache ran out", "7 errors ignored"]
-    assert "7 x 1213 Deadlock found" in found["7 errors ignored"]["title"]
+    assert list(found) == ["not finished", "interference in 1 of 32 trials", "cache ran out", "7 deadlocks, retried"]
+    assert found["7 deadlocks, retried"]["title"].startswith("7 deadlocks, retried, in ")
     page = as_page(told, analyse(told))
     links = set(re.findall(r'class="badge[^"]*" href="#([^"]+)"', page))
     assert {"s-disturbed", "s-verdicts", "s-notes", "s-reproduce", "s-observed"} == links

@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.metrics import SECONDARY
-from dbdyno.report.notes.whole_run import run_notes
+from dbdyno.report.notes import run_notes
 from dbdyno.report.sections.interference import LINES_MAX, interference_lines_in_short, interference_summary
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 

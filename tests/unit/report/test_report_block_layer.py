@@ -93,8 +93,8 @@ def test_a_disk_s_own_trace_is_said_to_be_one():
     lines = block_layer_lines(analysis)
     assert lines[0].startswith("hdd-7200 / mq-deadline: a request took 5.000 ms in the device")
     assert lines[2] == (
-        "Of hdd-7200 / mq-deadline; hdd-7200 / none these are figures of the emulated disk's own trace, which knows no"
-        " times in the queue; no block trace of the kernel: tracefs is not mounted."
+        "hdd-7200 / mq-deadline; hdd-7200 / none: these figures come from the emulated disk's own trace, which has no"
+        " times in the queue; the kernel made no block trace: tracefs is not mounted."
     )
     assert block_layer_rows(analysis)[0][2] == "-"
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report.sections.cells import cells
+from dbdyno.report.sections.results import cells
 from tests.unit.report.rendered import as_markdown, as_page
 
 BY_DEVICE = [("t1", "t3"), ("t2", "t4")]

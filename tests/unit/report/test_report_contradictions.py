@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.cli.main import app
-from dbdyno.model.design import Comparison, Design, Factor
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Comparison, Design, Factor, Treatment
 from dbdyno.store.run_folder import read_run
 from tests.contradictions import contradictions, contradictions_in, contradictions_of_two
 from tests.made_up_runs import FLUSH, LEVELS, a_trial, empty, figures_of, made_up, two_made_up

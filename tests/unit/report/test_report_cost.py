@@ -44,7 +44,7 @@ def test_what_is_missing_is_said(priced):
     told = "\n".join(cost_lines(analyse(replace(priced, prices=bare))))
     assert "cost per query unknown, because a price is missing" in told
     assert "with hdd-7200: unknown, because no capacity is given" in told
-    assert "Power is not in it" in told
+    assert "Power is not included" in told
     assert "unknown of ssd-sata and taken as 1" in told
 
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.model.design import Factor
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Factor, Treatment
 from dbdyno.report.charts import curve
 from dbdyno.report.summaries import knee_sentence
 from tests.unit.report.conftest import build

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dbdyno.report.notes.external_server import external_server_lines
+from dbdyno.report.notes import external_server_lines
 from tests.unit.report.conftest import build
 
 ANEW, ONCE = {"loaded": "anew for each trial"}, {"loaded": "once, as the load only reads"}
@@ -31,7 +31,7 @@ def test_where_the_process_is_watched_only_what_is_below_is_unknown():
     assert lines == [
         "The server is external and was not restarted between trials: what it keeps in memory stayed warm.",
         "The data was loaded anew for each trial, and dropped at the end.",
-        "Unknown: what disks, filesystem and memory limit the server has.",
+        "The server's disks, filesystem and memory limit are unknown.",
     ]
 
 
@@ -40,8 +40,8 @@ def test_which_trials_started_from_fresh_data_and_what_nobody_saw_is_told():
     lines = external_server_lines(with_servers(given))
     assert "The data of hdd-7200 / mq-deadline was loaded anew for each trial, and dropped at the end." in lines
     assert "The data of hdd-7200 / none was loaded once, as the load only reads, and dropped at the end." in lines
-    assert lines[-2].startswith("What is known of the host and its processors is of the load")
+    assert lines[-2].startswith("Facts about host and processors are about the load")
     assert lines[-1] == (
-        "Unknown too, as its process is elsewhere: the server's CPU, and the interference that trials met; "
-        "no block was repeated for that."
+        "These are unknown, too, because its process is elsewhere: the server's CPU, and the interference that trials "
+        "met; no block was repeated for that."
     )

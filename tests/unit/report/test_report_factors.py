@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.model.design import Factor
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Factor, Treatment
 from dbdyno.report.charts import interaction
 from dbdyno.report.document import plain
 from dbdyno.report.sections import factors

@@ -5,7 +5,7 @@ from dataclasses import replace
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import Comparison, Factor
 from dbdyno.report.contents import document
-from dbdyno.report.notes.families import families_line
+from dbdyno.report.notes import families_line
 from dbdyno.store.reported import ReportedClaim, ReportedTable
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from dbdyno.report.notes.filesystems import filesystem_lines
+from dbdyno.report.notes import filesystem_lines
 from tests.unit.report.conftest import build
 
 

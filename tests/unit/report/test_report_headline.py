@@ -8,20 +8,19 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.analysis.two_runs import Change, Compared
-from dbdyno.model.design import Factor, SameTreatment
+from dbdyno.model.design import Factor, SameTreatment, Treatment
 from dbdyno.model.metrics import METRICS
-from dbdyno.model.treatment import Treatment
 from dbdyno.model.word import Word
 from dbdyno.report.comparison import changes_sentence
 from dbdyno.report.contents import document
 from dbdyno.report.document import Cell, Document, Paragraph
 from dbdyno.report.render import text
-from dbdyno.report.render.layout import plain
-from dbdyno.report.render.text import Printed
-from dbdyno.report.sections import comparisons, warnings
+from dbdyno.report.render.text import Printed, plain
 from dbdyno.report.sections import headline as headline_section
-from dbdyno.report.sections.comparisons import comparisons as table
+from dbdyno.report.sections import warnings
 from dbdyno.report.sections.headline import headline
+from dbdyno.report.sections.verdicts import comparisons as table
+from dbdyno.report.sections.verdicts import comparisons_section
 from dbdyno.report.sections.warnings import LINES_MAX, warning_lines
 from dbdyno.report.source import Source
 from tests.unit.report.shared_pages import observing
@@ -118,7 +117,7 @@ def test_a_run_that_was_cut_off_says_so_first(run):
 @pytest.mark.parametrize(
     ("rates", "starts"),
     [
-        ({"t1": 400, "t2": 400}, "This host shows no difference beyond 3 % where there is none; 10 blocks would find"),
+        ({"t1": 400, "t2": 400}, "This host shows no difference beyond 3 % where there is none; 10 blocks can detect"),
         ({"t1": 400, "t2": 440}, "This host shows a difference where there is none (B is faster than A"),
     ],
 )
@@ -164,7 +163,7 @@ def test_warnings(run, build):
 
 def brief(run, width):
     source = Source(run, analyse(run))
-    sections = tuple(each.section(source) for each in (headline_section, comparisons, warnings))
+    sections = tuple(build(source) for build in (headline_section.section, comparisons_section, warnings.section))
     return plain(Printed(Document(run.title, (Paragraph("Which?", "question"),), sections), brief=True), width)
 
 

@@ -8,12 +8,11 @@ from itertools import pairwise
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.model.design import Design
+from dbdyno.model.design import Design, Treatment
 from dbdyno.model.printable import NO_BREAK
-from dbdyno.model.treatment import Treatment
 from dbdyno.report.charts import forest, strip
-from dbdyno.report.sections.observed import flattened, settings
-from dbdyno.store.records import Failure, Run
+from dbdyno.report.sections.about import flattened, settings
+from dbdyno.store.records import FailedTrial, Run
 from tests.browser import browser, in_browser, opened
 from tests.unit.report.rendered import as_page
 
@@ -69,7 +68,7 @@ def hostile(run):
         question=HOSTILE,
         design=replace(run.design, treatments=treatments),
         trials=trials,
-        failures=[Failure(HOSTILE, 3, 1, "t1", HOSTILE)],
+        failures=[FailedTrial(HOSTILE, 3, 1, "t1", HOSTILE)],
         host={HOSTILE: HOSTILE},
         versions={HOSTILE: HOSTILE},
         notes=[HOSTILE],
@@ -108,7 +107,7 @@ def test_an_empty_run_has_a_page():
     run = Run("Empty", "", design, [], [], {}, {}, "interrupted", [])
     page = as_page(run, analyse(run), {})
     assert "no verdict" in page
-    assert "<svg" not in page
+    assert 'class="chart' not in page
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 5, 45])
@@ -125,7 +124,7 @@ def test_large_and_small_effects_get_a_close_up(run, build):
 
 @pytest.mark.parametrize(("low", "high"), [(-0.05, 0.05), (-0.1, 1.5), (-3, 4), (-0.002, 0.002)])
 def test_ticks_are_within_the_range_and_hold_zero(low, high):
-    found = forest.ticks(low, high)
+    found = [value for value, _ in forest.ticks(low, high)]
     assert 0 in found
     assert found == sorted(found)
     assert 1 <= len(found) <= 12
@@ -136,12 +135,10 @@ def test_ticks_are_within_the_range_and_hold_zero(low, high):
 def test_tick_labels_do_not_touch(high):
     low, high = -0.04, math.log1p(high)
     found = forest.ticks(low, high)
-    for before, after in pairwise(found):
+    for (before, one), (after, other) in pairwise(found):
         gap = (after - before) / (high - low) * forest.WIDTH
-        labels = forest.tick_text(before), forest.tick_text(after)
-        assert gap > forest.CHARACTER * len("".join(labels)) / 2
-    assert forest.tick_text(math.log1p(19)) == "20x"
-    assert forest.tick_text(math.log1p(0.5)) == "+50 %"
+        assert gap > forest.CHARACTER * len(one + other) / 2
+    assert {label[-1] for _, label in found} == {"x"}
 
 
 @browser

@@ -155,6 +155,7 @@ TIP = "document.querySelector('.tip:not([hidden])')?.innerText || ''"
 def test_pointer_and_arrow_keys_read_the_curves(width, tmp_path):
     run, analysis = with_histograms()
     with opened(as_page(run, analysis), tmp_path, width=width) as tab:
+        tab.value("document.querySelectorAll('details').forEach(each => { each.open = true; })")
         tab.value(f"({CHART}).scrollIntoView()")
         x, y, wide, high = tab.value(f"(box => [box.x, box.y, box.width, box.height])({CHART}.getBoundingClientRect())")
         tab.point_at(x + 0.7 * wide, y + 0.4 * high)

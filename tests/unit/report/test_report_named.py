@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Treatment
 from dbdyno.report.sentences import treatments_named
 
 LEVELS = {"device": ("hdd-7200", "ssd-sata"), "clients": ("1", "10", "50")}

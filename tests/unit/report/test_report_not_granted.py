@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.checks.not_granted import not_granted
+from dbdyno.analysis.verdict.pairs import not_granted
 from dbdyno.model.word import Word
 from dbdyno.report.reasons import reason_text
 from dbdyno.report.remarks import remarks

@@ -26,7 +26,7 @@ SECTIONS = [
         "Factors",
         "Results",
         "By cell",
-        "Where the time goes",
+        "Time by part",
         "Cost",
         "Reported and measured here",
         "Secondary metrics (exploratory): hints, not verdicts",
@@ -122,6 +122,7 @@ def test_axe_sees_faults(page, tmp_path):
 @browser
 def test_the_pointer_reads_all_charts_at_one_time(page, tmp_path):
     with opened(page, tmp_path) as tab:
+        tab.value("document.querySelectorAll('details.part').forEach(each => { each.open = true; })")
         assert tab.value(READOUT.format(0)) == ""
         tab.value("document.querySelector('.u-over').scrollIntoView()")
         box = tab.value(
@@ -140,6 +141,7 @@ def test_the_pointer_reads_all_charts_at_one_time(page, tmp_path):
 @browser
 def test_the_keyboard_reaches_and_reads_a_chart(page, tmp_path):
     with opened(page, tmp_path) as tab:
+        tab.value("document.querySelectorAll('details.part').forEach(each => { each.open = true; })")
         tab.press("Tab")
         assert tab.value("document.activeElement.className") == "skip"
         tab.value("document.querySelectorAll('[data-treatment]')[3].focus()")
@@ -194,16 +196,16 @@ def test_one_drawing_of_each_chart_is_seen_and_none_is_shrunk(page, tmp_path, wi
 
 
 @browser
-def test_headings_are_in_order_and_the_contents_lead_to_them(page, tmp_path):
+def test_headings_are_in_order_and_what_leads_to_parts_finds_them(page, tmp_path):
     with opened(page, tmp_path) as tab:
         levels = tab.value("Array.from(document.querySelectorAll('h1, h2, h3')).map(each => Number(each.tagName[1]))")
         assert levels[0] == 1
         assert all(after - before <= 1 for before, after in pairwise(levels))
-        links = tab.value("Array.from(document.querySelectorAll('.contents a')).map(each => each.hash.slice(1))")
-        assert len(links) == len(set(links)) == levels.count(2) + 1 > 6  # and the data
-        links += tab.value("Array.from(document.querySelectorAll('a.badge')).map(each => each.hash.slice(1))")
+        parts = tab.value("Array.from(document.querySelectorAll('details.part > div')).map(each => each.id)")
+        assert len(parts) == len(set(parts)) == levels.count(2) > 6
+        links = tab.value("Array.from(document.querySelectorAll('a.badge')).map(each => each.hash.slice(1))")
         assert all(tab.value(f"!!document.getElementById('{link}')") for link in links)
-    assert page.index('class="headline"') < page.index('class="contents"') < page.index('class="verdicts"')
+    assert page.index('class="headline"') < page.index('class="badges"') < page.index('class="verdicts"')
 
 
 def test_the_study_is_shown_as_text_with_its_command(page):
@@ -241,7 +243,7 @@ def test_scripts_wait_for_the_first_paint_unless_it_is_printed_before(page, tmp_
         drawn = tab.value(DRAWN)
         reopened(tab, NEVER)
         assert tab.value(DRAWN) is None
-        assert tab.value("document.querySelectorAll('.tool').length") == 0
+        assert tab.value("document.querySelectorAll('.menu').length") == 0
         tab.value("dispatchEvent(new Event('beforeprint')), 0")
         assert tab.value(DRAWN) == drawn
         assert tab.value("'printing' in document.documentElement.dataset")

@@ -5,7 +5,19 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dbdyno.report.charts import palette
+from dbdyno.report.charts.svg import (
+    DARK,
+    LIGHT,
+    TREATMENT_DASHES,
+    TREATMENTS,
+    TREATMENTS_ON_DARK,
+    VERDICTS,
+    VERDICTS_ON_DARK,
+    stylesheet,
+    treatment_class,
+    treatment_dash,
+    treatment_swatch,
+)
 
 # Machado, Oliveira and Fernandes (2009), severity 1.0, linear RGB.
 SIGHT = {
@@ -21,8 +33,8 @@ XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
 )
 PAGES = [
-    (palette.LIGHT, palette.TREATMENTS, palette.VERDICTS),
-    (palette.DARK, palette.TREATMENTS_ON_DARK, palette.VERDICTS_ON_DARK),
+    (LIGHT, TREATMENTS, VERDICTS),
+    (DARK, TREATMENTS_ON_DARK, VERDICTS_ON_DARK),
 ]
 
 
@@ -57,21 +69,21 @@ def test_every_mark_stands_out_from_its_page_and_every_word_can_be_read(page, tr
 
 
 @pytest.mark.parametrize("sight", SIGHT)
-@pytest.mark.parametrize("treatments", [palette.TREATMENTS, palette.TREATMENTS_ON_DARK])
+@pytest.mark.parametrize("treatments", [TREATMENTS, TREATMENTS_ON_DARK])
 def test_no_two_treatments_look_alike(treatments, sight):
     seen = [lab(SIGHT[sight] @ linear(colour)) for colour in treatments]
     assert min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2)) > 15
 
 
 def test_the_style_has_a_dark_colour_for_every_light_one():
-    style = palette.style()
-    for light, dark in zip(palette.TREATMENTS, palette.TREATMENTS_ON_DARK, strict=True):
+    style = stylesheet()
+    for light, dark in zip(TREATMENTS, TREATMENTS_ON_DARK, strict=True):
         assert f'svg [fill="{light}"]' in style
         assert f": {dark};" in style
 
 
 def test_a_swatch_tells_apart_what_a_line_tells_apart():
-    most = len(palette.TREATMENTS) * len(palette.DASHES)
-    looks = {(palette.treatment_class(place), palette.treatment_dash(place)) for place in range(most)}
-    assert len(looks) == len({palette.treatment_swatch(place) for place in range(most)}) == most
-    assert ".swatch.d1 {" in palette.style()
+    most = len(TREATMENTS) * len(TREATMENT_DASHES)
+    looks = {(treatment_class(place), treatment_dash(place)) for place in range(most)}
+    assert len(looks) == len({treatment_swatch(place) for place in range(most)}) == most
+    assert ".swatch.d1 {" in stylesheet()

@@ -9,11 +9,10 @@ import pytest
 from rich.console import Console
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.model.design import Design
+from dbdyno.model.design import Design, Treatment
 from dbdyno.model.printable import markdown_text
-from dbdyno.model.treatment import Treatment
 from dbdyno.report.contents import document
-from dbdyno.report.notes.overhead import overhead_lines
+from dbdyno.report.overhead import overhead_lines
 from dbdyno.report.render import text
 from dbdyno.report.sections.results import client_text, results
 from dbdyno.store.records import Run
@@ -212,7 +211,7 @@ def test_what_the_tool_cost(run):
     assert lines[1].startswith("The emulated disk answered 99 % of its requests at most 31.")
     assert lines[1].endswith("; 410.0 us the latest single answer).")
     one = replace(run.trials[0], probes={"host_cpu": {"missed": 2}}, device={})
-    assert overhead_lines(replace(run, trials=[one])) == ["The probes could not take 2 samples."]
+    assert overhead_lines(replace(run, trials=[one])) == ["The probes missed 2 samples."]
 
 
 def overloaded(run, *treatments, backlog=36_000):
@@ -279,10 +278,10 @@ def test_the_table_shows_the_rate_that_verdicts_are_about(run):
 def test_what_was_made_up_for_the_path_is_said(run):
     device = {"lateness_ns": {"p99": 90_000}, "path_ns": 60_000, "path_taken_ns": {"mean": 45_000.0}}
     lines = overhead_lines(replace(run, trials=[replace(run.trials[0], device=device)]))
-    late, path = (next(line for line in lines if word in line) for word in ("The emulated disk", "A request takes"))
-    assert "at most 90.00 us after they were to leave" in late
+    late, path = (next(line for line in lines if word in line) for word in ("The emulated disk", "The path to"))
+    assert "at most 90.00 us after they were due" in late
     assert path.startswith(
-        "A request takes 60.00 us to the emulated disk and back; answers left 45.00 us earlier for it,"
+        "The path to the emulated disk and back takes 60.00 us a request; answers left 45.00 us earlier to make up"
     )
     assert path.endswith(" so the drive seems slower by 15.00 us a request (means over trials).")
 
@@ -292,12 +291,12 @@ def test_what_remains_of_the_path_is_said_as_it_was_seen(run, early, words):
     seen = {"path_taken_ns": {"mean": 57_000.0}, "path_left_ns": {"mean": 3_000.0}, "path_early_ns": {"mean": early}}
     device = {"lateness_ns": {"p99": 30_000}, "path_ns": 0, **seen}
     lines = overhead_lines(replace(run, trials=[replace(run.trials[0], device=device)]))
-    path = next(line for line in lines if "A request takes" in line)
-    assert "answers left 57.00 us earlier for it, so the drive seems " + words in path
+    path = next(line for line in lines if "The path to" in line)
+    assert "answers left 57.00 us earlier to make up for it, so the drive seems " + words in path
 
 
 def test_the_path_of_two_disks_is_that_of_both(run):
     two = [{"path_taken_ns": {"mean": taken}, "path_ns": 60_000} for taken in (40_000.0, 50_000.0)]
     device = {"lateness_ns": {"p99": 30_000}, "disks": two}
     lines = overhead_lines(replace(run, trials=[replace(run.trials[0], device=device)]))
-    assert any("answers left 45.00 us earlier for it" in line for line in lines)
+    assert any("answers left 45.00 us earlier to make up for it" in line for line in lines)

@@ -7,8 +7,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.ranking import rank_runs
-from dbdyno.model.design import Factor
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Factor, Treatment
 from dbdyno.report.render import json as json_report
 from dbdyno.report.render import markdown, text
 from dbdyno.report.sections import ranking

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dbdyno.analysis.verdict.reasons import Code, Dropped, Lack, Reason, Step, TooFew, ZeroFigures
-from dbdyno.analysis.verdict.resolution import Resolution
+from dbdyno.analysis.verdict.evidence import Resolution
+from dbdyno.analysis.verdict.reasons import Code, Dropped, Lack, NextStep, Reason, TooFew, ZeroFigures
 from dbdyno.report.reasons import as_sentence, reason_text
 
 COARSE = Resolution(step=1.0, unit="ms", log_width=0.1)
@@ -25,7 +25,7 @@ def test_no_two_codes_read_alike(sizes):
 
 def test_what_it_takes_to_decide_is_said():
     lacks = (Lack.QUIET_HOST, Lack.LESS_NOISE, Lack.MORE_BLOCKS, Lack.A_WIDER_MARGIN)
-    texts = {reason_text(reason(lack=each and Step(each, 30))) for each in (None, *lacks)}
+    texts = {reason_text(reason(lack=each and NextStep(each, 30))) for each in (None, *lacks)}
     assert len(texts) == 1 + len(lacks)
 
 

@@ -93,16 +93,16 @@ def test_unknown_figures_are_null_and_others_rounded():
     assert found == {"schema": as_json.SCHEMA, "study": "told", "scripted": ["told", None, 0.333333]}
 
 
-def test_a_short_page_has_no_contents_and_a_long_one_leads_to_each_section():
+def test_a_short_page_shows_its_sections_and_a_long_one_folds_them():
     def page(n):
         return html.render(
             doc.Document("t", (), tuple(doc.Section(f"n{i}", f"N <{i}>", (doc.Paragraph("x"),)) for i in range(n)))
         )
 
-    assert 'class="contents"' not in page(3)
+    for i in range(3):
+        assert f'<h2 id="s-n{i}">N &lt;{i}&gt;</h2>' in page(3)
     for i in range(4):
-        assert f'<a href="#s-n{i}">N &lt;{i}&gt;</a>' in page(4)
-        assert f'<h2 id="s-n{i}">' in page(4)
+        assert f'<details class="part"><summary><h2>N &lt;{i}&gt;</h2></summary>\n<div id="s-n{i}">' in page(4)
 
 
 def test_renderers_know_no_section():

@@ -1,6 +1,7 @@
 """Making a million samples small without losing an extreme."""
 
 import base64
+import math
 from dataclasses import replace
 from itertools import groupby
 
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.over_time import at_middles
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Treatment
+from dbdyno.report.charts.svg import round_ticks
 from dbdyno.report.charts.timeseries import Samples, Stacked, drawn_panels, payload, phase_starts
 from tests.unit.report.rendered import as_page
 
@@ -245,3 +247,9 @@ def test_charts_stand_in_groups_and_what_is_seldom_asked_for_is_folded(run, seri
     page = as_page(run, analyse(run), series)
     assert page.count('<details class="group" open>') == 2
     assert page.count('<details class="group"><summary>The host and its processes</summary>') == 1
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e308, 1e308), (-1e308, 1e308), (0.0, math.inf), (2.0, 1.0)])
+@pytest.mark.parametrize("log", [False, True])
+def test_a_range_that_is_none_has_no_ticks(low, high, log):
+    assert round_ticks(low, high, 5, log=log) == []

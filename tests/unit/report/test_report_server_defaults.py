@@ -8,7 +8,7 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.server_defaults import compared_settings
 from dbdyno.analysis.two_runs import compare
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Treatment
 from dbdyno.report import comparison, contents
 from dbdyno.report.render import html, text
 from dbdyno.report.render import json as json_report

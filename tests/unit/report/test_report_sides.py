@@ -10,6 +10,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.model.wording import number
 from dbdyno.report.charts import forest
 from dbdyno.report.charts.forest import BEYOND, sides_of
+from dbdyno.report.sentences import in_order
 from tests.unit.report.conftest import build
 from tests.unit.report.rendered import as_json
 
@@ -44,7 +45,7 @@ def test_bars_are_as_long_as_their_figures(run, window):
 def test_a_wild_interval_ends_at_the_edge():
     run = build(2, noise=0.8, pairs=[("t1", "t3")], void_block=0)
     found = analyse(run)
-    figures = sides_of(forest.by_interest(found.verdicts, found), found)
+    figures = sides_of(in_order(found), found)
     marks = "".join(map(str, figures.pair(found.verdicts[0], 100.0, 150.0, (10.0, 20.0))))
     whiskers = [float(x) for x in re.findall(r"M([\d.]+),", marks)]
     assert max(whiskers) == pytest.approx(100 + BEYOND * 150, abs=0.1)

@@ -73,7 +73,7 @@ def test_a_page_explains_its_blocks_as_they_were(simulated):
     told = flat(as_page(simulated, analyse(simulated)))
     assert "Every block simulates each treatment once" in told
     assert "freshly started server" not in told
-    assert "As the simulator had it in each trial" in told
+    assert "Values that the simulator used in each trial" in told
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dbdyno.report.simulation_headline import answer, largest_change
+from dbdyno.report.simulation import answer, largest_change
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def said(*rates, low=False):
 
 def test_a_factor_that_changes_nothing_is_not_in_the_name():
     assert said(100, 100, 4000, 4000) == (
-        "ssd: 4,000 requests/s, the most; hdd: 100 (40 times). nr makes no difference to speak of."
+        "ssd: 4,000 requests/s, the most; hdd: 100 (40 times). nr makes no noticeable difference."
     )
 
 
@@ -36,7 +36,7 @@ def test_each_factor_that_matters_is_named_with_the_most_it_changes():
 
 
 def test_nothing_matters():
-    assert said(100, 100.4, 100, 100) == "no difference to speak of by device and nr; all come to about 100 requests/s."
+    assert said(100, 100.4, 100, 100) == "no noticeable difference by device and nr; all reach about 100 requests/s."
 
 
 def test_the_lowest_where_less_is_better():
@@ -44,5 +44,5 @@ def test_the_lowest_where_less_is_better():
 
 
 def test_nothing_done_is_no_ratio():
-    assert said(0, 0, 5, 5) == "ssd: 5 requests/s, the most; hdd: 0. nr makes no difference to speak of."
+    assert said(0, 0, 5, 5) == "ssd: 5 requests/s, the most; hdd: 0. nr makes no noticeable difference."
     assert largest_change(rows(0, 0, 0, 0), "nr", lambda row: row.rate) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.over_time import Stability
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Treatment
 from dbdyno.report.remarks import remarks
 from dbdyno.report.sections import stability
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
@@ -92,7 +92,7 @@ def test_phases_that_pass_in_a_moment_are_not_told_of(run):
 @pytest.mark.parametrize(
     ("found", "sentence"),
     [
-        (Stability("steady", 12.4), "steady from 12 s on"),
+        (Stability("steady", 12.4), "steady after 12 s"),
         (Stability("steady", 0.0), "steady throughout"),
         (Stability("regime change", at_s=214, changes=1, one=61, other=36.2), "at 214 s from 61 to 36.2 events/s"),
         (Stability("regime change", at_s=214, changes=3, one=61, other=36), "regime (3 changes, the largest) at 214 s"),

@@ -83,9 +83,9 @@ def test_what_was_not_reached_is_counted(build):
 
 
 WORDS = {
-    "blocks": "the bar its exact 95 % interval; small",
-    "decided": "the bar its 95 % interval, which allows for the looks: it holds at all of them together; small",
-    "open": "the estimate (mean of the log ratios) and the bar its always-valid 95 % interval",
+    "blocks": "Hodges-Lehmann, with its exact 95 % interval. The",
+    "decided": "with its 95 % interval, which allows for the looks: it holds at all of them together. The",
+    "open": "mean of the log ratios, with its always-valid 95 % interval",
 }
 
 

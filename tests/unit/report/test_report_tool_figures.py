@@ -6,7 +6,7 @@ from json import loads
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report.sections.tool_figures import section
+from dbdyno.report.sections.results import tool_figures_section
 from dbdyno.report.source import Source
 from tests.unit.report.conftest import build
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
@@ -29,7 +29,7 @@ def told(metric, unit="", **factors):
 
 
 def table(run, analysis):
-    return section(Source(run, analysis)).blocks[-1]
+    return tool_figures_section(Source(run, analysis)).blocks[-1]
 
 
 def test_a_run_of_fio_has_its_figures_and_no_queries():
@@ -74,7 +74,7 @@ def test_a_figure_goes_by_the_unit_of_the_study(metric, word):
 
 def test_a_run_of_dbdynos_own_load_has_no_such_table():
     run = build(blocks=6)
-    found = section(Source(run, analyse(run)))
+    found = tool_figures_section(Source(run, analyse(run)))
     assert (found.blocks, found.data) == ((), {"figures": None})
 
 

@@ -93,15 +93,16 @@ def test_the_page_has_a_csv_for_each_table_and_an_svg_for_each_chart(page, tmp_p
         tables, charts = (
             tab.value(f"document.querySelectorAll('{name}').length") for name in ("table", "[data-panel]")
         )
-        drawn = tab.value("document.querySelectorAll('figure .chart.roomy').length")
+        drawn = tab.value("document.querySelectorAll('.chart.roomy').length")
         tab.value("document.querySelectorAll('details').forEach(each => { each.open = true; })")
         tab.value(SAVED)
-        tab.value("document.querySelectorAll('button.tool').forEach(each => each.click())")
+        tab.value("document.querySelectorAll('button.tool:not([data-card])').forEach(each => each.click())")
+        tab.wait("files.some(blob => blob.type === 'image/png')")
         files = tab.value(TEXTS)
         assert tab.console() == []
     pictures = [ET.fromstring(text) for text in files if text.startswith("<svg")]
-    assert len(pictures) == charts + drawn
-    assert len(files) == len(pictures) + tables
+    assert len(pictures) == charts + drawn + 1, "and the card"
+    assert len(files) == len(pictures) + tables + 1, "and the card as PNG"
     lines = [one for one in pictures if one.findall(f".//{{{SVG}}}polyline")]
     assert len(lines) >= charts
     assert all(float(one.get("width")) > 100 for one in pictures)
@@ -178,7 +179,7 @@ def test_without_a_script_the_page_is_whole(page, tmp_path):
     still = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
     with opened(still, tmp_path) as tab:
         assert tab.value("document.querySelectorAll('.roomy svg title').length") > 4
-        assert tab.value("document.querySelectorAll('button:not([hidden])').length") == 0
+        assert tab.value("Array.from(document.querySelectorAll('button')).filter(e => e.checkVisibility()).length") == 0
         assert tab.value("document.querySelector('[data-packed]').href").startswith("data:application/gzip")
 
 

@@ -100,7 +100,7 @@ def test_where_nothing_differs_both_sides_are_told_and_why_it_cannot_matter(told
     found = paragraph(told[1], "t2", "t1")
     assert found.startswith("Why: About ten queries at a time wait for one shared flush of the device with either.")
     assert "A query takes 24.8 ms on average, with hdd-7200 / mq-deadline 24.8 ms" in found
-    assert "there is little to sort" not in found  # the fixture's study names no factors
+    assert "little to sort" not in found  # the fixture's study names no factors
     assert "instead" not in found
 
 
@@ -192,7 +192,7 @@ def test_without_series_nothing_is_explained(run):
     analysis = analyse(run)
     assert all(explanation(one, analysis) == "" for one in analysis.verdicts)
     assert "Why:" not in as_text(run, analysis)
-    assert "Where the time goes" not in as_page(run, analysis, {})
+    assert "Time by part" not in as_page(run, analysis, {})
 
 
 def test_every_report_has_it_and_a_hostile_label_stays_text(told):
@@ -201,7 +201,7 @@ def test_every_report_has_it_and_a_hostile_label_stays_text(told):
     run = replace(run, design=replace(run.design, treatments=treatments))
     analysis = analyse(run, watched=seen)
     page = as_page(run, analysis, {})
-    assert "Where the time goes" in page
+    assert "Time by part" in page
     assert "<b>*x*" not in page
     assert r"\<b\>\*x\*" in as_markdown(run, analysis)
     document = json.loads(as_json(run, analysis))["why"]
@@ -246,7 +246,7 @@ def test_no_part_is_larger_than_the_whole_or_all_are_signed_and_add_up(data):
         assert all(delta * (1 if found.whole_ms > 0 else -1) > 0 for delta in found.parts_ms.values())
         assert abs(in_all) <= abs(found.whole_ms) * (1 + 1e-9)
     for text in _what_changed(changed):
-        assert not text.startswith("Of the ") or not found.opposed
+        assert not text.startswith("Its parts: ") or not found.opposed
         assert all(float(share) <= 100 for share in re.findall(r"([0-9.]+) %", text))
 
 
@@ -290,7 +290,7 @@ def test_parts_that_work_against_each_other_are_signed_amounts():
         ),
         ("cpu_ms", {}, "a query keeps the server's processors busy for 1.00 ms instead of 9.00 ms."),
         ("lock_ms", {}, "a query waits 1.00 ms instead of 9.00 ms for rows that others have locked."),
-        ("rest_ms", {}, "most of the difference is in what was not watched."),
+        ("rest_ms", {}, "most of the difference is in waits that were not measured."),
     ],
 )
 def test_the_first_sentence_says_what_is_waited_for(part, figures, said):

@@ -16,7 +16,6 @@ import pytest
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.hosts.host_side import HostSide
-from dbdyno.hosts.local import LocalHosts
 from dbdyno.hosts.spread import Spread
 from dbdyno.model.cut import Cut
 from dbdyno.run.reexamine import examine
@@ -28,6 +27,7 @@ from dbdyno.system.interrupt import Interrupted
 from dbdyno.workload.ledger import LEDGER
 from tests import played_examiner
 from tests.fleets import Forking
+from tests.local_hosts import LocalHosts
 from tests.scripted import Script, perform
 from tests.support import wait_for
 from tests.unit.run.test_execute_crash import CUTS, TIMED
@@ -189,7 +189,7 @@ def test_what_a_host_that_fails_was_at_is_done_by_the_other(run, request, what):
     found = there.examined(states)
     assert [one.again.lost for one in found] == expected(states)
     assert Counter(one["cut"] for one in there.played() if one["host"] == "a") == Counter(one.name for one in states)
-    (said,) = [one for one in there.said if "done again by others" in one]
+    (said,) = [one for one in there.said if "other hosts repeat its work" in one]
     why = {"killed": "was killed; was there too little memory?", "program killed": "its dbdyno ended",
            "host error": "its disk is full"}  # fmt: skip
     assert said.startswith("b: ")
@@ -215,7 +215,7 @@ def test_a_lost_host_s_states_are_done_by_the_other(run, there):
     with on_hosts(there.into, states, access) as examining:
         found = list(examining(states))
     assert [one.again.lost for one in found] == expected(states)
-    assert there.said == ["b: has not answered for 4 s; what it was at is done again by others"]
+    assert there.said == ["b: has not answered for 4 s; other hosts repeat its work"]
     wait_for(lambda: not there.left(), seconds=20)
 
 
@@ -334,7 +334,7 @@ def test_on_one_host_they_are_examined_one_after_the_other(run, into, monkeypatc
 def test_workers_keep_what_their_contract_says_of_a_host_that_is_left_out(run, there, tmp_path):
     """Nothing is heard of it any more; the other goes on."""
     states = run()
-    request = examine.Request
+    request = examine.ExaminationRequest
     header, study = ((there.into / name).read_text() for name in ("run.toml", "study.toml"))
     access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
     packed = tmp_path / "packed"

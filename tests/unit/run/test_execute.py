@@ -5,6 +5,9 @@ The host is scripted (see ``tests/scripted.py``); trials, undo log, run folder, 
 
 import os
 import signal
+from dataclasses import replace
+from datetime import timedelta
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from dbdyno.run.execute import ATTEMPTS
 from dbdyno.run.stop import Outlook
 from dbdyno.stack.undo.log import Journal
 from dbdyno.store.run_folder import read_run
-from tests.scripted import perform
+from tests.scripted import BEGAN, Script, perform
 from tests.unit.run.conftest import died, finished, kinds, planned
 
 
@@ -32,6 +35,19 @@ def test_every_block_in_the_order_of_the_plan(script, four, into):
     }
     progress = [said for said in script.said if isinstance(said, tuple)]
     assert [(done, outlook) for _, _, done, outlook in progress] == [(number, Outlook(3)) for number in range(12)]
+
+
+def test_a_clock_that_is_set_back_and_forth_meanwhile_changes_nothing_but_the_dates(script, four, into, tmp_path):
+    script.load_seconds, script.raise_seconds = 2.0, 1.0
+    assert perform(script, four, into).how == "done"
+    another = Script()
+    another.load_seconds, another.raise_seconds = 2.0, 1.0
+    jumps = cycle([0, -3650, 36500, -1, 1])  # days
+    another.date = lambda: BEGAN + timedelta(days=next(jumps))
+    assert perform(another, four, tmp_path / "jumping").how == "done"
+    steady, jumping = read_run(into).trials, read_run(tmp_path / "jumping").trials
+    assert len({trial.started_at for trial in jumping}) == 5
+    assert [replace(one, started_at="") for one in jumping] == [replace(one, started_at="") for one in steady]
 
 
 def test_a_fixed_number_of_blocks_shows_no_effect_before_its_end(script, plan, into):

@@ -38,7 +38,7 @@ def test_where_repeating_is_no_remedy_it_ends(script, four, into):
     script.disturbed = {(block, attempt, t) for block in (1, 2, 3) for attempt in (1, 2, 3) for t in four.specs}
     assert perform(script, four, into).how == "done"
     assert attempts_used(into) == {1: {3}, 2: {3}, 3: {1}}
-    assert [said.split(":")[0] for said in script.said if "met interference at every" in said] == [
+    assert [said.split(",")[0] for said in script.said if "met interference at every" in said] == [
         "2 blocks met interference at every attempt"
     ]
 

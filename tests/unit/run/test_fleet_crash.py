@@ -14,13 +14,13 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.analysis.safety.judge import crash_safety
+from dbdyno.analysis.safety import crash_safety
 from dbdyno.crash.kept import read_kept
 from dbdyno.errors import UserError
 from dbdyno.model.cut import Cut
+from dbdyno.run.fleet.block_file import PackedBlock
 from dbdyno.run.fleet.coordinate import kinds_ahead
 from dbdyno.run.fleet.fold import ARRIVED, fold, fold_leftovers
-from dbdyno.run.fleet.packed import Packed
 from dbdyno.store.cuts import cuts_of, kept_folder
 from dbdyno.store.run_folder import RunFolder, is_begun, read_run
 from tests.fleets import HOSTS, Fleet
@@ -181,14 +181,14 @@ def test_where_there_is_no_room_here_a_block_comes_without_its_states(crash, int
     assert Counter(cut.outcome for _, cut in cuts_of(read_run(into)))["tail"] == 18
     said = [one for one in fleet.said if "no room here" in one]
     assert len(said) == 9
-    assert said[0].endswith("of states of its cuts: they are not kept")
+    assert said[0].endswith("of states after its power cuts: they are not kept")
 
 
 def test_where_there_is_no_room_there_either(crash, into, states, monkeypatch):
     def disk_usage(path):
         return SimpleNamespace(free=1024**3 if states in Path(path).parents else 1024**4)
 
-    monkeypatch.setattr("dbdyno.run.fleet.packed.shutil.disk_usage", disk_usage)
+    monkeypatch.setattr("dbdyno.run.fleet.block_file.shutil.disk_usage", disk_usage)
     fleet = Fleet(states, script_of=losing())
     assert fleet.run(crash(), into).how == "done"
     assert kept(into) == {}
@@ -197,7 +197,7 @@ def test_where_there_is_no_room_there_either(crash, into, states, monkeypatch):
 
 @pytest.mark.parametrize(("free_bytes", "path"), [(3 * 1024**3, "s"), (3 * 1024**3 - 1, "p"), (0, "p")])
 def test_states_are_fetched_where_they_fit_twice_and_some_room_is_left(free_bytes, path):
-    packed = Packed("p", "1", 1024**3, {"path": "s", "sha256": "2"})
+    packed = PackedBlock("p", "1", 1024**3, {"path": "s", "sha256": "2"})
     assert packed.file(free_bytes)[0] == path
     assert replace(packed, states=None).file(free_bytes)[0] == "p"
 

@@ -13,8 +13,8 @@ import time
 import pytest
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.hosts.folder_side import FolderSide
-from dbdyno.run.image_cache import RECORD, digest
+from dbdyno.hosts.host_side import FolderSide
+from dbdyno.run.images import RECORD, digest
 from dbdyno.store.run_folder import is_begun, read_run
 from tests.fleets import HOSTS, Fleet, lines
 from tests.scripted import HOLE, PIECE, Script
@@ -108,9 +108,9 @@ def test_data_are_prepared_on_one_host_and_the_others_get_the_same_bytes(plan, i
     sha256 = same_on(into)
     assert fleet.keeping.prepared() == ["db1"]
     about = "mariadb, innodb, files, slap"
-    took = [said.rpartition(" (")[0] for said in fleet.said if " takes " in said]
-    assert took[0] == f"db2: takes prepared data from db1: {about}"
-    assert took[1] in {f"db3: takes prepared data from {host}: {about}" for host in ("db1", "db2")}
+    took = [said.rpartition(" (")[0] for said in fleet.said if " copies " in said]
+    assert took[0] == f"db2: copies prepared data from db1: {about}"
+    assert took[1] in {f"db3: copies prepared data from {host}: {about}" for host in ("db1", "db2")}
     assert len(took) == 2
     for host in HOSTS:
         [image] = kept(fleet.states, host)
@@ -138,7 +138,7 @@ def test_what_all_have_is_neither_prepared_nor_sent_again(plan, into, fleet):
     fleet.run(plan(ON_THREE, blocks=3), again)
     assert same_on(into) == same_on(again)
     assert fleet.keeping.prepared() == ["db1"]
-    assert not [said for said in fleet.said if " takes " in said]
+    assert not [said for said in fleet.said if " copies " in said]
 
 
 def alone(states, keeping, plan, host, where):
@@ -183,12 +183,12 @@ def test_what_is_damaged_on_its_way_is_sent_anew_or_prepared(plan, into, fleet, 
 
     fleet.hosts._sides["db1"].piece = piece
     fleet.run(plan(ON_THREE, blocks=6), into)
-    assert [said for said in fleet.said if "did not arrive as it was sent" in said]
+    assert [said for said in fleet.said if "arrived damaged" in said]
     nothing_is_left(fleet.states)
     if damages == 1:
         same_on(into)
         assert fleet.keeping.prepared() == ["db1"]
-        assert [said for said in fleet.said if "it is sent anew" in said]
+        assert [said for said in fleet.said if "it is sent again" in said]
     else:
         assert sorted(fleet.keeping.prepared()) == list(HOSTS)
         found = data_of(into)
@@ -227,7 +227,7 @@ def test_a_host_whose_data_depend_on_something_else_prepares_its_own(plan, into,
     one = same_on(into, ("db1", "db2"))
     assert {sha256 for _, sha256 in data_of(into)["db3"]} != {one}
     assert sorted(fleet.keeping.prepared()) == ["db1", "db3"]
-    assert "db3: can't start from the prepared data of db1, as it has another kernel" in fleet.said
+    assert "db3: can't use the prepared data of db1: its kernel differs" in fleet.said
 
 
 def test_fresh_images_are_prepared_once(plan, into, fleet):

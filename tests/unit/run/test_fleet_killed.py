@@ -47,6 +47,14 @@ def of_session(state_folder):
     return int(pid) if pid and Path(f"/proc/{pid}").exists() else None
 
 
+def wait_until_put_back(state_folder):
+    """A session that had only begun when its coordinator was killed may not have written its name yet."""
+    deadline = time.monotonic() + 120
+    while of_session(state_folder) or any((state_folder / "journals").glob("*")):
+        assert time.monotonic() < deadline, f"a session is not over, or its host not put back: {state_folder}"
+        time.sleep(0.01)
+
+
 def wait_until_let_go(folder):
     """A program that was being forked when its starter was killed has the lock of the run for a moment more."""
     if (folder / "lock").exists():
@@ -91,9 +99,7 @@ def test_killed_at_any_moment_no_block_is_lost_or_doubled(plan, into, states, tm
         if which == "coordinator":
             again = Fleet(there, script_of=noting(tmp_path / f"ran{turn}", seconds=0.02))
             for host in HOSTS:  # each ends with the coordinator, the host put back
-                while of_session(there / host):
-                    time.sleep(0.01)
-                assert not list((there / host / "journals").glob("*"))
+                wait_until_put_back(there / host)
             wait_until_let_go(to)
             assert again.run(made, to, resume=is_begun(to)).how == "done"
         else:

@@ -70,6 +70,7 @@ def load(**more):
         json_line(asks=3),
         json_line(trial_done=0.5),
         json_line(ended="done"),
+        json_line(kernel="6.1.0-28-amd64"),
         json_line(error="no room"),
         json_line(joined={"cores": 2}, versions={"kernel": "6"}, go="/go"),
         json_line(block=1, seconds=1.5, packed=PACKED),
@@ -96,6 +97,8 @@ def test_what_a_member_says_is_understood(line):
         b'{"a":' * 50_000,
         b"1" * 10_000,
         json_line(unheard=1),
+        json_line(kernel=6.1),
+        json_line(booted=""),
         json_line(say={"a": 1}),
         json_line(say=5),
         json_line(say="x", asks=1),
@@ -275,6 +278,7 @@ LIES = {
         "trial",
         instead(json_line(trial={"block": 1, "attempt": 1, "position": 1, "treatment": "t99"}, note="")),
     ),
+    "a kernel that no trial needs": ("trial", instead(json_line(kernel="6.1.0-28-amd64"))),
     "a load of nobody's": ("trial", lambda _: [load() + b"\n"]),
     "a line without end": ("trial", flood(b"x" * 1000)),
     "lines without end": ("trial", flood(b'{"say": "x"}\n')),
@@ -288,10 +292,10 @@ def test_the_run_goes_on_without_a_host_that_lies_and_its_log_can_be_read(kind, 
     assert fleet.run(made, into).how == "done"
     run = read_run(into)
     assert (whole(into)["db2"], sum(whole(into).values())) == (0, 6)
-    [named] = [one for one in run.notes if one.startswith("db2 takes no more part: ")]
+    [named] = [one for one in run.notes if one.startswith("db2 no longer takes part: ")]
     assert named.isprintable()
     assert "dbdyno restore --hosts" in named
-    assert sum("takes no more part" in one for one in run.notes) == 1
+    assert sum("no longer takes part" in one for one in run.notes) == 1
 
 
 def test_where_the_only_host_lies_the_run_fails_and_is_resumed_once_it_does_not(plan, into, states):
@@ -440,7 +444,7 @@ CHANGES = {
     "a host that joins": of_events(lambda events: [*events, Joined("db3", {"cores": 1})]),
     "another's end": of_events(lambda events: [*events, b'{"event": "ended", "how": "done"}\n']),
     "a plan": of_events(lambda events: [*events, b'{"event": "planned", "blocks": 1}\n']),
-    "a block given up that is none of it": of_events(lambda events: [*events, Note("x", given_up=2)]),
+    "a block given up that is not its": of_events(lambda events: [*events, Note("x", given_up=2)]),
     "a treatment left out for nothing": of_events(lambda events: [*events, Dropped("t1", "x")]),
     "a trial that finishes twice": of_events(
         lambda events: [*events, *[one for one in events if isinstance(one, Finished)]]
@@ -463,7 +467,7 @@ CHANGES = {
         [files.pop(one) for one in [*files] if "/" in one] and files.update({"trials": b""})
     ),
     "a changed trial": lambda files: files.update({first(files, "trial.json"): b"{}"}),
-    "a trial that is none of it": of_trial(lambda found: found.update(id="x")),
+    "a trial that is not its": of_trial(lambda found: found.update(id="x")),
     "a trial in another place": of_trial(lambda found: found.update(position=9)),
     "a field too many": of_trial(lambda found: found.update(unheard=1)),
     "a metric that is no number": of_trial(lambda found: found["metrics"].update(queries_per_second=float("nan"))),

@@ -9,8 +9,17 @@ import pytest
 
 from dbdyno.cli.images import clear
 from dbdyno.errors import TrialError, UserError
-from dbdyno.run import image_cache
-from dbdyno.run.image_cache import adding, digest, find, images_folder, kept_images, limit_bytes, make_room
+from dbdyno.run.images import (
+    LIMIT_BYTES,
+    adding,
+    arriving,
+    digest,
+    find,
+    images_folder,
+    kept_images,
+    limit_bytes,
+    make_room,
+)
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.stack.undo.log import Journal
 from dbdyno.system.locks import only_one
@@ -117,14 +126,14 @@ def test_one_of_another_host_counts_only_whole(keep, journal, tmp_path, damage):
     sha256 = json.loads((sent / "image.json").read_text())["sha256"]
 
     def take():
-        with image_cache.arriving("a", sha256, MB, set(), journal) as into:
+        with arriving("a", sha256, MB, set(), journal) as into:
             assert into.parent.is_dir()
             shutil.copytree(sent, into, symlinks=True)
             if damage:
                 damage(into)
 
     if damage:
-        with pytest.raises(TrialError, match="did not arrive as it was sent"):
+        with pytest.raises(TrialError, match="arrived damaged"):
             take()
         assert list(images_folder().iterdir()) == []
     else:
@@ -136,8 +145,8 @@ def test_one_of_another_host_counts_only_whole(keep, journal, tmp_path, damage):
 def test_one_for_which_there_is_no_room_is_not_taken(journal, monkeypatch):
     monkeypatch.setenv("DBDYNO_IMAGES_MAX", "1MiB")
     with (
-        pytest.raises(TrialError, match="more than all may"),
-        image_cache.arriving("a", "", 2 * MB, set(), journal),
+        pytest.raises(TrialError, match="more than all images may"),
+        arriving("a", "", 2 * MB, set(), journal),
     ):
         pass
 
@@ -157,7 +166,7 @@ def test_the_one_used_longest_ago_goes_first_but_none_in_use(keep, monkeypatch):
     assert keys() == ["d", "c", "b", "a"]
     make_room(2 * one, {"a"})
     assert keys() == ["d", "c", "a"]
-    with pytest.raises(TrialError, match="more than all may"):
+    with pytest.raises(TrialError, match="more than all images may"):
         make_room(6 * one, set())
     with pytest.raises(TrialError, match="in use leave no room"):
         make_room(3 * one, {"a", "c", "d"})
@@ -166,7 +175,7 @@ def test_the_one_used_longest_ago_goes_first_but_none_in_use(keep, monkeypatch):
 
 def test_the_limit(monkeypatch, state):
     monkeypatch.delenv("DBDYNO_IMAGES_MAX", raising=False)
-    assert 0 < limit_bytes() <= image_cache.LIMIT_BYTES
+    assert 0 < limit_bytes() <= LIMIT_BYTES
     monkeypatch.setenv("DBDYNO_IMAGES_MAX", "3GiB")
     assert limit_bytes() == 3 << 30
     monkeypatch.setenv("DBDYNO_IMAGES_MAX", "0")

@@ -14,7 +14,7 @@ from tests.scripted import perform
 def test_a_plan_of_when_to_stop_is_not_changed_under_way(script, plan, into):
     perform(script, plan(blocks=2), into)
     script.ran = []
-    with pytest.raises(UserError, match=r"was begun with another plan of when to stop; a run keeps that$"):
+    with pytest.raises(UserError, match=r"was begun with another stopping rule; a run keeps its own$"):
         perform(script, plan(blocks=4), into, resume=True)
     assert script.ran == []
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
+from dbdyno.cli.plan import plan_as_dict, plan_as_text
 from dbdyno.errors import TrialError, UserError
 from dbdyno.store.events import Started, read_events
 from dbdyno.store.run_folder import read_run
@@ -43,7 +43,7 @@ def test_before_each_trial_one_of_the_baseline_runs_and_counts_for_nothing(scrip
     spent = {tuple((name, taken) for name, taken in trial.seconds.items() if taken) for trial in run.trials}
     assert spent == {(("settle", 2.0), ("measure", 2.0))}
     assert not list(into.glob("trials/*/settle"))
-    told = "Before each trial hdd-7200 ran once, unmeasured: whatever a trial leaves, all came after the same."
+    told = "Before each trial hdd-7200 ran once, unmeasured: so every trial follows the same load."
     assert told in " ".join(as_text(run, analyse(run)).split())
 
 
@@ -83,7 +83,7 @@ def test_one_that_fails_is_the_baseline_s_failure_and_the_block_is_repeated(scri
     assert (outcome.how, outcome.failures, len(failed)) == ("done", 1, 1)
     (failure,) = read_run(into).failures
     assert failure.treatment == baseline
-    assert failure.cause == "in the unmeasured trial before another: the server died"
+    assert failure.cause == "in the unmeasured trial before a trial: the server died"
     usable = [trial for trial in read_run(into).trials if (trial.block, trial.attempt) == (2, 2)]
     assert len(usable) == 2
 

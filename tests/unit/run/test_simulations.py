@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.hosts.local import LocalHosts
-from dbdyno.hosts.local_workers import LocalWorkers
 from dbdyno.hosts.spread import Spread
+from dbdyno.hosts.workers import LocalWorkers
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Simulations
@@ -17,6 +16,7 @@ from dbdyno.simulation.simulators import Simulators
 from dbdyno.study.load import load_study
 from dbdyno.workload.simulated import point_of
 from tests.documents import ROOT
+from tests.local_hosts import LocalHosts
 
 
 def calling(simulate):

@@ -214,7 +214,7 @@ def test_what_could_not_be_unpacked_is_not_packed(folder, tmp_path):
         packed(folder, tmp_path / "state.tar")
     (folder / "link").unlink()
     (folder / "two words").touch()
-    with pytest.raises(OSError, match="its name is none"):
+    with pytest.raises(OSError, match="its name can't be sent"):
         packed(folder, tmp_path / "state.tar")
     (folder / "two words").unlink()
     os.link(folder / "empty", folder / "again")

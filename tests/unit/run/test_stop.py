@@ -21,9 +21,9 @@ from dbdyno.cli import main
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.design import MIN_BLOCKS
 from dbdyno.plan.stop_rule import StopOptions, StopRule
-from dbdyno.report.notes.whole_run import run_notes
+from dbdyno.report.notes import run_notes
 from dbdyno.report.sections.stopped import stopped_lines
-from dbdyno.run.stop import Outlook, Pace
+from dbdyno.run.stop import BlockPace, Outlook
 from dbdyno.store.events import Ended, read_events
 from dbdyno.store.run_folder import read_run
 from tests.sampled import some
@@ -183,7 +183,9 @@ def test_while_others_disturb_the_blocks_the_advice_is_about_them(script, plan, 
     script.rate = noisy(1.03, 0.03, seed=3)
     script.disturbed = {(block, 1, "t1") for block in range(1, 41)}
     perform(script, plan(("blocks = 6", 'interference = "note"'), stop_rule=DECIDED), into)
-    told = "how many more it takes can't be known: interference in most blocks, so end what else runs on the host"
+    told = (
+        "the number of blocks still needed is unknown: most blocks met interference; stop other programs on this host"
+    )
     assert looks_told(script)[0][2] == told
 
 
@@ -329,7 +331,9 @@ def test_the_command_line_overrules_the_study_in_a_plan(write_study, command):
             "2min",
         ): "6 to 20 blocks: looked at after 6, 7, 8, 10, 12, ..., 20; stops when every "
         "comparison is decided; none is begun that would end after 2 min 00 s\n",
-        ("--until-decided",): "blocks: looked at after each from 6 on; stops when every comparison is decided; ",
+        (
+            "--until-decided",
+        ): "blocks: looked at after block 6 and each later one; stops when every comparison is decided; ",
     }
     for given_, text in flags.items():
         assert text in command("plan", study, *given_)[1], given_
@@ -376,7 +380,7 @@ def test_under_way_only_the_sequence_goes_beyond_the_plan(asked, tmp_path):
 
 def test_the_block_that_prepares_the_data_counts_only_while_it_is_alone():
     now = [0.0]
-    pace = Pace(clock=lambda: now[0])
+    pace = BlockPace(clock=lambda: now[0])
     assert pace.block_seconds is None
     for length, mean in ((100, 100), (10, 10), (20, 15)):
         pace.begin()

@@ -4,7 +4,7 @@ import pytest
 
 from dbdyno.probe.sampler import Series
 from dbdyno.run.trial import metrics
-from dbdyno.workload.load import Load
+from dbdyno.workload.load import LoadResult
 
 SECOND = 1_000_000_000
 
@@ -23,7 +23,7 @@ def a_load(*, start=10 * SECOND, end=12 * SECOND, queries=400):
         "latency_ns": dict.fromkeys(("mean", "p50", "p95", "p99", "p999", "max"), 1e6),
         "clock": {"measure_start_ns": start, "measure_end_ns": end},
     }
-    return Load(result, {}, [])
+    return LoadResult(result, {}, [])
 
 
 def counted(column, *samples):

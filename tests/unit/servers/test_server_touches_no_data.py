@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.plan.identity import image_key
-from dbdyno.servers.mysql.touches_no_data import DUMP, TOUCH_NO_DATA, data_settings
-from dbdyno.servers.mysql.variables import variables_of
+from dbdyno.servers.mysql.own import DUMP, TOUCH_NO_DATA, data_settings, variables_of
 from dbdyno.servers.sources.installation import find_server
 
 GONE = {"innodb_buffer_pool_instances"}  # from MariaDB 10.6 on

@@ -76,8 +76,13 @@ class Silent:
         """Say nothing."""
 
 
-FAKE_MVN = """#!/bin/sh
-for word in "$@"; do case $word in -Dmaven.repo.local=*) repository=${word#*=};; esac; done
+FAKE_MVN = r"""#!/bin/sh
+for word in "$@"; do case $word in
+    -Dmaven.repo.local=*) repository=${word#*=};;
+    -Daether.trustedChecksumsSource.summaryFile.basedir=*) sums=${word#*=};;
+esac; done
+[ ! -w "$sums" ] && [ ! -w "$sums/checksums.sha256" ] || exit 1
+grep -q '^[0-9a-f]\{64\}  org/apache/maven/plugins/maven-dependency-plugin/.*[.]jar$' "$sums/checksums.sha256" || exit 1
 folder=$repository/com/example/server/1
 mkdir -p "$folder"
 if [ -e LINK ]; then ln -s /etc/passwd "$folder/server-1.zip"; else id -u > "$folder/server-1.zip"; fi
@@ -99,7 +104,7 @@ def test_maven_runs_as_no_root_and_no_link_of_its_is_followed(tmp_path, monkeypa
     part.mkdir(mode=0o755)
     source = Maven(group="com.example", artifact="server", version="1", sha256="", places={}, packaging="zip")
     assert source._get(part, Silent()).read_text().strip() == str(pwd.getpwnam("nobody").pw_uid)
-    assert not (part / "maven").exists()
+    assert [path.name for path in part.iterdir()] == ["server-1.zip"]
     (tmp_path / "link").touch()
     with pytest.raises(HostError, match=r"mvn left no server-1\.zip"):
         source._get(part, Silent())

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError, UserError
+from dbdyno.mysql.settings import TEXTS, setting_mistake
 from dbdyno.servers.ask import answer
-from dbdyno.servers.mysql import settings, variables
+from dbdyno.servers.mysql import own as settings
+from dbdyno.servers.mysql import own as variables
 from dbdyno.servers.mysql.built_in import built_in_settings, product_and_release
-from dbdyno.servers.mysql.settings import misset
-from dbdyno.servers.mysql.variables import Variable, in_help, variables_of
+from dbdyno.servers.mysql.own import Variable, in_help, misset, variables_of
 from dbdyno.servers.products import unasked_settings
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import StackContext
-from dbdyno.stack.layers.server import Server
-from dbdyno.study.server_settings import TEXTS, setting_mistake
+from dbdyno.stack.layers.server import ServerLayer
 
 KEPT = Path(__file__).parent / "kept_help"
 # As --verbose --help of these builds printed it, without the values; MyRocks's module was loaded where there is one.
@@ -62,7 +62,7 @@ def said(known, monkeypatch):
 
 @pytest.mark.parametrize("name", SHORTENED)
 def test_the_beginning_of_a_name_is_no_name(said, name):
-    assert "is no variable that" in said(name, "x")
+    assert "server variable" in said(name, "x")
 
 
 @pytest.mark.parametrize("name", PREFIXED)
@@ -170,9 +170,14 @@ def test_no_harmless_text_is_refused_for_its_name():
 
 
 def test_a_server_of_our_own_is_not_even_started_with_another(tmp_path):
-    layer = Server(find_server("mariadb"), {"plugin_load_ad": "x"}, "innodb", 1, install=True, log=tmp_path / "log")
+    layer = ServerLayer(
+        find_server("mariadb"), {"plugin_load_ad": "x"}, "innodb", 1, install=True, log=tmp_path / "log"
+    )
     below = StackContext(scratch=tmp_path, journal=None, directory=tmp_path)
-    with pytest.raises(HostError, match=r"server.settings.plugin_load_ad: is no variable"), layer.raised(below):
+    with (
+        pytest.raises(HostError, match=r"server.settings.plugin_load_ad: is not a .* server variable"),
+        layer.raised(below),
+    ):
         pass
     assert list(tmp_path.iterdir()) == []
 

@@ -13,7 +13,8 @@ import pytest
 from dbdyno.errors import TrialError, UserError
 from dbdyno.servers import user
 from dbdyno.servers.contract import NotStartedError
-from dbdyno.servers.mysql import command, process
+from dbdyno.servers.mysql import server as process
+from dbdyno.servers.mysql.own import server_command, setting_options
 from dbdyno.servers.sources.installation import Installation, find_server
 
 INSTALLATION = Installation("mariadb", Path("/usr"), Path("/usr/sbin/mariadbd"), "11.4.2-MariaDB", "mariadb")
@@ -21,7 +22,7 @@ MYSQL = Installation("mysql-9", Path("/t/usr"), Path("/t/usr/sbin/mysqld"), "9.7
 
 
 def options(settings, installation=INSTALLATION, engine="innodb"):
-    return command.options(installation, Path("/d"), Path("/s/server.sock"), Path("/s/error.log"), settings, engine)
+    return server_command(installation, Path("/d"), Path("/s/server.sock"), Path("/s/error.log"), settings, engine)
 
 
 def test_the_command_line_is_private_and_holds_every_setting():
@@ -55,8 +56,8 @@ def test_a_tree_of_its_own_is_run_by_its_own_loader_and_mysql_s_other_door_is_sh
 
 
 def test_a_binary_log_is_not_called_on_or_off_nor_by_the_host_s_name():
-    assert command.setting_options({"log_bin": True}) == ["--log-bin=binlog"]
-    assert command.setting_options({"log_bin": False}) == ["--skip-log-bin"]
+    assert setting_options({"log_bin": True}) == ["--log-bin=binlog"]
+    assert setting_options({"log_bin": False}) == ["--skip-log-bin"]
 
 
 def test_tcp_only_where_a_port_is_asked_for():

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
 from dbdyno.model.fio import is_job_file
-from dbdyno.simulation.asked import Asked, points_of
-from dbdyno.simulation.fio_words import jobs_of, on_a_drive, reach_bytes, times_of
+from dbdyno.simulation.options import SweepRequest, jobs_of, on_a_drive, points_of, reach_bytes, times_of
 from dbdyno.simulation.points import combinations, split
 
 
@@ -40,7 +39,9 @@ def test_all_combinations_with_their_own_keys():
 
 
 def test_writeback_throttling_is_set_like_a_tunable():
-    asked = Asked((), "hdd-15k", "6.x", tunables=["wbt_lat_usec=0,2000", "read_expire=9"], fio={"rw": "randread"})
+    asked = SweepRequest(
+        (), "hdd-15k", "6.x", tunables=["wbt_lat_usec=0,2000", "read_expire=9"], fio={"rw": "randread"}
+    )
     _, points = points_of(asked, lambda *_: None)
     assert [point.point["wbt_lat_usec"] for point in points] == [0, 2000]
     assert points[0].point["tunables"] == {"read_expire": 9}
@@ -155,6 +156,8 @@ def test_what_changes_nothing_is_passed_over_and_named():
         ("[a]\nrw=read\niodepth=many\n", "line 3: iodepth=many is no whole number"),
         ("[a]\ndirect=2\n", "line 2: direct=2 is neither 0 (through the page cache) nor 1"),
         ("[global]\nrw=read\n", "holds no job"),
+        ("[a]\nrw=randrw\nrwmixread=300\n", "line 3: rwmixread=300 is over 100 %"),
+        ("fio --name=a --rw=read\nfio --name=b --rw=write\n", "line 2: is a second command; give each a file"),
     ],
 )
 def test_what_a_job_file_may_not_say_is_named_with_its_line(text, said):
@@ -176,7 +179,7 @@ def test_each_group_is_a_point_with_its_own_length(tmp_path):
     file.write_text(
         "[global]\nsize=64m\nstonewall\n[a]\nrw=read\nruntime=2\n[b]\nrw=randread\nnumber_ios=9\n[c]\nrw=write\n"
     )
-    load, points = points_of(Asked((file,), "hdd-15k", "6.x"), lambda *_: None)
+    load, points = points_of(SweepRequest((file,), "hdd-15k", "6.x"), lambda *_: None)
     assert [point.levels["jobs"] for point in points] == ["1: a", "2: b", "3: c"]
     assert [point.point.get("duration_s") for point in points] == [2.0, None, 10.0]
     assert [point.point["load"]["jobs"][0]["pattern"] for point in points] == ["sequential", "random", "sequential"]
@@ -184,7 +187,7 @@ def test_each_group_is_a_point_with_its_own_length(tmp_path):
 
 
 def test_variables_come_from_the_environment_and_from_fio_s_own(monkeypatch):
-    monkeypatch.setattr("dbdyno.simulation.fio_words.known_variables", lambda: {"BS": "16k", "ncpus": "4"})
+    monkeypatch.setattr("dbdyno.simulation.options.known_variables", lambda: {"BS": "16k", "ncpus": "4"})
     (job,), _ = jobs_of(Path("x.fio"), "[a]\nbs=${BS}\nnumjobs=$ncpus\n")
     assert (job["block_bytes"], job["processes"]) == (16384, 4)
 
@@ -227,6 +230,64 @@ def test_what_is_not_simulated_is_passed_over_with_the_reason():
     assert any(word.startswith("bs over 1m") for word in passed_over)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "fio -filename=/dev/sdb -direct=1 -iodepth 4 -thread -rw=randread -bs=16k -numjobs=10 -name=mytest\n",
+        "SIZE=1g sudo -E fio --rw=randread --iodepth=4 --bs=16k --numjobs=10 --name=a | tee --append out.txt\n",
+        "time /usr/bin/fio --rw=randread --iodepth=4 --bs=16k --numjobs=10 --name=a; sleep 9 --name=b\n",
+        "$ fio --rw=randread --iodepth=4 \\\n  --bs=16k --numjobs=10 --name=a > out --name=c\n",
+        "\ufefffio --rw=randread --iodepth=4 --bs=16k --numjobs=10 --name=a\r\n",
+        "\ufeff[a]\r\nrw=randread\r\niodepth=4\r\nbs=16k\r\nnumjobs=10\r\n",
+    ],
+)
+def test_commands_and_files_as_people_keep_them(text):
+    (job,), _ = jobs_of(Path("x.fio"), text)
+    assert (job["pattern"], job["depth"], job["block_bytes"], job["processes"]) == ("random", 4, 16384, 10)
+    assert is_job_file(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("words", "ios"),
+    [
+        ("bs=4k\nio_size=1m", 256),
+        ("bs=4k\nio_size=1m\nnumber_ios=100", 100),
+        ("bs=4k\nnumber_ios=1000\nio_limit=1m", 256),
+        ("bssplit=4k/50:60k/50\nio_size=32m", 1024),
+        ("rw=randrw\nrwmixread=75\nbs=4k,20k\nio_size=8m", 1024),
+    ],
+)
+def test_an_amount_counts_requests_of_the_mean_size(words, ios):
+    (job,), _ = jobs_of(Path("x.fio"), f"[a]\nrw=randread\n{words}\n")
+    assert job["ios"] == ios
+
+
+@pytest.mark.parametrize(
+    ("common", "words", "found"),
+    [
+        ("rw=randread", "rw=randrw", {"read_percent": 50}),
+        ("rw=randread", "rw=randrw\nrwmixread=75", {"read_percent": 75}),
+        ("rwmixread=70", "rw=randwrite", {"read_percent": 0}),
+        ("rwmixread=70\nrw=randrw", "rw=randread", {"read_percent": 100}),
+        ("rwmixwrite=70", "rw=rw", {"read_percent": 30}),
+        ("rw=randrw\nrwmixread=0", "rwmixread=100", {"read_percent": 100}),
+        ("rw=randread:8", "rw=read", {"run": None}),
+        ("rw=read:64k", "rw=randread", {"gap_bytes": None}),
+    ],
+)
+def test_what_a_job_says_after_global_is_what_counts(common, words, found):
+    (job,), _ = jobs_of(Path("x.fio"), f"[global]\n{common}\n[a]\n{words}\n")
+    assert {name: job.get(name) for name in found} == found
+
+
+def test_processes_that_begin_elsewhere_by_a_percentage():
+    jobs, _ = jobs_of(Path("x.fio"), "[a]\nrw=read\nnumjobs=3\nsize=10%\noffset=25%\noffset_increment=20%\n")
+    page = 4096
+    assert [on_a_drive(job, 100 * page)["offset_bytes"] // page for job in jobs] == [25, 45, 65]
+    jobs, _ = jobs_of(Path("x.fio"), f"[a]\nrw=read\nnumjobs=2\nsize=10%\noffset=25%\noffset_increment={page}\n")
+    assert [on_a_drive(job, 100 * page)["offset_bytes"] // page for job in jobs] == [25, 26]
+
+
 def test_processes_that_begin_elsewhere_are_jobs_of_their_own():
     jobs, _ = jobs_of(Path("x.fio"), "[a]\nrw=read\nnumjobs=3\noffset=1m\noffset_increment=8m\nsize=8m\n")
     assert [job["offset_bytes"] >> 20 for job in jobs] == [1, 9, 17]
@@ -239,7 +300,7 @@ def test_a_job_that_replays_a_log_is_a_trace(tmp_path):
     )
     job = tmp_path / "replay.fio"
     job.write_text("[replay]\nread_iolog=log\nreplay_time_scale=200\n")
-    load, points = points_of(Asked((job,), "hdd-15k", "6.x"), lambda *_: None)
+    load, points = points_of(SweepRequest((job,), "hdd-15k", "6.x"), lambda *_: None)
     assert load.fields["files"] == [str(tmp_path / "log")]
     assert (load.fields["speed"], len(points)) == (2.0, 1)
 
@@ -248,3 +309,15 @@ def test_a_job_that_replays_a_log_is_a_trace(tmp_path):
 def test_any_text_is_jobs_or_a_mistake(text):
     with suppress(UserError):
         jobs_of(Path("x.fio"), text)
+
+
+@pytest.mark.parametrize("text", ["[a]\nrw=randrw\nbs=0\nio_size=1m\n", "[a]\nrw=read\nbssplit=0/50:4k/50\n"])
+def test_a_request_of_no_bytes_is_refused_by_line(text):
+    with pytest.raises(UserError, match=r"x.fio: line 3: .*0 bytes"):
+        jobs_of(Path("x.fio"), text)
+
+
+def test_a_process_that_begins_beyond_the_drive_is_refused():
+    jobs, _ = jobs_of(Path("x.fio"), "[a]\nrw=read\nnumjobs=4\nsize=10%\noffset_increment=50%\n")
+    with pytest.raises(UserError, match=r"a job begins .* into a drive of .*; give less offset"):
+        [on_a_drive(job, 2**34) for job in jobs]

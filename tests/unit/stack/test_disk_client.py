@@ -91,7 +91,7 @@ def test_words_and_faults_are_those_of_the_disk():
 
 @pytest.mark.parametrize(
     ("record", "file", "opening"),
-    [(CutTaken, "content/recorder.rs", "struct Taken"), (Survived, "content/survivors.rs", "struct Survived")],
+    [(CutTaken, "content/recorder.rs", "struct CutRecord"), (Survived, "content/survivors.rs", "struct Survived")],
 )
 def test_cuts_have_the_fields_that_the_disk_gives(record, file, opening):
     assert [field.name for field in fields(record)] == list(fields_of(block(file, opening)))

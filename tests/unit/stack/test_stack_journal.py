@@ -13,7 +13,7 @@ from dbdyno.errors import HostError
 from dbdyno.stack.undo import undos as undo_module
 from dbdyno.stack.undo.kind import Undo
 from dbdyno.stack.undo.leftovers import leftovers, replay
-from dbdyno.stack.undo.log import Journal, Process, line_of, lines_of
+from dbdyno.stack.undo.log import Journal, ProcessIdentity, line_of, lines_of
 from dbdyno.stack.undo.undos import UNDOS, RemoveTree, RestoreSysfs
 from dbdyno.system.state import journal_folder
 
@@ -220,19 +220,19 @@ def test_the_journal_of_a_killed_process_is_an_orphan(state):
 
 
 def test_a_later_process_with_the_same_number_is_another(sleeper):
-    real = Process.of(sleeper.pid)
+    real = ProcessIdentity.of(sleeper.pid)
     assert real.alive()
     boot, ticks = real.started.split(":")
-    assert not Process(sleeper.pid, f"{boot}:{int(ticks) - 1}").alive()
-    assert not Process(sleeper.pid, f"an-earlier-boot:{ticks}").alive()
+    assert not ProcessIdentity(sleeper.pid, f"{boot}:{int(ticks) - 1}").alive()
+    assert not ProcessIdentity(sleeper.pid, f"an-earlier-boot:{ticks}").alive()
 
 
 def test_a_zombie_does_not_run():
     process = subprocess.Popen(["true"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert Process.of(process.pid) is None
+    assert ProcessIdentity.of(process.pid) is None
     process.wait()
-    assert Process.of(process.pid) is None
+    assert ProcessIdentity.of(process.pid) is None
 
 
 def test_a_name_that_looks_like_the_end_of_a_name_deceives_nobody(tmp_path):
@@ -240,8 +240,8 @@ def test_a_name_that_looks_like_the_end_of_a_name_deceives_nobody(tmp_path):
     program.symlink_to("/bin/sleep")
     process = subprocess.Popen([str(program), "60"])
     try:
-        assert Process.of(process.pid).alive()
-        started = [int(Process.of(pid).started.partition(":")[2]) for pid in (1, process.pid)]
+        assert ProcessIdentity.of(process.pid).alive()
+        started = [int(ProcessIdentity.of(pid).started.partition(":")[2]) for pid in (1, process.pid)]
         assert started[0] < started[1]
     finally:
         process.kill()
@@ -251,7 +251,7 @@ def test_a_name_that_looks_like_the_end_of_a_name_deceives_nobody(tmp_path):
 def test_handed_over_it_belongs_to_the_other_process(undone, sleeper):
     journal = Journal("disk attach hdd-7200")
     journal.announce(undone("a"))
-    journal.hand_over(Process.of(sleeper.pid))
+    journal.hand_over(ProcessIdentity.of(sleeper.pid))
     [found] = leftovers()
     assert (found.owner.pid, found.what, found.orphaned()) == (sleeper.pid, "disk attach hdd-7200", False)
     sleeper.kill()
@@ -317,7 +317,7 @@ def test_every_undo_can_be_written_down_and_read_back():
     made += [UNDOS["MarkHalfMade"]("/dev/sdz", "a-uuid", "7", "00ff", "1234")]
     server = ("mysql://me@db1/bench", None)
     made += [UNDOS["SetGlobal"](*server, "long_query_time", 2.5), UNDOS["DropExternalTables"](*server, "token")]
-    made += [UNDOS["RemoveDiskFile"]("/srv/dbdyno-00ff.img"), UNDOS["RemoveRayFolder"]("/dev/shm/dbdyno-ray-00ff")]
+    made += [UNDOS["RemoveDiskFile"]("/srv/dbdyno-00ff.img")]
     made += [UNDOS["DropAccount"](*server, "dbdyno_1", "::1")]
     for undo in made:
         journal.announce(undo)

@@ -12,7 +12,7 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.stack.undo.leftovers import kept_aside, leftovers, replay, taken, unreadable
-from dbdyno.stack.undo.log import Journal, Process, line_of, lines_of
+from dbdyno.stack.undo.log import Journal, ProcessIdentity, line_of, lines_of
 from dbdyno.stack.undo.undos import RemoveTree, RestoreSysfs
 from dbdyno.system import locks as ofd_lock
 from dbdyno.system.state import journal_folder
@@ -40,7 +40,7 @@ def trees(state, count):
 
 def left_by_a_dead_process(paths, settle=()):
     """Write the undo log of a process that was killed; returns its path."""
-    journal = Journal("a run", owner=Process(**DEAD))
+    journal = Journal("a run", owner=ProcessIdentity(**DEAD))
     numbers = [journal.announce(RemoveTree(str(path))) for path in paths]
     for place in settle:
         journal.settle(numbers[place])
@@ -82,7 +82,9 @@ def holder(state):
 
 def test_a_process_is_alive_as_long_as_it_holds_the_lock_whatever_its_number(state):
     [path] = trees(state, 1)
-    journal = Journal("a run", owner=Process(**DEAD))  # a number that is nobody's here, as of another PID namespace
+    journal = Journal(
+        "a run", owner=ProcessIdentity(**DEAD)
+    )  # a number that is nobody's here, as of another PID namespace
     journal.announce(RemoveTree(str(path)))
     assert [one.orphaned() for one in leftovers()] == [False]
     assert put_back() == ([None], [])
@@ -94,7 +96,7 @@ def test_a_process_is_alive_as_long_as_it_holds_the_lock_whatever_its_number(sta
 
 
 def test_no_program_that_is_started_inherits_the_lock(state):
-    journal = Journal("a run", owner=Process(**DEAD))
+    journal = Journal("a run", owner=ProcessIdentity(**DEAD))
     child = subprocess.Popen(["sleep", "60"], close_fds=False)
     try:
         os.close(journal.descriptor)
@@ -111,7 +113,7 @@ def test_an_older_version_s_log_belongs_to_its_process_without_a_lock(state, tmp
     folder.mkdir()
     old = folder / "17-aaaaaaaaaaaa.jsonl"
     child = subprocess.Popen(["sleep", "60"])
-    owner = Process.of(child.pid)
+    owner = ProcessIdentity.of(child.pid)
     undo = {"undo": 1, "kind": "RemoveTree", "path": str(path)}
     entries = [{"owner": vars(owner), "what": "an old run"}, {"undo": 7, "kind": "RemoveTree", "path": str(tmp_path)},
                {"done": 7}, undo]  # fmt: skip
@@ -125,7 +127,7 @@ def test_an_older_version_s_log_belongs_to_its_process_without_a_lock(state, tmp
 
 def test_an_heir_owns_nothing_before_it_is_handed_over_and_all_of_it_afterwards(state):
     [path] = trees(state, 1)
-    journal = Journal("disk attach", owner=Process(**DEAD))
+    journal = Journal("disk attach", owner=ProcessIdentity(**DEAD))
     journal.announce(RemoveTree(str(path)))
     heir = journal.for_heir()
     child = subprocess.Popen(["sleep", "60"], pass_fds=[heir])
@@ -135,7 +137,7 @@ def test_an_heir_owns_nothing_before_it_is_handed_over_and_all_of_it_afterwards(
         os.close(os.dup(journal.descriptor))
         assert not leftovers()[0].orphaned()
         journal._heirs = None
-        journal.hand_over(Process.of(child.pid))
+        journal.hand_over(ProcessIdentity.of(child.pid))
         assert not leftovers()[0].orphaned()
         handed = journal.path.read_bytes()
         journal.path.write_bytes(kept)  # as if it had been killed before
@@ -254,7 +256,7 @@ def test_a_damaged_log_is_undone_as_far_as_it_goes_and_kept(state, line):
     assert said[-2] == f"{log}:{line}: this line is damaged"
     assert [path.exists() for path in paths] == [line == 2, line == 3, False]
     assert kept_aside() == [Path(f"{log}.damaged")]
-    assert said[-1].startswith(f"what could be read is undone; kept as {log}.damaged: ")
+    assert said[-1].startswith(f"what could be read is undone; the log is kept as {log}.damaged: ")
     assert put_back() == ([], [])
 
 
@@ -293,7 +295,7 @@ def test_a_second_try_finds_no_setting_that_was_put_back_by_the_first(state, tmp
     knob.write_text("none")
     stuck.parent.mkdir(parents=True)
     stuck.symlink_to(state)
-    journal = Journal("a run", owner=Process(**DEAD))
+    journal = Journal("a run", owner=ProcessIdentity(**DEAD))
     journal.announce(RemoveTree(str(stuck)))
     journal.announce(RestoreSysfs(str(knob), "mq-deadline"))
     os.close(journal.descriptor)

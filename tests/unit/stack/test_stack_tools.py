@@ -20,10 +20,10 @@ def test_a_tool_that_is_not_installed_is_named_with_its_package(monkeypatch):
 
 
 def test_a_tool_that_hangs_is_ended():
-    with pytest.raises(TrialError, match=r"sleep 60: not done after 0\.2 s; ended"):
+    with pytest.raises(TrialError, match=r"sleep 60: not done after 0\.2 s, so it was ended"):
         run_tool(["sleep", "60"], timeout_seconds=0.2)
 
 
 def test_a_program_of_ours_that_is_not_built():
-    with pytest.raises(HostError, match=r"dbdyno-nothing is not beside .* build it with: make build"):
+    with pytest.raises(HostError, match=r"dbdyno-nothing is neither beside .* build it with: make build"):
         own_binary("dbdyno-nothing")

@@ -21,7 +21,6 @@ from dbdyno.stack.undo.undos import (
     EndProcesses,
     RemoveCgroup,
     RemoveDiskFile,
-    RemoveRayFolder,
     RemoveTraceInstance,
     RemoveTree,
     RestoreSysfs,
@@ -263,19 +262,6 @@ def test_a_trace_instance_that_is_not_called_ours_is_left_alone(tmp_path, monkey
     assert RemoveTraceInstance("dbdyno-0f").apply()
     assert not RemoveTraceInstance("dbdyno-0f").apply()
     assert RemoveTraceInstance("dbdyno-0f").said() == "remove the trace instance dbdyno-0f"
-
-
-def test_the_folder_of_ray_is_removed_by_its_name_and_nothing_else_is(tmp_path):
-    ours = tmp_path / "dbdyno-ray-00ff"
-    (ours / "session/logs").mkdir(parents=True)
-    assert (RemoveRayFolder(str(ours)).apply(), RemoveRayFolder(str(ours)).apply()) == (True, False)
-    others = tmp_path / "others"
-    others.mkdir()
-    ours.symlink_to(others)
-    for path in (others, ours):
-        with pytest.raises(HostError, match="left alone"):
-            RemoveRayFolder(str(path)).apply()
-    assert others.exists()
 
 
 def test_a_disk_file_is_removed_by_its_name_and_nothing_else_is(tmp_path):

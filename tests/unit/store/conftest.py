@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from dbdyno.model.design import Comparison, Design
-from dbdyno.model.treatment import Treatment
+from dbdyno.model.design import Comparison, Design, Treatment
 from dbdyno.store.events import Failed, Started
 from dbdyno.store.header import Header
 from dbdyno.store.records import Trial

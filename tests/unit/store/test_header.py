@@ -60,3 +60,9 @@ def test_a_header_that_can_not_be_read(tmp_path, content, message):
     with pytest.raises(UserError) as refused:
         read_header(tmp_path)
     assert str(refused.value).startswith(message.format(path=tmp_path))
+
+
+@pytest.mark.parametrize("content", [b"a." * 500_000 + b"a=1\n", b"".join(b"a%d.b.b.b=1\n" % n for n in range(70_000))])
+def test_keys_of_many_parts_are_refused_before_they_take_time_or_memory(content):
+    with pytest.raises(UserError, match=r"it is nested too deep: a key|its keys may have more than"):
+        header_in(Path("run"), content)

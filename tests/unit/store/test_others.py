@@ -10,7 +10,7 @@ from dbdyno.errors import TrialError, UserError
 from dbdyno.store.others import TRACEBACK, Budget, last_resort
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_analysed
-from dbdyno.store.series_files import Asked, read_each
+from dbdyno.store.series_files import SeriesRequest, read_each
 
 KEPT = Path(__file__).parents[2] / "kept/clients"
 
@@ -41,7 +41,7 @@ def test_series_that_stand_for_more_than_their_bytes_are_counted_over_folders(tm
     folder.mkdir(parents=True)
     query = "SELECT 1.0::DOUBLE AS t_s, 1.0::DOUBLE AS iops FROM range(60000)"
     duckdb.execute(f"COPY ({query}) TO '{folder / 'load.parquet'}' (FORMAT parquet, COMPRESSION snappy)")
-    asked = [Asked("b1", "load", ".*")]
+    asked = [SeriesRequest("b1", "load", ".*")]
     list(read_each(tmp_path, asked, {}, None, bounds))
     with pytest.raises(UserError, match="more than one command reads"):
         list(read_each(tmp_path, asked, {}, None, bounds))

@@ -29,7 +29,7 @@ from dbdyno.store.events import (
     read_events,
 )
 from dbdyno.store.header import FORMAT
-from dbdyno.store.records import Failure
+from dbdyno.store.records import FailedTrial
 from dbdyno.store.run_folder import RunFolder, create, read_run
 from dbdyno.store.trials import lost_trials
 from tests.unit.store.conftest import DESIGN, HEADER, HOST, SERIES, fail_one, run_one, trial
@@ -65,7 +65,7 @@ def test_what_is_written_is_read_back(folder):
     run = read_run(folder.path)
     assert run.design == DESIGN
     assert run.trials == [trial(1, "t2")]
-    assert run.failures == [Failure("b1a1-t1", 1, 1, "t1", "the server was killed — «9»\n")]
+    assert run.failures == [FailedTrial("b1a1-t1", 1, 1, "t1", "the server was killed — «9»\n")]
     assert (run.title, run.question) == ("SSD oder HDD — «quoted»", "Which?\nAnd why?")
     assert (run.host, run.versions, run.ended) == (HOST, HEADER.versions, "done")
     assert run.dropped == {"t1"}

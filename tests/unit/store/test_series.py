@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from dbdyno import _native
 from dbdyno.store.parts import DamageError
-from dbdyno.store.series import LOAD_COLUMNS, read_matching, read_series, write_series
-from dbdyno.store.series_files import Asked, Bounds, read_each, read_files
-from dbdyno.store.tables import as_parquet
+from dbdyno.store.series import LOAD_COLUMNS, as_parquet, read_matching, read_series, write_series
+from dbdyno.store.series_files import Bounds, SeriesRequest, read_each, read_files
 from tests.unit.store.conftest import SERIES, run_one, trial
 
 
@@ -82,12 +81,12 @@ def test_a_file_of_more_rows_than_a_trial_can_have_is_not_read(tmp_path):
     (tmp_path / "trials" / "b1").mkdir(parents=True)
     write_series(tmp_path / "trials" / "b1" / "load.parquet", {"t_s": [1.0, 2.0, 3.0]})
     with pytest.raises(DamageError, match="claims to have 3 rows"):
-        list(read_each(tmp_path, [Asked("b1", "load", "t_s")], {}, Bounds(rows=2)))
+        list(read_each(tmp_path, [SeriesRequest("b1", "load", "t_s")], {}, Bounds(rows=2)))
 
 
 def test_a_long_run_may_hold_as_much_as_its_bytes_are_due_and_a_bomb_may_not(tmp_path):
     (tmp_path / "trials" / "b1").mkdir(parents=True)
-    file, asked = tmp_path / "trials" / "b1" / "load.parquet", [Asked("b1", "load", "t_s")]
+    file, asked = tmp_path / "trials" / "b1" / "load.parquet", [SeriesRequest("b1", "load", "t_s")]
     measured = np.random.default_rng(1).normal(size=5000)
     write_series(file, {"t_s": measured})
     [(_, found)] = read_each(tmp_path, asked, {}, Bounds(values=1000))

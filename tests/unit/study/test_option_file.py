@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
+from dbdyno.mysql.option_file import DEPTH_MAX, read_options, server_groups
 from dbdyno.study.load import load_study
-from dbdyno.study.new_study import Asked, new_study
-from dbdyno.study.option_file import DEPTH_MAX, read_options, server_groups
+from dbdyno.study.new_study import NewStudyRequest, new_study
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_the_groups_of_others_are_not_and_each_is_named_once(options, group):
 
 
 def test_what_stands_in_no_group_is_said(options):
-    assert left(options("sync_binlog = 0\n[mysqld]\n"))["[]"].startswith("is no group")
+    assert left(options("sync_binlog = 0\n[mysqld]\n"))["[]"].startswith("is before the first group")
 
 
 def test_the_groups_of_another_version_and_of_one_of_several_servers_are_said(options):
@@ -115,7 +115,7 @@ def test_a_server_reads_the_groups_of_its_product_version_and_suffix(tmp_path, v
 LEFT_OUT = {
     "datadir = /var/lib/mysql": ("datadir", "names a file or an address"),
     "user = mysql": ("user", "is set by dbdyno: it decides how the server is started"),
-    "port = 3306": ("port", "where clients find the server changes nothing of what is measured"),
+    "port = 3306": ("port", "where clients find the server does not change what is measured"),
     "bind-address = 127.0.0.1": ("bind_address", "is set by dbdyno: it decides who may reach the server"),
     "socket = my.sock": ("socket", "is set by dbdyno"),
     "slow_query_log_file = slow.log": ("slow_query_log_file", "takes text"),
@@ -123,7 +123,7 @@ LEFT_OUT = {
     "plugin-load-add = x": ("plugin_load_add", "is set by dbdyno"),
     "server-id = 3": ("server_id", "is for replication"),
     "relay_log_purge = 1": ("relay_log_purge", "is for replication"),
-    "maximum-sort-buffer-size = 1M": ("maximum_sort_buffer_size", "bounds what sessions may set"),
+    "maximum-sort-buffer-size = 1M": ("maximum_sort_buffer_size", "limits what sessions may set"),
     "sql_mode = a!b": ("sql_mode", "has a value that a study can't give"),
     "init_connect =": ("init_connect", "has no value"),
     "!incldue x": ("!incldue", "is neither !include nor !includedir"),
@@ -156,7 +156,7 @@ def test_nothing_that_may_be_a_secret_gets_into_a_study_or_a_message(tmp_path_fa
     assert found.settings == {"sync_binlog": 1}
     assert len(found.left_out) == 1
     if "mysqlx" not in line:  # there it is the name of the option
-        assert secret not in f"{found} {new_study(Asked(), found, 'my.cnf')}"
+        assert secret not in f"{found} {new_study(NewStudyRequest(), found, 'my.cnf')}"
 
 
 def test_files_are_included_in_their_order_and_the_last_word_counts(options, tmp_path):
@@ -176,7 +176,7 @@ def test_a_link_to_itself_is_left_out(options, tmp_path):
 def test_files_that_include_each_other_end(options):
     found = options("!include other.cnf\n[mysqld]\nsync_binlog = 1\n", other="!include my.cnf\n")
     assert found.settings == {"sync_binlog": 1}
-    assert left(found)["!include my.cnf"].startswith("is read once")
+    assert left(found)["!include my.cnf"].startswith("is not read: a file is read once")
 
 
 def test_a_long_chain_of_files_ends(options):
@@ -199,13 +199,13 @@ def test_any_text_gives_a_study_or_none_but_no_crash(tmp_path_factory, text):
     file = tmp_path_factory.mktemp("cnf") / "my.cnf"
     file.write_text(f"[mysqld]\n{text}", encoding="utf-8", newline="")
     found = read_options(file)
-    assert tomllib.loads(new_study(Asked(), found, file.name))["version"] == 1
+    assert tomllib.loads(new_study(NewStudyRequest(), found, file.name))["version"] == 1
 
 
 def test_the_study_compares_the_file_with_the_defaults(options, tmp_path):
     found = options("[mysqld]\ninnodb_io_capacity = 2000\nsql_mode = ANSI\nport = 1\n")
     study = tmp_path / "study.toml"
-    study.write_text(new_study(Asked(), found, "my.cnf"), encoding="utf-8")
+    study.write_text(new_study(NewStudyRequest(), found, "my.cnf"), encoding="utf-8")
     (defaults, bare), (ours, full) = load_study(study).combinations()
     assert (defaults, ours) == ({"configuration": "defaults"}, {"configuration": "as in my.cnf"})
     assert bare.server.settings == {}
@@ -216,7 +216,7 @@ def test_the_study_compares_the_file_with_the_defaults(options, tmp_path):
 def test_or_varies_fields_on_top_of_the_file(options, tmp_path):
     found = options("[mysqld]\ninnodb_io_capacity = 2000\nsync_binlog = 1\n")
     study = tmp_path / "study.toml"
-    asked = Asked(vary=["sync_binlog=0,1", "scheduler=none,bfq"], device="ssd-sata", server="mysql-9")
+    asked = NewStudyRequest(vary=["sync_binlog=0,1", "scheduler=none,bfq"], device="ssd-sata", server="mysql-9")
     study.write_text(new_study(asked, found, "my.cnf"), encoding="utf-8")
     specs = [spec for _, spec in load_study(study).combinations()]
     assert [(spec.stack.scheduler, spec.server.settings) for spec in specs] == [
@@ -228,5 +228,5 @@ def test_or_varies_fields_on_top_of_the_file(options, tmp_path):
 
 def test_a_file_with_an_odd_name_gives_a_level_that_can_be(options, tmp_path):
     study = tmp_path / "study.toml"
-    study.write_text(new_study(Asked(), options("[mysqld]\nsync_binlog = 1\n"), "x\n" * 50), encoding="utf-8")
+    study.write_text(new_study(NewStudyRequest(), options("[mysqld]\nsync_binlog = 1\n"), "x\n" * 50), encoding="utf-8")
     assert load_study(study).factors[0].labels() == ["defaults", "as in the file"]

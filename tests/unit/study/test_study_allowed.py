@@ -3,8 +3,8 @@
 import pytest
 
 from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.mysql.settings import setting_mistake
 from dbdyno.study.rules import mkfs_mistake, mount_mistake
-from dbdyno.study.server_settings import setting_mistake
 
 
 @pytest.mark.parametrize(

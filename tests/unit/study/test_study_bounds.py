@@ -11,6 +11,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.model.design import TREATMENTS_MAX
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
+from dbdyno.store.documents import toml_document
 from dbdyno.study.document import MAX_DEPTH, MAX_ENTRIES
 from dbdyno.study.load import load_study
 from tests.unit.conftest import changed
@@ -127,6 +128,15 @@ def test_nesting_of_any_depth_is_one_message(tmp_path, kind, depth):
     assert "nested too deep" in refused(path)
 
 
+@pytest.mark.parametrize(
+    "text", ["a" + ".a" * 400_000 + " = 1\n", '[a."b"' + ".'c'" * 200_000 + "]\n", "x = {" + "a." * 400_000]
+)
+def test_a_key_of_many_parts_is_refused_before_it_takes_the_square_of_its_length(tmp_path, text):
+    path = tmp_path / "study.toml"
+    path.write_text(f"version = 1\n{text}")
+    assert "nested too deep: a key of more than 32 parts (at line 2)" in refused(path)
+
+
 def test_too_many_levels_are_refused_before_any_is_looked_at(write_study):
     levels = ", ".join(f'"hdd{number}"' for number in range(500))
     path = write_study((DEVICE, f"device = [{levels}]"))
@@ -196,3 +206,10 @@ def test_whatever_the_terminal_can_show_nothing_is_a_traceback(write_study, tmp_
         done = subprocess.run(command, capture_output=True, env=environment, check=False)
         assert b"Traceback" not in done.stderr
         assert done.returncode == code
+
+
+def test_dots_in_texts_and_comments_part_no_key():
+    many = ",".join(["1.5"] * 240_000)
+    text = f"# {'1.' * 40}\na = '{many}'\nb = \"{'x.' * 40}\"\n[c.'d.e']\n"
+    found = toml_document(text)
+    assert (len(found["a"]), found["c"]) == (len(many), {"d.e": {}})

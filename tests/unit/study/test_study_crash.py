@@ -162,7 +162,7 @@ MISTAKES = {
     "pages that move": (
         crash('when = ["page-write"]\n', ('"ext4"', '"btrfs"')),
         [
-            (':20: crash.when: is "page-write", but btrfs writes a page to a new place each time, where it can\'t be '
+            (':20: crash.when: is "page-write", but btrfs writes a page to a new place each time, which can\'t be '
             "foreseen. Leave it out")
         ],
     ),
@@ -175,7 +175,7 @@ MISTAKES = {
     ),
     "a warm-up until steady": (
         crash("", ("clients = 10", 'clients = 10\nwarmup = "steady"')),
-        [':18: workload.warmup: is "steady", which lasts as long as it lasts; cuts need a time, such as "1s"'],
+        [':18: workload.warmup: is "steady", whose length is unknown; cuts need a time, such as "1s"'],
     ),
     "two disks": (
         crash("", ('"ext4"', '"btrfs"\ndevices = 2')),
@@ -191,7 +191,7 @@ MISTAKES = {
     "the power of a real disk": (
         crash('mode = "power"\n', ('["hdd-7200", "ssd-sata"]\nsize = "1GiB"', '"/dev/disk/by-id/ata-A_1"')),
         [
-            (':19: crash.mode: is "power", but dbdyno has no hand on the power of a real disk. '
+            (':19: crash.mode: is "power", but dbdyno can\'t cut the power of a real disk. '
             'Give mode = "kill", which kills the server alone, or an emulated drive')
         ],
     ),
@@ -205,7 +205,7 @@ MISTAKES = {
     "the power of memory": (
         crash("", ('"ext4"', '"tmpfs"')),
         [
-            (':19: crash.mode: is "power", but of memory a power cut leaves nothing. '
+            (':19: crash.mode: is "power", but a power cut leaves nothing in memory. '
             'Give mode = "kill", which kills the server alone, or an emulated drive')
         ],
     ),
@@ -213,8 +213,8 @@ MISTAKES = {
         crash('mode = "kill"\n', (('device = ["hdd-7200", "ssd-sata"]\nsize = "1GiB"\nscheduler = "mq-deadline"\n'
               'filesystem = "ext4"\nmemory = "1GiB"\n[queue]\nnr_requests = 64\n'), 'server = "mysql://u@db:3306/test"\n')),
         [
-            (":13: crash: needs a server that dbdyno starts: one that runs elsewhere it can neither kill nor start "
-            "again. Leave [crash] out, or let dbdyno start a server of its own")
+            (":13: crash: needs a server that dbdyno starts: it can't kill or restart one that runs "
+            "elsewhere. Leave [crash] out, or let dbdyno start a server of its own")
         ],
     ),
 }  # fmt: skip

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
+from dbdyno.mysql.server_url import ServerUrl, server_url
 from dbdyno.study.load import load_study
-from dbdyno.study.server_url import ServerUrl, server_url
 
 STUDY = """\
 version = 1
@@ -53,7 +53,7 @@ def test_a_server_is_named_by_a_url(text, parts):
         ("mysql://me@db1/mysql", "which is the server's own"),
         ("mysql://me@/bench", "names no host"),
         ("mysql://me@db1/bench?socket=/x", "names a host and a socket"),
-        ("mysql://me@/bench?socket=x.sock", "give a whole one, from / on"),
+        ("mysql://me@/bench?socket=x.sock", "give an absolute one"),
         ("mysql://me@db1:0/bench", "has the port '0'"),
         ("mysql://me@db1:x/bench", "has the port 'x'"),
         ("mysql://me@db1/bench?ssl-mode=maybe", "allowed are disabled, preferred, required"),
@@ -94,10 +94,10 @@ def test_a_study_of_it_needs_no_device(study_file):
 @pytest.mark.parametrize(
     ("where", "given", "place", "said"),
     [
-        ("stack", 'device = "here"', ":6: stack.device:", "what its data stand on is its own"),
-        ("stack", 'filesystem = ["ext4", "xfs"]', ":6: stack.filesystem:", "what its data stand on is its own"),
-        ("stack", 'scheduler = "none"', ":6: stack.scheduler:", "what its data stand on is its own"),
-        ("stack", 'memory = "1GiB"', ":6: stack.memory:", "bounded where it was started"),
+        ("stack", 'device = "here"', ":6: stack.device:", "its storage is its own"),
+        ("stack", 'filesystem = ["ext4", "xfs"]', ":6: stack.filesystem:", "its storage is its own"),
+        ("stack", 'scheduler = "none"', ":6: stack.scheduler:", "its storage is its own"),
+        ("stack", 'memory = "1GiB"', ":6: stack.memory:", "its memory limit is set where it was started"),
         ("stack", 'server_cpus = "0"', ":6: stack.server_cpus:", "bind that server yourself"),
         ("server", 'ionice = "idle"', ":8: server.ionice:", "given to it where it was started"),
         ("more", "[queue]\nnr_requests = 64", ":15: queue.nr_requests:", "does not touch the disks below it"),

@@ -5,7 +5,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.model.design import Disk, Fleet
 from dbdyno.plan.plan import hosts_warnings, make_plan
-from dbdyno.run.fleet.request import request_of
+from dbdyno.run.fleet.request import make_requests
 from dbdyno.study.load import load_study
 
 STUDY = """\
@@ -45,7 +45,7 @@ def test_each_host_has_the_study_on_its_own_disk(loaded):
     assert made.design.fleet == Fleet(
         ["db1", "db2"], {}, {"db1": Disk("/dev/nvme0n1", "S4510"), "db2": Disk("/dev/disk/by-id/nvme-PM9A3")}
     )
-    request = request_of(made, "run", frozenset(), fresh_images=False)
+    request = make_requests(made, "run", frozenset(), fresh_images=False)
     of_hosts = {host: request("run", host).plan(made.study.path) for host in ("db1", "db2")}
     disks = {
         host: {(one.stack.kind, one.stack.device, one.stack.serial) for one in its.specs.values()}
@@ -100,7 +100,7 @@ def test_one_disk_for_several_hosts_is_refused(write_study):
 def test_what_only_dbdyno_calls_a_disk_is_none_of_a_study(write_study):
     begin, _, end = STUDY.partition("[hosts]")
     text = begin + '[stack]\ndevice = "the disk of each host"\n' + end.partition("[stack]\n")[2]
-    with pytest.raises(UserError, match="name a disk by its whole path"):
+    with pytest.raises(UserError, match="name a disk by its absolute path"):
         load_study(write_study(text=text))
 
 

@@ -33,5 +33,5 @@ def test_default_and_bounds_of_nr_requests_are_the_simulators(name, scheduler):
     assert outcome(name, scheduler, None) == outcome(name, scheduler, default) != outcome(name, scheduler, least)
     assert outcome(name, scheduler, most)
     for outside in (least - 1, most + 1):
-        with pytest.raises(ValueError, match=f"outside of {least} to {most}"):
+        with pytest.raises(ValueError, match=f"not between {least} and {most}"):
             outcome(name, scheduler, outside)

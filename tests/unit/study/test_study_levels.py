@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cli.plan_text import plan_as_dict, plan_as_text
+from dbdyno.cli.plan import plan_as_dict, plan_as_text
 from dbdyno.errors import UserError
 from dbdyno.plan.aa import aa_plan
 from dbdyno.plan.plan import make_plan
-from dbdyno.servers.mysql.variables import in_help
+from dbdyno.servers.mysql.own import in_help
 from dbdyno.study.levels import named_levels
 from dbdyno.study.load import fitting, load_study
 from dbdyno.study.place import place_in
@@ -158,21 +158,24 @@ MISTAKES = {
     ),
     "no level": ("[levels]\n", ":21: levels: has no level; give two or more, such as [levels.ours] and"),
     "a list": (f"{TWO}innodb_io_capacity = [1, 2]\n", ":24: levels.b.innodb_io_capacity: is a list; a level gives"),
-    "a table": (f"{TWO}innodb_io_capacity = {{ x = 1 }}\n", ":24: levels.b.innodb_io_capacity: is no section that"),
+    "a table": (f"{TWO}innodb_io_capacity = {{ x = 1 }}\n", ":24: levels.b.innodb_io_capacity: is not a section that"),
     "the same twice": (f"{TWO}sync_binlog = 1\n", ":23: levels.b: gives the same as [levels.a]"),
     "no level's table": (f"[levels]\nc = 3\n{TWO}", ":22: levels.c: is 3 but must be a level: a table of fields"),
-    "a slip in a name": (f"{TWO}clietns = 3\n", ":24: levels.b.clietns: is no field of a study; a server variable"),
+    "a slip in a name": (f"{TWO}clietns = 3\n", ":24: levels.b.clietns: is not a field of a study; a server variable"),
     "a field of the design": (
         f"{TWO}blocks = 3\n",
         ":24: levels.b.blocks: is a field of [design], which",
     ),
     "the kind of load": (f'{TWO}kind = "smack"\n', ":24: levels.b.kind: can't vary: it decides which fields"),
-    "an unknown section": (f"{TWO}[levels.b.design]\nseed = 1\n", ":24: levels.b.design: is no section that a level"),
+    "an unknown section": (
+        f"{TWO}[levels.b.design]\nseed = 1\n",
+        ":24: levels.b.design: is not a section that a level",
+    ),
     "an unknown field": (f"{TWO}[levels.b.stack]\nsiez = 1\n", ":25: levels.b.stack.siez: is unknown here; known are"),
     "a value out of range": (f"{TWO}clients = 0\n", ":24: levels.b.clients: is 0; it must be at least 1"),
     "a setting that a study can't set": (f'{TWO}datadir = "x"\n', ":24: levels.b.datadir: is set by dbdyno"),
     "a combination": (f'{TWO}scheduler = "none"\nnr_requests = 256\n', ":25: levels.b.nr_requests: is 256; without"),
-    "a tunable of no scheduler": (f"{TWO}read_lat_nsec = 1\n", ":24: levels.b.read_lat_nsec: is no tunable of mq-"),
+    "a tunable of no scheduler": (f"{TWO}read_lat_nsec = 1\n", ":24: levels.b.read_lat_nsec: is not a tunable of mq-"),
     "given twice in it": (
         f"{TWO}sync_binlog = 2\n[levels.b.server.settings]\nsync_binlog = 3\n",
         ":26: levels.b.server.settings.sync_binlog: is given twice in this level",
@@ -190,7 +193,7 @@ MISTAKES = {
         f'[levels]\nfactor = "device"\n{TWO}',
         ':22: levels.factor: is "device", which is',
     ),
-    "a name that joins two": (f'{TWO}[levels."a / b"]\nclients = 3\n', ":24: levels.a / b: is no name of a level"),
+    "a name that joins two": (f'{TWO}[levels."a / b"]\nclients = 3\n', ":24: levels.a / b: is not the name of a level"),
     "no section": ("levels = 3\n", ":21: design.levels: is unknown here"),
 }
 

@@ -3,9 +3,11 @@
 import pytest
 
 from dbdyno._native import device_models
+from dbdyno.model.kernels import BOOTED_KERNELS
 from dbdyno.study.schema import StackSection
 from tests.unit.study.conftest import fields, refusal
 
+KERNELS = f"{', '.join(BOOTED_KERNELS)} and the absolute path of a kernel's image"
 DEVICES = '["hdd-7200", "ssd-sata"]'
 POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'
@@ -22,7 +24,7 @@ SERVERS += " and the absolute path of an unpacked MariaDB or MySQL"
 MISTAKES = {
     "a file's folder that is not a whole path": (
         [(DEVICES, '"file:bench"'), (BASELINE, "")],
-        [':6: stack.device: is "file:bench"; name a folder by its whole path, such as "file:/srv/bench"'],
+        [':6: stack.device: is "file:bench"; name a folder by its absolute path, such as "file:/srv/bench"'],
     ),
     "a kind of stack that there is not": (
         [(DEVICES, '"fiel:/srv/bench"'), (BASELINE, "")],
@@ -133,8 +135,8 @@ MISTAKES = {
         ],
         [
             (
-                ":12: queue.iosched.read_lat_nsec: is no tunable of mq-deadline; known are read_expire, write_expire, "
-                "writes_starved, front_merges, async_depth, fifo_batch, prio_aging_expire"
+                ":12: queue.iosched.read_lat_nsec: is not a tunable of mq-deadline; known are read_expire, "
+                "write_expire, writes_starved, front_merges, async_depth, fifo_batch, prio_aging_expire"
             )
         ],
     ),
@@ -170,7 +172,7 @@ MISTAKES = {
     ),
     "a disk by a relative path": (
         [(DEVICES, '"../../dev/sdb"'), (BASELINE, ""), ('size = "1GiB"\n', "")],
-        [':6: stack.device: is "../../dev/sdb"; name a disk by its whole path, from / on'],
+        [':6: stack.device: is "../../dev/sdb"; name a disk by its absolute path'],
     ),
     "too small for a filesystem": (
         [('"1GiB"', '"100MiB"'), ('"ext4"', '["ext4", "xfs", "btrfs"]')],
@@ -259,6 +261,20 @@ MISTAKES = {
     "an engine for SQL": (
         [('size = "1GiB"', 'size = "1GiB"\nengine = "innodb; DROP"')],
         [':8: stack.engine: is "innodb; DROP", which must be a plain name of letters, digits and underscores'],
+    ),
+    "a kernel that can't be had": (
+        [('size = "1GiB"', 'size = "1GiB"\nkernel = "debian-9"')],
+        [
+            f':8: stack.kernel: is "debian-9"; known are {KERNELS}. Did you mean "debian-7.2"?',
+        ],
+    ),
+    "a virtual machine on a disk of the host": (
+        [('"ssd-sata"', '"/dev/disk/by-id/x"'), ('size = "1GiB"', 'size = "1GiB"\nkernel = "debian-6.1"')],
+        [':6: stack.device: is "/dev/disk/by-id/x"; a virtual machine has an emulated drive, such as "ssd-sata"'],
+    ),
+    "a bus without a virtual machine": (
+        [('size = "1GiB"', 'size = "1GiB"\nbus = "nvme"')],
+        [":8: stack.bus: is for a virtual machine; leave it out, or give stack.kernel one to boot"],
     ),
     "an endless value": (
         [('"ssd-sata"', f'"{"s" * 100}"')],

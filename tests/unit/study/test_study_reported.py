@@ -108,7 +108,7 @@ MISTAKES = {
     "a claim on nothing": (claim('direction = "faster"'), ":24: reported.claims: gives nothing to check it on"),
     "a claim on itself": (
         claim('treatment = { device = "ssd-sata" }\nbaseline = { clients = 10, device = "ssd-sata" }\ntimes_min = 2'),
-        ":26: reported.claims.treatment: and baseline fit no two treatments that are alike otherwise",
+        ":26: reported.claims.treatment: and baseline fit no pair of treatments that are otherwise alike",
     ),
     "steadiness that is not judged": (
         claim('treatment = { device = "ssd-sata" }\nbaseline = { device = "hdd-7200" }\ndirection = "steadier"'),

@@ -69,9 +69,9 @@ def test_a_hostile_level_stays_a_text():
         (["device="], {}, "is not FIELD=LEVEL"),
         (["schedular=none,bfq", "device=nvme"], {}, 'Did you mean "scheduler"'),
         (["device=nvme"], {}, "give a field with levels to compare"),
-        (["scheduler=none,bfq"], {}, "say what to stand on"),
+        (["scheduler=none,bfq"], {}, "choose a device"),
         (["device=nvme,hdd-7200", "device=ssd-sata"], {}, "device is given twice"),
-        (["device=nvme,hdd-7200"], {"kind": "slop"}, "--kind slop is no kind of load; there are bonnie, bulk"),
+        (["device=nvme,hdd-7200"], {"kind": "slop"}, "--kind slop is not a kind of load; there are bonnie, bulk"),
     ],
 )
 def test_what_is_refused(fields, more, message):

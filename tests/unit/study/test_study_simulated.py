@@ -125,7 +125,7 @@ def test_what_its_kernel_has_not_is_refused(written, changes, message):
 FIELDS = {
     "a tunable of another scheduler": (
         {"queue": "iosched.quantum = 4"},
-        ":12: queue.iosched.quantum: is no tunable of deadline of kernel 2.6.18; known are ",
+        ":12: queue.iosched.quantum: is not a tunable of deadline of kernel 2.6.18; known are ",
     ),
     "a tunable out of bounds": (
         {"queue": "iosched.fifo_batch = -1"},
@@ -194,7 +194,7 @@ SERVERS = {
     "an amount": (
         "[workload]\nqueries = 500",
         "slap",
-        "workload.queries: is not simulated, as what goes on behind the last answer would count; give duration",
+        "workload.queries: is not simulated, because work after the last answer would count; give duration",
     ),
     "an open loop": ("[workload]\nrate = 5", "slap", "workload.rate: is not simulated; leave it out"),
     "a warm-up of no time": (
@@ -227,7 +227,7 @@ def test_servers_may_be_simulated(written, kind, engine):
 def test_some_treatments_can_t_be_simulated_alone(written):
     levels = '[levels.old]\nkernel = "6.x"\nfilesystem = "ext4"\n[levels.now]\nfilesystem = "ext4"\nio_timeout = 9'
     path = written(('kernel = "2.6.18"\n', ""), ('scheduler = "deadline"\n', ""), ("[128, 100000]", "32"), more=levels)
-    text = "is given in some treatments only; give it in all of them, or write a study for those that are measured"
+    text = "is simulated in some treatments only; simulate all of them or none, as the others have no virtual time"
     assert refusal(path) == f"{path}:16: levels.old.kernel: {text}"
 
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
+from dbdyno.mysql.settings import setting_bytes
 from dbdyno.study.units import format_bytes, format_seconds
 
 SIZES = {
@@ -97,3 +98,9 @@ def test_bytes_for_people(count, text):
 )
 def test_seconds_for_people(seconds, text):
     assert format_seconds(seconds) == text
+
+
+def test_a_size_as_a_server_takes_it_is_a_number_or_a_text():
+    assert [setting_bytes(value) for value in (67108864, "67108864", "64M")] == [64 * 1024**2] * 3
+    with pytest.raises(ValueError, match="is not a size"):
+        setting_bytes("much")

@@ -6,9 +6,9 @@ from threading import Event
 
 import pytest
 
-from dbdyno.hosts.local import LocalHosts
-from dbdyno.workload import client_host
-from dbdyno.workload.client_host import ClientHost
+from dbdyno.workload import together as client_host
+from dbdyno.workload.together import ClientHostLoad
+from tests.local_hosts import LocalHosts
 from tests.support import wait_for
 
 READY = {"ready_ns": 5, "start": "/proc/5/fd/7"}
@@ -18,7 +18,7 @@ RESULT = {"code": 0, "said": "", "json": "{}", "series": "", "hlog": ""}
 def listened(monkeypatch, script, *arguments):
     monkeypatch.setattr(client_host, "_ARGV", ("sh", "-c", script, "sh", *arguments))
     with contextlib.closing(LocalHosts(["c1"])) as hosts:
-        client = ClientHost(hosts, "c1", {}, Event(), 1.0)
+        client = ClientHostLoad(hosts, "c1", {}, Event(), 1.0)
         wait_for(lambda: client.is_done, seconds=20)
         return client
 

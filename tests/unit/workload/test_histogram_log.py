@@ -1,15 +1,23 @@
 """Logs of HdrHistogram as dbdyno-load writes them: what was counted is read again, and what is none is refused."""
 
 import base64
+import json
 import struct
 import zlib
+from array import array
 from itertools import count, takewhile
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.workload.load import events_of
+from dbdyno._native import histogram, histogram_log
+
+
+def events_of(log):
+    values, times, _ = histogram_log(log.read_text())
+    return array("d", values).tolist(), array("d", times).tolist()
+
 
 LATENCY = st.integers(0, 24 * 3600 * 10**9)  # ns
 HEADING = '#[Histogram log format version 1.3]\n"StartTimestamp","Interval_Length","Interval_Max","Interval_..."\n'
@@ -81,7 +89,7 @@ def without_end(payload):
 def test_what_is_no_histogram_is_named_with_its_line(tmp_path, payload):
     log = tmp_path / "latency.hlog"
     log.write_text(HEADING + line({5: 1}) + f"0.1,0.1,5.0,{payload}\n")
-    with pytest.raises(ValueError, match=r"latency\.hlog: line 4 holds no histogram"):
+    with pytest.raises(ValueError, match=r"line 4 has no valid histogram"):
         events_of(log)
 
 
@@ -91,5 +99,13 @@ def test_more_buckets_than_there_are_are_refused(tmp_path):
     small = zlib.compress(plain)
     payload = base64.b64encode(struct.pack(">ii", 0x1C849314, len(small)) + small).decode()
     (tmp_path / "log").write_text(f"0.1,0.1,5.0,{payload}\n")
-    with pytest.raises(ValueError, match="more buckets"):
+    with pytest.raises(ValueError, match="cut off or damaged"):
         events_of(tmp_path / "log")
+
+
+def test_histograms_are_added_up_and_summarised_as_everywhere():
+    values, times, summary = histogram([packed({5: 2}), packed({5: 1, 10**6: 1})], 10**6)
+    assert (array("d", values).tolist(), array("d", times).tolist()) == ([5.0, 10.0**6], [3.0, 1.0])
+    found = json.loads(summary)
+    assert (found["count"], found["p50"], found["p99"], found["max"]) == (4, 5, 10**6, 10**6)
+    assert json.loads(histogram([])[2])["p99"] is None

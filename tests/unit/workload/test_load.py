@@ -6,7 +6,7 @@ import math
 import pytest
 
 from dbdyno.errors import TrialError
-from dbdyno.workload.load import Load, read_load
+from dbdyno.workload.load import LoadResult, read_load
 from tests.unit.workload.test_histogram_log import line
 
 SUMMARY = {"mean": 2e6, "p50": 1e6, "p95": 3e6, "p99": 4e6, "p999": 5e6, "max": 6e6}
@@ -42,11 +42,11 @@ def load(queries, seconds=0.1, **changes):
     end = round(len(queries) * seconds * 1e9)
     times = [round((index + 1) * seconds * 1e9) for index in range(len(queries))]
     result = {**RESULT, "clock": {"measure_start_ns": 0, "measure_end_ns": end}, **changes}
-    return Load(result, {"t_ns": times, "queries": queries}, [""] * len(queries))
+    return LoadResult(result, {"t_ns": times, "queries": queries}, [""] * len(queries))
 
 
 def metrics(**changes):
-    return Load({**RESULT, **changes}, {}, []).metrics()
+    return LoadResult({**RESULT, **changes}, {}, []).metrics()
 
 
 @pytest.mark.parametrize(("queries", "ratio"), [([10] * 8, 1), ([10] * 4 + [20] * 4, 2), ([30] * 4 + [15] * 4, 0.5)])
@@ -156,5 +156,5 @@ def test_of_a_log_without_events_latencies_are_unknown(tmp_path):
 
 
 def test_a_log_that_is_none_is_said_so(tmp_path):
-    with pytest.raises(TrialError, match="line 1 holds no histogram"):
+    with pytest.raises(TrialError, match="line 1 has no valid histogram"):
         read_load(*written(tmp_path, log="0.1,0.1,5.0,HISTFAAA\n"))

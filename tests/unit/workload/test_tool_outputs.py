@@ -11,8 +11,8 @@ from dbdyno.study.workloads import SysbenchSection
 from dbdyno.workload.bonnie import bonnie_figures, csv_fields, phases_of
 from dbdyno.workload.command import figure_in
 from dbdyno.workload.mysqlslap import slap_line
-from dbdyno.workload.program import Ended
 from dbdyno.workload.sysbench import histogram, intervals, sysbench_figures, totals_of
+from dbdyno.workload.tool_load import ProgramRun
 
 KEPT = Path(__file__).parent / "kept"
 # As Bonnie++ 1.97's own manual shows it; 2.00 has two more fields and was run.
@@ -53,7 +53,7 @@ def test_what_is_no_line_of_bonnie_fails(text):
 
 def test_the_parts_of_bonnie_follow_each_other():
     said = [(200, b"Writing intelligently..."), (300, b"done\nRewriting...done\n"), (500, b"start 'em...done...done\n")]
-    assert phases_of(Ended(100, err=said), 100) == [
+    assert phases_of(ProgramRun(100, err=said), 100) == [
         ("writing intelligently", 100, 300),
         ("rewriting", 300, 300),
         ("seek", 300, 500),

@@ -65,8 +65,8 @@ impl Plug {
     pub(super) fn merge(&self, queue: &mut Queue, bio: Bio) -> bool {
         let Some(list) = self.lists.get(bio.process as usize) else { return false };
         let tried = if self.sorts() { list.len() } else { 1 };
-        let found = list.backwards(&queue.requests).take(tried).find_map(|id| Some((id, queue.side(id, &bio)?)));
-        let Some((id, side)) = found else { return false };
+        let candidate = list.backwards(&queue.requests).take(tried).find_map(|id| Some((id, queue.side(id, &bio)?)));
+        let Some((id, side)) = candidate else { return false };
         queue.requests.join(id, bio, side);
         true
     }

@@ -1,14 +1,18 @@
-//! The block layer of one device in virtual time.
+//! The block layer of one device in virtual time: what it is made of, flushes, and the drive with its own queue.
+//!
+//! To 2.6.36 a write that asks for a flush is a *barrier*: all before it is served first, then the flush, the write, and another flush
+//! unless the write was sent with FUA; nothing else meanwhile. From 2.6.37 it is a *sequence* of the same steps beside all
+//! other requests: one flush at a time serves all sequences that wait for one, and none begins while sequences write their data, for 5 s
+//! at most. A bare flush is a barrier, or a sequence, of one step.
 
 use std::collections::VecDeque;
 
-use super::drive::Drive;
-use super::flush::{Flusher, Flushing};
-use super::parts::{Parts, Submitted};
+use dbdyno_device::{Command, Completion, DeviceModel, Kind, WriteCache};
+
 use super::plug::{Plug, Plugging};
-use super::pool::Pools;
+use super::pool::{Pools, Sharing};
 use super::throttle::Throttle;
-use crate::queue::{Bio, FlushStep, Queue, RequestId, Side};
+use crate::queue::{Bio, Direction, Fifo, FlushStep, Limits, Queue, Request, RequestId, Side};
 use crate::scheduler::Scheduler;
 use crate::statistics::Statistics;
 
@@ -394,5 +398,166 @@ impl Layer {
                 self.woken.push_back(bio.process);
             }
         }
+    }
+}
+
+/// What a layer is made of.
+pub struct Parts {
+    /// How requests are held back.
+    pub plugging: Plugging,
+    /// Which requests share a pool.
+    pub sharing: Sharing,
+    /// Requests of a pool.
+    pub nr_requests: usize,
+    /// How far requests grow.
+    pub limits: Limits,
+    /// The drive has heads.
+    pub rotational: bool,
+    /// How writes that ask for flushes are served.
+    pub flushing: Flushing,
+    /// The drive takes writes with FUA; else a flush follows them.
+    pub takes_fua: bool,
+    /// Chooses what the drive gets.
+    pub scheduler: Box<dyn Scheduler + Send>,
+    /// Target of writeback throttling, nanoseconds; without it nothing is throttled.
+    pub throttle_ns: Option<u64>,
+    /// Serves it.
+    pub drive: Drive,
+}
+
+/// What became of a bio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submitted {
+    /// It is queued.
+    Queued,
+    /// There is no request for it. Its process sleeps until [`Layer::next_woken`] names it.
+    Asleep,
+}
+
+/// Bytes of a sector.
+const SECTOR_BYTES: u64 = 512;
+
+/// A drive model with the commands it has.
+pub struct Drive {
+    model: Box<dyn DeviceModel + Send>,
+    depth: usize,
+    in_flight: usize,
+    finished: Vec<Completion>,
+}
+
+impl Drive {
+    /// A drive that takes `depth` commands at once, 1 to 256.
+    pub fn new(model: Box<dyn DeviceModel + Send>, depth: usize) -> Self {
+        Self { model, depth: depth.clamp(1, 256), in_flight: 0, finished: Vec::new() }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.in_flight < self.depth
+    }
+
+    /// Commands that it takes at once.
+    pub(super) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    pub(super) fn has_write_cache(&self) -> bool {
+        self.model.write_cache() == WriteCache::Volatile
+    }
+
+    pub(super) fn next_due(&self) -> Option<u64> {
+        self.model.next_due()
+    }
+
+    pub(super) fn submit(&mut self, now_ns: u64, id: RequestId, request: &Request) {
+        let kind = match request.direction {
+            _ if request.flush || request.step != FlushStep::Data => Kind::Flush,
+            Direction::Read => Kind::Read,
+            Direction::Write => Kind::Write,
+        };
+        self.in_flight += 1;
+        self.model.submit(
+            now_ns,
+            Command {
+                id: u64::from(id),
+                kind,
+                offset_bytes: request.start_sector * SECTOR_BYTES,
+                length_bytes: u64::from(request.sectors) * SECTOR_BYTES,
+                fua: request.fua,
+            },
+        );
+    }
+
+    /// Reads which commands have been finished; give the list back with [`Drive::keep`].
+    pub(super) fn poll(&mut self, now_ns: u64) -> Vec<Completion> {
+        let mut finished = std::mem::take(&mut self.finished);
+        self.model.poll(now_ns, &mut finished);
+        self.in_flight -= finished.len();
+        finished
+    }
+
+    pub(super) fn keep(&mut self, mut finished: Vec<Completion>) {
+        finished.clear();
+        self.finished = finished;
+    }
+}
+
+/// How a kernel flushes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Flushing {
+    /// To 2.6.36.
+    Barrier,
+    /// From 2.6.37.
+    Sequence,
+}
+
+/// A flush waits no longer than this for others' data, nanoseconds.
+const PATIENCE_NS: u64 = 5_000_000_000;
+
+/// Sequences that wait for a flush.
+#[derive(Debug, Default)]
+pub(super) struct Flusher {
+    pending: Fifo,
+    pending_since_ns: u64,
+    /// Those that the flush at the drive is for.
+    running: Fifo,
+    command: Option<RequestId>,
+    /// Sequences that write their data.
+    pub writing: usize,
+}
+
+impl Flusher {
+    /// Has a sequence wait for a flush.
+    pub fn add(&mut self, queue: &mut Queue, id: RequestId) {
+        if self.pending.is_empty() {
+            self.pending_since_ns = queue.now_ns;
+        }
+        self.pending.push(&mut queue.requests, id);
+    }
+
+    /// The flush to send now, if one is due.
+    pub fn next_command(&mut self, queue: &mut Queue) -> Option<RequestId> {
+        let is_patient = self.writing > 0 && queue.now_ns < self.pending_since_ns + PATIENCE_NS;
+        if self.command.is_some() || self.pending.is_empty() || is_patient {
+            return None;
+        }
+        self.running = std::mem::take(&mut self.pending);
+        let command = queue.requests.allocate_flush(queue.now_ns);
+        self.command = Some(command);
+        Some(command)
+    }
+
+    /// Whether this is the flush at the drive.
+    pub fn is_command(&self, id: RequestId) -> bool {
+        self.command == Some(id)
+    }
+
+    /// The flush is finished: call until there is none for a sequence that it was for.
+    pub fn next_flushed(&mut self, queue: &mut Queue) -> Option<RequestId> {
+        let next = self.running.pop(&mut queue.requests);
+        if next.is_none() {
+            // Only now: a sequence woken meanwhile must not begin the next flush.
+            self.command = None;
+        }
+        next
     }
 }

@@ -22,7 +22,7 @@ const WRITES_LEAST: u32 = 3;
 const UNKNOWN_MOST: u32 = 5;
 
 /// What a window showed.
-enum Found {
+enum WindowState {
     Good,
     Slow,
     OnlyWrites,
@@ -177,10 +177,10 @@ impl Throttle {
     }
 
     fn end_window(&mut self, window: &Window) {
-        match self.found(window) {
-            Found::Slow => self.shrink(true),
-            Found::Good | Found::OnlyWrites => self.grow(),
-            Found::Unknown => {
+        match self.judge(window) {
+            WindowState::Slow => self.shrink(true),
+            WindowState::Good | WindowState::OnlyWrites => self.grow(),
+            WindowState::Unknown => {
                 self.unknown += 1;
                 if self.unknown >= UNKNOWN_MOST && self.step > 0 {
                     self.grow();
@@ -194,22 +194,22 @@ impl Throttle {
         }
     }
 
-    fn found(&self, window: &Window) -> Found {
+    fn judge(&self, window: &Window) -> WindowState {
         let is_slow = |took_ns| took_ns > self.latency_ns;
         let watched_ns = self.watched.map_or(0, |(_, since_ns)| window.end_ns - since_ns);
         if watched_ns > window.length_ns || (is_slow(watched_ns) && window.fastest_read_ns.is_none()) {
-            return Found::Slow;
+            return WindowState::Slow;
         }
         match window.fastest_read_ns {
             Some(took_ns) if window.writes >= WRITES_LEAST => {
                 if is_slow(took_ns) {
-                    Found::Slow
+                    WindowState::Slow
                 } else {
-                    Found::Good
+                    WindowState::Good
                 }
             }
-            _ if window.writes > 0 || self.in_flight > 0 => Found::OnlyWrites,
-            _ => Found::Unknown,
+            _ if window.writes > 0 || self.in_flight > 0 => WindowState::OnlyWrites,
+            _ => WindowState::Unknown,
         }
     }
 

@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::error::{PointError, typed};
-use super::latencies::Latencies;
+use super::figures::latencies;
 use super::load::Load;
-use super::spec::Point;
+use super::spec::{Point, PointError, typed};
 use crate::source::{Innodb, InnodbSettings};
 
 impl Load for Innodb {
@@ -35,7 +34,7 @@ impl Load for Innodb {
 
     fn remarks(&self) -> Map<String, Value> {
         let counts = Self::counts(self);
-        let statements = Latencies::new(&counts.latencies).unwrap_or_default();
+        let statements = latencies(&counts.latencies).unwrap_or_default();
         let said = json!({
             "statements_since_the_start": statements,
             "log_waits": counts.log_waits,
@@ -53,7 +52,8 @@ pub(super) fn load(point: &Point, fields: Map<String, Value>) -> Result<Box<dyn 
         PointError::new(format!("load.{}", error.field), format!("{} {}", error.given, error.problem))
     })?;
     if server.end_bytes() > point.size_bytes {
-        let problem = format!("{} is less than the {} bytes of this load", point.size_bytes, server.end_bytes());
+        let problem =
+            format!("{} is less than the {} bytes that this load needs", point.size_bytes, server.end_bytes());
         return Err(PointError::new("size_bytes", problem));
     }
     Ok(Box::new(server))

@@ -3,10 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::error::{PointError, typed};
 use super::load::Load;
 use super::on_cache::OnCache;
-use super::spec::Point;
+use super::spec::{Point, PointError, typed};
 use crate::queue::Class;
 use crate::source::{BufferedJobs, CacheConfig, Job, Jobs, Pattern, Rates, Sizes, Spread};
 
@@ -127,7 +126,7 @@ const BLOCKS_MOST: usize = 4096;
 
 fn sizes(field: &'static str, blocks: &[(u64, u32)]) -> Result<Sizes, Wrong> {
     if blocks.len() > BLOCKS_MOST {
-        return Err((field, format!("has {} sizes, over {BLOCKS_MOST}", blocks.len())));
+        return Err((field, format!("has {} sizes; at most {BLOCKS_MOST} are possible", blocks.len())));
     }
     Ok(Sizes(blocks.to_vec()))
 }
@@ -146,8 +145,8 @@ impl JobSpec {
             }
         });
         if self.offset_bytes.checked_add(range_bytes).is_none_or(|end_bytes| end_bytes > size_bytes) {
-            let given = format!("{} and range_bytes {range_bytes}", self.offset_bytes);
-            return Err(("offset_bytes", format!("{given} end beyond the device of {size_bytes} bytes")));
+            let given = format!("{} with range_bytes {range_bytes}", self.offset_bytes);
+            return Err(("offset_bytes", format!("{given} ends beyond the device of {size_bytes} bytes")));
         }
         Ok(Job {
             processes: self.processes,
@@ -194,17 +193,17 @@ impl JobSpec {
         Ok(match &self.spread {
             SpreadName::Uniform => Spread::Uniform,
             SpreadName::Zipf(theta) if (0.01..=20.0).contains(theta) => Spread::Zipf(*theta),
-            SpreadName::Zipf(theta) => return wrong(theta.to_string(), "is not 0.01 to 20"),
+            SpreadName::Zipf(theta) => return wrong(theta.to_string(), "is not between 0.01 and 20"),
             SpreadName::Pareto(h) if (0.001..=0.999).contains(h) => Spread::Pareto(*h),
-            SpreadName::Pareto(h) => return wrong(h.to_string(), "is not 0.001 to 0.999"),
+            SpreadName::Pareto(h) => return wrong(h.to_string(), "is not between 0.001 and 0.999"),
             SpreadName::Normal(percent) if (0.0..=100.0).contains(percent) => Spread::Normal(*percent),
-            SpreadName::Normal(percent) => return wrong(percent.to_string(), "is not 0 to 100"),
+            SpreadName::Normal(percent) => return wrong(percent.to_string(), "is not between 0 and 100"),
             SpreadName::Zones(zones) => {
                 let sums = zones.iter().fold((0_u64, 0_u64), |sums, (accesses, range)| {
                     (sums.0 + u64::from(*accesses), sums.1 + u64::from(*range))
                 });
                 if sums != (100, 100) || zones.len() > ZONES_MOST {
-                    return wrong(format!("zones of {} and {} percent", sums.0, sums.1), "are not 100 of both");
+                    return wrong(format!("zones add up to {} and {} percent", sums.0, sums.1), "instead of 100 each");
                 }
                 Spread::Zones(zones.clone())
             }
@@ -247,13 +246,13 @@ impl Load for Jobs {
 pub(super) fn load(point: &Point, fields: Map<String, Value>) -> Result<Box<dyn Load>, PointError> {
     let spec: JobsSpec = typed("load", fields.into())?;
     if spec.jobs.is_empty() {
-        return Err(PointError::new("load.jobs", "holds no job"));
+        return Err(PointError::new("load.jobs", "has no job"));
     }
     let of_job =
         |at: usize| move |(field, problem): Wrong| PointError::new(format!("load.jobs[{at}].{field}"), problem);
     let is_direct = spec.jobs[0].direct;
     if let Some(at) = spec.jobs.iter().position(|job| job.direct != is_direct) {
-        return Err(of_job(at)(("direct", format!("is {}, that of the first {is_direct}", !is_direct))));
+        return Err(of_job(at)(("direct", format!("is {}, but {is_direct} in the first job", !is_direct))));
     }
     let mut jobs = Vec::new();
     for (at, job) in spec.jobs.iter().enumerate() {
@@ -280,6 +279,6 @@ fn buffered(point: &Point, cache: &CacheConfig, jobs: Vec<Job>) -> Result<Box<dy
     let cached = BufferedJobs::cached(&point.kernel()?, cache, jobs, point.seed).map_err(|error| {
         PointError::new(format!("load.cache.{}", error.field), format!("{} {}", error.given, error.problem))
     })?;
-    let counts = |jobs: &BufferedJobs| vec![("operations", jobs.done())];
+    let counts = |jobs: &BufferedJobs| vec![("operations", jobs.operations())];
     Ok(Box::new(OnCache::new(point, cached, ends, counts)?))
 }

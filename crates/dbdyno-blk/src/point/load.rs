@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::error::PointError;
+use super::spec::PointError;
 use crate::source::Source;
 
 /// A source of load with what a point asks of it besides.

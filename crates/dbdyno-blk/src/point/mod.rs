@@ -12,27 +12,18 @@
 //! # Ok::<(), dbdyno_blk::point::PointError>(())
 //! ```
 
-mod commands;
 mod commits;
-mod error;
-mod ingest;
+mod figures;
 mod jobs;
-mod kinds;
-mod latencies;
 mod load;
 mod on_cache;
-mod outcome;
 mod run;
-mod sample;
-mod seeks;
-mod series;
 mod spec;
 mod trace;
 
-pub use self::error::PointError;
-pub use self::kinds::KINDS;
+pub use dbdyno_common::results::Outcome;
+
 pub use self::load::Load;
-pub use self::outcome::Outcome;
-pub use self::run::{Progress, simulate};
-pub use self::spec::Point;
+pub use self::run::{KINDS, Progress, simulate};
+pub use self::spec::{Point, PointError};
 pub use self::trace::{TraceSpec, TraceSummary, summary};

@@ -1,13 +1,15 @@
-//! What runs on the page cache, as a load.
+//! Loads on the page cache: any application, and a `MyISAM` table that takes rows.
 
 use std::fmt::Display;
 
-use super::error::PointError;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
 use super::load::Load;
-use super::spec::Point;
+use super::spec::{Point, PointError, typed};
 use crate::layer::Pools;
 use crate::queue::Bio;
-use crate::source::{Application, Cached, Source, Step};
+use crate::source::{Application, CacheConfig, Cached, Ingest, IngestConfig, Source, Step};
 
 /// What an application counts, by name.
 type Counts<A> = Box<dyn Fn(&A) -> Vec<(&'static str, u64)>>;
@@ -30,7 +32,7 @@ impl<A: Application> OnCache<A> {
     ) -> Result<Self, PointError> {
         let size_bytes = point.size_bytes;
         let load = Self { cached, counts: Box::new(counts), ends, size_bytes };
-        load.beyond("of its files at the start").map_or(Ok(load), Err)
+        load.beyond("that its files have at the start").map_or(Ok(load), Err)
     }
 
     fn beyond(&self, which: impl Display) -> Option<PointError> {
@@ -86,6 +88,24 @@ impl<A: Application> Load for OnCache<A> {
     }
 
     fn failure(&self) -> Option<PointError> {
-        self.beyond("that its files grew to; give more, or a shorter time")
+        self.beyond("that its files grew to; give a larger device or a shorter time")
     }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct IngestSpec {
+    cache: CacheConfig,
+    table: IngestConfig,
+}
+
+/// Makes the load of its fields: `cache` is a [`CacheConfig`], `table` an [`IngestConfig`].
+pub(super) fn load(point: &Point, fields: Map<String, Value>) -> Result<Box<dyn Load>, PointError> {
+    let IngestSpec { cache, table } = typed("load", fields.into())?;
+    let (initial_rows, ends) = (table.initial_rows, table.rows > 0);
+    let cached = Ingest::cached(&point.kernel()?, &cache, table, point.seed).map_err(|error| {
+        PointError::new(format!("load.{}", error.field), format!("{} {}", error.given, error.problem))
+    })?;
+    let counts = move |table: &Ingest| vec![("rows", table.rows() - initial_rows)];
+    Ok(Box::new(OnCache::new(point, cached, ends, counts)?))
 }

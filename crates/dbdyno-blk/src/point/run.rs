@@ -1,22 +1,19 @@
-//! From the description of a point to what came of it.
+//! Runs a point: makes its load, passes commands to a drive that notes them, and gathers the outcome.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use dbdyno_common::results::{DirectionFigures, Outcome};
+use dbdyno_device::{Command, Completion, DeviceModel, FastCache, Kind, WriteCache};
 use hdrhistogram::Histogram;
+use serde_json::{Map, Value};
 
-use super::commands::{Noted, Notes, noted};
-use super::error::PointError;
-use super::kinds;
-use super::latencies::Latencies;
+use super::figures::{Distances, Moments, Sampling, latencies};
 use super::load::Load;
-use super::outcome::{self, Outcome};
-use super::sample::Sampling;
-use super::seeks::Seeks;
-use super::series::Moments;
-use super::spec::Point;
+use super::spec::{Model, Point, PointError};
+use super::{commits, jobs, on_cache, trace};
 use crate::layer::Layer;
 use crate::queue::Direction;
-use crate::statistics::{Columns, Statistics, Totals};
+use crate::statistics::{Statistics, Totals, columns_between};
 
 /// How far a simulation is.
 #[derive(Debug, Clone, Copy)]
@@ -97,16 +94,16 @@ struct Run {
 
 impl Run {
     fn new(point: &Point) -> Result<Self, PointError> {
-        let notes = Arc::new(Mutex::new(Noted {
-            seeks: Seeks::default(),
+        let notes = Arc::new(Mutex::new(CommandNotes {
+            seeks: Distances::default(),
             sampling: Sampling::new(point.seed, point.sample_most),
             from_ns: point.warm_up_ns(),
             commands: 0,
         }));
-        let layer = point.layer(|model| noted(model, &notes))?;
+        let layer = point.layer(|model| note_commands(model, &notes))?;
         let scheduler = point.kernel()?.scheduler(point.scheduler.as_deref());
         let scheduler = scheduler.map_err(|error| PointError::new("scheduler", error))?.sysfs();
-        let load = kinds::load(point)?;
+        let load = load(point)?;
         let names = [point.device.clone(), point.load["kind"].as_str().unwrap_or_default().to_owned()];
         Ok(Self {
             names,
@@ -163,7 +160,7 @@ impl Run {
         let at_s = self.now_ns as f64 / 1e9;
         let problem = format!(
             "no virtual time passes: at {at_s} s the drive \"{device}\" takes no time, nor does the load of kind \"{load}\" \
-             between its requests, so it would never end; give the drive a latency, as ideal(latency_us=1), or the load a pause"
+             between its requests, so it would never end; give the drive a latency, such as ideal(latency_us=1), or the load a pause"
         );
         PointError::new("device", problem)
     }
@@ -182,31 +179,132 @@ impl Run {
         let statistics = self.layer.statistics();
         let end_ns = self.reached_ns.max(start.totals.at_ns);
         let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-        let direction = |direction: Direction| -> Result<outcome::Direction, PointError> {
+        let direction = |direction: Direction| -> Result<DirectionFigures, PointError> {
             let now = counts_of(statistics, direction);
             let [requests, merges, sectors] = std::array::from_fn(|at| now[at] - start.requests[direction.index()][at]);
-            let mut latencies = statistics.of(direction).latencies.clone();
-            latencies
+            let mut histogram = statistics.of(direction).latencies.clone();
+            histogram
                 .subtract(&start.latencies[direction.index()])
                 .map_err(|error| PointError::new("latencies", format!("{error:?}")))?;
-            Ok(outcome::Direction { requests, merges, sectors, latency: Latencies::new(&latencies)? })
+            Ok(DirectionFigures { requests, merges, sectors, latency: latencies(&histogram)? })
         };
         let counts = self.load.counts();
         Ok(Outcome {
-            scheduler: self.scheduler,
+            scheduler: self.scheduler.into(),
             measured_s: (end_ns - start.totals.at_ns) as f64 / 1e9,
             has_ended: self.has_ended,
             queued: statistics.queued(),
-            columns: Columns::between(&start.totals, &statistics.totals(end_ns)),
+            columns: columns_between(&start.totals, &statistics.totals(end_ns)),
             reads: direction(Direction::Read)?,
             writes: direction(Direction::Write)?,
             flushes: statistics.flushes - start.flushes,
             commands: notes.commands,
-            counts: counts.iter().zip(&start.counts).map(|((name, now), (_, before))| (*name, now - before)).collect(),
-            seeks: notes.seeks.clone().trimmed(),
+            counts: counts
+                .iter()
+                .zip(&start.counts)
+                .map(|((name, now), (_, before))| ((*name).into(), now - before))
+                .collect(),
+            seeks: notes.seeks.trimmed(),
             series: moments.series(),
             sample: notes.sampling.sample(),
             load: self.load.remarks(),
         })
+    }
+}
+
+type Make = fn(&Point, Map<String, Value>) -> Result<Box<dyn Load>, PointError>;
+
+/// The kinds there are.
+pub const KINDS: &[(&str, Make)] =
+    &[("commits", commits::load), ("ingest", on_cache::load), ("jobs", jobs::load), ("trace", trace::load)];
+
+/// The load of a point.
+pub(super) fn load(point: &Point) -> Result<Box<dyn Load>, PointError> {
+    let mut fields = point.load.clone();
+    let known = || KINDS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let kind = match fields.remove("kind") {
+        Some(Value::String(kind)) => kind,
+        Some(other) => {
+            return Err(PointError::new("load.kind", format!("{other} is not a name; the loads are {}", known())));
+        }
+        None => return Err(PointError::new("load.kind", format!("is missing; the loads are {}", known()))),
+    };
+    let Some((_, make)) = KINDS.iter().find(|(name, _)| *name == kind) else {
+        return Err(PointError::new("load.kind", format!("there is no load \"{kind}\"; the loads are {}", known())));
+    };
+    let load = make(point, fields)?;
+    if point.duration_s.is_none() && !load.ends() {
+        return Err(PointError::new("duration_s", "is missing, and this load does not end by itself"));
+    }
+    Ok(load)
+}
+
+/// What was noted.
+#[derive(Debug)]
+pub(super) struct CommandNotes {
+    pub seeks: Distances,
+    pub sampling: Sampling,
+    /// Commands before this time do not count.
+    pub from_ns: u64,
+    pub commands: u64,
+}
+
+/// Shared with the model, which the layer owns.
+pub(super) type Notes = Arc<Mutex<CommandNotes>>;
+
+struct NotingModel {
+    model: Model,
+    notes: Notes,
+}
+
+/// A model that notes its commands.
+fn note_commands(model: Model, notes: &Notes) -> Model {
+    Box::new(NotingModel { model, notes: Arc::clone(notes) })
+}
+
+impl CommandNotes {
+    fn add(&mut self, now_ns: u64, command: &Command) {
+        if now_ns < self.from_ns || !matches!(command.kind, Kind::Read | Kind::Write) {
+            return;
+        }
+        let start_sector = command.offset_bytes / 512;
+        self.commands += 1;
+        self.seeks.add(start_sector, start_sector + command.length_bytes / 512);
+        self.sampling.add(now_ns, start_sector, command.kind == Kind::Write);
+    }
+}
+
+impl DeviceModel for NotingModel {
+    fn submit(&mut self, now_ns: u64, command: Command) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).add(now_ns, &command);
+        self.model.submit(now_ns, command);
+    }
+
+    fn next_due(&self) -> Option<u64> {
+        self.model.next_due()
+    }
+
+    fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>) {
+        self.model.poll(now_ns, finished);
+    }
+
+    fn take_certain(&mut self, finished: &mut Vec<Completion>) {
+        self.model.take_certain(finished);
+    }
+
+    fn write_cache(&self) -> WriteCache {
+        self.model.write_cache()
+    }
+
+    fn ignores_flush(&self) -> bool {
+        self.model.ignores_flush()
+    }
+
+    fn fast_cache(&self) -> Option<FastCache> {
+        self.model.fast_cache()
+    }
+
+    fn gauges(&self) -> Vec<(&'static str, f64)> {
+        self.model.gauges()
     }
 }

@@ -1,12 +1,13 @@
-//! The description of a point, as JSON.
+//! The description of a point, as JSON, and the errors in it.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use dbdyno_device::{DriveInfo, ModelError};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::error::{PointError, typed};
 use crate::kernel::{Kernel, KernelError, Settings};
 use crate::layer::Layer;
 use crate::scheduler::SchedulerError;
@@ -96,14 +97,14 @@ impl Point {
         ];
         for (field, given, least) in lengths {
             if !(least..=SECONDS_MOST).contains(&given) {
-                return Err(PointError::new(field, format!("{given} is outside of {least} to {SECONDS_MOST}")));
+                return Err(PointError::new(field, format!("{given} is not between {least} and {SECONDS_MOST}")));
             }
         }
         for (field, given, least) in
             [("intervals_most", point.intervals_most, 1), ("sample_most", point.sample_most, 0)]
         {
             if !(least..=1_000_000).contains(&given) {
-                return Err(PointError::new(field, format!("{given} is outside of {least} to 1000000")));
+                return Err(PointError::new(field, format!("{given} is not between {least} and 1000000")));
             }
         }
         Ok(point)
@@ -133,7 +134,10 @@ impl Point {
 
     pub(super) fn drive(&self) -> Result<DriveInfo, PointError> {
         if self.size_bytes == 0 || !self.size_bytes.is_multiple_of(4096) {
-            return Err(PointError::new("size_bytes", format!("{} is no multiple of 4096", self.size_bytes)));
+            return Err(PointError::new(
+                "size_bytes",
+                format!("{} is not a positive multiple of 4096", self.size_bytes),
+            ));
         }
         dbdyno_device::drive(&self.device, self.size_bytes).map_err(model_error)
     }
@@ -177,4 +181,35 @@ fn field_of(error: &KernelError) -> String {
         KernelError::Value { field, .. } => (*field).to_owned(),
         KernelError::Unknown { .. } => "kernel".to_owned(),
     }
+}
+
+/// A field of a point, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub struct PointError {
+    /// Its path, as `load.jobs[0].depth`.
+    pub field: String,
+    /// What was given and what is allowed.
+    pub problem: String,
+}
+
+impl PointError {
+    /// A problem with a field.
+    pub fn new(field: impl Into<String>, problem: impl Display) -> Self {
+        Self { field: field.into(), problem: problem.to_string() }
+    }
+}
+
+/// A value as a type; the error names the field below `path`.
+pub(super) fn typed<T: DeserializeOwned>(path: &str, value: Value) -> Result<T, PointError> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let inner = error.path().to_string();
+        let field = match (path, inner.as_str()) {
+            ("", ".") => "point".to_owned(),
+            (path, ".") => path.to_owned(),
+            ("", inner) => inner.to_owned(),
+            (path, inner) => format!("{path}.{inner}"),
+        };
+        PointError::new(field, error.into_inner())
+    })
 }

@@ -8,12 +8,11 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::error::{PointError, typed};
 use super::load::Load;
-use super::spec::Point;
+use super::spec::{Point, PointError, typed};
 use crate::queue::Bio;
 use crate::source::{Pace, Replay, Source, Step};
-use crate::trace::{Ask, Begin, Findings, Record, Trace};
+use crate::trace::{Begin, Findings, ReadOptions, Record, Trace};
 
 /// Which trace, and how it is replayed.
 #[derive(Debug, Clone, Deserialize)]
@@ -66,7 +65,7 @@ impl TraceSpec {
             BeginName::Queued => Begin::Queued,
             BeginName::Issued => Begin::Issued,
         };
-        let ask = Ask { begin, device_sectors, fold: self.fold, ..Ask::default() }
+        let ask = ReadOptions { begin, device_sectors, fold: self.fold, ..ReadOptions::default() }
             .by_names(self.format.as_deref(), self.time_unit.as_deref(), self.length_unit.as_deref())
             .map_err(|(field, problem)| PointError::new(format!("load.{field}"), problem))?;
         let open = |(at, path): (usize, &String)| -> Result<Box<dyn BufRead>, PointError> {
@@ -92,7 +91,7 @@ impl TraceSpec {
             (PaceName::Open, speed) => {
                 let speed = speed.unwrap_or(1.0);
                 if !(1e-6..=1e6).contains(&speed) {
-                    return Err(PointError::new("load.speed", format!("{speed} is outside of 0.000001 to 1000000")));
+                    return Err(PointError::new("load.speed", format!("{speed} is not between 0.000001 and 1000000")));
                 }
                 Ok(Pace::Open { speed })
             }
@@ -123,7 +122,7 @@ impl Reading {
             match &self.spec.device {
                 Some(wanted) if devices.get(usize::from(record.device)) != Some(wanted) => self.passed_by += 1,
                 None if devices.len() > 1 => {
-                    let problem = format!("the trace is of several devices ({}); choose one", devices.join("; "));
+                    let problem = format!("the trace has several devices ({}); choose one", devices.join("; "));
                     self.failure = Some(PointError::new("load.device", problem));
                 }
                 _ if self.spec.holds(record.at_ns) => return Some(record),
@@ -185,7 +184,7 @@ impl Load for Replayed {
             "late_ns_max": self.replay.late_ns_max(),
             "without_wait": self.replay.without_wait(),
             "of_other_devices": reading.passed_by,
-            "findings": said(reading.trace.findings()),
+            "findings": findings_json(reading.trace.findings()),
         });
         if let Value::Object(said) = said { said } else { Map::new() }
     }
@@ -195,7 +194,7 @@ impl Load for Replayed {
     }
 }
 
-fn said(findings: &Findings) -> Value {
+fn findings_json(findings: &Findings) -> Value {
     let damaged: Vec<_> =
         findings.first_damaged.iter().map(|damaged| json!({"line": damaged.line, "why": damaged.why})).collect();
     json!({
@@ -271,6 +270,6 @@ pub fn summary(load: &str, go_on: &mut dyn FnMut(u64) -> bool) -> Result<TraceSu
     }
     found.span_s = (last_ns - first_ns.unwrap_or(last_ns)) as f64 / 1e9;
     found.devices = trace.findings().devices.iter().cloned().zip(counts).collect();
-    found.findings = said(trace.findings());
+    found.findings = findings_json(trace.findings());
     Ok(found)
 }

@@ -1,14 +1,9 @@
 //! What is queued: bios, the requests that carry them, and the structures that find them.
 
-mod bio;
-mod ends;
-mod fifo;
+mod lists;
 mod request;
 mod shared;
-mod sorted;
 
-pub use self::bio::{Bio, Class, Direction};
-pub use self::fifo::Fifo;
-pub use self::request::{FlushStep, NONE, Request, RequestId, Requests, Side};
+pub use self::lists::{Fifo, Sorted};
+pub use self::request::{Bio, Class, Direction, FlushStep, NONE, Request, RequestId, Requests, Side};
 pub use self::shared::{Limits, Queue};
-pub use self::sorted::Sorted;

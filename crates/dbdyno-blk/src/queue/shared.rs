@@ -1,9 +1,7 @@
 //! What the layer and its scheduler share: the requests, the dispatch list, and where bios find what they merge with.
 
-use super::bio::Bio;
-use super::ends::Ends;
-use super::fifo::Fifo;
-use super::request::{NONE, RequestId, Requests, Side};
+use super::lists::{Ends, Fifo};
+use super::request::{Bio, NONE, RequestId, Requests, Side};
 
 /// How far requests grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,12 +79,6 @@ impl Queue {
     pub fn dispatch_last(&mut self, id: RequestId) {
         self.unlist(id);
         self.dispatch.push(&mut self.requests, id);
-    }
-
-    /// Puts a request at the head of the dispatch list.
-    pub fn dispatch_first(&mut self, id: RequestId) {
-        self.unlist(id);
-        self.dispatch.insert_after(&mut self.requests, NONE, id);
     }
 
     /// Sorts a request into the dispatch list: ascending from where the drive is, then ascending from the lowest; never

@@ -4,16 +4,14 @@ use super::anticipatory::{self, Anticipatory};
 use super::bfq::{self, Bfq};
 use super::cfq_rounds::{self, CfqRounds};
 use super::cfq_slices::{self, CfqSlices};
+use super::cfq_trees;
 use super::cfq_trees::CfqTrees;
-use super::cfq_tunables;
-use super::contract::Scheduler;
+use super::contract::{Scheduler, SchedulerError, Settings, Tunable};
 use super::deadline::{self, Deadline};
-use super::error::SchedulerError;
 use super::kyber::{self, Kyber};
 use super::mq_deadline::{self, MqDeadline};
 use super::none::{self, NoScheduler};
 use super::noop::{self, Noop};
-use super::tunables::{Settings, Tunable};
 
 /// A scheduler as it was in some kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,8 +84,8 @@ impl SchedulerName {
             Self::Anticipatory => anticipatory::TUNABLES,
             Self::CfqRounds => cfq_rounds::TUNABLES,
             Self::CfqSlices => cfq_slices::TUNABLES,
-            Self::CfqOneTree => cfq_tunables::TUNABLES_2_6_32,
-            Self::CfqTrees => cfq_tunables::TUNABLES,
+            Self::CfqOneTree => cfq_trees::TUNABLES_2_6_32,
+            Self::CfqTrees => cfq_trees::TUNABLES,
             Self::None => none::TUNABLES,
             Self::MqDeadline => mq_deadline::TUNABLES,
             Self::Kyber => kyber::TUNABLES,

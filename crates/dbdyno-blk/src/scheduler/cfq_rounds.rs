@@ -5,9 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::contract::{May, Scheduler};
-use super::error::SchedulerError;
-use super::tunables::{Settings, Tunable, Unit};
+use super::contract::{May, Scheduler, SchedulerError, Settings, Tunable, Unit};
 use crate::queue::{Bio, Fifo, Queue, Request, RequestId, Side, Sorted};
 
 pub(super) const TUNABLES: &[Tunable] =

@@ -8,15 +8,12 @@
 //!
 //! Cannot: groups (`group_idle` acts on none), queues merged because their processes cooperate.
 
-use super::cfq_tunables::{TUNABLES, TUNABLES_2_6_32};
-use super::contract::{May, Scheduler};
-use super::drive_depth::DriveDepth;
-use super::error::SchedulerError;
-use super::habits::Nearness;
-use super::process_queue::{ASYNC_QUEUES, by_cfq_process, by_process, find_own, place};
-use super::served::Served;
-use super::service_tree::{Service, ServiceTrees};
-use super::tunables::Settings;
+use std::collections::BTreeSet;
+
+use super::contract::{May, Scheduler, SchedulerError, Settings, Tunable, Unit};
+use super::process::{
+    ASYNC_QUEUES, Fading, Nearness, ProcessQueue, Seeks, by_cfq_process, by_process, find_own, place,
+};
 use crate::queue::{Bio, Class, Queue, Request, RequestId, Side};
 
 const SEEKY_IDLE_NS: u64 = 2_000_000;
@@ -72,7 +69,7 @@ impl CfqTrees {
         })
     }
 
-    fn of(&mut self, request: &Request) -> u32 {
+    fn queue_index(&mut self, request: &Request) -> u32 {
         let at = place(request.process, request.sync, request.priority);
         while self.served.len() as u32 <= at {
             self.served.push(Served::new(true, request.class, request.priority));
@@ -244,7 +241,7 @@ impl Scheduler for CfqTrees {
     by_cfq_process!();
 
     fn insert(&mut self, queue: &mut Queue, id: RequestId) {
-        let at = self.of(&queue.requests[id]);
+        let at = self.queue_index(&queue.requests[id]);
         let served = &mut self.served[at as usize];
         let was_empty = served.held.is_empty();
         if was_empty && served.sync {
@@ -346,5 +343,242 @@ impl Scheduler for CfqTrees {
             self.served[at as usize].came_too_late();
         }
         self.expire(queue.now_ns);
+    }
+}
+
+/// From 2.6.33.
+pub(super) const TUNABLES: &[Tunable] = &[
+    Tunable::new("quantum", 8, Unit::Count),
+    Tunable::new("fifo_expire_async", 250, Unit::Milliseconds),
+    Tunable::new("fifo_expire_sync", 125, Unit::Milliseconds),
+    Tunable::new("back_seek_max", 16_384, Unit::Kibibytes),
+    Tunable::new("back_seek_penalty", 2, Unit::Count),
+    Tunable::new("slice_sync", 100, Unit::Milliseconds),
+    Tunable::new("slice_async", 40, Unit::Milliseconds),
+    Tunable::new("slice_async_rq", 2, Unit::Count),
+    Tunable::new("slice_idle", 8, Unit::Milliseconds),
+    Tunable::new("group_idle", 8, Unit::Milliseconds),
+    Tunable::new("low_latency", 1, Unit::Switch),
+    Tunable::new("target_latency", 300, Unit::Milliseconds),
+];
+
+/// Of 2.6.32.
+pub(super) const TUNABLES_2_6_32: &[Tunable] = &[
+    Tunable::new("quantum", 4, Unit::Count),
+    Tunable::new("fifo_expire_async", 250, Unit::Milliseconds),
+    Tunable::new("fifo_expire_sync", 125, Unit::Milliseconds),
+    Tunable::new("back_seek_max", 16_384, Unit::Kibibytes),
+    Tunable::new("back_seek_penalty", 2, Unit::Count),
+    Tunable::new("slice_sync", 100, Unit::Milliseconds),
+    Tunable::new("slice_async", 40, Unit::Milliseconds),
+    Tunable::new("slice_async_rq", 2, Unit::Count),
+    Tunable::new("slice_idle", 8, Unit::Milliseconds),
+    Tunable::new("low_latency", 1, Unit::Switch),
+];
+
+/// Milliseconds are what think times are kept in.
+const TICK_NS: u64 = 1_000_000;
+/// A jump of more sectors counts as a seek.
+const JUMP: u64 = 800;
+/// On a drive without heads a request of fewer sectors does.
+const SMALL: u32 = 64;
+/// So many of the last 32 make a queue seeky.
+const SEEKS_MOST: u32 = 4;
+/// To 2.6.32 a mean distance above this did, sectors.
+const DISTANCE_MOST: u64 = 8192;
+/// A queue with this many requests in flight is worth idling for, although it seeks.
+const DEEP: usize = 4;
+
+/// A queue with its place in the trees.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools)] // each stands for something of its own
+pub(super) struct Served {
+    pub held: ProcessQueue,
+    pub sync: bool,
+    pub class: Class,
+    pub priority: u8,
+    /// The tree and key it waits with.
+    pub waits: Option<(i64, Class, Service)>,
+    /// Dispatched and not finished.
+    pub in_flight: usize,
+    /// In this slice.
+    pub dispatched: u64,
+    /// Set by the slice's first completion.
+    pub slice_end_ns: Option<u64>,
+    /// What was left of the last slice, negative if it was overrun.
+    pub residue_ns: i64,
+    pub looked: bool,
+    pub idles: bool,
+    pub has_exited: bool,
+    is_deep: bool,
+    think: Fading,
+    seeks: Seeks,
+    jumps: u32,
+    pub last_end_ns: u64,
+}
+
+impl Served {
+    pub fn new(sync: bool, class: Class, priority: u8) -> Self {
+        Self {
+            held: ProcessQueue::default(),
+            sync,
+            class,
+            priority,
+            waits: None,
+            in_flight: 0,
+            dispatched: 0,
+            slice_end_ns: None,
+            residue_ns: 0,
+            looked: false,
+            idles: sync && class != Class::Idle,
+            has_exited: false,
+            is_deep: false,
+            think: Fading::default(),
+            seeks: Seeks::default(),
+            jumps: 0,
+            last_end_ns: 0,
+        }
+    }
+
+    /// Which tree it belongs in.
+    pub fn service(&self, one_tree: bool) -> Service {
+        match self.sync {
+            _ if one_tree => Service::Sync,
+            false => Service::Async,
+            true if self.idles => Service::Sync,
+            true => Service::NoIdle,
+        }
+    }
+
+    pub fn is_seeky(&self, by_distance: bool) -> bool {
+        if by_distance { self.seeks.mean() > DISTANCE_MOST } else { self.jumps.count_ones() > SEEKS_MOST }
+    }
+
+    pub fn think_ns(&self) -> u64 {
+        if self.think.samples() > 0 { self.think.mean() * TICK_NS } else { 0 }
+    }
+
+    /// Learns from a request that arrives, and decides whether the drive is to idle for the queue.
+    pub fn learn(&mut self, queue: &Queue, request: &Request, idle_ns: u64, by_distance: bool) {
+        if !self.sync || self.class == Class::Idle {
+            return;
+        }
+        let think_ns = (queue.now_ns - self.last_end_ns).min(2 * idle_ns);
+        self.think.add(think_ns / TICK_NS);
+        let is_far = request.start_sector.abs_diff(self.seeks.last_end()) > JUMP;
+        let jumped = if queue.rotational { is_far } else { request.sectors < SMALL };
+        self.jumps = self.jumps << 1 | u32::from(jumped);
+        self.seeks.add(request.start_sector, request.end_sector());
+        self.is_deep |= self.held.fifo.len() >= DEEP;
+        let is_seeky = self.is_seeky(by_distance) && (by_distance || !self.is_deep);
+        if idle_ns == 0 || self.has_exited || is_seeky || (request.no_idle && !by_distance) {
+            self.idles = false;
+        } else if self.think.samples() > 80 {
+            self.idles = self.think.mean() * TICK_NS <= idle_ns;
+        }
+    }
+
+    /// The drive idled for it, and no request came.
+    pub fn came_too_late(&mut self) {
+        self.is_deep = false;
+    }
+}
+
+/// How a queue is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Service {
+    /// Asynchronous writes.
+    Async,
+    /// Synchronous, not worth waiting for one by one; the drive idles behind the last of them only.
+    NoIdle,
+    /// Synchronous, with a drive that idles for its next request.
+    Sync,
+}
+
+/// Queues that have requests, except for the one that is served.
+#[derive(Debug, Default)]
+struct ServiceTrees {
+    /// By class, then service: key in nanoseconds, and the queue.
+    trees: [[BTreeSet<(i64, u32)>; 3]; 3],
+    /// The class and service that are being served, and until when.
+    serving: Option<(Class, Service, u64)>,
+}
+
+const SERVICES: [Service; 3] = [Service::Async, Service::NoIdle, Service::Sync];
+
+impl ServiceTrees {
+    pub fn add(&mut self, key_ns: i64, at: u32, class: Class, service: Service) {
+        self.tree(class, service).insert((key_ns, at));
+    }
+
+    pub fn remove(&mut self, key_ns: i64, at: u32, class: Class, service: Service) {
+        self.tree(class, service).remove(&(key_ns, at));
+    }
+
+    /// The key of the queue that would be first, less one.
+    pub fn before_first(&self, class: Class, service: Service) -> i64 {
+        let tree = &self.trees[class as usize][service as usize];
+        tree.first().map_or(0, |(key_ns, _)| key_ns - 1)
+    }
+
+    /// Queues that wait in a tree.
+    pub fn count(&self, class: Class, service: Service) -> usize {
+        self.trees[class as usize][service as usize].len()
+    }
+
+    /// The queue that is next; it no longer waits. `share_ns` is how long a service may go on, by its queues and all of the
+    /// class.
+    pub fn next(&mut self, now_ns: u64, share_ns: impl Fn(Service, usize, usize) -> u64) -> Option<u32> {
+        let class = [Class::RealTime, Class::BestEffort, Class::Idle]
+            .into_iter()
+            .find(|class| self.trees[*class as usize].iter().any(|tree| !tree.is_empty()))?;
+        let goes_on = self.serving.filter(|(serving, service, end_ns)| {
+            *serving == class && now_ns < *end_ns && self.count(class, *service) > 0
+        });
+        let service = if let Some((_, service, _)) = goes_on {
+            service
+        } else {
+            let trees = &self.trees[class as usize];
+            let service = SERVICES.into_iter().filter(|service| !trees[*service as usize].is_empty());
+            let service = service.min_by_key(|service| trees[*service as usize].first().map(|(key_ns, _)| *key_ns))?;
+            let all = trees.iter().map(BTreeSet::len).sum();
+            let end_ns = now_ns + share_ns(service, self.count(class, service), all);
+            self.serving = Some((class, service, end_ns));
+            service
+        };
+        self.tree(class, service).pop_first().map(|(_, at)| at)
+    }
+
+    fn tree(&mut self, class: Class, service: Service) -> &mut BTreeSet<(i64, u32)> {
+        &mut self.trees[class as usize][service as usize]
+    }
+}
+
+/// Commands at once that show it.
+const QUEUEING: usize = 5;
+/// Looks at a drive that could have had as many, after which it counts as known.
+const LOOKS: u32 = 50;
+
+/// What was seen of a drive. It counts as one that queues until it is known better: only so can it show it.
+#[derive(Debug, Default)]
+struct DriveDepth {
+    most: usize,
+    looks: u32,
+}
+
+impl DriveDepth {
+    pub fn queues(&self) -> bool {
+        self.looks < LOOKS || self.most >= QUEUEING
+    }
+
+    pub fn started(&mut self, in_driver: usize) {
+        self.most = self.most.max(in_driver);
+    }
+
+    /// A request is finished while so many wait; `own` are the waiting ones and those at the drive of a queue that has the
+    /// drive for itself.
+    pub fn completed(&mut self, in_driver: usize, waiting: usize, own: Option<usize>) {
+        let holds_back = own.is_some_and(|own| own < QUEUEING) && in_driver < QUEUEING;
+        self.looks += u32::from(waiting > QUEUEING && !holds_back);
     }
 }

@@ -143,7 +143,7 @@ fn wrong_tunables_are_refused_with_the_nearest_name() {
     );
     assert_eq!(
         message(SchedulerName::Deadline, ("front_merges", 2)),
-        "scheduler deadline: front_merges = 2 is outside of 0 to 1"
+        "scheduler deadline: front_merges = 2 is not between 0 and 1"
     );
     assert_eq!(message(SchedulerName::Noop, ("quantum", 4)), "scheduler noop has no tunable \"quantum\"; it has none");
 }

@@ -4,9 +4,7 @@
 //! is over its expiry, service is in order of arrival, with what continues each request behind it. From 2.6.25 gaps
 //! stay in the batch.
 
-use super::contract::Scheduler;
-use super::error::SchedulerError;
-use super::tunables::{Settings, Tunable, Unit};
+use super::contract::{Scheduler, SchedulerError, Settings, Tunable, Unit};
 use crate::queue::{Bio, Direction, Fifo, Queue, RequestId, Side, Sorted};
 
 pub(super) const TUNABLES: &[Tunable] = &[
@@ -57,7 +55,7 @@ impl Deadline {
     }
 
     /// The next request of the batch, if that goes on.
-    fn of_batch(&mut self, queue: &Queue) -> Option<RequestId> {
+    fn choose_in_batch(&mut self, queue: &Queue) -> Option<RequestId> {
         let [reads, writes] = &self.waiting;
         let next = writes.next.or(reads.next)?;
         if self.gap_ends_batch && queue.requests[next].start_sector != self.last_end {
@@ -67,7 +65,7 @@ impl Deadline {
     }
 
     /// The first request of a new batch.
-    fn of_new_batch(&mut self, queue: &Queue) -> Option<RequestId> {
+    fn choose_in_new_batch(&mut self, queue: &Queue) -> Option<RequestId> {
         let [reads, writes] = &self.waiting;
         let direction = match (reads.fifo.is_empty(), writes.fifo.is_empty()) {
             (true, true) => return None,
@@ -146,7 +144,7 @@ impl Scheduler for Deadline {
     }
 
     fn dispatch(&mut self, queue: &mut Queue) -> bool {
-        let Some(id) = self.of_batch(queue).or_else(|| self.of_new_batch(queue)) else { return false };
+        let Some(id) = self.choose_in_batch(queue).or_else(|| self.choose_in_new_batch(queue)) else { return false };
         let request = &queue.requests[id];
         let direction = request.direction;
         self.batching += 1;

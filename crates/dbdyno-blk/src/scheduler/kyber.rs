@@ -6,9 +6,7 @@
 //!
 //! Cannot: several software queues; discards and other commands, which have tokens of their own.
 
-use super::contract::Scheduler;
-use super::error::SchedulerError;
-use super::tunables::{Settings, Tunable, Unit};
+use super::contract::{Scheduler, SchedulerError, Settings, Tunable, Unit};
 use crate::queue::{Bio, Fifo, Queue, Request, RequestId, Side};
 
 pub(super) const TUNABLES: &[Tunable] = &[

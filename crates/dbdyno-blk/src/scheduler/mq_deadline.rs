@@ -5,9 +5,7 @@
 //!
 //! Cannot: zoned devices.
 
-use super::contract::Scheduler;
-use super::error::SchedulerError;
-use super::tunables::{Settings, Tunable, Unit};
+use super::contract::{Scheduler, SchedulerError, Settings, Tunable, Unit};
 use crate::queue::{Bio, Direction, Fifo, Queue, Request, RequestId, Side, Sorted};
 
 pub(super) const TUNABLES: &[Tunable] = &[
@@ -78,11 +76,11 @@ impl MqDeadline {
         if self.levels.iter().filter(|level| level.len() + level.in_flight > 0).count() < 2 {
             return None;
         }
-        (1..self.levels.len()).find_map(|at| self.of_level(queue, at, latest_ns))
+        (1..self.levels.len()).find_map(|at| self.choose_in_level(queue, at, latest_ns))
     }
 
     /// What a class is to be served next, if it came by `latest_ns`.
-    fn of_level(&mut self, queue: &Queue, at: usize, latest_ns: u64) -> Option<RequestId> {
+    fn choose_in_level(&mut self, queue: &Queue, at: usize, latest_ns: u64) -> Option<RequestId> {
         let came_by_then = |id: &RequestId| queue.requests[*id].arrived_ns <= latest_ns;
         let waiting = &self.levels[at].waiting;
         let follows = |direction: Direction| {
@@ -120,7 +118,7 @@ impl MqDeadline {
             return Some(aged);
         }
         for at in 0..self.levels.len() {
-            if let Some(id) = self.of_level(queue, at, queue.now_ns) {
+            if let Some(id) = self.choose_in_level(queue, at, queue.now_ns) {
                 return Some(id);
             }
             if self.levels[at].in_flight > 0 {

@@ -2,8 +2,7 @@
 //!
 //! Cannot: several software queues; all processes are on one CPU.
 
-use super::contract::Scheduler;
-use super::tunables::Tunable;
+use super::contract::{Scheduler, Tunable};
 use crate::queue::{Bio, Fifo, Queue, RequestId, Side};
 
 pub(super) const TUNABLES: &[Tunable] = &[];

@@ -6,8 +6,7 @@
 //!
 //! Cannot: join requests when a process hands over what it held back (from 2.6.39); only bios join.
 
-use super::contract::Scheduler;
-use super::tunables::Tunable;
+use super::contract::{Scheduler, Tunable};
 use crate::queue::{Bio, Fifo, Queue, RequestId, Side};
 
 pub(super) const TUNABLES: &[Tunable] = &[];

@@ -77,24 +77,24 @@ impl BufferedJobs {
     /// [`CacheError`] names the field, what was given and what must hold.
     pub fn check(job: &Job) -> Result<(), CacheError> {
         let (size, range) = (job.size_bytes, job.range_bytes);
-        unless((1..=100_000).contains(&job.processes), "processes", job.processes, "is not 1 to 100000")?;
-        unless(job.read_percent <= 100, "read_percent", job.read_percent, "is over 100")?;
-        unless((1..=1 << 20).contains(&size), "size_bytes", size, "is not 1 to 1048576")?;
+        unless((1..=100_000).contains(&job.processes), "processes", job.processes, "is not between 1 and 100000")?;
+        unless(job.read_percent <= 100, "read_percent", job.read_percent, "is more than 100")?;
+        unless((1..=1 << 20).contains(&size), "size_bytes", size, "is not between 1 and 1048576")?;
         let all = job.read_sizes.0.iter().chain(&job.write_sizes.0);
         for (bytes, _) in all {
-            unless((1..=1 << 20).contains(bytes), "sizes", *bytes, "is not 1 to 1048576")?;
+            unless((1..=1 << 20).contains(bytes), "sizes", *bytes, "is not between 1 and 1048576")?;
         }
         unless(job.rates == Rates::default(), "rates", 1, "are for jobs with direct = true")?;
         unless(job.start_ns == 0, "start_us", job.start_ns / 1000, "is for jobs with direct = true")?;
         unless(job.think_every == 1, "think_every", job.think_every, "is for jobs with direct = true")?;
-        unless(job.depth == 1, "depth", job.depth, "is not 1: a buffered job does one after the other")?;
-        unless(range <= 1 << 40, "range_bytes", range, "is over 1 TiB")?;
+        unless(job.depth == 1, "depth", job.depth, "is not 1: a buffered job sends one request at a time")?;
+        unless(range <= 1 << 40, "range_bytes", range, "is more than 1 TiB")?;
         let holds = range / u64::from(job.processes) >= size.max(job.largest_bytes());
-        unless(holds, "range_bytes", range, "holds less than one for each process")
+        unless(holds, "range_bytes", range, "has no room for a request of each process")
     }
 
     /// Reads and writes that have ended.
-    pub fn done(&self) -> u64 {
+    pub fn operations(&self) -> u64 {
         self.done
     }
 }

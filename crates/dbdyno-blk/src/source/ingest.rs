@@ -77,19 +77,19 @@ impl Default for IngestConfig {
 
 impl IngestConfig {
     fn check(&self) -> Result<(), CacheError> {
-        unless(self.initial_rows <= 10_000_000_000, "initial_rows", self.initial_rows, "is over 10000000000")?;
-        unless((1..=PAGE_BYTES).contains(&self.row_bytes), "row_bytes", self.row_bytes, "is not 1 to 4096")?;
-        unless(self.secondary_keys <= KEYS_MOST, "secondary_keys", self.secondary_keys, "is over 63")?;
+        unless(self.initial_rows <= 10_000_000_000, "initial_rows", self.initial_rows, "is more than 10000000000")?;
+        unless((1..=PAGE_BYTES).contains(&self.row_bytes), "row_bytes", self.row_bytes, "is not between 1 and 4096")?;
+        unless(self.secondary_keys <= KEYS_MOST, "secondary_keys", self.secondary_keys, "is more than 63")?;
         let (index, key) = (self.index_bytes_per_row, self.primary_key_bytes);
-        unless((1..=65_536).contains(&index), "index_bytes_per_row", index, "is not 1 to 65536")?;
+        unless((1..=65_536).contains(&index), "index_bytes_per_row", index, "is not between 1 and 65536")?;
         unless(
             (1..=index.min(BLOCK_BYTES)).contains(&key),
             "primary_key_bytes",
             key,
-            "is not 1 to index_bytes_per_row or 1024",
+            "is not between 1 and the lesser of index_bytes_per_row and 1024",
         )?;
         let cpu = self.cpu_us_per_row;
-        unless((0.001..=1e9).contains(&cpu), "cpu_us_per_row", cpu, "is not 0.001 to 1e9")
+        unless((0.001..=1e9).contains(&cpu), "cpu_us_per_row", cpu, "is not between 0.001 and 1e9")
     }
 
     fn data_page(&self, rows: u64) -> u32 {
@@ -129,7 +129,7 @@ impl Ingest {
         config.check()?;
         let mapped_bytes = cache.mapped_bytes.saturating_add(config.key_buffer_bytes);
         let room = cache.memory_bytes.saturating_sub(cache.mapped_bytes);
-        let problem = "leaves no 4 MiB of memory_bytes - mapped_bytes to the page cache";
+        let problem = "leaves less than 4 MiB of memory_bytes - mapped_bytes to the page cache";
         unless(config.key_buffer_bytes + (4 << 20) <= room, "key_buffer_bytes", config.key_buffer_bytes, problem)?;
         let cache = CacheConfig { mapped_bytes, ..cache.clone() };
         let own = Self {

@@ -9,7 +9,7 @@ use dbdyno_common::random::Random;
 use thiserror::Error;
 
 use super::contract::{Source, Step};
-use super::walk::{Ask, Sizes, Walk};
+use super::walk::{Access, Sizes, Walk};
 pub use super::walk::{Job, Rates};
 use crate::queue::{Bio, Direction};
 
@@ -53,31 +53,31 @@ impl Job {
                 "processes",
                 u64::from(self.processes),
                 (1..=PROCESSES_MOST).contains(&self.processes.into()),
-                "is not 1 to 100000",
+                "is not between 1 and 100000",
             ),
-            ("read_percent", u64::from(self.read_percent), self.read_percent <= 100, "is over 100"),
-            ("size_bytes", size, size > 0 && size.is_multiple_of(SECTOR_BYTES), "is no multiple of 512"),
-            ("size_bytes", size, size <= 1 << 20, "is over 1 MiB"),
-            ("depth", u64::from(self.depth), (1..=1 << 20).contains(&self.depth), "is not 1 to 1048576"),
-            ("batch", u64::from(self.batch), self.batch > 0, "is not 1 or more"),
+            ("read_percent", u64::from(self.read_percent), self.read_percent <= 100, "is more than 100"),
+            ("size_bytes", size, size > 0 && size.is_multiple_of(SECTOR_BYTES), "is not a multiple of 512"),
+            ("size_bytes", size, size <= 1 << 20, "is more than 1 MiB"),
+            ("depth", u64::from(self.depth), (1..=1 << 20).contains(&self.depth), "is not between 1 and 1048576"),
+            ("batch", u64::from(self.batch), self.batch > 0, "is less than 1"),
             (
                 "offset_bytes",
                 self.offset_bytes,
                 self.offset_bytes.is_multiple_of(SECTOR_BYTES),
-                "is no multiple of 512",
+                "is not a multiple of 512",
             ),
-            ("sizes", wrong.unwrap_or(0), wrong.is_none(), "is no multiple of 512 up to 1 MiB"),
-            ("random_percent", self.random_percent.into(), self.random_percent <= 100, "is over 100"),
-            ("run", self.run.into(), self.run > 0, "is not 1 or more"),
-            ("think_every", self.think_every.into(), self.think_every > 0, "is not 1 or more"),
-            ("gap_bytes", self.gap_bytes.unsigned_abs(), self.gap_bytes % 512 == 0, "is no multiple of 512"),
+            ("sizes", wrong.unwrap_or(0), wrong.is_none(), "is not a positive multiple of 512 up to 1 MiB"),
+            ("random_percent", self.random_percent.into(), self.random_percent <= 100, "is more than 100"),
+            ("run", self.run.into(), self.run > 0, "is less than 1"),
+            ("think_every", self.think_every.into(), self.think_every > 0, "is less than 1"),
+            ("gap_bytes", self.gap_bytes.unsigned_abs(), self.gap_bytes % 512 == 0, "is not a multiple of 512"),
             (
                 "range_bytes",
                 range,
                 range / u64::from(self.processes.max(1)) >= size.max(largest),
-                "holds less than one for each process",
+                "has no room for a request of each process",
             ),
-            ("priority", u64::from(self.priority), self.priority < 8, "is over 7"),
+            ("priority", u64::from(self.priority), self.priority < 8, "is more than 7"),
         ];
         match checks.into_iter().find(|(_, _, holds, _)| !holds) {
             Some((field, given, _, problem)) => Err(JobError { job, field, given, problem }),
@@ -92,7 +92,7 @@ struct Process {
     job: u32,
     walk: Walk,
     /// What it asks for next, drawn and held back by its rate.
-    held: Option<Ask>,
+    waiting: Option<Access>,
     /// When the next is due by its rate: of reads, of writes.
     due_ns: [u64; 2],
     finished: u64,
@@ -143,13 +143,13 @@ impl Jobs {
             job.check(at + 1)?;
             let all = processes.len() as u64 + u64::from(job.processes);
             if all > PROCESSES_MOST {
-                let problem = "makes over 100000 with the jobs before";
+                let problem = "makes more than 100000 with the jobs before";
                 return Err(JobError { job: at + 1, field: "processes", given: job.processes.into(), problem });
             }
             processes.extend((0..job.processes).map(|rank| Process {
                 job: at as u32,
                 walk: Walk::new(rank.into(), Random::new(seeds.bits())),
-                held: None,
+                waiting: None,
                 due_ns: [job.start_ns; 2],
                 finished: 0,
                 outstanding: 0,
@@ -181,7 +181,7 @@ impl Jobs {
     fn next_bio(&mut self, now_ns: u64, at: u32) -> Option<Bio> {
         let process = &mut self.processes[at as usize];
         let job = &self.offered[process.job as usize];
-        let mut ask = process.held.take().unwrap_or_else(|| process.walk.next(job));
+        let mut ask = process.waiting.take().unwrap_or_else(|| process.walk.next(job));
         // As in fio, a mix goes on with the other direction while that of one is held back by its rate.
         let is_mix = (1..100).contains(&job.read_percent) && job.read_sizes == job.write_sizes;
         let [held_ns, other_ns] = [ask.is_read, !ask.is_read].map(|is_read| process.due_ns[usize::from(!is_read)]);
@@ -193,7 +193,7 @@ impl Jobs {
         if !job.rates.is_none() {
             let due_ns = &mut process.due_ns[usize::from(!ask.is_read)];
             if *due_ns > now_ns {
-                process.held = Some(ask);
+                process.waiting = Some(ask);
                 self.waking.push(Reverse((*due_ns, at)));
                 return None;
             }

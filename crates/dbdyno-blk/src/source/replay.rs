@@ -79,7 +79,7 @@ pub struct Replay<I> {
 impl<I: Iterator<Item = Record>> Replay<I> {
     /// Replays from time 0 on, at which the first request comes.
     pub fn new(trace: I, pace: Pace) -> Self {
-        let mut found = Self {
+        let mut replay = Self {
             trace,
             pace,
             begin_ns: None,
@@ -93,8 +93,8 @@ impl<I: Iterator<Item = Record>> Replay<I> {
             late_ns_max: 0,
             guessed: 0,
         };
-        found.read_ahead();
-        found
+        replay.read_ahead();
+        replay
     }
 
     /// By how much a request came later than it should have, as its process still slept for the one before.

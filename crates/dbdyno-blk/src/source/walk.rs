@@ -72,7 +72,7 @@ pub struct Rates {
 
 impl Rates {
     /// How long after an I/O of so many bytes the next of its direction is due, nanoseconds; 0 without a rate.
-    pub(super) fn gap_ns(self, ask: Ask, random: &mut Random) -> u64 {
+    pub(super) fn gap_ns(self, ask: Access, random: &mut Random) -> u64 {
         let (bytes, ios) =
             if ask.is_read { (self.read_bytes, self.read_ios) } else { (self.write_bytes, self.write_ios) };
         let by = |amount: u64, rate: u64| if rate == 0 { 0.0 } else { amount as f64 / rate as f64 };
@@ -241,7 +241,7 @@ pub(super) struct Walk {
 
 /// What is asked for next.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ask {
+pub(super) struct Access {
     pub is_read: bool,
     /// From the start of the job's range.
     pub offset_bytes: u64,
@@ -253,7 +253,7 @@ impl Walk {
         Self { random, rank, at_bytes: 0, run_left: 0 }
     }
 
-    pub fn next(&mut self, job: &Job) -> Ask {
+    pub fn next(&mut self, job: &Job) -> Access {
         let random = &mut self.random;
         let is_read = job.read_percent == 100 || random.below(100) < u64::from(job.read_percent);
         let sizes = if is_read { &job.read_sizes } else { &job.write_sizes };
@@ -282,7 +282,7 @@ impl Walk {
                 self.rank * part_bytes + offset_bytes
             }
         };
-        Ask { is_read, offset_bytes, size_bytes }
+        Access { is_read, offset_bytes, size_bytes }
     }
 }
 

@@ -3,9 +3,8 @@
 
 use super::block_event::{Action, BlockEvent, with_letters};
 use super::columns::{passed_over, short};
-use super::findings::Findings;
-use super::number::{is_number, scaled};
-use super::record::Record;
+use super::record::{Findings, Record};
+use super::units::{is_number, scaled};
 use crate::queue::Direction;
 
 const SECOND: u64 = 1_000_000_000;
@@ -47,7 +46,7 @@ pub fn blkparse(line: &str, findings: &mut Findings) -> Option<BlockEvent> {
         (words.next()?, words.next(), words.next(), words.next(), words.next(), words.next());
     let (Some(at_ns), Some(process)) = (at.and_then(|at| scaled(at, SECOND)), process.and_then(|one| one.parse().ok()))
     else {
-        findings.damage("holds no time and process");
+        findings.damage("has no time and process");
         return None;
     };
     let action = by_letter(action?, findings)?;
@@ -162,7 +161,7 @@ pub fn tracefs(line: &str, findings: &mut Findings) -> Option<BlockEvent> {
             }
         };
         let Some((device, rest)) = rest.trim_start().split_once(' ') else {
-            findings.damage("holds no device");
+            findings.damage("has no device");
             return None;
         };
         return kernel_event(line, action, before, device, rest, findings);
@@ -189,12 +188,12 @@ fn kernel_event(
     findings: &mut Findings,
 ) -> Option<BlockEvent> {
     let Some((at_ns, who)) = time_of(before) else {
-        findings.damage("holds no time");
+        findings.damage("has no time");
         return None;
     };
     let process = process_of(who);
     if process.is_none() && who.contains('[') && !who.trim_start().starts_with('[') {
-        findings.damage("holds no time and process");
+        findings.damage("has no time and process");
         return None;
     }
     let process = process.unwrap_or(0);
@@ -256,7 +255,7 @@ fn event(who: &Who<'_>, place: Place, findings: &mut Findings) -> Option<BlockEv
         _ if what.flush => (0, 0),
         Place::Without | Place::Sectors(_, 0) => (0, 0),
         Place::Sectors(..) | Place::Nowhere => {
-            findings.damage("holds no sector and length");
+            findings.damage("has no sector and length");
             return None;
         }
     };
@@ -270,7 +269,7 @@ fn event(who: &Who<'_>, place: Place, findings: &mut Findings) -> Option<BlockEv
 }
 
 /// What a line of a form of one's own (`blkparse -f`) holds, in whichever order.
-struct Own<'a> {
+struct FormLine<'a> {
     at_ns: u64,
     action: Action,
     letters: &'a str,
@@ -282,11 +281,11 @@ struct Own<'a> {
 
 /// Whether a line is of such a form: a time with a point, letters of a request, and its place.
 pub fn begins_own(line: &str) -> bool {
-    own(line).is_some_and(|own| own.is_ok_and(|own| matches!(own.place, Place::Sectors(..))))
+    parse_form_line(line).is_some_and(|own| own.is_ok_and(|own| matches!(own.place, Place::Sectors(..))))
 }
 
 /// Takes a line apart; `None` where it is no event, the name of an action that is none of a request's way.
-fn own(line: &str) -> Option<Result<Own<'_>, &str>> {
+fn parse_form_line(line: &str) -> Option<Result<FormLine<'_>, &str>> {
     let words: Vec<&str> = line
         .split_ascii_whitespace()
         .flat_map(|word| {
@@ -336,7 +335,7 @@ fn own(line: &str) -> Option<Result<Own<'_>, &str>> {
     };
     let process = number(at + 1).filter(|_| number(at + 2).is_none()).unwrap_or(0);
     let process = u32::try_from(process).unwrap_or(0);
-    Some(Ok(Own {
+    Some(Ok(FormLine {
         at_ns: scaled(words[at], SECOND)?,
         action,
         letters: words[letters],
@@ -349,13 +348,13 @@ fn own(line: &str) -> Option<Result<Own<'_>, &str>> {
 
 /// The event of a line of a form of one's own; lengths are in units of so many bytes.
 pub fn own_form(line: &str, length_scale: u64, findings: &mut Findings) -> Option<BlockEvent> {
-    match own(line) {
+    match parse_form_line(line) {
         None => {
             let is_text = !line.bytes().any(|byte| byte.is_ascii_digit()) || !line.contains('.');
             if is_text {
                 findings.pass_over("text");
             } else {
-                findings.damage("holds no time, letters, sector and length");
+                findings.damage("lacks a time, letters, a sector or a length");
             }
             None
         }
@@ -371,7 +370,7 @@ pub fn own_form(line: &str, length_scale: u64, findings: &mut Findings) -> Optio
                 Place::Sectors(start, length) if length_scale == 1 => Place::Sectors(start, length.div_ceil(512)),
                 other => other,
             };
-            let Own { at_ns, action, letters, device, process, .. } = own;
+            let FormLine { at_ns, action, letters, device, process, .. } = own;
             event(&Who { action, device, at_ns, process, letters }, place, findings)
         }
     }
@@ -381,7 +380,7 @@ pub fn own_form(line: &str, length_scale: u64, findings: &mut Findings) -> Optio
 pub fn own_lengths(sample: &[&str]) -> super::units::Lengths {
     let mut lengths = super::units::Lengths::default();
     for line in sample {
-        if let Some(Ok(Own { place: Place::Sectors(_, length), .. })) = own(line) {
+        if let Some(Ok(FormLine { place: Place::Sectors(_, length), .. })) = parse_form_line(line) {
             lengths.take("0", &length.to_string());
         }
     }

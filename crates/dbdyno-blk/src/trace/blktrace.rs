@@ -6,9 +6,8 @@ use std::collections::BinaryHeap;
 use std::io::{self, BufRead, Read};
 
 use super::block_event::{Action, BlockEvent};
-use super::findings::Findings;
-use super::number::sectors_of;
-use super::record::Record;
+use super::record::{Findings, Record};
+use super::units::sectors_of;
 use crate::queue::Direction;
 
 /// `BLK_IO_TRACE_MAGIC` and version 7.
@@ -51,10 +50,10 @@ impl Files {
         }
         while let Some(Reverse((_, file, record))) = self.next.pop() {
             findings.lines += 1;
-            let found = event(&record, findings);
+            let block_event = event(&record, findings);
             self.fetch(file, findings)?;
-            if found.is_some() {
-                return Ok(found);
+            if block_event.is_some() {
+                return Ok(block_event);
             }
         }
         Ok(None)
@@ -78,7 +77,7 @@ impl Files {
             findings.damage(if read < RECORD_BYTES {
                 "ends within a record"
             } else {
-                "holds no record; the file's rest is left out"
+                "is not a record; the rest of the file is left out"
             });
             return Ok(());
         }
@@ -95,12 +94,12 @@ struct Fields<'a>(&'a [u8; RECORD_BYTES]);
 
 impl Fields<'_> {
     fn bytes<const N: usize>(&self, at: usize) -> [u8; N] {
-        let mut found = [0; N];
-        found.copy_from_slice(&self.0[at..at + N]);
+        let mut fields = [0; N];
+        fields.copy_from_slice(&self.0[at..at + N]);
         if self.0[0] == (MAGIC >> 24) as u8 {
-            found.reverse();
+            fields.reverse();
         }
-        found
+        fields
     }
 
     fn u16(&self, at: usize) -> u16 {
@@ -121,7 +120,7 @@ fn event(record: &[u8; RECORD_BYTES], findings: &mut Findings) -> Option<BlockEv
     let (action, bytes) = (field.u32(28), field.u32(24));
     let category = action >> 16;
     if category & (NOTIFY | PC | DISCARD) != 0 {
-        findings.pass_over(if category & DISCARD != 0 { "discard" } else { "no read or write" });
+        findings.pass_over(if category & DISCARD != 0 { "discard" } else { "neither read nor write" });
         return None;
     }
     let action = match action & 0xffff {
@@ -146,14 +145,14 @@ fn event(record: &[u8; RECORD_BYTES], findings: &mut Findings) -> Option<BlockEv
     };
     let direction = if category & WRITE != 0 || bytes == 0 { Direction::Write } else { Direction::Read };
     let device = field.u32(36);
-    let found = Record::new(field.u64(8), direction, start_sector, sectors);
+    let parsed = Record::new(field.u64(8), direction, start_sector, sectors);
     let what = Record {
         process: field.u32(32),
         device: findings.device(&format!("{},{}", device >> 20, device & 0xf_ffff)),
-        sync: found.sync || flush || category & SYNC != 0,
+        sync: parsed.sync || flush || category & SYNC != 0,
         flush,
         fua: category & FUA != 0,
-        ..found
+        ..parsed
     };
     Some(BlockEvent { action, what })
 }

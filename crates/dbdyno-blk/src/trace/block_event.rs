@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::findings::Findings;
-use super::record::Record;
+use super::record::{Findings, Record};
 use crate::queue::Direction;
 
 /// Which of a request's moments is its beginning.
@@ -58,7 +57,7 @@ pub struct BlockEvent {
 }
 
 /// Letters of blktrace's RWBS column. `None` where they are no read, write or flush.
-pub fn with_letters(letters: &str, found: Record) -> Option<Record> {
+pub fn with_letters(letters: &str, record: Record) -> Option<Record> {
     let (flush, rest) = match letters.strip_prefix('F') {
         Some(rest) => (true, rest),
         None => (false, letters),
@@ -70,7 +69,7 @@ pub fn with_letters(letters: &str, found: Record) -> Option<Record> {
         _ => return None,
     };
     let sync = direction == Direction::Read || flush || marks.contains('S');
-    Some(Record { direction, flush, fua: marks.contains('F'), sync, ..found })
+    Some(Record { direction, flush, fua: marks.contains('F'), sync, ..record })
 }
 
 /// Requests whose ends are awaited; what began before all of these is without one.
@@ -149,14 +148,14 @@ impl Pairing {
             if !front.settled && !all && self.waiting.len() < WAITING_MOST {
                 return None;
             }
-            let found = self.waiting.pop_front()?;
-            if !found.settled {
-                self.places.remove(&(found.record.device, found.record.start_sector, self.first));
+            let completed = self.waiting.pop_front()?;
+            if !completed.settled {
+                self.places.remove(&(completed.record.device, completed.record.start_sector, self.first));
                 findings.without_end += 1;
             }
             self.first += 1;
-            if !found.dropped {
-                return Some(found.record);
+            if !completed.dropped {
+                return Some(completed.record);
             }
         }
     }

@@ -1,9 +1,8 @@
 //! Traces of a line a request with columns: what each cell of a line says.
 
 use super::block_event::{Begin, with_letters};
-use super::findings::Findings;
-use super::number::{scaled, sectors_of};
-use super::record::Record;
+use super::record::{Findings, Record};
+use super::units::{scaled, sectors_of};
 use crate::queue::Direction;
 
 /// What a column holds.
@@ -53,7 +52,7 @@ pub enum Separator {
 
 impl Separator {
     /// That of a line.
-    pub fn of(line: &str) -> Self {
+    pub fn detect(line: &str) -> Self {
         [b',', b';', b'\t', b'|']
             .into_iter()
             .find(|byte| line.as_bytes().contains(byte))
@@ -184,7 +183,7 @@ impl Operation {
 impl Row<'_> {
     fn take(&mut self, column: Column, cell: &str, findings: &mut Findings) -> Result<(), String> {
         let cell = if cell.starts_with('"') { cell.trim_matches('"') } else { cell };
-        let number = || scaled(cell, column.scale).ok_or_else(|| format!("holds no number: {:?}", short(cell)));
+        let number = || scaled(cell, column.scale).ok_or_else(|| format!("has no number: {:?}", short(cell)));
         match column.role {
             Role::At => self.at_ns = number()?,
             Role::Response | Role::End | Role::Queue if cell.is_empty() => {}

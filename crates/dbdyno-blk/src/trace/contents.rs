@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::io;
 
+use dbdyno_common::summary::{Exact, Summary};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::findings::Findings;
 use super::format::Format;
 use super::reader::Trace;
-use super::record::Record;
+use super::record::{Findings, Record};
 use crate::queue::Direction;
 
 /// Processes that are told apart; requests of any beyond are counted in the sums alone.
@@ -162,7 +162,7 @@ impl Contents {
             flushes,
             forced_writes: forced,
             response_ms_mean: mean(response_ns).map(|ns| ns / 1e6),
-            response_ms_p99: (ended > 0).then(|| responses.value_at_quantile(0.99) as f64 / 1e6),
+            response_ms_p99: Summary::from_histogram(&responses, Exact::default()).in_ms().p99(),
             outstanding_mean: (ended > 0 && span_ns > 0).then(|| response_ns as f64 / span_ns as f64),
             devices: findings.devices.iter().cloned().zip(devices).collect(),
             processes_count: processes.len(),

@@ -2,9 +2,8 @@
 
 use std::io::{self, BufRead};
 
-use super::findings::Findings;
-use super::number::sectors_of;
-use super::record::Record;
+use super::record::{Findings, Record};
+use super::units::sectors_of;
 use crate::queue::Direction;
 
 const MAGIC: &[u8; 16] = b"dbdyno-trace-1\n\0";
@@ -63,6 +62,6 @@ fn as_record(record: &[u8; RECORD_BYTES], findings: &mut Findings) -> Option<Rec
         findings.damage("is beyond every device");
         return None;
     };
-    let found = Record::new(long(0), direction, start_sector, sectors);
-    Some(Record { response_ns: Some(long(24).saturating_sub(long(0))), flush, sync: found.sync || flush, ..found })
+    let record = Record::new(long(0), direction, start_sector, sectors);
+    Some(Record { response_ns: Some(long(24).saturating_sub(long(0))), flush, sync: record.sync || flush, ..record })
 }

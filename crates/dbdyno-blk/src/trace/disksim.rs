@@ -1,10 +1,8 @@
 //! `DiskSim`'s ASCII format: arrival in milliseconds, device, block, length in blocks, flags in hexadecimal (bit 0 is a read).
 //! Simulators of SSDs (`MQSim`, `SSDSim`) write the same with nanoseconds, and replayers with bytes.
 
-use super::findings::Findings;
-use super::number::{is_number, scaled, sectors_of};
-use super::record::Record;
-use super::units::{Doubt, Lengths, Times};
+use super::record::{Findings, Record};
+use super::units::{Doubt, Lengths, Times, is_number, scaled, sectors_of};
 use crate::queue::Direction;
 
 const MILLISECOND: u64 = 1_000_000;
@@ -48,7 +46,7 @@ impl DiskSim {
             if let Some(scale) = asked {
                 return Ok(scale);
             }
-            let chosen: super::units::Chosen = chosen?;
+            let chosen: super::units::UnitChoice = chosen?;
             notes.extend(chosen.note);
             Ok(chosen.scale)
         };
@@ -64,7 +62,7 @@ impl DiskSim {
         let (Some(at), Some(device), Some(block), Some(blocks), Some(flags), None) =
             (next(), next(), next(), next(), next(), next())
         else {
-            findings.damage("has not five columns");
+            findings.damage("does not have five columns");
             return None;
         };
         let place = scaled(block, self.length_scale).zip(scaled(blocks, self.length_scale));
@@ -72,7 +70,7 @@ impl DiskSim {
         let (Some(at_ns), Some((start_sector, sectors)), Some(flags)) =
             (scaled(at, self.time_scale), place, hexadecimal(flags))
         else {
-            findings.damage("holds no time, block, length and flags");
+            findings.damage("lacks a time, block, length or flags");
             return None;
         };
         let direction = if flags & 1 == 1 { Direction::Read } else { Direction::Write };

@@ -1,9 +1,8 @@
 //! fio's I/O logs, `write_iolog`: version 2 (no times; waits in milliseconds) and 3 (microseconds since the start).
 
 use super::columns::short;
-use super::findings::Findings;
-use super::number::{scaled, sectors_of};
-use super::record::Record;
+use super::record::{Findings, Record};
+use super::units::{scaled, sectors_of};
 use crate::queue::Direction;
 
 /// Which of the two.
@@ -30,13 +29,13 @@ impl IoLog {
         let mut words = line.split_ascii_whitespace();
         if self.version == Version::Three {
             let Some(at_ns) = words.next().and_then(|word| scaled(word, 1000)) else {
-                findings.damage("begins with no time");
+                findings.damage("does not begin with a time");
                 return None;
             };
             self.now_ns = at_ns;
         }
         let (Some(file), Some(action)) = (words.next(), words.next()) else {
-            findings.damage("names no file and action");
+            findings.damage("lacks a file or an action");
             return None;
         };
         let device = findings.device(file);
@@ -62,10 +61,10 @@ impl IoLog {
             _ => None,
         };
         let Some((start_sector, sectors)) = place else {
-            findings.damage("has no offset and length that a device could have");
+            findings.damage("has no offset and length that a device can have");
             return None;
         };
-        let found = Record::new(self.now_ns, direction, start_sector, sectors);
-        Some(Record { device, flush, sync: found.sync || flush, ..found })
+        let record = Record::new(self.now_ns, direction, start_sector, sectors);
+        Some(Record { device, flush, sync: record.sync || flush, ..record })
     }
 }

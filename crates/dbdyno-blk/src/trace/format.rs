@@ -3,12 +3,11 @@
 use super::block_event::{Action, Begin};
 use super::columns::Columns;
 use super::disksim::{self, DiskSim};
-use super::findings::Findings;
 use super::fio::{IoLog, Version};
 pub use super::headings::Format;
 use super::headings::{Heading, Lacking};
-use super::number::{is_number, scaled};
-use super::units::{Doubt, LENGTHS, TIMES};
+use super::record::Findings;
+use super::units::{Doubt, LENGTHS, TIMES, is_number, scaled};
 use super::{blkparse, blktrace, disk};
 
 impl Format {
@@ -32,7 +31,7 @@ impl Format {
         let full = |line: &&&str| !line.is_empty() && !line.starts_with('#');
         for (number, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
             let fits = |format: &Self| named.is_none_or(|named| named == *format || named == Self::Named);
-            match Heading::of(line) {
+            match Heading::parse(line) {
                 Ok(heading) if fits(&heading.format) => {
                     return Ok(Beginning { format: named.unwrap_or(heading.format), lines_before: number });
                 }
@@ -132,7 +131,7 @@ impl Format {
     }
 
     /// How its lines are read, by the lines at its beginning, of which the first may name columns.
-    pub(super) fn parser(self, lines: &[&str], units: Units, begin: Begin) -> Result<Begun, ParserError> {
+    pub(super) fn parser(self, lines: &[&str], units: Units, begin: Begin) -> Result<ParserStart, ParserError> {
         let first = lines.first().copied().unwrap_or_default();
         if let Some(flag) = units.flag().filter(|_| !self.has_open_units()) {
             return Err(ParserError::Exact { format: self.name(), flag });
@@ -168,7 +167,7 @@ impl Format {
                 Parser::Disksim(found)
             }
             _ => {
-                let heading = match Heading::of(first) {
+                let heading = match Heading::parse(first) {
                     Ok(heading) => {
                         has_heading = true;
                         heading
@@ -185,7 +184,7 @@ impl Format {
                 Parser::Columns(columns.beginning(begin))
             }
         };
-        Ok(Begun { parser, has_heading, notes })
+        Ok(ParserStart { parser, has_heading, notes })
     }
 
     /// Whether the units of its numbers may be others than those that are documented.
@@ -202,7 +201,9 @@ fn biosnoop_cells(line: &str) -> Option<usize> {
     let ends = |back: usize| {
         let at = words.len().checked_sub(back)?;
         let numbers = is_rwbs(words[at]) && is_number(words[at + 1]) && is_number(words[at + 2]);
-        (at >= 4 && numbers && words[at + 3..].iter().all(|word| scaled(word, 1).is_some())).then_some(4 + back)
+        // It has milliseconds with a point; scripts print whole numbers of what they like.
+        let is_duration = |word: &&str| word.contains('.') && scaled(word, 1).is_some();
+        (at >= 4 && numbers && words[at + 3..].iter().all(is_duration)).then_some(4 + back)
     };
     time.and(ends(4).or_else(|| ends(5)))
 }
@@ -239,7 +240,7 @@ pub(super) enum ParserError {
 }
 
 /// A parser, whether the first line names columns, and what is to be said of how the rest is read.
-pub(super) struct Begun {
+pub(super) struct ParserStart {
     pub parser: Parser,
     pub has_heading: bool,
     pub notes: Vec<String>,

@@ -84,7 +84,7 @@ pub struct Heading {
 
 /// Why a line of names does not do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} names no column for {what}; known are {KNOWN}")]
+#[error("line {line} names no column for {what}; known names are {KNOWN}")]
 pub struct Lacking {
     line: usize,
     what: &'static str,
@@ -105,135 +105,93 @@ impl Lacking {
     }
 }
 
-const KNOWN: &str = "time or timestamp (at_ns, time_us, arrival_ms, TIME(s) have their unit), offset, lba or sector, size, length, \
+const KNOWN: &str = "time or timestamp (with a unit: at_ns, time_us, arrival_ms, TIME(s)), offset, lba or sector, size, length, \
                      bytes or sectors, op or type, response_ns, _us, _ms, _s or latency, completion_ns, process or pid, device";
 
-/// A format whose columns are documented: their names as headings have them, the last `optional` of which may lack.
-struct Published {
-    format: Format,
-    separator: Separator,
-    columns: &'static [(&'static str, Role, Unit)],
-    optional: &'static [&'static str],
-}
-
-const PUBLISHED: &[Published] = {
+/// The columns of formats that are documented: their names as headings have them, in the order of files without one.
+const PUBLISHED: &[(Format, &str, Role, Unit)] = {
+    use Format::{Alibaba, Biosnoop, Fiu, Msr, Spc, Systor17, Tencent};
     use Role::{At, Device, End, Name, Offset, Operation, Other, Process, Queue, Response, Size};
     use Unit::{Fixed, Open, Usual};
     &[
-        Published {
-            format: Format::Msr,
-            separator: Separator::Byte(b','),
-            columns: &[
-                ("timestamp", At, Usual(100)),
-                ("hostname", Other, Open),
-                ("disknumber", Device, Open),
-                ("type", Operation, Open),
-                ("offset", Offset, Fixed(1)),
-                ("size", Size, Fixed(1)),
-                ("responsetime", Response, Usual(100)),
-            ],
-            optional: &[],
-        },
-        Published {
-            format: Format::Alibaba,
-            separator: Separator::Byte(b','),
-            columns: &[
-                ("deviceid", Device, Open),
-                ("opcode", Operation, Open),
-                ("offset", Offset, Fixed(1)),
-                ("length", Size, Fixed(1)),
-                ("timestamp", At, Usual(1000)),
-            ],
-            optional: &[],
-        },
-        Published {
-            format: Format::Tencent,
-            separator: Separator::Byte(b','),
-            columns: &[
-                ("timestamp", At, Usual(SECOND)),
-                ("offset", Offset, Fixed(512)),
-                ("size", Size, Fixed(512)),
-                ("iotype", Operation, Open),
-                ("volumeid", Device, Open),
-            ],
-            optional: &[],
-        },
-        Published {
-            format: Format::Spc,
-            separator: Separator::Byte(b','),
-            columns: &[
-                ("asu", Device, Open),
-                ("lba", Offset, Fixed(512)),
-                ("size", Size, Fixed(1)),
-                ("opcode", Operation, Open),
-                ("timestamp", At, Usual(SECOND)),
-            ],
-            optional: &[],
-        },
-        Published {
-            format: Format::Systor17,
-            separator: Separator::Byte(b','),
-            columns: &[
-                ("timestamp", At, Usual(SECOND)),
-                ("response", Response, Usual(SECOND)),
-                ("iotype", Operation, Open),
-                ("lun", Device, Open),
-                ("offset", Offset, Fixed(1)),
-                ("size", Size, Fixed(1)),
-            ],
-            optional: &[],
-        },
-        Published {
-            format: Format::Fiu,
-            separator: Separator::Spaces,
-            columns: &[
-                ("timestamp", At, Usual(1)),
-                ("pid", Process, Open),
-                ("process", Name, Open),
-                ("lba", Offset, Fixed(512)),
-                ("size", Size, Fixed(512)),
-                ("op", Operation, Open),
-                ("major", Device, Open),
-                ("minor", Other, Open),
-                ("md5", Other, Open),
-            ],
-            optional: &["md5"],
-        },
-        Published {
-            format: Format::Biosnoop,
-            separator: Separator::Spaces,
-            columns: &[
-                ("time", End, Fixed(SECOND)),
-                ("comm", Name, Open),
-                ("pid", Process, Open),
-                ("disk", Device, Open),
-                ("t", Operation, Open),
-                ("sector", Offset, Fixed(512)),
-                ("bytes", Size, Fixed(1)),
-                ("que", Queue, Fixed(1_000_000)),
-                ("lat", Response, Fixed(1_000_000)),
-            ],
-            optional: &["que"],
-        },
+        (Msr, "timestamp", At, Usual(100)),
+        (Msr, "hostname", Other, Open),
+        (Msr, "disknumber", Device, Open),
+        (Msr, "type", Operation, Open),
+        (Msr, "offset", Offset, Fixed(1)),
+        (Msr, "size", Size, Fixed(1)),
+        (Msr, "responsetime", Response, Usual(100)),
+        (Alibaba, "deviceid", Device, Open),
+        (Alibaba, "opcode", Operation, Open),
+        (Alibaba, "offset", Offset, Fixed(1)),
+        (Alibaba, "length", Size, Fixed(1)),
+        (Alibaba, "timestamp", At, Usual(1000)),
+        (Tencent, "timestamp", At, Usual(SECOND)),
+        (Tencent, "offset", Offset, Fixed(512)),
+        (Tencent, "size", Size, Fixed(512)),
+        (Tencent, "iotype", Operation, Open),
+        (Tencent, "volumeid", Device, Open),
+        (Spc, "asu", Device, Open),
+        (Spc, "lba", Offset, Fixed(512)),
+        (Spc, "size", Size, Fixed(1)),
+        (Spc, "opcode", Operation, Open),
+        (Spc, "timestamp", At, Usual(SECOND)),
+        (Systor17, "timestamp", At, Usual(SECOND)),
+        (Systor17, "response", Response, Usual(SECOND)),
+        (Systor17, "iotype", Operation, Open),
+        (Systor17, "lun", Device, Open),
+        (Systor17, "offset", Offset, Fixed(1)),
+        (Systor17, "size", Size, Fixed(1)),
+        (Fiu, "timestamp", At, Usual(1)),
+        (Fiu, "pid", Process, Open),
+        (Fiu, "process", Name, Open),
+        (Fiu, "lba", Offset, Fixed(512)),
+        (Fiu, "size", Size, Fixed(512)),
+        (Fiu, "op", Operation, Open),
+        (Fiu, "major", Device, Open),
+        (Fiu, "minor", Other, Open),
+        (Fiu, "md5", Other, Open),
+        (Biosnoop, "time", End, Fixed(SECOND)),
+        (Biosnoop, "comm", Name, Open),
+        (Biosnoop, "pid", Process, Open),
+        (Biosnoop, "disk", Device, Open),
+        (Biosnoop, "t", Operation, Open),
+        (Biosnoop, "sector", Offset, Fixed(512)),
+        (Biosnoop, "bytes", Size, Fixed(1)),
+        (Biosnoop, "que", Queue, Fixed(1_000_000)),
+        (Biosnoop, "lat", Response, Fixed(1_000_000)),
     ]
 };
+
+/// Columns that may lack.
+const OPTIONAL: [(Format, &str); 2] = [(Format::Fiu, "md5"), (Format::Biosnoop, "que")];
+
+fn published(format: Format) -> impl Iterator<Item = (&'static str, Role, Unit)> {
+    PUBLISHED.iter().filter(move |one| one.0 == format).map(|(_, name, role, unit)| (*name, *role, *unit))
+}
+
+fn is_optional(format: Format, name: &str) -> bool {
+    OPTIONAL.contains(&(format, name))
+}
 
 impl Heading {
     /// The columns of a published format of so many cells, whose file has no line of names.
     pub fn published(format: Format, cells: usize) -> Option<Self> {
-        let one = PUBLISHED.iter().find(|one| one.format == format)?;
-        let lacks = one.columns.len().saturating_sub(cells).min(one.optional.len());
-        let kept = |name: &str| !one.optional[..lacks].contains(&name);
-        let columns =
-            one.columns.iter().filter(|(name, ..)| kept(name)).map(|(_, role, unit)| (*role, *unit)).collect();
-        Some(Self { format, columns, separator: one.separator })
+        let all = published(format).count();
+        if all == 0 {
+            return None;
+        }
+        let columns = published(format).filter(|(name, ..)| cells >= all || !is_optional(format, name));
+        let columns = columns.map(|(_, role, unit)| (role, unit)).collect();
+        let by_blanks = matches!(format, Format::Fiu | Format::Biosnoop);
+        Some(Self { format, columns, separator: if by_blanks { Separator::Spaces } else { Separator::Byte(b',') } })
     }
 
     /// By the line that names them, which is the first one until said otherwise. Of a line that names less than two,
     /// `None` is the reason: it is no heading.
-    pub fn of(line: &str) -> Result<Self, Option<Lacking>> {
+    pub fn parse(line: &str) -> Result<Self, Option<Lacking>> {
         let line = line.trim_start_matches(['\u{feff}', '#', ' ', '/']).trim_end();
-        let separator = Separator::of(line);
+        let separator = Separator::detect(line);
         let names: Vec<String> = separator.cells(line).map(str::to_ascii_lowercase).collect();
         if !(3..=200).contains(&names.len()) {
             return Err(None);
@@ -338,26 +296,26 @@ fn documented(unit: Unit) -> Option<u64> {
 /// A published format, if the names are its own in whichever order.
 fn published_as(keys: &[(String, Option<&str>)], separator: Separator) -> Option<Heading> {
     let named = |name: &str| keys.iter().any(|(key, _)| key == name);
-    let fits = |one: &&Published| {
-        let known = |key: &str| one.columns.iter().find(|(name, ..)| *name == key);
-        let all = one.columns.iter().all(|(name, ..)| named(name) || one.optional.contains(name));
+    let fits = |format: &Format| {
+        let known = |key: &str| published(*format).any(|(name, ..)| name == key);
+        let all = published(*format).all(|(name, ..)| named(name) || is_optional(*format, name));
         // Another column beside these changes nothing, but a unit that is named elsewise does.
-        let role_of_time = one.columns.iter().find(|(_, role, _)| *role == Role::At).map(|(name, ..)| *name);
-        all && keys
-            .iter()
-            .all(|(key, unit)| known(key).is_none() || unit.is_none() || role_of_time.is_none_or(|time| time != key))
-            && keys.len() <= one.columns.len()
+        let time = published(*format).find(|(_, role, _)| *role == Role::At).map(|(name, ..)| name);
+        let keeps_unit = |key: &str, has_unit: bool| !known(key) || !has_unit || time != Some(key);
+        all && keys.iter().all(|(key, unit)| keeps_unit(key, unit.is_some()))
+            && keys.len() <= published(*format).count()
     };
-    let one = PUBLISHED.iter().find(fits)?;
+    let formats = PUBLISHED.chunk_by(|one, other| one.0 == other.0).map(|columns| columns[0].0);
+    let format = formats.into_iter().find(fits)?;
     let columns = keys
         .iter()
         .map(|(key, unit)| {
-            let found = one.columns.iter().find(|(name, ..)| name == key);
-            let (role, usual) = found.map_or((Role::Other, Unit::Open), |(_, role, unit)| (*role, *unit));
+            let found = published(format).find(|(name, ..)| name == key);
+            let (role, usual) = found.map_or((Role::Other, Unit::Open), |(_, role, unit)| (role, unit));
             (role, unit.and_then(time_scale).filter(|_| role.is_time()).map_or(usual, Unit::Named))
         })
         .collect();
-    Some(Heading { format: one.format, columns, separator })
+    Some(Heading { format, columns, separator })
 }
 
 /// Of several columns of one meaning the first is read, one with a unit before one without.
@@ -444,6 +402,8 @@ fn column(key: &str, unit: Option<&str>) -> (Role, Unit) {
             timed(Role::At)
         }
         "filetime" => (Role::At, Unit::Named(100)),
+        // What bpftrace calls them.
+        "nsecs" => (Role::At, Unit::Named(1)),
         "completion" | "completiontime" | "complete" | "end" | "endtime" | "finish" | "finishtime" => timed(Role::End),
         "response" | "responsetime" | "resp" | "latency" | "lat" | "duration" | "servicetime" | "elapsed"
         | "elapsedtime" => timed(Role::Response),
@@ -462,7 +422,9 @@ fn column(key: &str, unit: Option<&str>) -> (Role, Unit) {
             placed(Role::Size, Unit::Named(512))
         }
         "op" | "ops" | "opcode" | "operation" | "optype" | "type" | "iotype" | "kind" | "rw" | "rwbs" | "rwflag"
-        | "reqtype" | "requesttype" | "readwrite" | "direction" | "action" | "t" => (Role::Operation, Unit::Open),
+        | "reqtype" | "requesttype" | "readwrite" | "direction" | "dir" | "rwb" | "action" | "t" => {
+            (Role::Operation, Unit::Open)
+        }
         "isread" | "read" => (Role::IsRead, Unit::Open),
         "iswrite" | "write" => (Role::IsWrite, Unit::Open),
         "device" | "deviceid" | "dev" | "disk" | "diskid" | "disknumber" | "volume" | "volumeid" | "lun" | "asu"

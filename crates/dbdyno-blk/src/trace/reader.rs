@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 
 use super::block_event::{Action, Begin, BlockEvent, Pairing};
-use super::findings::Findings;
-use super::format::{Begun, Format, Parser, ParserError, Units, length_scale, time_scale};
+use super::format::{Format, Parser, ParserError, ParserStart, Units, length_scale, time_scale};
 use super::headings::Lacking;
-use super::lines::Lines;
-use super::record::Record;
+use super::lines::{Columned, Lines};
+use super::record::{Findings, Record};
 use super::units::{Doubt, LENGTHS, TIMES};
 use super::{blkparse, blktrace, disk};
 
@@ -37,8 +36,13 @@ pub enum TraceError {
     #[error("it is UTF-16 text, as PowerShell writes; convert it first: iconv -f UTF-16 -t UTF-8 FILE > trace")]
     Utf16,
     /// It is like no format.
-    #[error("it begins like no format of a trace; name one of: {}", names())]
+    #[error("its beginning fits no format of traces; name the format, one of: {}", names())]
     Unknown,
+    /// It has sums over requests.
+    #[error(
+        "it has {0}, not the requests themselves: record these, for example with dbdyno trace record, blktrace or biosnoop"
+    )]
+    Sums(&'static str),
     /// A CSV without a column that is needed.
     #[error(transparent)]
     Columns(#[from] Lacking),
@@ -49,7 +53,7 @@ pub enum TraceError {
     #[error("{0}")]
     Exact(String),
     /// Only blktrace writes several files.
-    #[error("a trace of several files must be blktrace's, a file for each CPU")]
+    #[error("only a trace of blktrace has several files, one for each CPU")]
     Several,
 }
 
@@ -74,9 +78,25 @@ fn names() -> String {
     Format::ALL.map(|(name, _)| name).join(", ")
 }
 
+/// What sums over requests a text holds, by words that stand in no trace.
+fn sums_in(head: &[u8]) -> Option<&'static str> {
+    const HISTOGRAM: &str = "a histogram, as biolatency and bitesize print it";
+    let known: [(&[&str], &str); 7] = [
+        (&["r/s", "w/s"], "figures of iostat"),
+        (&["tps", "kB_read"], "figures of iostat"),
+        (&["procs", "-memory-"], "figures of vmstat"),
+        (&["rd_sec/s"], "figures of sar"),
+        (&["All Devices"], "figures of btt"),
+        (&["|@"], HISTOGRAM),
+        (&["|**", "distribution"], HISTOGRAM),
+    ];
+    let text = String::from_utf8_lossy(head);
+    known.iter().find(|(words, _)| words.iter().all(|word| text.contains(word))).map(|(_, what)| *what)
+}
+
 /// What is asked of a trace.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Ask {
+pub struct ReadOptions {
     /// Its format; by how it begins, if none is named.
     pub format: Option<Format>,
     /// Which moment of a request is its beginning, in formats that tell of several.
@@ -91,7 +111,7 @@ pub struct Ask {
     pub length_scale: Option<u64>,
 }
 
-impl Ask {
+impl ReadOptions {
     /// With a format and units by the names that users give them; an error is a field's name and a sentence.
     pub fn by_names(
         self,
@@ -100,19 +120,19 @@ impl Ask {
         length_unit: Option<&str>,
     ) -> Result<Self, (&'static str, String)> {
         let unknown =
-            |what: &str, name: &str, known: String| format!("no {what} is called {name:?}; there are {known}");
+            |what: &str, name: &str, known: String| format!("there is no {what} {name:?}; choose one of {known}");
         let list = |units: &[(&'static str, &'static str, u64)]| {
             units.iter().map(|(name, ..)| *name).collect::<Vec<_>>().join(", ")
         };
         let format = format
-            .map(|name| Format::by_name(name).ok_or_else(|| ("format", unknown("format of traces", name, names()))))
+            .map(|name| Format::by_name(name).ok_or_else(|| ("format", unknown("trace format", name, names()))))
             .transpose()?;
         let time_scale = time_unit
-            .map(|name| time_scale(name).ok_or_else(|| ("time_unit", unknown("unit of times", name, list(&TIMES)))))
+            .map(|name| time_scale(name).ok_or_else(|| ("time_unit", unknown("unit of time", name, list(&TIMES)))))
             .transpose()?;
         let length_scale = length_unit
             .map(|name| {
-                length_scale(name).ok_or_else(|| ("length_unit", unknown("unit of lengths", name, list(&LENGTHS))))
+                length_scale(name).ok_or_else(|| ("length_unit", unknown("unit of length", name, list(&LENGTHS))))
             })
             .transpose()?;
         Ok(Self { format, time_scale, length_scale, ..self })
@@ -125,7 +145,7 @@ pub struct Trace {
     pairing: Pairing,
     device_sectors: Option<u64>,
     fold: bool,
-    held: Option<Held>,
+    reordering: Option<Reordering>,
     format: Option<Format>,
     first_ns: Option<u64>,
     latest_ns: u64,
@@ -133,7 +153,7 @@ pub struct Trace {
 }
 
 enum From {
-    Lines(Lines<Box<dyn BufRead>>, Parser),
+    Lines(Lines<Box<dyn BufRead>>, Option<Columned>, Parser),
     Blktrace(blktrace::Files),
     Disk(Box<dyn BufRead>),
     Ended,
@@ -149,11 +169,11 @@ enum Item {
 
 impl Trace {
     /// Begins to read; several files are those of blktrace, one a CPU.
-    pub fn open(mut files: Vec<Box<dyn BufRead>>, ask: Ask) -> Result<Self, TraceError> {
+    pub fn open(mut files: Vec<Box<dyn BufRead>>, ask: ReadOptions) -> Result<Self, TraceError> {
         let mut findings = Findings::default();
         let several = files.len() > 1;
         let begun = match files.first_mut() {
-            Some(first) => begin_of(&mut **first, ask, several)?,
+            Some(first) => detect_beginning(&mut **first, ask, several)?,
             None => None,
         };
         let moment = ask.begin.moments()[0];
@@ -172,16 +192,16 @@ impl Trace {
                 let mut lines = Lines::new(files.remove(0));
                 pass_text(&mut lines, begun.lines_before, begun.has_heading, &mut findings)?;
                 findings.notes = begun.notes;
-                (Some(begun.format), From::Lines(lines, begun.parser), begun.moment)
+                (Some(begun.format), From::Lines(lines, begun.columned, begun.parser), begun.moment)
             }
         };
-        let by_end = matches!(&from, From::Lines(_, Parser::Columns(columns)) if columns.by_end());
+        let by_end = matches!(&from, From::Lines(_, _, Parser::Columns(columns)) if columns.by_end());
         Ok(Self {
             from,
             pairing: Pairing::new(moment),
             device_sectors: ask.device_sectors,
             fold: ask.fold,
-            held: by_end.then(Held::default),
+            reordering: by_end.then(Reordering::default),
             format,
             first_ns: None,
             latest_ns: 0,
@@ -204,7 +224,7 @@ impl Trace {
             let ended = matches!(self.from, From::Ended);
             let found = match self.pairing.next(ended, &mut self.findings) {
                 Some(record) => Some(record),
-                None if ended => match self.held.as_mut().and_then(Held::pop) {
+                None if ended => match self.reordering.as_mut().and_then(Reordering::pop) {
                     Some(record) => Some(record),
                     None => return Ok(None),
                 },
@@ -213,7 +233,7 @@ impl Trace {
                         self.pairing.take(&event);
                         None
                     }
-                    Item::Record(record) => match &mut self.held {
+                    Item::Record(record) => match &mut self.reordering {
                         Some(held) => held.push(record),
                         None => Some(record),
                     },
@@ -224,7 +244,7 @@ impl Trace {
                     }
                 },
             };
-            if let Some(record) = found.and_then(|record| self.counted(record)) {
+            if let Some(record) = found.and_then(|record| self.admit(record)) {
                 return Ok(Some(record));
             }
         }
@@ -242,12 +262,15 @@ impl Trace {
                 None => Item::End,
                 Some(record) => Item::Record(record),
             },
-            From::Lines(lines, parser) => match lines.next()? {
+            From::Lines(lines, columned, parser) => match lines.next()? {
                 None => Item::End,
                 Some(line) => {
                     findings.lines += 1;
                     match line {
-                        Ok(line) => parser.item(line, findings),
+                        Ok(line) => match columned {
+                            Some(columned) => parser.item(&columned.line(line), findings),
+                            None => parser.item(line, findings),
+                        },
                         Err(why) => {
                             findings.damage(why);
                             Item::Nothing
@@ -258,7 +281,7 @@ impl Trace {
         })
     }
 
-    fn counted(&mut self, record: Record) -> Option<Record> {
+    fn admit(&mut self, record: Record) -> Option<Record> {
         if record.sectors == 0 && !record.flush {
             self.findings.pass_over("without data");
             return None;
@@ -311,13 +334,14 @@ struct Beginning {
     format: Format,
     lines_before: usize,
     has_heading: bool,
+    columned: Option<Columned>,
     parser: Parser,
     moment: Action,
     notes: Vec<String>,
 }
 
 /// Looks at a file's beginning; `None` of an empty one whose format is not named.
-fn begin_of(first: &mut dyn BufRead, ask: Ask, several: bool) -> Result<Option<Beginning>, TraceError> {
+fn detect_beginning(first: &mut dyn BufRead, ask: ReadOptions, several: bool) -> Result<Option<Beginning>, TraceError> {
     let head = first.fill_buf()?;
     let head = &head[..head.len().min(HEAD_BYTES)];
     if ask.format.is_none() {
@@ -331,8 +355,12 @@ fn begin_of(first: &mut dyn BufRead, ask: Ask, several: bool) -> Result<Option<B
             return Err(TraceError::Utf16);
         }
     }
-    let found =
-        Format::find(head, ask.format).map_err(|lacking| lacking.map_or(TraceError::Unknown, TraceError::Columns))?;
+    let (columned, in_columns) = detect_columns(head, ask.format);
+    let (head, heading_at) = in_columns.as_ref().map_or((head, None), |(text, at)| (text.as_bytes(), *at));
+    let found = Format::find(head, ask.format).map_err(|lacking| match sums_in(head) {
+        Some(sums) => TraceError::Sums(sums),
+        None => lacking.map_or(TraceError::Unknown, TraceError::Columns),
+    })?;
     let format = found.format;
     if several && format != Format::Blktrace {
         return Err(TraceError::Several);
@@ -359,8 +387,26 @@ fn begin_of(first: &mut dyn BufRead, ask: Ask, several: bool) -> Result<Option<B
             meant.words()
         ));
     }
-    let Begun { parser, has_heading, notes } = begun;
-    Ok(Some(Beginning { format, lines_before: found.lines_before, has_heading, parser, moment, notes }))
+    let ParserStart { parser, has_heading, notes } = begun;
+    // The names of keys are no line of the file.
+    let has_heading = has_heading && heading_at.is_none();
+    Ok(Some(Beginning { format, lines_before: found.lines_before, has_heading, columned, parser, moment, notes }))
+}
+
+/// How lines are made lines of columns, if they have to be; with the beginning of the file as that makes it, and the place of a line of
+/// names that stands for keys.
+fn detect_columns(head: &[u8], format: Option<Format>) -> (Option<Columned>, Option<(String, Option<usize>)>) {
+    let is_text = !matches!(format, Some(Format::Blktrace | Format::Disk)) && !head.contains(&0);
+    let text = if is_text { String::from_utf8_lossy(head) } else { String::new().into() };
+    let lines: Vec<&str> = text.trim_start_matches('\u{feff}').lines().collect();
+    let Some(mut columned) = Columned::of_beginning(&lines) else { return (None, None) };
+    let mut in_columns: Vec<String> = lines.iter().map(|line| columned.line(line).into_owned()).collect();
+    let heading = columned.heading();
+    let at = heading.map(|(names, at)| {
+        in_columns.insert(at, names);
+        at
+    });
+    (Columned::of_beginning(&lines), Some((in_columns.join("\n") + "\n", at)))
 }
 
 /// Reads past what stands before the first event, and past the line that names columns.
@@ -387,12 +433,12 @@ fn pass_text(
 
 /// Requests that are held back and handed on by their beginnings.
 #[derive(Default)]
-struct Held {
+struct Reordering {
     waiting: BTreeMap<(u64, u64), Record>,
     number: u64,
 }
 
-impl Held {
+impl Reordering {
     fn push(&mut self, record: Record) -> Option<Record> {
         self.number += 1;
         self.waiting.insert((record.at_ns, self.number), record);

@@ -1,4 +1,8 @@
-//! One request of a trace, whatever wrote it.
+//! One request of a trace, whatever wrote it, and what was odd about the trace: it is reported, never guessed at.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 
 use crate::queue::Direction;
 
@@ -42,5 +46,103 @@ impl Record {
             flush: false,
             fua: false,
         }
+    }
+}
+
+/// Kinds of things that are kept by name, such as devices; more than these are counted as one.
+const NAMES_MOST: usize = 64;
+
+/// Processes that are kept by name.
+const PROCESSES_MOST: usize = 4096;
+
+/// Damaged lines that are named.
+const DAMAGED_NAMED: usize = 8;
+
+/// A line or record that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Damaged {
+    /// Its number in the file, from 1.
+    pub line: u64,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// What a reader met besides requests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Findings {
+    /// Lines, or records of a binary format, that were read.
+    pub lines: u64,
+    /// Requests that were handed on.
+    pub requests: u64,
+    /// Lines that could not be read.
+    pub damaged: u64,
+    /// The first of them.
+    pub first_damaged: Vec<Damaged>,
+    /// Requests that stand before an earlier one's time.
+    pub backwards: u64,
+    /// By how much at most, nanoseconds.
+    pub backwards_ns_max: u64,
+    /// Requests that end beyond the device and were left out.
+    pub beyond_device: u64,
+    /// Requests that end beyond the device and were folded onto it.
+    pub folded: u64,
+    /// Lines of text before the first event.
+    pub text_before: u64,
+    /// How the trace was read where its format leaves that open, a sentence each.
+    pub notes: Vec<String>,
+    /// Requests whose end the trace lacks, in formats that tell of ends.
+    pub without_end: u64,
+    /// Actions, operations and kinds that are not known, and those that are no I/O, by name.
+    pub passed_over: BTreeMap<String, u64>,
+    /// Events that were lost, by what the trace itself says.
+    pub lost_events: u64,
+    /// It says so itself: the recording never came to its end.
+    pub cut_off: bool,
+    #[serde(skip)]
+    /// Names of processes by number, where the trace has them; the first of each.
+    pub processes: BTreeMap<u32, String>,
+    /// Names of devices in the order met; [`Record::device`](super::Record::device) is a place here.
+    pub devices: Vec<String>,
+}
+
+impl Findings {
+    /// Counts a line that could not be read.
+    pub(super) fn damage(&mut self, why: impl Into<String>) {
+        self.damaged += 1;
+        if self.first_damaged.len() < DAMAGED_NAMED {
+            self.first_damaged.push(Damaged { line: self.lines, why: why.into() });
+        }
+    }
+
+    /// Counts what is no request.
+    pub(super) fn pass_over(&mut self, name: &str) {
+        if let Some(count) = self.passed_over.get_mut(name) {
+            *count += 1;
+        } else {
+            let kept = if self.passed_over.len() < NAMES_MOST { name } else { "others" };
+            *self.passed_over.entry(kept.chars().take(32).collect()).or_default() += 1;
+        }
+    }
+
+    /// Keeps the first name of a process.
+    pub(super) fn name_process<'a>(&mut self, process: u32, name: impl FnOnce() -> Option<&'a str>) {
+        if self.processes.len() >= PROCESSES_MOST || self.processes.contains_key(&process) {
+            return;
+        }
+        if let Some(name) = name() {
+            self.processes.insert(process, name.chars().take(32).collect());
+        }
+    }
+
+    /// The number of a device; the last one's where there are more than can be told from each other.
+    pub(super) fn device(&mut self, name: &str) -> u16 {
+        let place = self.devices.iter().position(|known| known == name);
+        let place = place.unwrap_or_else(|| {
+            if self.devices.len() < NAMES_MOST {
+                self.devices.push(name.chars().take(64).collect());
+            }
+            self.devices.len() - 1
+        });
+        place as u16
     }
 }

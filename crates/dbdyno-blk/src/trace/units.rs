@@ -1,4 +1,4 @@
-//! In which unit a trace's times and places are, where its format or its heading leaves that open: by what is plausible.
+//! Numbers of traces, exact to the nanosecond, and in which unit times and places are where format and heading leave that open.
 //!
 //! A unit that is documented holds unless the trace's beginning makes it absurd. Where none is documented and several are
 //! plausible, nothing is guessed: the reader asks.
@@ -41,13 +41,13 @@ pub enum Unit {
 
 /// What is read of a unit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chosen {
+pub struct UnitChoice {
     pub scale: u64,
     /// What is to be said of it, unless it is what the format documents.
     pub note: Option<String>,
 }
 
-impl Chosen {
+impl UnitChoice {
     fn plainly(scale: u64) -> Self {
         Self { scale, note: None }
     }
@@ -66,7 +66,7 @@ pub struct Doubt {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "its {} may be {}; ", self.what, self.readings.join(" or "))?;
-        write!(f, "say which by {} {}, or by {}", self.flag, self.values.join(" or "), self.heading)
+        write!(f, "state which with {} {}, or with {}", self.flag, self.values.join(" or "), self.heading)
     }
 }
 
@@ -97,26 +97,30 @@ impl Times {
 
     /// The unit; `usual` is what the format documents, and `whole_least` how many requests a second whole numbers of it have at
     /// the least; what else writes the format writes `others`.
-    pub fn unit(&self, usual: Option<u64>, whole_least: f64, others: &[u64]) -> Result<Chosen, Doubt> {
+    pub fn unit(&self, usual: Option<u64>, whole_least: f64, others: &[u64]) -> Result<UnitChoice, Doubt> {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);
         let Some(middle) = sorted.get(sorted.len() / 2).copied() else {
-            return Ok(Chosen::plainly(usual.unwrap_or(1)));
+            return Ok(UnitChoice::plainly(usual.unwrap_or(1)));
         };
         let rate = |scale| per_s(&sorted, scale);
-        let told = |scale: u64, why: String| Chosen {
+        let told = |scale: u64, why: String| UnitChoice {
             scale,
-            note: Some(format!("times are read as {}, {why}; --time-unit names another unit", plural(scale))),
+            note: Some(format!("times are read as {}, {why}; choose another unit with --time-unit", plural(scale))),
         };
         if let Some((scale, since)) = since_an_epoch(middle, usual, rate) {
             let is_usual = usual == Some(scale);
-            return Ok(if is_usual { Chosen::plainly(scale) } else { told(scale, format!("counted since {since}")) });
+            return Ok(if is_usual {
+                UnitChoice::plainly(scale)
+            } else {
+                told(scale, format!("counted since {since}"))
+            });
         }
         let Some(any) = rate(1) else {
             // One time alone has the same distance to itself in every unit.
             return match usual.or(self.has_point.then_some(TIMES[0].2)) {
-                Some(scale) => Ok(Chosen::plainly(scale)),
-                None if sorted.len() < 2 => Ok(Chosen::plainly(1)),
+                Some(scale) => Ok(UnitChoice::plainly(scale)),
+                None if sorted.len() < 2 => Ok(UnitChoice::plainly(1)),
                 None => Err(self.doubt(&[TIMES[0].2, TIMES[1].2, TIMES[2].2, TIMES[4].2], rate)),
             };
         };
@@ -125,30 +129,34 @@ impl Times {
         let possible = |scale: &u64| (least..=*POSSIBLE_PER_S.end()).contains(&(any / *scale as f64));
         if let Some(scale) = expected.filter(possible) {
             let plainly = usual.is_some();
-            return Ok(if plainly { Chosen::plainly(scale) } else { told(scale, "as they have a point".to_owned()) });
+            return Ok(if plainly {
+                UnitChoice::plainly(scale)
+            } else {
+                told(scale, "because they have a decimal point".to_owned())
+            });
         }
         let plausible = |among: &[u64]| -> Vec<u64> {
             let fits = |scale: &u64| rate(*scale).is_some_and(|per_s| USUAL_PER_S.contains(&per_s));
             among.iter().copied().filter(|scale| Some(*scale) != expected && fits(scale)).collect()
         };
-        let mut found = plausible(others);
-        if found.is_empty() {
-            found = plausible(&[TIMES[0].2, TIMES[1].2, TIMES[2].2, TIMES[4].2]);
+        let mut units = plausible(others);
+        if units.is_empty() {
+            units = plausible(&[TIMES[0].2, TIMES[1].2, TIMES[2].2, TIMES[4].2]);
         }
-        match (found[..].first(), expected) {
-            (Some(&scale), _) if found.len() == 1 => {
+        match (units[..].first(), expected) {
+            (Some(&scale), _) if units.len() == 1 => {
                 let why = expected.map_or_else(
-                    || format!("as no other unit gives a plausible rate ({} a second)", rounded(rate(scale))),
+                    || format!("because no other unit gives a plausible rate ({} a second)", rounded(rate(scale))),
                     |expected| {
                         let would = rounded(rate(expected));
-                        format!("as the format's {} would be {would} requests a second", plural(expected))
+                        format!("because the format's {} would mean {would} requests a second", plural(expected))
                     },
                 );
                 Ok(told(scale, why))
             }
-            (None, Some(scale)) => Ok(Chosen::plainly(scale)),
+            (None, Some(scale)) => Ok(UnitChoice::plainly(scale)),
             (None, None) => Err(self.doubt(&[TIMES[0].2, TIMES[1].2, TIMES[2].2, TIMES[4].2], rate)),
-            (Some(_), _) => Err(self.doubt(&found, rate)),
+            (Some(_), _) => Err(self.doubt(&units, rate)),
         }
     }
 
@@ -225,7 +233,7 @@ pub struct Lengths {
 impl Lengths {
     /// Takes those of a request; a flush has none.
     pub fn take(&mut self, place: &str, length: &str) {
-        let whole = |cell: &str| super::number::scaled(cell, 1);
+        let whole = |cell: &str| scaled(cell, 1);
         if let (Some(place), Some(length)) = (whole(place), whole(length).filter(|length| *length > 0)) {
             self.places.push(place);
             self.lengths.push(length);
@@ -233,19 +241,20 @@ impl Lengths {
     }
 
     /// Sectors or bytes, of which `usual` is documented.
-    pub fn unit(&self, usual: u64) -> Result<Chosen, Doubt> {
+    pub fn unit(&self, usual: u64) -> Result<UnitChoice, Doubt> {
         let (Some(least), Some(most)) = (self.lengths.iter().min().copied(), self.lengths.iter().max().copied()) else {
-            return Ok(Chosen::plainly(usual));
+            return Ok(UnitChoice::plainly(usual));
         };
         let of_sectors = |value: &u64| value.is_multiple_of(512);
         let fits_bytes = self.lengths.iter().all(of_sectors) && self.places.iter().all(of_sectors);
         let told = |scale: u64, why: &str| {
             let (_, plural, _) = LENGTHS[usize::from(scale == 1)];
-            let note = format!("places and lengths are read as {plural}, {why}; --length-unit names another unit");
-            Chosen { scale, note: Some(note) }
+            let note =
+                format!("places and lengths are read as {plural}, {why}; choose another unit with --length-unit");
+            UnitChoice { scale, note: Some(note) }
         };
         match (usual, fits_bytes) {
-            (512, true) if most >= LARGE_BYTES => Ok(told(1, "as all are whole sectors of bytes")),
+            (512, true) if most >= LARGE_BYTES => Ok(told(1, "because all are whole sectors in bytes")),
             (512, true) => Err(Doubt {
                 what: "places and lengths".to_owned(),
                 readings: vec![
@@ -259,9 +268,9 @@ impl Lengths {
             (1, false)
                 if least < 512 && most <= LARGE_SECTORS && self.lengths.iter().all(|one| one.is_multiple_of(8)) =>
             {
-                Ok(told(512, "as bytes would be parts of sectors"))
+                Ok(told(512, "because bytes would be fractions of sectors"))
             }
-            _ => Ok(Chosen::plainly(usual)),
+            _ => Ok(UnitChoice::plainly(usual)),
         }
     }
 }
@@ -270,3 +279,68 @@ impl Lengths {
 const LARGE_BYTES: u64 = 4096;
 /// A length in sectors that is large: 32 MiB.
 const LARGE_SECTORS: u64 = 65_536;
+
+/// Sectors that no device has more of: 2^54, which is 8 EiB.
+const SECTORS_MOST: u64 = 1 << 54;
+
+/// Digits that always fit into 64 bits.
+const DIGITS_QUICK: usize = 19;
+
+/// A decimal number times `scale`, rounded down: `"1.5"` times 10^9 is 1,500,000,000. At most 18 digits behind the point
+/// count. Numbers with an exponent, such as `5e-05`, are read with a double's precision.
+pub fn scaled(text: &str, scale: u64) -> Option<u64> {
+    quick(text.as_bytes(), scale).or_else(|| exact(text, scale)).or_else(|| with_exponent(text, scale))
+}
+
+/// The same for what 64 bits hold, which nearly every number of a trace is.
+fn quick(text: &[u8], scale: u64) -> Option<u64> {
+    if text.is_empty() || text.len() > DIGITS_QUICK {
+        return None;
+    }
+    let (mut number, mut point) = (0_u64, None);
+    for (place, byte) in text.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => number = number * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() && text.len() > 1 => point = Some(place),
+            _ => return None,
+        }
+    }
+    let Some(point) = point else { return number.checked_mul(scale) };
+    let divisor = 10_u64.pow((text.len() - point - 1) as u32);
+    if divisor == scale { Some(number) } else { Some(number.checked_mul(scale)? / divisor) }
+}
+
+fn exact(text: &str, scale: u64) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    if !(whole.len() + part.len() > 0 && whole.bytes().chain(part.bytes()).all(|byte| byte.is_ascii_digit())) {
+        return None;
+    }
+    let part = &part[..part.len().min(18)];
+    let ahead: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let behind: u128 = if part.is_empty() { 0 } else { part.parse().ok()? };
+    let value = ahead.checked_mul(scale.into())? + behind * u128::from(scale) / 10_u128.pow(part.len() as u32);
+    u64::try_from(value).ok()
+}
+
+/// What spreadsheets and scripts write of small or large numbers.
+fn with_exponent(text: &str, scale: u64) -> Option<u64> {
+    let (digits, _) = text.split_once(['e', 'E'])?;
+    if !digits.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let value = text.parse::<f64>().ok()? * scale as f64;
+    (0.0..9e18).contains(&value).then_some(value as u64)
+}
+
+/// Whether it is a whole number in digits alone.
+pub fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// First sector and length in sectors of a range of bytes, which is widened to whole sectors; `None` where no device has it.
+pub fn sectors_of(offset_bytes: u64, size_bytes: u64) -> Option<(u64, u32)> {
+    let end = offset_bytes.checked_add(size_bytes)?.div_ceil(512);
+    let start = offset_bytes / 512;
+    let sectors = if size_bytes == 0 { 0 } else { u32::try_from(end - start).ok()? };
+    (end <= SECTORS_MOST).then_some((start, sectors))
+}

@@ -4,8 +4,7 @@
 //! sector comes round.
 
 use super::geometry::{Geometry, SectorPosition, fraction};
-use super::seek::Seek;
-use super::spec::HddSpec;
+use super::spec::{HddSpec, Seek};
 
 /// More than rounding makes of times.
 pub(super) const SLACK_NS: f64 = 1.0;

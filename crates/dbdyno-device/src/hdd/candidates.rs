@@ -217,8 +217,8 @@ mod tests {
             let times = kept.map(|(slot, target)| (slot, arm.positioning_ns(moment, target, true)));
             let wanted = times.min_by(|(_, left), (_, right)| left.total_cmp(right));
             let wanted_ns = wanted.map(|(_, ns)| ns);
-            let found = candidates.nearest(&arm, moment, f64::INFINITY);
-            assert_eq!(found.map(|(_, ns)| ns), wanted_ns, "round {round}");
+            let chosen = candidates.nearest(&arm, moment, f64::INFINITY);
+            assert_eq!(chosen.map(|(_, ns)| ns), wanted_ns, "round {round}");
             let limit_ns = random.unit() * 8e6;
             let below_limit = candidates.nearest(&arm, moment, limit_ns).map(|(_, ns)| ns);
             assert_eq!(below_limit, wanted_ns.filter(|ns| *ns < limit_ns), "round {round}, limit {limit_ns}");

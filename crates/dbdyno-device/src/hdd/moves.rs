@@ -3,7 +3,7 @@
 
 use super::arm::Target;
 use super::geometry::Sweep;
-use super::read_ahead::Ahead;
+use super::read_cache::Ahead;
 use super::{Hdd, Passage, Waiting, Way, Work};
 use crate::contract::{Command, Kind};
 use crate::dirty::Extent;

@@ -1,7 +1,7 @@
-//! Read segments: what was read, and what the drive goes on reading while no command needs the head elsewhere.
+//! Read segments: what was read, and how far the drive goes on reading while no command needs the head elsewhere.
 
-use super::read_ahead::Ahead;
-use super::spec::HddSpec;
+use super::geometry::Geometry;
+use super::spec::{HddSpec, ReadAhead};
 
 /// A range of sectors in the cache.
 #[derive(Debug, Clone, Copy)]
@@ -237,5 +237,55 @@ impl ReadCache {
         let ahead = self.ahead?;
         let span_ns = now_ns.saturating_sub(ahead.since_ns) as f64;
         Some(ahead.limit.min(ahead.from + (span_ns * ahead.sectors_per_ns) as u64))
+    }
+}
+
+/// The policy at work.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ahead<'a> {
+    policy: ReadAhead,
+    limit_sectors: u64,
+    device_end: u64,
+    pub geometry: &'a Geometry,
+}
+
+impl<'a> Ahead<'a> {
+    pub(super) fn new(spec: &HddSpec, size_bytes: u64, geometry: &'a Geometry) -> Self {
+        Self {
+            policy: spec.read_ahead,
+            limit_sectors: spec.read_ahead_bytes.unwrap_or(spec.read_segment_bytes) / spec.sector_bytes,
+            device_end: size_bytes / spec.sector_bytes,
+            geometry,
+        }
+    }
+
+    /// Where the drive stops that has sectors from `cached_from` to `end`; `sequential` says that what it read last
+    /// continued what was in the cache.
+    pub(super) fn limit(&self, sequential: bool, (cached_from, end): (u64, u64)) -> u64 {
+        let most = end + self.limit_sectors;
+        let limit = match self.policy {
+            ReadAhead::Never => end,
+            ReadAhead::Always => most,
+            ReadAhead::Sequential => {
+                if sequential {
+                    most
+                } else {
+                    end
+                }
+            }
+            ReadAhead::Track => self.track(end).1.min(most),
+            ReadAhead::Stream => {
+                let (first, track_end) = self.track(end);
+                track_end + if cached_from < first { track_end - first } else { 0 }
+            }
+        };
+        limit.min(self.device_end)
+    }
+
+    /// First sector of the track of a sector, and the one after its last.
+    fn track(&self, sector: u64) -> (u64, u64) {
+        let place = self.geometry.locate(sector);
+        let on_track = place.sectors_per_track - place.spare_on_track - place.left_on_track;
+        (sector.saturating_sub(on_track), sector + place.left_on_track)
     }
 }

@@ -1,11 +1,13 @@
-//! `[hdd]` of a drive file.
+//! `[hdd]` and `[[hdd.zone]]` of a drive file: the short form of zones, the duration of a seek, and what commands cost beside
+//! the arm and the transfer, which depends on the command before.
+//!
+//! A seek is a curve of two pieces, or a table by distance. The curve: t = a + b sqrt(d) for d < D cylinders, else c + e d
+//! (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994), the settle of a read included.
 
 use serde::Deserialize;
 
-use super::overheads::OverheadSpec;
-use super::seek::{self, SeekCurve};
-use super::zone_spec::{self, LinearZones, ZoneSpec};
-use crate::limits::{above_zero, fields, within};
+use crate::contract::Kind;
+use crate::info::{above_zero, fields, within};
 
 /// The numbers that make a hard disk. Each field's unit is in its name.
 #[derive(Debug, Clone, Deserialize)]
@@ -189,7 +191,7 @@ impl HddSpec {
         ];
         one_form(&short, self.zone.is_empty(), "[[hdd.zone]]")?;
         let Some(short) = self.linear_zones() else {
-            return zone_spec::check(&self.zone, self.heads, self.sector_bytes, self.capacity_bytes);
+            return check(&self.zone, self.heads, self.sector_bytes, self.capacity_bytes);
         };
         above_zero(&fields! { short; zones, outer_mb_s, inner_mb_s })?;
         within(&(0.0..=1e6), &fields! { short; track_skew_ms, cylinder_skew_ms })?;
@@ -212,7 +214,7 @@ impl HddSpec {
             ("seek_e_ms", self.seek_e_ms),
         ];
         one_form(&curve, self.seek_table.is_empty(), "seek_table")?;
-        let Some(curve) = self.seek_curve() else { return seek::check(&self.seek_table) };
+        let Some(curve) = self.seek_curve() else { return check_table(&self.seek_table) };
         within(&(0.0..=1e6), &fields! { curve; seek_a_ms, seek_b_ms, seek_c_ms, seek_e_ms })
     }
 
@@ -243,7 +245,7 @@ impl HddSpec {
 fn one_form(short: &[(&str, Option<f64>)], has_no_table: bool, table: &str) -> Result<(), String> {
     match short.iter().find(|(_, value)| value.is_some() != has_no_table) {
         Some((field, None)) => Err(format!("{field} is missing; give it, or {table}")),
-        Some((field, Some(_))) => Err(format!("{field} can't stand beside {table}; remove one of them")),
+        Some((field, Some(_))) => Err(format!("{field} cannot be given together with {table}; remove one of them")),
         None => Ok(()),
     }
 }
@@ -251,4 +253,352 @@ fn one_form(short: &[(&str, Option<f64>)], has_no_table: bool, table: &str) -> R
 /// Nanoseconds of a number of milliseconds.
 pub(super) fn ms(milliseconds: f64) -> u64 {
     (milliseconds * 1e6) as u64
+}
+
+/// `[[hdd.zone]]` of a drive file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ZoneSpec {
+    /// Its first cylinder; those between two zones hold no data.
+    pub first_cylinder: u64,
+    /// Its last cylinder.
+    pub last_cylinder: u64,
+    /// Sectors on each track.
+    pub sectors_per_track: u64,
+    /// Angle by which each track's first sector lags the previous track's, in sectors.
+    pub track_skew_sectors: f64,
+    /// The same from one cylinder to the next, in sectors.
+    pub cylinder_skew_sectors: f64,
+    /// Angle of the zone's first sector, in sectors.
+    #[serde(default)]
+    pub offset_sectors: f64,
+    /// Sectors at the zone's front that hold no data of the host's.
+    #[serde(default)]
+    pub reserved_sectors: u64,
+    /// Spare sectors at the end of each `spare_tracks` tracks.
+    #[serde(default)]
+    pub spare_sectors: u64,
+    /// See `spare_sectors`; 0: all tracks of the zone.
+    #[serde(default)]
+    pub spare_tracks: u64,
+}
+
+/// The short form.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LinearZones {
+    pub zones: u64,
+    pub outer_mb_s: f64,
+    pub inner_mb_s: f64,
+    pub track_skew_ms: f64,
+    pub cylinder_skew_ms: f64,
+}
+
+impl ZoneSpec {
+    fn check(&self, heads: u64) -> Result<(), String> {
+        above_zero(&fields! { self; sectors_per_track })?;
+        within(&(0.0..=1e6), &fields! { self; sectors_per_track, first_cylinder, last_cylinder, reserved_sectors })?;
+        within(&(0.0..=1e6), &fields! { self; track_skew_sectors, cylinder_skew_sectors, offset_sectors })?;
+        if self.last_cylinder < self.first_cylinder {
+            let (first, last) = (self.first_cylinder, self.last_cylinder);
+            return Err(format!("last_cylinder = {last} is before first_cylinder = {first}"));
+        }
+        let tracks = self.tracks_apart(heads);
+        if tracks > self.cylinders() * heads || self.spare_sectors >= tracks * self.sectors_per_track {
+            let (sectors, tracks) = (self.spare_sectors, self.spare_tracks);
+            return Err(format!("spare_sectors = {sectors}, each {tracks} tracks, leave no room for data"));
+        }
+        if self.data_sectors(heads, self.cylinders()) == 0 {
+            return Err(format!("reserved_sectors = {} leave no room for data", self.reserved_sectors));
+        }
+        Ok(())
+    }
+
+    pub(super) fn cylinders(&self) -> u64 {
+        self.last_cylinder + 1 - self.first_cylinder
+    }
+
+    fn tracks_apart(&self, heads: u64) -> u64 {
+        if self.spare_tracks == 0 { self.cylinders() * heads } else { self.spare_tracks }
+    }
+
+    /// What the zone would hold with this many cylinders.
+    pub(super) fn data_sectors(&self, heads: u64, cylinders: u64) -> u64 {
+        let apart = self.tracks_apart(heads);
+        let (regions, rest) = (cylinders * heads / apart, cylinders * heads % apart);
+        let per_region = apart * self.sectors_per_track - self.spare_sectors;
+        let sectors = regions * per_region + (rest * self.sectors_per_track).min(per_region);
+        sectors.saturating_sub(self.reserved_sectors)
+    }
+}
+
+/// Refuses zones that overlap, or hold less than the capacity.
+pub(super) fn check(zones: &[ZoneSpec], heads: u64, sector_bytes: u64, capacity_bytes: u64) -> Result<(), String> {
+    within(&(1.0..=1000.0), &[("zone", zones.len() as f64)])?;
+    let mut next_cylinder = 0;
+    for zone in zones {
+        zone.check(heads)?;
+        if zone.first_cylinder < next_cylinder {
+            return Err(format!("first_cylinder = {} is in the zone before", zone.first_cylinder));
+        }
+        next_cylinder = zone.last_cylinder + 1;
+    }
+    let sectors: u64 = zones.iter().map(|zone| zone.data_sectors(heads, zone.cylinders())).sum();
+    let holds_bytes = sectors * sector_bytes;
+    if holds_bytes < capacity_bytes {
+        return Err(format!("capacity_bytes = {capacity_bytes} is more than the zones hold, {holds_bytes}"));
+    }
+    Ok(())
+}
+
+/// The short form; milliseconds, and cylinders.
+#[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_field_names, reason = "they are fields of the drive file")]
+pub(super) struct SeekCurve {
+    pub seek_short_cylinders: u64,
+    pub seek_a_ms: f64,
+    pub seek_b_ms: f64,
+    pub seek_c_ms: f64,
+    pub seek_e_ms: f64,
+}
+
+#[derive(Debug)]
+pub(super) enum Seek {
+    Curve {
+        short_cylinders: f64,
+        short_ns: (f64, f64),
+        long_ns: (f64, f64),
+        /// What the shortest of the long seeks takes: a curve's two pieces need not meet, so a seek of the first piece
+        /// may take longer than a farther one.
+        bend_ns: f64,
+    },
+    /// In order of distance; between two points the time is linear.
+    Table(Vec<Point>),
+}
+
+#[derive(Debug)]
+pub(super) struct Point {
+    cylinders: f64,
+    ns: f64,
+    /// The least time of this distance and of all beyond.
+    least_ns: f64,
+}
+
+impl Seek {
+    /// By the curve, or else by the table.
+    pub(super) fn new(curve: Option<SeekCurve>, table: &[(u64, f64)]) -> Self {
+        match curve {
+            Some(curve) => Self::Curve {
+                short_cylinders: curve.seek_short_cylinders as f64,
+                short_ns: (curve.seek_a_ms * 1e6, curve.seek_b_ms * 1e6),
+                long_ns: (curve.seek_c_ms * 1e6, curve.seek_e_ms * 1e6),
+                bend_ns: (curve.seek_c_ms + curve.seek_e_ms * curve.seek_short_cylinders as f64) * 1e6,
+            },
+            None => Self::Table(points(table)),
+        }
+    }
+
+    /// What a seek over this many of the drive's cylinders takes, more than 0.
+    pub(super) fn ns(&self, cylinders: f64) -> f64 {
+        match self {
+            Self::Curve { short_cylinders, short_ns, long_ns, .. } => {
+                if cylinders < *short_cylinders {
+                    short_ns.0 + short_ns.1 * cylinders.sqrt()
+                } else {
+                    long_ns.0 + long_ns.1 * cylinders
+                }
+            }
+            Self::Table(points) => {
+                let next = points.partition_point(|point| point.cylinders < cylinders);
+                match (next.checked_sub(1).and_then(|before| points.get(before)), points.get(next)) {
+                    (Some(before), Some(after)) => {
+                        let share = (cylinders - before.cylinders) / (after.cylinders - before.cylinders);
+                        before.ns + (after.ns - before.ns) * share
+                    }
+                    (Some(only), None) | (None, Some(only)) => only.ns,
+                    (None, None) => 0.0,
+                }
+            }
+        }
+    }
+
+    /// What no seek over this distance, which takes `seek_ns`, or over a longer one goes below.
+    pub(super) fn least_beyond_ns(&self, cylinders: f64, seek_ns: f64) -> f64 {
+        match self {
+            Self::Curve { short_cylinders, bend_ns, .. } if cylinders < *short_cylinders => seek_ns.min(*bend_ns),
+            Self::Curve { .. } => seek_ns,
+            Self::Table(points) => {
+                let next = points.partition_point(|point| point.cylinders < cylinders);
+                points.get(next).map_or(seek_ns, |point| seek_ns.min(point.least_ns))
+            }
+        }
+    }
+}
+
+fn points(table: &[(u64, f64)]) -> Vec<Point> {
+    let mut least_ns = f64::INFINITY;
+    let mut made: Vec<Point> = Vec::with_capacity(table.len());
+    for (cylinders, ms) in table.iter().rev() {
+        let ns = ms * 1e6;
+        least_ns = ns.min(least_ns);
+        made.push(Point { cylinders: *cylinders as f64, ns, least_ns });
+    }
+    made.reverse();
+    made
+}
+
+/// Refuses a table that is not in order of its distances.
+pub(super) fn check_table(table: &[(u64, f64)]) -> Result<(), String> {
+    if table.len() > 100_000 {
+        return Err(format!("seek_table has {} rows; at most 100000 are possible", table.len()));
+    }
+    let mut before = 0;
+    for (cylinders, ms) in table {
+        if *cylinders <= before {
+            return Err(format!("seek_table has a distance of {cylinders} after one of {before}; they must rise"));
+        }
+        if !(0.0..=1e6).contains(ms) {
+            return Err(format!("seek_table has {ms} ms for {cylinders} cylinders; give 0 to 1000000"));
+        }
+        before = *cylinders;
+    }
+    Ok(())
+}
+
+/// `[hdd.overheads]` of a drive file. Pairs are for a command after a read and for one after a write.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(clippy::struct_field_names, reason = "they are fields of the drive file, which have their unit in the name")]
+pub(crate) struct OverheadSpec {
+    /// Until the transfer of a read from the cache begins, ms.
+    pub read_hit_ms: (f64, f64),
+    /// Until the arm begins to move for a read, ms.
+    pub read_miss_ms: (f64, f64),
+    /// Until the transfer of a write into the cache begins, ms.
+    pub write_hit_ms: (f64, f64),
+    /// Until the arm begins to move for a write that must reach the medium, ms.
+    pub write_miss_ms: (f64, f64),
+    /// From the end of a read's transfer to its completion, ms.
+    #[serde(default)]
+    pub read_completion_ms: f64,
+    /// From the end of a write to its completion, ms.
+    #[serde(default)]
+    pub write_completion_ms: f64,
+    /// From what the watermark waits for to the beginning of the transfer, ms.
+    #[serde(default)]
+    pub reconnect_ms: f64,
+    /// From the time the arm begins to move for a write to the beginning of its transfer, ms.
+    #[serde(default)]
+    pub write_data_ms: f64,
+}
+
+impl OverheadSpec {
+    pub(super) fn check(&self) -> Result<(), String> {
+        let pair = |name, (after_read, after_write)| [(name, after_read), (name, after_write)];
+        let pairs = [
+            pair("read_hit_ms", self.read_hit_ms),
+            pair("read_miss_ms", self.read_miss_ms),
+            pair("write_hit_ms", self.write_hit_ms),
+            pair("write_miss_ms", self.write_miss_ms),
+        ];
+        let single = [
+            ("read_completion_ms", self.read_completion_ms),
+            ("write_completion_ms", self.write_completion_ms),
+            ("reconnect_ms", self.reconnect_ms),
+            ("write_data_ms", self.write_data_ms),
+        ];
+        within(&(0.0..=1e6), &[pairs.as_flattened(), &single].concat())
+    }
+}
+
+/// The same in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Overheads {
+    read_hit: (u64, u64),
+    read_miss: (u64, u64),
+    write_hit: (u64, u64),
+    write_miss: (u64, u64),
+    read_completion: u64,
+    write_completion: u64,
+    pub reconnect: u64,
+    pub write_data: u64,
+}
+
+impl Overheads {
+    /// Those of the drive file, or `overhead_ms` for all that needs no arm.
+    pub(super) fn new(given: Option<&OverheadSpec>, overhead_ms: f64) -> Self {
+        let ns = |ms: f64| (ms * 1e6) as u64;
+        let both = |(after_read, after_write)| (ns(after_read), ns(after_write));
+        let hit = (ns(overhead_ms), ns(overhead_ms));
+        match given {
+            Some(given) => Self {
+                read_hit: both(given.read_hit_ms),
+                read_miss: both(given.read_miss_ms),
+                write_hit: both(given.write_hit_ms),
+                write_miss: both(given.write_miss_ms),
+                read_completion: ns(given.read_completion_ms),
+                write_completion: ns(given.write_completion_ms),
+                reconnect: ns(given.reconnect_ms),
+                write_data: ns(given.write_data_ms),
+            },
+            None => Self {
+                read_hit: hit,
+                read_miss: (0, 0),
+                write_hit: hit,
+                write_miss: (0, 0),
+                read_completion: 0,
+                write_completion: 0,
+                reconnect: 0,
+                write_data: 0,
+            },
+        }
+    }
+
+    /// Before the transfer of a command that needs no arm.
+    pub(super) fn hit_ns(&self, kind: Kind, after_write: bool) -> u64 {
+        let pair = if kind == Kind::Write { self.write_hit } else { self.read_hit };
+        if after_write { pair.1 } else { pair.0 }
+    }
+
+    /// Before the arm moves for a command.
+    pub(super) fn miss_ns(&self, kind: Kind, after_write: bool) -> u64 {
+        let pair = if kind == Kind::Write { self.write_miss } else { self.read_miss };
+        if after_write { pair.1 } else { pair.0 }
+    }
+
+    /// At the end of a command.
+    pub(super) fn completion_ns(&self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Read => self.read_completion,
+            Kind::Write => self.write_completion,
+            Kind::Flush | Kind::Discard => 0,
+        }
+    }
+
+    /// The least at the end of a read or a write.
+    pub(super) fn least_completion_ns(&self) -> u64 {
+        self.read_completion.min(self.write_completion)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_linear_between_its_points_and_constant_beyond() {
+        let seek = Seek::Table(points(&[(1, 1.0), (2, 3.0), (6, 2.0), (10, 4.0)]));
+        for (cylinders, ms) in [(0.5, 1.0), (1.0, 1.0), (1.5, 2.0), (2.0, 3.0), (4.0, 2.5), (8.0, 3.0), (20.0, 4.0)] {
+            assert_eq!(seek.ns(cylinders) as u64, (ms * 1e6) as u64, "{cylinders} cylinders");
+        }
+        // The dip at 6 cylinders bounds what lies before it.
+        assert_eq!(seek.least_beyond_ns(2.0, 3e6) as u64, 2_000_000);
+        assert_eq!(seek.least_beyond_ns(8.0, 3e6) as u64, 3_000_000);
+    }
+
+    #[test]
+    fn distances_must_rise() {
+        assert!(check_table(&[(1, 1.0), (1, 2.0)]).unwrap_err().starts_with("seek_table"));
+        assert!(check_table(&[(0, 1.0)]).is_err() && check_table(&[(1, -1.0)]).is_err());
+        assert!(check_table(&[(1, 1.0), (7, 0.5)]).is_ok());
+    }
 }

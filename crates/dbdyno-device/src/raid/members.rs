@@ -1,11 +1,12 @@
-//! The drives of an array, and the tasks they work on together.
+//! The drives of an array, the tasks they work on together, and the bus that they may share.
+
+use std::collections::{HashMap, VecDeque};
 
 use slab::Slab;
 
-use super::bus::{Bus, Held};
-use super::member_set::{MemberSet, WaitingFor};
 use super::spec::{Layout, Part};
 use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
+use crate::due::{Agenda, earlier};
 
 /// How much more a mirror may have to read than the least busy before what continues its last read goes to the other:
 /// a few times what a disk reads in the time that another takes to find its place.
@@ -66,10 +67,10 @@ impl<Task> Members<Task> {
         let members = if command.kind == Kind::Flush {
             let everywhere = 0..self.drives.len();
             everywhere.clone().for_each(|member| self.send_to(member, now_ns, slot, *command));
-            MemberSet::of(everywhere)
+            MemberSet::range(everywhere)
         } else if command.length_bytes == 0 {
             self.send_to(0, now_ns, slot, Command { offset_bytes: 0, ..*command });
-            MemberSet::of(0..1)
+            MemberSet::range(0..1)
         } else {
             self.send_parts(now_ns, slot, command)
         };
@@ -85,9 +86,9 @@ impl<Task> Members<Task> {
             if command.kind == Kind::Read {
                 let chosen = self.reader(mirrors, &part);
                 self.send_to(chosen, now_ns, slot, own);
-                sent.add(MemberSet::of(chosen..chosen + 1));
+                sent.add(MemberSet::range(chosen..chosen + 1));
             } else {
-                sent.add(MemberSet::of(mirrors.clone()));
+                sent.add(MemberSet::range(mirrors.clone()));
                 mirrors.for_each(|member| self.send_to(member, now_ns, slot, own));
             }
         }
@@ -196,7 +197,7 @@ impl<Task> Members<Task> {
         while let Some((at_ns, task)) = bus.next_ended(now_ns) {
             ended.push((task, at_ns));
         }
-        while let Some(Held { member, command, .. }) = bus.next_held(now_ns) {
+        while let Some(WaitingWrite { member, command, .. }) = bus.next_write(now_ns) {
             self.drives[member].submit(now_ns, command);
         }
     }
@@ -233,5 +234,205 @@ impl<Task> Members<Task> {
         } else {
             WriteCache::None
         }
+    }
+}
+
+/// Above so many different sets the first member to answer counts, not the last of a set.
+const SETS_MAX: usize = 64;
+
+/// A set of members of an array, which has 64 at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct MemberSet(u64);
+
+impl MemberSet {
+    pub(super) const NONE: Self = Self(0);
+
+    pub(super) fn range(members: std::ops::Range<usize>) -> Self {
+        Self(members.fold(0, |bits, member| bits | 1 << member))
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    pub(super) fn remove(&mut self, member: usize) {
+        self.0 &= !(1 << member);
+    }
+
+    fn members(self) -> impl Iterator<Item = usize> {
+        let rest = std::iter::successors(Some(self.0), |bits| Some(bits & bits.wrapping_sub(1)));
+        rest.take_while(|bits| *bits != 0).map(|bits| bits.trailing_zeros() as usize)
+    }
+}
+
+/// How many tasks wait for each set of members. A task of two mirrors that one of them has answered waits for the other:
+/// the array need not be polled before that may answer.
+#[derive(Debug)]
+pub(super) struct WaitingFor {
+    /// In order of the sets; no count is 0.
+    counts: Vec<(MemberSet, usize)>,
+}
+
+impl WaitingFor {
+    pub(super) fn new() -> Self {
+        Self { counts: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, members: MemberSet) {
+        if members == MemberSet::NONE {
+            return;
+        }
+        match self.counts.binary_search_by_key(&members, |(set, _)| *set) {
+            Ok(index) => self.counts[index].1 += 1,
+            Err(index) => self.counts.insert(index, (members, 1)),
+        }
+    }
+
+    /// A task that waited for some now waits for others, or for none.
+    pub(super) fn change(&mut self, from: MemberSet, to: MemberSet) {
+        if let Ok(index) = self.counts.binary_search_by_key(&from, |(set, _)| *set) {
+            self.counts[index].1 -= 1;
+            if self.counts[index].1 == 0 {
+                self.counts.remove(index);
+            }
+        }
+        self.add(to);
+    }
+
+    /// The earliest time at which a task may end, by the time at which a member may answer next.
+    pub(super) fn earliest(&self, due_ns: impl Fn(usize) -> Option<u64>) -> Option<u64> {
+        let sets = self.counts.iter().map(|(set, _)| set.members().map(&due_ns));
+        if self.counts.len() > SETS_MAX {
+            return sets.flatten().flatten().min();
+        }
+        sets.filter_map(|dues| dues.flatten().max()).min()
+    }
+}
+
+/// A write on its way to a member.
+#[derive(Debug)]
+pub(super) struct WaitingWrite {
+    pub at_ns: u64,
+    pub member: usize,
+    pub command: Command,
+}
+
+/// What a read has the bus carry, once its member has it.
+#[derive(Debug)]
+struct Reading {
+    sent_ns: u64,
+    bytes: u64,
+}
+
+/// The bus between an array's controller and its members, where they share one.
+///
+/// It carries one transfer at a time, in the order in which they ask for it: a write when it is sent, a read when its
+/// member has it. A member's own time has a transfer at its own interface's rate in it, which goes on while the bus
+/// carries the data: a read is late only if the bus was taken, or if it is slower than the member.
+#[derive(Debug)]
+pub(super) struct Bus<Task> {
+    ns_per_byte: f64,
+    /// The end of all transfers so far.
+    free_ns: u64,
+    /// Writes whose members get them when the bus is theirs, in the order of that.
+    held: VecDeque<WaitingWrite>,
+    /// By member and by the id of the command there.
+    reading: HashMap<(usize, u64), Reading>,
+    /// What members have done and the bus has not.
+    late: Agenda<Task>,
+}
+
+impl<Task> Bus<Task> {
+    pub(super) fn new(mb_s: f64) -> Self {
+        let (held, reading) = (VecDeque::new(), HashMap::new());
+        Self { ns_per_byte: 1e3 / mb_s, free_ns: 0, held, reading, late: Agenda::new() }
+    }
+
+    /// The bus carries so much from `from_ns` on or as soon as it is free, but is not done with it before `least_ns`; when
+    /// it begins and ends.
+    fn carry(&mut self, from_ns: u64, bytes: u64, least_ns: u64) -> (u64, u64) {
+        let begin_ns = from_ns.max(self.free_ns);
+        let end_ns = begin_ns.saturating_add((bytes as f64 * self.ns_per_byte).ceil() as u64).max(least_ns);
+        self.free_ns = end_ns;
+        (begin_ns, end_ns)
+    }
+
+    /// A write that is sent to a member: whether it has to wait until [`Bus::next_write`] gives it, and when the bus is done
+    /// with it.
+    pub(super) fn write(&mut self, now_ns: u64, member: usize, command: &Command) -> (bool, u64) {
+        let (at_ns, end_ns) = self.carry(now_ns, command.length_bytes, 0);
+        let waits = at_ns > now_ns;
+        if waits {
+            self.held.push_back(WaitingWrite { at_ns, member, command: *command });
+        }
+        (waits, end_ns)
+    }
+
+    /// A write whose turn has come.
+    fn next_write(&mut self, now_ns: u64) -> Option<WaitingWrite> {
+        if self.held.front()?.at_ns > now_ns {
+            return None;
+        }
+        self.held.pop_front()
+    }
+
+    /// A read is sent to a member.
+    pub(super) fn read(&mut self, sent_ns: u64, member: usize, command: &Command) {
+        self.reading.insert((member, command.id), Reading { sent_ns, bytes: command.length_bytes });
+    }
+
+    /// A member has done a command at `at_ns`: when the bus has, too.
+    pub(super) fn done(&mut self, at_ns: u64, member: usize, id: u64) -> u64 {
+        match self.reading.remove(&(member, id)) {
+            Some(Reading { sent_ns, bytes }) => self.carry(sent_ns, bytes, at_ns).1,
+            None => at_ns,
+        }
+    }
+
+    /// A task ends when the bus has done its part.
+    fn end_later(&mut self, at_ns: u64, task: Task) {
+        self.late.push(at_ns, task);
+    }
+
+    /// The next task that has ended so, and when.
+    fn next_ended(&mut self, now_ns: u64) -> Option<(u64, Task)> {
+        self.late.pop_due(now_ns)
+    }
+
+    /// When it does something next.
+    pub(super) fn next_event_ns(&self) -> Option<u64> {
+        earlier(self.held.front().map(|held| held.at_ns), self.late.next_ns())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_ends_with_its_last_member_and_the_first_such_counts() {
+        let due_ns = |member: usize| [Some(50), Some(20), None, Some(70)][member];
+        let mut waiting = WaitingFor::new();
+        assert_eq!(waiting.earliest(due_ns), None);
+        waiting.add(MemberSet::range(0..2));
+        waiting.add(MemberSet::range(3..4));
+        assert_eq!(waiting.earliest(due_ns), Some(50));
+        let mut rest = MemberSet::range(0..2);
+        rest.remove(0);
+        waiting.change(MemberSet::range(0..2), rest);
+        assert_eq!(waiting.earliest(due_ns), Some(20));
+        waiting.change(rest, MemberSet::NONE);
+        assert_eq!(waiting.earliest(due_ns), Some(70));
+        waiting.change(MemberSet::range(3..4), MemberSet::NONE);
+        assert_eq!((waiting.earliest(due_ns), waiting.counts.len()), (None, 0));
+    }
+
+    #[test]
+    fn many_sets_are_bounded_from_below() {
+        let mut waiting = WaitingFor::new();
+        let sets = (0..12_usize).flat_map(|first| (first + 1..12).map(move |end| MemberSet::range(first..end)));
+        sets.for_each(|set| waiting.add(set));
+        assert!(waiting.counts.len() > SETS_MAX);
+        assert_eq!(waiting.earliest(|member| Some(100 - member as u64)), Some(90));
     }
 }

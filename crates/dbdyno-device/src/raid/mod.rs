@@ -11,8 +11,6 @@
 //! Cannot: parity (RAID 5, 6), rebuilding, a failed member, write intent logs, read-ahead and read caching of the
 //! controller, a limit of its processor, what commands and arbitration take of a shared bus beside the data.
 
-mod bus;
-mod member_set;
 mod members;
 mod spec;
 

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::limits::{above_zero, fields, within};
+use crate::info::{above_zero, fields, within};
 
 /// What is meant where a file or name gives no stripe.
 const STRIPE_BYTES: u64 = 64 << 10;
@@ -57,7 +57,7 @@ impl RaidSpec {
         match self.level {
             0 | 1 if members < 2 => return Err(format!("members are {members}; an array needs at least 2")),
             10 if members < 4 || members % 2 == 1 => {
-                return Err(format!("members are {members}; level 10 needs an even number from 4 on"));
+                return Err(format!("members are {members}; level 10 needs an even number, at least 4"));
             }
             0 | 1 | 10 => {}
             level => return Err(format!("level = {level} is not 0, 1 or 10")),
@@ -66,7 +66,7 @@ impl RaidSpec {
             return Err(format!("members are {members}; at most 64 are possible"));
         }
         if self.stripe_bytes < 4096 || !self.stripe_bytes.is_power_of_two() {
-            return Err(format!("stripe_bytes = {} is not a power of two from 4096 on", self.stripe_bytes));
+            return Err(format!("stripe_bytes = {} is not a power of two of at least 4096", self.stripe_bytes));
         }
         above_zero(&fields! { self; destage_depth })?;
         within(&(0.0..=1e9), &fields! { self; cache_us })?;

@@ -6,10 +6,11 @@
 
 use std::collections::VecDeque;
 
-use super::event::Event;
+use dbdyno_common::random::Random;
+
 use super::ftl::Unit;
 use super::geometry::PageAddress;
-use super::spec::{SsdSpec, transfer_ns, us};
+use super::spec::{ReadRetrySpec, SsdSpec, transfer_ns, us};
 use crate::due::Agenda;
 
 /// A flash page to read.
@@ -26,7 +27,7 @@ pub(super) struct PageRead {
 pub(super) enum Reader {
     /// The command in this slot.
     Host(usize),
-    /// Nobody yet: pages of the disk from this one on, read ahead.
+    /// No command yet: pages of the disk are read ahead, beginning with this one.
     Ahead(u32),
     /// Collection, from this page of flash on.
     Moved(u32),
@@ -252,5 +253,52 @@ impl Dies {
         let free_ns = &mut self.channels_free_ns[die as usize % channels];
         *free_ns = now_ns.max(*free_ns) + transfer_ns(bytes, self.channel_mb_s);
         *free_ns
+    }
+}
+
+/// Something that happens inside the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    /// A plane has brought a flash page into its register.
+    Read { die: u32, lane: u32 },
+    /// A die has programmed or erased, unless it was suspended meanwhile.
+    Job { die: u32, generation: u32 },
+    /// A command is done; its place is free.
+    Finished,
+    /// The host may write another page although the cache is being emptied.
+    Paced,
+    /// The host may have been idle for long enough to empty the cache.
+    Idle,
+}
+
+/// Reads of worn blocks, which come back with more errors than can be corrected and are tried again with other thresholds.
+#[derive(Debug)]
+pub(super) struct Retries {
+    spec: Option<ReadRetrySpec>,
+    seed: u64,
+    random: Random,
+    /// Flash pages whose read was tried again.
+    pub pages: u64,
+}
+
+impl Retries {
+    pub(super) fn new(spec: Option<ReadRetrySpec>, seed: u64) -> Self {
+        Self { spec, seed, random: Random::new(seed), pages: 0 }
+    }
+
+    pub(super) fn is_modelled(&self) -> bool {
+        self.spec.is_some()
+    }
+
+    /// What a read of a flash page of this block takes beyond the `read_ns` of the first try, nanoseconds.
+    pub(super) fn more_ns(&mut self, block: u32, read_ns: u64) -> u64 {
+        let Some(spec) = &self.spec else { return 0 };
+        // Always the same blocks, for a seed.
+        let is_worn = Random::new(self.seed ^ u64::from(block)).chance(spec.worn_blocks);
+        if !is_worn || !self.random.chance(spec.probability) {
+            return 0;
+        }
+        self.pages += 1;
+        u64::from(spec.retries) * spec.retry_us.map_or(read_ns, us)
     }
 }

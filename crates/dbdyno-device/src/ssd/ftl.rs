@@ -54,7 +54,7 @@ pub(super) enum Appended {
 
 /// Where a read finds a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum PagePlace {
     /// Nowhere: it was discarded.
     Nothing,
     /// In the drive's memory, not programmed yet.
@@ -240,13 +240,17 @@ impl Ftl {
     }
 
     /// Where to read a page of the disk, and where that lies.
-    pub(super) fn find(&self, page: u32) -> Found {
+    pub(super) fn find(&self, page: u32) -> PagePlace {
         match self.map[page as usize].checked_sub(1) {
-            None if self.discarded[page as usize / 64] >> (page % 64) & 1 == 1 => Found::Nothing,
-            None => Found::Flash(page),
+            None if self.discarded[page as usize / 64] >> (page % 64) & 1 == 1 => PagePlace::Nothing,
+            None => PagePlace::Flash(page),
             Some(flash_page) => {
                 let unit = self.geometry.unit_of(flash_page) as usize;
-                if self.in_memory[unit / 64] >> (unit % 64) & 1 == 1 { Found::Buffer } else { Found::Flash(flash_page) }
+                if self.in_memory[unit / 64] >> (unit % 64) & 1 == 1 {
+                    PagePlace::Buffer
+                } else {
+                    PagePlace::Flash(flash_page)
+                }
             }
         }
     }

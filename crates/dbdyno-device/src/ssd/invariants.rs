@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::ftl::{BlockState, Found, Ftl};
+use super::ftl::{BlockState, Ftl, PagePlace};
 use super::{Ssd, SsdSpec};
 use crate::contract::{Command, DeviceModel, Kind};
 use crate::info::DriveState;
@@ -102,9 +102,9 @@ fn what_is_discarded_is_garbage() {
     drive.submit(0, discard);
     drive.advance(1_000_000_000);
     assert_eq!(u64::from(drive.ftl.mapped), PAGES / 2);
-    assert!(matches!(drive.ftl.find(0), Found::Flash(_)));
-    assert_eq!((drive.ftl.find(1), drive.ftl.find(512)), (Found::Nothing, Found::Nothing));
-    assert!(matches!(drive.ftl.find(513), Found::Flash(_)));
+    assert!(matches!(drive.ftl.find(0), PagePlace::Flash(_)));
+    assert_eq!((drive.ftl.find(1), drive.ftl.find(512)), (PagePlace::Nothing, PagePlace::Nothing));
+    assert!(matches!(drive.ftl.find(513), PagePlace::Flash(_)));
     check(&drive.ftl);
 }
 

@@ -11,41 +11,35 @@
 //! in proportionally less time (`geometry` says how). Its cache is the drive's, as what lies behind the disk is unwritten
 //! on a fresh drive, and written on a steady one; with `slc.scaled` it is a cache, and a drive, in proportion.
 //!
+//! Heat is one capacity that the flash's work charges and the air drains.
+//!
 //! Cannot: wear that grows with what is written, failing blocks, parity across dies, compression (`SandForce`), a mapping table that does
 //! not fit the drive's memory, data that moves to cold blocks by how often it changes.
 
 mod dies;
-mod divisor;
-mod event;
-mod front;
 mod ftl;
 mod geometry;
 #[cfg(test)]
 mod invariants;
-mod read;
 mod read_ahead;
 mod reclaim;
-mod retry;
 mod spec;
 mod steady;
-mod thermal;
 
 use std::collections::VecDeque;
 
 use slab::Slab;
 
-use self::dies::{Dies, Job, Reader};
-use self::event::Event;
-use self::ftl::Ftl;
+use self::dies::{Dies, Event, Job, PageRead, Reader, Retries};
+use self::ftl::{Appended, Ftl, PagePlace, Stream, Unit};
 use self::geometry::Geometry;
-use self::read_ahead::ReadAhead;
-use self::retry::Retries;
-use self::spec::PAGE_BYTES;
-pub(crate) use self::spec::SsdSpec;
-use self::thermal::Thermal;
-use crate::contract::{Command, Completion, DeviceModel, FastCache, WriteCache};
+use self::read_ahead::{Prefetch, ReadAhead};
+use self::spec::{PAGE_BYTES, ThermalSpec, transfer_ns, us};
+use crate::contract::{Command, Completion, DeviceModel, FastCache, Kind, WriteCache};
 use crate::due::{Agenda, earlier};
 use crate::info::DriveState;
+
+pub(crate) use self::spec::SsdSpec;
 
 /// A command the drive works on.
 #[derive(Debug, Clone, Copy)]
@@ -354,5 +348,394 @@ impl DeviceModel for Ssd {
             gauges.push(("throttled", f64::from(u8::from(self.thermal.throttled))));
         }
         gauges
+    }
+}
+
+impl Ssd {
+    /// Takes commands from the host while there is room in the queue and no barrier.
+    fn take_waiting(&mut self) {
+        while let Some(command) = self.waiting.front().copied() {
+            let barrier = command.kind == Kind::Flush && self.spec.flush_is_a_barrier;
+            if self.barrier || self.active >= self.spec.queue_depth || (barrier && self.active > 0) {
+                return;
+            }
+            self.waiting.pop_front();
+            self.barrier = barrier;
+            self.active += 1;
+            self.take(command);
+        }
+    }
+
+    fn take(&mut self, command: Command) {
+        let next_page = command.offset_bytes / PAGE_BYTES;
+        let active = Active { command, remaining: 0, done_ns: self.now_ns, covers: 0, next_page };
+        let slot = self.slots.insert(active);
+        let slowdown = self.thermal.slowdown(self.now_ns);
+        let slower = |time_ns: u64| (time_ns as f64 * slowdown) as u64;
+        let (mut ready_ns, is_write) = (self.now_ns, command.kind == Kind::Write);
+        if is_write {
+            self.link_in_free_ns =
+                ready_ns.max(self.link_in_free_ns) + slower(transfer_ns(command.length_bytes, self.spec.link_mb_s));
+            ready_ns = self.link_in_free_ns;
+        }
+        let (command_us, firmware_us) = if is_write {
+            (self.spec.write_command_us, self.spec.write_firmware_us)
+        } else {
+            (self.spec.read_command_us, self.spec.read_firmware_us)
+        };
+        // The next command can begin after this one's share of the firmware, whether or not its data has come.
+        let start_ns = self.now_ns.max(self.firmware_free_ns);
+        self.firmware_free_ns = start_ns + slower(us(command_us));
+        let at_ns = start_ns.max(ready_ns) + us(firmware_us);
+        let queue = if is_write { &mut self.ready_writes } else { &mut self.ready_reads };
+        queue.push_back((at_ns, slot));
+    }
+
+    fn ready(&mut self, slot: usize) {
+        let Some(active) = self.slots.get(slot).copied() else { return };
+        match active.command.kind {
+            Kind::Read => self.read(slot, active.command),
+            Kind::Write => {
+                self.blocked.push_back(slot);
+                self.admit_writes();
+            }
+            Kind::Flush => self.flush(slot),
+            Kind::Discard => {
+                let first = active.command.offset_bytes.div_ceil(PAGE_BYTES) as u32;
+                let end = (active.command.end_bytes() / PAGE_BYTES) as u32;
+                let before = self.ftl.mapped;
+                self.ftl.discard(first, end.max(first));
+                self.counts.discarded += u64::from(before - self.ftl.mapped);
+                self.read_ahead.forget(first..end.max(first));
+                self.complete(slot, self.now_ns);
+                self.reclaim();
+            }
+        }
+    }
+
+    /// Puts writes into the buffer page by page, in the order they came, while it has room and so has the flash.
+    fn admit_writes(&mut self) {
+        let buffer_pages = self.spec.buffer_bytes / PAGE_BYTES;
+        while let Some(slot) = self.blocked.front().copied() {
+            let Some(active) = self.slots.get(slot).copied() else { return };
+            let end_page = active.command.end_bytes().div_ceil(PAGE_BYTES);
+            let mut page = active.next_page;
+            while page < end_page && self.buffer_used < buffer_pages {
+                let Some(stream) = self.stream_of_host() else { break };
+                self.append(stream, page as u32);
+                self.counts.host_bytes += active.command.bytes_before((page + 1) * PAGE_BYTES)
+                    - active.command.bytes_before(page * PAGE_BYTES);
+                page += 1;
+            }
+            if let Some(active) = self.slots.get_mut(slot) {
+                active.next_page = page;
+            }
+            if page < end_page {
+                break;
+            }
+            self.blocked.pop_front();
+            self.host_wrote();
+            if active.command.fua && !self.spec.power_loss_protected {
+                self.wait_for_programs(slot);
+            } else {
+                self.complete(slot, self.now_ns);
+            }
+        }
+        self.reclaim();
+    }
+
+    fn append(&mut self, stream: Stream, page: u32) {
+        self.read_ahead.forget(page..page + 1);
+        match self.ftl.append(stream, page) {
+            Appended::Merged => return,
+            Appended::Buffered => {}
+            Appended::Filled(unit) => self.program(unit),
+        }
+        self.buffer_used += 1;
+    }
+
+    fn program(&mut self, unit: Unit) {
+        self.programs_made += 1;
+        self.give_to_die(unit, self.programs_made);
+    }
+
+    fn give_to_die(&mut self, unit: Unit, sequence: u64) {
+        let place = self.ftl.geometry.place_of(unit.first_page);
+        let pages = self.ftl.geometry.unit_pages_at(place);
+        self.counts.programmed += u64::from(pages);
+        let program_ns = self.dies.program_ns(place);
+        let job = Job::Program { unit, sequence, bytes: u64::from(pages) * PAGE_BYTES, program_ns };
+        self.dies.add_job(place.die, job, self.now_ns, &mut self.events);
+    }
+
+    fn flush(&mut self, slot: usize) {
+        if self.spec.power_loss_protected || self.spec.flush_ignored {
+            self.complete(slot, self.now_ns);
+        } else {
+            self.wait_for_programs(slot);
+        }
+    }
+
+    /// Programs what the host has in the buffer, short units included, and completes the command after that.
+    fn wait_for_programs(&mut self, slot: usize) {
+        for stream in [Stream::Host, Stream::Cache] {
+            if let Some(unit) = self.ftl.close_unit(stream) {
+                self.program(unit);
+            }
+        }
+        let outstanding = self.programs_made - self.programs_ended;
+        if outstanding == 0 {
+            return self.complete(slot, self.now_ns);
+        }
+        if let Some(active) = self.slots.get_mut(slot) {
+            active.remaining = outstanding;
+            active.covers = self.programs_made;
+        }
+        self.flushes.push(slot);
+    }
+
+    /// `pages` of the host's data are on the flash.
+    fn host_programmed(&mut self, sequence: u64, pages: u32) {
+        self.programs_ended += 1;
+        self.buffer_used -= u64::from(pages);
+        let mut index = 0;
+        while index < self.flushes.len() {
+            let slot = self.flushes[index];
+            let done = self.slots.get_mut(slot).is_some_and(|active| {
+                active.remaining -= u64::from(sequence <= active.covers);
+                active.remaining == 0
+            });
+            if !done {
+                index += 1;
+                continue;
+            }
+            self.flushes.remove(index);
+            let is_flush = self.slots.get(slot).is_some_and(|active| active.command.kind == Kind::Flush);
+            let tables_ns = if is_flush { us(self.spec.flush_us) } else { 0 };
+            self.complete(slot, self.now_ns + tables_ns);
+        }
+        self.admit_writes();
+    }
+
+    fn complete(&mut self, slot: usize, at_ns: u64) {
+        if let Some(active) = self.slots.try_remove(slot) {
+            self.done.push(at_ns, active.command.id);
+            self.events.push(at_ns, Event::Finished);
+        }
+    }
+}
+
+/// Pages of flash to read at once for one reader: the first, and how many bytes are wanted.
+type Run = Option<(u32, u64)>;
+
+impl Ssd {
+    /// Reads each flash page once for all neighbouring pages of the command that it holds.
+    fn read(&mut self, slot: usize, command: Command) {
+        let (end, reader) = (command.end_bytes(), Reader::Host(slot));
+        let (mut at, mut parts, mut at_once, mut ready_ns) = (command.offset_bytes, 0, 0, self.now_ns);
+        let mut run: Run = None;
+        while at < end {
+            let page = (at / PAGE_BYTES) as u32;
+            let next = end.min((u64::from(page) + 1) * PAGE_BYTES);
+            let bytes = next - at;
+            at = next;
+            let PagePlace::Flash(flash_page) = self.ftl.find(page) else {
+                at_once += bytes;
+                continue;
+            };
+            match self.read_ahead.take(page, (slot, bytes), next.is_multiple_of(PAGE_BYTES)) {
+                Prefetch::Missing => parts += u64::from(self.add_to_run(&mut run, flash_page, bytes, reader)),
+                Prefetch::Coming => parts += 1,
+                Prefetch::Ready(at_ns) => {
+                    at_once += bytes;
+                    ready_ns = ready_ns.max(at_ns);
+                }
+            }
+        }
+        if let Some((first, bytes)) = run {
+            self.read_flash(first, bytes, reader);
+        }
+        if let Some(active) = self.slots.get_mut(slot) {
+            // One more for what needs no flash.
+            active.remaining = parts + 1;
+        }
+        self.page_arrived(slot, at_once, ready_ns);
+        if self.read_ahead.is_on() {
+            self.fetch_ahead(&command);
+        }
+    }
+
+    /// Adds a page to those that are read at once, or reads those and begins anew; returns whether it did the latter.
+    fn add_to_run(&mut self, run: &mut Run, flash_page: u32, bytes: u64, reader: Reader) -> bool {
+        let flash_pages = self.ftl.geometry.flash_pages;
+        match run {
+            Some((first, all)) if flash_page / flash_pages == *first / flash_pages => {
+                *all += bytes;
+                false
+            }
+            _ => {
+                if let Some((first, bytes)) = run.replace((flash_page, bytes)) {
+                    self.read_flash(first, bytes, reader);
+                }
+                true
+            }
+        }
+    }
+
+    /// Reads of a flash page what is wanted of it.
+    fn read_flash(&mut self, page: u32, bytes: u64, reader: Reader) {
+        let place = self.ftl.geometry.place_of(page);
+        let read_ns = self.dies.read_ns(place);
+        let more_ns = if place.is_slc { 0 } else { self.retries.more_ns(self.ftl.geometry.block_of(page), read_ns) };
+        let read = PageRead { reader, bytes, read_ns: read_ns + more_ns };
+        self.dies.add_read(place, read, self.now_ns, &mut self.events);
+    }
+
+    /// Fetches what the host will read next if it reads on in order.
+    fn fetch_ahead(&mut self, command: &Command) {
+        let geometry = &self.ftl.geometry;
+        let pages = self.read_ahead.follow(command, geometry.flash_pages, geometry.logical_pages);
+        let mut run: Option<(u32, u32, u64)> = None;
+        for page in pages {
+            let PagePlace::Flash(flash_page) = self.ftl.find(page) else { continue };
+            if !self.read_ahead.expect(page) {
+                continue;
+            }
+            let flash_pages = self.ftl.geometry.flash_pages;
+            match &mut run {
+                // Neighbours on the disk and on the flash.
+                Some((first, flash, bytes))
+                    if flash_page / flash_pages == *flash / flash_pages
+                        && u64::from(page - *first) * PAGE_BYTES == *bytes =>
+                {
+                    *bytes += PAGE_BYTES;
+                }
+                _ => {
+                    if let Some((first, flash, bytes)) = run.replace((page, flash_page, PAGE_BYTES)) {
+                        self.read_flash(flash, bytes, Reader::Ahead(first));
+                    }
+                }
+            }
+        }
+        if let Some((first, flash, bytes)) = run {
+            self.read_flash(flash, bytes, Reader::Ahead(first));
+        }
+    }
+
+    /// Pages of the disk that were read ahead have come; commands may wait for them.
+    fn ahead_arrived(&mut self, first: u32, pages: u32, across_ns: u64) {
+        for page in first..first + pages {
+            for (slot, bytes) in self.read_ahead.arrived(page, across_ns) {
+                self.page_arrived(slot, bytes, across_ns);
+            }
+        }
+    }
+
+    /// Part of a read has come from the flash, or from memory.
+    fn page_arrived(&mut self, slot: usize, bytes: u64, across_ns: u64) {
+        let slowdown = if self.thermal.throttled { self.thermal.slowdown(self.now_ns) } else { 1.0 };
+        if bytes > 0 {
+            let crossing_ns = (transfer_ns(bytes, self.spec.link_mb_s) as f64 * slowdown) as u64;
+            self.link_out_free_ns = across_ns.max(self.link_out_free_ns) + crossing_ns;
+        }
+        let Some(active) = self.slots.get_mut(slot) else { return };
+        active.remaining -= 1;
+        active.done_ns = active.done_ns.max(if bytes > 0 { self.link_out_free_ns } else { across_ns });
+        if active.remaining == 0 {
+            let done_ns = active.done_ns;
+            self.complete(slot, done_ns);
+        }
+    }
+}
+
+/// The temperature is brought up to date no more often than this.
+const STEP_NS: u64 = 10_000_000;
+
+#[derive(Debug)]
+pub(super) struct Thermal {
+    spec: Option<ThermalSpec>,
+    pub temperature_c: f64,
+    pub throttled: bool,
+    updated_ns: u64,
+    /// Joules since then, without those of being on.
+    spent_j: f64,
+}
+
+impl Thermal {
+    /// Starts at the temperature of an idle drive.
+    pub(super) fn new(spec: Option<ThermalSpec>) -> Self {
+        let temperature_c = spec.as_ref().map_or(0.0, |spec| spec.ambient_c + spec.idle_w * spec.rise_c_per_w);
+        Self { spec, temperature_c, throttled: false, updated_ns: 0, spent_j: 0.0 }
+    }
+
+    pub(super) fn is_modelled(&self) -> bool {
+        self.spec.is_some()
+    }
+
+    pub(super) fn read(&mut self, bytes: u64) {
+        self.spent_j += self.spec.as_ref().map_or(0.0, |spec| spec.read_j_per_gb) * bytes as f64 / 1e9;
+    }
+
+    pub(super) fn programmed(&mut self, bytes: u64) {
+        self.spent_j += self.spec.as_ref().map_or(0.0, |spec| spec.program_j_per_gb) * bytes as f64 / 1e9;
+    }
+
+    /// By how much the drive is slower at `now_ns`.
+    ///
+    /// Newton's cooling over the step at its mean power P: T goes to `T_air + P R` by the factor `exp(-dt / tau)`.
+    pub(super) fn slowdown(&mut self, now_ns: u64) -> f64 {
+        let Some(spec) = &self.spec else { return 1.0 };
+        if now_ns >= self.updated_ns + STEP_NS {
+            let step_s = (now_ns - self.updated_ns) as f64 / 1e9;
+            let goal_c = spec.ambient_c + (spec.idle_w + self.spent_j / step_s) * spec.rise_c_per_w;
+            self.temperature_c = goal_c + (self.temperature_c - goal_c) * (-step_s / spec.time_constant_s).exp();
+            let limit_c = if self.throttled { spec.resume_below_c } else { spec.throttle_above_c };
+            self.throttled = self.temperature_c > limit_c;
+            (self.updated_ns, self.spent_j) = (now_ns, 0.0);
+        }
+        if self.throttled { spec.slowdown } else { 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thermal() -> Thermal {
+        Thermal::new(Some(ThermalSpec {
+            ambient_c: 30.0,
+            idle_w: 1.0,
+            read_j_per_gb: 1.0,
+            program_j_per_gb: 2.0,
+            rise_c_per_w: 10.0,
+            time_constant_s: 60.0,
+            throttle_above_c: 70.0,
+            resume_below_c: 60.0,
+            slowdown: 2.0,
+        }))
+    }
+
+    #[test]
+    fn it_throttles_above_the_limit_and_resumes_below_the_lower_one() {
+        // 2 GB/s of programs: 4 W above 1 W, so 30 + 50 = 80 C in the end; 70 C is passed at 60 ln(40/10) = 83 s.
+        let mut drive = thermal();
+        assert!((drive.temperature_c - 40.0).abs() < 1e-9);
+        let mut throttled_at_s = None;
+        for step in 1..2_000_u64 {
+            drive.programmed(200_000_000);
+            if drive.slowdown(step * 100_000_000) > 1.0 {
+                throttled_at_s = throttled_at_s.or(Some(step / 10));
+            }
+        }
+        assert!((82..=85).contains(&throttled_at_s.unwrap()), "{throttled_at_s:?}");
+        assert!(drive.slowdown(200 * 1_000_000_000 + 5_000_000_000) > 1.0, "still above 60 C");
+        assert!(drive.slowdown(300 * 1_000_000_000) < 1.5, "{}", drive.temperature_c);
+    }
+
+    #[test]
+    fn a_drive_without_heat_is_never_slow() {
+        let mut drive = Thermal::new(None);
+        drive.programmed(u64::MAX / 2);
+        assert!((drive.slowdown(u64::MAX) - 1.0).abs() < 1e-9);
     }
 }

@@ -18,7 +18,7 @@ pub(super) type Waiter = (usize, u64);
 
 /// What a read finds of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Prefetch {
     Missing,
     /// It is on its way; the reader waits for it.
     Coming,
@@ -60,17 +60,17 @@ impl ReadAhead {
     }
 
     /// Looks for a page that is read; `to_end`: no later part of it will be.
-    pub(super) fn take(&mut self, page: u32, waiter: Waiter, to_end: bool) -> Taken {
-        let Some(fetched) = self.fetched.get_mut(&page) else { return Taken::Missing };
+    pub(super) fn take(&mut self, page: u32, waiter: Waiter, to_end: bool) -> Prefetch {
+        let Some(fetched) = self.fetched.get_mut(&page) else { return Prefetch::Missing };
         let Some(ready_ns) = fetched.ready_ns else {
             fetched.waiters.push(waiter);
             fetched.done |= to_end;
-            return Taken::Coming;
+            return Prefetch::Coming;
         };
         if to_end {
             self.fetched.remove(&page);
         }
-        Taken::Ready(ready_ns)
+        Prefetch::Ready(ready_ns)
     }
 
     /// The pages to fetch after a read.

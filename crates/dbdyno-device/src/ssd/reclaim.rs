@@ -10,8 +10,7 @@
 //! down, until a good part of it is free again (the way of Intel's 600p and 760p). Meanwhile the host leaves so much
 //! free that emptying gets its turn beside collection.
 
-use super::dies::{Job, Reader};
-use super::event::Event;
+use super::dies::{Event, Job, Reader};
 use super::ftl::{Appended, Stream, Unit};
 use super::spec::PAGE_BYTES;
 use super::spec::{SlcSpec, transfer_ns};

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::limits::{above_zero, fields, within};
+use crate::info::{above_zero, fields, within};
 
 /// The mapping unit. Smaller writes cost a whole one; the reading of the rest is left out.
 pub(super) const PAGE_BYTES: u64 = 4096;
@@ -176,7 +176,7 @@ impl SsdSpec {
             return Err(format!("flash.block_bytes = {} is less than a program of {unit_bytes}", flash.block_bytes));
         }
         if self.buffer_bytes < 3 * unit_bytes {
-            return Err(format!("buffer_bytes = {} holds no three programs of {unit_bytes}", self.buffer_bytes));
+            return Err(format!("buffer_bytes = {} is less than three programs of {unit_bytes}", self.buffer_bytes));
         }
         let spare = self.ftl.over_provisioning;
         if !(0.005..=10.0).contains(&spare) {
@@ -184,7 +184,7 @@ impl SsdSpec {
         }
         // Pages are numbered with 32 bits.
         if self.capacity_bytes as f64 * (1.2 + spare) / PAGE_BYTES as f64 > f64::from(u32::MAX) {
-            return Err(format!("capacity_bytes = {} and the spare area pass 16 TiB", self.capacity_bytes));
+            return Err(format!("capacity_bytes = {} and the spare area exceed 16 TiB", self.capacity_bytes));
         }
         if self.flush_ignored && self.power_loss_protected {
             return Err(
@@ -235,7 +235,7 @@ impl SlcSpec {
     fn check(&self, capacity_bytes: u64) -> Result<(), String> {
         let bytes = self.static_bytes.saturating_add(self.dynamic_bytes);
         if bytes == 0 || bytes > capacity_bytes / 3 {
-            return Err(format!("slc: a cache of {bytes} bytes is nothing, or more than a third of the drive"));
+            return Err(format!("slc: a cache of {bytes} bytes is empty, or larger than a third of the drive"));
         }
         within(
             &(0.0..=1e9),

@@ -184,16 +184,16 @@ proptest! {
         for survivors in ALL {
             for (name, writes) in &played.forks {
                 let first = played.content.restore_cut(name, survivors, seed).unwrap();
-                let found = sectors_of(&played.content);
+                let sectors = sectors_of(&played.content);
                 match survivors {
-                    Survivors::Lying if !volatile => check(Survivors::Prefix, writes, &found),
-                    _ => check(survivors, writes, &found),
+                    Survivors::Lying if !volatile => check(Survivors::Prefix, writes, &sectors),
+                    _ => check(survivors, writes, &sectors),
                 }
                 assert!(first.writes_lost <= first.writes_unflushed && first.sectors_lost <= first.sectors_unflushed);
                 assert!(first.sectors_lost == 0 || first.writes_lost > 0);
                 played.content.write(0, &vec![254; SECTORS * 512]).unwrap();
                 assert_eq!(played.content.restore_cut(name, survivors, seed).unwrap(), first, "another draw");
-                assert_eq!(sectors_of(&played.content), found, "another state");
+                assert_eq!(sectors_of(&played.content), sectors, "another state");
             }
         }
     }
@@ -207,12 +207,12 @@ proptest! {
         }
         played.content.cut("one").unwrap();
         played.content.restore_cut("one", Survivors::Random512, seed).unwrap();
-        let found = sectors_of(&played.content);
+        let sectors = sectors_of(&played.content);
         played.content.write(0, &vec![254; SECTORS * 512]).unwrap();
         played.content.cut("two").unwrap();
         let survived = played.content.restore_cut("two", Survivors::None, seed).unwrap();
         assert_eq!((survived.writes_unflushed, survived.writes_lost), (1, 1));
-        assert_eq!(sectors_of(&played.content), found);
+        assert_eq!(sectors_of(&played.content), sectors);
     }
 }
 
@@ -357,9 +357,9 @@ fn what_was_written_before_arming_or_loading_is_durable() {
     content.power_cut(1, 512).unwrap();
     content.power_on();
     content.answered(late, false);
-    let found = sectors_of(&content)[0];
+    let sectors = sectors_of(&content)[0];
     content.cut("cut").unwrap();
-    assert_eq!(first_after(&content, "cut", Survivors::None), found);
+    assert_eq!(first_after(&content, "cut", Survivors::None), sectors);
     assert_eq!(first_after(&content, "armed", Survivors::None), 1);
     content.snapshot("one");
     content.answered(write(&content, 0, 3), false);

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::log::Log;
-use super::recorder::{Fork, Recorder, Taken, Trigger};
-use super::recording::Recording;
+use super::recorder::{CutRecord, Fork, Recorder, Recording, Trigger};
 use super::store::ContentError;
 use super::survivors::{Draw, Survived, Survivors};
 use super::{Content, Inner};
 use crate::process::monotonic_ns;
 
 impl Content {
-    /// Records writes from now on, so that cuts can be taken; what was written so far counts as durable. A write that is
+    /// Begins to record writes, so that cuts can be taken; what was written so far counts as durable. A write that is
     /// durable is kept `hold_ns` longer. Refused for content in a file; the error is for people. If it is armed already,
     /// only `hold_ns` changes.
     pub fn arm_cuts(&self, hold_ns: u64) -> Result<(), String> {
@@ -41,7 +40,7 @@ impl Content {
     }
 
     /// Takes the state that a power cut now would find.
-    pub fn cut(&self, name: &str) -> Result<Taken, String> {
+    pub fn cut(&self, name: &str) -> Result<CutRecord, String> {
         let mut inner = self.lock();
         let fork = inner.recording.for_cut(name)?.cut(name, monotonic_ns);
         let taken = fork.taken.clone();
@@ -57,8 +56,8 @@ impl Content {
     }
 
     /// The cuts that were taken, by time.
-    pub fn cuts(&self) -> Vec<Taken> {
-        let mut taken: Vec<Taken> = self.lock().recording.forks.values().map(|fork| fork.taken.clone()).collect();
+    pub fn cuts(&self) -> Vec<CutRecord> {
+        let mut taken: Vec<CutRecord> = self.lock().recording.forks.values().map(|fork| fork.taken.clone()).collect();
         taken.sort_by_key(|taken| taken.cut_ns);
         taken
     }
@@ -69,7 +68,7 @@ impl Content {
         let fork = self.fork(name)?;
         let mut image = fork.base.clone();
         let draw = Draw::new(&fork.writes, survivors, fork.moment(), seed);
-        let failed = |error: ContentError| crate::steer::said(error).to_owned();
+        let failed = |error: ContentError| crate::steer::refusal(error).to_owned();
         let survived = draw.apply(&mut image, &self.held, self.held_bytes_max).map_err(failed)?;
         self.replace(|store| store.set_image(image)).map_err(failed)?;
         Ok(survived)

@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 
-use super::chunk::{CHUNK_BYTES, Chunk, Held, Slot, ZEROS};
-use super::image::Image;
-use super::store::{ContentError, Store};
+use super::store::{CHUNK_BYTES, Chunk, ContentError, Image, Slot, Store, Usage, ZEROS};
 
 /// What changed since a snapshot was taken, as it was then.
 type Before = BTreeMap<usize, Slot>;
@@ -20,7 +18,7 @@ pub struct InFile {
     file: Arc<File>,
     size_bytes: u64,
     held_bytes_max: u64,
-    held: Held,
+    held: Usage,
     /// Which chunks take room in the file, as far as this process knows.
     present: Vec<bool>,
     snapshots: BTreeMap<String, Before>,
@@ -28,7 +26,7 @@ pub struct InFile {
 
 impl InFile {
     /// Opens `path`, or makes it. A file that is there already is the content, if it has the size of the disk.
-    pub fn open(path: &Path, size_bytes: u64, held_bytes_max: u64, held: Held) -> Result<Self, String> {
+    pub fn open(path: &Path, size_bytes: u64, held_bytes_max: u64, held: Usage) -> Result<Self, String> {
         let said = |error: std::io::Error| format!("cannot use the content file {}: {error}", path.display());
         let options = || OpenOptions::new().read(true).write(true).clone();
         let file = match options().create_new(true).open(path) {

@@ -1,23 +1,15 @@
 //! What is on the disk: in memory or in a file, with snapshots, and with what a power cut would take.
 
-mod chunk;
 #[cfg(test)]
 mod cut_tests;
 mod cuts;
 mod file;
-mod image;
 mod log;
-mod memory;
 mod recorder;
-mod recording;
 mod saved;
-mod saved_cut;
 mod store;
 mod survivors;
-#[cfg(test)]
-mod tests;
 mod unflushed;
-mod writes;
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -25,16 +17,18 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chunk::{CHUNK_BYTES, Held, ZEROS, bytes_of, parts, sectors, split};
 use dbdyno_common::random::Random;
-pub use recorder::{CutOn, Trigger};
-use recording::Recording;
-pub use recording::Ticket;
-pub use store::ContentError;
 use store::Store;
+use unflushed::Unflushed;
+
+use self::recorder::Recording;
+use self::store::{CHUNK_BYTES, Usage, ZEROS, bytes_of, parts, sectors, split};
+
+pub use self::recorder::Ticket;
+pub use recorder::{CutOn, Trigger};
+pub use store::ContentError;
 pub use survivors::Survivors;
 pub use unflushed::Lost;
-use unflushed::Unflushed;
 
 struct Inner {
     store: Box<dyn Store>,
@@ -51,7 +45,7 @@ struct Inner {
 
 impl Inner {
     /// All that is there counts as durable for cuts to come. Returned so that memory is given back outside any lock.
-    fn rebase(&mut self, held: &Held) -> Option<log::Log> {
+    fn rebase(&mut self, held: &Usage) -> Option<log::Log> {
         self.recording.rebase(self.store.as_ref(), self.volatile, held)
     }
 }
@@ -60,7 +54,7 @@ impl Inner {
 pub struct Content {
     size_bytes: u64,
     held_bytes_max: u64,
-    held: Held,
+    held: Usage,
     /// The content file, read without the lock.
     file: Option<Arc<File>>,
     inner: Mutex<Inner>,
@@ -74,21 +68,21 @@ thread_local! {
 impl Content {
     /// A disk of `size_bytes` in memory that holds at most `held_bytes_max`, snapshots included.
     pub fn in_memory(size_bytes: u64, held_bytes_max: u64) -> Self {
-        let held = Held::default();
-        let store = memory::Memory::new(size_bytes, held_bytes_max, held.clone());
+        let held = Usage::default();
+        let store = store::Memory::new(size_bytes, held_bytes_max, held.clone());
         Self::new(size_bytes, held_bytes_max, held, None, Box::new(store))
     }
 
     /// A disk in a sparse file, which is made if need be. `held_bytes_max` is for the file and the memory that snapshots
     /// take. The error is for people.
     pub fn in_file(path: &Path, size_bytes: u64, held_bytes_max: u64) -> Result<Self, String> {
-        let held = Held::default();
+        let held = Usage::default();
         let store = file::InFile::open(path, size_bytes, held_bytes_max, held.clone())?;
         let file = store.file();
         Ok(Self::new(size_bytes, held_bytes_max, held, Some(file), Box::new(store)))
     }
 
-    fn new(size_bytes: u64, held_bytes_max: u64, held: Held, file: Option<Arc<File>>, store: Box<dyn Store>) -> Self {
+    fn new(size_bytes: u64, held_bytes_max: u64, held: Usage, file: Option<Arc<File>>, store: Box<dyn Store>) -> Self {
         let inner = Inner {
             store,
             unflushed: Unflushed::new(),
@@ -241,7 +235,7 @@ impl Content {
         drop(durable);
     }
 
-    /// Says whether FLUSH is ignored from now on: acknowledged, and nothing is durable for it.
+    /// Sets whether FLUSH is ignored: acknowledged without making anything durable.
     pub fn set_flush_ignored(&self, ignored: bool) {
         self.lock().flush_ignored = ignored;
     }
@@ -346,5 +340,330 @@ impl Content {
     /// A thread that panicked while holding the lock left at most a half-written chunk, as a failing disk would.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: u64 = 64 << 20;
+
+    fn bytes(content: &Content, offset: u64, length: usize) -> Vec<u8> {
+        content.read(offset, length, |data| data.unwrap().to_vec())
+    }
+
+    #[test]
+    fn unwritten_reads_as_zeros_and_the_end_cuts() {
+        let content = Content::in_memory(SIZE, SIZE);
+        assert_eq!(bytes(&content, SIZE - 10, 100), [0; 10]);
+        assert!(bytes(&content, SIZE + 10, 100).is_empty());
+        assert_eq!(content.write(SIZE - 1, &[1, 2]), Err(ContentError::PastEnd));
+        assert_eq!(content.write(u64::MAX, &[1, 2]), Err(ContentError::PastEnd));
+    }
+
+    #[test]
+    fn a_range_over_several_chunks_comes_back() {
+        let content = Content::in_memory(SIZE, SIZE);
+        let data: Vec<u8> = (0..100_000_u32).map(|i| (i % 251) as u8).collect();
+        content.write(12_345, &data).unwrap();
+        assert_eq!(bytes(&content, 12_345, data.len()), data);
+        assert_eq!(bytes(&content, 12_344, 2), [0, 0]);
+        assert_eq!(content.live_bytes(), 7 * CHUNK_BYTES as u64);
+    }
+
+    #[test]
+    fn snapshots_share_memory_and_come_back() {
+        let content = Content::in_memory(SIZE, SIZE);
+        content.write(0, &vec![1; 1 << 20]).unwrap();
+        content.snapshot("before");
+        assert_eq!(content.held_bytes(), 1 << 20);
+        content.write(0, &[2; 4096]).unwrap();
+        assert_eq!(content.held_bytes(), (1 << 20) + CHUNK_BYTES as u64);
+        assert_eq!((content.restore("before"), content.restore("other")), (Ok(true), Ok(false)));
+        assert_eq!(bytes(&content, 0, 4097), vec![1; 4097]);
+        assert_eq!(content.held_bytes(), 1 << 20);
+        content.clear().unwrap();
+        assert_eq!((content.live_bytes(), content.held_bytes()), (0, 1 << 20));
+        assert!(content.forget("before"));
+        assert_eq!(content.held_bytes(), 0);
+    }
+
+    #[test]
+    fn discard_frees_whole_chunks_and_zeroes_parts() {
+        let content = Content::in_memory(SIZE, SIZE);
+        content.write(0, &vec![7; 4 * CHUNK_BYTES]).unwrap();
+        content.discard(100, 3 * CHUNK_BYTES as u64).unwrap();
+        assert_eq!(content.live_bytes(), 2 * CHUNK_BYTES as u64);
+        assert_eq!(bytes(&content, 99, 3), [7, 0, 0]);
+        assert_eq!(bytes(&content, 3 * CHUNK_BYTES as u64 + 99, 2), [0, 7]);
+        content.discard(0, u64::MAX).unwrap();
+        assert_eq!(content.held_bytes(), 0);
+    }
+
+    #[test]
+    fn the_limit_holds_with_snapshots() {
+        let content = Content::in_memory(SIZE, 2 * CHUNK_BYTES as u64);
+        content.write(0, &vec![1; 2 * CHUNK_BYTES]).unwrap();
+        assert_eq!(content.write(1 << 20, &[1]), Err(ContentError::Full));
+        content.write(5, &[9]).unwrap();
+        content.snapshot("full");
+        assert_eq!(content.write(5, &[8]), Err(ContentError::Full));
+        assert_eq!(bytes(&content, 5, 1), [9]);
+    }
+
+    /// A content file, removed in the end.
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            Self(std::env::temp_dir().join(format!("dbdyno-content-{}-{name}", std::process::id())))
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    /// In memory and in a file alike.
+    fn both(name: &str, held_bytes_max: u64, check: impl Fn(&Content)) {
+        check(&Content::in_memory(SIZE, held_bytes_max));
+        let file = Scratch::new(name);
+        check(&Content::in_file(&file.0, SIZE, held_bytes_max).unwrap());
+    }
+
+    #[test]
+    fn a_content_file_is_the_disk_and_is_found_again() {
+        let file = Scratch::new("again");
+        let content = Content::in_file(&file.0, SIZE, SIZE).unwrap();
+        content.write(5 << 20, &[7; 5000]).unwrap();
+        content.discard((5 << 20) + 4096, 100).unwrap();
+        drop(content);
+        assert_eq!(std::fs::metadata(&file.0).unwrap().len(), SIZE);
+        let content = Content::in_file(&file.0, SIZE, SIZE).unwrap();
+        assert_eq!(bytes(&content, (5 << 20) + 4095, 102), [&[7][..], &[0; 100], &[7]].concat());
+        assert_eq!(content.live_bytes(), CHUNK_BYTES as u64);
+        content.clear().unwrap();
+        assert_eq!((content.held_bytes(), bytes(&content, 5 << 20, 1)[0]), (0, 0));
+        let refused = Content::in_file(&file.0, SIZE / 2, SIZE).err().unwrap();
+        assert!(refused.contains("not a file of 33554432 bytes"), "{refused}");
+    }
+
+    #[test]
+    fn snapshots_of_a_file_keep_what_is_overwritten() {
+        let file = Scratch::new("snapshots");
+        let content = Content::in_file(&file.0, SIZE, SIZE).unwrap();
+        content.write(0, &vec![1; 100_000]).unwrap();
+        content.snapshot("one");
+        content.write(50_000, &[2; 100]).unwrap();
+        content.snapshot("two");
+        content.write(0, &vec![3; 100_000]).unwrap();
+        content.write(1 << 20, &[4; 10]).unwrap();
+        assert_eq!(content.restore("two"), Ok(true));
+        assert_eq!(bytes(&content, 49_999, 102), [&[1][..], &[2; 100], &[1]].concat());
+        assert_eq!(bytes(&content, 1 << 20, 10), [0; 10]);
+        assert_eq!(content.restore("one"), Ok(true));
+        assert_eq!(bytes(&content, 0, 100_000), vec![1; 100_000]);
+        assert_eq!(content.restore("two"), Ok(true));
+        assert_eq!(bytes(&content, 50_000, 1), [2]);
+        assert!(content.forget("one") && content.forget("two"));
+        assert_eq!(content.held_bytes(), content.live_bytes());
+    }
+
+    #[test]
+    fn a_limit_holds_in_a_file_too() {
+        both("limit", 2 * CHUNK_BYTES as u64, |content| {
+            content.write(0, &vec![1; 2 * CHUNK_BYTES]).unwrap();
+            assert_eq!(content.write(1 << 20, &[1]), Err(ContentError::Full));
+            content.discard(0, CHUNK_BYTES as u64).unwrap();
+            content.write(1 << 20, &[1]).unwrap();
+        });
+    }
+
+    #[test]
+    fn only_what_was_flushed_is_sure_to_survive_a_power_cut() {
+        both("cut", SIZE, |content| {
+            content.set_volatile(true);
+            content.write(0, &vec![1; 40_000]).unwrap();
+            let sealed = content.seal();
+            content.write(8192, &vec![2; 16_384]).unwrap();
+            assert!(content.flushed(sealed));
+            let (mut lost_some, mut kept_some, mut torn) = (false, false, false);
+            content.snapshot("before");
+            for seed in 0..40 {
+                content.write(8192, &vec![2; 16_384]).unwrap();
+                let counted = content.power_cut(seed, 512).unwrap();
+                assert_eq!(content.write(0, &[9]), Err(ContentError::Off));
+                content.power_on();
+                let after = bytes(content, 0, 40_000);
+                for (sector, data) in after.chunks(512).enumerate() {
+                    let written = (16..48).contains(&sector);
+                    assert!(data.iter().all(|byte| *byte == data[0]), "torn within a sector");
+                    assert!(data[0] == 1 || (written && data[0] == 2), "sector {sector} holds {}", data[0]);
+                }
+                let lost = after[8192..24_576].chunks(512).filter(|sector| sector[0] == 1).count() as u64;
+                if seed > 0 {
+                    // The first time it is overwritten twice, and so counted in two layers.
+                    assert_eq!((counted.unflushed_sectors, counted.lost_sectors), (32, lost), "seed {seed}");
+                }
+                (lost_some, kept_some) = (lost_some || lost > 0, kept_some || lost < 32);
+                torn |= !lost.is_multiple_of(8);
+                content.restore("before").unwrap();
+                content.write(8192, &vec![1; 16_384]).unwrap();
+                content.set_volatile(true);
+            }
+            assert!(lost_some && kept_some && torn);
+        });
+    }
+
+    #[test]
+    fn a_power_cut_takes_what_an_ignored_flush_left_in_the_cache() {
+        both("ignored", SIZE, |content| {
+            content.set_volatile(true);
+            content.write(0, &vec![1; 40_960]).unwrap();
+            assert!(content.flushed(content.seal()));
+            content.set_flush_ignored(true);
+            for round in 0..100 {
+                content.write(round % 10 * 4096, &[2; 4096]).unwrap();
+                assert!(content.flushed(content.seal()), "it says that all is well");
+            }
+            let flushing = content.seal();
+            // Some seeds let all survive, this one does not.
+            let counted = content.power_cut(4, 4096).unwrap();
+            assert!(!content.flushed(flushing), "the power went off before the answer");
+            content.power_on();
+            assert!(content.flushed(content.seal()));
+            let lost = bytes(content, 0, 40_960).chunks(4096).filter(|sector| sector[0] == 1).count() as u64;
+            assert_eq!((counted.unflushed_sectors, counted.lost_sectors), (10, lost));
+            assert!(lost > 0, "another seed");
+        });
+    }
+
+    #[test]
+    fn a_larger_sector_is_lost_as_a_whole() {
+        let content = Content::in_memory(SIZE, SIZE);
+        content.set_volatile(true);
+        content.write(4096, &vec![5; 100 * 4096]).unwrap();
+        let counted = content.power_cut(3, 4096).unwrap();
+        assert_eq!(counted.unflushed_sectors, 100);
+        let after = bytes(&content, 4096, 100 * 4096);
+        assert!(after.chunks(4096).all(|sector| sector.iter().all(|byte| *byte == sector[0])));
+        assert_eq!(after.chunks(4096).filter(|sector| sector[0] == 0).count() as u64, counted.lost_sectors);
+    }
+
+    #[test]
+    fn the_same_seed_loses_the_same_sectors() {
+        let lost = |seed| {
+            let content = Content::in_memory(SIZE, SIZE);
+            content.set_volatile(true);
+            content.write(0, &vec![1; 1 << 20]).unwrap();
+            content.power_cut(seed, 512).unwrap();
+            bytes(&content, 0, 1 << 20)
+        };
+        assert_eq!(lost(1), lost(1));
+        assert_ne!(lost(1), lost(2));
+    }
+
+    #[test]
+    fn a_drive_without_a_volatile_cache_loses_nothing() {
+        let content = Content::in_memory(SIZE, SIZE);
+        content.write(0, &vec![1; 1 << 20]).unwrap();
+        assert_eq!(content.power_cut(1, 512).unwrap(), Lost::default());
+        assert_eq!(bytes(&content, 0, 1 << 20), vec![1; 1 << 20]);
+    }
+
+    #[test]
+    fn a_forced_write_survives_and_a_later_one_goes_back_to_it() {
+        for seed in 0..20 {
+            let content = Content::in_memory(SIZE, SIZE);
+            content.set_volatile(true);
+            content.write(0, &[1; 8192]).unwrap();
+            content.write(512, &[2; 512]).unwrap();
+            content.forced(512, 512).unwrap();
+            content.write(512, &[3; 512]).unwrap();
+            content.power_cut(seed, 512).unwrap();
+            assert!([2, 3].contains(&bytes(&content, 512, 1)[0]), "the forced write is gone");
+        }
+    }
+
+    #[test]
+    fn a_flush_that_completes_after_the_cut_is_not_acknowledged() {
+        let content = Content::in_memory(SIZE, SIZE);
+        content.set_volatile(true);
+        content.write(0, &[1; 4096]).unwrap();
+        let sealed = content.seal();
+        content.power_cut(1, 512).unwrap();
+        content.power_on();
+        assert!(!content.flushed(sealed));
+        assert!(content.flushed(content.seal()));
+        assert_eq!(content.forced(0, 512), Ok(()));
+    }
+
+    #[test]
+    fn what_a_cut_might_take_yields_to_new_content() {
+        let content = Content::in_memory(SIZE, 3 * CHUNK_BYTES as u64);
+        content.set_volatile(true);
+        content.write(0, &vec![1; 3 * CHUNK_BYTES]).unwrap();
+        assert!(content.flushed(content.seal()));
+        for round in 2..6 {
+            content.write(0, &vec![round; 3 * CHUNK_BYTES]).unwrap();
+        }
+        assert_eq!(bytes(&content, 0, 3 * CHUNK_BYTES), vec![5; 3 * CHUNK_BYTES]);
+        assert!(content.held_bytes() <= 3 * CHUNK_BYTES as u64);
+    }
+
+    #[test]
+    fn a_cache_is_finite() {
+        let content = Content::in_memory(1 << 30, 1 << 30);
+        content.set_volatile(true);
+        for chunk in 0..20_000 {
+            content.write(chunk * CHUNK_BYTES as u64, &[1; 512]).unwrap();
+        }
+        assert_eq!(content.unflushed_bytes(), 128 << 20);
+        let counted = content.power_cut(1, 512).unwrap();
+        assert_eq!(counted.unflushed_sectors, 8192);
+    }
+
+    proptest::proptest! {
+        /// After any writes, discards and flushes, a cut leaves each sector with one of the contents it had since it was last
+        /// durable.
+        #[test]
+        fn a_sector_never_goes_back_behind_its_last_flush(
+            steps in proptest::collection::vec((0_u8..6, 0_usize..64, 1_usize..40), 1..60),
+            seed: u64,
+        ) {
+            let content = Content::in_memory(SIZE, SIZE);
+            content.set_volatile(true);
+            let mut possible: Vec<Vec<u8>> = vec![vec![0]; 128];
+            for (round, (what, sector, length)) in (1..).zip(steps) {
+                let (offset, range) = (sector as u64 * 512, sector..sector + length);
+                match what {
+                    0 => {
+                        assert!(content.flushed(content.seal()));
+                        for states in &mut possible { states.drain(..states.len() - 1); }
+                    }
+                    1 => {
+                        content.discard(offset, length as u64 * 512).unwrap();
+                        for states in &mut possible[range] { states.push(0); }
+                    }
+                    2 => {
+                        content.write(offset, &vec![round; length * 512]).unwrap();
+                        content.forced(offset, length * 512).unwrap();
+                        for states in &mut possible[range] { *states = vec![round]; }
+                    }
+                    _ => {
+                        content.write(offset, &vec![round; length * 512]).unwrap();
+                        for states in &mut possible[range] { states.push(round); }
+                    }
+                }
+            }
+            content.power_cut(seed, 512).unwrap();
+            for (sector, states) in possible.iter().enumerate() {
+                let read = bytes(&content, sector as u64 * 512, 512);
+                assert!(read.iter().all(|byte| *byte == read[0]) && states.contains(&read[0]), "sector {sector}");
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a disk records while it is armed: the log of its writes, and when it is to take a cut by itself.
+//! What a content records for cuts while it is armed: the log of its writes, when it takes a cut by itself, and the cuts taken.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use dbdyno_common::random::Random;
 use serde::{Deserialize, Serialize};
 
-use super::image::Image;
-use super::log::{AtRisk, Log};
+use super::log::{AtRisk, Log, Writes};
+use super::store::{Image, Store, Usage};
 use super::survivors::Moment;
-use super::writes::Writes;
+use crate::process::monotonic_ns;
 
 /// A cut that was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct CutRecord {
     pub name: String,
     /// What was acknowledged before this is in the state (`CLOCK_MONOTONIC`).
     pub cut_ns: u64,
@@ -28,7 +28,7 @@ pub struct Taken {
 
 /// The disk as a cut found it: what is durable, and all that a cut may or may not have spared.
 pub struct Fork {
-    pub taken: Taken,
+    pub taken: CutRecord,
     pub base: Image,
     pub writes: Writes,
     pub hold_ns: u64,
@@ -104,7 +104,7 @@ impl Recorder {
         let base = log.base.clone();
         let writes = log.writes.clone();
         let AtRisk { bytes, writes: unflushed_writes } = log.at_risk;
-        let taken = Taken {
+        let taken = CutRecord {
             name: name.to_owned(),
             cut_ns,
             cut_end_ns: clock_ns(),
@@ -173,4 +173,93 @@ fn due(triggers: &mut Vec<Trigger>, hit: impl Fn(&Trigger) -> bool) -> Vec<Trigg
     let (due, waiting) = std::mem::take(triggers).into_iter().partition(|trigger| trigger.nth == 0);
     *triggers = waiting;
     due
+}
+
+/// A write or a FLUSH, to be given back when it is about to be answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ticket {
+    /// Of a FLUSH: the layer that it seals.
+    pub layer: u64,
+    /// Its number in the log; 0 if there is none.
+    pub logged: u64,
+}
+
+/// What is recorded, and the cuts that were taken.
+#[derive(Default)]
+pub struct Recording {
+    pub recorder: Option<Recorder>,
+    pub forks: Forks,
+    /// Where the numbers of the next log may begin.
+    pub next: u64,
+}
+
+impl Recording {
+    /// A part of a write is about to be made: `rest` is what has not been made yet. Logged unless it already was.
+    pub fn arrived(&mut self, logged: &mut u64, offset_bytes: u64, rest: (u64, Option<&[u8]>), live: &dyn Store) {
+        let Some(recorder) = &mut self.recorder else { return };
+        if recorder.log.knows(*logged) {
+            return;
+        }
+        *logged = recorder.log.arrived(monotonic_ns(), offset_bytes, rest, live);
+        for name in recorder.at_write() {
+            self.forks.insert(name.clone(), recorder.cut(&name, monotonic_ns));
+        }
+    }
+
+    /// Gives room back to new content; false if there is none to give.
+    pub fn destage(&mut self, live: &dyn Store) -> bool {
+        self.recorder.as_mut().is_some_and(|recorder| recorder.log.destage(monotonic_ns(), live))
+    }
+
+    /// A write is about to be answered.
+    pub fn answered(&mut self, logged: u64, forced: bool, live: &dyn Store) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.log.answered(monotonic_ns(), logged, forced, live);
+        }
+    }
+
+    /// A FLUSH has arrived; returns its number in the log.
+    pub fn flush_arrived(&mut self) -> u64 {
+        let Some(recorder) = &mut self.recorder else { return 0 };
+        let flush = recorder.log.flush_arrived();
+        for name in recorder.at_flush(flush) {
+            self.forks.insert(name.clone(), recorder.cut(&name, monotonic_ns));
+        }
+        flush
+    }
+
+    /// A FLUSH is about to be answered.
+    pub fn flushed(&mut self, flush: u64, ignored: bool, live: &dyn Store) {
+        let Some(recorder) = &mut self.recorder else { return };
+        for name in recorder.before_completion(flush) {
+            self.forks.insert(name.clone(), recorder.cut(&name, monotonic_ns));
+        }
+        recorder.log.flushed(monotonic_ns(), flush, ignored, live);
+    }
+
+    /// Makes all of the live content count as durable. Returns what was logged, to be dropped outside any lock.
+    #[must_use]
+    pub fn rebase(&mut self, live: &dyn Store, volatile: bool, held: &Usage) -> Option<Log> {
+        let recorder = self.recorder.as_mut()?;
+        let image = live.image()?;
+        let fresh = Log::new(image, recorder.log.after(), recorder.log.hold_ns, volatile, held.clone());
+        let mut before = std::mem::replace(&mut recorder.log, fresh);
+        recorder.log.peak = before.peak;
+        before.hold_ns = 0;
+        Some(before)
+    }
+
+    /// Refuses the name of a cut that was taken, or is still to be.
+    pub fn check_free(&self, name: &str) -> Result<(), String> {
+        if self.forks.contains_key(name) || self.recorder.as_ref().is_some_and(|recorder| recorder.awaits(name)) {
+            return Err(format!("there is already a cut {name:?}; forget it or choose another name"));
+        }
+        Ok(())
+    }
+
+    /// The recorder, for a cut of a name that is free.
+    pub fn for_cut(&mut self, name: &str) -> Result<&mut Recorder, String> {
+        self.check_free(name)?;
+        self.recorder.as_mut().ok_or_else(|| "the disk is not armed; arm it with cuts-arm before the load".to_owned())
+    }
 }

@@ -1,7 +1,9 @@
-//! The contract of what keeps the content.
+//! The contract of what keeps the content, the chunks in which it is held and counted, and content in memory: images that share
+//! their chunks until one of them is written to.
 
-use super::chunk::Slot;
-use super::image::Image;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Why content could not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,4 +51,244 @@ pub trait Store: Send {
     fn snapshots(&self) -> Vec<String>;
     /// Makes it all zeros.
     fn clear(&mut self) -> Result<(), ContentError>;
+}
+
+/// Chunks are found through groups, which copies of an image share as well: so a copy takes a microsecond for each GiB,
+/// and an empty disk nothing. The first change of a group after that copies its 256 references.
+const GROUP_CHUNKS: usize = 256;
+
+/// The chunks of a disk.
+#[derive(Clone)]
+pub struct Image {
+    groups: Vec<Option<Arc<[Slot]>>>,
+    chunks: u64,
+}
+
+impl Image {
+    pub fn empty(size_bytes: u64) -> Self {
+        let groups = size_bytes.div_ceil((CHUNK_BYTES * GROUP_CHUNKS) as u64) as usize;
+        Self { groups: vec![None; groups], chunks: 0 }
+    }
+
+    /// How many chunks are no holes.
+    pub fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    pub fn get(&self, index: usize) -> &Slot {
+        const HOLE: &Slot = &None;
+        let group = self.groups.get(index / GROUP_CHUNKS).and_then(Option::as_ref);
+        group.map_or(HOLE, |group| &group[index % GROUP_CHUNKS])
+    }
+
+    /// Replaces a chunk; returns what was there.
+    pub fn put(&mut self, index: usize, content: Slot) -> Slot {
+        // Looked up first, so that putting a hole into a hole makes no group.
+        if content.is_none() && self.get(index).is_none() {
+            return None;
+        }
+        self.chunks += u64::from(content.is_some());
+        let before = std::mem::replace(self.slot(index), content);
+        self.chunks -= u64::from(before.is_some());
+        before
+    }
+
+    /// Writes a part of a chunk, in place if no other image has it. `room` says whether a new chunk may be made; false if
+    /// one was needed and may not.
+    pub fn write(
+        &mut self,
+        index: usize,
+        within: usize,
+        bytes: &[u8],
+        held: &Usage,
+        room: impl FnOnce() -> bool,
+    ) -> bool {
+        let slot = self.slot(index);
+        if let Some(chunk) = slot.as_mut().and_then(Arc::get_mut) {
+            chunk.bytes[within..within + bytes.len()].copy_from_slice(bytes);
+            return true;
+        }
+        if !room() {
+            return false;
+        }
+        let fresh: Box<[u8]> = if bytes.len() == CHUNK_BYTES {
+            bytes.into()
+        } else {
+            let mut fresh: Box<[u8]> = bytes_of(slot).into();
+            fresh[within..within + bytes.len()].copy_from_slice(bytes);
+            fresh
+        };
+        let before = slot.replace(Arc::new(Chunk::new(fresh, held)));
+        self.chunks += u64::from(before.is_none());
+        true
+    }
+
+    fn slot(&mut self, index: usize) -> &mut Slot {
+        let group = self.groups[index / GROUP_CHUNKS].get_or_insert_with(|| vec![None; GROUP_CHUNKS].into());
+        &mut Arc::make_mut(group)[index % GROUP_CHUNKS]
+    }
+}
+
+/// Size of a chunk. A larger one makes the first small write after a restore dearer (all of it is copied), a smaller one
+/// the large transfers and snapshots. 16 KiB is also the page of `InnoDB`.
+pub const CHUNK_BYTES: usize = 16 << 10;
+
+/// The smallest part of a chunk that a drive writes as a whole.
+pub const SECTOR_BYTES: usize = 512;
+
+pub static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
+
+/// Bytes of memory, or of the content file, that a disk holds; every chunk adds itself.
+#[derive(Clone, Default)]
+pub struct Usage(Arc<AtomicU64>);
+
+impl Usage {
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub fn add_chunk(&self) {
+        self.add(CHUNK_BYTES);
+    }
+
+    pub fn remove_chunk(&self) {
+        self.remove(CHUNK_BYTES);
+    }
+
+    fn add(&self, bytes: usize) {
+        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn remove(&self, bytes: usize) {
+        self.0.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// Memory for one chunk, or for the data of one logged write, counted while it lives.
+pub struct Chunk {
+    pub bytes: Box<[u8]>,
+    held: Usage,
+}
+
+impl Chunk {
+    pub fn new(bytes: Box<[u8]>, held: &Usage) -> Self {
+        held.add(bytes.len());
+        Self { bytes, held: held.clone() }
+    }
+}
+
+impl Clone for Chunk {
+    fn clone(&self) -> Self {
+        Self::new(self.bytes.clone(), &self.held)
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.held.remove(self.bytes.len());
+    }
+}
+
+/// A chunk, or a hole that reads as zeros.
+pub type Slot = Option<Arc<Chunk>>;
+
+/// The bytes of a slot.
+pub fn bytes_of(slot: &Slot) -> &[u8] {
+    slot.as_deref().map_or(&ZEROS, |chunk| &chunk.bytes)
+}
+
+/// The chunk a byte lies in, and where in it.
+pub fn split(offset: u64) -> (usize, usize) {
+    ((offset / CHUNK_BYTES as u64) as usize, (offset % CHUNK_BYTES as u64) as usize)
+}
+
+/// A range cut at chunk boundaries: chunk, offset within it, length.
+pub fn parts(offset: u64, length: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == length {
+            return None;
+        }
+        let (index, within) = split(offset + done as u64);
+        let part = (CHUNK_BYTES - within).min(length - done);
+        done += part;
+        Some((index, within, part))
+    })
+}
+
+/// Which sectors of its chunk a part touches, one bit each.
+pub fn sectors(within: usize, length: usize) -> u32 {
+    if length == 0 {
+        return 0;
+    }
+    let (first, last) = (within / SECTOR_BYTES, (within + length - 1) / SECTOR_BYTES);
+    (u32::MAX >> (31 - (last - first))) << first
+}
+
+/// A live image and named snapshots of it.
+pub struct Memory {
+    size_bytes: u64,
+    held_bytes_max: u64,
+    held: Usage,
+    live: Image,
+    snapshots: BTreeMap<String, Image>,
+}
+
+impl Memory {
+    pub fn new(size_bytes: u64, held_bytes_max: u64, held: Usage) -> Self {
+        Self { size_bytes, held_bytes_max, held, live: Image::empty(size_bytes), snapshots: BTreeMap::new() }
+    }
+}
+
+impl Store for Memory {
+    fn chunk(&self, index: usize) -> Result<Slot, ContentError> {
+        Ok(self.live.get(index).clone())
+    }
+
+    fn write(&mut self, index: usize, within: usize, bytes: &[u8]) -> Result<(), ContentError> {
+        let Self { live, held, held_bytes_max, .. } = self;
+        let room = || held.bytes() + CHUNK_BYTES as u64 <= *held_bytes_max;
+        if live.write(index, within, bytes, held, room) { Ok(()) } else { Err(ContentError::Full) }
+    }
+
+    fn put(&mut self, index: usize, content: Slot) -> Result<(), ContentError> {
+        self.live.put(index, content);
+        Ok(())
+    }
+
+    fn live_chunks(&self) -> u64 {
+        self.live.chunks()
+    }
+
+    fn image(&self) -> Option<Image> {
+        Some(self.live.clone())
+    }
+
+    fn set_image(&mut self, image: Image) -> Result<(), ContentError> {
+        self.live = image;
+        Ok(())
+    }
+
+    fn snapshot(&mut self, name: &str) {
+        self.snapshots.insert(name.to_owned(), self.live.clone());
+    }
+
+    fn restore(&mut self, name: &str) -> Result<bool, ContentError> {
+        let Some(image) = self.snapshots.get(name).cloned() else { return Ok(false) };
+        self.live = image;
+        Ok(true)
+    }
+
+    fn forget(&mut self, name: &str) -> bool {
+        self.snapshots.remove(name).is_some()
+    }
+
+    fn snapshots(&self) -> Vec<String> {
+        self.snapshots.keys().cloned().collect()
+    }
+
+    fn clear(&mut self) -> Result<(), ContentError> {
+        self.live = Image::empty(self.size_bytes);
+        Ok(())
+    }
 }

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use dbdyno_common::random::Random;
 use serde::{Deserialize, Serialize};
 
-use super::chunk::{CHUNK_BYTES, Chunk, Held, ZEROS, bytes_of};
-use super::image::Image;
-use super::store::ContentError;
-use super::writes::{Write, Writes};
+use super::log::{Write, Writes};
+use super::store::{CHUNK_BYTES, Chunk, ContentError, Image, Usage, ZEROS, bytes_of};
 
 /// What is left of writes that are not durable. A sector has 4096 bytes, but with `random-512`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,7 +85,7 @@ impl<'a> Draw<'a> {
     }
 
     /// Makes an image of what is durable that of what there is after the cut.
-    pub fn apply(mut self, image: &mut Image, held: &Held, held_bytes_max: u64) -> Result<Survived, ContentError> {
+    pub fn apply(mut self, image: &mut Image, held: &Usage, held_bytes_max: u64) -> Result<Survived, ContentError> {
         let mut chunks: BTreeMap<usize, Touching<'_>> = BTreeMap::new();
         for (number, write) in self.writes.iter().enumerate() {
             for (index, within, bytes) in write.parts() {

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use dbdyno_common::random::Random;
 
-use super::chunk::{CHUNK_BYTES, Chunk, Held, SECTOR_BYTES, Slot, bytes_of, sectors};
-use super::store::{ContentError, Store};
+use super::store::{CHUNK_BYTES, Chunk, ContentError, SECTOR_BYTES, Slot, Store, Usage, bytes_of, sectors};
 
 /// How many chunks may be unflushed, 128 MiB in all. What is beyond is taken as written to the medium, as a drive does
 /// when its cache is full; drives have 8 to 256 MiB.
@@ -101,7 +100,7 @@ impl Unflushed {
     }
 
     /// A forced write has completed: a part of a chunk is durable as it is now.
-    pub fn forced(&mut self, index: usize, within: usize, length: usize, now: &Slot, held: &Held) {
+    pub fn forced(&mut self, index: usize, within: usize, length: usize, now: &Slot, held: &Usage) {
         for before in self.layers.iter_mut().filter_map(|layer| layer.0.get_mut(&index)) {
             let chunk = before.content.get_or_insert_with(|| Arc::new(Chunk::new(vec![0; CHUNK_BYTES].into(), held)));
             let part = within..within + length;
@@ -124,7 +123,7 @@ impl Unflushed {
         random: &mut Random,
         sector_bytes: usize,
         store: &mut dyn Store,
-        held: &Held,
+        held: &Usage,
     ) -> Result<Lost, ContentError> {
         let (survival, mut counted) = (random.unit(), Lost::default());
         // Newest first: a sector that a later layer loses may have been lost by an earlier one as well.
@@ -148,7 +147,7 @@ impl Unflushed {
     }
 }
 
-fn put_back(store: &mut dyn Store, index: usize, lost: u32, before: Slot, held: &Held) -> Result<(), ContentError> {
+fn put_back(store: &mut dyn Store, index: usize, lost: u32, before: Slot, held: &Usage) -> Result<(), ContentError> {
     match lost {
         0 => Ok(()),
         u32::MAX => store.put(index, before),

@@ -9,7 +9,7 @@ use dbdyno_common::random::Random;
 use dbdyno_device::Kind;
 
 use super::bench::Bench;
-use super::estimate::Estimate;
+use super::drive_file::Estimate;
 use crate::error::DiskError;
 
 /// What is read to see when a sector passes: the least that a page cache or a drive of 4096-byte sectors reads.
@@ -61,12 +61,6 @@ pub fn revolution(
     }
 }
 
-fn shuffle(all: &mut [usize], random: &mut Random) {
-    for last in (1..all.len()).rev() {
-        all.swap(last, random.below(last as u64 + 1) as usize);
-    }
-}
-
 /// When each of so many sectors was read, round by round; and how many reads the cache answered.
 fn repeated(
     bench: &mut dyn Bench,
@@ -80,7 +74,7 @@ fn repeated(
     let mut order: Vec<usize> = (0..places.len()).collect();
     for _ in 0..ROUNDS {
         // In the same order all would be the same number of revolutions apart, which any part of that time divides.
-        shuffle(&mut order, &mut random);
+        random.shuffle(&mut order);
         for index in &order {
             let answer = bench.ask(Kind::Read, places[*index], PROBE_BYTES)?;
             if answer.latency_ns() > hit_limit_ns {
@@ -94,7 +88,7 @@ fn repeated(
 }
 
 /// The longest time of which the differences of each list are multiples.
-pub fn period(times: &[Vec<f64>]) -> Option<Estimate> {
+fn period(times: &[Vec<f64>]) -> Option<Estimate> {
     let apart = |rounds: usize| -> Vec<f64> {
         times.iter().flat_map(|times| times.windows(rounds + 1).map(|pair| pair[rounds] - pair[0])).collect()
     };
@@ -121,12 +115,12 @@ pub fn period(times: &[Vec<f64>]) -> Option<Estimate> {
     // A half or a third of it divides the differences as well: the longest is meant.
     let first = coherences.iter().position(|(coherent, _)| *coherent > 0.85 * best)?;
     let rising = coherences[first..].windows(2).take_while(|pair| pair[1].0 >= pair[0].0).count();
-    let mut found = refined(short, coherences[first + rising].1)?;
-    found = refined(&near, found.value).unwrap_or(found);
+    let mut turn = refined(short, coherences[first + rising].1)?;
+    turn = refined(&near, turn.value).unwrap_or(turn);
     for rounds in 2..ROUNDS {
-        found = refined(&apart(rounds), found.value).unwrap_or(found);
+        turn = refined(&apart(rounds), turn.value).unwrap_or(turn);
     }
-    Some(found)
+    Some(turn)
 }
 
 /// How well differences are multiples of a period: 1 where they are, near 0 where they have nothing to do with it.
@@ -173,7 +167,7 @@ mod tests {
         let angles: Vec<f64> = (0..96).map(|_| random.unit()).collect();
         let mut order: Vec<usize> = (0..96).collect();
         for _ in 0..ROUNDS {
-            shuffle(&mut order, &mut random);
+            random.shuffle(&mut order);
             for index in &order {
                 let (times, angle) = (&mut times[*index], angles[*index]);
                 now += 2e6 + random.unit() * pause;
@@ -194,9 +188,9 @@ mod tests {
             pause in prop_oneof![Just(6e6), 6e6..400e6],
             seed in 0..1000_u64,
         ) {
-            let found = period(&passing(ms * 1e6, noise, pause, seed)).unwrap();
-            prop_assert!((found.value / ms / 1e6 - 1.0).abs() < 1e-3, "{found:?}");
-            prop_assert!(found.low <= found.value && found.value <= found.high);
+            let estimate = period(&passing(ms * 1e6, noise, pause, seed)).unwrap();
+            prop_assert!((estimate.value / ms / 1e6 - 1.0).abs() < 1e-3, "{estimate:?}");
+            prop_assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
         }
     }
 

@@ -8,9 +8,9 @@ use dbdyno_common::random::Random;
 use dbdyno_device::Kind;
 
 use super::bench::Bench;
-use super::estimate::Estimate;
+use super::drive_file::Estimate;
 use super::rotation::PROBE_BYTES;
-use super::zones::{Known, Layout};
+use super::tracks::{Layout, Timing};
 use crate::error::DiskError;
 
 /// Pairs of places for one distance: with six, their least and greatest hold the median with 97 %.
@@ -62,11 +62,11 @@ impl Target {
 /// Between which times s lies for ways that are alike; `None` if the cache answered all.
 pub fn reach(
     bench: &mut dyn Bench,
-    known: Known,
+    timing: Timing,
     target: Target,
     ways: &[Way],
 ) -> Result<Option<(f64, f64)>, DiskError> {
-    let turn = known.revolution_ns;
+    let turn = timing.revolution_ns;
     let kind = if target.written { Kind::Write } else { Kind::Read };
     let mut seen: Vec<f64> = Vec::new();
     let mut last: Option<(f64, f64)> = None;
@@ -85,10 +85,10 @@ pub fn reach(
             let flush = bench.ask(Kind::Flush, 0, 0)?;
             answer.done_ns = flush.done_ns;
             // The sector passed before FLUSH came, which then had nothing to write.
-            if flush.latency_ns() <= known.hit_limit_ns {
+            if flush.latency_ns() <= timing.hit_limit_ns {
                 continue;
             }
-        } else if answer.latency_ns() <= known.hit_limit_ns {
+        } else if answer.latency_ns() <= timing.hit_limit_ns {
             continue;
         }
         last = Some((answer.done_ns as f64, at));
@@ -132,7 +132,7 @@ pub fn distances(cylinders: u64) -> Vec<u64> {
 /// The time to reach a track for each distance, as far as time allows: every other distance first.
 pub fn curve(
     bench: &mut dyn Bench,
-    known: Known,
+    timing: Timing,
     layout: &Layout,
     cylinder_turns: f64,
     seed: u64,
@@ -143,10 +143,10 @@ pub fn curve(
     let mut random = Random::new(seed);
     let mut found = Vec::new();
     for (distance, _) in even.into_iter().chain(odd) {
-        if bench.now_ns() > known.until_ns && found.len() > 1 {
+        if bench.now_ns() > timing.until_ns && found.len() > 1 {
             break;
         }
-        let found_here = over(bench, known, layout, (cylinder_turns, *distance, false), random.bits())?;
+        let found_here = over(bench, timing, layout, (cylinder_turns, *distance, false), random.bits())?;
         found.extend(found_here.map(|ns| Reach { cylinders: *distance, ns }));
     }
     found.sort_by_key(|reach| reach.cylinders);
@@ -156,7 +156,7 @@ pub fn curve(
 /// The time to reach a track over a distance, from several places; with a write and its flush, if so asked.
 pub fn over(
     bench: &mut dyn Bench,
-    known: Known,
+    timing: Timing,
     layout: &Layout,
     (cylinder_turns, distance, written): (f64, u64, bool),
     seed: u64,
@@ -175,7 +175,7 @@ pub fn over(
             })
             .collect();
         let target = Target { track_bytes, room_bytes: 2.0 * track_bytes, shift_turns: cylinder_turns, written };
-        pairs.extend(reach(bench, known, target, &ways)?);
+        pairs.extend(reach(bench, timing, target, &ways)?);
     }
     Ok(of_pairs(&pairs))
 }

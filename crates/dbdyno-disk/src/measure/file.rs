@@ -9,11 +9,10 @@ use dbdyno_common::random::Random;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
-use super::args::MeasureArgs;
-use super::target::{Done, Fill, Operation, Step, Target};
-use crate::buffer::Buffer;
+use super::target::{Fill, MeasureArgs, Operation, REGION_BYTES_MIN, Step, StepResult, Target};
 use crate::error::DiskError;
-use crate::times::Times;
+use crate::process::Buffer;
+use crate::stats::Times;
 
 const FILL_BYTES: usize = 1 << 20;
 
@@ -37,10 +36,10 @@ impl FileTarget {
         if !device && !about.is_dir() {
             return Err(DiskError::Usage(format!("--on {} is neither a folder nor a block device", path.display())));
         }
-        let (file, direct) = match opened(path, device, OFlags::DIRECT) {
+        let (file, direct) = match open_target(path, device, OFlags::DIRECT) {
             Ok(file) => (file, true),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && !device => {
-                (opened(path, device, OFlags::empty()).map_err(wrong)?, false)
+                (open_target(path, device, OFlags::empty()).map_err(wrong)?, false)
             }
             Err(error) => return Err(wrong(error)),
         };
@@ -61,7 +60,7 @@ impl FileTarget {
     }
 }
 
-fn opened(path: &Path, device: bool, more: OFlags) -> std::io::Result<File> {
+fn open_target(path: &Path, device: bool, more: OFlags) -> std::io::Result<File> {
     let flags = |flags: OFlags| i32::try_from(flags.bits()).unwrap_or_default();
     if device {
         return OpenOptions::new().read(true).custom_flags(flags(more)).open(path);
@@ -97,7 +96,7 @@ impl Target for FileTarget {
         let mut buffer = Buffer::new(FILL_BYTES, 0);
         let began = Instant::now();
         let mut written = 0;
-        while written < self.region_bytes && (began.elapsed() < self.fill || written < super::args::REGION_BYTES_MIN) {
+        while written < self.region_bytes && (began.elapsed() < self.fill || written < REGION_BYTES_MIN) {
             buffer.stamp(written);
             self.file.write_all_at(buffer.bytes(), written).map_err(|error| self.wrong(error))?;
             written += FILL_BYTES as u64;
@@ -115,7 +114,7 @@ impl Target for FileTarget {
         }
     }
 
-    fn run(&mut self, step: Step, seed: u64) -> Result<Done, DiskError> {
+    fn run(&mut self, step: Step, seed: u64) -> Result<StepResult, DiskError> {
         let began = Instant::now();
         let this = &*self;
         let clients: Vec<std::io::Result<(Times, u64)>> = std::thread::scope(|scope| {
@@ -133,7 +132,7 @@ impl Target for FileTarget {
             times.add(&of_client);
             operations += count;
         }
-        Ok(Done { operations, elapsed_ns, times })
+        Ok(StepResult { operations, elapsed_ns, times })
     }
 
     fn facts(&self) -> Value {

@@ -3,20 +3,18 @@
 //! A [`Target`] is measured in [`Step`]s, every step in every round and in random order, so that what changes on the host
 //! meanwhile meets all of them. Several targets take turns within a round: the rounds are pairs.
 
-mod args;
 mod file;
 mod model;
 mod target;
-
-use std::io::Write;
 
 use dbdyno_common::random::Random;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
+pub use self::target::MeasureArgs;
 use crate::error::DiskError;
-use crate::times::Times;
-pub use args::MeasureArgs;
+use crate::process::print_line;
+use crate::stats::Times;
 
 use file::FileTarget;
 use model::ModelTarget;
@@ -49,12 +47,12 @@ pub fn measure(args: &MeasureArgs) -> Result<(), DiskError> {
     let mut random = Random::new(args.seed);
     for round in 1..=args.rounds {
         one_round(&mut all, &mut random)?;
-        line(&json!({"round": round, "rounds": args.rounds}))?;
+        print_line(&json!({"round": round, "rounds": args.rounds}))?;
     }
     let targets: Vec<_> = all.iter().map(Measured::json).collect();
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     let cpu_seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
-    line(&json!({"seed": args.seed, "rounds": args.rounds, "cpu_seconds": cpu_seconds, "targets": targets}))
+    print_line(&json!({"seed": args.seed, "rounds": args.rounds, "cpu_seconds": cpu_seconds, "targets": targets}))
 }
 
 fn begin(mut target: Box<dyn Target>) -> Result<Measured, DiskError> {
@@ -78,21 +76,15 @@ fn one_round(all: &mut [Measured], random: &mut Random) -> Result<(), DiskError>
             true
         }
     });
-    shuffle(&mut steps, random);
+    random.shuffle(&mut steps);
     let mut turns: Vec<usize> = (0..all.len()).collect();
     for step in steps {
-        shuffle(&mut turns, random);
+        random.shuffle(&mut turns);
         for turn in &turns {
             all[*turn].run(step, random.bits())?;
         }
     }
     Ok(())
-}
-
-fn shuffle<T>(all: &mut [T], random: &mut Random) {
-    for last in (1..all.len()).rev() {
-        all.swap(last, random.below(last as u64 + 1) as usize);
-    }
 }
 
 impl Measured {
@@ -124,14 +116,7 @@ impl Figures {
             "bytes": self.step.operation.bytes(),
             "depth": self.step.depth,
             "rounds": rounds,
-            "latency_ns": self.times.json(),
+            "latency_ns": self.times.summary(),
         })
     }
-}
-
-fn line(value: &Value) -> Result<(), DiskError> {
-    let announce = |source| DiskError::Announce { source };
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{value}").map_err(announce)?;
-    out.flush().map_err(announce)
 }

@@ -6,10 +6,9 @@ use dbdyno_common::random::Random;
 use dbdyno_device::{Completion, Kind};
 use serde_json::{Value, json};
 
-use super::args::MeasureArgs;
-use super::target::{Done, Fill, Operation, Step, Target};
+use super::target::{Fill, MeasureArgs, Operation, Step, StepResult, Target};
 use crate::error::DiskError;
-use crate::times::Times;
+use crate::stats::Times;
 use crate::virtual_drive::VirtualDrive;
 
 /// The disk that is made of the drive; the steps use its beginning, as a file on a new filesystem would.
@@ -66,7 +65,7 @@ impl Target for ModelTarget {
         true
     }
 
-    fn run(&mut self, step: Step, seed: u64) -> Result<Done, DiskError> {
+    fn run(&mut self, step: Step, seed: u64) -> Result<StepResult, DiskError> {
         let began_ns = self.drive.now_ns();
         let mut clients = Clients::new(step, self.region_bytes, seed);
         for client in 0..step.depth {
@@ -80,7 +79,7 @@ impl Target for ModelTarget {
             }
         }
         let elapsed_ns = (self.drive.now_ns() - began_ns).max(1);
-        let done = Done { operations: clients.operations, elapsed_ns, times: clients.times };
+        let done = StepResult { operations: clients.operations, elapsed_ns, times: clients.times };
         // What is cached is written back before the next step, as the pause between two steps on a drive allows.
         self.idle();
         self.drive.submit(Kind::Flush, 0, 0);

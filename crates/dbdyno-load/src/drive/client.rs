@@ -3,11 +3,10 @@
 use std::os::fd::OwnedFd;
 
 use crate::protocol::compression::Compression;
-use crate::protocol::connection::Connection;
 use crate::protocol::encoder::{Prepared, RequestEncoder};
-use crate::protocol::kept_rows::KeptRows;
 use crate::protocol::packet::reply_sequence;
-use crate::protocol::reply::{ProtocolError, Reply, ReplyParser};
+use crate::protocol::reply::{KeptRows, ProtocolError, Reply, ReplyParser};
+use crate::protocol::session::Connection;
 use crate::protocol::tls::{Tls, TlsError};
 use crate::statements::{Part, Statement};
 
@@ -99,7 +98,7 @@ impl Client {
         self.connected && self.activity != Activity::Busy
     }
 
-    /// Keeps the rows of replies from now on, or does not.
+    /// Sets whether the rows of later replies are kept.
     pub fn keep_rows(&mut self, keep: bool) {
         self.parser.keep_rows(keep);
     }

@@ -1,8 +1,6 @@
-//! The loop itself: waits for replies and for what is due, and lets clients start events then.
-
-mod events;
-mod logged;
-mod trouble;
+//! The event loop: it waits for replies and for what is due, and lets clients start events then. A client that is free is given an
+//! event, sends its statements, and reads the replies. Events of a log are due at times of their own. The server may refuse a
+//! statement, and a connection may go.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,15 +11,18 @@ use dbdyno_common::random::Random;
 
 use super::arrivals::{Arrivals, Offer};
 use super::client::{Activity, Client, ReplyError};
+use super::dial::Replacer;
 use super::limits::{Limits, Shared};
-use super::replace::Replacer;
 use super::wire::Wire;
 use crate::clock::now_ns;
-use crate::error::Error;
-use crate::error::explained;
+use crate::dialect::{REPLY_TIMEOUT, SERVER_LOST};
+use crate::error::{Error, Slow, explained};
 use crate::measure::{Gauges, Recorder};
-use crate::run_options::Loop;
-use crate::statements::Statements;
+use crate::protocol::patience::Exceeded;
+use crate::protocol::reply::{Reply, ServerError};
+use crate::protocol::session::Connection;
+use crate::run_options::{Loop, Spacing};
+use crate::statements::{After, Due, Next, Part, Statement, Statements};
 use crate::stop::Stop;
 
 /// Longest sleep: how soon a silent server, a signal or the end of an interval is noticed.
@@ -194,7 +195,7 @@ impl<'r, 's> Engine<'r, 's> {
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.pass(now);
         }
-        if !self.stopping && (stop.asked() || self.shared.given_up.load(Ordering::Relaxed)) {
+        if !self.stopping && (stop.is_requested() || self.shared.given_up.load(Ordering::Relaxed)) {
             (self.stopping, self.stopping_ns) = (true, now);
         }
         if self.busy > 0 && self.silent_ns(now) >= self.limits.stall_ns {
@@ -296,6 +297,356 @@ impl<'r, 's> Engine<'r, 's> {
                 backlog_max: arrivals.waiting_max,
                 offered_for_ns: arrivals.offered_for_ns(),
             });
+        }
+    }
+}
+
+impl Engine<'_, '_> {
+    pub(super) fn finish(&mut self, number: usize) {
+        self.clients[number].activity = Activity::Finished;
+        self.live -= 1;
+    }
+
+    /// The client has no open event.
+    #[inline]
+    pub(super) fn free(&mut self, number: usize, now: u64) -> Result<(), String> {
+        let client = &mut self.clients[number];
+        (client.event_ns, client.in_event) = (None, false);
+        if self.closing || self.is_over(now) {
+            self.finish(number);
+            return Ok(());
+        }
+        match self.limits.pace {
+            Loop::Closed { think, spacing } => {
+                let pause_ns = self.statements.pause_ns(number);
+                if think.is_zero() && pause_ns.is_none() {
+                    return self.start_event(number, now, now);
+                }
+                let pause_ns = pause_ns.unwrap_or_else(|| {
+                    let share = if spacing == Spacing::Fixed { 1.0 } else { self.random.exponential() };
+                    (think.as_nanos() as f64 * share) as u64
+                });
+                self.clients[number].activity = Activity::Pausing;
+                self.pauses.push(Reverse((now + pause_ns, number)));
+                Ok(())
+            }
+            Loop::Logged { speed } => self.by_log(number, speed, now),
+            Loop::Open { .. } => {
+                self.clients[number].activity = Activity::Idle;
+                match self.arrivals.as_mut().and_then(Arrivals::take) {
+                    Some(due) => self.start_event(number, due, now),
+                    None if self.is_exhausted() => {
+                        self.finish(number);
+                        Ok(())
+                    }
+                    None => {
+                        self.idle.push_back(number);
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    /// The client starts the event that was due at `due`.
+    #[inline]
+    fn start_event(&mut self, number: usize, due: u64, now: u64) -> Result<(), String> {
+        self.clients[number].event_ns = Some(due);
+        self.send_next(number, now)
+    }
+
+    /// The client sends the next statement of its event.
+    #[inline]
+    fn send_next(&mut self, number: usize, now: u64) -> Result<(), String> {
+        let client = &mut self.clients[number];
+        if self.stopping {
+            self.finish(number);
+            return Ok(());
+        }
+        if !client.connected && self.limits.expects_loss && self.limits.reconnect_ns == 0 {
+            self.finish(number);
+            return Ok(());
+        }
+        if !client.connected {
+            client.activity = Activity::Disconnected { lost: false };
+            if !client.reconnecting {
+                self.request_reconnect(number, now);
+            }
+            return Ok(());
+        }
+        let statements = &mut *self.statements;
+        let request = self.wire.request(number);
+        match client.write(request, |encoder| statements.next(number, encoder)) {
+            // An open loop's schedule is bounded itself.
+            Next::Send(statement)
+                if statement.part != Part::Apart
+                    && !client.in_event
+                    && self.arrivals.is_none()
+                    && !self.shared.take_event() =>
+            {
+                self.finish(number);
+            }
+            Next::Send(statement) => {
+                client.seal(request).map_err(|error| format!("client {number}: {error}"))?;
+                client.statement = statement;
+                client.intended_ns = match client.event_ns {
+                    Some(due) if statement.part != Part::Apart && !client.in_event => due,
+                    _ => now,
+                };
+                client.in_event |= statement.part != Part::Apart;
+                (client.activity, client.begun_ns) = (Activity::Busy, 0);
+                if self.busy == 0 {
+                    self.last_arrival_ns = now;
+                }
+                self.busy += 1;
+                self.wire.send(number);
+            }
+            Next::Reconnect => {
+                client.activity = Activity::Disconnected { lost: false };
+                self.disconnect(number, now);
+            }
+            Next::Done => {
+                if let (Some(arrivals), Some(due)) = (&mut self.arrivals, client.event_ns.take()) {
+                    arrivals.give_back(due);
+                }
+                self.finish(number);
+                if let (Some(arrivals), 0) = (&mut self.arrivals, self.live) {
+                    arrivals.withdraw();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes came for a client, and perhaps a whole reply with them.
+    #[inline]
+    fn on_arrival(&mut self, number: usize, reply: Option<Reply>) -> Result<(), String> {
+        let now = now_ns();
+        let client = &mut self.clients[number];
+        if client.activity != Activity::Busy {
+            // What no client waits for is no sign of life: it must not hide that others wait in vain.
+            return Ok(());
+        }
+        self.last_arrival_ns = now;
+        if client.begun_ns == 0 {
+            client.begun_ns = now;
+        }
+        reply.map_or(Ok(()), |reply| self.replied(number, reply, now))
+    }
+
+    #[inline]
+    fn replied(&mut self, number: usize, reply: Reply, now: u64) -> Result<(), String> {
+        self.busy -= 1;
+        if let Some(error) = reply.error {
+            return self.refused(number, &error, now);
+        }
+        let client = &mut self.clients[number];
+        let statement = client.statement;
+        self.recorder.answered(statement, client.intended_ns, now);
+        if statement.rows > 0 {
+            let before = self.shared.rows.fetch_add(u64::from(statement.rows), Ordering::Relaxed);
+            self.recorder.rows_passed(before, u64::from(statement.rows), now);
+        }
+        if let Some(rows) = self.clients[number].kept_rows() {
+            self.statements.answered(number, statement, rows)?;
+        }
+        match statement.part {
+            Part::Inner => self.send_next(number, now),
+            Part::Last => {
+                let client = &self.clients[number];
+                let latency_ns = now - client.event_ns.unwrap_or(client.intended_ns);
+                self.recorder.event(latency_ns, self.statements.event_kind(number));
+                self.free(number, now)
+            }
+            Part::Apart => self.go_on(number, statement, now),
+        }
+    }
+
+    /// After a statement that ended no event by success.
+    fn go_on(&mut self, number: usize, statement: Statement, now: u64) -> Result<(), String> {
+        let client = &mut self.clients[number];
+        let is_closed = matches!(self.limits.pace, Loop::Closed { .. });
+        if statement.part == Part::Apart && !client.in_event && is_closed {
+            // In a closed loop the event that it came before was not meant to start until now.
+            client.event_ns = client.event_ns.map(|_| now);
+        }
+        let event_goes_on = client.event_ns.is_some() && statement.part != Part::Last;
+        if event_goes_on { self.send_next(number, now) } else { self.free(number, now) }
+    }
+}
+
+impl Engine<'_, '_> {
+    /// The client has no open event: it waits for what the log has next.
+    fn by_log(&mut self, number: usize, speed: f64, now: u64) -> Result<(), String> {
+        match self.statements.due(number) {
+            Due::Done => {
+                self.finish(number);
+                Ok(())
+            }
+            Due::Reconnect => {
+                self.clients[number].activity = Activity::Disconnected { lost: false };
+                self.disconnect(number, now);
+                Ok(())
+            }
+            Due::At(_) if speed <= 0.0 => self.start_event(number, now, now),
+            Due::At(after_ns) => {
+                let due = self.limits.start_ns.saturating_add((after_ns as f64 / speed) as u64);
+                if due <= now {
+                    // Its session was busy until now: that is the server's lateness, and in the latency.
+                    self.recorder.fell_behind(now - due);
+                    return self.start_event(number, due, now);
+                }
+                self.recorder.fell_behind(0);
+                self.clients[number].activity = Activity::Pausing;
+                self.pauses.push(Reverse((due, number)));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Engine<'_, '_> {
+    #[cold]
+    pub(super) fn refused(&mut self, number: usize, error: &ServerError, now: u64) -> Result<(), String> {
+        let statement = self.clients[number].statement;
+        let reworded = self.statements.describe_error(number, error);
+        let error = &reworded.map_or_else(|| error.clone(), |message| ServerError { message, ..error.clone() });
+        self.recorder.refused(statement.kind, error);
+        if error.ends_session() {
+            if self.limits.reconnect_ns == 0 && self.limits.expects_loss {
+                self.leave(number);
+                return Ok(());
+            }
+            if self.limits.reconnect_ns == 0 {
+                return Err(format!("the server ended the session of client {number}: error {error}"));
+            }
+            self.clients[number].activity = Activity::Disconnected { lost: true };
+            self.disconnect(number, now);
+            return Ok(());
+        }
+        if !self.limits.ignore.has(error.code) {
+            let errors = self.shared.errors.fetch_add(1, Ordering::Relaxed) + 1;
+            if errors > self.limits.errors_max {
+                return Err(self.too_many(statement, error));
+            }
+        }
+        let after = self.statements.refused(number, error.code);
+        self.after(after, number, statement, now)
+    }
+
+    fn too_many(&self, statement: Statement, error: &ServerError) -> String {
+        let kind = self.recorder.kind(statement.kind);
+        match self.limits.errors_max {
+            0 => format!("the server refused a statement, {kind}: error {error}"),
+            most => format!("more than {most} refused statements; the last, {kind}: error {error}"),
+        }
+    }
+
+    fn after(&mut self, after: After, number: usize, statement: Statement, now: u64) -> Result<(), String> {
+        match after {
+            After::GoOn => self.go_on(number, statement, now),
+            // An event that fails for ever must end some time.
+            After::StartOver if self.is_over(now) => self.free(number, now),
+            After::StartOver => self.send_next(number, now),
+        }
+    }
+
+    /// Gives up a client's connection and asks for another.
+    pub(super) fn disconnect(&mut self, number: usize, now: u64) {
+        self.wire.detach(number);
+        self.clients[number].connected = false;
+        self.request_reconnect(number, now);
+    }
+
+    fn request_reconnect(&mut self, number: usize, now: u64) {
+        self.clients[number].reconnecting = true;
+        self.replacer.request(number, now + self.limits.reconnect_ns);
+    }
+
+    /// Takes connections for lost whose server began a reply and does not end it: a byte now and then is no silence.
+    fn drop_endless(&mut self, now: u64) -> Result<(), String> {
+        let reply_ns = self.limits.reply_ns;
+        let endless = |client: &Client| {
+            client.activity == Activity::Busy && client.begun_ns > 0 && now.saturating_sub(client.begun_ns) >= reply_ns
+        };
+        let numbers: Vec<usize> = (0..self.clients.len()).filter(|number| endless(&self.clients[*number])).collect();
+        numbers.into_iter().try_for_each(|number| {
+            let (place, limit) = (self.replacer.place(), Duration::from_nanos(reply_ns));
+            self.lost(number, &Error::Slow(Slow { place, passed: Exceeded::Reply, limit, sql: None }))
+        })
+    }
+
+    #[cold]
+    pub(super) fn lost(&mut self, number: usize, lost: &Error) -> Result<(), String> {
+        if self.clients[number].activity == Activity::Finished {
+            // No statement needs it; after a warm-up it is replaced when there is something to send.
+            self.wire.detach(number);
+            self.clients[number].connected = false;
+            return Ok(());
+        }
+        let is_final = self.limits.reconnect_ns == 0;
+        if is_final && !self.limits.expects_loss {
+            return Err(match lost {
+                Error::Slow(_) => format!("client {number}: {lost}"),
+                _ => format!("client {number} {lost}"),
+            });
+        }
+        let now = now_ns();
+        if self.clients[number].activity == Activity::Busy {
+            self.busy -= 1;
+            let code = if matches!(lost, Error::Slow(_)) { REPLY_TIMEOUT } else { SERVER_LOST };
+            let error = ServerError { code, sqlstate: "HY000".into(), message: lost.to_string() };
+            self.recorder.refused(self.clients[number].statement.kind, &error);
+            self.clients[number].activity = Activity::Disconnected { lost: true };
+        }
+        if is_final {
+            self.leave(number);
+        } else {
+            self.disconnect(number, now);
+        }
+        Ok(())
+    }
+
+    /// The client's connection is lost for good, as was to be expected: the run ends with it.
+    fn leave(&mut self, number: usize) {
+        self.shared.end();
+        self.wire.detach(number);
+        self.clients[number].connected = false;
+        // One that waits for an event is found where it waits.
+        if !matches!(self.clients[number].activity, Activity::Idle | Activity::Pausing) {
+            self.finish(number);
+        }
+    }
+
+    /// A new connection, or the end of all hope.
+    pub(super) fn replaced(
+        &mut self,
+        number: usize,
+        outcome: Result<Connection, Error>,
+        now: u64,
+    ) -> Result<(), String> {
+        self.clients[number].reconnecting = false;
+        let connection = match outcome {
+            Ok(connection) => connection,
+            // The request to stop is looked at elsewhere; who is done needs no connection.
+            Err(Error::Interrupted) => return Ok(()),
+            Err(_) if self.clients[number].activity == Activity::Finished => return Ok(()),
+            Err(error) => return Err(format!("client {number} got no new connection: {error}")),
+        };
+        let socket = self.clients[number].replace(connection);
+        let attached = self.wire.attach(number, socket);
+        attached.map_err(|errno| format!("client {number}: cannot watch its new connection: {}", explained(errno)))?;
+        self.recorder.reconnected();
+        match self.clients[number].activity {
+            Activity::Disconnected { lost: true } => {
+                let statement = self.clients[number].statement;
+                let after = self.statements.reconnected(number);
+                self.after(after, number, statement, now)
+            }
+            // By a log connections change between events.
+            Activity::Disconnected { lost: false } if self.clients[number].event_ns.is_none() => self.free(number, now),
+            Activity::Disconnected { lost: false } => self.send_next(number, now),
+            _ => Ok(()),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 mod arrivals;
 mod client;
+pub mod dial;
 mod engine;
 mod epoll;
 mod limits;
-mod replace;
 mod uring;
 mod wire;
 #[cfg(test)]
@@ -13,11 +13,11 @@ mod wire_tests;
 
 use rustix::io::Errno;
 
-use crate::dial::Dialer;
+use self::dial::{Dialer, Replacer};
 use crate::error::Error;
 use crate::measure::Recorder;
-use crate::network::Seen;
-use crate::protocol::connection::Connection;
+use crate::network::NetworkState;
+use crate::protocol::session::Connection;
 use crate::run_options::Io;
 use crate::statements::Statements;
 use crate::stop::Stop;
@@ -26,7 +26,6 @@ use client::Client;
 use engine::Engine;
 use epoll::EpollWire;
 pub use limits::{Limits, Shared};
-use replace::Replacer;
 use uring::UringWire;
 use wire::Wire;
 
@@ -92,8 +91,8 @@ impl Connections {
     }
 
     /// What the kernel knows of the sockets now.
-    pub fn seen(&self) -> Seen {
-        Seen::now(self.wire.sockets())
+    pub fn seen(&self) -> NetworkState {
+        NetworkState::now(self.wire.sockets())
     }
 
     /// Lets all clients go at once and returns when none has a statement in flight, or at once
@@ -108,7 +107,7 @@ impl Connections {
     ) -> End {
         let Self { wire, clients, replacer, .. } = self;
         match Engine::new(&mut **wire, clients, replacer, statements, recorder, limits, shared).run(stop) {
-            Ok(()) if stop.asked() => End::Interrupted,
+            Ok(()) if stop.is_requested() => End::Interrupted,
             Ok(()) => End::Finished,
             Err(cause) => {
                 shared.give_up();

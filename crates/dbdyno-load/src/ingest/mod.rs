@@ -1,8 +1,6 @@
 //! The verb `ingest`: rows streamed into one table with secondary indexes, by a stored procedure or by statements.
 
 mod options;
-mod share;
-mod sql;
 mod writer;
 
 use std::fmt::Write as _;
@@ -11,34 +9,34 @@ use dbdyno_common::random::Random;
 
 use crate::error::Error;
 use crate::names::{self, quoted};
-use crate::owner::Owner;
 use crate::protocol::session::Session;
 use crate::statements::{Kind, Statements};
+use crate::tables::Owner;
 use crate::text::shown;
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Portion, Stepwise, Workload};
+use crate::workload::{Portion, ServerState, Stepwise, Workload};
 
+use self::writer::PROCEDURE;
 use options::{FLAGS, Mode, Options};
-use sql::PROCEDURE;
 use writer::Writer;
 
 const ABOUT: &str = "\
-Adds rows to a table with an AUTO_INCREMENT key, three integers at random with an index each, and a varchar(100) that
-holds 40 characters. A run ends after --rows of all clients together, or by --duration or --events.
+Adds rows to a table with an AUTO_INCREMENT key, three random integers with an index each, and a varchar(100) of 40
+characters. A run ends after --rows of all clients together, or by --duration or --events.
 
 --mode=procedure: an event is a CALL of a stored procedure that adds --rows-per-call rows. Its latency is time in the
-server alone: there is no round trip, no parsing and no client's work per row, which is what single rows spend most of
-their time on; so divide it by the rows and do not compare it with that of a statement. Rows are counted when their CALL
-ends: --report-rows, --series and --duration cannot be finer than that. A CALL must end within --stall-timeout. The
-values come from the server's RAND(), which --seed does not reach.
+server alone, without the round trips, parsing and client's work on which single rows spend most of their time: divide it
+by the rows, and do not compare it with the latency of a statement. Rows are counted when their CALL ends: --report-rows,
+--series and --duration cannot be finer than that. A CALL must end within --stall-timeout. The server's RAND() makes the
+values, so --seed has no effect on them.
 
 --mode=statement: an event is an INSERT of --rows-per-insert rows, or with a greater --rows-per-commit a transaction of
-such INSERTs; its latency has all round trips in it. A refused transaction is rolled back and tried again, a refused
+such INSERTs; its latency includes all round trips. A refused transaction is rolled back and tried again, a refused
 INSERT or CALL is not.
 
---rows-per-commit=1, as for engines that know no transactions: every row of a CALL, or every INSERT, commits by itself,
-and with InnoDB waits for the log to be flushed. With more, a CALL commits after so many rows and at its end.
+With --rows-per-commit=1, as in engines without transactions, every row of a CALL, or every INSERT, commits by itself and
+with InnoDB waits for the log to be flushed. With more, a CALL commits after that many rows and at its end.
 
 prepare always makes the procedure too, so that both modes can run on one table.
 
@@ -58,7 +56,7 @@ pub static VERB: Verb = Verb {
 
 fn make(values: &Values<'_>, load: &str) -> Result<Box<dyn Stepwise>, Error> {
     if !load.is_empty() {
-        return Err(Error::Usage(format!("ingest has no loads, so {load:?} means nothing to it: see --mode")));
+        return Err(Error::Usage(format!("ingest has no load {load:?}: see --mode")));
     }
     Ok(Box::new(Ingest { options: Options::read(values)? }))
 }
@@ -96,27 +94,27 @@ impl Ingest {
         let options = &self.options;
         let table = &options.table;
         let mut random = Random::new(options.seed);
-        let text = String::from_utf8_lossy(sql::TEXT);
-        table.fill(session, sql::COLUMNS, options.initial_rows, |sql| {
+        let text = String::from_utf8_lossy(writer::TEXT);
+        table.fill(session, writer::COLUMNS, options.initial_rows, |sql| {
             let [b1, b2, b3] = [(); 3].map(|()| random.below(u64::from(options.value_range) + 1));
             // Writing to a string cannot fail.
             let _ = write!(sql, "({b1},{b2},{b3},'{text}')");
         })?;
-        session.execute(&format!("ALTER TABLE {} {}", table.qualified(), sql::add_indexes()))
+        session.execute(&format!("ALTER TABLE {} {}", table.qualified(), writer::add_indexes()))
     }
 
     /// prepare adds the indexes last, so that a table without them was not finished.
     fn check_indexes(&self, session: &mut Session) -> Result<(), Error> {
         let table = &self.options.table;
-        let found = session.values(&format!(
+        let rows = session.values(&format!(
             "SELECT COLUMN_NAME FROM information_schema.STATISTICS {} AND INDEX_NAME <> 'PRIMARY' ORDER BY COLUMN_NAME",
             table.filter()
         ))?;
-        if found != sql::INDEXED {
+        if rows != writer::INDEXED {
             return Err(table.unfit(&format!(
                 "has indexes on ({}), this load needs ({})",
-                shown(&found.join(", ")),
-                sql::INDEXED.join(", ")
+                shown(&rows.join(", ")),
+                writer::INDEXED.join(", ")
             )));
         }
         Ok(())
@@ -126,7 +124,9 @@ impl Ingest {
         let table = &self.options.table;
         let last = session.value(&format!("SELECT COALESCE(MAX(id), 0) FROM {}", table.qualified()))?.unwrap_or(0_u64);
         if last < self.options.initial_rows {
-            return Err(table.unfit(&format!("has {last} rows at most, --initial-rows={}", self.options.initial_rows)));
+            return Err(
+                table.unfit(&format!("has at most {last} rows, but --initial-rows={}", self.options.initial_rows))
+            );
         }
         Ok(())
     }
@@ -155,7 +155,7 @@ impl Workload for Ingest {
     }
 
     fn prepared(&self) -> Vec<String> {
-        sql::prepared(&self.options)
+        writer::prepared(&self.options)
     }
 
     fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
@@ -174,19 +174,19 @@ impl Stepwise for Ingest {
         if before == Owner::Other {
             return Err(self.foreign());
         }
-        table.make(session, sql::DEFINITION, begun)?;
+        table.make(session, writer::DEFINITION, begun)?;
         if before == Owner::Verb {
             // Left without its table.
             session.execute(&self.drop_procedure())?;
         }
-        let create = sql::create_procedure(&quoted(&table.schema), &table.comment());
+        let create = writer::create_procedure(&quoted(&table.schema), &table.comment());
         session.execute(&create)?;
         self.fill(session)
     }
 
-    fn check(&self, session: &mut Session) -> Result<Found, Error> {
+    fn check(&self, session: &mut Session) -> Result<ServerState, Error> {
         let table = &self.options.table;
-        let found = table.check(session, &sql::FOUND.map(str::to_owned))?;
+        let columns = table.check(session, &writer::FOUND.map(str::to_owned))?;
         self.check_indexes(session)?;
         self.check_rows(session)?;
         if self.options.mode == Mode::Procedure {
@@ -196,7 +196,7 @@ impl Stepwise for Ingest {
                 Owner::Absent => return Err(table.unfit(&format!("lacks the procedure {PROCEDURE} beside it"))),
             }
         }
-        Ok(found)
+        Ok(columns)
     }
 
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {

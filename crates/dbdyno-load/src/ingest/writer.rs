@@ -1,15 +1,12 @@
-//! What the clients send.
+//! The statements of `ingest`, and the clients that send them: a run's rows are split into events, and the events among clients.
 
 use dbdyno_common::random::Random;
 
+use super::options::{Mode, Options};
 use crate::protocol::encoder::{Parameter, RequestEncoder};
 use crate::protocol::packet;
 use crate::statements::{After, Next, Part, Statement, Statements};
 use crate::workload::Portion;
-
-use super::options::{Mode, Options};
-use super::share::{Share, rows_of_last};
-use super::sql::{TEXT, call, insert_head};
 
 /// Kinds, in the order of [`crate::workload::Workload::kinds`].
 const WRITES: u16 = 0;
@@ -53,7 +50,7 @@ impl<'a> Writer<'a> {
     pub fn new(options: &'a Options, portion: Portion) -> Self {
         // A warm-up ends by time alone.
         let rows = options.rows.filter(|_| !portion.warmup);
-        let share = |client| Share::of(client, portion.of as u64, rows, options.rows_per_event);
+        let share = |client| Share::new(client, portion.of as u64, rows, options.rows_per_event);
         let clients = (portion.first..).zip(portion.generators()).map(|(number, random)| Cursor {
             share: share(number as u64),
             done: 0,
@@ -197,6 +194,297 @@ impl Statements for Writer<'_> {
     }
 }
 
+/// Name of the procedure.
+pub const PROCEDURE: &str = "ingest_rows";
+
+/// The columns that a row gives values to.
+pub const COLUMNS: &str = "b1, b2, b3, c";
+
+/// Columns that get an index each.
+pub const INDEXED: [&str; 3] = ["b1", "b2", "b3"];
+
+/// What column `c` holds.
+pub const TEXT: &[u8; 40] = b"1111111111111111111111111111111111111111";
+
+/// CREATE TABLE's list; indexes come when the initial rows are there, which is faster.
+pub const DEFINITION: &str = "id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, \
+    b1 INT NOT NULL, b2 INT NOT NULL, b3 INT NOT NULL, c VARCHAR(100) CHARACTER SET latin1 NOT NULL";
+
+/// The columns as the server reports them.
+pub const FOUND: [&str; 5] = ["id bigint", "b1 int", "b2 int", "b3 int", "c varchar(100)"];
+
+/// CREATE PROCEDURE in the schema called `schema`, which is quoted for SQL.
+///
+/// Without transactions of its own (`rows_per_commit` of 1) every row commits by itself where the engine commits at all.
+/// With them, an error takes back what did not commit.
+pub fn create_procedure(schema: &str, comment: &str) -> String {
+    format!(
+        "CREATE PROCEDURE {schema}.{PROCEDURE} \
+         (IN row_count BIGINT, IN value_range BIGINT, IN rows_per_commit BIGINT) \
+         MODIFIES SQL DATA SQL SECURITY INVOKER COMMENT '{comment}' \
+         BEGIN \
+           DECLARE done BIGINT DEFAULT 0; \
+           DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END; \
+           IF rows_per_commit > 1 THEN START TRANSACTION; END IF; \
+           WHILE done < row_count DO \
+             INSERT INTO ingest ({COLUMNS}) VALUES \
+               (RAND() * value_range, RAND() * value_range, RAND() * value_range, REPEAT('1', {length})); \
+             SET done = done + 1; \
+             IF rows_per_commit > 1 AND done MOD rows_per_commit = 0 AND done < row_count THEN \
+               COMMIT AND CHAIN; \
+             END IF; \
+           END WHILE; \
+           IF rows_per_commit > 1 THEN COMMIT; END IF; \
+         END",
+        length = TEXT.len()
+    )
+}
+
+/// ALTER TABLE's list that adds the indexes.
+pub fn add_indexes() -> String {
+    INDEXED.map(|column| format!("ADD INDEX ({column})")).join(", ")
+}
+
+/// The head of every INSERT.
+pub fn insert_head() -> String {
+    format!("INSERT INTO ingest ({COLUMNS}) VALUES ")
+}
+
+/// What is prepared on each connection.
+pub fn prepared(options: &Options) -> Vec<String> {
+    if !options.prepared {
+        return Vec::new();
+    }
+    vec![match options.mode {
+        Mode::Procedure => format!("CALL {PROCEDURE}(?, ?, ?)"),
+        Mode::Insert | Mode::Transaction => {
+            insert_head() + &vec!["(?, ?, ?, ?)"; options.rows_per_insert as usize].join(",")
+        }
+    }]
+}
+
+/// The packets of a CALL that adds `rows` rows.
+pub fn call(options: &Options, rows: u32) -> Vec<u8> {
+    let sql = format!("CALL {PROCEDURE}({rows}, {}, {})", options.value_range, options.rows_per_commit);
+    packet::query(sql.as_bytes())
+}
+
+/// The events of one client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// How many; `None` for as many as time allows.
+    pub events: Option<u64>,
+    /// Rows of each.
+    pub rows: u32,
+    /// Rows of the last, which may be fewer.
+    pub rows_last: u32,
+}
+
+impl Share {
+    /// The share of client number `client` of `clients`, of a run of `rows` in all with `rows_per_event` in each event
+    /// but the last. Event number n is of client n modulo `clients`.
+    pub fn new(client: u64, clients: u64, rows: Option<u64>, rows_per_event: u32) -> Self {
+        let Some(rows) = rows else {
+            return Self { events: None, rows: rows_per_event, rows_last: rows_per_event };
+        };
+        let events = rows.div_ceil(u64::from(rows_per_event));
+        let mine = events / clients + u64::from(client < events % clients);
+        let has_last = events > 0 && client == (events - 1) % clients;
+        let rows_last = if has_last { rows_of_last(rows, rows_per_event) } else { rows_per_event };
+        Self { events: Some(mine), rows: rows_per_event, rows_last }
+    }
+
+    /// Rows of event number `event` of this client, from 0; `None` after its last.
+    #[inline]
+    pub fn event(&self, event: u64) -> Option<u32> {
+        match self.events {
+            Some(events) if event >= events => None,
+            Some(events) if event + 1 == events => Some(self.rows_last),
+            None | Some(_) => Some(self.rows),
+        }
+    }
+}
+
+/// Rows of the last event of a run of `rows` rows.
+pub fn rows_of_last(rows: u64, rows_per_event: u32) -> u32 {
+    match rows % u64::from(rows_per_event) {
+        0 => rows_per_event,
+        rest => rest as u32,
+    }
+}
+
 #[cfg(test)]
-#[path = "writer_tests.rs"]
-mod tests;
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::protocol::encoder::Prepared;
+    use crate::values::Values;
+
+    fn options(flags: &[(&'static str, &'static str)]) -> Options {
+        Options::read(&Values::of(flags)).unwrap()
+    }
+
+    fn portion(first: usize, clients: usize, of: usize) -> Portion {
+        Portion { first, clients, of, seed: 1, warmup: false }
+    }
+
+    /// What is said next, behind the header.
+    fn say(writer: &mut Writer<'_>, client: usize, parameters: u16) -> Option<(Statement, Vec<u8>)> {
+        let mut out = Vec::new();
+        let mut prepared = [Prepared { id: 9, parameters, bound: true }];
+        match writer.next(client, &mut RequestEncoder::new(&mut out, &mut prepared)) {
+            Next::Send(said) => Some((said, out.split_off(4))),
+            Next::Done => None,
+            Next::Reconnect => panic!("nothing asks for that"),
+        }
+    }
+
+    fn text(writer: &mut Writer<'_>, client: usize) -> Option<(Statement, String)> {
+        say(writer, client, 0).map(|(said, bytes)| {
+            assert_eq!(bytes[0], 3);
+            (said, String::from_utf8(bytes[1..].to_vec()).unwrap())
+        })
+    }
+
+    /// Everything a client says, as texts with the rows that each adds.
+    fn all(writer: &mut Writer<'_>, client: usize) -> Vec<(String, u32)> {
+        std::iter::from_fn(|| text(writer, client)).map(|(said, sql)| (sql, said.rows)).collect()
+    }
+
+    const TEXT_MODE: (&str, &str) = ("db-ps-mode", "disable");
+    const STATEMENT: (&str, &str) = ("mode", "statement");
+
+    #[test]
+    fn the_last_call_adds_what_is_left() {
+        let options = options(&[TEXT_MODE, ("rows", "2500"), ("rows-per-commit", "100")]);
+        let mut writer = Writer::new(&options, portion(0, 2, 2));
+        let call = |rows: u32| (format!("CALL ingest_rows({rows}, 100000000, 100)"), rows);
+        assert_eq!(all(&mut writer, 0), [call(1000), call(500)]);
+        assert_eq!(all(&mut writer, 1), [call(1000)]);
+        assert_eq!(text(&mut writer, 1), None);
+    }
+
+    #[test]
+    fn a_prepared_call_has_its_numbers_bound() {
+        let options = options(&[("rows", "7"), ("rows-per-call", "5"), ("value-range", "9")]);
+        let mut writer = Writer::new(&options, portion(0, 1, 1));
+        for rows in [5, 2] {
+            let (said, bytes) = say(&mut writer, 0, 3).unwrap();
+            assert_eq!((said.rows, said.part), (rows, Part::Last));
+            assert!(bytes.ends_with(&[i64::from(rows), 9, 1].map(i64::to_le_bytes).concat()));
+        }
+        assert_eq!(say(&mut writer, 0, 3), None);
+    }
+
+    #[test]
+    fn inserts_have_values_within_their_range() {
+        let options = options(&[TEXT_MODE, STATEMENT, ("rows", "500"), ("value-range", "3"), ("rows-per-insert", "7")]);
+        let mut writer = Writer::new(&options, portion(0, 1, 1));
+        let said = all(&mut writer, 0);
+        assert_eq!(said.len(), 72);
+        assert_eq!(said[71].1, 3);
+        let mut counts = [0; 4];
+        for (sql, rows) in &said {
+            let values = sql.strip_prefix("INSERT INTO ingest (b1, b2, b3, c) VALUES ").unwrap();
+            let each: Vec<&str> = values.trim_matches(['(', ')']).split("),(").collect();
+            assert_eq!(each.len(), *rows as usize);
+            for row in each {
+                let values: Vec<&str> = row.split(',').collect();
+                assert_eq!(values[3], format!("'{}'", "1".repeat(40)));
+                values[..3].iter().for_each(|value| counts[value.parse::<usize>().unwrap()] += 1);
+            }
+        }
+        assert_eq!(counts.iter().sum::<u32>(), 1500);
+        assert!(counts.iter().all(|count| (310..440).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_prepared_insert_binds_whole_rows_and_a_smaller_one_is_a_text() {
+        let options = options(&[STATEMENT, ("rows", "5"), ("rows-per-insert", "3")]);
+        let mut writer = Writer::new(&options, portion(0, 1, 1));
+        let (said, bytes) = say(&mut writer, 0, 12).unwrap();
+        assert_eq!((said.rows, bytes[0]), (3, 0x17));
+        assert!(bytes.ends_with(&[&[40][..], TEXT].concat()));
+        assert_eq!(bytes.windows(TEXT.len()).filter(|window| window == TEXT).count(), 3);
+        let (said, sql) = text(&mut writer, 0).unwrap();
+        assert_eq!((said.rows, sql.matches("),(").count()), (2, 1));
+    }
+
+    #[test]
+    fn a_transaction_is_one_event_and_counts_when_it_commits() {
+        let flags = [TEXT_MODE, STATEMENT, ("rows", "7"), ("rows-per-insert", "2"), ("rows-per-commit", "4")];
+        let options = options(&flags);
+        let mut writer = Writer::new(&options, portion(0, 1, 1));
+        let mut said = Vec::new();
+        while let Some((one, sql)) = text(&mut writer, 0) {
+            said.push((one.kind, one.part, one.rows, sql.matches("),(").count()));
+        }
+        let (inner, last) = (Part::Inner, Part::Last);
+        let whole = [(BEGIN, inner, 0, 0), (WRITES, inner, 0, 1), (WRITES, inner, 0, 1), (COMMIT, last, 4, 0)];
+        let rest = [(BEGIN, inner, 0, 0), (WRITES, inner, 0, 1), (WRITES, inner, 0, 0), (COMMIT, last, 3, 0)];
+        assert_eq!(said, [whole, rest].concat());
+    }
+
+    #[test]
+    fn a_refused_transaction_is_rolled_back_and_tried_again() {
+        let options = options(&[TEXT_MODE, STATEMENT, ("rows", "3"), ("rows-per-commit", "3")]);
+        for refused_at in 1..=5 {
+            let mut writer = Writer::new(&options, portion(0, 1, 1));
+            let kinds = |writer: &mut Writer<'_>| text(writer, 0).map(|(said, _)| said.kind);
+            for _ in 0..refused_at {
+                kinds(&mut writer).unwrap();
+            }
+            assert_eq!(writer.refused(0, 1213), After::StartOver);
+            let rest: Vec<u16> = std::iter::from_fn(|| kinds(&mut writer)).collect();
+            assert_eq!(rest, [ROLLBACK, BEGIN, WRITES, WRITES, WRITES, COMMIT]);
+        }
+        let mut writer = Writer::new(&options, portion(0, 1, 1));
+        text(&mut writer, 0);
+        assert_eq!(writer.reconnected(0), After::StartOver);
+        assert_eq!(text(&mut writer, 0).map(|(said, _)| said.kind), Some(BEGIN));
+    }
+
+    #[test]
+    fn a_refused_insert_is_not_tried_again() {
+        let options = options(&[TEXT_MODE, STATEMENT, ("rows", "2")]);
+        let mut writer = Writer::new(&options, portion(0, 1, 1));
+        text(&mut writer, 0);
+        assert_eq!((writer.refused(0, 1213), writer.reconnected(0)), (After::GoOn, After::GoOn));
+        assert_eq!(all(&mut writer, 0).len(), 1);
+    }
+
+    #[test]
+    fn a_warm_up_ends_by_time_only_and_threads_share_the_rows() {
+        let options = options(&[TEXT_MODE, STATEMENT, ("rows", "10")]);
+        let warm = Portion { warmup: true, ..portion(0, 1, 1) };
+        let mut writer = Writer::new(&options, warm);
+        assert!((0..100).all(|_| text(&mut writer, 0).is_some()));
+        let counts = [portion(0, 2, 3), portion(2, 1, 3)].map(|portion| {
+            let mut writer = Writer::new(&options, portion);
+            (0..portion.clients).map(|client| all(&mut writer, client).len()).sum::<usize>()
+        });
+        assert_eq!(counts, [7, 3]);
+    }
+
+    #[test]
+    fn only_the_last_event_is_smaller() {
+        let shares = [0, 1, 2].map(|client| Share::new(client, 3, Some(41), 10));
+        let rows = shares.map(|share| (0..3).map_while(|event| share.event(event)).collect::<Vec<_>>());
+        assert_eq!(rows, [vec![10, 10], vec![10, 1], vec![10]]);
+        assert_eq!(Share::new(7, 8, None, 10).event(u64::MAX), Some(10));
+    }
+
+    proptest! {
+        #[test]
+        fn shares_add_up(rows in 1_u64..5000, rows_per_event in 1_u32..300, clients in 1_u64..70) {
+            let shares: Vec<Share> = (0..clients).map(|n| Share::new(n, clients, Some(rows), rows_per_event)).collect();
+            let events: u64 = shares.iter().map(|share| share.events.unwrap()).sum();
+            prop_assert_eq!(events, rows.div_ceil(rows_per_event.into()));
+            let sum = |share: &Share| (0..).map_while(|event| share.event(event).map(u64::from)).sum::<u64>();
+            prop_assert_eq!(shares.iter().map(sum).sum::<u64>(), rows);
+            let counts = shares.iter().map(|share| share.events.unwrap());
+            prop_assert!(counts.clone().max().unwrap() - counts.min().unwrap() <= 1);
+        }
+    }
+}

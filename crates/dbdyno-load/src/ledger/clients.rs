@@ -1,4 +1,5 @@
-//! The clients of one thread: each sends one transaction after the other, and what came of it is noted.
+//! The clients of one thread: each sends one transaction after the other and notes its outcome. Beside them a thread with a
+//! connection of its own sends the DDL statements, one after the other.
 //!
 //! A transaction is `invoked` just before its COMMIT is written to the socket, and `acked` when the OK was read: a time that is
 //! early in the first case and late in the second makes a verdict milder, never harder. Where the engine has no
@@ -6,22 +7,21 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-
-use crate::clock::now_ns;
-use crate::protocol::encoder::RequestEncoder;
-use crate::protocol::kept_rows::KeptRows;
-use crate::statements::{After, Next, Part, Statement, Statements};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use super::content::{Content, Key, PARTS_MAX, Part as Transferred};
 use super::cuts::Cuts;
-use super::ddl::{Runner, Running};
-use super::log::Pen;
-use super::record::{End, Line, Record};
-use super::sql::{self, Writer};
-
-/// Errors after which a transaction can succeed when it is sent again: deadlock, lock wait timeout, and a row changed since
-/// the snapshot was taken (MariaDB). Each says that it did not happen.
-pub const GIVEN_UP: [u16; 3] = [1213, 1205, 1020];
+use super::record::{End, Line, Log, Pen, Record};
+use crate::clock::now_ns;
+use crate::dialect::TRANSACTION_RETRYABLE;
+use crate::error::Error;
+use crate::protocol::encoder::{Parameter, RequestEncoder};
+use crate::protocol::packet;
+use crate::protocol::reply::KeptRows;
+use crate::protocol::session::Session;
+use crate::statements::{After, Kind, Next, Part, Statement, Statements};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -132,13 +132,13 @@ impl Statements for Clients<'_> {
         client.sent = client.step;
         let (key, parts) = (client.key, &client.transfer[..content.parts]);
         let (statement, step) = match client.step {
-            Step::Rollback => (sql::rollback(encoder), first),
-            Step::Begin => (sql::begin(encoder), Step::Row),
+            Step::Rollback => (rollback(encoder), first),
+            Step::Begin => (begin(encoder), Step::Row),
             Step::Row => (writer.row(content, key, encoder), Step::Transfers),
-            Step::Transfers => (sql::transfers(key, parts, encoder), Step::Accounts),
-            Step::Accounts if transactional => (sql::accounts(parts, Part::Inner, encoder), Step::Commit),
-            Step::Accounts => (sql::accounts(parts, Part::Last, encoder), first),
-            Step::Commit => (sql::commit(encoder), first),
+            Step::Transfers => (transfers(key, parts, encoder), Step::Accounts),
+            Step::Accounts if transactional => (accounts(parts, Part::Inner, encoder), Step::Commit),
+            Step::Accounts => (accounts(parts, Part::Last, encoder), first),
+            Step::Commit => (commit(encoder), first),
         };
         client.step = step;
         if client.sent == deciding {
@@ -165,14 +165,14 @@ impl Statements for Clients<'_> {
         }
         self.each[client].step = if self.transactional { Step::Rollback } else { self.first() };
         if sent == self.deciding() {
-            if GIVEN_UP.contains(&code) {
+            if TRANSACTION_RETRYABLE.contains(&code) {
                 // It did not happen, and is sent again.
                 self.each[client].invoke_ns = None;
             } else {
                 // An INSERT that is refused did not happen; of a COMMIT that is not sure.
                 self.note(client, if self.transactional { End::Unanswered } else { End::Refused });
             }
-        } else if !GIVEN_UP.contains(&code) {
+        } else if !TRANSACTION_RETRYABLE.contains(&code) {
             // What else is refused would be refused again.
             self.give_up(client);
         }
@@ -191,5 +191,244 @@ impl Drop for Clients<'_> {
     fn drop(&mut self) {
         self.running = None;
         (0..self.each.len()).for_each(|client| self.give_up(client));
+    }
+}
+
+/// Kinds of statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Begin,
+    Insert,
+    Update,
+    Commit,
+    Rollback,
+}
+
+/// All kinds; a ROLLBACK comes in place of some.
+pub fn kinds() -> Vec<Kind> {
+    let queries = ["begin", "insert", "update", "commit"].into_iter().map(Kind::query);
+    queries.chain([Kind::apart("rollback")]).collect()
+}
+
+/// Which prepared statement, by its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Query {
+    Row,
+    RowWithBlob,
+    Transfers,
+    Accounts,
+}
+
+/// What the clients prepare.
+pub fn prepared(parts: usize) -> Vec<String> {
+    let rows = vec!["(?, ?, ?, ?, ?)"; parts].join(", ");
+    let cases = vec!["WHEN ? THEN ?"; parts].join(" ");
+    let ids = vec!["?"; parts].join(", ");
+    vec![
+        "INSERT INTO ledger (connection, sequence, tag, payload) VALUES (?, ?, ?, ?)".into(),
+        "INSERT INTO ledger (connection, sequence, tag, payload, content) VALUES (?, ?, ?, ?, ?)".into(),
+        format!("INSERT INTO transfers (connection, sequence, part, account, amount) VALUES {rows}"),
+        // One statement, so that an engine without transactions keeps the sum, too.
+        format!("UPDATE accounts SET balance = balance + CASE id {cases} END WHERE id IN ({ids})"),
+    ]
+}
+
+/// Writes statements; keeps what it makes them of.
+#[derive(Debug, Default)]
+pub struct Writer {
+    payload: Vec<u8>,
+    blob: Vec<u8>,
+}
+
+impl Writer {
+    /// The row of the ledger.
+    pub fn row(&mut self, content: &Content, key: Key, encoder: &mut RequestEncoder<'_>) -> Statement {
+        let (tag, has_blob) = content.row(key);
+        content.payload(key, &mut self.payload);
+        let head = [i64::from(key.connection), key.sequence as i64, tag].map(Parameter::Integer);
+        let payload = Parameter::Text(&self.payload);
+        if has_blob {
+            content.blob(key, &mut self.blob);
+            let values = [head[0], head[1], head[2], payload, Parameter::Text(&self.blob)];
+            encoder.execute(Query::RowWithBlob as usize, &values);
+        } else {
+            encoder.execute(Query::Row as usize, &[head[0], head[1], head[2], payload]);
+        }
+        statement(Verb::Insert, Part::Inner, 1)
+    }
+}
+
+/// What accounts get, row by row.
+pub fn transfers(key: Key, parts: &[Transferred], encoder: &mut RequestEncoder<'_>) -> Statement {
+    let mut values = [Parameter::Null; 5 * PARTS_MAX];
+    for (number, (part, place)) in parts.iter().zip(values.chunks_exact_mut(5)).enumerate() {
+        let row = [i64::from(key.connection), key.sequence as i64, number as i64, part.account.into(), part.amount];
+        place.copy_from_slice(&row.map(Parameter::Integer));
+    }
+    encoder.execute(Query::Transfers as usize, &values[..5 * parts.len()]);
+    statement(Verb::Insert, Part::Inner, parts.len() as u32)
+}
+
+/// The change of the accounts.
+pub fn accounts(parts: &[Transferred], place: Part, encoder: &mut RequestEncoder<'_>) -> Statement {
+    let mut values = [Parameter::Null; 3 * PARTS_MAX];
+    let (cases, ids) = values[..3 * parts.len()].split_at_mut(2 * parts.len());
+    for ((part, case), id) in parts.iter().zip(cases.chunks_exact_mut(2)).zip(ids) {
+        let account = Parameter::Integer(part.account.into());
+        case.copy_from_slice(&[account, Parameter::Integer(part.amount)]);
+        *id = account;
+    }
+    encoder.execute(Query::Accounts as usize, &values[..3 * parts.len()]);
+    statement(Verb::Update, place, 0)
+}
+
+/// BEGIN; not every server prepares it.
+pub fn begin(encoder: &mut RequestEncoder<'_>) -> Statement {
+    plain(b"BEGIN", Verb::Begin, Part::Inner, encoder)
+}
+
+/// COMMIT, which ends the event.
+pub fn commit(encoder: &mut RequestEncoder<'_>) -> Statement {
+    plain(b"COMMIT", Verb::Commit, Part::Last, encoder)
+}
+
+/// ROLLBACK, before a transaction is tried again.
+pub fn rollback(encoder: &mut RequestEncoder<'_>) -> Statement {
+    plain(b"ROLLBACK", Verb::Rollback, Part::Apart, encoder)
+}
+
+fn plain(sql: &[u8], verb: Verb, part: Part, encoder: &mut RequestEncoder<'_>) -> Statement {
+    encoder.packets(&packet::query(sql));
+    statement(verb, part, 0)
+}
+
+fn statement(verb: Verb, part: Part, rows: u32) -> Statement {
+    Statement { kind: verb as u16, part, rows, phase: 0 }
+}
+
+/// Between two statements: without a pause DDL would be most of what the server does.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What sends.
+pub struct Runner {
+    session: Session,
+    schema: String,
+    engine: String,
+    pen: Option<Pen>,
+    cuts: Option<Arc<Cuts>>,
+    log: Option<Arc<Log>>,
+}
+
+/// A runner at work; it stops when this goes.
+pub struct Running {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Runner {
+    /// Over a connection of its own.
+    pub fn new(
+        session: Session,
+        (schema, engine): (&str, &str),
+        log: Option<&Arc<Log>>,
+        cuts: Option<&Arc<Cuts>>,
+    ) -> Self {
+        Self {
+            session,
+            schema: schema.into(),
+            engine: engine.into(),
+            pen: log.map(Pen::new),
+            cuts: cuts.cloned(),
+            log: log.cloned(),
+        }
+    }
+
+    /// Begins.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn start(self) -> Result<Running, Error> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&stop);
+        let thread = thread::Builder::new().name("ddl".into()).spawn(move || self.work(&asked));
+        let thread = thread.map_err(|error| Error::Failed(format!("cannot start a thread for DDL: {error}")))?;
+        Ok(Running { stop, thread: Some(thread) })
+    }
+
+    fn work(mut self, stop: &AtomicBool) {
+        for number in 1.. {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if !self.send(number) {
+                return;
+            }
+            thread::park_timeout(PAUSE);
+        }
+        self.session.quit();
+    }
+
+    /// Sends one statement; false at the end.
+    fn send(&mut self, number: u64) -> bool {
+        let step = super::ddl::Step::from_number(number);
+        let sql = step.sql(&self.schema, &self.engine);
+        let invoke_ns = now_ns();
+        let answer = self.session.execute(&sql);
+        let end = match &answer {
+            Ok(()) => End::Acked(now_ns()),
+            Err(Error::Statement { error, .. }) if !error.ends_session() => End::Refused,
+            Err(_) => End::Unanswered,
+        };
+        if let Some(pen) = &mut self.pen {
+            pen.write(Line::Ddl(Record { key: Key { connection: 0, sequence: number }, invoke_ns, end }));
+        }
+        let cut = match &self.cuts {
+            Some(cuts) if step.is_ddl() => match end {
+                End::Acked(now_ns) => cuts.ddl_acked(now_ns),
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        };
+        let trouble = match (answer, cut) {
+            (Ok(()), Ok(())) => return true,
+            (Ok(()), Err(why)) => why,
+            // The clients of the load say what has become of the server.
+            (Err(_), _) if end == End::Unanswered => return false,
+            (Err(error), _) => error.to_string(),
+        };
+        if let Some(log) = &self.log {
+            log.fail(std::io::Error::other(trouble));
+        }
+        false
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_and_statements_fit_together() {
+        let kinds = kinds();
+        assert_eq!(kinds[Verb::Rollback as usize].name, "rollback");
+        assert_eq!(kinds[Verb::Update as usize].name, "update");
+        let prepared = prepared(3);
+        assert_eq!(prepared[Query::Transfers as usize].matches('?').count(), 15);
+        assert!(
+            prepared[Query::Accounts as usize].starts_with("UPDATE")
+                && prepared[Query::Accounts as usize].matches('?').count() == 9
+        );
+        assert!(prepared[Query::RowWithBlob as usize].contains("content"));
     }
 }

@@ -123,7 +123,7 @@ fn failed(path: &Path, name: &str, why: &str) -> String {
 
 /// Whether an answer says that it was done.
 fn check(answer: &str) -> Result<(), String> {
-    let value: Value = serde_json::from_str(answer).map_err(|_| "its answer is no JSON".to_owned())?;
+    let value: Value = serde_json::from_str(answer).map_err(|_| "its answer is not JSON".to_owned())?;
     match value["ok"].as_bool() {
         Some(true) => Ok(()),
         _ => Err(value["error"].as_str().unwrap_or("its answer does not say that it was done").into()),

@@ -1,8 +1,8 @@
-//! The verb `ledger`: transactions of which every one is known afterwards, and a verifier that says what is left of them.
+//! The verb `ledger`: transactions that are all known afterwards, and a verifier that says what is left of them.
 //!
-//! Data flows one way: what a transaction holds ([`content`]) -> its statements ([`sql`]) -> the clients ([`clients`]) -> what
-//! came of each ([`record`], written by [`log`]). After a crash [`verify`] reads the tables into a [`book`], of which
-//! [`verdict`], which is pure, says what was lost, and what is there that must not be.
+//! Data flows one way: what a transaction holds ([`content`]) -> the clients and their statements ([`clients`]) -> the outcome
+//! of each ([`record`]). After a crash [`verify`] reads the tables into a [`book`]; [`verdict`], which is pure, says what was
+//! lost, and what is there that must not be.
 #![allow(clippy::cast_possible_wrap, reason = "numbers of connections, transactions and accounts are far below 2^63")]
 
 mod book;
@@ -12,29 +12,28 @@ mod clients;
 mod content;
 mod cuts;
 mod ddl;
-mod log;
 mod options;
 mod record;
 mod schema;
-mod sql;
 mod verdict;
 mod verify;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::dialect::TRANSACTION_RETRYABLE;
 use crate::error::Error;
 use crate::names::quoted;
 use crate::protocol::session::Session;
 use crate::run_options::Ignore;
 use crate::statements::{Kind, Statements};
 use crate::values::Values;
-use crate::verb::{Own, Verb};
-use crate::workload::{Found, Portion, Stepwise, Workload};
+use crate::verb::{OwnAction, Verb};
+use crate::workload::{Portion, ServerState, Stepwise, Workload};
 
+use self::clients::Runner;
+use self::record::{Log, Pen};
 use clients::Clients;
 use cuts::Cuts;
-use ddl::Runner;
-use log::{Log, Pen};
 use options::Options;
 use record::Header;
 use schema::Tables;
@@ -63,7 +62,7 @@ pub static VERB: Verb = Verb {
     word: None,
     has_phase_flag: false,
     workload: make,
-    own: Some(Own { word: "verify", work: verify::verify }),
+    own: Some(OwnAction { word: "verify", work: verify::verify }),
 };
 
 fn make(values: &Values<'_>, _: &str) -> Result<Box<dyn Stepwise>, Error> {
@@ -144,11 +143,11 @@ impl Workload for Ledger {
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        sql::kinds()
+        clients::kinds()
     }
 
     fn prepared(&self) -> Vec<String> {
-        sql::prepared(self.options.content.parts)
+        clients::prepared(self.options.content.parts)
     }
 
     fn statements(&self, portion: Portion) -> Result<Box<dyn Statements + '_>, Error> {
@@ -165,18 +164,18 @@ impl Workload for Ledger {
 
 impl Stepwise for Ledger {
     fn ignored_errors(&self) -> Ignore {
-        Ignore::Codes(clients::GIVEN_UP.into())
+        Ignore::Codes(TRANSACTION_RETRYABLE.into())
     }
 
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
         self.options.tables.make(session, self.options.content.accounts, begun)
     }
 
-    fn check(&self, session: &mut Session) -> Result<Found, Error> {
+    fn check(&self, session: &mut Session) -> Result<ServerState, Error> {
         let engine = self.options.tables.check(session, self.options.content.accounts)?;
         session.execute(&format!("USE {}", quoted(self.options.tables.schema())))?;
         *self.run() = self.begin(session, &engine)?;
-        Ok(Found { engine: Some(engine) })
+        Ok(ServerState { engine: Some(engine) })
     }
 
     fn after_run(&self, _: &mut Session) -> Result<(), Error> {

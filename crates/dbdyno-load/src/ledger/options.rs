@@ -22,26 +22,23 @@ const LATEST_S: f64 = 1e6;
 
 /// The flags.
 pub const FLAGS: &[Flag] = &[
-    Flag::value("ledger", "write what was sent and acknowledged when into this file; of verify: read it"),
+    Flag::value("ledger", "record in this file what was sent and when it was acknowledged; verify reads it"),
     Flag::value("accounts", "accounts between which amounts are moved"),
     Flag::value("parts", "accounts that a transaction changes"),
     Flag::value("payload", "bytes of every row"),
     Flag::value("blob-share", "percent of the rows that have a blob"),
     Flag::value("blob-size", "bytes of a blob, more than 16 KiB"),
-    Flag::switch(
-        "expect-loss",
-        "the server is to be killed while the load goes on: its loss ends the run, exit code 0",
-    ),
-    Flag::value("ddl", "on or off: a connection more that makes, alters, renames, truncates and drops tables"),
-    Flag::value("cut-socket", "control socket of the emulated disk below the server, to be asked for cuts"),
+    Flag::switch("expect-loss", "the server will be killed during the load: its loss ends the run with exit code 0"),
+    Flag::value("ddl", "on or off: one more connection creates, alters, renames, truncates and drops tables"),
+    Flag::value("cut-socket", "control socket of the emulated disk under the server, which takes the cuts"),
     Flag::value(
         "cut-acks-after",
-        "ask it for a cut named ack-N right after the first acknowledgement from the N-th of these seconds of a list on, \
-         since the first one of the measured load",
+        "seconds after the first acknowledgement of the measured load, or a list: the first acknowledgement after the N-th of \
+         them is followed by a cut named ack-N",
     ),
-    Flag::value("cut-ddls-after", "likewise for a cut named ddl-N right after a DDL statement was acknowledged"),
-    Flag::value("cut-ns", "of verify: when the power was cut, CLOCK_MONOTONIC in ns (after all that was sent)"),
-    Flag::value("cut-end-ns", "of verify: when the cut was complete (--cut-ns)"),
+    Flag::value("cut-ddls-after", "the same for acknowledged DDL statements, and cuts named ddl-N"),
+    Flag::value("cut-ns", "verify: time of the power cut, ns of CLOCK_MONOTONIC (after all that was sent)"),
+    Flag::value("cut-end-ns", "verify: time at which the cut was complete (--cut-ns)"),
     Flag::value("engine", "storage engine (the server's default)").short('e'),
     Flag::value("schema", "schema of the tables"),
 ];
@@ -72,7 +69,7 @@ pub struct CutOptions {
     pub socket: PathBuf,
     /// After the first acknowledgement from each of these times on, in rising order.
     pub acks_after_ns: Vec<u64>,
-    /// After DDL statements, likewise.
+    /// The same after DDL statements.
     pub ddls_after_ns: Vec<u64>,
 }
 
@@ -88,12 +85,8 @@ impl CutOptions {
         match (values.path("cut-socket"), acks_after_ns.is_empty() && ddls_after_ns.is_empty()) {
             (None, true) => Ok(None),
             (Some(socket), false) if values.has("ledger") => Ok(Some(Self { socket, acks_after_ns, ddls_after_ns })),
-            (Some(_), false) => {
-                Err(Error::Usage("a cut needs --ledger: what is lost by it is found by that file".into()))
-            }
-            _ => Err(Error::Usage(
-                "--cut-socket comes with --cut-acks-after or --cut-ddls-after, and they with it".into(),
-            )),
+            (Some(_), false) => Err(Error::Usage("a cut needs --ledger: only that file shows what is lost".into())),
+            _ => Err(Error::Usage("give --cut-socket together with --cut-acks-after or --cut-ddls-after".into())),
         }
     }
 }
@@ -130,9 +123,7 @@ impl Options {
         }
         let rates = values.list("rate", 0.0, 0.0, f64::MAX)?;
         if options.ledger.is_some() && clients.len().max(rates.len()) > 1 {
-            return Err(Error::Usage(
-                "--ledger is the file of one run: give one number of clients and one rate".into(),
-            ));
+            return Err(Error::Usage("--ledger records one run: give one number of clients and one rate".into()));
         }
         Ok(options)
     }
@@ -150,9 +141,9 @@ mod tests {
     fn mistakes_name_their_flag() {
         assert!(read(&[("blob-size", "16384")]).unwrap_err().contains("--blob-size=16384: give 16385 to"));
         assert!(read(&[("parts", "5"), ("accounts", "4")]).unwrap_err().contains("--parts=5: more than --accounts=4"));
-        assert!(read(&[("ledger", "x"), ("clients", "1,2")]).unwrap_err().contains("the file of one run"));
+        assert!(read(&[("ledger", "x"), ("clients", "1,2")]).unwrap_err().contains("records one run"));
         assert!(read(&[("clients", "1,2")]).is_ok());
-        assert!(read(&[("cut-socket", "x")]).unwrap_err().contains("comes with --cut-acks-after"));
+        assert!(read(&[("cut-socket", "x")]).unwrap_err().contains("together with --cut-acks-after"));
         assert!(read(&[("cut-socket", "x"), ("cut-acks-after", "5")]).unwrap_err().contains("needs --ledger"));
         let cuts = [("cut-socket", "x"), ("cut-acks-after", "0.9,.25"), ("ledger", "y")];
         assert_eq!(read(&cuts).unwrap().cuts.unwrap().acks_after_ns, [250_000_000, 900_000_000]);

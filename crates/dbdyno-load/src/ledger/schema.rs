@@ -6,7 +6,7 @@ use crate::protocol::session::Session;
 use crate::tables::OwnTable;
 use crate::values::Values;
 
-use super::ddl::steps::{PREFIX, partitioned};
+use super::ddl::{PREFIX, partitioned};
 
 /// What an account starts with.
 pub const BALANCE: i64 = 1000;
@@ -131,7 +131,7 @@ impl Tables {
         }
         let there: u32 = session.value(&format!("SELECT COUNT(*) FROM {}", self.qualified("accounts")))?.unwrap_or(0);
         if there != accounts {
-            return Err(self.each[3].unfit(&format!("holds {there} accounts instead of --accounts={accounts}")));
+            return Err(self.each[3].unfit(&format!("has {there} accounts instead of --accounts={accounts}")));
         }
         Ok(engine.unwrap_or_default())
     }

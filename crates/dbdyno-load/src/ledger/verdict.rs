@@ -60,7 +60,7 @@ pub struct Example {
 
 /// What is found of one transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct Traces {
     /// Its row.
     pub row: bool,
     /// The entry of the index.
@@ -81,7 +81,7 @@ pub struct Entry {
     /// What came of it.
     pub end: End,
     /// What is there.
-    pub seen: Seen,
+    pub seen: Traces,
 }
 
 /// How much of a transaction is there.
@@ -166,7 +166,7 @@ impl Verdict {
     pub fn entry(&mut self, key: Key, entry: &Entry, extent: Extent) {
         let was_seen = entry.seen.row || entry.seen.parts != 0;
         for _ in 0..entry.seen.again {
-            self.ghost(key, "was sent once");
+            self.ghost(key, "is there more than once");
         }
         match entry.end {
             End::Refused | End::Unsent => {
@@ -189,15 +189,15 @@ impl Verdict {
         if extent == Extent::Part {
             self.counts.torn += 1;
             let part = if entry.seen.row {
-                "its row is there, not all of its transfer"
+                "its row is there, but not all of its transfer"
             } else {
-                "its transfer is there, not its row"
+                "its transfer is there, but not its row"
             };
             self.example(key, "torn", self.counts.torn, part.into());
         }
         if entry.seen.wrong {
             self.counts.wrong += 1;
-            self.example(key, "wrong", self.counts.wrong, "is there with other content than was sent".into());
+            self.example(key, "wrong", self.counts.wrong, "is there with content other than what was sent".into());
         }
     }
 

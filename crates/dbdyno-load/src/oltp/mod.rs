@@ -1,4 +1,4 @@
-//! `oltp`: sysbench's OLTP loads, with its tables, statements and flags.
+//! `oltp`: sysbench's OLTP loads, with its tables, statements and flags. `prepare` fills several tables at once.
 //!
 //! Every statement counts as a query, BEGIN and COMMIT too, as in sysbench's `queries performed`. `insert` is never prepared,
 //! as there.
@@ -8,33 +8,31 @@
 pub mod bulk;
 mod clients;
 mod event;
-mod fill;
-mod flags;
-mod load;
 mod options;
 mod rows;
-mod stage;
 mod tables;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use clients::{Clients, prepared};
+use options::Options;
 use strum::VariantNames as _;
 
+use self::event::Load;
+use self::rows::{BATCH_BYTES, Filler};
+use self::tables::Stage;
+use crate::dialect;
 use crate::error::Error;
 use crate::protocol::session::Session;
 use crate::run_options::Ignore;
 use crate::statements::{Kind, Statements};
+use crate::tables::share_out;
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Portion, Stepwise, Workload};
-
-use clients::{Clients, prepared};
-use load::Load;
-use options::Options;
-use stage::Stage;
+use crate::workload::{Portion, ServerState, Stepwise, Workload};
 
 const ABOUT: &str = "\
-sysbench's OLTP loads on its tables sbtest1, sbtest2, ...; sysbench's own flags work too.
+sysbench's OLTP loads on its tables sbtest1, sbtest2, ...; sysbench's own flags work, too.
 sysbench's names of loads, such as oltp_read_write, mean the same. A run lasts 10 seconds unless --duration or --events says otherwise. prepare fills
 as many tables at once as there are clients.
 
@@ -42,7 +40,7 @@ Statements are prepared, except those of insert, and counted as sysbench counts 
 an error that is ignored (1213, 1020 and 1205 unless --ignore-errors says otherwise) the event starts over with other
 values and its latency runs on; BEGIN then commits what a transaction had done before a lock wait timeout.
 
-insert --auto-inc=off makes up ids that no row has, as long as only it adds rows; prepare leaves its tables empty.
+insert --auto-inc=off uses ids that no row has, provided that nothing else adds rows; prepare leaves its tables empty.
 
 ";
 
@@ -50,7 +48,7 @@ insert --auto-inc=off makes up ids that no row has, as long as only it adds rows
 pub static VERB: Verb = Verb {
     name: "oltp",
     about: ABOUT,
-    flags: flags::FLAGS,
+    flags: options::FLAGS,
     loads: Load::VARIANTS,
     word: None,
     has_phase_flag: false,
@@ -88,10 +86,9 @@ impl Oltp {
 
     /// Asks the server whether it prepares BEGIN.
     fn try_prepare_begin(session: &mut Session) -> Result<bool, Error> {
-        const UNSUPPORTED: u16 = 1295;
         match session.execute("PREPARE dbdyno FROM 'BEGIN'") {
             Ok(()) => session.execute("DEALLOCATE PREPARE dbdyno").map(|()| true),
-            Err(Error::Statement { error, .. }) if error.code == UNSUPPORTED => Ok(false),
+            Err(Error::Statement { error, .. }) if error.code == dialect::UNPREPARABLE => Ok(false),
             Err(other) => Err(other),
         }
     }
@@ -100,7 +97,7 @@ impl Oltp {
     fn check_prepared(&self, session: &mut Session) -> Result<(), Error> {
         let each = Workload::prepared(self).len();
         let clients = self.options.clients;
-        match session.value("SELECT @@GLOBAL.max_prepared_stmt_count")? {
+        match session.value(dialect::PREPARED_MAX_SQL)? {
             Some(limit) if clients.saturating_mul(each) > limit => Err(Error::Usage(format!(
                 "{clients} clients prepare {each} statements each, the server's max_prepared_stmt_count is {limit}: raise \
                  it, or give --db-ps-mode=disable"
@@ -136,18 +133,18 @@ impl Workload for Oltp {
 impl Stepwise for Oltp {
     /// Deadlock, row changed since it was read, lock wait timeout: sysbench's.
     fn ignored_errors(&self) -> Ignore {
-        Ignore::Codes([1213, 1020, 1205].into())
+        Ignore::Codes(dialect::TRANSACTION_RETRYABLE.into())
     }
 
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
         self.stage().enter_or_make(session)?;
         self.stage().check_absent(session)?;
         *begun = true;
-        fill::fill(session, self.stage(), &self.options)?;
+        fill(session, self.stage(), &self.options)?;
         self.stage().check(session).map(drop)
     }
 
-    fn check(&self, session: &mut Session) -> Result<Found, Error> {
+    fn check(&self, session: &mut Session) -> Result<ServerState, Error> {
         let engine = self.stage().check(session)?;
         if self.options.needs_rows() {
             self.stage().check_rows(session)?;
@@ -159,10 +156,37 @@ impl Stepwise for Oltp {
             self.prepares_transactions.store(Self::try_prepare_begin(session)?, Ordering::Relaxed);
             self.check_prepared(session)?;
         }
-        Ok(Found { engine })
+        Ok(ServerState { engine })
     }
 
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {
         self.stage().clear(session)
     }
+}
+
+/// Makes all tables with their rows and indexes, over as many connections as the load has clients, a table over one at a
+/// time. A load that makes up ids finds its tables empty, as rows would take them.
+///
+/// # Errors
+/// The server refuses.
+pub fn fill(session: &mut Session, stage: Stage<'_>, options: &Options) -> Result<(), Error> {
+    let tables = options.tables.count;
+    let sessions = options.clients.min(tables as usize);
+    let enter = |session: &mut Session| stage.enter(session);
+    share_out(session, sessions, tables.into(), enter, |session, table, given_up| {
+        fill_one(session, options, table as u32 + 1, given_up)
+    })
+}
+
+fn fill_one(session: &mut Session, options: &Options, number: u32, given_up: &AtomicBool) -> Result<(), Error> {
+    let tables = &options.tables;
+    session.execute(&tables.create(number))?;
+    if !options.makes_ids() {
+        let mut filler = Filler::new(tables, number, options.distribution, options.seed, BATCH_BYTES);
+        let mut statement = Vec::with_capacity(BATCH_BYTES);
+        while !given_up.load(Ordering::Relaxed) && filler.write(&mut statement) > 0 {
+            session.execute(&String::from_utf8_lossy(&statement))?;
+        }
+    }
+    tables.create_index(number).map_or(Ok(()), |index| session.execute_long(&index))
 }

@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use dbdyno_common::summary::Summary;
+use hdrhistogram::Histogram;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
     IntervalLogWriter, IntervalLogWriterBuilder, IntervalLogWriterError, Tag,
 };
 use serde_json::{Value, json};
 
-use crate::clock::{now_ns, wall};
+use crate::clock::wall;
 use crate::error::Error;
 use crate::measure::Interval;
 use crate::statements::Kind;
@@ -50,43 +53,43 @@ impl<W: Write> Series<W> {
     pub fn new(file: W, json: bool, names: Names) -> io::Result<Self> {
         let mut series = Self { file, json, names };
         if !json {
-            let header = series.cells(&Interval::default()).map(|(name, _)| name).join(",");
+            let header = Row::default().cells().map(|(name, _)| name).join(",");
             writeln!(series.file, "{header}")?;
         }
         Ok(series)
     }
 
-    /// What is in a line. An interval in which no event ended has no latency.
-    fn cells(&self, interval: &Interval) -> [(&'static str, Value); 14] {
+    /// Writes the line of an interval.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(&mut self, interval: &Interval) -> io::Result<()> {
         let tally = &interval.tally;
-        let latency = tally.events.summary();
         let phases = self.names.phases.iter().enumerate();
         let phases: Vec<&str> =
             phases.filter(|(number, _)| tally.phases >> number & 1 == 1).map(|(_, name)| *name).collect();
-        [
-            ("run", json!(interval.run)),
-            ("t_ns", json!(interval.end_ns)),
-            ("phase", json!(phases.join("+"))),
-            ("events", json!(tally.events.count())),
-            ("queries", json!(tally.queries(&self.names.kinds))),
-            ("rows", json!(tally.rows)),
-            ("errors", json!(tally.errors)),
-            ("reconnects", json!(tally.reconnects)),
-            ("backlog", json!(interval.gauges.backlog)),
-            ("latency_ns_mean", json!(latency.mean.map(|mean| mean.round() as u64))),
-            ("latency_ns_p50", json!(latency.p50)),
-            ("latency_ns_p95", json!(latency.p95)),
-            ("latency_ns_p99", json!(latency.p99)),
-            ("latency_ns_max", json!(latency.max)),
-        ]
+        self.write_row(&Row {
+            run: interval.run,
+            t_ns: interval.end_ns,
+            phase: phases.join("+"),
+            counts: [
+                tally.events.count(),
+                tally.queries(&self.names.kinds),
+                tally.rows,
+                tally.errors,
+                tally.reconnects,
+                interval.gauges.backlog,
+            ],
+            latency_ns: tally.events.summary(),
+        })
     }
 
     /// Writes a line.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write(&mut self, interval: &Interval) -> io::Result<()> {
-        let cells = self.cells(interval);
+    pub fn write_row(&mut self, row: &Row) -> io::Result<()> {
+        let cells = row.cells();
         let line = if self.json {
             json!(BTreeMap::from(cells)).to_string()
         } else {
@@ -102,6 +105,47 @@ impl<W: Write> Series<W> {
     }
 }
 
+/// What is counted in an interval, in the order of [`Row::counts`].
+pub const COUNTS: [&str; 6] = ["events", "queries", "rows", "errors", "reconnects", "backlog"];
+
+/// A line of a series. An interval in which no event ended has no latency.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    /// Number of the run in its invocation.
+    pub run: usize,
+    /// The interval's end.
+    pub t_ns: u64,
+    /// Phases in which statements were answered.
+    pub phase: String,
+    /// See [`COUNTS`].
+    pub counts: [u64; COUNTS.len()],
+    /// Of the events that ended in it.
+    pub latency_ns: Summary,
+}
+
+impl Row {
+    fn cells(&self) -> [(&'static str, Value); 14] {
+        let [events, queries, rows, errors, reconnects, backlog] = self.counts;
+        let latency = &self.latency_ns;
+        [
+            ("run", json!(self.run)),
+            ("t_ns", json!(self.t_ns)),
+            ("phase", json!(self.phase)),
+            ("events", json!(events)),
+            ("queries", json!(queries)),
+            ("rows", json!(rows)),
+            ("errors", json!(errors)),
+            ("reconnects", json!(reconnects)),
+            ("backlog", json!(backlog)),
+            ("latency_ns_mean", json!(latency.mean.map(|mean| mean.round() as u64))),
+            ("latency_ns_p50", json!(latency.p50())),
+            ("latency_ns_p95", json!(latency.p95())),
+            ("latency_ns_p99", json!(latency.p99())),
+            ("latency_ns_max", json!(latency.max)),
+        ]
+    }
+}
+
 /// Nanoseconds in the unit of a log's "maximum" column, milliseconds, as other tools write it.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
@@ -114,13 +158,17 @@ pub struct HistogramLog<'a, W: Write> {
 }
 
 impl<'a, W: Write> HistogramLog<'a, W> {
-    /// Starts the log; its times count from now.
+    /// Starts the log; its times count from `started_ns`.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn new(file: &'a mut W, serializer: &'a mut V2DeflateSerializer, names: &Names) -> io::Result<Self> {
+    pub fn new(
+        file: &'a mut W,
+        serializer: &'a mut V2DeflateSerializer,
+        names: &Names,
+        started_ns: u64,
+    ) -> io::Result<Self> {
         let now = UNIX_EPOCH + wall();
-        let started_ns = now_ns();
         let writer = IntervalLogWriterBuilder::new()
             .add_comment("[Histogram log format version 1.3]")
             .add_comment("[values in nanoseconds; no tag: events, tags: kinds of statement]")
@@ -137,12 +185,25 @@ impl<'a, W: Write> HistogramLog<'a, W> {
     /// # Errors
     /// It cannot be written.
     pub fn lines(&mut self, interval: &Interval) -> io::Result<()> {
-        let start = Duration::from_nanos(interval.start_ns.saturating_sub(self.started_ns));
-        let length = Duration::from_nanos(interval.end_ns - interval.start_ns);
-        let events = [(None, &interval.tally.events)];
-        let kinds = self.tags.iter().map(|name| Tag::new(name)).zip(&interval.tally.kinds);
-        for (tag, latencies) in events.into_iter().chain(kinds).filter(|(_, latencies)| latencies.count() > 0) {
-            self.writer.write_histogram(&latencies.histogram, start, length, tag).map_err(|error| match error {
+        let kinds: Vec<_> = interval.tally.kinds.iter().map(|latencies| &latencies.histogram).collect();
+        self.histograms(interval.start_ns..interval.end_ns, &interval.tally.events.histogram, &kinds)
+    }
+
+    /// Writes a line of events and one of each kind, in the order of their names, if anything was counted.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn histograms(
+        &mut self,
+        time_ns: Range<u64>,
+        events: &Histogram<u64>,
+        kinds: &[&Histogram<u64>],
+    ) -> io::Result<()> {
+        let start = Duration::from_nanos(time_ns.start.saturating_sub(self.started_ns));
+        let length = Duration::from_nanos(time_ns.end - time_ns.start);
+        let kinds = self.tags.iter().map(|name| Tag::new(name)).zip(kinds.iter().copied());
+        for (tag, histogram) in [(None, events)].into_iter().chain(kinds).filter(|(_, one)| !one.is_empty()) {
+            self.writer.write_histogram(histogram, start, length, tag).map_err(|error| match error {
                 IntervalLogWriterError::IoError(error) => error,
                 IntervalLogWriterError::SerializeError(error) => io::Error::other(error),
             })?;
@@ -152,20 +213,19 @@ impl<'a, W: Write> HistogramLog<'a, W> {
 }
 
 /// A name as a log's tag, which ends at a comma or white space.
-fn tag(name: &str) -> String {
+pub fn tag(name: &str) -> String {
     name.chars().map(|c| if c == ',' || c.is_whitespace() || c.is_control() { '_' } else { c }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use base64::prelude::{BASE64_STANDARD, Engine as _};
-    use hdrhistogram::Histogram;
     use hdrhistogram::serialization::Deserializer;
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 
     use super::*;
-    use crate::latency::Latencies;
-    use crate::measure::{IntervalSink, Recorder, Terms};
+    use crate::clock::now_ns;
+    use crate::measure::{IntervalSink, Latencies, Recorder, Terms};
     use crate::statements::Statement;
 
     struct OnlyLog<'a>(HistogramLog<'a, Vec<u8>>);
@@ -195,7 +255,7 @@ mod tests {
     fn a_log_gives_back_what_was_recorded() {
         let mut file = Vec::new();
         let mut serializer = V2DeflateSerializer::new();
-        let log = HistogramLog::new(&mut file, &mut serializer, &names()).unwrap();
+        let log = HistogramLog::new(&mut file, &mut serializer, &names(), now_ns()).unwrap();
         let start = log.started_ns;
         let mut only_log = OnlyLog(log);
         let mut recorder = recorder(1_000_000, &mut only_log);
@@ -233,7 +293,7 @@ mod tests {
     fn an_interval_without_events_has_no_line_of_them() {
         let mut file = Vec::new();
         let mut serializer = V2DeflateSerializer::new();
-        let mut log = HistogramLog::new(&mut file, &mut serializer, &names()).unwrap();
+        let mut log = HistogramLog::new(&mut file, &mut serializer, &names(), now_ns()).unwrap();
         let mut interval = Interval { end_ns: 7, ..Interval::default() };
         interval.tally.kinds = vec![Latencies::default(); 2];
         interval.tally.kinds[1].record(5);

@@ -5,8 +5,6 @@ use std::io::{ErrorKind, Write as _, stderr, stdout};
 use crate::text::lines;
 
 pub mod files;
-pub mod progress;
-pub mod relay;
 pub mod report;
 pub mod result;
 pub mod sinks;

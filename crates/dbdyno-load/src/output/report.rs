@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use dbdyno_common::results::ErrorCount;
+
 use super::result::RunResult;
-use crate::latency::Latencies;
-use crate::measure::{ErrorCount, Tally};
+use crate::measure::{Latencies, Tally};
 use crate::run_options::Loop;
 
 /// Mean, least and greatest time of some runs, seconds.
@@ -52,9 +53,12 @@ pub fn block(runs: &[RunResult]) -> String {
     line("Number of clients running queries", first.plan.clients.to_string());
     line("Average number of queries per client", queries_per_client(first).to_string());
     if first.plan.queries_dropped > 0 {
-        line("Queries left out, as they do not divide among the clients", first.plan.queries_dropped.to_string());
+        line(
+            "Queries left out, because they cannot be divided among the clients",
+            first.plan.queries_dropped.to_string(),
+        );
     }
-    beyond_mysqlslap(runs, &mut line);
+    write_rates(runs, &mut line);
     text.push('\n');
     text
 }
@@ -68,10 +72,10 @@ pub fn summary(run: &RunResult) -> String {
         "{} {}: {}, {} ({}, {})",
         run.plan.verb,
         run.load,
-        counted(run.plan.clients, "client"),
+        with_noun(run.plan.clients, "client"),
         pace(run),
         run.io,
-        counted(run.io_threads, "thread")
+        with_noun(run.io_threads, "thread")
     );
     let mut line = |label: &str, value: String| {
         let _ = writeln!(text, "    {label:<22} {value}");
@@ -89,24 +93,25 @@ pub fn summary(run: &RunResult) -> String {
         line("queue", format!("{end} at the end, {most} at most"));
         // A few that wait as the time ends are chance; one in a hundred is a server that does not keep up.
         if end > run.plan.clients as u64 && end >= run.gauges.offered / 100 {
-            line("", "what never started is in no latency: they are too small".into());
+            line("", "latencies are too small: events that never started have none".into());
         }
     }
     if run.lateness.count() > 0 {
         let s = run.lateness.summary();
-        let [p50, p99, max] = [s.p50, s.p99, s.max].map(milliseconds);
+        let [p50, p99, max] = [s.p50(), s.p99(), s.max].map(milliseconds);
         line("started late by", format!("{p50} / {p99} / {max} ms (p50 / p99 / max)"));
     }
     if run.behind.count() > 0 {
         let s = run.behind.summary();
-        let [p50, p99, max] = [s.p50, s.p99, s.max].map(milliseconds);
+        let [p50, p99, max] = [s.p50(), s.p99(), s.max].map(milliseconds);
         line("waited for session", format!("{p50} / {p99} / {max} ms (p50 / p99 / max)"));
     }
     if run.tally.reconnects > 0 {
         line("reconnects", run.tally.reconnects.to_string());
     }
     for phase in &run.phases {
-        line(&format!("phase {}", phase.name), format!("{:.3} s", phase.seconds()));
+        let seconds = (phase.end_ns - phase.start_ns) as f64 / 1e9;
+        line(&format!("phase {}", phase.name), format!("{seconds:.3} s"));
     }
     line("client CPU", cpu(run.cpu.user_us, run.cpu.sys_us, run.queries()));
     latency_table(run, &mut text);
@@ -139,7 +144,7 @@ fn latency_table(run: &RunResult, text: &mut String) {
     let mut row = |name: &str, latencies: &Latencies| {
         let s = latencies.summary();
         let _ = write!(text, "      {name:<20} {:>10}", s.count);
-        for value in [s.p50, s.p95, s.p99, s.p999, s.max] {
+        for value in [s.p50(), s.p95(), s.p99(), s.p999(), s.max] {
             let _ = write!(text, " {:>9}", milliseconds(value));
         }
         text.push('\n');
@@ -154,7 +159,7 @@ fn latency_table(run: &RunResult, text: &mut String) {
     }
 }
 
-fn beyond_mysqlslap(runs: &[RunResult], line: &mut impl FnMut(&str, String)) {
+fn write_rates(runs: &[RunResult], line: &mut impl FnMut(&str, String)) {
     let queries: u64 = runs.iter().map(RunResult::queries).sum();
     let seconds: f64 = runs.iter().map(RunResult::seconds_real).sum();
     let user: u64 = runs.iter().map(|run| run.cpu.user_us).sum();
@@ -197,7 +202,7 @@ fn trouble(run: &RunResult, line: &mut impl FnMut(&str, String)) {
     }
 }
 
-fn counted(count: usize, noun: &str) -> String {
+fn with_noun(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -207,10 +212,120 @@ fn milliseconds(value: Option<u64>) -> String {
 
 fn latency(latencies: &Latencies) -> String {
     let s = latencies.summary();
-    let [p50, p95, p99, max] = [s.p50, s.p95, s.p99, s.max].map(milliseconds);
+    let [p50, p95, p99, max] = [s.p50(), s.p95(), s.p99(), s.max].map(milliseconds);
     format!("{p50} / {p95} / {p99} / {max} ms")
 }
 
 #[cfg(test)]
-#[path = "report_tests.rs"]
-mod tests;
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use dbdyno_common::results::LoadClock;
+
+    use super::*;
+    use crate::clock::Cpu;
+    use crate::measure::Gauges;
+    use crate::run_options::{Plan, Spacing};
+    use crate::share::Share;
+    use crate::statements::{Kind, Statement};
+
+    fn run(seconds: u64, engine: Option<&str>) -> RunResult {
+        let mut tally = Tally { kinds: vec![Latencies::default(); 2], ..Tally::default() };
+        for _ in 0..9 {
+            tally.kinds[usize::from(Statement::alone(0).kind)].record(2_000_000);
+            tally.events.record(2_000_000);
+        }
+        RunResult {
+            plan: Plan {
+                verb: "slap",
+                number: 0,
+                iteration: 1,
+                step: 0,
+                clients: 3,
+                share: Share::ALL,
+                first_client: 0,
+                clients_of_all: 3,
+                pace: Loop::Closed { think: Duration::ZERO, spacing: Spacing::Fixed },
+                engine_asked: engine.map(str::to_owned),
+                engine: Some("InnoDB".into()),
+                duration: None,
+                events: None,
+                queries_planned: Some(9),
+                queries_dropped: 1,
+            },
+            load: "write".into(),
+            kinds: Arc::new([Kind::query("insert"), Kind::apart("commit")]),
+            warmup_queries: 0,
+            warmup_steady: None,
+            tally,
+            gauges: Gauges::default(),
+            lateness: Latencies::default(),
+            behind: Latencies::default(),
+            particulars: None,
+            errors: Vec::new(),
+            phases: Vec::new(),
+            aborted: None,
+            clock: LoadClock {
+                source: "CLOCK_MONOTONIC".into(),
+                start_asked_ns: None,
+                measure_start_ns: 5,
+                measure_end_ns: 5 + seconds * 1_000_000_000,
+                connect_ns: 1,
+                warmup_ns: 0,
+            },
+            cpu: Cpu { user_us: 9, sys_us: 18 },
+            threads: Vec::new(),
+            network: None,
+            io: "epoll",
+            io_note: None,
+            io_threads: 1,
+            server_version: "10.11".into(),
+        }
+    }
+
+    #[test]
+    fn the_block_is_that_of_mysqlslap_and_more() {
+        let text = block(&[run(1, Some("innodb")), run(3, Some("innodb"))]);
+        let expected = "Benchmark
+\tRunning for engine innodb
+\tAverage number of seconds to run all queries: 2.000 seconds
+\tMinimum number of seconds to run all queries: 1.000 seconds
+\tMaximum number of seconds to run all queries: 3.000 seconds
+\tNumber of clients running queries: 3
+\tAverage number of queries per client: 3
+\tQueries left out, because they cannot be divided among the clients: 1
+\tQueries per second: 4.5
+\tLatency p50 / p95 / p99 / max: 2.000 / 2.000 / 2.000 / 2.000 ms
+\tClient CPU user / sys: 0.000 / 0.000 s (3.0 us per query)
+
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_csv_line_is_that_of_mysqlslap() {
+        assert_eq!(csv_line(&[run(1, None), run(2, None)]), ",write,1.500,1.000,2.000,3,3\n");
+    }
+
+    #[test]
+    fn an_open_loop_tells_of_its_queue() {
+        let mut overloaded = run(2, None);
+        overloaded.plan.pace = Loop::Open { rate: 100.0, spacing: Spacing::Fixed };
+        overloaded.gauges = Gauges { offered: 200, backlog: 191, backlog_max: 191, offered_for_ns: 1_600_000_000 };
+        overloaded.lateness.record(50_000);
+        let text = summary(&overloaded);
+        for said in [
+            "slap write: 3 clients, open loop, 100 events per second offered (epoll, 1 thread)",
+            "offered                200 (125.00 per second)",
+            "started late by        0.050 / 0.050 / 0.050 ms (p50 / p99 / max)",
+            "queue                  191 at the end, 191 at most\n                           latencies are too small: events that never started have none",
+            "events                 9 (4.50 per second)",
+        ] {
+            assert!(text.contains(said), "{said}\n{text}");
+        }
+        overloaded.gauges.backlog = 3;
+        let text = summary(&overloaded);
+        assert!(!text.contains("never started"), "no more than there are clients: {text}");
+    }
+}

@@ -1,62 +1,23 @@
 //! The result of a run, as its JSON file has it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use dbdyno_common::results::{
+    ErrorCount, LoadClock, LoadFile, LoadNetwork, LoadRun, LoadShare, Pace, Phase, ThreadTime,
+};
+use serde_json::Value;
 
 use crate::clock::Cpu;
 use crate::error::Error;
-use crate::latency::Latencies;
-use crate::measure::{ErrorCount, Gauges, Tally};
-use crate::network::Network;
-use crate::own_thread::Scheduled;
-use crate::run_options::{Loop, Spacing};
-use crate::run_plan::Plan;
+use crate::measure::{Gauges, Latencies, Tally};
+use crate::run_options::{Loop, Plan, Spacing};
 use crate::share::Share;
 use crate::statements::Kind;
 
 /// Version of the file's format.
 const VERSION: u32 = 2;
-
-/// When things happened; nanoseconds.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Clock {
-    /// Always `CLOCK_MONOTONIC`.
-    pub source: &'static str,
-    /// When the start was asked for by `--start-file`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub start_asked_ns: Option<u64>,
-    /// All clients were released: the last thread of them.
-    pub measure_start_ns: u64,
-    /// The last reply was complete.
-    pub measure_end_ns: u64,
-    /// Time it took to connect and log in all clients.
-    pub connect_ns: u64,
-    /// Time of the warm-up before the start; 0 for none.
-    pub warmup_ns: u64,
-}
-
-/// A phase of a run, from its first statement to the end of its last.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Phase {
-    /// Its name.
-    pub name: &'static str,
-    /// `CLOCK_MONOTONIC`.
-    pub start_ns: u64,
-    /// `CLOCK_MONOTONIC`.
-    pub end_ns: u64,
-}
-
-impl Phase {
-    /// Its length.
-    pub fn seconds(&self) -> f64 {
-        (self.end_ns - self.start_ns) as f64 / 1e9
-    }
-}
 
 /// One measured run: one engine, one number of clients, one iteration.
 #[derive(Debug, Clone)]
@@ -88,13 +49,13 @@ pub struct RunResult {
     /// Why it ended early.
     pub aborted: Option<String>,
     /// When.
-    pub clock: Clock,
+    pub clock: LoadClock,
     /// CPU time of this process between start and end.
     pub cpu: Cpu,
     /// Of each thread that served connections, between start and end.
-    pub threads: Vec<Scheduled>,
+    pub threads: Vec<ThreadTime>,
     /// Of the connections, where they are by TCP.
-    pub network: Option<Network>,
+    pub network: Option<LoadNetwork>,
     /// What waited for the sockets.
     pub io: &'static str,
     /// Why it was not the better one.
@@ -126,71 +87,66 @@ impl RunResult {
         self.gauges.offered as f64 * 1e9 / (self.gauges.offered_for_ns as f64).max(1.0)
     }
 
-    /// Which part of a load it was; null where it was all of it.
-    fn share(&self) -> Value {
-        let share = (self.plan.share != Share::ALL).then(|| self.plan.share.text());
-        share.map_or(Value::Null, |part| json!({"part": part, "clients_of_all": self.plan.clients_of_all}))
-    }
-
-    fn json(&self) -> Value {
+    /// The run as programs exchange it.
+    pub fn to_load_run(&self) -> LoadRun {
+        let (plan, open) = (&self.plan, matches!(self.plan.pace, Loop::Open { .. }).then_some(&self.gauges));
         let counted = self.kinds.iter().zip(&self.tally.kinds).filter(|(_, latencies)| latencies.count() > 0);
-        let operations: BTreeMap<_, _> = counted.map(|(kind, latencies)| (&kind.name, latencies.summary())).collect();
-        let (plan, spacing_name) =
-            (&self.plan, |spacing| if spacing == Spacing::Fixed { "fixed" } else { "exponential" });
-        let (open, pace) = match plan.pace {
-            Loop::Closed { think, spacing } => (
-                None,
-                json!({"kind": "closed", "think_seconds": think.as_secs_f64(), "spacing": spacing_name(spacing)}),
-            ),
-            Loop::Logged { speed } => (None, json!({"kind": "logged", "speed": speed})),
-            Loop::Open { rate, spacing } => {
-                (Some(&self.gauges), json!({"kind": "open", "rate": rate, "spacing": spacing_name(spacing)}))
-            }
-        };
-        let mut result = json!({
-            "version": VERSION,
-            "kind": plan.verb,
-            "load": self.load,
-            "engine": plan.engine,
-            "iteration": plan.iteration,
-            "clients": plan.clients,
-            "loop": pace,
-            "offered": open.map(|gauges| gauges.offered),
-            "offered_per_second": open.map(|_| self.offered_per_second()),
-            "achieved_per_second": self.per_second(self.tally.events.count()),
-            "backlog_max": open.map(|gauges| gauges.backlog_max),
-            "backlog_end": open.map(|gauges| gauges.backlog),
-            "start_lateness_ns": (self.lateness.count() > 0).then(|| self.lateness.summary()),
-            "events": self.tally.events.count(),
-            "queries": self.queries(),
-            "rows": self.tally.rows,
-            "queries_planned": plan.queries_planned,
-            "queries_dropped": plan.queries_dropped,
-            "warmup_queries": self.warmup_queries,
-            "warmup_steady": self.warmup_steady,
-            "errors": self.errors,
-            "reconnects": self.tally.reconnects,
-            "aborted": self.aborted,
-            "clock": self.clock,
-            "seconds_real": self.seconds_real(),
-            "seconds_user": self.cpu.user_us as f64 / 1e6,
-            "seconds_sys": self.cpu.sys_us as f64 / 1e6,
-            "share": self.share(), "io": self.io,
-            "io_threads": self.io_threads,
-            "threads": self.threads,
-            "network": self.network,
-            "latency_ns": self.tally.events.summary(),
-            "operations": operations,
-            "phases": self.phases,
-            "server_version": self.server_version,
-        });
-        if self.behind.count() > 0 {
-            result["behind_ns"] = json!(self.behind.summary());
+        let some = |latencies: &Latencies| (latencies.count() > 0).then(|| latencies.summary());
+        LoadRun {
+            version: VERSION,
+            kind: plan.verb.into(),
+            load: self.load.clone(),
+            engine: plan.engine.clone(),
+            iteration: plan.iteration,
+            clients: plan.clients as u64,
+            pace: pace(plan.pace),
+            offered: open.map(|gauges| gauges.offered),
+            offered_per_second: open.map(|_| self.offered_per_second()),
+            achieved_per_second: self.per_second(self.tally.events.count()),
+            backlog_max: open.map(|gauges| gauges.backlog_max),
+            backlog_end: open.map(|gauges| gauges.backlog),
+            start_lateness_ns: some(&self.lateness),
+            behind_ns: some(&self.behind),
+            events: self.tally.events.count(),
+            queries: self.queries(),
+            rows: self.tally.rows,
+            queries_planned: plan.queries_planned,
+            queries_dropped: plan.queries_dropped,
+            warmup_queries: self.warmup_queries,
+            warmup_steady: self.warmup_steady,
+            errors: self.errors.clone(),
+            reconnects: self.tally.reconnects,
+            aborted: self.aborted.clone(),
+            clock: self.clock.clone(),
+            seconds_real: self.seconds_real(),
+            seconds_user: self.cpu.user_us as f64 / 1e6,
+            seconds_sys: self.cpu.sys_us as f64 / 1e6,
+            share: (plan.share != Share::ALL)
+                .then(|| LoadShare { part: plan.share.text(), clients_of_all: plan.clients_of_all as u64 }),
+            io: Some(self.io.into()),
+            io_threads: self.io_threads as u64,
+            threads: self.threads.clone(),
+            network: self.network.clone(),
+            latency_ns: self.tally.events.summary(),
+            operations: counted.map(|(kind, latencies)| (kind.name.clone(), latencies.summary())).collect(),
+            phases: self.phases.clone(),
+            server_version: self.server_version.clone(),
+            client_hosts: None,
+            particulars: self.particulars.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect(),
         }
-        if let Some((key, value)) = &self.particulars {
-            result[*key] = value.clone();
+    }
+}
+
+/// When events start, as it is written.
+fn pace(pace_of_load: Loop) -> Pace {
+    let name = |spacing| Some(if spacing == Spacing::Fixed { "fixed" } else { "exponential" }.into());
+    let none = Pace { kind: "closed".into(), rate: None, think_seconds: None, spacing: None, speed: None };
+    match pace_of_load {
+        Loop::Closed { think, spacing } => {
+            Pace { think_seconds: Some(think.as_secs_f64()), spacing: name(spacing), ..none }
         }
-        result
+        Loop::Logged { speed } => Pace { kind: "logged".into(), speed: Some(speed), ..none },
+        Loop::Open { rate, spacing } => Pace { kind: "open".into(), rate: Some(rate), spacing: name(spacing), ..none },
     }
 }
 
@@ -198,8 +154,9 @@ impl RunResult {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write_json(path: &Path, kind: &str, runs: &[RunResult]) -> Result<(), Error> {
-    let runs: Vec<_> = runs.iter().map(RunResult::json).collect();
-    let file = json!({"version": VERSION, "kind": kind, "runs": runs});
-    fs::write(path, format!("{file:#}\n")).map_err(|error| Error::File(path.to_owned(), error))
+pub fn write_json(path: &Path, kind: &str, runs: Vec<LoadRun>) -> Result<(), Error> {
+    let file = LoadFile { version: VERSION, kind: kind.into(), runs };
+    // A value sorts its keys.
+    let value = serde_json::to_value(file).map_err(|error| Error::Failed(format!("{}: {error}", path.display())))?;
+    fs::write(path, format!("{value:#}\n")).map_err(|error| Error::File(path.to_owned(), error))
 }

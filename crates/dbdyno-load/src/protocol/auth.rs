@@ -4,12 +4,15 @@
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context, Response};
 use mysql_common::collations::CollationId;
 use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
+use mysql_common::crypto::rsa::{GetRandom, Pkcs1OaepPadding, PublicKey};
 use mysql_common::io::ParseBuf;
+use mysql_common::num_bigint::BigUint;
 use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse, SslRequest};
 use mysql_common::proto::{MyDeserialize, MySerialize};
+use rustls::pki_types::SubjectPublicKeyInfoDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use super::reply::{Dialect, ServerError};
-use super::server_key::ServerKey;
 use crate::text::{CHARS_MAX, printable, shown};
 
 /// Largest packet the server may send us, in bytes.
@@ -235,7 +238,7 @@ impl<'a> Dialogue<'a> {
     pub fn packet(&mut self, payload: &[u8]) -> Result<Step, AuthError> {
         self.packets += 1;
         if self.packets > PACKETS_MAX {
-            return Err(refused("the server does not come to an end"));
+            return Err(refused("the server does not end the login"));
         }
         match payload.first() {
             Some(&OK) => Ok(Step::Done),
@@ -263,7 +266,7 @@ impl<'a> Dialogue<'a> {
         let asked = std::mem::take(&mut self.awaits_key);
         match (&self.plugin.0, data) {
             (_, Some(pem)) if asked => {
-                let key = ServerKey::parse(pem).ok_or_else(|| refused("the server's RSA key is none"))?;
+                let key = ServerKey::parse(pem).ok_or_else(|| refused("the server's RSA key is not valid"))?;
                 return self.sealed(&key);
             }
             (AuthPlugin::MysqlClearPassword, _) if self.login.channel != Channel::Private => {
@@ -390,6 +393,277 @@ fn parse_greeting(payload: &[u8]) -> Option<HandshakePacket<'_>> {
     HandshakePacket::deserialize((), &mut ParseBuf(payload)).ok()
 }
 
+/// Sizes of a modulus that make sense, in bits. Encrypting takes longer with the size.
+const MODULUS_BITS: std::ops::RangeInclusive<u64> = 1024..=16_384;
+
+/// Largest public exponent, in bits; 65,537 is usual.
+const EXPONENT_BITS_MAX: u64 = 64;
+
+/// Bytes that OAEP with SHA-1 adds at least.
+const PADDING: usize = 42;
+
+/// Content type of DER.
+const SEQUENCE: u8 = 0x30;
+const BIT_STRING: u8 = 0x03;
+const INTEGER: u8 = 0x02;
+
+/// A public key.
+#[derive(Debug)]
+pub struct ServerKey(PublicKey);
+
+impl ServerKey {
+    /// Reads a key in PEM (`BEGIN PUBLIC KEY`), strictly, as it may come from anyone.
+    pub fn parse(pem: &[u8]) -> Option<Self> {
+        let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).ok()?;
+        let mut info = take(SEQUENCE, &mut der.as_ref())?;
+        take(SEQUENCE, &mut info)?;
+        let mut key = take(BIT_STRING, &mut info)?.strip_prefix(&[0])?;
+        let mut numbers = take(SEQUENCE, &mut key)?;
+        let modulus = BigUint::from_bytes_be(take(INTEGER, &mut numbers)?);
+        let exponent = BigUint::from_bytes_be(take(INTEGER, &mut numbers)?);
+        let sane = MODULUS_BITS.contains(&modulus.bits()) && (2..=EXPONENT_BITS_MAX).contains(&exponent.bits());
+        // An even modulus is no product of two large primes.
+        (sane && modulus.bit(0)).then(|| Self(PublicKey::new(modulus, exponent)))
+    }
+
+    /// Encrypts `password`, mixed with the server's `nonce` so that it serves this login only.
+    /// `None` if it is too long for the key.
+    pub fn seal(&self, password: &str, nonce: &[u8]) -> Option<Vec<u8>> {
+        let block = password.bytes().chain([0]).zip(nonce.iter().cycle());
+        let block: Vec<u8> = block.map(|(byte, mask)| byte ^ mask).collect();
+        if block.len() + PADDING > self.0.num_octets() || nonce.is_empty() {
+            return None;
+        }
+        self.0.encrypt_block(&block, Pkcs1OaepPadding::new(GetRandom)).ok()
+    }
+}
+
+/// Takes the content of a DER element of type `tag` off the front of `bytes`.
+fn take<'a>(tag: u8, bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let rest = bytes.strip_prefix(&[tag])?;
+    let (length, rest) = match rest.split_first()? {
+        (length @ 0..=0x7f, rest) | (0x81, [length, rest @ ..]) => (usize::from(*length), rest),
+        (0x82, [high, low, rest @ ..]) => (usize::from(u16::from_be_bytes([*high, *low])), rest),
+        _ => return None,
+    };
+    let (content, rest) = rest.split_at_checked(length)?;
+    *bytes = rest;
+    Some(content)
+}
+
 #[cfg(test)]
-#[path = "auth_tests.rs"]
-mod tests;
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LOGIN: Login<'_> = Login {
+        user: "u",
+        password: "p",
+        schema: None,
+        channel: Channel::Open,
+        server_key: None,
+        may_ask_for_key: false,
+        compressed: false,
+    };
+
+    fn greeting(plugin: &[u8]) -> Vec<u8> {
+        let mut bytes = b"\x0a10.11.19-MariaDB\0\x01\0\0\0abcdefgh\0\xff\xff\x2d\x02\0\xff\xff\x15".to_vec();
+        bytes.extend([0; 10]);
+        bytes.extend(b"ijklmnopqrst\0");
+        bytes.extend(plugin);
+        bytes.push(0);
+        bytes
+    }
+
+    fn start<'a>(login: Login<'a>, plugin: &[u8]) -> (Dialogue<'a>, Vec<u8>) {
+        let (mut dialogue, _) = Dialogue::start(login, &greeting(plugin)).unwrap();
+        let response = dialogue.response().unwrap();
+        (dialogue, response)
+    }
+
+    #[test]
+    fn native_password_logs_in() {
+        let (_, greeted) = Dialogue::start(LOGIN, &greeting(b"mysql_native_password")).unwrap();
+        assert_eq!(greeted.server_version, "10.11.19-MariaDB");
+        assert_eq!(greeted.dialect, Dialect::Ok);
+        let (mut dialogue, answer) = start(LOGIN, b"mysql_native_password");
+        assert!(answer.len() > 32 + 20);
+        assert!(!answer.windows(2).any(|pair| pair == b"p\0"));
+        assert_eq!(dialogue.packet(&[OK, 0, 0]).unwrap(), Step::Done);
+    }
+
+    #[test]
+    fn mariadb_is_asked_to_leave_out_known_columns() {
+        const LOW_CAPABILITIES: usize = 18 + 4 + 8 + 1;
+        const RESERVED: usize = LOW_CAPABILITIES + 2 + 1 + 2 + 2 + 1;
+        let mut bytes = greeting(b"mysql_native_password");
+        // Neither without MariaDB's mark ...
+        bytes[RESERVED + 6] = 0x1d;
+        assert_eq!(Dialogue::start(LOGIN, &bytes).unwrap().1.dialect, Dialect::Ok);
+        bytes[LOW_CAPABILITIES] &= !1;
+        let (mut dialogue, greeted) = Dialogue::start(LOGIN, &bytes).unwrap();
+        assert_eq!(greeted.dialect, Dialect::CachedMetadata);
+        let response = dialogue.response().unwrap();
+        assert_eq!((response[0] & 1, &response[28..32]), (0, &[0x10, 0, 0, 0][..]));
+        // ... nor without what it builds on.
+        bytes[RESERVED - 2] &= !1;
+        assert_eq!(Dialogue::start(LOGIN, &bytes).unwrap().1.dialect, Dialect::Eof);
+    }
+
+    #[test]
+    fn tls_is_asked_for_with_the_terms_of_the_response() {
+        let (mut dialogue, greeted) = Dialogue::start(LOGIN, &greeting(b"mysql_native_password")).unwrap();
+        assert!(greeted.offers_tls);
+        let request = dialogue.request_tls(Channel::Sealed);
+        assert_eq!(request.len(), 32);
+        assert!(dialogue.response().unwrap().starts_with(&request));
+    }
+
+    #[test]
+    fn a_clear_password_needs_a_verified_server() {
+        let switch = b"\xfemysql_clear_password\0\0";
+        for channel in [Channel::Open, Channel::Sealed] {
+            let (mut dialogue, _) = start(Login { channel, ..LOGIN }, b"mysql_native_password");
+            let error = dialogue.packet(switch).unwrap_err().to_string();
+            assert!(error.contains("clear text") && error.contains("verify_ca"), "{error}");
+        }
+        let (mut dialogue, _) = start(Login { channel: Channel::Private, ..LOGIN }, b"mysql_native_password");
+        assert_eq!(dialogue.packet(switch).unwrap(), Step::Send(b"p\0".to_vec()));
+        assert!(dialogue.packet(&[0xfe]).is_err());
+        let error = Dialogue::start(LOGIN, &greeting(b"mysql_clear_password")).unwrap().0.response().unwrap_err();
+        assert!(error.to_string().contains("clear text"), "{error}");
+    }
+
+    #[test]
+    fn a_password_travels_in_the_clear_only_where_nobody_listens() {
+        let full = |login| start(login, b"caching_sha2_password").0.packet(&[1, FULL_LOGIN]);
+        for channel in [Channel::Sealed, Channel::Private] {
+            assert_eq!(full(Login { channel, ..LOGIN }).unwrap(), Step::Send(b"p\0".to_vec()));
+        }
+        let error = full(LOGIN).unwrap_err().to_string();
+        assert!(error.contains("--get-server-public-key"), "{error}");
+        assert_eq!(full(Login { may_ask_for_key: true, ..LOGIN }).unwrap(), Step::Send(vec![ASK_CACHING_SHA2]));
+        let key = ServerKey::parse(include_bytes!("../../tests/keys/rsa-1024.pub.pem")).unwrap();
+        let Ok(Step::Send(sealed)) = full(Login { server_key: Some(&key), ..LOGIN }) else { panic!() };
+        assert_eq!(sealed.len(), 128);
+    }
+
+    #[test]
+    fn a_key_is_taken_from_a_server_that_was_asked() {
+        let pem = include_bytes!("../../tests/keys/rsa-1024.pub.pem");
+        let answer = [&[MORE_DATA], &pem[..]].concat();
+        let asking = Login { may_ask_for_key: true, ..LOGIN };
+        let (mut dialogue, _) = start(asking, b"caching_sha2_password");
+        assert!(dialogue.packet(&answer).is_err());
+        for (plugin, ask) in [(&b"caching_sha2_password"[..], true), (b"sha256_password", false)] {
+            let (mut dialogue, response) = start(asking, plugin);
+            if ask {
+                dialogue.packet(&[MORE_DATA, FULL_LOGIN]).unwrap();
+            } else {
+                assert!(response.windows(2).any(|pair| pair == [1, ASK_SHA256]));
+            }
+            assert!(matches!(dialogue.packet(&answer), Ok(Step::Send(sealed)) if sealed.len() == 128));
+        }
+        let (mut dialogue, _) = start(asking, b"sha256_password");
+        assert!(dialogue.packet(b"\x01no key").is_err());
+        // The plugin itself would ask for a key after this, and take any.
+        let key = ServerKey::parse(pem).unwrap();
+        let (mut dialogue, _) = start(Login { server_key: Some(&key), ..LOGIN }, b"sha256_password");
+        assert!(dialogue.packet(b"\x01abcdefghijklmnopqrst").is_err());
+        assert!(dialogue.packet(&answer).is_err());
+        // No other process can put another key into a socket.
+        let private = Login { channel: Channel::Private, ..LOGIN };
+        let (mut dialogue, _) = start(private, b"sha256_password");
+        assert!(matches!(dialogue.packet(&answer), Ok(Step::Send(sealed)) if sealed.len() == 128));
+    }
+
+    #[test]
+    fn a_server_that_never_ends_is_left() {
+        let (mut dialogue, _) = start(LOGIN, b"mysql_native_password");
+        let switch = b"\xfemysql_native_password\0abcdefghijklmnopqrst\0";
+        let taken = (0..100).take_while(|_| dialogue.packet(switch).is_ok()).count();
+        assert_eq!(taken, PACKETS_MAX as usize);
+    }
+
+    #[test]
+    fn a_full_server_is_told() {
+        let error = Dialogue::start(LOGIN, b"\xff\x10\x04Too many connections").err();
+        assert!(error.unwrap().to_string().starts_with("1040 "));
+    }
+
+    #[test]
+    fn an_impossible_version_is_only_a_text() {
+        let mut bytes = b"\x0a99999.99999.99999\0".to_vec();
+        bytes.extend(&greeting(b"mysql_native_password")[18..]);
+        let (mut dialogue, greeted) = Dialogue::start(LOGIN, &bytes).unwrap();
+        assert_eq!(greeted.server_version, "99999.99999.99999");
+        assert!(dialogue.response().is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_never_panics(bytes: Vec<u8>, tails: Vec<Vec<u8>>, seed: u8) {
+            let _ = Dialogue::start(LOGIN, &bytes);
+            let plugins = [&b"caching_sha2_password"[..], b"sha256_password", b"client_ed25519", b"mysql_clear_password"];
+            let mut almost = greeting(plugins[usize::from(seed) % plugins.len()]);
+            let at = bytes.len() % almost.len();
+            for (byte, other) in almost[at..].iter_mut().zip(&bytes) {
+                *byte = *other;
+            }
+            let login = Login { may_ask_for_key: seed & 64 != 0, ..LOGIN };
+            let Ok((mut dialogue, _)) = Dialogue::start(login, &almost) else { return Ok(()) };
+            if seed & 128 != 0 {
+                dialogue.request_tls(Channel::Sealed);
+            }
+            let _ = dialogue.response();
+            for tail in &tails {
+                let _ = dialogue.packet(tail);
+                let _ = dialogue.packet(&[&[MORE_DATA, FULL_LOGIN], tail.as_slice()].concat());
+                let _ = dialogue.packet(&[&[SWITCH], tail.as_slice()].concat());
+                let _ = dialogue.packet(&[&[MORE_DATA], tail.as_slice()].concat());
+            }
+        }
+    }
+
+    /// Made for these tests.
+    const KEY: &str = include_str!("../../tests/keys/rsa-1024.pub.pem");
+
+    #[test]
+    fn a_password_is_sealed_with_a_key() {
+        let key = ServerKey::parse(KEY.as_bytes()).unwrap();
+        let sealed = key.seal("secret", &[7; 20]).unwrap();
+        assert_eq!(sealed.len(), 128);
+        assert_ne!(sealed, key.seal("secret", &[7; 20]).unwrap());
+    }
+
+    #[test]
+    fn a_password_too_long_for_the_key_is_none_to_it() {
+        let key = ServerKey::parse(KEY.as_bytes()).unwrap();
+        let longest = 128 - PADDING - 1;
+        assert!(key.seal(&"x".repeat(longest), &[7; 20]).is_some());
+        assert!(key.seal(&"x".repeat(longest + 1), &[7; 20]).is_none());
+        assert!(key.seal("x", &[]).is_none());
+    }
+
+    #[test]
+    fn what_is_no_key_is_none() {
+        for text in ["", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"] {
+            assert!(ServerKey::parse(text.as_bytes()).is_none());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_key_never_panics(at in 0..KEY.len(), byte: u8, cut: bool) {
+            let mut pem = KEY.as_bytes().to_vec();
+            pem[at] = byte;
+            if cut {
+                pem.truncate(at);
+            }
+            if let Some(key) = ServerKey::parse(&pem) {
+                let _ = key.seal("secret", &[7; 20]);
+            }
+        }
+    }
+}

@@ -2,14 +2,10 @@
 
 pub mod auth;
 pub mod compression;
-pub mod connection;
 pub mod encoder;
-pub mod kept_rows;
 pub mod packet;
 pub mod patience;
-pub mod prepare;
 pub mod reply;
-pub mod server_key;
 pub mod session;
 pub mod stream;
 pub mod tls;

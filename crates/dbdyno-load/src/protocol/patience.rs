@@ -21,7 +21,7 @@ pub struct TimeLimits {
 
 /// Which bound a server passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Passed {
+pub enum Exceeded {
     /// That of the login.
     #[error("did not complete a login within")]
     Login,
@@ -36,7 +36,7 @@ pub enum Passed {
     Statement,
 }
 
-impl Passed {
+impl Exceeded {
     /// What to do about it.
     pub fn remedy(self) -> &'static str {
         match self {
@@ -95,17 +95,17 @@ impl Patience {
     }
 
     /// The bound that is passed, if one is, and how long it is.
-    pub fn passed(&self, now: u64) -> Option<(Passed, Duration)> {
+    pub fn passed(&self, now: u64) -> Option<(Exceeded, Duration)> {
         let TimeLimits { login, silence, reply, statement } = self.limits;
         let over = |since: u64, limit: Duration| u128::from(now.saturating_sub(since)) >= limit.as_nanos();
         if self.logging_in {
-            return over(self.start_ns, login).then_some((Passed::Login, login));
+            return over(self.start_ns, login).then_some((Exceeded::Login, login));
         }
         let begun = self.reply_ns.is_some_and(|since| over(since, reply));
         [
-            (over(self.moved_ns, silence), Passed::Silence, silence),
-            (begun, Passed::Reply, reply),
-            (over(self.start_ns, statement), Passed::Statement, statement),
+            (over(self.moved_ns, silence), Exceeded::Silence, silence),
+            (begun, Exceeded::Reply, reply),
+            (over(self.start_ns, statement), Exceeded::Statement, statement),
         ]
         .into_iter()
         .find_map(|(is_over, passed, limit)| is_over.then_some((passed, limit)))
@@ -133,19 +133,19 @@ mod tests {
         let mut patience = Patience::new(LIMITS, 0);
         patience.received(at(9));
         assert_eq!(patience.passed(at(9)), None);
-        assert_eq!(patience.passed(at(10)), Some((Passed::Login, seconds(10))));
+        assert_eq!(patience.passed(at(10)), Some((Exceeded::Login, seconds(10))));
         patience.logged_in();
         patience.asked(at(100));
         assert_eq!(patience.passed(at(119)), None);
-        assert_eq!(patience.passed(at(120)), Some((Passed::Silence, seconds(20))));
+        assert_eq!(patience.passed(at(120)), Some((Exceeded::Silence, seconds(20))));
         for second in 119..159 {
             patience.received(at(second));
             assert_eq!(patience.passed(at(second)), None);
         }
-        assert_eq!(patience.passed(at(159)), Some((Passed::Reply, seconds(40))));
+        assert_eq!(patience.passed(at(159)), Some((Exceeded::Reply, seconds(40))));
         patience.asked(at(200));
         patience.sent(at(289));
-        assert_eq!(patience.passed(at(290)), Some((Passed::Statement, seconds(90))));
+        assert_eq!(patience.passed(at(290)), Some((Exceeded::Statement, seconds(90))));
     }
 
     proptest! {

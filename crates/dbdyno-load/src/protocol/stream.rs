@@ -67,7 +67,7 @@ impl PacketStream {
         })
     }
 
-    /// Speaks TLS from now on, by `tls`, whose handshake is still to come.
+    /// Begins to speak TLS by `tls`, whose handshake is still to come.
     pub fn start_tls(&mut self, mut tls: Box<Tls>) -> Result<(), Error> {
         if self.received.len() > self.taken {
             // They would count as if they had come through TLS.
@@ -125,7 +125,7 @@ impl PacketStream {
 
     /// Whether a request to stop came.
     pub fn asked_to_stop(&self) -> bool {
-        self.stop.as_ref().is_some_and(Stop::asked)
+        self.stop.as_ref().is_some_and(Stop::is_requested)
     }
 
     /// Sends the packets of a request and makes ready for its reply.

@@ -43,7 +43,7 @@ impl TlsError {
             AlertReceived(HandshakeFailure | InsufficientSecurity | ProtocolVersion) | PeerIncompatible(_) => {
                 "the server must offer TLS 1.2 or 1.3 with an ECDHE cipher"
             }
-            InvalidMessage(_) => "what is there does not speak TLS 1.2 or 1.3",
+            InvalidMessage(_) => "the server does not speak TLS 1.2 or 1.3",
             AlertReceived(_) => "does the server accept --ssl-cert? see its error log",
             _ => "see the server's error log",
         }

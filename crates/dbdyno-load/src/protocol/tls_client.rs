@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dbdyno_common::bounded;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
@@ -14,6 +15,9 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStor
 use super::auth::Channel;
 use super::tls::Tls;
 use crate::error::Error;
+
+/// Longest file of a key or of certificates: a bundle of all public authorities has some 200 KiB.
+pub const PEM_BYTES_MAX: u64 = 1 << 20;
 
 /// Whether to use TLS, and whom to trust, as MySQL's `--ssl-mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,16 +133,18 @@ impl TlsClient {
 
 fn certificates(path: &Path, flag: &str) -> Result<Vec<CertificateDer<'static>>, Error> {
     let wrong = |why: String| Error::Usage(format!("{flag}={}: {why}", path.display()));
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match read {
-        Ok(found) if found.is_empty() => Err(wrong("no certificate in PEM is in it".into())),
+    let pem = bounded::read(path, PEM_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
+    match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {
+        Ok(found) if found.is_empty() => Err(wrong("it has no certificate in PEM format".into())),
         Ok(found) => Ok(found),
         Err(error) => Err(wrong(error.to_string())),
     }
 }
 
 fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
-    PrivateKeyDer::from_pem_file(path).map_err(|error| Error::Usage(format!("--ssl-key={}: {error}", path.display())))
+    let wrong = |why: String| Error::Usage(format!("--ssl-key={}: {why}", path.display()));
+    let pem = bounded::read(path, PEM_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
+    PrivateKeyDer::from_pem_slice(&pem).map_err(|error| wrong(error.to_string()))
 }
 
 /// Judges the certificates of servers.

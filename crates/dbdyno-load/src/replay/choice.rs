@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::dialect::is_system_schema;
 use crate::error::Error;
 use crate::text::shown;
 
-use super::log::{By, Log, Logged};
-use super::not_sent::{NotSent, Reason};
-use super::statement::{self, Class, Step, is_servers_own};
+use super::log::{By, Log, LoggedStatement};
+use super::not_sent::{NotSent, Occurrences, Reason};
+use super::routines::{KnownRoutines, ran};
+use super::statement::{self, Class, Step};
 
 /// Longest log, as a session can set the time that is logged to any.
 const DAYS_MAX: i64 = 366;
@@ -30,31 +32,50 @@ pub struct Wish {
 
 /// A statement that is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentStatement {
     /// Its place among the log's statements.
     pub number: u32,
     /// Its kind.
     pub kind: u16,
 }
 
-/// What is sent, in the log's order, and what is not.
-pub fn choose(log: &Log, wish: &Wish, name: &str) -> Result<(Vec<Sent>, NotSent), Error> {
-    let mut choice = Choice { log, wish, kept: kept_schemas(log, wish, name)?, sessions: HashMap::new() };
+/// What of a log is sent.
+#[derive(Debug)]
+pub struct Selection {
+    /// In the log's order.
+    pub sent: Vec<SentStatement>,
+    /// What is not sent.
+    pub not_sent: NotSent,
+    /// Calls of procedures whose text is not known, so that what they ran may be sent as well.
+    pub unknown_calls: Occurrences,
+    /// Tables are not made that the log makes.
+    pub lacks_tables: bool,
+}
+
+/// What is sent and what is not, by what is known of the routines and tables that there are.
+pub fn choose(log: &Log, wish: &Wish, name: &str, known: &KnownRoutines) -> Result<Selection, Error> {
+    let kept = kept_schemas(log, wish, name)?;
+    let mut choice =
+        Choice { log, wish, kept, sessions: HashMap::new(), lacking: HashSet::new(), lacks_tables: false, known };
+    let ran = ran(log, known);
     let mut not = log.others.clone();
     let mut sent = Vec::new();
-    for (number, statement) in (0..).zip(&log.statements) {
+    for (number, logged) in (0..).zip(&log.statements) {
+        let by = if !ran.statements.is_empty() && ran.statements.contains(&number) { By::Call } else { logged.by };
+        let statement = &LoggedStatement { by, ..*logged };
         match choice.reason(statement) {
             Some(reason) => not.add(reason, statement.line),
-            None => sent.push(Sent { number, kind: statement.kind }),
+            None => sent.push(SentStatement { number, kind: statement.kind }),
         }
     }
     check_span(log, &sent, name)?;
     if sent.is_empty() {
         let can_write = not.count(Reason::Writes) + not.count(Reason::Functions) > 0;
-        let remedy = if can_write { ": --writes sends what writes" } else { "" };
+        let remedy = if can_write { ": --writes also sends statements that write" } else { "" };
         return Err(Error::Usage(format!("{name} has nothing to send ({}){remedy}", not.in_words())));
     }
-    Ok((sent, not))
+    let lacks_tables = choice.lacks_tables;
+    Ok(Selection { sent, not_sent: not, unknown_calls: ran.unknown, lacks_tables })
 }
 
 /// Decides about statements, one after the other.
@@ -64,6 +85,10 @@ struct Choice<'a> {
     kept: Vec<bool>,
     /// Of sessions that have had something of that.
     sessions: HashMap<u32, Made>,
+    /// Permanent tables that the logged server had and this one has not.
+    lacking: HashSet<Vec<u8>>,
+    lacks_tables: bool,
+    known: &'a KnownRoutines,
 }
 
 /// What a session's connection has by what was sent, and what it lacks by what was not.
@@ -79,21 +104,27 @@ struct Made {
 
 impl Choice<'_> {
     /// Why a statement is not sent; `None` if it is.
-    fn reason(&mut self, statement: &Logged) -> Option<Reason> {
+    fn reason(&mut self, statement: &LoggedStatement) -> Option<Reason> {
         let sql = self.log.sql(statement);
         let step = if takes_steps(statement.kind) { statement::step(sql) } else { Step::None };
-        if step == Step::None && !self.sessions.contains_key(&statement.session) {
+        let lacks_nothing = self.lacking.is_empty() && !self.sessions.contains_key(&statement.session);
+        if step == Step::None && lacks_nothing {
             return self.by_class(statement);
         }
         let made = self.sessions.remove(&statement.session).unwrap_or_default();
         let reason = self.by_session(statement, &step, &made).or_else(|| self.by_class(statement));
-        let made = made.after(step, reason.is_none());
+        // What a routine made is there if its call is sent.
+        let is_done = reason.is_none() || statement.by == By::Call && self.wish.writes;
+        if let Step::MakeTables(names) = &step {
+            self.make_tables(names, is_done);
+        }
+        let made = made.after(step, is_done);
         self.sessions.insert(statement.session, made);
         reason
     }
 
     /// Why what the session has says that a statement is not sent.
-    fn by_session(&self, statement: &Logged, step: &Step, made: &Made) -> Option<Reason> {
+    fn by_session(&self, statement: &LoggedStatement, step: &Step, made: &Made) -> Option<Reason> {
         let is_there = match step {
             Step::Prepare { is_hidden: true, .. } => return Some(Reason::Hidden),
             Step::Execute(name) | Step::Deallocate(name) => made.prepared.contains(name),
@@ -106,18 +137,40 @@ impl Choice<'_> {
             _ => {}
         }
         let is_lacking = || {
-            let sql = self.log.sql(statement);
-            !made.lacking.is_empty() && statement::has_name(sql, |name| made.lacking.contains(name))
+            let lacks = |name: &[u8]| {
+                let makes_it = match step {
+                    Step::MakeTemporary(made) => made == name,
+                    Step::MakeTables(made) => made.iter().any(|made| made == name),
+                    _ => false,
+                };
+                !makes_it && (made.lacking.contains(name) || self.lacking.contains(name))
+            };
+            let lacks_nothing = made.lacking.is_empty() && self.lacking.is_empty();
+            !lacks_nothing && statement::names_table(self.log.sql(statement), lacks)
         };
         // What is not sent anyhow says so by its class.
         let is_sendable = || self.by_class(statement).is_none();
         (!is_there || is_sendable() && is_lacking()).then_some(Reason::Unmade)
     }
 
+    /// Follows which tables there are that the log makes; a server that has them already needs none of that.
+    fn make_tables(&mut self, names: &[Vec<u8>], is_done: bool) {
+        for name in names {
+            if is_done {
+                self.lacking.remove(name);
+            } else {
+                self.lacks_tables = true;
+                if self.known.tables.as_ref().is_some_and(|tables| !tables.contains(name)) {
+                    self.lacking.insert(name.clone());
+                }
+            }
+        }
+    }
+
     /// Why a statement is not sent by what it does.
-    fn by_class(&self, statement: &Logged) -> Option<Reason> {
+    fn by_class(&self, statement: &LoggedStatement) -> Option<Reason> {
         let (wish, schema) = (self.wish, usize::from(statement.schema));
-        let is_in_servers_own = || is_servers_own(&self.log.schemas[schema]);
+        let is_in_servers_own = || is_system_schema(&self.log.schemas[schema]);
         match statement.class {
             _ if statement.by == By::Call => Some(Reason::Routines),
             Class::Use => Some(Reason::Sessions),
@@ -149,7 +202,7 @@ fn takes_steps(kind: u16) -> bool {
 impl Made {
     /// What a session has after a step that was sent, or was not.
     fn after(mut self, step: Step, is_sent: bool) -> Self {
-        self.has_executed = is_sent && matches!(step, Step::Execute(_));
+        self.has_executed = is_sent && matches!(step, Step::Execute(_) | Step::ExecuteText);
         match step {
             Step::Prepare { name, .. } if is_sent => {
                 self.prepared.insert(name);
@@ -169,7 +222,7 @@ impl Made {
             Step::Savepoint(name) if is_sent => {
                 self.savepoints.insert(name);
             }
-            Step::Savepoint(_) | Step::ToSavepoint(_) | Step::Execute(_) | Step::None => {}
+            _ => {}
         }
         self
     }
@@ -185,7 +238,7 @@ fn kept_schemas(log: &Log, wish: &Wish, name: &str) -> Result<Vec<bool>, Error> 
     for statement in &log.statements {
         *counts.entry(statement.schema).or_default() += 1;
     }
-    let own = |name: &str| !name.is_empty() && !is_servers_own(name.as_bytes());
+    let own = |name: &str| !name.is_empty() && !is_system_schema(name.as_bytes());
     let mut users: Vec<(&str, u64)> = counts
         .into_iter()
         .map(|(at, count)| (names[usize::from(at)].as_str(), count))
@@ -202,7 +255,7 @@ fn kept_schemas(log: &Log, wish: &Wish, name: &str) -> Result<Vec<bool>, Error> 
         Some(wanted) if users.iter().any(|(name, _)| name == wanted) => wanted.clone(),
         Some(wanted) => {
             let text = format!(
-                "--from-schema={wanted}: {name} has no statement in it; it has schemas with statements ({listed})"
+                "--from-schema={wanted}: {name} has no statement in this schema; statements by schema: {listed}"
             );
             return Err(Error::Usage(text));
         }
@@ -218,7 +271,7 @@ fn kept_schemas(log: &Log, wish: &Wish, name: &str) -> Result<Vec<bool>, Error> 
 }
 
 /// A replay of years would only wait.
-fn check_span(log: &Log, sent: &[Sent], name: &str) -> Result<(), Error> {
+fn check_span(log: &Log, sent: &[SentStatement], name: &str) -> Result<(), Error> {
     let times = || sent.iter().map(|sent| &log.statements[sent.number as usize]);
     let first = times().min_by_key(|statement| statement.start_us);
     let last = times().max_by_key(|statement| statement.start_us);
@@ -243,10 +296,11 @@ mod tests {
         let line = |entry: &&str| format!("2026-11-23T12:59:07.302048Z\t    7 {entry}\n");
         let log = Log::parse("a.log", entries.iter().map(line).collect::<String>().into_bytes()).unwrap();
         let wish = Wish { writes, is_confined: true, follows_schemas: true, from_schema: None };
-        let (sent, not) = choose(&log, &wish, "a.log").unwrap();
-        assert_eq!(sent.len() as u64 + not.total(), entries.len() as u64, "{not:?}");
-        let sql = |sent: &Sent| String::from_utf8_lossy(log.sql(&log.statements[sent.number as usize])).into_owned();
-        (sent.iter().map(sql).collect(), not.in_words())
+        let Selection { sent, not_sent, .. } = choose(&log, &wish, "a.log", &KnownRoutines::of_log(&log)).unwrap();
+        assert_eq!(sent.len() as u64 + not_sent.total(), entries.len() as u64, "{not_sent:?}");
+        let sql =
+            |sent: &SentStatement| String::from_utf8_lossy(log.sql(&log.statements[sent.number as usize])).into_owned();
+        (sent.iter().map(sql).collect(), not_sent.in_words())
     }
 
     #[test]
@@ -264,7 +318,7 @@ mod tests {
             assert_eq!(sent, ["SET @a=2", "SELECT v FROM t WHERE id=2"]);
             assert!(not.contains("1 with a text that the log does not show"), "{not}");
             assert!(
-                not.contains("2 of a prepared statement, temporary table or savepoint that is not there (lines 4, 6)"),
+                not.contains("2 of a table, prepared statement or savepoint that is not there (lines 4, 6)"),
                 "{not}"
             );
         }
@@ -279,6 +333,9 @@ mod tests {
         assert!(not.contains("1 logged a second time"), "{not}");
         // Without writes PREPARE is not sent, so the statement with its values is.
         assert_eq!(chosen(&shown, false).0, ["SELECT 2", "SELECT 3"]);
+        // MariaDB logs what it makes of a text, too.
+        let of_text = ["Query\tEXECUTE IMMEDIATE 'SELECT ?' USING 7", "Prepare\tSELECT ?", "Execute\tSELECT 7"];
+        assert_eq!(chosen(&of_text, true).0, ["EXECUTE IMMEDIATE 'SELECT ?' USING 7"]);
         // Another session's is not this one's.
         let renewed =
             ["Query\tPREPARE s FROM 'SELECT 1'", "Change user\ta@b on shop", "Query\tEXECUTE s", "Query\tSELECT 1"];
@@ -303,7 +360,7 @@ mod tests {
         let (sent, not) = chosen(&all, false);
         let read = ["SELECT 'mine'", "SELECT b FROM mine", "SAVEPOINT a", "ROLLBACK TO A", "SELECT c FROM mine"];
         assert_eq!(sent, read);
-        assert!(not.starts_with("3 writes, 2 of a prepared statement, temporary table or savepoint"), "{not}");
+        assert!(not.starts_with("3 writes, 2 of a table, prepared statement or savepoint"), "{not}");
         assert_eq!(chosen(&all, true).0.len(), 9);
         // Of what makes it, a file is needed; then nobody can read it.
         let of_file = [

@@ -7,14 +7,14 @@ pub const LINES_NAMED_MAX: usize = 5;
 
 /// How often something odd was met, and in which lines first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Met {
+pub struct Occurrences {
     /// How often.
     pub count: u64,
     /// The first lines, from 1.
     pub lines: Vec<u32>,
 }
 
-impl Met {
+impl Occurrences {
     /// Once more, in this line.
     pub fn at(&mut self, line: u32) {
         self.count += 1;
@@ -52,9 +52,9 @@ pub enum Reason {
     ServerFiles,
     /// It runs a text that the log does not show.
     Hidden,
-    /// It needs a temporary table, a prepared statement or a savepoint that was not sent, or made before the log begins.
+    /// It needs a table, a prepared statement or a savepoint whose making was not sent, or came before the log begins.
     Unmade,
-    /// A stored routine ran it, whose call is in the log.
+    /// A stored routine, a trigger or an event ran it, and does so again.
     Routines,
     /// The log has it a second time: what an EXECUTE executed that is sent.
     Repeated,
@@ -78,8 +78,8 @@ const REASONS: [(Reason, &str, &str, bool); 15] = [
     (Reason::LocalFiles, "local_files", "with a local file", false),
     (Reason::ServerFiles, "server_files", "with a file of the server", false),
     (Reason::Hidden, "hidden", "with a text that the log does not show", false),
-    (Reason::Unmade, "unmade", "of a prepared statement, temporary table or savepoint that is not there", true),
-    (Reason::Routines, "routines", "within a routine whose call is in the log", false),
+    (Reason::Unmade, "unmade", "of a table, prepared statement or savepoint that is not there", true),
+    (Reason::Routines, "routines", "that a routine, trigger or event runs again", false),
     (Reason::Repeated, "repeated", "logged a second time", false),
     (Reason::Several, "several", "several in one", true),
     (Reason::AdministratorCommands, "administrator_commands", "administrator commands", false),
@@ -89,7 +89,7 @@ const REASONS: [(Reason, &str, &str, bool); 15] = [
 
 /// Statements and other entries that are not sent, by the reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NotSent([Met; REASONS.len()]);
+pub struct NotSent([Occurrences; REASONS.len()]);
 
 impl NotSent {
     /// One more, in this line.
@@ -107,7 +107,7 @@ impl NotSent {
         self.0.iter().map(|met| met.count).sum()
     }
 
-    fn all(&self) -> impl Iterator<Item = (&'static str, &'static str, bool, &Met)> {
+    fn all(&self) -> impl Iterator<Item = (&'static str, &'static str, bool, &Occurrences)> {
         REASONS.iter().map(|(reason, key, words, is_named)| (*key, *words, *is_named, &self.0[*reason as usize]))
     }
 
@@ -124,7 +124,7 @@ impl NotSent {
     /// All that are not 0.
     pub fn in_words(&self) -> String {
         let some = self.all().filter(|(_, _, _, met)| met.count > 0);
-        let one = |(_, words, is_named, met): (_, &str, _, &Met)| {
+        let one = |(_, words, is_named, met): (_, &str, _, &Occurrences)| {
             let lines = if is_named { format!(" ({})", met.in_words()) } else { String::new() };
             format!("{} {words}{lines}", met.count)
         };

@@ -1,11 +1,13 @@
 //! The SQL that makes the tables which a log is replayed on, such as a dump.
 //!
-//! What mysqldump and mariadb-dump write that is about the dumped server and not about the tables is passed over, with a note: its binary
-//! log and replication, and the accounts as which views and routines act.
+//! mysqldump and mariadb-dump also write statements about the dumped server: its binary log, its replication, and the accounts with whose
+//! rights views and routines act. These are not run, and a note says so.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Read as _;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use dbdyno_common::bounded;
 
 use crate::error::Error;
 use crate::names::quoted;
@@ -23,41 +25,38 @@ const SIZE_MAX: u64 = 1 << 30;
 pub struct Setup {
     /// A script that has a setup section alone.
     pub script: Script,
-    /// What was passed over; empty if nothing was.
+    /// What is not run; empty if all is.
     pub note: String,
 }
 
-/// Reads the file. Where it is confined to one schema, statements that make and enter that schema, or are about the server, are passed over.
+/// Reads the file. Where it is confined to one schema, statements that make and enter that schema, or are about the server, are left out.
 ///
 /// # Errors
 /// It cannot be read or cut into statements, or has tables of several schemas; with file and line.
 pub fn read(path: &str, is_confined: bool) -> Result<Setup, Error> {
-    let failed = |error| Error::File(path.into(), error);
-    let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(SIZE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > SIZE_MAX {
-        return Err(Error::Usage(format!(
-            "{path} has more than {} MiB: load it by the mariadb client before",
-            SIZE_MAX >> 20
-        )));
-    }
+    let bytes = bounded::read(Path::new(path), SIZE_MAX).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => {
+            Error::Usage(format!("{path} has more than {} MiB: load it with the mariadb client before", SIZE_MAX >> 20))
+        }
+        _ => Error::File(path.into(), error),
+    })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + before.iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
         Error::Usage(format!(
-            "{path}:{line}: this is not UTF-8: dump with --hex-blob, or load it by the mariadb client before"
+            "{path}:{line}: this is not UTF-8: dump with --hex-blob, or load it with the mariadb client before"
         ))
     })?;
     let source = SourceFile { name: path.into(), text };
     let mut script = Script::named(path);
-    let mut passed_over = PassedOver::default();
-    script.setup = statements(&source, is_confined, &mut passed_over)?;
-    Ok(Setup { script, note: passed_over.note(path) })
+    let mut left_out = LeftOut::default();
+    script.setup = statements(&source, is_confined, &mut left_out)?;
+    Ok(Setup { script, note: left_out.note(path) })
 }
 
-/// What is passed over of a dump: how often, and in which line first.
+/// What is not run of a dump: how often, and in which line first.
 #[derive(Default)]
-struct PassedOver {
+struct LeftOut {
     of_replication: (u64, u64),
     of_server: (u64, u64),
     definers: (u64, u64),
@@ -65,14 +64,14 @@ struct PassedOver {
     schema: Option<Vec<u8>>,
 }
 
-impl PassedOver {
+impl LeftOut {
     fn note(&self, path: &str) -> String {
         let mut text = String::new();
         for ((count, line), what) in [
-            (self.of_replication, "about the binary log and replication of the dumped server passed over"),
-            (self.of_server, "about accounts and settings of the server passed over"),
-            (self.of_schema, "that make or enter a schema passed over: the tables are made in --schema"),
-            (self.definers, "with a DEFINER, in whose place the account of the replay stands"),
+            (self.of_replication, "about the binary log and replication of the dumped server not run"),
+            (self.of_server, "about accounts and settings of the server not run"),
+            (self.of_schema, "that make or enter a schema not run: the tables are made in --schema"),
+            (self.definers, "with a DEFINER, which is the account of the replay instead"),
         ] {
             if count > 0 {
                 let separator = if text.is_empty() { "" } else { "; " };
@@ -92,7 +91,7 @@ fn count(met: &mut (u64, u64), line: u64) {
     met.0 += 1;
 }
 
-fn statements(source: &SourceFile, is_confined: bool, passed_over: &mut PassedOver) -> Result<Vec<Plain>, Error> {
+fn statements(source: &SourceFile, is_confined: bool, left_out: &mut LeftOut) -> Result<Vec<Plain>, Error> {
     let (mut items, mut all) = (Items::plain(&source.text), Vec::new());
     let (mut counted_to, mut line) = (0, 1);
     while let Some(item) = items.next().map_err(|mistake| source.error(&mistake))? {
@@ -102,10 +101,10 @@ fn statements(source: &SourceFile, is_confined: bool, passed_over: &mut PassedOv
         counted_to = first.at;
         let sql = &source.text[first.at..last.at + last.text.len()];
         match purpose(&lexemes, sql) {
-            Purpose::Replication => count(&mut passed_over.of_replication, line),
-            Purpose::Server if is_confined => count(&mut passed_over.of_server, line),
+            Purpose::Replication => count(&mut left_out.of_replication, line),
+            Purpose::Server if is_confined => count(&mut left_out.of_server, line),
             Purpose::Schema(name) if is_confined => {
-                let named = passed_over.schema.get_or_insert_with(|| name.clone());
+                let named = left_out.schema.get_or_insert_with(|| name.clone());
                 if !named.eq_ignore_ascii_case(&name) {
                     let [one, other] = [&*named, &name].map(|name| quoted(&String::from_utf8_lossy(name)));
                     return Err(Error::Usage(format!(
@@ -114,12 +113,12 @@ fn statements(source: &SourceFile, is_confined: bool, passed_over: &mut PassedOv
                         source.name
                     )));
                 }
-                count(&mut passed_over.of_schema, line);
+                count(&mut left_out.of_schema, line);
             }
             _ => {
                 let without = without_definer(&lexemes, sql);
                 if without.is_some() {
-                    count(&mut passed_over.definers, line);
+                    count(&mut left_out.definers, line);
                 }
                 let place = format!("{}:{line}", source.name);
                 all.push(Plain { place, sql: without.unwrap_or_else(|| sql.to_owned()) });
@@ -177,7 +176,7 @@ fn made_schema(lexemes: &[Lexeme<'_>]) -> Option<Vec<u8>> {
     used_schema(format!("USE {name}").as_bytes())
 }
 
-/// The statement without its `DEFINER=...`, so that whoever runs it is the definer; `None` if it has none.
+/// The statement without its `DEFINER=...`, so that the account that runs it is the definer; `None` if it has none.
 fn without_definer(lexemes: &[Lexeme<'_>], sql: &str) -> Option<String> {
     let is_create =
         |lexeme: &Lexeme<'_>| lexeme.is_word("CREATE") || lexeme.is_word("ALTER") || lexeme.token == Token::Executable;
@@ -251,10 +250,10 @@ mod tests {
     use super::*;
 
     fn read_text(text: &str, is_confined: bool) -> Result<(Vec<Plain>, String), Error> {
-        let mut passed_over = PassedOver::default();
+        let mut left_out = LeftOut::default();
         let source = SourceFile { name: "d.sql".into(), text: text.into() };
-        let all = statements(&source, is_confined, &mut passed_over)?;
-        Ok((all, passed_over.note("d.sql")))
+        let all = statements(&source, is_confined, &mut left_out)?;
+        Ok((all, left_out.note("d.sql")))
     }
 
     fn texts(text: &str, is_confined: bool) -> Vec<String> {
@@ -262,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_the_dumped_server_is_passed_over() {
+    fn what_is_about_the_dumped_server_is_not_run() {
         let text = "SET @MYSQLDUMP_TEMP_LOG_BIN = @@SESSION.SQL_LOG_BIN;\nSET @@SESSION.SQL_LOG_BIN= 0;\n\
                     SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ 'a-b:1-7';\nSET GLOBAL gtid_slave_pos='0-1-2';\n\
                     /*!50606 SET @@GLOBAL.INNODB_STATS_AUTO_RECALC=OFF */;\nCHANGE MASTER TO MASTER_LOG_FILE='a', MASTER_LOG_POS=4;\n\
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definer_is_whoever_runs_the_setup() {
+    fn the_account_that_runs_the_setup_is_the_definer() {
         for (text, without) in [
             (
                 "/*!50001 CREATE ALGORITHM=UNDEFINED */\n/*!50013 DEFINER=`app``o`@`%` SQL SECURITY DEFINER */\n/*!50001 VIEW v AS select 1 */;",

@@ -1,19 +1,16 @@
-//! What the clients send.
+//! A script made ready to be sent (what can be written ahead, is), and the clients that send it.
+
+use std::sync::Arc;
 
 use dbdyno_common::random::Random;
 
+use super::generator::{Drawn, Generator, pick};
+use super::model::{Piece, Script, Template};
+use crate::dialect::TRANSACTION_RETRYABLE;
 use crate::protocol::encoder::{Parameter, RequestEncoder};
 use crate::protocol::packet;
-use crate::statements::{After, Next, Part, Statement, Statements};
+use crate::statements::{After, Kind, Next, Part, Statement, Statements};
 use crate::workload::Portion;
-
-use super::generator::{Drawn, pick};
-use super::model::Piece;
-use super::plan::{BlockPlan, Form, Plan};
-
-/// Errors after which a transaction can succeed when it is sent again: deadlock, lock wait timeout,
-/// and a row changed since the snapshot was taken (MariaDB).
-const GIVEN_UP: [u16; 3] = [1213, 1205, 1020];
 
 /// The clients of one thread.
 pub struct ScriptClients<'a> {
@@ -126,7 +123,7 @@ impl Statements for ScriptClients<'_> {
 
     fn refused(&mut self, client: usize, code: u16) -> After {
         let client = &mut self.clients[client];
-        if client.rollback == Rollback::InFlight || !GIVEN_UP.contains(&code) {
+        if client.rollback == Rollback::InFlight || !TRANSACTION_RETRYABLE.contains(&code) {
             return After::GoOn;
         }
         // A lock wait timeout ends no transaction.
@@ -151,6 +148,286 @@ impl Statements for ScriptClients<'_> {
     }
 }
 
+/// Name of what comes after a transaction that the server gave up.
+const ROLLBACK: &str = "rollback";
+
+/// All blocks.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// In the script's order.
+    pub blocks: Vec<BlockPlan>,
+    /// Sums of the blocks' weights up to each.
+    pub ends: Vec<u64>,
+    /// Statements that each connection prepares.
+    pub prepared: Vec<String>,
+    /// Kind of a ROLLBACK, the last.
+    pub rollback: u16,
+}
+
+/// The statements of a block.
+#[derive(Debug)]
+pub struct BlockPlan {
+    /// What its parameters are drawn from.
+    pub generators: Vec<Arc<Generator>>,
+    /// One after the other.
+    pub lines: Vec<StatementPlan>,
+}
+
+/// A statement.
+#[derive(Debug)]
+pub struct StatementPlan {
+    /// Index into the kinds.
+    pub kind: u16,
+    /// How it is sent.
+    pub form: Form,
+    /// StatementPlan to go back to when the server gave it up.
+    pub retry_from: usize,
+}
+
+/// How a statement is sent.
+#[derive(Debug)]
+pub enum Form {
+    /// As packets, as it is always the same.
+    Packets(Vec<u8>),
+    /// As text with values in it.
+    Text(Vec<Piece>),
+    /// As an execution of the prepared statement of this number with these values.
+    Prepared(usize, Vec<usize>),
+}
+
+impl Plan {
+    /// Of a script of which `is_prepared` says what goes as a prepared statement. The number of
+    /// statements has been checked to fit the kinds.
+    pub fn new(script: &Script, is_prepared: impl Fn(&Template) -> bool) -> Self {
+        let mut plan = Self::default();
+        let mut weight = 0;
+        for block in &script.blocks {
+            let mut lines = Vec::new();
+            for statement in &block.statements {
+                let values: Vec<usize> = statement.values().collect();
+                let form = if values.is_empty() {
+                    Form::Packets(packet::query(statement.with_marks().as_bytes()))
+                } else if is_prepared(statement) {
+                    plan.prepared.push(statement.with_marks());
+                    Form::Prepared(plan.prepared.len() - 1, values)
+                } else {
+                    Form::Text(statement.pieces.clone())
+                };
+                lines.push(StatementPlan { kind: plan.rollback, form, retry_from: statement.retry_from });
+                plan.rollback += 1;
+            }
+            plan.blocks.push(BlockPlan { generators: block.generators.clone(), lines });
+            weight += block.weight;
+            plan.ends.push(weight);
+        }
+        plan
+    }
+}
+
+/// The kinds of statement of a script, ROLLBACK last.
+pub fn kinds(script: &Script) -> Vec<Kind> {
+    let kind = |statement: &Template| Kind { name: statement.kind.clone(), is_query: statement.is_query };
+    script.statements().map(kind).chain([Kind::apart(ROLLBACK)]).collect()
+}
+
 #[cfg(test)]
-#[path = "clients_tests.rs"]
-mod tests;
+mod tests {
+    use super::{kinds, *};
+    use crate::protocol::encoder::Prepared;
+    use crate::script::lexer::SourceFile;
+    use crate::script::model::{Script, Template};
+    use crate::script::parse;
+
+    const SHOP: &str = "\
+    :id = uniform(1, 1000)
+    :note = one_of('it''s \\\\', NULL)
+    -- name: buy  weight: 3
+    BEGIN;
+    UPDATE items SET note = :note WHERE id = :id;
+    SELECT :id, :id;
+    COMMIT;
+    DO :id;
+    -- name: look  weight: 7
+    SELECT stock FROM items WHERE id = :id;
+    ";
+
+    fn script(text: &str) -> Script {
+        parse::script(&SourceFile { name: "shop.sql".into(), text: text.into() }, &[]).unwrap()
+    }
+
+    fn portion(first: usize, clients: usize) -> Portion {
+        Portion { first, clients, of: 10, seed: 1, warmup: false }
+    }
+
+    /// A statement as bytes behind the packet's header, and what it is.
+    fn say(talk: &mut ScriptClients<'_>, client: usize) -> (Vec<u8>, Statement) {
+        let mut out = Vec::new();
+        let parameters = [2, 2, 1, 1];
+        let mut prepared: Vec<Prepared> =
+            parameters.into_iter().map(|parameters| Prepared { id: 9, parameters, bound: true }).collect();
+        let Next::Send(said) = talk.next(client, &mut RequestEncoder::new(&mut out, &mut prepared)) else { panic!() };
+        (out.split_off(4), said)
+    }
+
+    fn text(talk: &mut ScriptClients<'_>, client: usize) -> String {
+        let (bytes, _) = say(talk, client);
+        assert_eq!(bytes[0], 3, "no query");
+        String::from_utf8(bytes[1..].to_vec()).unwrap()
+    }
+
+    /// A talk whose first client is at the start of the block `buy`.
+    fn at_buy(plan: &Plan) -> ScriptClients<'_> {
+        let mut talk = ScriptClients::new(plan, portion(0, 1));
+        while say(&mut talk, 0).1.kind != 0 {}
+        talk
+    }
+
+    fn number_in(sql: &str, before: &str) -> i64 {
+        let rest = &sql[sql.find(before).unwrap() + before.len()..];
+        rest.split([',', ' ']).next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn an_event_is_a_block_whose_parameters_stay() {
+        let script = script(SHOP);
+        let plan = Plan::new(&script, |_| false);
+        let mut talk = at_buy(&plan);
+        let (update, part) = say(&mut talk, 0);
+        assert_eq!((part.kind, part.part), (1, Part::Inner));
+        let update = String::from_utf8(update[1..].to_vec()).unwrap();
+        assert!(
+            update.starts_with("UPDATE items SET note = NULL WHERE") || update.contains(r"= 'it''s \\' WHERE"),
+            "{update}"
+        );
+        let id = number_in(&update, "id = ");
+        assert!((1..=1000).contains(&id));
+        assert_eq!(text(&mut talk, 0), format!("SELECT {id}, {id}"));
+        assert_eq!(text(&mut talk, 0), "COMMIT");
+        let (bytes, said) = say(&mut talk, 0);
+        assert_eq!(bytes, format!("\x03DO {id}").as_bytes());
+        assert_eq!((said.kind, said.part), (4, Part::Last));
+    }
+
+    #[test]
+    fn prepared_statements_have_their_values() {
+        let script = script(SHOP);
+        let plan = Plan::new(&script, |_| true);
+        let marks =
+            ["UPDATE items SET note = ? WHERE id = ?", "SELECT ?, ?", "DO ?", "SELECT stock FROM items WHERE id = ?"];
+        assert_eq!(plan.prepared, marks);
+        let mut talk = at_buy(&plan);
+        let (update, _) = say(&mut talk, 0);
+        let (select, _) = say(&mut talk, 0);
+        // COM_STMT_EXECUTE of statement 9; types are known.
+        assert_eq!(select[..12], [0x17, 9, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
+        let id = &select[12..20];
+        assert_eq!(id, &select[20..28]);
+        assert_eq!(id, &update[update.len() - 8..]);
+        assert!(update.ends_with(&[b"\x06it's \\".as_slice(), id].concat()) || update[10] == 1, "{update:?}");
+        assert_eq!(text(&mut talk, 0), "COMMIT");
+    }
+
+    #[test]
+    fn blocks_come_by_weight_and_by_seed() {
+        let script = script(SHOP);
+        let plan = Plan::new(&script, |_| false);
+        let bought = |talk: &mut ScriptClients<'_>, client| {
+            let events = (0..1000).map(|_| {
+                let first = say(talk, client).1;
+                (first.kind..4).for_each(|_| drop(say(talk, client)));
+                first.kind == 0
+            });
+            events.collect::<Vec<bool>>()
+        };
+        let (mut all, mut last) = (ScriptClients::new(&plan, portion(0, 4)), ScriptClients::new(&plan, portion(3, 1)));
+        let first = bought(&mut all, 0);
+        assert!((250..350).contains(&first.iter().filter(|bought| **bought).count()));
+        assert_ne!(first, bought(&mut all, 1));
+        assert_eq!(bought(&mut all, 3), bought(&mut last, 0));
+    }
+
+    #[test]
+    fn neighbours_by_seed_or_number_have_nothing_in_common() {
+        let script = script(":u = uuid()\nDO :u;");
+        let plan = Plan::new(&script, |_| false);
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 1..4 {
+            let mut talk = ScriptClients::new(&plan, Portion { seed, ..portion(0, 3) });
+            for client in [0, 1, 2, 0, 1, 2] {
+                assert!(seen.insert(text(&mut talk, client)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_transaction_given_up_is_said_again_with_the_same_values() {
+        let script = script(SHOP);
+        let plan = Plan::new(&script, |_| false);
+        let mut talk = at_buy(&plan);
+        let update = text(&mut talk, 0);
+        assert_eq!(talk.refused(0, 1213), After::StartOver);
+        let (bytes, said) = say(&mut talk, 0);
+        assert_eq!((bytes.as_slice(), said.part), (b"\x03ROLLBACK".as_slice(), Part::Apart));
+        assert_eq!(kinds(&script)[usize::from(said.kind)].name, "rollback");
+        assert_eq!(text(&mut talk, 0), "BEGIN");
+        assert_eq!(text(&mut talk, 0), update);
+        // Also the last but one, and also twice.
+        text(&mut talk, 0);
+        assert_eq!(text(&mut talk, 0), "COMMIT");
+        assert_eq!(talk.refused(0, 1205), After::StartOver);
+        assert_eq!(text(&mut talk, 0), "ROLLBACK");
+        assert_eq!(talk.refused(0, 1205), After::GoOn);
+        assert_eq!(text(&mut talk, 0), "BEGIN");
+        assert_eq!(text(&mut talk, 0), update);
+    }
+
+    #[test]
+    fn a_statement_on_its_own_is_said_again_alone() {
+        let script = script(SHOP);
+        let plan = Plan::new(&script, |_| false);
+        let mut talk = at_buy(&plan);
+        (0..3).for_each(|_| drop(text(&mut talk, 0)));
+        let last = text(&mut talk, 0);
+        assert!(last.starts_with("DO "));
+        assert_eq!(talk.refused(0, 1205), After::StartOver);
+        assert_eq!(text(&mut talk, 0), last);
+    }
+
+    #[test]
+    fn another_error_is_passed_over() {
+        let script = script(SHOP);
+        let plan = Plan::new(&script, |_| false);
+        let mut talk = at_buy(&plan);
+        text(&mut talk, 0);
+        assert_eq!(talk.refused(0, 1062), After::GoOn);
+        assert!(text(&mut talk, 0).starts_with("SELECT "));
+    }
+
+    #[test]
+    fn a_lost_transaction_is_said_again_and_a_lost_statement_is_not() {
+        let script = script(SHOP);
+        let plan = Plan::new(&script, |_| false);
+        let mut talk = at_buy(&plan);
+        let update = text(&mut talk, 0);
+        assert_eq!(talk.reconnected(0), After::StartOver);
+        assert_eq!(text(&mut talk, 0), "BEGIN");
+        assert_eq!(text(&mut talk, 0), update);
+        (0..2).for_each(|_| drop(text(&mut talk, 0)));
+        assert!(text(&mut talk, 0).starts_with("DO "));
+        assert_eq!(talk.reconnected(0), After::GoOn);
+    }
+
+    #[test]
+    fn a_sequence_is_disjoint_among_clients() {
+        let script = script(":n = sequence(5)\nDO :n;");
+        let plan = Plan::new(&script, |_: &Template| false);
+        let mut threads = [ScriptClients::new(&plan, portion(0, 2)), ScriptClients::new(&plan, portion(2, 1))];
+        let mut seen = Vec::new();
+        for client in [0, 1, 1, 0] {
+            seen.push(text(&mut threads[0], client));
+            seen.push(text(&mut threads[1], 0));
+        }
+        seen.sort_by_key(String::len);
+        assert_eq!(seen, (5..13).map(|n| format!("DO {n}")).collect::<Vec<_>>());
+    }
+}

@@ -224,16 +224,16 @@ mod tests {
 
     fn all(text: &str) -> Result<Vec<(Token, &str)>, Mistake> {
         let mut lexer = Lexer::new(text);
-        let mut found = Vec::new();
+        let mut tokens = Vec::new();
         while let Some(lexeme) = lexer.next()? {
-            found.push((lexeme.token, lexeme.text));
+            tokens.push((lexeme.token, lexeme.text));
         }
-        Ok(found)
+        Ok(tokens)
     }
 
     fn parameters(text: &str) -> Vec<&str> {
-        let found = all(text).unwrap().into_iter().filter(|(token, _)| *token == Token::Parameter);
-        found.map(|(_, text)| text).collect()
+        let parameters = all(text).unwrap().into_iter().filter(|(token, _)| *token == Token::Parameter);
+        parameters.map(|(_, text)| text).collect()
     }
 
     #[test]

@@ -1,23 +1,19 @@
 //! The verb `script`: a user's SQL file with parameters, transactions and weights.
 //!
 //! Data flows one way: text -> tokens ([`lexer`]) -> items ([`items`]) -> sections and bound
-//! statements ([`parse`], [`block`], [`model`]) -> what is sent ([`plan`], [`clients`]). [`stage`] and
-//! [`check`] deal with the server before and after.
+//! statements ([`parse`], [`block`], [`model`]) -> what is sent ([`clients`]). [`stage`] deals
+//! with the server before and after.
 
 mod block;
-pub(crate) mod check;
 mod clients;
 mod definition;
 mod generator;
 pub(crate) mod items;
 pub(crate) mod lexer;
-mod literal;
 pub(crate) mod model;
 mod options;
 mod parse;
-mod plan;
 pub(crate) mod stage;
-mod words;
 
 use std::sync::OnceLock;
 
@@ -29,12 +25,12 @@ use crate::protocol::session::Session;
 use crate::statements::{Kind, Statements};
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Portion, Stepwise, Workload};
+use crate::workload::{Portion, ServerState, Stepwise, Workload};
 
-use check::Checked;
+use self::clients::Plan;
+use self::stage::Checked;
 use clients::ScriptClients;
 use model::{Script, Template};
-use plan::Plan;
 use stage::Destination;
 
 const ABOUT: &str = "\
@@ -60,13 +56,13 @@ A value is drawn once per event and is one of uniform, zipf, gaussian, pareto, s
 ";
 
 const FLAGS: &[Flag] = &[
-    Flag::value("file", "the script, or several, each with a weight if it ends in @WEIGHT").short('f'),
+    Flag::value("file", "the script, or several; FILE@WEIGHT gives one a weight").short('f'),
     Flag::value("script", "").same_as("file"),
-    Flag::value("weights", "of blocks, instead of the file's: buy=3,look=0"),
+    Flag::value("weights", "weights of blocks instead of the file's: buy=3,look=0"),
     Flag::value("set", "constants of the file: rows=5000,note=none"),
-    Flag::value("schema", "where its tables are"),
+    Flag::value("schema", "schema of its tables"),
     Flag::value("engine", "storage engine of tables whose CREATE TABLE names none (the server's)").short('e'),
-    Flag::switch("whole-server", "log in as you do and change whatever that login may; else by an account of its own"),
+    Flag::switch("whole-server", "use your own login with all its rights instead of an account made for the script"),
     Flag::value("account", ""),
     Flag::value("db-ps-mode", "prepared statements: auto or disable"),
 ];
@@ -131,7 +127,7 @@ impl Workload for Load {
     }
 
     fn kinds(&self) -> Vec<Kind> {
-        plan::kinds(&self.script)
+        clients::kinds(&self.script)
     }
 
     fn setup(&self) -> Vec<String> {
@@ -156,13 +152,13 @@ impl Stepwise for Load {
         stage::prepare(&self.script, &self.destination, session, begun)
     }
 
-    fn check(&self, session: &mut Session) -> Result<Found, Error> {
+    fn check(&self, session: &mut Session) -> Result<ServerState, Error> {
         // Before each run, but the connect section may not bear to be run twice on one connection.
         let ready = match self.ready.get() {
             Some(ready) => ready,
-            None => self.ready(check::check(&self.script, &self.destination, session)?),
+            None => self.ready(stage::check(&self.script, &self.destination, session)?),
         };
-        Ok(Found { engine: ready.engine.clone() })
+        Ok(ServerState { engine: ready.engine.clone() })
     }
 
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {

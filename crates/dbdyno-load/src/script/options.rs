@@ -1,8 +1,9 @@
 //! The script that a command line asks for.
 
-use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
+use dbdyno_common::bounded;
 use dbdyno_common::similar::did_you_mean;
 
 use crate::error::Error;
@@ -46,13 +47,13 @@ pub fn script(values: &Values<'_>, file: &str) -> Result<Script, Error> {
         return Err(Error::Usage("which script? dbdyno-load script FILE [flags] [prepare|run|cleanup]".into()));
     };
     for (name, _) in &given {
-        known("set", name, script.constants.iter().map(String::as_str), "constant")?;
+        check_name("set", name, script.constants.iter().map(String::as_str), "constant")?;
     }
     weigh(&mut script, values)?;
     let statements = script.statements().count();
     if statements > STATEMENTS_MAX {
         return Err(Error::Usage(format!(
-            "{} has {statements} statements in its blocks, more than {STATEMENTS_MAX}, each of which is measured apart: \
+            "{} has {statements} statements in its blocks, more than {STATEMENTS_MAX}, each of which is measured separately: \
              leave some out, or run parts of it one after the other",
             script.name
         )));
@@ -61,16 +62,16 @@ pub fn script(values: &Values<'_>, file: &str) -> Result<Script, Error> {
 }
 
 fn read(path: &str) -> Result<SourceFile, Error> {
-    let failed = |error| Error::File(path.into(), error);
-    if fs::metadata(path).map_err(failed)?.len() > SIZE_MAX {
-        let text = format!("{path} has more than {SIZE_MAX} bytes: load data with another tool before");
-        return Err(Error::Usage(text));
-    }
-    let bytes = fs::read(path).map_err(failed)?;
+    let bytes = bounded::read(Path::new(path), SIZE_MAX).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => {
+            Error::Usage(format!("{path} has more than {} MiB: load the data with another tool before", SIZE_MAX >> 20))
+        }
+        _ => Error::File(path.into(), error),
+    })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let readable = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = String::from_utf8_lossy(readable).matches('\n').count() + 1;
-        Error::Usage(format!("{path}:{line}: this is not UTF-8: convert the file, as with iconv"))
+        Error::Usage(format!("{path}:{line}: this is not UTF-8: convert the file, for example with iconv"))
     })?;
     let text = text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text);
     Ok(SourceFile { name: path.into(), text })
@@ -110,7 +111,12 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn known<'a>(flag: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone, what: &str) -> Result<(), Error> {
+fn check_name<'a>(
+    flag: &str,
+    name: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+    what: &str,
+) -> Result<(), Error> {
     if names.clone().any(|known| known == name) {
         return Ok(());
     }
@@ -127,7 +133,7 @@ fn weigh(script: &mut Script, values: &Values<'_>) -> Result<(), Error> {
         let Some((name, weight)) = weight else {
             return Err(Error::Usage(format!("--weights={part}: write --weights=buy=3,look=7, whole numbers")));
         };
-        known("weights", name, script.blocks.iter().map(|block| block.name.as_str()), "block")?;
+        check_name("weights", name, script.blocks.iter().map(|block| block.name.as_str()), "block")?;
         for block in script.blocks.iter_mut().filter(|block| block.name == name) {
             block.weight = weight.into();
         }
@@ -142,6 +148,7 @@ fn weigh(script: &mut Script, values: &Values<'_>) -> Result<(), Error> {
 mod tests {
     use super::*;
     use std::env::temp_dir;
+    use std::fs;
     use std::path::PathBuf;
 
     struct File(PathBuf);
@@ -170,6 +177,12 @@ mod tests {
 
     fn weights(script: &Script) -> Vec<u64> {
         script.blocks.iter().map(|block| block.weight).collect()
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_refused() {
+        let message = read(&[], "/dev/zero").unwrap_err();
+        assert_eq!(message, "/dev/zero has more than 64 MiB: load the data with another tool before");
     }
 
     #[test]

@@ -1,17 +1,19 @@
-//! What a script needs on the server: made by prepare, looked at by check, dropped by cleanup.
+//! What a script needs on the server: made by prepare, looked at before a run, dropped by cleanup.
 //!
 //! Prepare asks for a schema of the script's own: a new one, or one that is empty. What it made there is written down in
 //! a table of the schema, so that cleanup leaves what came later.
 
 use std::collections::BTreeSet;
 
+use super::generator;
+use super::model::{Plain, Script, Template};
 use crate::account::Confined;
+use crate::dialect::{self, NO_SUCH_TABLE, UNPREPARABLE};
 use crate::error::{Error, Slow};
 use crate::names::{self, quoted};
-use crate::owner;
 use crate::protocol::session::Session;
-
-use super::model::{Plain, Script};
+use crate::tables;
+use crate::text::shown;
 
 /// Where a script's tables are.
 pub struct Destination {
@@ -158,7 +160,7 @@ struct Stage<'a> {
 
 impl Stage<'_> {
     fn exists(&mut self) -> Result<bool, Error> {
-        owner::schema_exists(self.session, &self.destination.schema)
+        tables::schema_exists(self.session, &self.destination.schema)
     }
 
     fn enter(&mut self) -> Result<(), Error> {
@@ -175,7 +177,7 @@ impl Stage<'_> {
     }
 
     fn holdings(&mut self) -> Result<BTreeSet<Object>, Error> {
-        let holdings = owner::holdings(self.session, &self.destination.schema)?;
+        let holdings = tables::holdings(self.session, &self.destination.schema)?;
         Ok(holdings.into_iter().map(|[kind, name, _]| (kind, name)).collect())
     }
 
@@ -246,4 +248,86 @@ impl Stage<'_> {
         }
         Ok(())
     }
+}
+
+/// What a look at the server found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// Kinds of the statements that the server prepares.
+    pub preparable: BTreeSet<String>,
+    /// Storage engine of the schema's tables, if it is one.
+    pub engine: Option<String>,
+}
+
+/// Has the server prepare every query once, which finds mistakes in them with their place.
+///
+/// # Errors
+/// The schema, a table or a column is missing, a statement is wrong, or strings mean something else
+/// on this server.
+pub fn check(script: &Script, destination: &Destination, session: &mut Session) -> Result<Checked, Error> {
+    enter(destination, session)?;
+    for plain in &script.connect {
+        session.execute(&plain.sql).map_err(|error| destination.at(&plain.place, error))?;
+    }
+    check_strings(script, session)?;
+    let makes_tables = script.statements().any(|statement| statement.makes_tables);
+    let mut checked = Checked { engine: engine(destination, session)?, ..Checked::default() };
+    for statement in script.statements().filter(|statement| statement.is_query) {
+        let sql = format!("PREPARE dbdyno_check FROM {}", generator::quoted(&statement.with_marks()));
+        match session.execute(&sql) {
+            Ok(()) => {
+                checked.preparable.insert(statement.kind.clone());
+                session.execute("DEALLOCATE PREPARE dbdyno_check")?;
+            }
+            Err(Error::Statement { error, .. }) if error.code == UNPREPARABLE => {}
+            // It may come with the run.
+            Err(Error::Statement { error, .. }) if error.code == NO_SUCH_TABLE && makes_tables => {}
+            Err(error) => return Err(explained(statement, script, destination, error)),
+        }
+    }
+    Ok(checked)
+}
+
+fn explained(statement: &Template, script: &Script, destination: &Destination, error: Error) -> Error {
+    match error {
+        Error::Statement { error, .. } => {
+            let prepare = error.code == NO_SUCH_TABLE && !script.setup.is_empty();
+            let remedy = if prepare { ": run prepare first".into() } else { destination.remedy(error.code) };
+            Error::Failed(format!("{}: the server refuses this statement: error {error}{remedy}", statement.place))
+        }
+        other => other,
+    }
+}
+
+/// Backslashes escape in the strings of a script, and so they must for the server.
+fn check_strings(script: &Script, session: &mut Session) -> Result<(), Error> {
+    let modes: String = session.value(dialect::MODES_SQL)?.unwrap_or_default();
+    let is_literal = dialect::takes_backslashes_literally(&modes);
+    match &script.backslash {
+        Some(place) if is_literal => Err(Error::Usage(format!(
+            "{place}: a backslash in a string, but the server's sql_mode has NO_BACKSLASH_ESCAPES: leave the \
+             backslash out, or set sql_mode in a section `-- connect:`"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The storage engine of the schema's tables, if it is one.
+///
+/// # Errors
+/// It is another than was asked for.
+pub fn engine(destination: &Destination, session: &mut Session) -> Result<Option<String>, Error> {
+    let engines = session.values(&format!(
+        "SELECT DISTINCT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_TYPE = 'BASE TABLE' \
+         AND TABLE_NAME <> '{}'",
+        names::text(&destination.schema),
+        RECORD
+    ))?;
+    if let Some(asked) = &destination.engine
+        && let Some(other) = engines.iter().find(|engine| !engine.eq_ignore_ascii_case(asked))
+    {
+        let text = format!("the schema {} has a table in {}, not in {asked}", destination.schema, shown(other));
+        return Err(Error::Failed(format!("{text}: prepare with --engine={asked}, or leave ENGINE out of the script")));
+    }
+    Ok(engines.first().filter(|_| engines.len() == 1).cloned())
 }

@@ -8,8 +8,7 @@ use crate::protocol::encoder::RequestEncoder;
 use crate::protocol::packet;
 use crate::statements::{Next, Part, Statement, Statements};
 
-use super::operation::Operation;
-use super::sql::ListEntry;
+use super::sql::{ListEntry, Operation};
 
 /// A statement ready to send.
 #[derive(Debug, Clone)]
@@ -132,7 +131,7 @@ mod tests {
         ListEntry { operation, text: text.into(), keyed, rows: u32::from(operation == Operation::Insert) }
     }
 
-    fn said(walk: &mut Walk, client: usize) -> Vec<String> {
+    fn sent_by(walk: &mut Walk, client: usize) -> Vec<String> {
         let mut all = Vec::new();
         let mut out = Vec::new();
         loop {
@@ -152,8 +151,8 @@ mod tests {
     fn every_client_walks_from_the_top_and_round() {
         let list = [statement(Operation::Insert, "a", false), statement(Operation::Select, "b", false)];
         let mut walk = Walk::new(&list, Arc::from([]), 0, 2, per_client(3), 1);
-        assert_eq!(said(&mut walk, 0), ["a", "b", "a"]);
-        assert_eq!(said(&mut walk, 1), ["a", "b", "a"]);
+        assert_eq!(sent_by(&mut walk, 0), ["a", "b", "a"]);
+        assert_eq!(sent_by(&mut walk, 1), ["a", "b", "a"]);
     }
 
     #[test]
@@ -161,9 +160,9 @@ mod tests {
         let list = [statement(Operation::Insert, "a", false)];
         let commit = |queries| PerClient { commit_every: Some(2), ..per_client(queries) };
         let mut walk = Walk::new(&list, Arc::from([]), 0, 1, commit(3), 1);
-        assert_eq!(said(&mut walk, 0), ["a", "a", "COMMIT", "a", "COMMIT"]);
+        assert_eq!(sent_by(&mut walk, 0), ["a", "a", "COMMIT", "a", "COMMIT"]);
         let mut walk = Walk::new(&list, Arc::from([]), 0, 1, commit(2), 1);
-        assert_eq!(said(&mut walk, 0), ["a", "a", "COMMIT", "COMMIT"]);
+        assert_eq!(sent_by(&mut walk, 0), ["a", "a", "COMMIT", "COMMIT"]);
     }
 
     #[test]
@@ -171,7 +170,7 @@ mod tests {
         let list = [statement(Operation::Insert, "a", false)];
         let detach = PerClient { detach_every: Some(2), ..per_client(5) };
         let mut walk = Walk::new(&list, Arc::from([]), 0, 1, detach, 1);
-        assert_eq!(said(&mut walk, 0), ["a", "a", "(new)", "a", "a", "(new)", "a"]);
+        assert_eq!(sent_by(&mut walk, 0), ["a", "a", "(new)", "a", "a", "(new)", "a"]);
     }
 
     #[test]
@@ -180,8 +179,8 @@ mod tests {
         let keys: Arc<[String]> = (0..100).map(|key| key.to_string()).collect();
         let mut whole = Walk::new(&list, Arc::clone(&keys), 0, 2, per_client(20), 1);
         let mut second = Walk::new(&list, keys, 1, 1, per_client(20), 1);
-        assert_ne!(said(&mut whole, 0), said(&mut whole.clone(), 1));
-        assert_eq!(said(&mut whole, 1), said(&mut second, 0));
+        assert_ne!(sent_by(&mut whole, 0), sent_by(&mut whole.clone(), 1));
+        assert_eq!(sent_by(&mut whole, 1), sent_by(&mut second, 0));
     }
 
     #[test]
@@ -189,7 +188,7 @@ mod tests {
         let list = [statement(Operation::Select, "k = '", true)];
         let keys = Arc::from(["1".to_owned(), "2".to_owned()]);
         let mut walk = Walk::new(&list, keys, 0, 1, per_client(100), 1);
-        let mut all = said(&mut walk, 0);
+        let mut all = sent_by(&mut walk, 0);
         all.sort();
         all.dedup();
         assert_eq!(all, ["k = '1'", "k = '2'"]);

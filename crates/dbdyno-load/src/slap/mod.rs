@@ -1,8 +1,6 @@
 //! The verb `slap`: mysqlslap's auto-generated load, with honest latency.
 
-mod flags;
 mod list;
-mod operation;
 mod options;
 mod schema;
 mod sql;
@@ -15,21 +13,21 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::dialect::environment;
 use crate::error::Error;
 use crate::flags::Action;
 use crate::names::quoted;
 use crate::output::report;
 use crate::output::result::RunResult;
 use crate::protocol::session::Session;
-use crate::secret;
 use crate::statements::{Kind, Statements};
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Portion, Stepwise, Workload};
+use crate::workload::{Portion, ServerState, Stepwise, Workload};
 use dbdyno_common::random::Random;
 
+use self::sql::Operation;
 use list::{PerClient, Walk};
-use operation::Operation;
 use options::{Csv, Options, Source};
 use schema::initial_inserts;
 use sql::ListEntry;
@@ -37,8 +35,8 @@ use sql::ListEntry;
 const ABOUT: &str = "\
 Runs mysqlslap's auto-generated load against a MySQL or MariaDB server and measures it. The time
 of a run goes from the release of all clients, which have connected before, to the last reply;
-mysqlslap's own time includes connecting and disconnecting. Latency is that of a statement from
-when it was due to the last byte of its reply. Statements that the server refused are counted by
+mysqlslap's own time includes connecting and disconnecting. The latency of a statement goes from
+the time it was due to the last byte of its reply. Statements that the server refused are counted by
 code, not timed. A run bounded by time starts no statement after its end and waits for those
 in flight. The initial rows are loaded many per INSERT.
 ";
@@ -47,7 +45,7 @@ in flight. The initial rows are loaded many per INSERT.
 pub static VERB: Verb = Verb {
     name: "slap",
     about: ABOUT,
-    flags: flags::FLAGS,
+    flags: options::FLAGS,
     loads: &[],
     word: None,
     has_phase_flag: true,
@@ -86,7 +84,7 @@ impl Slap {
             }
             Source::Given { query, .. } => query
                 .iter()
-                .map(|text| ListEntry { operation: Operation::of(text), text: text.clone(), keyed: false, rows: 0 })
+                .map(|text| ListEntry { operation: Operation::detect(text), text: text.clone(), keyed: false, rows: 0 })
                 .collect(),
         }
     }
@@ -196,14 +194,14 @@ impl Stepwise for Slap {
         schema::engine(options, self.engine_asked(), session).map(drop)
     }
 
-    fn check(&self, session: &mut Session) -> Result<Found, Error> {
+    fn check(&self, session: &mut Session) -> Result<ServerState, Error> {
         let options = &self.options;
         schema::enter(options, session)?;
         let engine = schema::engine(options, self.engine_asked(), session)?;
         *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = schema::keys(options, session)?;
         options.pre_query.iter().try_for_each(|statement| session.execute(statement))?;
         options.pre_system.as_deref().map_or(Ok(()), shell)?;
-        Ok(Found { engine })
+        Ok(ServerState { engine })
     }
 
     fn after_run(&self, session: &mut Session) -> Result<(), Error> {
@@ -233,7 +231,7 @@ impl Stepwise for Slap {
 
 /// Runs a command of the user's, which needs no password of ours.
 fn shell(command: &str) -> Result<(), Error> {
-    let status = Command::new("/bin/sh").arg("-c").arg(command).env_remove(secret::VARIABLE).status();
+    let status = Command::new("/bin/sh").arg("-c").arg(command).env_remove(environment::PASSWORD).status();
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Error::Failed(format!("the command {command:?} failed: {status}"))),

@@ -1,18 +1,17 @@
-//! The flags of `slap` as one checked value.
+//! The flags of `slap` (mysqlslap's, then ours) as one checked value.
 
 use std::path::PathBuf;
 
 use strum::VariantArray as _;
 
+use super::list::PerClient;
+use super::sql::{Columns, Key, Load, Shape};
 use crate::error::Error;
-use crate::flags::Action;
+use crate::flags::{Action, Flag, Takes};
 use crate::names::{self, checked_engine};
 use crate::run_options::RunOptions;
 use crate::values::{Values, number};
 use crate::verb::phase;
-
-use super::list::PerClient;
-use super::sql::{Columns, Key, Load, Shape};
 
 /// What the clients send.
 #[derive(Debug, Clone)]
@@ -244,6 +243,134 @@ impl Options {
     }
 }
 
+/// The flags.
+pub const FLAGS: &[Flag] = &[
+    Flag::switch("auto-generate-sql", "generate table and statements").short('a'),
+    Flag::switch("auto-generate-sql-add-autoincrement", "give the table a serial id"),
+    Flag::value("auto-generate-sql-execute-number", "queries per client"),
+    Flag::switch("auto-generate-sql-guid-primary", "give the table a UUID as primary key"),
+    Flag::value("auto-generate-sql-load-type", "read, key, write, update or mixed"),
+    Flag::value("auto-generate-sql-secondary-indexes", "unique UUID columns"),
+    Flag::value("auto-generate-sql-unique-query-number", "distinct statements, less one"),
+    Flag::value("auto-generate-sql-unique-write-number", "distinct initial rows"),
+    Flag::value("auto-generate-sql-write-number", "initial rows, plus one"),
+    Flag::value("commit", "COMMIT after this many statements, autocommit off"),
+    Flag::value("concurrency", "clients, or a list, one run each: 10,50").short('c').same_as("clients"),
+    Flag::value("create", "statements, or a file of them, that make the tables for --query"),
+    Flag::value("create-schema", "schema"),
+    Flag::value("detach", "a client reconnects after this many statements"),
+    Flag::joined("csv", "mysqlslap's CSV line, to the terminal or appended to a file"),
+    Flag::value("delimiter", "between statements of --create, --query, .. (newline)").short('F'),
+    Flag::value("engine", "storage engine, or a list").short('e'),
+    Flag::switch("force", "drop an existing schema that dbdyno did not make"),
+    Flag::value("iterations", "repetitions, each on fresh tables").short('i'),
+    Flag::switch("no-drop", "leave the schema"),
+    Flag::value("number-char-cols", "string columns, 3:1 with an index each").short('x'),
+    Flag::value("number-int-cols", "integer columns, 3:1 with an index each").short('y'),
+    Flag::value("number-of-queries", "queries of all clients together"),
+    Flag::switch("only-print", "print the statements, touch no server"),
+    Flag::value("post-query", "statements, or a file, run after the load"),
+    Flag::value("pre-query", "statements, or a file, run before the load"),
+    Flag::value("post-system", "shell command run after the load"),
+    Flag::value("pre-system", "shell command run before the load"),
+    Flag::value("query", "statements, or a file of them, instead of --auto-generate-sql").short('q'),
+    // Beyond mysqlslap.
+    Flag::value("phase", "all; prepare: only make tables; run: only the load; cleanup"),
+    // Accepted, as nothing depends on them here.
+    Flag::ignored("character-sets-dir", Takes::Value, "no character sets are loaded"),
+    Flag::ignored("debug", Takes::Joined, "there is no debug trace").short('#'),
+    Flag::ignored("debug-check", Takes::Nothing, "there is no debug trace"),
+    Flag::ignored("debug-info", Takes::Nothing, "the report has the client's CPU").short('T'),
+    Flag::ignored("default-auth", Takes::Value, "the server names the plugin"),
+    Flag::ignored("default-character-set", Takes::Value, "the generated SQL is ASCII"),
+    Flag::ignored("plugin-dir", Takes::Value, "plugins are built in"),
+    Flag::ignored("print-defaults", Takes::Nothing, "see --help"),
+    Flag::ignored("wait", Takes::Joined, "see --connect-timeout"),
+    Flag::ignored("skip-secure-auth", Takes::Nothing, "old passwords are never used"),
+    Flag::ignored("secure-auth", Takes::Nothing, "old passwords are never used"),
+    // Not here.
+    Flag::refused("sql-mode", Takes::Value, "give it to each connection: --init-command=\"SET sql_mode='...'\""),
+    Flag::refused("enable-cleartext-plugin", Takes::Nothing, "passwords are never sent in clear text: leave it out"),
+    Flag::refused("pipe", Takes::Nothing, "named pipes exist on Windows only: use --socket"),
+    Flag::refused("shared-memory-base-name", Takes::Value, "exists on Windows only: use --socket"),
+];
+
 #[cfg(test)]
-#[path = "options_tests.rs"]
-mod tests;
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::slap::VERB;
+    use crate::verb::{self, Request};
+
+    fn parsed(line: &str) -> Result<Options, Error> {
+        let arguments = line.split_whitespace().map(OsString::from);
+        let arguments = std::iter::once("--no-defaults".into()).chain(arguments);
+        match verb::read(VERB.name, VERB.table(), 0, arguments, &mut Vec::new())? {
+            Request::Load(command) => read(&command.values()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn mistake(line: &str) -> String {
+        let error = parsed(line).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        error.to_string()
+    }
+
+    #[test]
+    fn a_line_of_mysqlslap_is_understood() {
+        let options = parsed(
+            "-a -c 10,50 -i 3 -e innodb,myisam --number-of-queries=1000 -x 2 -y 3:1 \
+         --auto-generate-sql-load-type=write --auto-generate-sql-add-autoincrement -uroot",
+        )
+        .unwrap();
+        assert_eq!(options.run.clients, [10, 50]);
+        assert_eq!(options.engines, ["innodb", "myisam"]);
+        assert_eq!(options.load_name(), "write");
+        let Source::Generated { shape, rows, .. } = options.source else {
+            panic!("not generated");
+        };
+        assert_eq!(rows, 99);
+        assert_eq!((shape.integers.count, shape.integers.indexed), (3, true));
+        assert_eq!((shape.strings.count, shape.strings.indexed), (2, false));
+    }
+
+    #[test]
+    fn queries_are_split_evenly_and_the_rest_is_told() {
+        let options = parsed("-a -c 3 --number-of-queries=10").unwrap();
+        let (per_client, dropped) = options.per_client(3, 11);
+        assert_eq!((per_client.queries, dropped), (Some(3), 1));
+        let options = parsed("-a -c 3").unwrap();
+        assert_eq!(options.per_client(3, 11).0.queries, Some(11));
+    }
+
+    #[test]
+    fn mistakes_of_users_are_told() {
+        for (line, said) in [
+            ("", "give -a (--auto-generate-sql) or --query"),
+            ("-a --auto-generate-sql-load-type=key", "needs a key"),
+            ("-a --auto-generate-sql-load-type=wirte", "did you mean write?"),
+            ("-a --concurency=3", "did you mean --concurrency?"),
+            ("-a -c 0", "1 to 100000 each"),
+            ("-a -c 5 --number-of-queries=3", "leaves none"),
+            ("-a --number-of-queries=3 --duration=5", "give one"),
+            ("-a -x0 -y0", "without columns"),
+            ("-a --create-schema=mysql", "belongs to the server"),
+            ("-a --engine=x;y", "not the name of an engine"),
+            ("-a --detach=x", "--detach=x"),
+            ("-a --query=x", "leave out"),
+        ] {
+            let text = mistake(line);
+            assert!(text.contains(said), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn flags_without_effect_are_noted() {
+        let mut notes = Vec::new();
+        let line = ["-a", "--no-defaults", "--debug-info"].map(OsString::from);
+        verb::read(VERB.name, VERB.table(), 0, line, &mut notes).unwrap();
+        assert_eq!(notes, ["--debug-info is ignored: the report has the client's CPU"]);
+    }
+}

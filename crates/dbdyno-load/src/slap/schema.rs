@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use dbdyno_common::random::Random;
 
-use crate::error::Error;
-use crate::names::{self, quoted};
-use crate::owner::{self, Owner};
-use crate::protocol::session::Session;
-use crate::text::shown;
-
 use super::options::{Options, Source};
 use super::sql::{Load, TABLE, TABLE_COMMENT};
+use crate::error::Error;
+use crate::names::{self, quoted};
+use crate::protocol::session::Session;
+use crate::tables::{self, Owner};
+use crate::text::shown;
 
 /// Rows per INSERT and bytes per statement while the table is filled; any server takes these.
 const ROWS_MAX: usize = 250;
@@ -38,7 +37,7 @@ pub fn clear(options: &Options, session: &mut Session) -> Result<(), Error> {
 /// # Errors
 /// The server refuses.
 pub fn remove(options: &Options, session: &mut Session) -> Result<(), Error> {
-    if owner::is_lent(session, &options.schema)? {
+    if tables::is_lent(session, &options.schema)? {
         return session.execute(&format!("DROP TABLE IF EXISTS {}.{TABLE}", quoted(&options.schema)));
     }
     session.execute(&format!("DROP SCHEMA IF EXISTS {}", quoted(&options.schema)))
@@ -49,7 +48,7 @@ pub fn remove(options: &Options, session: &mut Session) -> Result<(), Error> {
 /// # Errors
 /// One is there.
 pub fn make(options: &Options, session: &mut Session) -> Result<(), Error> {
-    if owner::is_lent(session, &options.schema)? {
+    if tables::is_lent(session, &options.schema)? {
         return Ok(());
     }
     session.execute(&format!("CREATE SCHEMA {}", quoted(&options.schema)))

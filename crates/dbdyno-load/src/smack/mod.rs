@@ -1,9 +1,6 @@
 //! The verb `smack`: Super-Smack's INSERT, SELECT, UPDATE and DELETE by primary key over rows of one size.
 
-mod gone;
 mod options;
-mod query;
-mod row;
 mod smacker;
 
 use std::collections::BTreeSet;
@@ -19,12 +16,11 @@ use crate::protocol::session::Session;
 use crate::statements::{Kind, Statements};
 use crate::values::Values;
 use crate::verb::Verb;
-use crate::workload::{Found, Portion, Stepwise, Workload};
+use crate::workload::{Portion, ServerState, Stepwise, Workload};
 
-use gone::Gone;
+use self::options::{Key, Load};
+use self::smacker::DeletedKeys;
 use options::{FLAGS, Options};
-use query::Load;
-use row::Key;
 use smacker::Smacker;
 
 const ABOUT: &str = "\
@@ -39,13 +35,13 @@ INSERT adds one row with a new key: the next number after all that there are, in
 names scatter over the whole index. UPDATE writes all of the row anew, SELECT reads all of it.
 
 DELETE draws with replacement: each statement counts, also one that finds its row gone. Those whose key was drawn before
-in this invocation are counted and timed apart, as delete_gone; they say how much of a long run was no work.
+in this invocation are counted and timed separately, as delete_gone; they show how much of a long run did no work.
 
-A row is its key and random bytes; of the latter the --compressible part is one byte repeated. 50 lies between what lz4
-and gzip take away from English prose.
+A row is its key and random bytes, of which --compressible percent are one byte repeated. At 50 a row shrinks more than
+English prose does with lz4, and less than with gzip.
 
 Before a run, up to 100 keys from 1 to --rows are looked up, so that a load on other rows, or after too many DELETEs, is
-refused; nothing else of the table is read.
+refused; the rest of the table is not read.
 
 ";
 
@@ -72,7 +68,7 @@ struct Smack {
     /// Number of the next new key; 0 before [`Workload::check`].
     next: AtomicI64,
     /// Keys that were drawn for DELETE.
-    gone: OnceLock<Gone>,
+    gone: OnceLock<DeletedKeys>,
     /// Runs before this one, once [`Workload::check`] counted it.
     runs: AtomicU64,
 }
@@ -157,7 +153,7 @@ impl Workload for Smack {
         if self.options.load != Load::Delete {
             return Ok(Box::new(Smacker::new(&self.options, &self.next, None, portion)));
         }
-        let gone = self.gone.get_or_init(|| Gone::new(self.options.rows));
+        let gone = self.gone.get_or_init(|| DeletedKeys::new(self.options.rows));
         // A later run with the same seed would draw nothing but what is gone.
         let seed = portion.seed.wrapping_add(self.runs.load(Ordering::Relaxed));
         Ok(Box::new(Smacker::new(&self.options, &self.next, Some(gone), Portion { seed, ..portion })))
@@ -183,14 +179,14 @@ impl Stepwise for Smack {
         })
     }
 
-    fn check(&self, session: &mut Session) -> Result<Found, Error> {
-        let found = self.options.table.check(session, &self.columns())?;
+    fn check(&self, session: &mut Session) -> Result<ServerState, Error> {
+        let columns = self.options.table.check(session, &self.columns())?;
         match self.options.load {
             Load::Insert => self.find_next(session)?,
             _ => self.check_keys(session)?,
         }
         self.runs.fetch_add(1, Ordering::Relaxed);
-        Ok(found)
+        Ok(columns)
     }
 
     fn cleanup(&self, session: &mut Session) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! The verb `tpcc`: the transactions and tables of TPC-C, as the standard (revision 5.11) describes them.
 //!
-//! Data flows one way: flags ([`options`]) -> transactions drawn by the [`mix`] -> their statements ([`transaction`], [`sql`])
-//! -> the clients ([`terminals`]). [`schema`], [`rows`] and [`fill`] make the tables; [`consistency`] checks them.
+//! Data flows one way: flags ([`options`]) -> transactions, drawn at random ([`draw`]) -> their statements ([`transaction`], [`sql`])
+//! -> the clients ([`terminals`]). [`schema`] and [`fill`] make the tables; [`consistency`] checks them.
 //!
 //! Cannot: be a TPC result.
 #![allow(clippy::cast_possible_wrap, reason = "numbers of warehouses, rows and clients are far below 2^63")]
@@ -9,9 +9,7 @@
 mod consistency;
 mod draw;
 mod fill;
-mod mix;
 mod options;
-mod rows;
 mod schema;
 mod sql;
 mod terminals;
@@ -19,6 +17,7 @@ mod transaction;
 
 use std::fmt::Write as _;
 
+use crate::dialect::TRANSACTION_RETRYABLE;
 use crate::error::Error;
 use crate::output::report;
 use crate::output::result::RunResult;
@@ -26,19 +25,19 @@ use crate::protocol::session::Session;
 use crate::run_options::Ignore;
 use crate::statements::{Kind, Statements};
 use crate::verb::Verb;
-use crate::workload::{Found, Portion, Stepwise, Workload};
+use crate::workload::{Portion, ServerState, Stepwise, Workload};
 
 use consistency::{CHEAP, Condition, INITIAL, LASTING};
 use options::Options;
 use terminals::Terminals;
 
 const ABOUT: &str = "\
-The five transactions of TPC-C over its nine tables, about 100 MB a warehouse. The figure is new orders per minute. It is no
+The five transactions of TPC-C over its nine tables, about 100 MB a warehouse. The figure is new orders per minute. It is not a
 TPC result and must not be called tpmC: nothing here was audited, and without --keying=on terminals neither key nor think.
 
-An event is a transaction; latencies are of each of the five. After a deadlock, a lock wait timeout or a row changed since
+An event is a transaction; each of the five has its own latencies. After a deadlock, a lock wait timeout or a row changed since
 it was read (1213, 1205, 1020) a transaction is rolled back and sent again with the same values, and its latency runs on. One
-New-Order in a hundred asks for an item that does not exist and is rolled back, as the standard wants it; it counts apart.
+New-Order in a hundred asks for an item that does not exist and is rolled back, as the standard wants it; it counts separately.
 
 The data is checked against the standard's consistency conditions: 1 to 9, 11 and 12 after prepare, 1 to 3 before each run
 and 1 to 9 and 12 after it. A condition that does not hold is named, with exit code 1.
@@ -72,7 +71,7 @@ impl Tpcc {
         let Options { warehouses, tables, .. } = &self.options;
         let found: i64 = session.value("SELECT COUNT(*) FROM warehouse")?.unwrap_or(0);
         if found != *warehouses {
-            return Err(tables[0].unfit(&format!("holds {found} warehouses instead of --warehouses={warehouses}")));
+            return Err(tables[0].unfit(&format!("has {found} warehouses instead of --warehouses={warehouses}")));
         }
         // The indexes come last.
         let sql = format!(
@@ -115,7 +114,7 @@ impl Stepwise for Tpcc {
     }
 
     fn ignored_errors(&self) -> Ignore {
-        Ignore::Codes(terminals::GIVEN_UP.into())
+        Ignore::Codes(TRANSACTION_RETRYABLE.into())
     }
 
     fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
@@ -124,8 +123,8 @@ impl Stepwise for Tpcc {
         self.check_conditions(session, INITIAL, "after prepare")
     }
 
-    fn check(&self, session: &mut Session) -> Result<Found, Error> {
-        let mut found = Found::default();
+    fn check(&self, session: &mut Session) -> Result<ServerState, Error> {
+        let mut found = ServerState::default();
         for (table, columns) in self.options.tables.iter().zip(schema::TABLES) {
             found = table.check(session, &columns.to_compare())?;
         }
@@ -146,7 +145,7 @@ impl Stepwise for Tpcc {
             let minute = counted.map_or(0.0, |(_, latencies)| run.per_second(latencies.count()) * 60.0);
             text.push_str(report::summary(run).trim_end());
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "\n    {:<22} {minute:.1} per minute (no TPC result)\n", "new orders");
+            let _ = writeln!(text, "\n    {:<22} {minute:.1} per minute (not a TPC result)\n", "new orders");
         }
         Ok(text)
     }

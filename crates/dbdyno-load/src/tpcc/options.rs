@@ -1,13 +1,15 @@
-//! The flags of `tpcc` as one checked value.
+//! The flags of `tpcc` as one checked value: among them how often each transaction comes (clause 5.2.3), and how long a terminal
+//! takes before and after it (5.2.5).
 
+use dbdyno_common::random::Random;
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+use super::schema::TABLES;
 use crate::error::Error;
 use crate::flags::Flag;
 use crate::run_options::CLIENTS_MAX;
 use crate::tables::OwnTable;
 use crate::values::Values;
-
-use super::mix::Mix;
-use super::schema::TABLES;
 
 /// Terminals of a warehouse (clause 4.2.1).
 pub const TERMINALS: i64 = 10;
@@ -96,6 +98,94 @@ impl Options {
     }
 }
 
+/// The transactions, in the order of their kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Type {
+    NewOrder,
+    Payment,
+    OrderStatus,
+    Delivery,
+    StockLevel,
+}
+
+/// All of them.
+const TYPES: [Type; 5] = [Type::NewOrder, Type::Payment, Type::OrderStatus, Type::Delivery, Type::StockLevel];
+
+impl Type {
+    /// Seconds that keying its input takes.
+    fn keying_s(self) -> f64 {
+        match self {
+            Self::NewOrder => 18.0,
+            Self::Payment => 3.0,
+            Self::OrderStatus | Self::Delivery | Self::StockLevel => 2.0,
+        }
+    }
+
+    /// Mean seconds of thinking after it.
+    fn think_s(self) -> f64 {
+        match self {
+            Self::NewOrder | Self::Payment => 12.0,
+            Self::OrderStatus => 10.0,
+            Self::Delivery | Self::StockLevel => 5.0,
+        }
+    }
+
+    /// The pause of a terminal between two transactions, ns: thinking, exponential and cut at ten times its mean, and keying.
+    pub fn pause_ns(self, next: Self, random: &mut Random) -> u64 {
+        ((self.think_s() * random.exponential().min(10.0) + next.keying_s()) * 1e9) as u64
+    }
+}
+
+/// Weights of the transactions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mix {
+    /// Sums of the weights up to each.
+    ends: [u64; 5],
+}
+
+impl Mix {
+    /// The standard's, as the flag writes it.
+    pub const STANDARD: &str = "new_order=45,payment=43,order_status=4,delivery=4,stock_level=4";
+
+    /// Reads `--mix`: `new_order=45,payment=43`, or one name alone.
+    ///
+    /// # Errors
+    /// A name that is none, or twice, or all weights 0.
+    pub fn read(values: &Values<'_>) -> Result<Self, Error> {
+        const MOST: u64 = 1_000_000;
+        let given = values.text_or("mix", Self::STANDARD);
+        let wrong = |why: &str| {
+            let names = Type::VARIANTS.join(", ");
+            Error::Usage(format!("--mix={given}: {why}: write --mix=new_order=45,payment=43, of {names}"))
+        };
+        let mut weights = [None; 5];
+        for part in given.split(',') {
+            let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
+            let kind: Type = name.trim().parse().map_err(|_| wrong(&format!("{name:?} is not a transaction")))?;
+            let weight = weight.trim().parse().ok().filter(|weight| *weight <= MOST);
+            let weight: u64 =
+                weight.ok_or_else(|| wrong(&format!("the weight of {name} is not between 0 and {MOST}")))?;
+            if weights[kind as usize].replace(weight).is_some() {
+                return Err(wrong(&format!("{name} comes twice")));
+            }
+        }
+        let mut sum = 0;
+        let ends = weights.map(|weight| {
+            sum += weight.unwrap_or(0);
+            sum
+        });
+        if sum == 0 { Err(wrong("all weights are 0")) } else { Ok(Self { ends }) }
+    }
+
+    /// The next transaction.
+    pub fn draw(&self, random: &mut Random) -> Type {
+        let at = random.below(self.ends[4]);
+        TYPES[self.ends.iter().position(|end| at < *end).unwrap_or(0)]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,5 +210,53 @@ mod tests {
         assert!(read(&[("warehouses", "0")]).unwrap_err().contains("--warehouses=0: give 1 to"));
         assert!(read(&[("keying", "yes")]).unwrap_err().contains("--keying=yes: use one of off, on"));
         assert!(read(&[("schema", "mysql")]).unwrap_err().contains("belongs to the server"));
+    }
+
+    fn read_mix(given: &'static str) -> Result<Mix, String> {
+        Mix::read(&Values::of(&[("mix", given)])).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_standards_mix_comes_in_its_proportions() {
+        let mix = Mix::read(&Values::of(&[])).unwrap();
+        let mut random = Random::new(5);
+        let mut counts = [0_i32; 5];
+        for _ in 0..100_000 {
+            counts[mix.draw(&mut random) as usize] += 1;
+        }
+        for (count, percent) in counts.into_iter().zip([45, 43, 4, 4, 4]) {
+            assert!((count - percent * 1000).abs() < 800, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn one_name_alone_is_all() {
+        let mix = read_mix("new_order").unwrap();
+        let mut random = Random::new(5);
+        assert!((0..1000).all(|_| mix.draw(&mut random) == Type::NewOrder));
+        let two = read_mix("payment=1, delivery=0").unwrap();
+        assert!((0..1000).all(|_| two.draw(&mut random) == Type::Payment));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (given, why) in [
+            ("new-order", "\"new-order\" is not a transaction"),
+            ("payment=x", "the weight of payment"),
+            ("payment=0", "all weights are 0"),
+            ("payment=1,payment=2", "payment comes twice"),
+        ] {
+            let message = read_mix(given).unwrap_err();
+            assert!(message.contains(why) && message.contains("stock_level"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_terminal_takes_its_time() {
+        let mut random = Random::new(5);
+        let pauses =
+            |random: &mut Random| (0..10_000).map(|_| Type::Payment.pause_ns(Type::NewOrder, random)).sum::<u64>();
+        let mean_s = pauses(&mut random) as f64 / 1e13;
+        assert!((29.0..31.0).contains(&mean_s), "{mean_s}");
     }
 }

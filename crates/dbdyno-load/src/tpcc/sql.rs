@@ -6,7 +6,7 @@ use crate::protocol::encoder::{Parameter, RequestEncoder};
 use crate::protocol::packet;
 use crate::statements::{Kind, Part, Statement};
 
-use super::mix::Type;
+use super::options::Type;
 
 /// Kinds of statement, after those of the transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ const fn insert(text: &'static str) -> Query {
 /// Which statement, by its place in [`QUERIES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "QUERIES says it")]
-pub enum Ask {
+pub enum QueryName {
     NextOrder,
     TakeOrder,
     Buyer,
@@ -204,14 +204,14 @@ impl Sender<'_, '_> {
     }
 
     /// A prepared statement.
-    pub fn ask(&mut self, ask: Ask, values: &[Parameter<'_>]) -> Statement {
+    pub fn ask(&mut self, ask: QueryName, values: &[Parameter<'_>]) -> Statement {
         self.0.execute(ask as usize, values);
         let verb = QUERIES[ask as usize].verb;
         Statement { kind: verb.kind(), part: Part::Inner, rows: u32::from(verb == Verb::Insert), phase: 0 }
     }
 
     /// A prepared statement whose values are whole numbers.
-    pub fn numbers<const N: usize>(&mut self, ask: Ask, values: [i64; N]) -> Statement {
+    pub fn numbers<const N: usize>(&mut self, ask: QueryName, values: [i64; N]) -> Statement {
         self.ask(ask, &values.map(Parameter::Integer))
     }
 }
@@ -226,12 +226,12 @@ mod tests {
         assert_eq!(kinds[usize::from(Verb::Rollback.kind())].name, "rollback");
         assert_eq!(kinds[usize::from(Verb::Begin.kind())].name, "begin");
         assert_eq!(kinds[usize::from(rolled_back())].name, "new_order_rolled_back");
-        assert_eq!(QUERIES.len(), Ask::LowStock as usize + 1);
+        assert_eq!(QUERIES.len(), QueryName::LowStock as usize + 1);
         for query in QUERIES {
             let name = &kinds[usize::from(query.verb.kind())].name;
             assert!(query.text.to_lowercase().starts_with(name.as_str()), "{name}: {}", query.text);
         }
-        assert!(QUERIES[Ask::LastOrder as usize].text.contains("o_id DESC"));
-        assert!(QUERIES[Ask::AddHistory as usize].text.contains("INTO history"));
+        assert!(QUERIES[QueryName::LastOrder as usize].text.contains("o_id DESC"));
+        assert!(QUERIES[QueryName::AddHistory as usize].text.contains("INTO history"));
     }
 }

@@ -2,21 +2,17 @@
 
 use dbdyno_common::random::Random;
 
+use crate::dialect::TRANSACTION_RETRYABLE;
 use crate::protocol::encoder::RequestEncoder;
-use crate::protocol::kept_rows::KeptRows;
+use crate::protocol::reply::KeptRows;
 use crate::statements::{After, Next, Part, Statement, Statements};
 use crate::workload::Portion;
 
 use super::draw::{Constants, between};
-use super::mix::Type;
-use super::options::{Options, TERMINALS};
+use super::options::{Options, TERMINALS, Type};
 use super::schema::DISTRICTS;
 use super::sql::Sender;
 use super::transaction::{Place, Transaction, draw};
-
-/// Errors after which a transaction can succeed when it is sent again: deadlock, lock wait timeout, and a row changed since
-/// the snapshot was taken (MariaDB).
-pub const GIVEN_UP: [u16; 3] = [1213, 1205, 1020];
 
 /// The clients.
 pub struct Terminals<'a> {
@@ -83,7 +79,9 @@ impl Terminal {
     fn start_over(&mut self, rollback: Rollback, code: Option<u16>) -> After {
         self.rollback = rollback;
         match &mut self.transaction {
-            Some(transaction) if code.is_none_or(|code| GIVEN_UP.contains(&code)) => transaction.start_over(),
+            Some(transaction) if code.is_none_or(|code| TRANSACTION_RETRYABLE.contains(&code)) => {
+                transaction.start_over();
+            }
             // What else is refused would be refused again.
             _ => self.transaction = None,
         }

@@ -20,8 +20,8 @@ fn no_file_is_sent_to_a_server_that_asks() {
         peer.say(1, b"\xfb/etc/passwd");
         assert_eq!(peer.hear(), None);
     });
-    let said = connect(&endpoint(port)).unwrap().execute("SELECT 1").unwrap_err().to_string();
-    assert!(said.contains("local file"), "{said}");
+    let message = connect(&endpoint(port)).unwrap().execute("SELECT 1").unwrap_err().to_string();
+    assert!(message.contains("local file"), "{message}");
     thread.join().unwrap();
 }
 
@@ -63,7 +63,7 @@ fn a_server_that_asks_for_plugin_after_plugin_is_left() {
             sequence = sequence.wrapping_add(2);
         }
     });
-    assert!(refusal(&endpoint(port)).contains("does not come to an end"));
+    assert!(refusal(&endpoint(port)).contains("does not end the login"));
 }
 
 #[test]

@@ -175,13 +175,14 @@ fn the_file_of_another_run_is_refused() {
         said
     };
     let path = server.file("ledger").display().to_string();
-    assert!(refused("--schema=other", &path).contains("is of the schema dbdyno_ledger, --schema=other is another"));
-    assert!(refused("--engine=Aria", &path).contains("is of the engine InnoDB, --engine=Aria is another"));
+    assert!(refused("--schema=other", &path).contains("belongs to the schema dbdyno_ledger, not to --schema=other"));
+    assert!(refused("--engine=Aria", &path).contains("belongs to the engine InnoDB, not to --engine=Aria"));
     server.sql("UPDATE dbdyno_ledger.runs SET seed = '77'");
     assert!(
-        refused("", &path).contains("is of a run with --seed=1, the tables in dbdyno_ledger are of one with --seed=77")
+        refused("", &path)
+            .contains("belongs to a run with --seed=1, but the tables in dbdyno_ledger to one with --seed=77")
     );
-    assert!(refused("", "/etc/hostname").contains("is no ledger"));
+    assert!(refused("", "/etc/hostname").contains("is not a ledger"));
     let (code, said, _) = ended(&mut server.load("ledger verify"));
     assert!(code == Some(2) && said.contains("verify needs --ledger=FILE"), "{said}");
 }

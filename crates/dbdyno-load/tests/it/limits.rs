@@ -72,8 +72,8 @@ fn an_error_of_2_mb_is_cut() {
         assert!(said.contains("... (1999488 more bytes)"), "{said}");
     }
     let port = answering(|peer| peer.say(1, &long_error()));
-    let said = connect(&over_tcp(port)).unwrap().prepare_all(&["SELECT 1".into()]).unwrap_err().to_string();
-    assert!(said.contains("... (1999488 more bytes)") && said.len() < 1_000, "{said}");
+    let message = connect(&over_tcp(port)).unwrap().prepare_all(&["SELECT 1".into()]).unwrap_err().to_string();
+    assert!(message.contains("... (1999488 more bytes)") && message.len() < 1_000, "{message}");
 }
 
 #[test]
@@ -126,10 +126,10 @@ fn a_login_that_drips_ends() {
         peer.drip(b"\xc8\0\0\x02\x01");
     });
     for port in [in_greeting, in_answer] {
-        let said = said_by(port, "--duration=600 --connect-timeout=1");
+        let message = said_by(port, "--duration=600 --connect-timeout=1");
         let expected =
             format!("127.0.0.1:{port} did not complete a login within 1 s: see the server's error log, or raise");
-        assert!(said.contains(&expected), "{said}");
+        assert!(message.contains(&expected), "{message}");
     }
 }
 
@@ -154,8 +154,8 @@ fn a_reply_that_drips_ends_with_its_statement() {
     let said = said_by(rows, flags);
     assert!(said.contains(expected) && said.ends_with(statement), "{said}");
     let endpoint = Endpoint { reply_timeout: Duration::from_secs(1), ..over_tcp(answering(|peer| peer.drip(ENDLESS))) };
-    let said = connect(&endpoint).unwrap().prepare_all(&["SELECT 2".into()]).unwrap_err().to_string();
-    assert!(said.contains(expected) && said.ends_with("; statement: SELECT 2"), "{said}");
+    let message = connect(&endpoint).unwrap().prepare_all(&["SELECT 2".into()]).unwrap_err().to_string();
+    assert!(message.contains(expected) && message.ends_with("; statement: SELECT 2"), "{message}");
 }
 
 #[test]
@@ -165,10 +165,10 @@ fn a_result_that_drips_counts_as_lost() {
             peer.say(1, &[1]);
             peer.drip(b"\xf0\xff\xff\x02\x03def");
         });
-        let said = said_by(port, &format!("--duration=600 --reply-timeout=1 {io}"));
+        let message = said_by(port, &format!("--duration=600 --reply-timeout=1 {io}"));
         assert!(
-            said.contains(": 127.0.0.1:") && said.contains("began a reply and did not end it within 1 s"),
-            "{said}"
+            message.contains(": 127.0.0.1:") && message.contains("began a reply and did not end it within 1 s"),
+            "{message}"
         );
     }
 }
@@ -225,18 +225,18 @@ fn bytes_that_nobody_waits_for_do_not_hide_a_silence() {
                 peer.drip(OK);
             }
         });
-        let said = said_by(port, &format!("-c 2 --number-of-queries=2 --stall-timeout=1 {io}"));
-        assert!(said.contains("answered no client for 1 s"), "{said}");
+        let message = said_by(port, &format!("-c 2 --number-of-queries=2 --stall-timeout=1 {io}"));
+        assert!(message.contains("answered no client for 1 s"), "{message}");
     }
 }
 
 #[test]
 fn what_breaks_the_protocol_is_told_with_place_and_statement() {
     let port = answering(|peer| peer.say(1, b"\xfb/etc/passwd"));
-    let said = said_by(port, "--duration=600");
+    let message = said_by(port, "--duration=600");
     let expected =
         format!("127.0.0.1:{port}: the server broke the protocol: it asks for a local file; statement: SET SESSION");
-    assert!(said.contains(&expected), "{said}");
+    assert!(message.contains(&expected), "{message}");
 }
 
 #[test]
@@ -249,6 +249,6 @@ fn an_answer_to_a_statement_to_prepare_is_not_read_for_ever() {
             peer.say(sequence.wrapping_add(2), &definition);
         }
     });
-    let said = connect(&over_tcp(port)).unwrap().prepare_all(&["SELECT 3".into()]).unwrap_err().to_string();
-    assert!(said.contains("a reply that is too long; statement: SELECT 3"), "{said}");
+    let message = connect(&over_tcp(port)).unwrap().prepare_all(&["SELECT 3".into()]).unwrap_err().to_string();
+    assert!(message.contains("a reply that is too long; statement: SELECT 3"), "{message}");
 }

@@ -59,7 +59,7 @@ fn login_paths_are_read_and_a_wrong_one_is_named() {
     assert!(!text.contains("s3 #cret"), "{text}");
     assert!(said(&flags("other"), &variables, 2).contains("has no such group"));
     fs::write(&file, b"not such a file at all, but long enough").unwrap();
-    assert!(said(&flags("shop"), &variables, 2).contains("mysql_config_editor's"));
+    assert!(said(&flags("shop"), &variables, 2).contains("mysql_config_editor did not write it"));
 }
 
 /// A file of lines, which `|` parts, as `mysql_config_editor` writes it.

@@ -164,13 +164,13 @@ fn replies_are_understood() {
         let mut idle = crate::common::client::session(&way);
         idle.execute("SET wait_timeout = 1").unwrap();
         sleep(Duration::from_millis(2500));
-        let said = idle.execute("DO 1").unwrap_err().to_string();
-        assert!(said.contains("inactivity"), "{said}");
+        let message = idle.execute("DO 1").unwrap_err().to_string();
+        assert!(message.contains("inactivity"), "{message}");
         let mut killed = crate::common::client::session(&way);
         let number = killed.query("SELECT CONNECTION_ID()").unwrap()[0][0].clone().unwrap();
         server.sql(&[&format!("KILL {number}")]);
-        let said = killed.execute("DO 1").unwrap_err().to_string();
-        assert!(said.contains("lost the") && said.contains("KILL"), "{said}");
+        let message = killed.execute("DO 1").unwrap_err().to_string();
+        assert!(message.contains("lost the") && message.contains("KILL"), "{message}");
         let mut connection = session.into_connection();
         assert_eq!(query(&mut connection, "CALL test.p()").0.rows, 3);
         assert_eq!(execute(&mut connection, 0, &[Parameter::Text(b"a")]).0.rows, 2);

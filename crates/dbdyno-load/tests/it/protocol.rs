@@ -131,8 +131,8 @@ fn local_files_stay_here() {
 fn a_server_that_ends_a_session_is_told_with_its_reason() {
     let Some(mut server) = Server::start() else { return };
     let lost = |outcome: Result<(), Error>| {
-        let said = outcome.unwrap_err().to_string();
-        assert!(said.contains("lost the connection") && said.contains("KILL, wait_timeout"), "{said}");
+        let message = outcome.unwrap_err().to_string();
+        assert!(message.contains("lost the connection") && message.contains("KILL, wait_timeout"), "{message}");
     };
     for way in [over_socket(&server.socket()), over_tcp(server.port)] {
         let mut idle = session(&way);

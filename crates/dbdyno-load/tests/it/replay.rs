@@ -137,7 +137,7 @@ fn the_server_is_the_guard_of_what_is_only_to_be_read() {
     assert!(said.contains("(1 with functions that may do more than read): --writes"), "{said}");
     fs::write(&log, line("DELETE FROM theirs.t")).unwrap();
     let said = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 2).stderr);
-    assert!(said.contains("nothing to send (1 writes): --writes sends what writes"), "{said}");
+    assert!(said.contains("nothing to send (1 writes): --writes also sends statements that write"), "{said}");
     assert_eq!(tables().trim(), "2");
     let (run, _) = result(&server, &log, "--whole-server --schema=mine --writes run");
     assert_eq!((count(&run, "delete"), tables().trim()), (1, "0"));
@@ -345,4 +345,46 @@ fn a_mistake_in_a_dump_is_named_without_its_text() {
         "{said}"
     );
     assert!(!server.sql("SHOW DATABASES").contains("dbdyno_replay_log"));
+}
+
+#[test]
+fn what_routines_ran_of_a_general_log_is_written_once() {
+    let Some(server) = Server::start() else { return };
+    let made = "CREATE DATABASE shop; USE shop; CREATE TABLE cnt (id INT PRIMARY KEY, n INT); INSERT INTO cnt VALUES (1, 0); \
+                CREATE TABLE aud (w VARCHAR(9));\nDELIMITER //\n\
+                CREATE PROCEDURE bump() BEGIN UPDATE cnt SET n = n + 1; INSERT INTO aud VALUES ('bump'); END//\n\
+                CREATE FUNCTION f() RETURNS INT BEGIN INSERT INTO aud VALUES ('f'); RETURN 1; END//\n\
+                CREATE TRIGGER tr AFTER UPDATE ON cnt FOR EACH ROW INSERT INTO aud VALUES ('tr')//\nDELIMITER ;\n";
+    server.sql(made);
+    let log = server.file("general.log");
+    server.sql(&format!("SET GLOBAL general_log_file = '{}'; SET GLOBAL general_log = 1", log.display()));
+    // One that logs what procedures run; the last of the statements is the client's own.
+    let said = "SET log_disabled_statements = ''; CALL bump(); SELECT f(); UPDATE cnt SET n = n + 10; CALL bump(); \
+                UPDATE cnt SET n = n + 1";
+    server.sql(&format!("USE shop; {said}"));
+    server.sql("SET GLOBAL general_log = 0");
+    let rows = || server.sql("SELECT n FROM shop.cnt; SELECT w, COUNT(*) FROM shop.aud GROUP BY w ORDER BY w");
+    let once = rows();
+    assert_eq!(once.split_whitespace().collect::<Vec<_>>(), ["13", "bump", "2", "f", "1", "tr", "4"]);
+    assert!(fs::read_to_string(&log).unwrap().matches("INSERT INTO aud").count() == 7);
+    server.sql("UPDATE shop.cnt SET n = 0; DELETE FROM shop.aud");
+    let (run, said) = result(&server, &log, "--whole-server --writes --schema=shop --speed=0 run");
+    assert_eq!(rows(), once, "{said}");
+    assert_eq!((run["log"]["not_sent"]["routines"].as_u64(), run["log"]["unknown_calls"].as_u64()), (Some(9), Some(0)));
+}
+
+#[test]
+fn a_table_that_only_a_skipped_write_made_is_not_read() {
+    let Some(server) = Server::start() else { return };
+    let log = server.file("general.log");
+    let line = |sql: &str| format!("2026-11-23T12:59:07.302048Z\t    7 Query\t{sql}\n");
+    let text = line("CREATE TABLE IF NOT EXISTS t (id INT)")
+        + &line("SELECT COUNT(*) FROM t")
+        + &line("CREATE TABLE report AS SELECT 1 AS id")
+        + &line("SELECT report.id FROM report")
+        + &line("SELECT id AS report FROM t");
+    fs::write(&log, text).unwrap();
+    let (run, said) = result(&server, &log, "");
+    assert_eq!((count(&run, "select"), run["log"]["not_sent"]["unmade"].as_u64()), (2, Some(1)), "{said}");
+    assert_eq!(run["log"]["entries"], 5);
 }

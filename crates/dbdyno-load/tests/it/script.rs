@@ -197,8 +197,8 @@ fn what_others_made_is_left_alone() {
     server.sql("DROP TABLE empty.later");
     let script = Script::new(&server, "fails.sql", &format!("-- setup:\n{made}SELECT nothing;\n-- name: a\nDO 1;"));
     for schema in ["empty", "new"] {
-        let said = script.refused(&format!("prepare --schema={schema}"), 1);
-        assert!(said.contains("fails.sql:6:1: ") && said.contains("1054"), "{said}");
+        let message = script.refused(&format!("prepare --schema={schema}"), 1);
+        assert!(message.contains("fails.sql:6:1: ") && message.contains("1054"), "{message}");
     }
     assert_eq!(server.sql("SHOW TABLES IN empty").trim(), "");
     assert!(!server.sql("SHOW DATABASES").contains("new"));
@@ -245,8 +245,8 @@ fn mistakes_are_found_before_the_run() {
 
     // Strings mean what they say, or the run is refused.
     let mode = "-- connect:\nSET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES';\n-- name: a\n";
-    let said = refused(&format!("{mode}INSERT INTO t VALUES ('a\\\\b');"), "", 2);
-    assert!(said.contains("m.sql:4:23: a backslash"), "{said}");
+    let message = refused(&format!("{mode}INSERT INTO t VALUES ('a\\\\b');"), "", 2);
+    assert!(message.contains("m.sql:4:23: a backslash"), "{message}");
     let sql = format!("{mode}:q = one_of('it''s')\nINSERT INTO t VALUES (:q);");
     Script::new(&server, "q.sql", &sql).does("--schema=ours run --events=1 --db-ps-mode=disable");
     assert_eq!(server.sql("SELECT * FROM ours.t").trim(), "it's");

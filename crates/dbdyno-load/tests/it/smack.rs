@@ -70,7 +70,7 @@ fn a_table_that_does_not_fit_is_refused_with_the_remedy() {
     let ours = [("rows", "1000")];
     let again = smack("select", &ours).prepare(&mut session, &mut false).unwrap_err();
     assert!(
-        matches!(&again, Error::Usage(text) if text.contains("there already") && text.contains("cleanup")),
+        matches!(&again, Error::Usage(text) if text.contains("exists already") && text.contains("cleanup")),
         "{again}"
     );
     for load in ["insert", "select", "update", "delete", "mixed"] {
@@ -224,8 +224,8 @@ fn updates_and_selects_hit_and_deletes_tell_what_they_hit() {
             assert!((1340..1580).contains(&deleted), "{deleted}");
             let left = server.sql("SELECT COUNT(*) FROM dbdyno_smack.smack");
             assert_eq!(left.trim(), (3000 - deleted).to_string());
-            let said = text(&expect(&mut server.load(&format!("smack select {table} run")), 2).stderr);
-            assert!(said.contains("100 keys looked up") && said.contains("cleanup"), "{said}");
+            let message = text(&expect(&mut server.load(&format!("smack select {table} run")), 2).stderr);
+            assert!(message.contains("100 keys looked up") && message.contains("cleanup"), "{message}");
             expect(&mut server.load("smack delete cleanup"), 0);
         }
     }

@@ -146,8 +146,11 @@ fn a_load_keeps_the_conditions_and_each_that_is_broken_is_named() {
     load.check(&mut session).unwrap();
     for (number, break_it, mend_it) in BROKEN {
         server.sql(&format!("USE dbdyno_tpcc; {break_it}"));
-        let said = load.after_run(&mut session).unwrap_err().to_string();
-        assert!(said.contains(&format!("condition {number} (")) && said.contains("warehouse 1"), "{number}: {said}");
+        let message = load.after_run(&mut session).unwrap_err().to_string();
+        assert!(
+            message.contains(&format!("condition {number} (")) && message.contains("warehouse 1"),
+            "{number}: {message}"
+        );
         server.sql(&format!("USE dbdyno_tpcc; {mend_it}"));
     }
     // The first that is broken is named: what had not been mended would have been, instead of the next.
@@ -200,7 +203,7 @@ fn terminals_key_and_think() {
     }
     let said = text(&expect(&mut server.load("tpcc --mix=new_order --rate=50 -c 4 --duration=1 run"), 0).stdout);
     assert!(
-        said.contains("per minute (no TPC result)") && said.contains("open loop") && !said.contains("payment"),
+        said.contains("per minute (not a TPC result)") && said.contains("open loop") && !said.contains("payment"),
         "{said}"
     );
 }
@@ -219,5 +222,5 @@ fn what_is_not_ours_stays() {
     assert!(refused("prepare").contains("shop.orders exists"));
     assert_eq!(server.sql("SHOW TABLES IN shop").trim(), "orders");
     assert!(refused("run").contains("there is no table shop.warehouse: make it"));
-    assert!(refused("--mix=new_ordre run").contains("no transaction"));
+    assert!(refused("--mix=new_ordre run").contains("is not a transaction"));
 }

@@ -35,7 +35,7 @@ impl Device {
         let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let found = fs::canonicalize(Path::new("/sys/class/block").join(&name)).ok();
         let found = found.and_then(|folder| Self::at(&folder, name));
-        found.ok_or_else(|| ProbeError::Usage(format!("{} is no block device", given.display())))
+        found.ok_or_else(|| ProbeError::Usage(format!("{} is not a block device", given.display())))
     }
 
     /// By its folder in /sys, below which a disk's partitions have theirs.
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn what_is_no_block_device_is_refused() {
-        let said = Device::find(Path::new("/dev/null")).unwrap_err().to_string();
-        assert!(said.starts_with("/dev/null is no block device"), "{said}");
+        let message = Device::find(Path::new("/dev/null")).unwrap_err().to_string();
+        assert!(message.starts_with("/dev/null is not a block device"), "{message}");
         assert!(Device::find(Path::new("/dev/no-such-disk")).unwrap_err().to_string().contains("/dev/no-such-disk"));
     }
 
@@ -123,11 +123,11 @@ mod tests {
         }
         fs::write(disk.join("dev"), "8:0").unwrap();
         fs::write(disk.join("size"), "4096").unwrap();
-        let found = Device::at(&part, "sdz1".into()).unwrap();
-        assert_eq!((found.number.as_str(), found.sectors, found.start_sector()), ("8,1", 100, 2048));
+        let device = Device::at(&part, "sdz1".into()).unwrap();
+        assert_eq!((device.number.as_str(), device.sectors, device.start_sector()), ("8,1", 100, 2048));
         let inside = "(sector >= 2048 && sector < 2148 || nr_sector == 0)";
-        assert_eq!(found.filter(Step::Issue), format!("(dev == 8388608) && {inside}"));
-        assert_eq!(found.filter(Step::Queue), format!("(dev == 8388608 || dev == 8388609) && {inside}"));
+        assert_eq!(device.filter(Step::Issue), format!("(dev == 8388608) && {inside}"));
+        assert_eq!(device.filter(Step::Queue), format!("(dev == 8388608 || dev == 8388609) && {inside}"));
         let whole = Device::at(&disk, "sdz".into()).unwrap();
         assert_eq!((whole.filter(Step::Issue).as_str(), whole.start_sector()), ("dev == 8388608", 0));
         assert_eq!(whole.filter(Step::BackMerge), "dev == 8388608 || dev == 8388609");

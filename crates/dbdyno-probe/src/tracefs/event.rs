@@ -1,6 +1,5 @@
-//! The few block events that show a request's way, taken out of their records.
-
-use super::format::{Field, Fields};
+//! The few block events that show a request's way, taken out of their records. How the running kernel lays these out is read
+//! from tracefs, never assumed.
 
 /// Longest field of flags (`rwbs`) that any kernel has had, with room to spare.
 const FLAGS_MAX: usize = 32;
@@ -26,9 +25,9 @@ pub enum Step {
     Requeue,
     /// It was done.
     Complete,
-    /// Not of the kernel's: from here on events of a processor are lost,
+    /// Not an event of the kernel: a processor's events are lost after this one.
     Blind,
-    /// and from here on they are there again.
+    /// Not an event of the kernel: a processor's events are complete again after this one.
     Seeing,
 }
 
@@ -212,6 +211,83 @@ fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
     found
 }
 
+/// Where a field lies in a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    pub offset: usize,
+    pub size: usize,
+}
+
+impl Field {
+    /// The field as an unsigned number; `None` where the record is too short. Only the low 64 bits of larger fields.
+    pub fn number(self, record: &[u8]) -> Option<u64> {
+        let bytes = self.bytes(record)?;
+        let mut wide = [0; 8];
+        let size = bytes.len().min(8);
+        wide[..size].copy_from_slice(&bytes[..size]);
+        Some(u64::from_le_bytes(wide))
+    }
+
+    /// The field's bytes; `None` where the record is too short.
+    pub fn bytes(self, record: &[u8]) -> Option<&[u8]> {
+        record.get(self.offset..self.offset.checked_add(self.size)?)
+    }
+}
+
+/// The fields of a `format` file or of `header_page`, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Fields {
+    /// The number that records of this event begin with; 0 where the file has none.
+    pub id: u16,
+    fields: Vec<(String, Field)>,
+}
+
+impl Fields {
+    /// Reads lines such as `field:sector_t sector; offset:16; size:8; signed:0;`; other lines are passed over.
+    pub fn parse(text: &str) -> Self {
+        let mut fields = Self::default();
+        for line in text.lines() {
+            let line = line.trim();
+            if let Some(id) = line.strip_prefix("ID:") {
+                fields.id = id.trim().parse().unwrap_or(0);
+            }
+            if let Some(field) = line.strip_prefix("field:").and_then(parse_field) {
+                fields.fields.push(field);
+            }
+        }
+        fields
+    }
+
+    /// A field; an error that names it where this kernel has none, or none of `size` bytes at most.
+    pub fn field(&self, name: &str, size_max: usize) -> Result<Field, String> {
+        let found = self.fields.iter().find(|(known, _)| known == name).map(|(_, field)| *field);
+        let field = found.ok_or_else(|| format!("no field {name}"))?;
+        if field.size == 0 || field.size > size_max {
+            return Err(format!("field {name} has {} bytes, not 1 to {size_max}", field.size));
+        }
+        Ok(field)
+    }
+}
+
+fn parse_field(text: &str) -> Option<(String, Field)> {
+    let mut parts = text.split(';').map(str::trim);
+    let declaration = parts.next()?;
+    // What lies elsewhere in the record is no field of a fixed place.
+    if declaration.starts_with("__data_loc") || declaration.starts_with("__rel_loc") {
+        return None;
+    }
+    let name = declaration.rsplit([' ', '*']).next()?.split('[').next()?;
+    let (mut offset, mut size) = (None, None);
+    for part in parts {
+        match part.split_once(':') {
+            Some(("offset", value)) => offset = value.trim().parse().ok(),
+            Some(("size", value)) => size = value.trim().parse().ok(),
+            _ => {}
+        }
+    }
+    Some((name.to_owned(), Field { offset: offset?, size: size? }))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -219,11 +295,11 @@ mod tests {
     use super::*;
 
     const FORMAT: &str = "ID: 7\n\
-        field:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
-        field:sector_t sector;\toffset:8;\tsize:8;\tsigned:0;\n\
-        field:unsigned int nr_sector;\toffset:16;\tsize:4;\tsigned:0;\n\
-        field:int error;\toffset:20;\tsize:4;\tsigned:1;\n\
-        field:char rwbs[8];\toffset:24;\tsize:8;\tsigned:0;\n";
+    field:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    field:sector_t sector;\toffset:8;\tsize:8;\tsigned:0;\n\
+    field:unsigned int nr_sector;\toffset:16;\tsize:4;\tsigned:0;\n\
+    field:int error;\toffset:20;\tsize:4;\tsigned:1;\n\
+    field:char rwbs[8];\toffset:24;\tsize:8;\tsigned:0;\n";
 
     fn decoder() -> Decoder {
         let mut decoder = Decoder::default();
@@ -262,15 +338,50 @@ mod tests {
 
     #[test]
     fn a_kernel_that_lays_out_otherwise_is_refused_by_the_field() {
-        let said = Decoder::default().learn(Step::Issue, &FORMAT.replace("nr_sector", "length")).unwrap_err();
-        assert_eq!(said, "no field nr_sector");
+        let message = Decoder::default().learn(Step::Issue, &FORMAT.replace("nr_sector", "length")).unwrap_err();
+        assert_eq!(message, "no field nr_sector");
     }
 
     proptest! {
         #[test]
-        fn garbage_never_panics(record in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn garbled_records_never_panic(record in proptest::collection::vec(any::<u8>(), 0..64)) {
             let _ = decoder().event(0, 0, &record);
             let _ = flags(&record);
+        }
+    }
+
+    const ISSUE: &str = "name: block_rq_issue\nID: 2104\nformat:\n\
+    \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+    \tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\
+    \tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;\n\
+    \tfield:char rwbs[10];\toffset:34;\tsize:10;\tsigned:0;\n\
+    \tfield:__data_loc char[] cmd;\toffset:60;\tsize:4;\tsigned:0;\n\n\
+    print fmt: \"%d,%d\", REC->dev\n";
+
+    #[test]
+    fn a_format_file_is_understood() {
+        let fields = Fields::parse(ISSUE);
+        assert_eq!(fields.id, 2104);
+        assert_eq!(fields.field("sector", 8), Ok(Field { offset: 16, size: 8 }));
+        assert_eq!(fields.field("rwbs", 16), Ok(Field { offset: 34, size: 10 }));
+        assert_eq!(fields.field("bytes", 4), Err("no field bytes".into()));
+        assert_eq!(fields.field("cmd", 4), Err("no field cmd".into()));
+        assert_eq!(fields.field("sector", 4), Err("field sector has 8 bytes, not 1 to 4".into()));
+    }
+
+    #[test]
+    fn a_number_is_little_endian_and_a_short_record_has_none() {
+        let field = Field { offset: 2, size: 2 };
+        assert_eq!(field.number(&[9, 9, 0x34, 0x12, 9]), Some(0x1234));
+        assert_eq!(field.number(&[9, 9, 0x34]), None);
+        assert_eq!(Field { offset: usize::MAX, size: 2 }.number(&[1]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn garbled_formats_never_panic(text in ".{0,400}") {
+            let _ = Fields::parse(&text);
+            let _ = Fields::parse(&format!("field:{text}"));
         }
     }
 }

@@ -2,7 +2,4 @@
 
 pub mod device;
 pub mod event;
-pub mod format;
 pub mod instance;
-pub mod page;
-pub mod reader;

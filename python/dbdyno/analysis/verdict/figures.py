@@ -14,12 +14,11 @@ import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.statistics.estimate import Bools, Estimate, Floats, Ints, logarithms, relative
-from dbdyno.analysis.statistics.location_tests import walsh_averages
-from dbdyno.analysis.statistics.multiplicity import holm
+from dbdyno.analysis.statistics.location_tests import holm, walsh_averages
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.statistics.series import NORMAL_MAD
+from dbdyno.analysis.verdict.evidence import FINE_ENOUGH, Resolution, combined, resolutions
 from dbdyno.analysis.verdict.reasons import CarryOver
-from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution, combined, resolutions
 from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import METRICS, value_of
 from dbdyno.store.records import Run, Trial
@@ -60,7 +59,7 @@ _NO_SPREAD = 1e-12  # of ln(metric): rounding, no noise
 
 
 @dataclass(frozen=True)
-class Ran:
+class TrialOrder:
     """Trials in the order they ran, shape (..., blocks, positions); NaN and ``UNKNOWN`` fill up shorter blocks."""
 
     logs: Floats  # ln(metric)
@@ -80,7 +79,7 @@ class Fit:
     freedom: Floats  # (...)
 
 
-def fit(ran: Ran) -> Fit:
+def fit(ran: TrialOrder) -> Fit:
     """Return the least-squares fit of block, treatment and predecessor."""
     usable = np.isfinite(ran.logs) & (ran.before != UNKNOWN)
     weight = usable.astype(np.float64)[..., None]
@@ -127,7 +126,7 @@ def _median(values: Floats, usable: Bools) -> Floats:
 
 
 @dataclass(frozen=True)
-class Taken:
+class CarryOverEstimate:
     """The carry-over of many contrasts, such as a level less its baseline, and their values without it; shape (...)."""
 
     difference: Floats  # of what is left for the next trial, weighted as the contrast is, as a log ratio
@@ -139,7 +138,7 @@ class Taken:
     widened: Floats  # (..., blocks): the same, spread by as much as the correction is uncertain
 
 
-def taken_out(ran: Ran, fitted: Fit, weights: Floats) -> Taken:
+def taken_out(ran: TrialOrder, fitted: Fit, weights: Floats) -> CarryOverEstimate:
     """Return the carry-over of a weighted sum of treatments, and its values by block with that taken out.
 
     ``weights`` have shape (treatments,) and add up to 0: a level less its baseline, or any other contrast.
@@ -163,7 +162,7 @@ def taken_out(ran: Ran, fitted: Fit, weights: Floats) -> Taken:
     fitted_away = 1 + (k - 1) / freedom
     of_plain = float(weights @ weights) / plain.shape[-1]
     inflation = np.sqrt(np.maximum(1.0, unit[0] / of_plain) * fitted_away)[..., None]
-    return Taken(
+    return CarryOverEstimate(
         difference=difference,
         low=np.where(known, difference - half, -np.inf),
         high=np.where(known, difference + half, np.inf),
@@ -178,7 +177,7 @@ def _quadratic(matrix: Floats, vector: Floats) -> Floats:
     return np.asarray((matrix @ vector) @ vector)
 
 
-def _sums(ran: Ran, fitted: Fit, weights: Floats) -> tuple[Floats, Floats]:
+def _sums(ran: TrialOrder, fitted: Fit, weights: Floats) -> tuple[Floats, Floats]:
     """Return the weighted sums by block, and what carry-over adds to each; an unknown predecessor adds the mean.
 
     Every block must have all trials whose weight is not 0.
@@ -299,7 +298,7 @@ class Contrasted:
     without_carry_over: Floats | None = None  # the same blocks; None: it can't be estimated, or need not be asked
 
 
-class Figures:
+class MetricFigures:
     """One metric of a run's trials that count; nothing of a treatment that was dropped, or has a 0 in any block."""
 
     def __init__(self, run: Run, blocks: UsableBlocks, metric: str) -> None:
@@ -358,7 +357,7 @@ class Figures:
         return {block: row for row, block in enumerate(sorted(self.blocks.trials))}
 
     @cached_property
-    def _ran(self) -> Ran:
+    def _ran(self) -> TrialOrder:
         """The usable trials in the order they ran."""
         before = predecessors(self.run)
         number = {id_: place for place, id_ in enumerate(self.treatments)}
@@ -370,7 +369,7 @@ class Figures:
                 logs[row, place] = self._log_of(trial)
                 treatment[row, place] = number[trial.treatment]
                 came[row, place] = number.get(before.get(trial.id, ""), UNKNOWN)  # after a control it is unknown, too
-        return Ran(logs, treatment, came, len(self.treatments))
+        return TrialOrder(logs, treatment, came, len(self.treatments))
 
     def _log_of(self, trial: Trial) -> float:
         """Return ln(metric) as it is compared; as measured of a trial of a treatment that was dropped; NaN of none."""
@@ -397,15 +396,15 @@ class Figures:
         kept = [row for id_, row in zip(self.treatments, weights, strict=True) if id_ not in self.blocks.dropped]
         return all(bool(taken_out(self._ran, fitted, row).known) for row in kept if row.any())
 
-    def _taken(self, contrast: Contrast, at: Sequence[int]) -> Taken | None:
+    def _taken(self, contrast: Contrast, at: Sequence[int]) -> CarryOverEstimate | None:
         if not at or self._fitted is None:
             return None
         which = [self._rows[block] for block in at]
         ran = self._ran
-        part = Ran(ran.logs[which], ran.treatment[which], ran.before[which], ran.treatments)
+        part = TrialOrder(ran.logs[which], ran.treatment[which], ran.before[which], ran.treatments)
         return taken_out(part, self._fitted, np.array([contrast.get(id_, 0.0) for id_ in self.treatments]))
 
-    def _contrasted(self, values: Mapping[int, float], taken: Taken | None, p: float) -> Contrasted:
+    def _contrasted(self, values: Mapping[int, float], taken: CarryOverEstimate | None, p: float) -> Contrasted:
         if taken is None or not taken.known:
             return Contrasted(values)
         low, value, high = (relative(float(end)) for end in (taken.low, taken.difference, taken.high))

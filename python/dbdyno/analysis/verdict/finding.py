@@ -31,21 +31,22 @@ from typing import Protocol
 
 import numpy as np
 
-from dbdyno.analysis.checks.lateness import LateDisk
+from dbdyno.analysis.checks import LateDisk
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.planned_looks import smallest_p
 from dbdyno.analysis.statistics import location_tests as mean
-from dbdyno.analysis.statistics.estimate import Bools, Estimate, Floats, log_margin, relative
-from dbdyno.analysis.statistics.multiplicity import holm, holm_levels
-from dbdyno.analysis.statistics.sample_size import blocks_to_resolve
+from dbdyno.analysis.statistics.estimate import Bools, Estimate, Floats, blocks_to_resolve, log_margin, relative
+from dbdyno.analysis.statistics.location_tests import holm, holm_levels
 from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.statistics.series import robust_sd
 from dbdyno.analysis.verdict.evidence import (
+    FINE_ENOUGH,
     NO_EXAGGERATION,
     AlwaysValid,
     Evidence,
     Exaggeration,
     Relation,
+    Resolution,
     Rule,
     evidence,
     evidence_of_each,
@@ -62,11 +63,11 @@ from dbdyno.analysis.verdict.reasons import (
     InNameOnly,
     Lack,
     LimitedClients,
+    NextStep,
     Obstacle,
     PairSafety,
     Reason,
     Secondary,
-    Step,
     TooFew,
     Trust,
     TwoTreatments,
@@ -75,7 +76,6 @@ from dbdyno.analysis.verdict.reasons import (
     reason_of,
     word_of,
 )
-from dbdyno.analysis.verdict.resolution import FINE_ENOUGH, Resolution
 from dbdyno.model.design import ALPHA, MIN_BLOCKS, Comparison, Design
 from dbdyno.model.metrics import Metric
 from dbdyno.model.word import Word
@@ -166,7 +166,7 @@ class Finding(TwoTreatments):
     p_equivalence: float = math.nan  # two one-sided tests, allowing for the looks, Holm over the study's equivalences
     blocks_needed: int | None = None  # in all, about, to resolve the margin; None where that can't be said
     lost: bool = False  # no further block can change it: a treatment was dropped, or has a 0
-    lack: Step | None = None  # what it takes to decide; None where it is decided
+    lack: NextStep | None = None  # what it takes to decide; None where it is decided
     exaggeration: Exaggeration = NO_EXAGGERATION  # of one that was called different
     totals: Totals = UNKNOWN
     resolution: Resolution = FINE_ENOUGH
@@ -553,16 +553,16 @@ def _blocks_needed(pair: Paired, margin: float, comparisons: int) -> int | None:
     return blocks_to_resolve(pair.d, margin, comparisons)
 
 
-def _lack_of_obstacle(found: Obstacle, blocks: int) -> Step:
+def _lack_of_obstacle(found: Obstacle, blocks: int) -> NextStep:
     match found:
         case Dropped() | ZeroFigures():
-            return Step(Lack.A_TREATMENT_THAT_RUNS)
+            return NextStep(Lack.A_TREATMENT_THAT_RUNS)
         case InNameOnly():
-            return Step(Lack.A_GRANTED_SETTING)
+            return NextStep(Lack.A_GRANTED_SETTING)
         case LimitedClients():
-            return Step(Lack.STRONGER_LOAD_GENERATOR)
+            return NextStep(Lack.STRONGER_LOAD_GENERATOR)
         case TooFew():
-            return Step(Lack.MORE_BLOCKS, MIN_BLOCKS - blocks)
+            return NextStep(Lack.MORE_BLOCKS, MIN_BLOCKS - blocks)
 
 
 _LACK_OF_CAUSE: dict[type[Cause], Lack] = {
@@ -573,24 +573,24 @@ _LACK_OF_CAUSE: dict[type[Cause], Lack] = {
 }
 
 
-def _lack(reason: Reason, blocks: int, is_feasible: Callable[[int], bool]) -> Step:
+def _lack(reason: Reason, blocks: int, is_feasible: Callable[[int], bool]) -> NextStep:
     """Return what it takes to decide, where nothing is decided.
 
     What the design could not have shown on the quietest host comes first: no remedy on the host would have helped.
     """
     if reason.withheld_for is not None:
-        return Step(_LACK_OF_CAUSE[type(reason.withheld_for)])
+        return NextStep(_LACK_OF_CAUSE[type(reason.withheld_for)])
     if reason.p_best > ALPHA:
         wanted = reason.fewest if reason.excludes_zero else max(reason.fewest, reason.needed)
-        return Step(Lack.MORE_BLOCKS, wanted - blocks)
+        return NextStep(Lack.MORE_BLOCKS, wanted - blocks)
     if mostly(reason.disturbed, blocks):
-        return Step(Lack.QUIET_HOST)
+        return NextStep(Lack.QUIET_HOST)
     if reason.resolution.too_coarse(reason.margin):
-        return Step(Lack.FINER_FIGURES)
+        return NextStep(Lack.FINER_FIGURES)
     more = reason.needed - blocks
     if not is_feasible(more):
-        return Step(Lack.LESS_NOISE, more)
-    return Step(Lack.MORE_BLOCKS, more) if more > 0 else Step(Lack.A_WIDER_MARGIN)
+        return NextStep(Lack.LESS_NOISE, more)
+    return NextStep(Lack.MORE_BLOCKS, more) if more > 0 else NextStep(Lack.A_WIDER_MARGIN)
 
 
 def _word(reason: Reason | Obstacle) -> Word:

@@ -8,15 +8,13 @@ from itertools import combinations
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks.durability import durability
-from dbdyno.analysis.checks.lateness import late_disk, ratios_without_lateness
-from dbdyno.analysis.checks.not_granted import in_name_only
+from dbdyno.analysis.checks import late_disk, ratios_without_lateness
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.percentiles import MergedHistograms, histograms_in
 from dbdyno.analysis.statistics.estimate import Bools, Floats, log_ratios
-from dbdyno.analysis.statistics.multiplicity import benjamini_hochberg
+from dbdyno.analysis.statistics.location_tests import benjamini_hochberg
 from dbdyno.analysis.verdict.evidence import Rule, relative_estimate
-from dbdyno.analysis.verdict.figures import Contrasted, Figures, difference_of_pair
+from dbdyno.analysis.verdict.figures import Contrasted, MetricFigures, difference_of_pair
 from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, OtherRatios, Paired, evidence_of_pairs
 from dbdyno.analysis.verdict.reasons import (
     Dropped,
@@ -30,9 +28,82 @@ from dbdyno.analysis.verdict.reasons import (
     first,
 )
 from dbdyno.model.design import Comparison, Design
-from dbdyno.model.metrics import METRICS, percentile_of
+from dbdyno.model.metrics import METRICS, percentile_of, value_of
+from dbdyno.model.printable import short
+from dbdyno.model.quantity import is_off
+from dbdyno.mysql.durability import durability
 from dbdyno.store.latencies import Latencies
-from dbdyno.store.records import Run, Trial
+from dbdyno.store.records import NOT_GRANTED, Run, Trial
+
+# Settings that a server showed as asked for though the host did not grant them, by the server's own error log.
+
+
+@dataclass(frozen=True)
+class NotGranted:
+    """A setting that a treatment had in name only."""
+
+    name: str
+    value: str  # as the server showed it
+    said: str  # by the server
+    trials: int  # in which it was not granted
+    of: int
+
+
+def not_granted(trials: Sequence[Trial]) -> tuple[NotGranted, ...]:
+    """Return what trials of a treatment were not granted, by name; nothing of runs that did not look."""
+    lacking: dict[str, list[Trial]] = {}
+    said: dict[str, str] = {}
+    for trial in trials:
+        found = _server(trial).get(NOT_GRANTED)
+        for name, sentence in found.items() if isinstance(found, Mapping) else ():
+            lacking.setdefault(str(name), []).append(trial)
+            said.setdefault(str(name), short(str(sentence)))
+    return tuple(
+        NotGranted(short(name), shown_value(those, name), said[name], len(those), len(trials))
+        for name, those in sorted(lacking.items())
+    )
+
+
+def in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> tuple[str, NotGranted] | None:
+    """Return the id of the treatment that has the only difference of a pair in name only, and the setting.
+
+    So both of them were measured without it; ``None`` where the two differ in fact, or in more than that.
+    """
+    levels = {one.id: one.levels for one in design.treatments}
+    level, baseline = levels[pair.level], levels[pair.baseline]
+    differing = [name for name in level if level[name] != baseline.get(name)]
+    if len(differing) != 1:
+        return None
+    setting = _plain(differing[0].rpartition(".")[2])
+    sides = (pair.level, pair.baseline)
+    lacking = [
+        {_plain(one.name): one for one in not_granted(blocks.of(id_)) if one.trials == one.of}.get(setting)
+        for id_ in sides
+    ]
+    for id_, one, other, at_other in zip(sides, lacking, reversed(sides), reversed(lacking), strict=True):
+        if one is not None and (at_other is not None or is_without(blocks.of(other), one.name)):
+            return id_, one
+    return None
+
+
+def is_without(trials: Sequence[Trial], name: str) -> bool:
+    """Return whether a treatment is without what a setting gives, as the server showed it."""
+    return is_off(shown_value(trials, name))
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_").casefold()
+
+
+def shown_value(trials: Sequence[Trial], name: str) -> str:
+    """Return what a setting was in a treatment, as the server showed it; empty where no trial read it back."""
+    return next((short(str(found[name])) for trial in trials if name in (found := _server(trial))), "")
+
+
+def _server(trial: Trial) -> Mapping[str, object]:
+    found = trial.observed.get("server")
+    return found if isinstance(found, Mapping) else {}
+
 
 # Failures and disturbances that struck one of two treatments more often than the other.
 #
@@ -90,7 +161,7 @@ def disturbed_among(trials: Sequence[Trial]) -> frozenset[str]:
     return frozenset(
         trial.treatment
         for trial in trials
-        if trial.disturbed or any((trial.disturbance.get(name) or 0.0) > limit for name, limit in limits.items())
+        if trial.disturbed or any(value_of(trial.disturbance, name) > limit for name, limit in limits.items())
     )
 
 
@@ -148,7 +219,7 @@ def _bounds(d: Floats, kept: Bools, excess: int) -> tuple[Floats, Floats]:
 
 
 def compared(
-    figures: Figures, comparisons: Sequence[Comparison], latencies: Mapping[str, Latencies] | None = None
+    figures: MetricFigures, comparisons: Sequence[Comparison], latencies: Mapping[str, Latencies] | None = None
 ) -> list[Paired]:
     """Return comparisons that are one family, in the order given, with what may mislead of each.
 
@@ -234,7 +305,7 @@ def _in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> InN
 
 
 def _safety(blocks: UsableBlocks, pair: Comparison) -> PairSafety | None:
-    level, baseline = (durability(blocks.of(id_)) for id_ in (pair.level, pair.baseline))
+    level, baseline = (durability([trial.observed for trial in blocks.of(id_)]) for id_ in (pair.level, pair.baseline))
     return PairSafety(level, baseline) if level and baseline else None
 
 
@@ -281,7 +352,7 @@ def secondary_metrics(run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule
     """
     design = run.design
     by_metric = {
-        metric: compared(Figures(run, blocks, metric), design.comparisons)
+        metric: compared(MetricFigures(run, blocks, metric), design.comparisons)
         for metric in design.secondary_metrics
         if metric != design.metric
     }

@@ -8,14 +8,13 @@ from typing import Literal
 
 import numpy as np
 
-from dbdyno.analysis.checks.durability import Durability, Lacking, worse_in
-from dbdyno.analysis.checks.lateness import LateDisk
+from dbdyno.analysis.checks import LateDisk
 from dbdyno.analysis.statistics.estimate import Estimate, Floats, log_margin, relative
-from dbdyno.analysis.verdict.evidence import NO_EXAGGERATION, Exaggeration, Relation
-from dbdyno.analysis.verdict.resolution import Resolution
+from dbdyno.analysis.verdict.evidence import NO_EXAGGERATION, Exaggeration, Relation, Resolution
 from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import Metric
 from dbdyno.model.word import Word
+from dbdyno.mysql.durability import CommitRisk, Durability, added_risks
 
 WhichRun = Literal["", "before", "after"]  # of two runs; empty where there is one
 
@@ -214,14 +213,14 @@ class Lack(StrEnum):
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """What is missing for a decision; ``blocks`` is about how many more would decide, 0 if it is something else."""
 
     lack: Lack
     blocks: int = 0
 
 
-def hardest(steps: Iterable[Step]) -> Step | None:
+def hardest(steps: Iterable[NextStep]) -> NextStep | None:
     """Return the step without which the others are of no use: the most blocks, if all that is lacking are blocks."""
     order = list(Lack)
     return min(steps, key=lambda step: (order.index(step.lack), -step.blocks), default=None)
@@ -235,14 +234,14 @@ class PairSafety:
     baseline: Durability
 
     @property
-    def level_risks(self) -> tuple[Lacking, ...]:
+    def level_risks(self) -> tuple[CommitRisk, ...]:
         """By which settings the level may lose a commit that the baseline keeps."""
-        return worse_in(self.level, self.baseline)
+        return added_risks(self.level, self.baseline)
 
     @property
-    def baseline_risks(self) -> tuple[Lacking, ...]:
+    def baseline_risks(self) -> tuple[CommitRisk, ...]:
         """By which settings the baseline may lose a commit that the level keeps."""
-        return worse_in(self.baseline, self.level)
+        return added_risks(self.baseline, self.level)
 
 
 @dataclass(frozen=True)
@@ -266,7 +265,7 @@ class Reason:
     disturbed: int = 0  # blocks
     needed: int = 0  # blocks, about, to resolve the margin; 0 where it can't be said
     fewest: int = 0  # blocks with which a difference could be shown; 0 where these many can, or where it is far off
-    lack: Step | None = None  # what it takes to decide; of two runs it is not known
+    lack: NextStep | None = None  # what it takes to decide; of two runs it is not known
     withheld_for: Cause | None = None  # what may have made the word that the ratios measured give
     withheld: Word = Word.UNDECIDED  # that word
 

@@ -24,9 +24,9 @@
     return value == null ? "–" : Number(value.toPrecision(4)).toLocaleString("en-US", { maximumFractionDigits: 6 });
   }
 
-  function axis(size) {
+  function axis(size, label) {
     return {
-      size: size, font: "12px system-ui, sans-serif",
+      size: size, font: "12px system-ui, sans-serif", label: label, labelSize: 18, labelFont: "12px system-ui, sans-serif",
       stroke: function () { return ink("soft"); },
       grid: { stroke: function () { return ink("line"); }, width: 1 },
       ticks: { stroke: function () { return ink("line"); }, width: 1, size: 4 }
@@ -118,6 +118,22 @@
     event.preventDefault();
   }
 
+  /* Whether a line runs where one before it does: both are seen only if the later one is dashed. */
+  function covers(columns, at) {
+    var own = columns[at], most = Math.max.apply(null, own.map(function (value) { return Math.abs(value || 0); }));
+    for (var before = 1; before < at; before += 3) {
+      var both = 0, near = 0;
+      own.forEach(function (value, i) {
+        var other = columns[before][i];
+        if (value == null || other == null) { return; }
+        both += 1;
+        near += Math.abs(value - other) <= 0.02 * most ? 1 : 0;
+      });
+      if (both && near > 0.5 * both) { return true; }
+    }
+    return false;
+  }
+
   function draw(panel, holder) {
     var n = 0, columns = [[]], series = [{}], bands = [];
     var each = { panel: panel, holder: holder, readout: holder.nextElementSibling };
@@ -133,11 +149,14 @@
         series: [at + 1, at + 2], fill: function () { return ink(treatment.class) + (panel.lines.length > 4 ? "18" : "2e"); }
       });
     });
+    panel.lines.forEach(function (line, i) {
+      if (!series[3 * i + 1].dash.length && covers(columns, 3 * i + 1)) { series[3 * i + 1].dash = [7, 7]; }
+    });
     for (var i = 0; i < n; i++) { columns[0].push((i + 0.5) * panel.width_s); }
     each.plot = new uPlot({
       width: holder.clientWidth || PRINTED, height: HEIGHT, series: series, bands: bands,
       scales: { x: { time: false, range: function (u, low, high) { return [low <= panel.width_s ? 0 : low, high]; } }, y: { range: function (u, low, high) { return [0, high > 0 ? 1.05 * high : 1]; } } },
-      axes: [axis(30), axis(62)],
+      axes: [axis(28, "s since measuring began"), axis(58, panel.unit || "number")],
       cursor: { sync: { key: "time" }, points: { size: 6 }, drag: { x: true, y: false } },
       legend: { show: false },
       hooks: { draw: [uprights(panel)], setScale: [zoomed], setCursor: [function (u) { each.plot = u; read(each); }] }
@@ -212,11 +231,13 @@
         inside.append(dbdyno.drawn("polygon", { points: high.concat((low[k] || []).slice().reverse()).join(" "), fill: colour, "fill-opacity": 0.15 }));
       });
       runs(u, 3 * i + 1, "y").forEach(function (median) {
-        var curve = dbdyno.drawn("polyline", { points: median.join(" "), fill: "none", stroke: colour, "stroke-width": 2, "stroke-dasharray": treatment.dash.join(" ") });
+        var curve = dbdyno.drawn("polyline", { points: median.join(" "), fill: "none", stroke: colour, "stroke-width": 2, "stroke-dasharray": (u.series[3 * i + 1].dash || []).join(" ") });
         curve.append(dbdyno.drawn("title", {}, treatment.label));
         inside.append(curve);
       });
     });
+    svg.append(dbdyno.drawn("text", { x: left + width / 2, y: top + height + 36, "text-anchor": "middle" }, u.axes[0].label));
+    svg.append(dbdyno.drawn("text", { x: 12, y: top + height / 2, "text-anchor": "middle", transform: "rotate(-90 12 " + (top + height / 2) + ")" }, u.axes[1].label));
     svg.append(inside, dbdyno.drawn("title", {}, each.panel.title));
     return new XMLSerializer().serializeToString(svg);
   }

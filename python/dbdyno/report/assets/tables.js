@@ -124,12 +124,21 @@ var dbdyno = (function () {
     tools.append(chosen);
   }
 
+  /* One quiet menu below an object: what it can be saved as. */
+  function menu(tools, buttons) {
+    var found = made("details", { class: "menu" }), inside = made("div", {});
+    inside.append.apply(inside, buttons);
+    found.append(made("summary", {}, "Save"), inside);
+    tools.append(found);
+    return tools;
+  }
+
   function equipped(table) {
     var tools = made("div", { class: "tools" }), caption = table.caption ? table.caption.textContent : "";
     if (table.tHead && rows(table).length > 1) { sortable(table, tools); }
-    tools.append(tool("CSV", "Save this table as CSV: " + caption, function () {
+    menu(tools, [tool("CSV", "Save this table as CSV: " + caption, function () {
       saved(named(table, caption, ".csv"), ["\ufeff", csv(table)], "text/csv");
-    }));
+    })]);
     (table.closest(".wide") || table).after(tools);
   }
 
@@ -148,10 +157,51 @@ var dbdyno = (function () {
   function pictured(figure, drawn) {
     var caption = figure.querySelector("figcaption"), tools = made("div", { class: "tools" });
     var words = caption ? caption.textContent : "";
-    tools.append(tool("SVG", "Save this chart as SVG" + (words ? ": " + words : ""), function () {
+    figure.append(menu(tools, [tool("SVG", "Save this chart as SVG" + (words ? ": " + words : ""), function () {
       saved(named(figure, words, ".svg"), [drawn()], "image/svg+xml");
-    }));
-    figure.append(tools);
+    })]));
+  }
+
+  /* The summary card as a picture of its own size. */
+  function cardPicture(svg) {
+    return new Promise(function (done, failed) {
+      var image = new Image(), text = new XMLSerializer().serializeToString(svg);
+      image.onerror = failed;
+      image.onload = function () {
+        var canvas = made("canvas", { width: 1200, height: 630 });
+        canvas.getContext("2d").drawImage(image, 0, 0, 1200, 630);
+        canvas.toBlob(function (blob) { if (blob) { done(blob); } else { failed(); } }, "image/png");
+      };
+      image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text);
+    });
+  }
+
+  /* One click copies it; a browser that lets no page write pictures to the clipboard keeps it as a file. */
+  function copiesCard(button) {
+    var svg = document.querySelector(".card svg"), name = named(svg, document.title + " card", "");
+    var holder = svg.parentNode, tools = made("div", { class: "tools" });
+    function keep(blob) { saved(name + ".png", [blob], "image/png"); button.textContent = "Saved as a file"; }
+    button.addEventListener("click", function () {
+      var drawing = cardPicture(svg);
+      if (typeof ClipboardItem === "undefined" || !navigator.clipboard) { drawing.then(keep); return; }
+      navigator.clipboard.write([new ClipboardItem({ "image/png": drawing })])
+        .then(function () { button.textContent = "Copied"; }, function () { drawing.then(keep); });
+    });
+    holder.append(menu(tools, [
+      tool("PNG", "Save the summary card as PNG", function () { cardPicture(svg).then(function (blob) { saved(name + ".png", [blob], "image/png"); }); }),
+      tool("SVG", "Save the summary card as SVG", function () { saved(name + ".svg", [new XMLSerializer().serializeToString(svg)], "image/svg+xml"); })
+    ]));
+    button.parentNode.hidden = false;
+  }
+
+  function opensAll(button) {
+    var open = false;
+    button.parentNode.hidden = false;
+    button.addEventListener("click", function () {
+      open = !open;
+      document.querySelectorAll("details.part").forEach(function (part) { part.open = open; });
+      button.textContent = open ? "Close all parts" : "Open all parts";
+    });
   }
 
   /* The link holds the data packed; most browsers unpack it themselves. */
@@ -174,6 +224,8 @@ var dbdyno = (function () {
     }
   });
   document.querySelectorAll("[data-packed]").forEach(unpacked);
+  document.querySelectorAll("[data-card]").forEach(copiesCard);
+  document.querySelectorAll("[data-open]").forEach(opensAll);
   root.dataset.tools = "";
   return { made: made, drawn: drawn, pictured: pictured };
 })();

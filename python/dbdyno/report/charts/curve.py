@@ -1,21 +1,23 @@
 """Curves of a factor that is an amount, with intervals and knees; and throughput against latency as the load grows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
 from markupsafe import Markup
 
-from dbdyno.analysis.curves import Curve, Curves, Point
+from dbdyno.analysis.curves import Curve, CurvePoint, Curves, Turn
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.printable import clipped
-from dbdyno.model.wording import capital
-from dbdyno.report.charts.palette import LIGHT, treatment_colour, treatment_dash
+from dbdyno.model.wording import capital, number
 from dbdyno.report.charts.svg import (
     CHARACTER,
+    LIGHT,
     Scale,
     apart,
+    area,
     axis_below,
     axis_beside,
+    band,
     curve,
     dots,
     drawing,
@@ -25,22 +27,28 @@ from dbdyno.report.charts.svg import (
     rule,
     said,
     tick,
+    treatment_colour,
+    treatment_dash,
     words,
 )
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import estimate_text
 from dbdyno.report.summaries import line_name
 
-LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 600, 236, 260, 44
+LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 26, 960, 236, 270, 44
 LOG_FROM = 8.0  # largest over smallest, from which an axis is logarithmic
 TICKS = 6
 DOT, RING = 3.8, 8.0
 LINE = 12  # pixels of a line of text
+KNEE_MAX = 40  # characters of what stands above one
 
 
-def chart(curves: Curves) -> Chart:
-    """Return a metric by the factor's amounts, a curve for each combination of the other factors."""
-    return Chart("", partial(_drawn, curves), _legend(curves))
+def chart(curves: Curves, baselines: Collection[str] = ()) -> Chart:
+    """Return a metric by the factor's amounts, a curve for each combination of the other factors.
+
+    ``baselines`` are treatments that the others were compared with: each is one point, with a word beside it.
+    """
+    return Chart("", partial(_drawn, curves, baselines), _legend(curves))
 
 
 def against_latency(rate: Curves, latency: Curves) -> Chart:
@@ -54,15 +62,18 @@ def _legend(curves: Curves) -> tuple[str, ...]:
     return tuple(map(line_name, curves.lines)) if len(curves.lines) > 1 else ()
 
 
-def _drawn(curves: Curves, window: Width) -> Markup:
+def _drawn(curves: Curves, baselines: Collection[str], window: Width) -> Markup:
     amounts = {point.amount: point.level for line in curves.lines for point in line.points}
     x, y = _across(list(amounts), window), _upright([point.value for line in curves.lines for point in line.points])
     marks = [
         *_beside(y, x, curves.metric.heading),
         *axis_below(x, apart(sorted(amounts.items()), x), TOP, TOP + HEIGHT, _titled(curves.factor, x)),
     ]
+    alone = len(curves.lines) == 1
     for place, line in enumerate(curves.lines):
-        marks += _line(line, x, y, place, curves)
+        marks += [*(_knee(line, x) if alone else ()), *_line(line, x, y, place, curves)]
+    if alone:
+        marks += _named(curves.lines[0], x, y, baselines)
     label = f"{curves.metric.words} by {curves.factor}"
     return drawing(x.end + 16, TOP + HEIGHT + BELOW, label, marks)
 
@@ -101,18 +112,54 @@ def _beside(y: Scale, x: Scale, title: str) -> list[Markup]:
 
 
 def _line(line: Curve, x: Scale, y: Scale, place: int, curves: Curves) -> list[Markup]:
-    """Draw a curve: its line, intervals, dots that say their figures, and a ring around its knee."""
+    """Draw a curve: a band of its intervals, its line, dots that say their figures, and a ring around its knee."""
     colour = treatment_colour(place)
     places = [(x(point.amount), y(point.value.value)) for point in line.points]
-    bars = [
-        rule((at, at), (y(point.value.low), y(point.value.high)), stroke=colour, stroke_width=3)
-        for (at, _), point in zip(places, line.points, strict=True)
-        if point.value.bounded
-    ]
+    ends = [(x(point.amount), *map(y, _ends(point.value))) for point in line.points]
+    around = [(at, high) for at, _, high in ends] + [(at, low) for at, low, _ in reversed(ends)]
+    bars = [rule((at, at), (low, high), stroke=colour, stroke_width=3) for at, low, high in ends if low != high]
+    rings = [ring(*places[at], RING, colour) for at in sorted({turn.at for turn in _turns(line)})]
+    shape = [area(around, colour)] if bars else []
+    return [*shape, curve(places, colour, treatment_dash(place)), *bars, *_dots(line, places, curves, colour), *rings]
+
+
+def _turns(line: Curve) -> list[Turn]:
     found = line.plateau
-    turns = {turn.at for turn in (found.knee, found.leaves) if turn} if found else set()
-    rings = [ring(*places[at], RING, colour) for at in sorted(turns)]
-    return [curve(places, colour, treatment_dash(place)), *bars, *_dots(line, places, curves, colour), *rings]
+    return [turn for turn in (found.knee, found.leaves) if turn] if found else []
+
+
+def _knee(line: Curve, x: Scale) -> Iterator[Markup]:
+    """Draw the levels that a knee may be, with 95 %, as a grey band that says so."""
+    for turn in _turns(line)[:1]:
+        levels = [point.level for point in line.points]
+        low, high = (x(line.points[place].amount) for place in (turn.low, turn.high))
+        may = "" if turn.low == turn.high else f" (95 %: {levels[turn.low]} to {levels[turn.high]})"
+        text = clipped(f"knee: {levels[turn.at]}{may}", KNEE_MAX)
+        half, middle = CHARACTER * len(text) / 2, x(line.points[turn.at].amount)
+        yield band((low - RING, high + RING), (TOP, TOP + HEIGHT))
+        yield words(min(max(middle, x.start + half), x.end + 16 - half), TOP - 12, text, text_anchor="middle")
+
+
+def _named(line: Curve, x: Scale, y: Scale, baselines: Collection[str]) -> Iterator[Markup]:
+    """Write its figure beside each point that leaves room, and which of them is the baseline."""
+    shown: list[tuple[float, float, str]] = []
+    for point in line.points:
+        text = number(point.value.value) + (
+            " (baseline)" if point.treatment in baselines and len(baselines) == 1 else ""
+        )
+        half = CHARACTER * len(text) / 2
+        across, low, high = x(point.amount), *map(y, _ends(point.value))
+        left = min(max(across - half, x.start + 3), x.end + 14 - 2 * half)
+        for up in (high - RING - 8, low + RING + 9):
+            place = (left, up, text)
+            if TOP + 6 <= up <= TOP + HEIGHT - 6 and not any(_touch(place, other) for other in shown):
+                shown.append(place)
+                yield words(left, up, text, **rim(LIGHT))
+                break
+    first, last = line.points[0], line.points[-1]
+    if first.value.bounded and last.value.bounded:
+        text = "shaded: 95 % interval"
+        yield words(x.end, TOP + HEIGHT - 12, text, text_anchor="end", font_size=11, fill_opacity="0.8", **rim(LIGHT))
 
 
 def _dots(line: Curve, places: Sequence[tuple[float, float]], curves: Curves, colour: str) -> list[Markup]:
@@ -126,7 +173,7 @@ def _figure(value: Estimate, curves: Curves) -> str:
     return f"{estimate_text(value)} {curves.metric.heading}"
 
 
-def _name(line: Curve, point: Point, curves: Curves) -> str:
+def _name(line: Curve, point: CurvePoint, curves: Curves) -> str:
     return " / ".join(filter(None, (line_name(line), f"{curves.factor} {point.level}")))
 
 

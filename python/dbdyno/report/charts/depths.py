@@ -5,12 +5,22 @@ from functools import partial
 
 from markupsafe import Markup
 
-from dbdyno.analysis.quick import Step, Target
-from dbdyno.report.charts.palette import treatment_colour
-from dbdyno.report.charts.svg import Scale, axis_below, axis_beside, curve, dots, drawing, round_ticks, rule, tick
+from dbdyno.analysis.quick import DepthStep, Target
+from dbdyno.report.charts.svg import (
+    Scale,
+    axis_below,
+    axis_beside,
+    curve,
+    dots,
+    drawing,
+    round_ticks,
+    rule,
+    tick,
+    treatment_colour,
+)
 from dbdyno.report.document import Chart, Width
 
-LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 80, 10, 560, 230, 230, 44
+LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 80, 10, 980, 230, 230, 44
 TICKS = 6
 DASHES = ((), (5, 4))  # of the target, and of what it is held against
 
@@ -41,7 +51,7 @@ def _drawn(targets: Sequence[Target], operations: Sequence[str], window: Width) 
     return drawing(x.end + 12, TOP + HEIGHT + BELOW, "operations a second by number of clients", marks)
 
 
-def _curve(steps: Sequence[Step], x: Scale, y: Scale, place: int, dash: Sequence[int]) -> list[Markup]:
+def _curve(steps: Sequence[DepthStep], x: Scale, y: Scale, place: int, dash: Sequence[int]) -> list[Markup]:
     colour = treatment_colour(place)
     places = [(x(step.depth), y(step.rate.value)) for step in steps]
     bars = [
@@ -52,5 +62,5 @@ def _curve(steps: Sequence[Step], x: Scale, y: Scale, place: int, dash: Sequence
     return [curve(places, colour, dash), *bars, dots(places, 3.5, colour, says=says)]
 
 
-def _ends(step: Step) -> tuple[float, float]:
+def _ends(step: DepthStep) -> tuple[float, float]:
     return (step.rate.low, step.rate.high) if step.rate.bounded else (step.rate.value,) * 2

@@ -4,18 +4,19 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.statistics.estimate import Estimate, log_margin
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.model.printable import distinguishable
-from dbdyno.model.wording import count, number, p_value, percent
-from dbdyno.report.charts.palette import VERDICTS
+from dbdyno.model.printable import clipped, distinguishable
+from dbdyno.model.wording import count, margin_text, number, p_value, percent
 from dbdyno.report.charts.svg import (
     CHARACTER,
     FAINT,
+    VERDICTS,
     Scale,
     axis_below,
     band,
@@ -29,7 +30,7 @@ from dbdyno.report.charts.svg import (
     words,
 )
 from dbdyno.report.document import Chart, Width
-from dbdyno.report.sentences import Versus, by_interest, effect_text, estimate_text
+from dbdyno.report.sentences import Versus, effect_text, estimate_text, in_order
 
 # Both sides of a comparison in absolute figures: a bar each with its interval, beside the effect that they come to.
 
@@ -65,10 +66,18 @@ class Figures:
     def pair(self, verdict: Finding, left: float, longest: float, heights: Sequence[float]) -> Iterator[Markup]:
         """Draw the bars of both sides at these heights, the figure of each behind it."""
         for treatment, y, look in _sides(verdict, heights):
-            if one := self.of.get(treatment):
-                end = left + longest * min(BEYOND, (one.high if one.bounded else one.value) / self._most)
-                yield from self._bar(one, (left, left + longest), y, look)
-                yield words(end + GAP, y, number(one.value))
+            yield from self._row(treatment, left, longest, y, look)
+
+    def baseline(self, verdict: Finding, left: float, longest: float, y: float) -> Iterator[Markup]:
+        """Draw the bar of a baseline that several comparisons have in common."""
+        yield from self._row(verdict.baseline_id, left, longest, y, {"fill_opacity": BASELINE_OPACITY})
+
+    def _row(self, treatment: str, left: float, longest: float, y: float, look: Mapping[str, str]) -> Iterator[Markup]:
+        """Draw the bar of a treatment with its figure behind it."""
+        if one := self.of.get(treatment):
+            end = left + longest * min(BEYOND, (one.high if one.bounded else one.value) / self._most)
+            yield from self._bar(one, (left, left + longest), y, look)
+            yield words(end + GAP, y, number(one.value))
 
     def below(self, verdict: Finding, ends: tuple[float, float], heights: Sequence[float]) -> Iterator[Markup]:
         """Draw the bars of both sides at these heights over the whole width, the figure of each above its end."""
@@ -93,9 +102,10 @@ class Figures:
 
 
 def _sides(verdict: Finding, heights: Sequence[float]) -> Iterator[tuple[str, float, dict[str, str]]]:
-    """Yield treatment, height and look of both sides: the level in the colour of its word, the baseline grey."""
+    """Yield treatment, height and look of each side: the level in the colour of its word, a baseline grey."""
     yield verdict.level_id, heights[0], {"fill": VERDICTS[verdict.verdict]}
-    yield verdict.baseline_id, heights[1], {"fill_opacity": BASELINE_OPACITY}
+    if heights[1:]:
+        yield verdict.baseline_id, heights[1], {"fill_opacity": BASELINE_OPACITY}
 
 
 def sides_of(shown: Sequence[Versus], analysis: Analysis) -> Figures:
@@ -109,28 +119,28 @@ def sides_of(shown: Sequence[Versus], analysis: Analysis) -> Figures:
 
 
 LABEL = "Effect of each comparison with its interval, a dot per block and the margin"
-WIDTH, WIDTH_BESIDE, SIDE_WIDTH, BETWEEN = 560, 420, 150, 28  # without figures beside, with them, of these, between
-ROW_HEIGHT, LINE, HEADING = 54, 15, 20
+WIDTH, WIDTH_BESIDE, SIDE_WIDTH, BETWEEN = 560, 280, 150, 28  # without figures beside, at least with them, of these
+PAGE_WIDTH = 1104  # which a chart fills, if its labels leave room
+ROW_HEIGHT, SHARED_ROW_HEIGHT, LINE, HEADING = 54, 40, 15, 20
 NARROW_WIDTH, NARROW_ROW_HEIGHT, ZONE, BAR, APART = 316, 85, 27, 9, 5
 EFFECT_LINE = 18  # of its own, where an effect has no room beside where both sides stand
 CLOSE_UP_FROM = 8  # margins: where the chart is wider than this to either side, a second one shows the middle
 CLOSE_UP = 4
-_PERCENT_TICKS = (
-    *(0.1, 0.2, 0.5, 1, 2, 3, 5, 10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 400, 600, 900, 1900, 4900),
-    *(9_900, 19_900, 49_900, 99_900),  # 100x, 200x, ...
-)
-_TICKS = 11
-LN_TWICE = 0.69  # just below: from twice as much on a tick is a ratio
-_LABEL_MAX, NARROW_LABEL_MAX = 34, 38
-_LABEL_GAP = 8  # pixels
-_BELOW = 44  # pixels of the axis with its title
+_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 25, 50)  # points between two ticks of an axis in percent
+_MANTISSAS = ((1, 2, 3, 4, 5, 7), (1, 2, 5), (1, 3), (1,))  # of the ticks of an axis in times, finest first
+_TICKS = 9
+LN_TIMES = math.log(2.5)  # an axis that reaches farther to either side is one in times as much, else one in percent
+_LABEL_MAX, NARROW_LABEL_MAX = 44, 38
+_LABEL_GAP = 10  # pixels
+_OVER_THE_END = 5  # pixels that a tick's label may reach beyond its axis
+_BELOW = 70  # pixels of the axis with its title, and what the marks are
 Domain = tuple[float, float]  # log ratios
 Zone = tuple[float, float]  # pixels from top to bottom
 
 
 def charts(analysis: Analysis) -> tuple[Chart, ...]:
     """Return the whole range, and a close-up of the margin where the whole range hides it; none of unknown effects."""
-    shown = [one for one in by_interest(analysis.verdicts, analysis) if one.verdict.effect.known]
+    shown = [one for one in in_order(analysis) if one.verdict.effect.known]
     if not shown:
         return ()
     domain = extent([one.verdict for one in shown], analysis.margin)
@@ -167,28 +177,43 @@ def _near(verdict: Finding, reach: float) -> bool:
     return math.log1p(low) < reach and math.log1p(high) > -reach
 
 
-def ticks(low: float, high: float, width: int = WIDTH) -> list[float]:
-    """Return log ratios of round percentages, outwards from 0, far enough apart to be labelled in so many pixels."""
-    apart, pixel = (high - low) / _TICKS, (high - low) / width
-    upwards = [math.log1p(points / 100) for points in _PERCENT_TICKS]
-    downwards = [math.log1p(-points / 100) for points in (*_PERCENT_TICKS[:13], 90, 95, 99, 99.9) if points < 100]  # noqa: PLR2004
-    chosen = [0.0]
-    for side in (upwards, downwards):
-        last = 0.0
-        for value in side:
-            labels = CHARACTER * (len(tick_text(last)) + len(tick_text(value))) / 2 + _LABEL_GAP
-            if low <= value <= high and abs(value - last) >= max(apart, labels * pixel):
-                chosen.append(value)
-                last = value
-    return sorted(chosen)
+def ticks(low: float, high: float, width: float = WIDTH) -> list[tuple[float, str]]:
+    """Return log ratios that a person would choose between these ends, with their labels, which have room.
+
+    All are in one language: times as much where the ends are far apart, else percent.
+    """
+    if max(-low, high) > LN_TIMES:
+        powers = range(math.floor(low / math.log(10)) - 1, math.ceil(high / math.log(10)) + 1)
+        each = [[m * 10.0**power for power in powers for m in mantissas] for mantissas in _MANTISSAS]
+        choices = ([(math.log(times), f"{times:,.6g}x") for times in found] for found in each)
+    else:
+        choices = (_percents(step, low, high) for step in _STEPS)
+    for choice in choices:
+        inside = [each for each in choice if low <= each[0] <= high and _fits_in(each, (low, high), width)]
+        if len(inside) <= _TICKS and _have_room(inside, width / (high - low)):
+            return inside
+    return [(0.0, "1x" if max(-low, high) > LN_TIMES else "0 %")]
 
 
-def tick_text(value: float) -> str:
-    """Return the label of the tick at this log ratio."""
-    if value > LN_TWICE:
-        return f"{round(math.exp(value), 1):,g}x"
-    points = round(100 * math.expm1(value), 1)
-    return f"{points:+,g} %" if points else "0 %"
+def _percents(step: float, low: float, high: float) -> list[tuple[float, str]]:
+    first, last = (100 * math.expm1(end) / step for end in (low, high))
+    places = range(math.ceil(first), math.floor(last) + 1)
+    return [(math.log1p(place * step / 100), f"{place * step:+,.6g} %" if place else "0 %") for place in places]
+
+
+def _fits_in(ticked: tuple[float, str], ends: Domain, width: float) -> bool:
+    """Return whether a label stays near the axis: what lies beside it has its own place."""
+    (value, label), (low, high) = ticked, ends
+    room = min(value - low, high - value) * width / (high - low)
+    return value == 0 or CHARACTER * len(label) / 2 <= room + _OVER_THE_END
+
+
+def _have_room(ticked: Sequence[tuple[float, str]], pixels: float) -> bool:
+    """Return whether no label touches the next, on an axis with so many pixels for a log ratio of 1."""
+    return all(
+        (after - before) * pixels >= CHARACTER * (len(one) + len(other)) / 2 + _LABEL_GAP
+        for (before, one), (after, other) in pairwise(ticked)
+    )
 
 
 def _drawn(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures, window: Width) -> Markup:
@@ -196,26 +221,48 @@ def _drawn(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Fig
 
 
 def _wide(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures) -> Markup:
-    """Draw a row for each comparison: both sides with their figures to the left of its bar, its effect to the right."""
+    """Draw a row for each comparison: both sides with their figures to the left of its bar, its effect to the right.
+
+    A baseline that all have in common has a row of its own, and is drawn once.
+    """
+    shared = bool(figures) and _is_shared(shown)
     names = _names(shown, _LABEL_MAX)
     effects = [effect_text(one.verdict.effect) for one in shown]
     column = CHARACTER * max(len(line) for name in names for line in name) + 10
     room = figures.width(SIDE_WIDTH) + BETWEEN if figures else 0.0
-    left, width = column + room, WIDTH_BESIDE if figures else WIDTH
-    top = HEADING if figures else 0
-    x, bottom = Scale(*domain, left, left + width), top + ROW_HEIGHT * len(shown)
-    right = x.end + 18 + CHARACTER * max(map(len, effects))
+    beside = 18 + CHARACTER * max(map(len, effects))
+    width = max(float(WIDTH_BESIDE), PAGE_WIDTH - column - room - beside)
+    left, top, height = column + room, HEADING, SHARED_ROW_HEIGHT if shared else ROW_HEIGHT
+    x, bottom = Scale(*domain, left, left + width), top + height * (len(shown) + shared)
+    right = x.end + beside
     marks = [*_below(x, analysis, [(top, bottom)], width)]
     marks += [words(column, 8, figures.heading, font_weight="bold")] if figures else []
-    for row, (one, name, effect) in enumerate(zip(shown, names, effects, strict=True)):
-        y = top + ROW_HEIGHT * (row + 0.5)
-        row_marks = [target((0, right), (y - ROW_HEIGHT / 2, y + ROW_HEIGHT / 2))]
-        for line, text in enumerate(name):
-            row_marks.append(words(column - 8, y + LINE * (line - 1), text, text_anchor="end"))
-        row_marks += figures.pair(one.verdict, column, SIDE_WIDTH, (y - LINE, y))
+    if shared:
+        marks += _baseline_row(shown[0], figures, column, x, top + SHARED_ROW_HEIGHT / 2)
+    for row, (one, name, effect) in enumerate(zip(shown, names, effects, strict=True), start=int(shared)):
+        y = top + height * (row + 0.5)
+        row_marks = [target((0, right), (y - height / 2, y + height / 2))]
+        level, baseline, place = name
+        lines = [level, place] if shared else [level, baseline, place]
+        for line, text in enumerate(lines):
+            row_marks.append(words(column - 8, y + LINE * (line - 1) + (LINE / 2 if shared else 0), text,
+                                   text_anchor="end"))  # fmt: skip
+        heights = (y - LINE / 2,) if shared else (y - LINE, y)
+        row_marks += figures.pair(one.verdict, column, SIDE_WIDTH, heights)
         row_marks += [*_bar(one.verdict, x, y - LINE / 2), words(x.end + 18, y - LINE / 2, effect)]
         marks.append(said(_says(one, figures), row_marks))
     return drawing(right, bottom + _BELOW, LABEL, marks)
+
+
+def _is_shared(shown: Sequence[Versus]) -> bool:
+    return len(shown) > 1 and len({one.verdict.baseline_id for one in shown}) == 1
+
+
+def _baseline_row(one: Versus, figures: Figures, column: float, x: Scale, y: float) -> Iterator[Markup]:
+    """Draw the baseline that all rows are compared with."""
+    yield words(column - 8, y - LINE / 2, clipped(one.baseline, _LABEL_MAX), text_anchor="end")
+    yield from figures.baseline(one.verdict, column, SIDE_WIDTH, y - LINE / 2)
+    yield words(x.end + 18, y - LINE / 2, "baseline", fill_opacity="0.75")
 
 
 def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures) -> Markup:
@@ -262,15 +309,36 @@ def _names(shown: Sequence[Versus], most: int) -> list[tuple[str, ...]]:
     return list(zip(*(distinguishable(column, most) for column in zip(*names, strict=True)), strict=True))
 
 
-def _below(x: Scale, analysis: Analysis, zones: Sequence[Zone], width: int) -> Iterator[Markup]:
+def _below(x: Scale, analysis: Analysis, zones: Sequence[Zone], width: float) -> Iterator[Markup]:
     """Draw what bars stand on in each zone: margin, grid and the upright of no difference; the axis below the last."""
     bound, bottom = log_margin(analysis.margin), zones[-1][1]
-    ticked = [(value, tick_text(value)) for value in ticks(x.low, x.high, width)]
+    ticked = ticks(x.low, x.high, width)
+    ends = x(max(-bound, x.low)), x(min(bound, x.high))
     for zone in zones:
-        yield band((x(max(-bound, x.low)), x(min(bound, x.high))), zone)
+        yield band(ends, zone)
         yield strokes([(x(value), zone[0], 0, zone[1] - zone[0]) for value, _ in ticked], stroke_opacity=FAINT)
         yield rule((x(0), x(0)), zone, stroke_opacity="0.6")
-    yield from axis_below(x, ticked, bottom, bottom, f"difference in {analysis.metric.words}")
+    if bound > 0 and zones[0][0] >= HEADING and width > NARROW_WIDTH:
+        text = f"margin: within {margin_text(analysis.margin)}"
+        half = CHARACTER * len(text) / 2
+        yield words(max(x.start + half - 12, min(x.end - half, sum(ends) / 2)), zones[0][0] - 9, text,
+                    text_anchor="middle", font_size=11)  # fmt: skip
+    in_times = any(label.endswith("x") for _, label in ticked)
+    title = f"{analysis.metric.words}, times the baseline" if in_times else f"difference in {analysis.metric.words}"
+    yield from axis_below(x, ticked, bottom, bottom, title)
+    yield from _key(x, bottom + 48, width, margin_text(analysis.margin))
+
+
+def _key(x: Scale, y: float, width: float, margin: str) -> Iterator[Markup]:
+    """Write what the marks are, in two lines where one is too long."""
+    look: dict[str, str | float] = {"text_anchor": "middle", "font_size": 11, "fill_opacity": "0.8"}
+    middle = (x.start + x.end) / 2
+    one, other = "large dot and bar: estimate with 95 % interval", f"small dots: one block each; grey: within {margin}"
+    if CHARACTER * (len(one) + len(other)) <= width:
+        yield words(middle, y, f"{one}; {other}", **look)
+    else:
+        yield words(middle, y - 1, one, **look)
+        yield words(middle, y + 12, other, **look)
 
 
 def _bar(verdict: Finding, x: Scale, y: float) -> Iterator[Markup]:

@@ -17,10 +17,10 @@ from dbdyno.analysis.factors import SimpleEffect
 from dbdyno.analysis.statistics.estimate import log_margin
 from dbdyno.model.printable import clipped, distinguishable, one_line
 from dbdyno.model.wording import percent
-from dbdyno.report.charts.forest import extent, tick_text, ticks
-from dbdyno.report.charts.palette import DASHES, treatment_colour
+from dbdyno.report.charts.forest import extent, ticks
 from dbdyno.report.charts.svg import (
     CHARACTER,
+    TREATMENT_DASHES,
     Scale,
     axis_beside,
     band,
@@ -28,6 +28,7 @@ from dbdyno.report.charts.svg import (
     dots,
     drawing,
     rule,
+    treatment_colour,
     words,
 )
 from dbdyno.report.document import Chart, Width
@@ -61,7 +62,7 @@ def _drawn(simple: list[SimpleEffect], analysis: Analysis, window: Width) -> Mar
     across = Scale(-0.3, len(levels) - 0.7, LEFT, LEFT + width)
     y = Scale(*extent([one.verdict for one in simple], analysis.margin), TOP + HEIGHT, TOP)
     bound = log_margin(analysis.margin)
-    ticked = [(value, tick_text(value)) for value in ticks(y.low, y.high)]
+    ticked = ticks(y.low, y.high)
     marks = [
         band((across.start, across.end), (y(max(-bound, y.low)), y(min(bound, y.high)))),
         *axis_beside(y, ticked, across.start, across.end, f"difference from {clipped(simple[0].baseline)}"),
@@ -112,7 +113,7 @@ def _line(  # noqa: PLR0913, PLR0917
         yield dots([(x + 9, y(math.log1p(value))) for _, value in one.verdict.by_block], 2.1, colour, "0.6", blocks)
         if effect.bounded:
             yield rule((x, x), (y(math.log1p(effect.low)), y(math.log1p(effect.high))), stroke=colour, stroke_width=4)
-    yield curve(sorted(points), colour, DASHES[place % len(DASHES)])
+    yield curve(sorted(points), colour, TREATMENT_DASHES[place % len(TREATMENT_DASHES)])
     yield dots(points, 5.4, colour, says=says)
 
 

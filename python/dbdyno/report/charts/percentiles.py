@@ -7,11 +7,10 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.percentiles import PercentileCurve, Point
+from dbdyno.analysis.percentiles import PercentileCurve, PercentilePoint
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.design import Design
 from dbdyno.model.wording import number
-from dbdyno.report.charts.palette import treatment_colour, treatment_dash
 from dbdyno.report.charts.svg import (
     Scale,
     apart,
@@ -24,11 +23,13 @@ from dbdyno.report.charts.svg import (
     said,
     target,
     tick,
+    treatment_colour,
+    treatment_dash,
 )
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import estimate_text
 
-LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 760, 236, 260, 44
+LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 980, 236, 260, 44
 LOG_FROM = 8.0  # largest over smallest, from which the upright axis is logarithmic
 TICKS = 6
 TICKED = (50, 90, 99, 99.9, 99.99, 99.999)  # percentiles that have a label
@@ -82,7 +83,7 @@ def _upright(values: Sequence[float]) -> Scale:
     return Scale(0.0, 1.06 * high or 1.0, TOP + HEIGHT, TOP)
 
 
-def _band(points: Sequence[Point], x: Scale, y: Scale, colour: str) -> list[Markup]:
+def _band(points: Sequence[PercentilePoint], x: Scale, y: Scale, colour: str) -> list[Markup]:
     """Draw the intervals of a curve, cut off where the chart ends."""
     bounded = [(x(_above(one.percentile)), one.latency_ms) for one in points if one.latency_ms.bounded]
     ends = [[(at, y(min(max(end, y.low), y.high))) for at, end in side] for side in (

@@ -8,16 +8,16 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from dbdyno.analysis.safety.choice import Placed, pareto
-from dbdyno.analysis.safety.judge import Word
+from dbdyno.analysis.safety import Placed, Word, pareto
 from dbdyno.analysis.statistics.estimate import Estimate
 from dbdyno.model.cut import OUTCOME_WORDS
 from dbdyno.model.metrics import Metric
 from dbdyno.model.printable import clipped
-from dbdyno.report.charts.palette import LIGHT, VERDICTS
 from dbdyno.report.charts.svg import (
     CHARACTER,
     INK,
+    LIGHT,
+    VERDICTS,
     Scale,
     apart,
     axis_below,
@@ -36,10 +36,11 @@ from dbdyno.report.crash import TONES, Names, amount_text, share_text
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import estimate_text
 
-LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 70, 14, 612, 254, 300, 44
+LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 70, 14, 960, 254, 270, 44
 ROW, MARGIN = 18, 34  # of the legend below, and right of the axis
 SMALLEST, LARGEST = 5.0, 17.0  # radius of a mark: of what lost nothing, and of the most seconds
 LINE = 13
+TOLD, NARROW_TOLD = 7, 4  # treatments that have what they lost beside their names; of more it is in the table
 FARTHEST = 8  # lines from its mark that a name may be
 FLOOR, MOST_LOST_MS = 0.001, 100.0  # the axis reaches to .1 % at least; what loses less is as small as it can be
 LOG_FROM = 6.0
@@ -96,7 +97,8 @@ def _drawn(shown: Sequence[Placed], metric: Metric, names: Names, what: str, win
         ),
         *_line(shown, metric, x, y),
     ]
-    placed = [_mark(one, x, y, names, metric) for one in shown]
+    told = len(shown) <= (TOLD if window == "wide" else NARROW_TOLD)
+    placed = [_mark(one, x, y, names, metric, told=told) for one in shown]
     marks += [said(one.says, _shape(one)) for one in sorted(placed, key=lambda one: -one.radius)]
     names_shown = _readable(placed, x.end + MARGIN)
     marks += [rule(*one.leader, stroke=INK, stroke_opacity="0.6") for one in names_shown if one.leader]
@@ -123,7 +125,9 @@ def _across(values: Sequence[Estimate], window: Width) -> Scale:
     return Scale(max(0.0, low - off), high + off, LEFT, end)
 
 
-def _mark(one: Placed, x: Scale, y: Scale, names: Names, metric: Metric) -> _Mark:
+def _mark(  # noqa: PLR0913 - what a mark is made of
+    one: Placed, x: Scale, y: Scale, names: Names, metric: Metric, *, told: bool
+) -> _Mark:
     found, lost = one.safety.tally, one.safety.tally.lost
     ms = found.tail.ms_most if found.tail else 0.0
     says = (
@@ -135,7 +139,16 @@ def _mark(one: Placed, x: Scale, y: Scale, names: Names, metric: Metric) -> _Mar
     )
     ends = (x(one.speed.low), x(one.speed.high)) if one.speed.bounded else None
     at = y(max(lost.at_most, y.low))
-    return _Mark(x(one.speed.value), at, _radius(ms), one.safety.word, names.short(one.safety.id), says, ends)
+    short = names.short(one.safety.id)
+    name = f"{short}: {_lost(ms, lost.seen)}" if told else short
+    return _Mark(x(one.speed.value), at, _radius(ms), one.safety.word, name, says, ends)
+
+
+def _lost(ms: float, seen: int) -> str:
+    """Return what a treatment lost, in a few words beside its mark."""
+    if ms:
+        return f"up to {amount_text(ms)} lost"
+    return "some lost" if seen else "nothing lost"
 
 
 def _radius(ms: float) -> float:

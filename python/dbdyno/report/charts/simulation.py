@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dbdyno.report.charts.palette import treatment_colour, treatment_dash
+from dbdyno._native import histogram
 from dbdyno.report.charts.svg import (
     Scale,
     apart,
@@ -20,12 +20,13 @@ from dbdyno.report.charts.svg import (
     round_ticks,
     said,
     tick,
+    treatment_colour,
+    treatment_dash,
     words,
 )
 from dbdyno.report.document import Chart, Width
-from dbdyno.store.hdr_histogram import buckets, upper_ends
 
-LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 760, 236, 260, 44
+LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 980, 236, 260, 44
 TICKS = 6
 PERCENTS = (*range(1, 100), 99.9, 99.99, 100)
 LEVELS = 3  # of each of two factors, from which a surface is drawn
@@ -104,17 +105,13 @@ def _legend(shown: Shown) -> tuple[str, ...]:
 def _percentiles(outcome: Mapping[str, Any]) -> Line:
     import numpy as np
 
-    counts = np.zeros(1 << 16)
-    for way in ("reads", "writes"):
-        if outcome[way]["latency"]["count"]:
-            met, times = buckets(outcome[way]["latency"]["histogram"])
-            counts[met] += times
-    met = np.flatnonzero(counts)
-    if not len(met):
+    packed = [outcome[way]["latency"]["histogram"] for way in ("reads", "writes")]
+    values, counts, _ = histogram(packed)
+    ends, times = np.frombuffer(values) / 1e6, np.frombuffer(counts)
+    if not len(ends):
         return []
-    share = np.cumsum(counts[met]) / counts.sum() * 100
-    ends = upper_ends(met) / 1e6
-    return [(float(ends[min(int(np.searchsorted(share, one)), len(met) - 1)]), float(one)) for one in PERCENTS]
+    share = np.cumsum(times) / times.sum() * 100
+    return [(float(ends[min(int(np.searchsorted(share, one)), len(ends) - 1)]), float(one)) for one in PERCENTS]
 
 
 def _distances(seeks: Mapping[str, Any]) -> Line:

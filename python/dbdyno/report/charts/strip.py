@@ -11,7 +11,6 @@ from markupsafe import Markup
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.model.metrics import value_of
 from dbdyno.model.wording import number, percent
-from dbdyno.report.charts.palette import treatment_colour
 from dbdyno.report.charts.svg import (
     DASHES,
     Scale,
@@ -24,11 +23,12 @@ from dbdyno.report.charts.svg import (
     rule,
     said,
     tick,
+    treatment_colour,
 )
 from dbdyno.report.document import Chart, Width
 from dbdyno.store.records import Run, Trial
 
-LEFT, TOP, WIDTH, HEIGHT = 76, 8, 860, 110
+LEFT, TOP, WIDTH, HEIGHT = 76, 8, 980, 110
 NARROW_WIDTH = 250
 BETWEEN, BELOW = 12, 40  # pixels between the two panels, and of the axis with its title
 LABELS, NARROW_LABELS = 24, 8  # at most, along the trials

@@ -20,6 +20,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.over_time import floats, middles_of
 from dbdyno.analysis.statistics.estimate import median
 from dbdyno.model.wording import number
+from dbdyno.mysql import status
 from dbdyno.report.document import Table
 from dbdyno.report.source import Series
 from dbdyno.store.records import Run
@@ -213,19 +214,19 @@ _HOST = (
 _counted = partial(Panel, unit="1/s", series="server_status", group=THE_SERVER, shown_above=NOW_AND_THEN)
 _stands = partial(Panel, series="server_status", group=THE_SERVER, if_it_moves=True)
 _SERVER = (
-    _stands("Dirty pages in the buffer pool", "", columns=("Innodb_buffer_pool_pages_dirty",)),
-    _stands("Free pages in the buffer pool", "", columns=("Innodb_buffer_pool_pages_free",)),
-    _stands("Log written since the last checkpoint", "MB", columns=("Innodb_checkpoint_age",), scale=1e-6),
-    _counted("fsyncs of InnoDB", columns=("Innodb_data_fsyncs/s",)),
-    _counted("Pages read into the buffer pool", columns=("Innodb_buffer_pool_reads/s",)),
-    _counted("Waits for a free page", columns=("Innodb_buffer_pool_wait_free/s",)),
-    _counted("Waits for room in the log buffer", columns=("Innodb_log_waits/s",)),
-    _counted("Waits for row locks", columns=("Innodb_row_lock_waits/s",)),
-    _counted("Waits for table locks", columns=("Table_locks_waited/s",)),
-    _counted("MyISAM key blocks from and to disk", columns=("Key_reads/s", "Key_writes/s")),
-    _stands("MyISAM key blocks not yet written", "", columns=("Key_blocks_not_flushed",)),
-    _counted("Aria pages from and to disk", columns=("Aria_pagecache_reads/s", "Aria_pagecache_writes/s")),
-    _stands("Aria pages not yet written", "", columns=("Aria_pagecache_blocks_not_flushed",)),
+    _stands("Dirty pages in the buffer pool", "", columns=(status.POOL_DIRTY,)),
+    _stands("Free pages in the buffer pool", "", columns=(status.POOL_FREE,)),
+    _stands("Log written since the last checkpoint", "MB", columns=(status.CHECKPOINT_AGE,), scale=1e-6),
+    _counted("fsyncs of InnoDB", columns=(status.FSYNCS,)),
+    _counted("Pages read into the buffer pool", columns=(status.POOL_READS,)),
+    _counted("Waits for a free page", columns=(status.POOL_WAITS,)),
+    _counted("Waits for room in the log buffer", columns=(status.LOG_WAITS,)),
+    _counted("Waits for row locks", columns=(status.ROW_LOCK_WAITS,)),
+    _counted("Waits for table locks", columns=(status.TABLE_LOCK_WAITS,)),
+    _counted("MyISAM key blocks from and to disk", columns=status.KEY_BLOCKS),
+    _stands("MyISAM key blocks not yet written", "", columns=(status.KEY_BLOCKS_DIRTY,)),
+    _counted("Aria pages from and to disk", columns=status.ARIA_PAGES),
+    _stands("Aria pages not yet written", "", columns=(status.ARIA_PAGES_DIRTY,)),
 )
 
 PANELS = (*_LOAD, *_DEVICE, *_HOST, *_SERVER)

@@ -13,13 +13,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dbdyno.model.printable import glued, html_text, json_text, printable_document
+from dbdyno.report import card
 from dbdyno.report import document as doc
-from dbdyno.report.charts import palette
+from dbdyno.report.charts.svg import stylesheet, treatment_swatch
 from dbdyno.report.render.json import values
 from dbdyno.report.render.markdown import spaced
 
 ASSETS = Path(__file__).parent.parent / "assets"
-CONTENTS_FROM = 4  # sections with a heading; a shorter page needs no list of them
+FOLDED_FROM = 4  # sections with a heading, from which a page folds them
 _BEGIN = "begin.js"  # when all the others run
 _SCRIPTS = ("guard.js", "uplot/uPlot.iife.min.js", "tables.js", "marks.js", "report.js")
 _STYLES = ("uplot/uPlot.min.css", "report.css")
@@ -36,9 +37,11 @@ def render(document: doc.Document) -> str:
     charts = document.time_charts()
     return page.render(
         document=document,
-        contents=_contents(document.sections),
+        card=card.draw(document),
+        answer=card.answer(document),
+        folded=_folded(document.sections),
         charts=_NO_CHARTS if charts is None else printable_document(charts),
-        style=Markup(f"{palette.style()}\n{_joined(_STYLES)}"),  # noqa: S704 - our own files
+        style=Markup(f"{stylesheet()}\n{_joined(_STYLES)}"),  # noqa: S704 - our own files
         script=Markup(script),  # noqa: S704 - our own files
         script_hash=_csp_hash(script),
         packed=_packed(document),
@@ -51,9 +54,9 @@ def _packed(document: doc.Document) -> str:
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode("ascii")
 
 
-def _contents(sections: Iterable[doc.Section]) -> list[doc.Section]:
+def _folded(sections: Iterable[doc.Section]) -> list[doc.Section]:
     headed = [section for section in sections if section.heading and (section.blocks or section.summary)]
-    return headed if len(headed) >= CONTENTS_FROM else []
+    return headed if len(headed) >= FOLDED_FROM else []
 
 
 @functools.cache
@@ -68,7 +71,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     found.filters |= {"inline": inline, "glued": _glued, "tone": _tone, "drawing": Markup}
-    found.globals |= {"draw": _draw, "swatch": palette.treatment_swatch}
+    found.globals |= {"draw": _draw, "part": _part, "swatch": treatment_swatch}
     return found
 
 
@@ -80,6 +83,12 @@ def _draw(blocks: Iterable[doc.Block], level: int = 2) -> Markup:
     """Return blocks drawn by the macros of their names; a heading is of this level."""
     macros = _environment().get_template("blocks.html.j2").module
     return Markup("").join(getattr(macros, type(block).__name__.lower())(block, level) for block in blocks)
+
+
+def _part(section: doc.Section, folded: Sequence[doc.Section]) -> Markup:
+    """Return a section drawn; in a page that folds, one with a heading is folded until it is asked for."""
+    macro: Any = getattr(_environment().get_template("blocks.html.j2").module, "section")  # noqa: B009 - no attribute
+    return Markup(macro(section, 2, bool(folded)))  # noqa: S704 - drawn by our own template
 
 
 def inline(text: doc.Text) -> Markup:

@@ -4,7 +4,7 @@ from typing import Any
 
 from dbdyno.analysis.advice import Recommended
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.safety.choice import Choice
+from dbdyno.analysis.safety import Choice
 from dbdyno.report.advice import advice_text
 from dbdyno.report.crash import chosen, crash_advice
 from dbdyno.report.document import Paragraph, Section

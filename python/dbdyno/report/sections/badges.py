@@ -2,24 +2,23 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks.durability import Durability, Lacking, durability
-from dbdyno.analysis.checks.lateness import Lateness, is_late, lateness
-from dbdyno.analysis.checks.load import cache_ran_out, errors_met
-from dbdyno.analysis.checks.not_granted import not_granted
+from dbdyno.analysis.checks import Lateness, cache_ran_out, errors_met, is_late, lateness
+from dbdyno.analysis.verdict.pairs import not_granted
 from dbdyno.model.metrics import metric_of
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import UNKNOWN, count, listed
-from dbdyno.report.advice import lacking_text
+from dbdyno.mysql.durability import CommitRisk, Durability, durability, risk_clause
+from dbdyno.mysql.products import product_name
 from dbdyno.report.amounts import share
 from dbdyno.report.crash import tried_in
 from dbdyno.report.document import Badge, Badges, Section
-from dbdyno.report.notes.external_server import is_unwatched
-from dbdyno.report.notes.overhead import beside_the_request, late_text
-from dbdyno.report.notes.whole_run import errors_text, how_it_ended
+from dbdyno.report.notes import errors_named, errors_text, how_it_ended, is_unwatched
+from dbdyno.report.overhead import beside_the_request, late_text
+from dbdyno.report.sections.warnings import warnings_of
 from dbdyno.report.sentences import treatments_named
 from dbdyno.report.source import Source, part
 from dbdyno.store.records import Run, Trial
@@ -28,16 +27,20 @@ LISTED_MAX = 2  # names in a badge
 _STACKS = {
     "emulated": (
         "emulated disk",
-        "A program stood in for the drive, by figures of such drives.",
+        "A program emulated the drive, using figures of such drives.",
     ),
     "real": ("real disk", "The data was on a disk of this host that was erased for it."),
-    "file": ("disk in a file", "The data was on a disk in a file, on what the host has."),
-    "here": ("this host's disk", "The data was in a folder, on what the host has."),
+    "file": ("disk in a file", "The data was on a disk in a file on this host's own storage."),
+    "here": ("this host's disk", "The data was in a folder on this host's own storage."),
     "memory": ("in memory", "The data was in memory (tmpfs): there was no disk."),
     "external": ("external server", "The server runs elsewhere: its disks are not known, and it was not restarted."),
     "simulated": ("simulated", "Nothing was run on a disk: its behaviour was computed."),
 }
 _FILLING = "The buffer pool was still being filled while it was measured: figures are those of a warm-up."
+EMULATED_CPU = (
+    "KVM does not work on this host, so QEMU translated every instruction of the virtual machines: work of the CPU "
+    "took 10 to 20 times as long. Compare only what the disk decides."
+)
 _BY_SETTINGS = "By settings that were read back;"
 Measured = Sequence[tuple[Run, UsableBlocks]]
 
@@ -46,27 +49,36 @@ def section(source: Source) -> Section:
     """Return the badges of a run."""
     beside = [source.beside.run] if source.beside else []
     measured = [(source.run, source.analysis.blocks)]
-    return badges(measured, filling=bool(source.analysis.pools_filling), tried=tried_in([source.run, *beside]))
+    filling, tried = bool(source.analysis.pools_filling), tried_in([source.run, *beside])
+    return badges(measured, filling=filling, tried=tried, warnings=len(warnings_of(source)))
 
 
-def badges(measured: Measured, *, linked: bool = True, filling: bool = False, tried: str = "") -> Section:
+def badges(
+    measured: Measured, *, linked: bool = True, filling: bool = False, tried: str = "", warnings: int | None = None
+) -> Section:
     """Return the badges over one run or several, and the same as values; ``linked`` where the sections are there.
 
-    ``filling``: whether a buffer pool was still being filled; ``tried``: which cuts were made, if not in these alone.
+    ``filling``: whether a buffer pool was still being filled; ``tried``: which cuts were made, if not in these alone;
+    ``warnings``: how many of them the page has further below.
     """
     trials = [trial for run, _ in measured for trial in run.trials]
+    tried = tried or tried_in([run for run, _ in measured])
     found = [
         *_stack(trials),
+        *_guests(trials),
         *_servers(trials),
         *_dates(trials),
         _host([run for run, _ in measured]),
         *_unfinished([run for run, _ in measured]),
         *_beware(measured),
         *([Badge("buffer pool filling", _FILLING, "verdicts", beware=True)] if filling else []),
-        *_durable(measured, f"{_BY_SETTINGS} {tried or tried_in([run for run, _ in measured])}."),
+        *_durable(measured, f"{_BY_SETTINGS} {tried}."),
     ]
-    shown = tuple(found) if linked else tuple(Badge(one.text, one.title, beware=one.beware) for one in found)
-    return Section("badges", "", (Badges(shown),), data={"badges": [asdict(one) for one in shown]}, opening=True)
+    shown = tuple(found) if linked else tuple(replace(one, section="") for one in found)
+    apart = f" in {count(len(measured), 'run')} that were not interleaved" if len(measured) > 1 else ""
+    counted = f"{count(sum(len(blocks.trials) for _, blocks in measured), 'block')} counted{apart}"
+    data = {"badges": [one.values for one in shown]}
+    return Section("badges", "", (Badges(shown, counted, tried, warnings),), data=data, opening=True)
 
 
 def _stack(trials: Sequence[Trial]) -> Iterator[Badge]:
@@ -75,29 +87,34 @@ def _stack(trials: Sequence[Trial]) -> Iterator[Badge]:
         named_as = str(device.get("model") or device.get("source") or "")
         by_kind.setdefault(str(device.get("kind", UNKNOWN)), {})[one_line(named_as)] = None
     for kind, models in by_kind.items():
-        text, title = _STACKS.get(kind, (f"disk {one_line(kind)}", "What the data was on was not read back."))
+        text, title = _STACKS.get(kind, (f"disk {one_line(kind)}", "The device below the data was not read back."))
         names = ", ".join(filter(None, models))
         yield Badge(text, f"{title} ({names})" if names else title, "observed", beware=kind == "simulated")
 
 
+def _guests(trials: Sequence[Trial]) -> Iterator[Badge]:
+    """Yield that virtual machines booted for the trials, and whether their processor was real."""
+    guests = [guest for trial in trials if (guest := part(trial.observed, "guest"))]
+    if not guests:
+        return
+    kernels = dict.fromkeys(one_line(str(guest.get("kernel", UNKNOWN))) for guest in guests)
+    title = f"A virtual machine of this host booted for each trial: kernel {', '.join(kernels)}."
+    yield Badge("booted", title, "observed")
+    if any(guest.get("accelerator") == "tcg" for guest in guests):
+        yield Badge("CPU emulated", EMULATED_CPU, "observed", beware=True)
+
+
 def _servers(trials: Sequence[Trial]) -> Iterator[Badge]:
-    found = [part(trial.observed, "server") for trial in trials]
-    versions = dict.fromkeys(str(one.get("version", UNKNOWN)) for one in found if one)
-    comments = dict.fromkeys(str(one.get("version_comment", "")) for one in found if one)
+    served = filter(None, (part(trial.observed, "server") for trial in trials))
+    servers = dict.fromkeys((str(one.get("version", UNKNOWN)), str(one.get("version_comment", ""))) for one in served)
+    versions = dict.fromkeys(version for version, _ in servers)
     tools = dict.fromkeys(" ".join(map(str, part(trial.observed, "tool").values())) for trial in trials)
-    names = [_product(version, "".join(comments)) for version in versions]
+    names = list(dict.fromkeys(product_name(one_line(version), comment) for version, comment in servers))
     if names:
         text = listed(names) if len(names) <= LISTED_MAX else count(len(names), "server version")
         yield Badge(text, f"Server: {', '.join(map(one_line, versions))}", "observed")
     for tool in filter(None, tools):
         yield Badge(_short(tool), f"Load by another program: {one_line(tool)}", "observed")
-
-
-def _product(version: str, comment: str) -> str:
-    number = one_line(version).partition("-")[0]
-    if "mariadb" in version.lower():
-        return f"MariaDB {number}"
-    return f"Percona Server {number}" if "percona" in comment.lower() else f"MySQL {number}"
 
 
 def _short(text: str, most: int = 40) -> str:
@@ -154,10 +171,12 @@ def _beware(measured: Measured) -> Iterator[Badge]:
         yield Badge("cache ran out", what, "verdicts", beware=True)
     in_vain = dict.fromkeys(f"{one.name} = {one.value}" for one in not_granted(counting))
     if in_vain:
-        title = f"The host did not grant it, by the server's error log: {'; '.join(map(one_line, in_vain))}."
+        title = (
+            f"The host did not grant this setting, says the server's error log: {'; '.join(map(one_line, in_vain))}."
+        )
         yield Badge("a setting was not granted", title, "verdicts", beware=True)
     if met := errors_met(counting):
-        yield Badge(f"{count(met.total, 'error')} ignored", f"Ignored: {errors_text(met)}.", "notes", beware=True)
+        yield Badge(errors_named(met), f"{errors_text(met)}.", "notes", beware=True)
 
 
 def _unknown_interference(counting: Sequence[Trial]) -> Iterator[Badge]:
@@ -196,24 +215,28 @@ def _durable(measured: Measured, untried: str) -> Iterator[Badge]:
         (treatments_named([treatment.id], run.design.treatments), found)
         for run, blocks in measured
         for treatment in run.design.treatments
-        if (found := durability(blocks.of(treatment.id)))
+        if (found := durability([trial.observed for trial in blocks.of(treatment.id)]))
     ]
     answers = Counter(found.durable for _, found in known)
     if answers[False]:
         part_of = "" if answers[False] == len(known) else f" in {answers[False]} of {len(known)}"
-        yield Badge(f"commits not durable{part_of}", f"{_why_not(known)} {untried}", "observed", beware=True)
+        yield Badge(
+            f"commits not durable{part_of}", f"{_why_not(known)} {untried}", "observed", beware=True, safety=True
+        )
     elif answers[None]:
-        yield Badge("durability unknown", "What a commit waits for was not read back.", "observed", beware=True)
+        title = "The durability settings were not read back."
+        yield Badge("durability unknown", title, "observed", beware=True, safety=True)
     elif known:
-        yield Badge("commits durable", f"Each commit waits until the device says it is safe. {untried}", "observed")
+        title = f"Each commit waits until the device says it is safe. {untried}"
+        yield Badge("commits durable", title, "observed", safety=True)
 
 
 def _why_not(known: Iterable[tuple[str, Durability]]) -> str:
     """Return what is against durable commits, and with which treatments."""
-    by_reason: dict[Lacking, list[str]] = {}
+    by_reason: dict[CommitRisk, list[str]] = {}
     for label, found in known:
         for reason in found.lacking:
             by_reason.setdefault(reason, []).append(label)
-    each = (f"{lacking_text(reason)} ({', '.join(dict.fromkeys(labels))})" for reason, labels in by_reason.items())
+    each = (f"{risk_clause(reason)} ({', '.join(dict.fromkeys(labels))})" for reason, labels in by_reason.items())
     text = "; ".join(each)
     return f"A power cut may take commits: {text}."

@@ -36,7 +36,7 @@ NOTE: Text = (
     ": at a time, and at most.",
 )
 BY_CHANCE = 2.0  # mean length of the ascending runs of random addresses
-SORTED_ABOVE = 2.5  # from here on it is an order rather than a chance
+SORTED_ABOVE = 2.5  # a longer run of sorted requests is an order rather than chance
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -118,8 +118,8 @@ def _shortcomings(found: list[BlockLayer]) -> Iterator[str]:
         yield f"No block trace of {'; '.join(where_not)}: {why.rstrip('.')}."
     for why, labels in standing_in.items():
         yield (
-            f"Of {'; '.join(labels)} these are figures of the emulated disk's own trace, which knows no times in the"
-            f" queue; no block trace of the kernel: {why.rstrip('.')}."
+            f"{'; '.join(labels)}: these figures come from the emulated disk's own trace, which has no times in the"
+            f" queue; the kernel made no block trace: {why.rstrip('.')}."
         )
     for one in found:
         if one.kept:

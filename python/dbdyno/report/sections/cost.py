@@ -54,7 +54,7 @@ def _compared(one: CostComparison, cost: Cost) -> str:
     effect = one.per_million
     if not effect.known:
         priced = all(math.isfinite(of.purchase) for of in cost.treatments if of.id in {one.level_id, one.baseline_id})
-        why = "what they can do at most was not measured" if priced else "a price is missing"
+        why = "their highest rate was not measured" if priced else "a price is missing"
         return f"{one.level} against {one.baseline}: cost per query {UNKNOWN}, because {why}."
     interval = f" (95 % interval {percent_range(effect.low, effect.high)})" if effect.bounded else ""
     size = percent(effect.value if effect.value >= TWICE else abs(effect.value), sign=effect.value >= TWICE)
@@ -83,7 +83,7 @@ def _break_even(one: CostComparison) -> Iterator[str]:
         some = f", though {one.dearer} is in between, first at {_rate(found.first)}" if found.first is not None else ""
         yield f"{one.cheaper} is the cheaper one at up to {_rate(found.searched)} and on{some}."
     elif found.for_good == 0:
-        yield f"{one.dearer} is the cheaper one over the years at any load, though it costs more to buy."
+        yield f"{one.dearer} is cheaper over the years at any load, though it costs more to buy."
     else:
         low, high = estimate.low, estimate.high
         interval = f"; 95 % interval {number(low)} to {number(high)}/s" if estimate.bounded else ""
@@ -127,7 +127,7 @@ def _footing(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
         " taken as exact, intervals are those of what was measured. More sets are taken to serve as many times as much."
     )
     if prices.price_per_kwh is None:
-        yield "Power is not in it: the study gives no price_per_kwh."
+        yield "Power is not included: the study gives no price_per_kwh."
     missing = [one for one in cost.treatments if prices.price_per_kwh is not None and one.device.watts is None]
     if missing:
         yield f"Without power, as no watts are given: {_labels(missing, treatments)}."

@@ -6,7 +6,7 @@ from typing import Any
 
 from dbdyno.analysis.curves import LATENCY, RATE, SHARE, Curve, Curves, Turn
 from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.model.treatment import level_label
+from dbdyno.model.design import level_label
 from dbdyno.model.wording import capital, margin_text
 from dbdyno.report.charts import curve
 from dbdyno.report.document import Abridged, Block, Details, Item, List, Paragraph, Section, Table
@@ -27,14 +27,24 @@ def section(source: Source) -> Section | None:
     found = source.analysis.curves
     if not found:
         return None
+    first = opening_curve(source)
     shown: list[Block] = []
     for one in found:
         knees = tuple(Item(knee_sentence(line, one)) for line in one.lines)
-        shown += [List(knees, heading=capital(f"{one.metric.words} by {one.factor}")), Abridged((curve.chart(one),))]
+        shown.append(List(knees, heading=capital(f"{one.metric.words} by {one.factor}")))
+        shown += [] if one is first else [Abridged((curve.chart(one),))]
     for rate, latency in _stepped(found):
         shown.append(Abridged((curve.against_latency(rate, latency),)))
     figures = Details("How to read these curves, and their figures", (Paragraph(NOTE, "soft"), *_tables(found)))
     return Section("curves", "By level", (*shown, figures), data={"curves": [_json(one) for one in found]})
+
+
+def opening_curve(source: Source) -> Curves | None:
+    """Return the curves that answer a study's question, with which its page begins; None where something else does."""
+    analysis = source.analysis
+    if source.safety is not None or analysis.noise_floor or analysis.ranking:
+        return None
+    return next((one for one in analysis.curves if one.primary), None)
 
 
 def _stepped(found: Sequence[Curves]) -> Iterator[tuple[Curves, Curves]]:

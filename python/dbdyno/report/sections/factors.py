@@ -5,8 +5,7 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.factors import Interaction, MainEffect, SimpleEffect
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.model.design import Design
-from dbdyno.model.treatment import level_label
+from dbdyno.model.design import Design, level_label
 from dbdyno.model.word import Word
 from dbdyno.model.wording import UNKNOWN, count, listed, margin_text, p_value, percent
 from dbdyno.report.charts import interaction

@@ -18,7 +18,7 @@ from dbdyno.report.fleet import (
     noise_json,
     spread_text,
 )
-from dbdyno.report.sections.observed import UNOBSERVED, flattened
+from dbdyno.report.sections.about import UNOBSERVED, flattened
 from dbdyno.report.sentences import by_interest
 from dbdyno.report.source import Source, part
 from dbdyno.store.records import Run

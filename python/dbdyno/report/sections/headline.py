@@ -48,7 +48,8 @@ def headline(run: Run, analysis: Analysis) -> list[str]:
     defaults = filter(None, [headline_defaults(analysis.server_defaults, pairs)])
     sentences += [*defaults, *of_hosts(analysis), *beside_comparisons(analysis)]
     so_far = run.ended != "done" and analysis.blocks.trials
-    opening = ["simulated"] * run.is_simulated + ["so far"] * bool(so_far)
+    opening = ["simulated"] * run.is_simulated + ["with an emulated CPU"] * ("tcg" in run.accelerators)
+    opening += ["so far"] * bool(so_far)
     opening += (
         [f"on these {count(used, 'host')}"]
         if (used := len(hosts_used(analysis))) > 1 and not analysis.noise_floor
@@ -83,7 +84,7 @@ def _of_comparisons(analysis: Analysis) -> list[str]:
     found = list(groups.values())
     shown = found if len(found) <= SENTENCES_MAX else found[: SENTENCES_MAX - 1]
     left = [one.verdict.verdict for group in found[len(shown) :] for one in group]
-    rest = [f"Of the {count(len(left), 'other comparison')}, {counted(left)}."] if left else []
+    rest = [f"{count(len(left), 'other comparison')}: {counted(left)}."] if left else []
     return [*(_Group(group, analysis).sentence() for group in shown), *rest]
 
 

@@ -12,8 +12,8 @@ from dbdyno.store.records import Run, Trial
 _WHAT = {"foreign_cpu": "other processes took", "stolen": "the hypervisor took", "foreign_io": "others moved"}
 LINES_MAX = 6
 NOTE = (
-    "In these trials others used the host beyond limits that know nothing of a trial's result. Unless the study says"
-    " otherwise, the block of such a trial is repeated whole; at the last attempt it is kept."
+    "In these trials other programs used the host beyond fixed limits, which do not depend on the result. Unless the"
+    " study says otherwise, the block of such a trial is repeated whole; at the last attempt it is kept."
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dbdyno.analysis.percentiles import ABOVE_MIN, PercentileCurve
 from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.model.metrics import METRICS, PERCENTILES
 from dbdyno.model.wording import count, number
 from dbdyno.report.charts import percentiles
 from dbdyno.report.document import Abridged, Block, Cell, Details, Paragraph, Section, Table
@@ -15,7 +16,7 @@ from dbdyno.store.records import Trial
 
 EVENT = "event"  # what a client does at a time: a statement, a transaction, a block of a script
 TABLED = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
-_PERCENTILES = {"p50": "p50 ms", "p95": "p95 ms", "p99": "p99 ms", "p999": "p99.9 ms"}
+_PERCENTILES = {end: METRICS[f"latency_ms_{end}"].heading for end in PERCENTILES}
 _OF_EVENTS = (
     "Percentiles of all events of a treatment's usable trials together, each from when it was due. A percentile is left"
     f" out (-) where fewer than {ABOVE_MIN} events stand above it. Elsewhere in this report a percentile is the mean"

@@ -63,7 +63,7 @@ def _host(analysis: Analysis) -> str:
 def _wrong(word: str) -> str:
     return (
         f'"{word.capitalize()}" is wrong here. By chance alone this happens in at most 5 of 100 A/A runs; if another'
-        " one ends like this, something on this host goes with the trials, and no verdict from it is to be trusted."
+        " one ends like this, something on this host varies with the trials, and its verdicts can't be trusted."
     )
 
 

@@ -2,16 +2,19 @@
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report.document import Section, bullets
-from dbdyno.report.notes.awake import awake_lines
-from dbdyno.report.notes.external_server import external_server_lines
-from dbdyno.report.notes.families import families_line
-from dbdyno.report.notes.filesystems import filesystem_lines
-from dbdyno.report.notes.host_speed import host_speed_json, host_speed_lines
-from dbdyno.report.notes.overhead import overhead_lines
-from dbdyno.report.notes.settle import settle_lines
-from dbdyno.report.notes.smart import smart_lines
-from dbdyno.report.notes.warm_up import warm_up_lines
-from dbdyno.report.notes.whole_run import run_notes
+from dbdyno.report.notes import (
+    awake_lines,
+    external_server_lines,
+    families_line,
+    filesystem_lines,
+    host_speed_json,
+    host_speed_lines,
+    run_notes,
+    settle_lines,
+    smart_lines,
+    warm_up_lines,
+)
+from dbdyno.report.overhead import overhead_lines
 from dbdyno.report.remarks import cache_text, overload_text
 from dbdyno.report.sections.interference import others_lines
 from dbdyno.report.source import Source, part

@@ -10,7 +10,7 @@ from dbdyno.analysis.reported import (
     Beside,
     Checked,
     Figure,
-    HeldAgainst,
+    PublishedComparison,
     times_as_fast,
     times_as_fast_estimated,
 )
@@ -100,7 +100,7 @@ def _measured(figure: Figure) -> str:
     return f"{number(found.value)}{between}"
 
 
-def _compared(row: ReportedRow, one: HeldAgainst) -> tuple[str, str, str, str]:
+def _compared(row: ReportedRow, one: PublishedComparison) -> tuple[str, str, str, str]:
     words = _OF_FIGURES[one.agreement]
     if one.agreement == "undecided here" and _inside(one.published, one.verdict.effect):
         words += "; theirs is inside our interval"
@@ -192,7 +192,7 @@ def reported_json(analysis: Analysis) -> list[dict[str, Any]]:
     ]
 
 
-def _held(one: HeldAgainst) -> dict[str, Any]:
+def _held(one: PublishedComparison) -> dict[str, Any]:
     return {
         "baseline_id": one.verdict.baseline_id,
         "reported": one.published,

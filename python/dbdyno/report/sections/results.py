@@ -1,22 +1,30 @@
-"""The table in the shape people post: time, rate and effect of each treatment."""
+"""The tables of results: by treatment, by cell, by tool, and the attempts that failed."""
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict
+from statistics import fmean
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.reported import times_as_fast, times_as_fast_estimated
 from dbdyno.analysis.summary import TreatmentSummary
-from dbdyno.model.metrics import METRICS
+from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.model.design import level_label
+from dbdyno.model.metrics import LATENCIES, METRICS, value_of
 from dbdyno.model.wording import UNKNOWN, number
-from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table
+from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table, bullets
 from dbdyno.report.sentences import LETTERS_HEADING, effect_text, has_letters, ties_text
 from dbdyno.report.source import Source, effect_values, fields
+
+# The table in the shape people post: time, rate and effect of each treatment.
+
 
 RATES = ("queries_per_second", "events_per_second", "rows_per_second")
 _OWN_COLUMN = ("seconds_real", "latency_ms_p99")  # which the table has anyhow
 
 
-def section(source: Source) -> Section:
+def results_section(source: Source) -> Section:
     """Return a row for each treatment."""
     analysis = source.analysis
     words = analysis.metric.words
@@ -56,7 +64,7 @@ def results(analysis: Analysis) -> Table:
             *map(number, (row.seconds_real_min, row.seconds_real_mean, row.seconds_real_max)),
             client_text(row.seconds_real_mean, row.seconds_user, row.seconds_sys),
             *([number(getattr(row, name) if name in RATES else row.metric_mean)] if name else []),
-            number(row.latency_ms_p99),
+            number(row.latency_ms["latency_ms_p99"]),
             effect_text(row.effect, is_baseline=row.is_baseline),
             *([analysis.ties.letters.get(row.id) or "-"] if lettered else []),
         )
@@ -86,9 +94,158 @@ def treatment_json(row: TreatmentSummary, analysis: Analysis) -> dict[str, Any]:
         **fields(row, "seconds_real_min seconds_real_mean seconds_real_max seconds_user seconds_sys metric_mean"),
         "metric_geometric_mean": effect_values(row.metric, "value"),
         **fields(row, "queries_per_second events_per_second rows_per_second"),
-        **fields(row, "latency_ms_p50 latency_ms_p95 latency_ms_p99 latency_ms_p999"),
+        **row.latency_ms,
         **fields(row, "client_cpu_us_per_query server_cpu_us_per_query errors reconnects"),
         "overload": asdict(row.overload) if row.overload else None,
         **effect_values(row.effect),
         "letters": analysis.ties.letters.get(row.id, ""),
     }
+
+
+# The table by cell: a row for each circumstance, a column for each level compared; seconds, seconds per 1,000, ratios.
+#
+# This is the shape of tables that are posted: load and clients downwards, disks or schedulers across.
+
+
+NOTE = "Means over trials; how many times as fast a level is, with its 95 % interval, is from the ratios inside blocks."
+_Value = Callable[[TreatmentSummary], float]
+
+LEVELS_MAX = 3  # with seconds as well as seconds per 1,000; of more there is one of them
+TIME_BOUND = 1.05  # loads whose longest trial is no more than so many times the shortest were bounded by time
+
+
+def cells_section(source: Source) -> Section | None:
+    """Return the table, where every comparison is of the same factor and there are several cells."""
+    table = cells(source.analysis)
+    return Section("cells", "By cell", (table, Paragraph(NOTE, "soft"))) if table else None
+
+
+def cells(analysis: Analysis) -> Table | None:
+    """Return the table; None where the comparisons differ in several factors, or all stand in one cell."""
+    summaries = {row.id: row for row in analysis.treatments}
+    factor = _compared_factor(analysis.verdicts, summaries)
+    if not factor:
+        return None
+    levels = list(dict.fromkeys(row.levels[factor] for row in analysis.treatments))
+    grouped: dict[str, dict[str, TreatmentSummary]] = {}
+    for row in analysis.treatments:
+        grouped.setdefault(_cell(row, factor), {})[row.levels[factor]] = row
+    if len(grouped) < 2:  # noqa: PLR2004 - one cell is the table of results
+        return None
+    baselines = {summaries[verdict.baseline_id].levels[factor] for verdict in analysis.verdicts}
+    others = [level for level in levels if level not in baselines or len(baselines) > 1]
+    columns = _figures(analysis, len(levels))
+    of = {verdict.level_id: verdict for verdict in analysis.verdicts}
+    headings = ("", *(f"{level} {unit}" for unit, _ in columns for level in levels))
+    rows = []
+    for name, found in grouped.items():
+        figures = [number(value(found[level])) if level in found else "-" for _, value in columns for level in levels]
+        times = [_times(of.get(found[level].id), analysis) if level in found else "-" for level in others]
+        rows.append((name, *figures, *times))
+    return Table("By cell", (*headings, *(f"{level}: times as fast" for level in others)), tuple(rows))
+
+
+def _compared_factor(verdicts: list[Finding], summaries: dict[str, TreatmentSummary]) -> str:
+    """Return the one factor in which every planned comparison differs; empty if they differ in others or several."""
+    differ = [
+        {
+            name
+            for name, level in summaries[verdict.level_id].levels.items()
+            if summaries[verdict.baseline_id].levels.get(name) != level
+        }
+        for verdict in verdicts
+    ]
+    found = set().union(*differ)
+    everywhere = all(found <= row.levels.keys() for row in summaries.values())
+    return found.pop() if len(found) == 1 and everywhere else ""
+
+
+def _cell(row: TreatmentSummary, factor: str) -> str:
+    return " / ".join(level_label(*each) for each in row.levels.items() if each[0] != factor)
+
+
+def _figures(analysis: Analysis, levels: int) -> list[tuple[str, _Value]]:
+    """Return what is shown of each treatment: unit and value."""
+    seconds = [row.seconds_real_mean for row in analysis.treatments if math.isfinite(row.seconds_real_mean)]
+    found: list[tuple[str, _Value]] = []
+    if seconds and max(seconds) > TIME_BOUND * min(seconds):
+        found.append(("s", lambda row: row.seconds_real_mean))
+    if analysis.metric.name == "queries_per_second":
+        found.append(("s/1,000", lambda row: 1000 / row.queries_per_second if row.queries_per_second > 0 else math.nan))
+    else:
+        found.append((analysis.metric.heading, lambda row: row.metric_mean))
+    return found if levels <= LEVELS_MAX else found[:1]
+
+
+def _times(verdict: Finding | None, analysis: Analysis) -> str:
+    if verdict is None or not verdict.effect.known:
+        return "-"
+    middle = times_as_fast_estimated(verdict.effect, analysis.metric)
+    if not verdict.effect.bounded:
+        return number(middle)
+    low, high = times_as_fast(verdict.effect, analysis.metric)
+    return f"{number(middle)} ({number(low)} to {number(high)})"
+
+
+# All that a program not of dbdyno reported, as means over the trials of each treatment.
+
+
+# What only such programs report; a run that has one of them gets the table.
+OF_PROGRAMS = (
+    "megabytes_per_second",
+    "iops",
+    "write_megabytes_per_second",
+    "rewrite_megabytes_per_second",
+    "read_megabytes_per_second",
+    "seeks_per_second",
+    "file_creates_per_second",
+    "file_stats_per_second",
+    "file_deletes_per_second",
+    "figure_more",
+    "figure_less",
+)
+
+
+def tool_figures_section(source: Source) -> Section:
+    """Return what a program not of dbdyno reported, if one was run."""
+    analysis = source.analysis
+    found = means(analysis)
+    data = {"figures": [{"treatment": id_, "metrics": each} for id_, each in found.items()] or None}
+    if not found:
+        return Section("figures", "Figures", data=data)
+    names = [name for name in (*OF_PROGRAMS, *LATENCIES) if any(name in each for each in found.values())]
+    known = METRICS | {analysis.metric.name: analysis.metric}
+    rows = (
+        (row.label, *(number(found.get(row.id, {}).get(name, math.nan)) for name in names))
+        for row in analysis.treatments
+    )
+    headings = ("treatment", *(known[name].heading for name in names))
+    table = Table("What the program reported for each treatment", headings, tuple(rows))
+    note = Abridged((Paragraph("Figures that the program reported: means over the trials of each treatment.", "soft"),))
+    return Section("figures", "Figures", (note, table), data=data)
+
+
+def means(analysis: Analysis) -> dict[str, dict[str, float]]:
+    """Return treatment -> metric -> mean of the trials that have it; empty where the load was dbdyno's own."""
+    found: dict[str, dict[str, float]] = {}
+    for row in analysis.treatments:
+        trials = analysis.blocks.of(row.id)
+        for name in (*OF_PROGRAMS, *LATENCIES):
+            known = [value for trial in trials if math.isfinite(value := value_of(trial.metrics, name))]
+            if known:
+                found.setdefault(row.id, {})[name] = fmean(known)
+    return found if any(set(OF_PROGRAMS) & set(each) for each in found.values()) else {}
+
+
+# Trials that failed: what, where, why.
+
+
+def failures_section(source: Source) -> Section:
+    """Return a line for each of them: what, where, why."""
+    failures, labels = source.run.failures, source.run.design.labels
+    lines = [
+        f"{one.id} ({labels.get(one.treatment, one.treatment)}, block {one.block}, attempt {one.attempt}): {one.cause}"
+        for one in failures
+    ]
+    values = [{"trial": one.id, **fields(one, "treatment block attempt cause")} for one in failures]
+    return Section("failures", "Failed trials", bullets(lines), data={"failures": values})

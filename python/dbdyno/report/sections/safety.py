@@ -3,13 +3,21 @@
 from dataclasses import asdict
 from typing import Any
 
-from dbdyno.analysis.safety.bounds import Share
-from dbdyno.analysis.safety.choice import Choice, placed
-from dbdyno.analysis.safety.judge import WORDS, Cause, Control, CrashSafety, Difference, Stratum, Tally, TreatmentSafety
+from dbdyno.analysis.safety import (
+    WORDS,
+    Cause,
+    Choice,
+    Control,
+    CrashSafety,
+    SafetyDifference,
+    Share,
+    Stratum,
+    Tally,
+    TreatmentSafety,
+)
 from dbdyno.model.cut import OUTCOMES
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import count, number, p_value, percent, percent_range
-from dbdyno.report.charts import safety as picture
 from dbdyno.report.crash import (
     INDEPENDENT_SECTORS,
     SHORT,
@@ -45,16 +53,11 @@ def section(source: Source) -> Section | None:
     first = _first_rows(safety, source, whole) if (left := len(whole.rows) - ROWS_MAX) > 0 else whole.rows
     more = (Paragraph(f"{count(left, 'more row')} with --details.", "soft"),) if left > 0 else ()
     brief = (Table(whole.caption, whole.headings, first, words=whole.words), *more)
-    shown = placed(safety, source.analysis.treatments)
-    metric = source.analysis.metric
-    chart = (picture.chart(shown, metric, names, many(safety.mode)),) if len(shown) > 1 else ()
     note = Paragraph(_note(source, safety, names), "soft")
     apart = bullets(host_lines(safety, names))
-    blocks: tuple[Block, ...] = (
-        *(Abridged((whole,), (whole,), brief), *apart, note, Abridged(chart), *_details(safety, names)),
-    )
+    blocks: tuple[Block, ...] = (*(Abridged((whole,), (whole,), brief), *apart, note, *_details(safety, names)),)
     data = {"safety": safety_json(safety, chosen(source, safety), source)}
-    return Section("safety", _heading(safety), blocks, data=data, opening=True)
+    return Section("safety", _heading(safety), blocks, data=data, opening=True, unfolded=True)
 
 
 def _heading(safety: CrashSafety) -> str:
@@ -237,7 +240,7 @@ def _differences(safety: CrashSafety, names: Names) -> Table:
     return Table("Differences, tested by runs", headings, rows, words=(1, 2, 3))
 
 
-def _of_sides(one: Difference) -> str:
+def _of_sides(one: SafetyDifference) -> str:
     if one.ratio is not None:
         return f"{percent(one.ratio.value)} ({percent_range(one.ratio.low, one.ratio.high)})"
     return f"{one.level[0]:,} of {one.level[1]:,} against {one.baseline[0]:,} of {one.baseline[1]:,}"
@@ -290,5 +293,5 @@ def _tally_json(tally: Tally) -> dict[str, Any]:
     return {**asdict(tally), "worst": tally.worst if tally.cuts else None}
 
 
-def _difference_json(one: Difference) -> dict[str, Any]:
+def _difference_json(one: SafetyDifference) -> dict[str, Any]:
     return asdict(one)

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from dbdyno.analysis.server_defaults import ABSENT, CONCERNS, ServerDefaults, Setting, plain_value
+from dbdyno.analysis.server_defaults import ABSENT, ServerDefaults, Setting
 from dbdyno.model.wording import count, listed
+from dbdyno.mysql.settings import CONCERNS, DOES, SYNCS, plain_value
 from dbdyno.report.document import Abridged, Block, Details, Paragraph, Section, Table
 from dbdyno.report.source import Source
 
@@ -78,7 +79,7 @@ def _clause(setting: Setting, baseline: str, servers: Sequence[str]) -> str:
     sides = [([baseline or "the server before"], setting.before), (servers, setting.after)]
     (first, value), (second, less) = sorted(sides, key=lambda side: plain_value(setting.name, side[1]) == "off")
     start, does = f"{_names(first)} {_verb(_doing(setting.name, value), first)}", _doing(setting.name, less)
-    without = setting.name in _DOES and plain_value(setting.name, less) == "off"
+    without = setting.name in DOES and plain_value(setting.name, less) == "off"
     return f"{start} and {_names(second)} {_not(second) if without else _verb(does, second)}"
 
 
@@ -86,27 +87,12 @@ def _names(servers: Sequence[str]) -> str:
     return listed(list(dict.fromkeys(servers)), SERVERS_MAX)
 
 
-_DOES = {
-    "log_bin": "writes a binary log (log_bin)",
-    "general_log": "logs every statement (general_log)",
-    "slow_query_log": "logs slow statements (slow_query_log)",
-    "innodb_doublewrite": "writes each page twice",
-}
-_SYNCS = {
-    ("innodb_flush_log_at_trx_commit", "on"): "syncs its redo log at each commit",
-    ("innodb_flush_log_at_trx_commit", "2"): "syncs its redo log once a second",
-    ("innodb_flush_log_at_trx_commit", "off"): "writes its redo log once a second",
-    ("sync_binlog", "on"): "syncs its binary log at each commit",
-    ("sync_binlog", "off"): "leaves syncing its binary log to the kernel",
-}
-
-
 def _doing(name: str, value: str) -> str:
     """Return what one server does by a value of a setting."""
     plain = plain_value(name, value)
-    if plain == "on" and name in _DOES:
-        return _DOES[name]
-    return _SYNCS.get((name, plain), f"has {name} {_cut(value)}")
+    if plain == "on" and name in DOES:
+        return DOES[name]
+    return SYNCS.get((name, plain), f"has {name} {_cut(value)}")
 
 
 def _verb(does: str, names: Sequence[str]) -> str:

@@ -32,13 +32,13 @@ def stability_sentence(found: Stability, unit: str) -> str:
     several = f" ({found.changes} changes, the largest)" if found.changes > 1 else ""
     intervals = f"intervals of {seconds(found.interval_s)}"
     sentences: dict[Kind, str] = {
-        "steady": f"steady from {seconds(found.settled_s)} on" if found.settled_s > 0 else "steady throughout",
+        "steady": f"steady after {seconds(found.settled_s)}" if found.settled_s > 0 else "steady throughout",
         "drift": f"drifted from {one} to {other} {unit}",
         "regime change": f"changed regime{several} at {seconds(found.at_s)} from {one} to {other} {unit}",
         "sawtooth": f"sawtooth, period {seconds(found.period_s)}",
         "jagged": f"jagged, {one} {unit} or less in the worst 1 % of {intervals}, {other} at the median",
         "bimodal": f"bimodal, now {one}, now {other} {unit} in {intervals}",
-        "unsettled": "never settled, in no pattern that has a name",
+        "unsettled": "never settled, in no known pattern",
         "too short": "too short to tell",
     }
     return sentences[found.kind]

@@ -9,9 +9,9 @@ from dbdyno.report.why import PART_NAMES, why_json
 
 SEEN = 1e-3  # of the longest bar: what is less in all treatments is left out
 NOTE = (
-    "Of a query (of an event, where that is several), means over trials; the parts add up to the mean latency. Server"
+    "Means over trials, per query (per event if an event is several queries); parts add up to the mean latency. Server"
     " CPU and reads are counted for each; flushes and other writes are the time during which one was in flight while"
-    " the query was, so they are at most what is waited for. The rest is what was not watched: other locks, waiting for"
+    " the query was, so they are at most what is waited for. Waits that were not measured: other locks, waiting for"
     " a processor, network, the client."
 )
 
@@ -22,7 +22,7 @@ def section(source: Source) -> Section:
     shown: tuple[Block, ...] = ()
     if analysis.why.treatments:
         shown = (time_table(analysis), Abridged((Paragraph(NOTE, "soft"),)))
-    return Section("time", "Where the time goes", shown, data={"why": why_json(analysis)})
+    return Section("time", "Time by part", shown, data={"why": why_json(analysis)})
 
 
 def time_table(analysis: Analysis) -> Table:
@@ -35,7 +35,7 @@ def time_table(analysis: Analysis) -> Table:
         known = (duration(one.figures[name]) if name in one.figures else "unknown" for name in parts)
         rows.append((one.label, duration(one.figures["latency_ms"]), *known))
     return Table(
-        "Where the time of a query goes",
+        "Time of a query, by part",
         ("treatment", "mean latency", *(PART_NAMES[name] for name in parts)),
         tuple(rows),
         parts=tuple(name.removesuffix("_ms") for name in parts),

@@ -1,18 +1,25 @@
-"""The verdicts of the planned comparisons, with what each rests on."""
+"""The verdicts: their chart, their sentences, secondary metrics and every pair."""
 
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.verdict.finding import Finding, Totals
-from dbdyno.report.document import Block, Item, List, Paragraph, Section
+from dbdyno.analysis.verdict.reasons import Secondary
+from dbdyno.model.metrics import METRICS
+from dbdyno.model.wording import count, p_value, percent, percent_range
+from dbdyno.report.document import Abridged, Block, Cell, Details, Item, List, Paragraph, Section, Table, bullets
 from dbdyno.report.reasons import reason_code, reason_text
 from dbdyno.report.remarks import remarks
-from dbdyno.report.sentences import NO_VERDICT, by_interest, evidence, verdict_sentence
+from dbdyno.report.sentences import NO_VERDICT, Versus, by_interest, effect_text, evidence, in_order, verdict_sentence
 from dbdyno.report.source import Source, effect_values, fields, marked, p_values
-from dbdyno.report.why import explanation
+from dbdyno.report.why import explanation, short_reason
+
+# The verdicts of the planned comparisons, with what each rests on.
 
 
-def section(source: Source) -> Section:
+def verdicts_section(source: Source) -> Section:
     """Return a sentence for each planned comparison, and why it came out so."""
     analysis = source.analysis
     ordered = [one.verdict for one in by_interest(analysis.verdicts, analysis)]
@@ -89,3 +96,145 @@ def carry_over_json(verdict: Finding) -> dict[str, Any] | None:
         **fields(found, "p shift seen taken_out"),
         "as_measured": effect_values(measured) if measured else None,
     }
+
+
+# Verdicts of every pair, asked for when the figures were there to be seen.
+
+
+def every_pair_section(source: Source) -> Section:
+    """Return the verdicts; none where they were not asked for."""
+    analysis = source.analysis
+    items = tuple(verdict_item(verdict, analysis) for verdict in analysis.every_pair)
+    verdicts = Details("Verdicts", (List(items, "verdicts"),), len(items), open=True)
+    values = [{**verdict_json(verdict, analysis), "planned": False} for verdict in analysis.every_pair]
+    shown = (verdicts,) if items else ()
+    note = (
+        f"Not planned: these {count(len(items), 'verdict')} were asked for after the run. Holm's correction goes over"
+        " all of them, apart from the planned ones, which are above."
+    )
+    return Section("every-pair", "Every pair, not planned", shown, note if items else "", {"every_pair": values})
+
+
+# Secondary metrics: hints, in words that no reader can take for verdicts.
+
+
+NAMED_MAX = 4  # comparisons in which nothing stands out, one by one
+
+
+def secondary_section(source: Source) -> Section:
+    """Return a table of every figure on a page, elsewhere those that stand out."""
+    analysis = source.analysis
+    heading, data = "Secondary metrics (exploratory): hints, not verdicts", {"screened": secondary_json(analysis)}
+    if not analysis.secondary:
+        return Section("screened", heading, data=data)
+    note = (
+        "Other metrics of the planned comparisons. What stands out is in bold."
+        f" {secondary_note(analysis)} Each interval (95 %) is that of its figure alone."
+    )
+    full = (Paragraph(note, "soft"), _table(analysis))
+    return Section("screened", heading, (Abridged(full, bullets(secondary_lines(analysis))),), data=data)
+
+
+def secondary_lines(analysis: Analysis) -> list[str]:
+    """Return a line per comparison in which something stands out, and what the whole rests on."""
+    by_comparison = [list(group) for _, group in groupby(analysis.secondary, key=_comparison)]
+    lines = [_line(group) for group in by_comparison if any(one.stands_out for one in group)]
+    quiet = [_against(group[0]) for group in by_comparison if not any(one.stands_out for one in group)]
+    if quiet:
+        where = "; ".join(quiet) if len(quiet) <= NAMED_MAX else f"{len(quiet)} comparisons"
+        lines.append(f"Nothing stands out in {where}.")
+    return [*lines, secondary_note(analysis)] if lines else []
+
+
+def secondary_note(analysis: Analysis) -> str:
+    """Return what was looked at and how far to trust it."""
+    metrics = list(dict.fromkeys(one.metric for one in analysis.secondary))
+    figures = (
+        f"{count(len(analysis.secondary), 'figure')} {'was' if len(analysis.secondary) == 1 else 'were'} looked at"
+    )
+    return (
+        f"{figures}: {', '.join(METRICS[name].words for name in metrics)}. About 1 in 20 of those that stand out"
+        " may be chance (Benjamini and Hochberg at 5 %)."
+    )
+
+
+def _comparison(one: Secondary) -> tuple[str, str]:
+    return one.baseline_id, one.level_id
+
+
+def _against(one: Secondary) -> str:
+    return f"{one.level} against {one.baseline}"
+
+
+def _line(group: list[Secondary]) -> str:
+    also = ", ".join(f"{METRICS[one.metric].words} {_figures(one)}" for one in group if one.stands_out)
+    return f"{_against(group[0])}, also: {also}."
+
+
+def _figures(one: Secondary) -> str:
+    interval = f"{percent_range(one.effect.low, one.effect.high)}, " if one.effect.bounded else ""
+    return f"{percent(one.effect.value)} (exploratory; {interval}{p_value(one.p_adjusted)})"
+
+
+def _table(analysis: Analysis) -> Table:
+    """Return one row per comparison, its cells by metric, empty where there is no figure."""
+    names = list(dict.fromkeys(one.metric for one in analysis.secondary))
+    rows: list[tuple[str | Cell, ...]] = []
+    for _, group in groupby(analysis.secondary, key=_comparison):
+        of = {one.metric: one for one in group}
+        rows.append((_against(next(iter(of.values()))), *(_cell(of[name]) if name in of else "" for name in names)))
+    headings = ("secondary metrics", *(METRICS[name].words for name in names))
+    return Table("Other metrics of the planned comparisons", headings, tuple(rows))
+
+
+def _cell(one: Secondary) -> Cell:
+    interval = percent_range(one.effect.low, one.effect.high) if one.effect.bounded else "interval unknown"
+    return Cell(percent(one.effect.value), interval, one.stands_out)
+
+
+def secondary_json(analysis: Analysis) -> list[dict[str, Any]]:
+    """Return all of them, as the JSON report has them."""
+    return [
+        {
+            **fields(one, "metric baseline level baseline_id level_id"),
+            **effect_values(one.effect),
+            "p": one.p_adjusted,
+            "p_unadjusted": one.p,
+            "stands_out": one.stands_out,
+            "blocks": one.effect.n,
+        }
+        for one in analysis.secondary
+    ]
+
+
+# The table of comparisons: one row each, the most interesting first.
+
+
+ROWS_MAX = 8  # where a reader has ten seconds
+
+
+def comparisons_section(source: Source) -> Section:
+    """Return the table; a report in brief has the first rows of a long one."""
+    whole = comparisons(source.analysis, marked("comparison", source.run))
+    if not whole.rows:
+        return Section("comparisons", "")
+    left = len(whole.rows) - ROWS_MAX
+    more = (Paragraph(f"{count(left, 'more comparison')} with --details.", "soft"),) if left > 0 else ()
+    short: tuple[Block, ...] = (replace(whole, rows=whole.rows[:ROWS_MAX]), *more)
+    if source.safety is not None:  # whose table has the speed of each
+        short = ()
+    return Section("comparisons", "", (Abridged((whole,), (whole,), short),), opening=True)
+
+
+def comparisons(analysis: Analysis, what: str = "comparison") -> Table:
+    """Return one row per planned comparison, which is ``what`` they are called; the effect is one of the metric."""
+    headings = (what, "verdict", f"{analysis.metric.heading} (95 % interval)", "p", "because")
+    rows = tuple(_row(one, analysis) for one in in_order(analysis))
+    return Table("Comparisons", headings, rows, words=(1, 4))
+
+
+def _row(one: Versus, analysis: Analysis) -> tuple[str | Cell, ...]:
+    verdict = one.verdict
+    p = p_value(verdict.p_adjusted).removeprefix("p ").removeprefix("= ")
+    word = Cell(verdict.verdict, tone=verdict.verdict)
+    return (one.name, word, effect_text(verdict.effect), p, short_reason(verdict, analysis))

@@ -3,16 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.checks.load import generator_lateness_ms
+from dbdyno.analysis.checks import generator_lateness_ms
 from dbdyno.model.wording import count, number
-from dbdyno.report.client_hosts import limited_lines
 from dbdyno.report.crash import crash_warnings, names_of
-from dbdyno.report.document import Abridged, Paragraph, Section
-from dbdyno.report.notes.warm_up import warm_up_warning
-from dbdyno.report.notes.whole_run import failures_met, how_it_ended
-from dbdyno.report.pool_filling import filling_json, filling_line
+from dbdyno.report.document import Abridged, Details, Paragraph, Section, bullets
+from dbdyno.report.notes import failures_met, how_it_ended, warm_up_warning
 from dbdyno.report.reasons import totals_text
-from dbdyno.report.remarks import cache_text, not_granted_lines, overload_text
+from dbdyno.report.remarks import cache_text, filling_json, filling_line, not_granted_lines, overload_text
+from dbdyno.report.sections.client_hosts import limited_lines
 from dbdyno.report.sections.interference import interference_summary
 from dbdyno.report.sections.stability import regime_remarks
 from dbdyno.report.sections.stopped import why_it_stopped
@@ -24,13 +22,19 @@ LINES_MAX = 4  # where a reader has ten seconds
 
 
 def section(source: Source) -> Section:
-    """Return the lines; a report in brief has the first of many."""
-    lines = [*_of_cuts(source), *warning_lines(source.run, source.analysis)]
+    """Return the lines, folded on a page, which counts them in its line of trust; in brief the first of many."""
+    lines = warnings_of(source)
     left = len(lines) - LINES_MAX
     short = [*lines[:LINES_MAX], *([f"{count(left, 'more warning')} with --details."] if left > 0 else [])]
-    shown = Abridged(_marked(lines), _marked(lines), _marked(short))
+    folded = (Details("Warnings", bullets(lines), len(lines), id="s-warnings"),) if lines else ()
+    shown = Abridged(folded, _marked(lines), _marked(short))
     data = {"pools_filling": filling_json(source.analysis.pools_filling)}
     return Section("warnings", "", (shown,), data=data, opening=True)
+
+
+def warnings_of(source: Source) -> list[str]:
+    """Return every warning of a run once, those that do most harm first."""
+    return list(dict.fromkeys([*_of_cuts(source), *warning_lines(source.run, source.analysis)]))
 
 
 def _of_cuts(source: Source) -> list[str]:

@@ -7,18 +7,19 @@ from dataclasses import replace
 from math import inf
 from signal import SIGKILL
 from threading import Timer
+from time import monotonic
 from typing import TypeVar
 
 from dbdyno.errors import DbdynoError, HostError, UserError
-from dbdyno.hosts.contract import Hosts, LieError
+from dbdyno.hosts.contract import Hosts, LieError, Lines
 from dbdyno.hosts.inventory import Inventory
-from dbdyno.hosts.lines import Lines
 from dbdyno.model.wording import count
 from dbdyno.plan.plan import Plan
 from dbdyno.run.fleet.message import (
     ALWAYS,
     LINE_BYTES_MAX,
     OF_FACTS,
+    Beats,
     Facts,
     FactsAnswer,
     Failed,
@@ -51,45 +52,59 @@ def check_names(plan: Plan, inventory: Inventory) -> None:
             known = f"it has {', '.join(inventory.hosts)}{did_you_mean(name, inventory.hosts)}"
             wrong.append(f'{plan.study.path}: hosts.under_test: "{name}" is not in {inventory.path}; {known}')
         elif "server" not in inventory.hosts[name].roles:
-            wrong.append(f'{inventory.path}: host.{name}.roles: lacks "server", which a host under test has')
+            wrong.append(
+                f'{inventory.path}: host.{name}.roles: lacks "server"; add it: each host under test needs this role'
+            )
     if wrong:
         raise UserError("\n".join(wrong))
 
 
-def messages(hosts: Hosts, host: str, process: str, kinds: Kinds, silent_seconds: float = inf) -> Iterator[Message]:
+def messages(  # noqa: PLR0913  (whose, which, and how long)
+    hosts: Hosts,
+    host: str,
+    process: str,
+    kinds: Kinds,
+    *,
+    silent_seconds: float = inf,
+    idle_seconds: float = inf,
+) -> Iterator[Message]:
     """What a program of ours says, line by line; last that it is ``Gone``.
 
-    Raises ``LieError`` where it says anything else, or more than such a program says between two that bring something.
+    Raises ``LieError`` where it says anything else, or more than such a program says between two that bring something;
+    where it says nothing for ``silent_seconds``, or for ``idle_seconds`` nothing but that it goes on.
     """
-    said = Lines(hosts, host, process, LINE_BYTES_MAX, _LINES_MAX, _BYTES_MAX, silent_seconds)
+    said, moved_at = Lines(hosts, host, process, LINE_BYTES_MAX, _LINES_MAX, _BYTES_MAX, silent_seconds), monotonic()
     for line in said.read():
         found = parse(host, line, kinds)
+        moved_at = moved_at if isinstance(found, Beats) else monotonic()
+        if monotonic() - moved_at > idle_seconds:
+            raise LieError(f"{host}: it has made no progress for {idle_seconds:.0f} s")
         if found.brings:
             said.renew()
         yield found
     yield Gone(said.why_ended())
 
 
-def answer(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> Facts:
+def ask_facts(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> Facts:
     """What a host is. Raises ``HostError``."""
     host = request.host
     process = hosts.start(host, argv, stdin=request.to_json(), environment=environment)
     with _ended_in_time(hosts, host, process) as is_late:
-        for message in messages(hosts, host, process, OF_FACTS, _SILENT_SECONDS):
+        for message in messages(hosts, host, process, OF_FACTS, silent_seconds=_SILENT_SECONDS):
             if isinstance(message, FactsAnswer):
                 return message.facts
             if isinstance(message, Failed):
                 raise HostError(f"{host}: {message.error}")
             if isinstance(message, Gone):
                 raise HostError(f"{host}: {f'no answer in {ANSWER_SECONDS:g} s' if is_late() else message.why}")
-    raise HostError(f"{host}: it ended without a word")
+    raise HostError(f"{host}: it ended without an answer")
 
 
 def _forget(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> None:
     """Have a host remove what it keeps of a run. Raises ``HostError``."""
     process = hosts.start(request.host, argv, stdin=request.to_json(), environment=environment)
     with _ended_in_time(hosts, request.host, process):
-        for _ in messages(hosts, request.host, process, ALWAYS, _SILENT_SECONDS):
+        for _ in messages(hosts, request.host, process, ALWAYS, silent_seconds=_SILENT_SECONDS):
             pass
 
 
@@ -120,7 +135,7 @@ def ask_all(
     environment_of: Callable[[str], Mapping[str, str]] = lambda _: {},
 ) -> dict[str, Facts | DbdynoError]:
     """What each is, all being asked at once, or why it doesn't say so."""
-    return _at_once(answer, hosts, requests, argv, environment_of)
+    return _at_once(ask_facts, hosts, requests, argv, environment_of)
 
 
 def forget_all(
@@ -146,40 +161,46 @@ def _at_once(
             return error
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(zip([one.host for one in asked], pool.map(tried, asked), strict=True))
+        return dict(zip([request.host for request in asked], pool.map(tried, asked), strict=True))
 
 
-def refusals(plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str]) -> list[str]:
+def refusals(
+    plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str], not_bootable: Sequence[str] = ()
+) -> list[str]:
     """What stands in the way, with the host that it is on; nothing where all can run the study."""
-    found = [str(one) for one in answers.values() if isinstance(one, DbdynoError)]
-    good = {name: one for name, one in answers.items() if not isinstance(one, DbdynoError)}
-    found += [f"{name}: {said}" for name, one in good.items() for said in one.lacking]
-    serials = {serial for one in good.values() for serial in one.serials}
-    found += [f"--erase {one!r}: no disk of this study has that serial, on any host" for one in sorted(erase - serials)]
-    return found or list(_differing(plan, good))
+    found = [str(answer) for answer in answers.values() if isinstance(answer, DbdynoError)]
+    good = {name: answer for name, answer in answers.items() if not isinstance(answer, DbdynoError)}
+    found += [f"{name}: {reason}" for name, answer in good.items() for reason in answer.lacking]
+    serials = {serial for answer in good.values() for serial in answer.serials}
+    found += [
+        f"--erase {serial!r}: no disk of this study has that serial, on any host" for serial in sorted(erase - serials)
+    ]
+    return [*found, *not_bootable] or list(_differences(plan, good))
 
 
-def _differing(plan: Plan, answers: Answers) -> Iterator[str]:
+def _differences(plan: Plan, answers: Answers) -> Iterator[str]:
     """What must be the same on all hosts and is not."""
     first = next(iter(answers.values()))
     for name in first.versions:
         is_server = name.startswith("server ")
-        found = {host: str(one.versions.get(name)) for host, one in answers.items()}
+        found = {host: str(answer.versions.get(name)) for host, answer in answers.items()}
         if is_server and len(set(found.values())) > 1:
             said = ", ".join(f"{version} on {host}" for host, version in found.items())
-            yield f"{name}: is {said}; one study needs one version: add it by dbdyno servers add on each host"
-    if len({tuple(one.awake) for one in answers.values()}) > 1:
+            yield f"{name}: is {said}; a study needs one version on all hosts: run dbdyno servers add on each"
+    if len({tuple(answer.awake) for answer in answers.values()}) > 1:
         yield f'{plan.study.path}: host.awake = "auto" means yes on some hosts and no on others; give true or false'
 
 
-def decided(plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str]) -> tuple[Plan, Answers]:
+def decide_plan(
+    plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str], not_bootable: Sequence[str] = ()
+) -> tuple[Plan, Answers]:
     """The plan with each ``host.awake = "auto"`` as it is on all hosts, and what they answered.
 
     Raises ``UserError`` where one can't run it.
     """
-    if wrong := refusals(plan, answers, erase):
+    if wrong := refusals(plan, answers, erase, not_bootable):
         raise UserError("\n".join(wrong))
-    good = {name: one for name, one in answers.items() if not isinstance(one, DbdynoError)}
+    good = {name: answer for name, answer in answers.items() if not isinstance(answer, DbdynoError)}
     awake = set(next(iter(good.values())).awake)
     specs = {
         id_: spec.model_copy(update={"host": HostSection(awake=id_ in awake)}) if spec.host.awake == "auto" else spec
@@ -188,15 +209,17 @@ def decided(plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: fro
     return replace(plan, specs=specs), good
 
 
-def as_needs(plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str]) -> list[Capability]:
+def as_needs(
+    plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str], not_bootable: Sequence[str] = ()
+) -> list[Capability]:
     """The same for a plan that is only looked at: what is wrong, or else what each host is."""
-    if wrong := refusals(plan, answers, erase):
-        parts = [one.partition(": ") for one in wrong]
+    if wrong := refusals(plan, answers, erase, not_bootable):
+        parts = [refusal.partition(": ") for refusal in wrong]
         return [Capability(name, ok=False, detail=detail) for name, _, detail in parts]
     return [
-        Capability(name, ok=True, detail=_about(one))
-        for name, one in answers.items()
-        if not isinstance(one, DbdynoError)
+        Capability(name, ok=True, detail=_about(answer))
+        for name, answer in answers.items()
+        if not isinstance(answer, DbdynoError)
     ]
 
 
@@ -208,5 +231,5 @@ def _about(answer: Facts) -> str:
 
 def common_versions(answers: Answers) -> dict[str, str]:
     """The versions that all hosts have alike; the others stand with each host."""
-    first, *rest = (dict(one.versions) for one in answers.values())
-    return {name: version for name, version in first.items() if all(one.get(name) == version for one in rest)}
+    first, *rest = (dict(answer.versions) for answer in answers.values())
+    return {name: version for name, version in first.items() if all(versions.get(name) == version for versions in rest)}

@@ -13,7 +13,7 @@ from typing import Any
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.run.fleet.message import HostsLoad
-from dbdyno.workload.together import Asked, Offered, Together
+from dbdyno.workload.together import JointLoad, JointLoadRequest, Together
 
 _LOOK_AGAIN_SECONDS = 0.1  # costs the measured host some 20 us a time
 _ANSWER = "offered.json"
@@ -24,13 +24,13 @@ class ClientsLostError(HostError):
 
 
 @dataclass(frozen=True)
-class AskedFor:
+class ClientsOffer:
     """The load as a host under test has it: ``send`` sends a message to who began the run."""
 
     folder: Path  # for what came of it
     send: Callable[[dict[str, Any]], None]
 
-    def offer(self, asked: Asked) -> Offered:
+    def offer(self, asked: JointLoadRequest) -> JointLoad:
         """As ``Together.offer``; whose host is lost is no matter of this host, which is then ended from there."""
         answer = self.folder / _ANSWER
         answer.unlink(missing_ok=True)
@@ -41,10 +41,10 @@ class AskedFor:
         answer.unlink()
         if "failed" in found:
             raise TrialError(found["failed"])
-        return Offered.from_dict(found)
+        return JointLoad.from_dict(found)
 
 
-def offered(clients: Together, load: HostsLoad, patience_seconds: float) -> dict[str, Any]:
+def offer_load(clients: Together, load: HostsLoad, patience_seconds: float) -> dict[str, Any]:
     """Have client hosts offer the load that a host under test asks for; what it is sent then.
 
     ``patience_seconds`` are waited to learn who is lost.
@@ -55,7 +55,7 @@ def offered(clients: Together, load: HostsLoad, patience_seconds: float) -> dict
 
     """
     asked, connected = (
-        Asked({name: asdict(one) for name, one in load.each.items()}, load.limit_seconds),
+        JointLoadRequest({name: asdict(part) for name, part in load.each.items()}, load.limit_seconds),
         clients.connected,
     )
     try:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,27 +13,29 @@ from typing import Any
 from dbdyno.crash.kept import RUN_BYTES_MAX
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts.contract import LieError
+from dbdyno.hosts.reboot import Reboots
 from dbdyno.model.design import StopReason
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
-from dbdyno.run.execute import Outcome, Progress
+from dbdyno.run.execute import ATTEMPTS, RunOutcome, RunProgress, beginning
 from dbdyno.run.fleet.asking import forget_all
-from dbdyno.run.fleet.fold import ATTEMPTS_MAX, arriving, blocks_of, fold, fold_leftovers, has_arrived
+from dbdyno.run.fleet.fold import ATTEMPTS_MAX, accept_arrival, arrival_path, fold, fold_leftovers, host_blocks
 from dbdyno.run.fleet.message import (
     Asks,
+    Beats,
     BlockOver,
     Failed,
     Gone,
     JoinedIn,
     Message,
+    NeedsKernel,
     Say,
     TrialBegins,
     TrialOver,
 )
-from dbdyno.run.fleet.part import STARTS, ClientsLost, HostAccess, Inbox, Lied, Part
+from dbdyno.run.fleet.part import STARTS, Booted, ClientsLost, HostAccess, Inbox, Lied, Part
 from dbdyno.run.fleet.request import Requests
 from dbdyno.run.fleet.sharing import Sharing
-from dbdyno.run.resume import beginning
 from dbdyno.run.stop import Stop, pace_of
 from dbdyno.store import run_folder
 from dbdyno.store.block_trace import KEPT_BYTES_MAX
@@ -53,9 +56,9 @@ _AWAY_SECONDS = 600.0  # that a client host is waited for
 _LOWERING_SECONDS = 120.0  # that hosts are given to put themselves back
 _STAGGER_SHARE = 0.5  # of a trial, by which the start of a block is put off at most: no two hosts keep step
 _STAGGER_MAX_SECONDS = 30.0
-_SILENT_TRIALS = 3  # that a host may be silent for beside what is waited for anyway
-_SILENT_MEASURED = 20  # times as long as the longest trial so far: hosts differ, and so do the trials of one
-SILENT_MIN_SECONDS = 1800.0  # for it to be put back, to start Python and servers
+_IDLE_TRIALS = 3  # that a host may bring nothing for beside what is waited for anyway
+_IDLE_MEASURED = 20  # times as long as the longest trial so far: hosts differ, and so do the trials of one
+SILENT_MAX_SECONDS = 1800.0  # to be put back and to start Python; from then on a host says each minute that it goes on
 _SLOWEST_BYTES_PER_SECOND = 1_000_000  # at which data are prepared, copied for a trial, and read back
 _PASSES = 4  # over the data of a trial: prepared, copied, read before and after the load
 _ATTEMPTS = 8  # at a block, that it hands over at most, as a rule: three, and those that a kill broke off
@@ -88,8 +91,8 @@ def kinds_ahead(plan: Plan, host: str) -> int:
     return hosts.index(host) * -(-plan.design.blocks // len(hosts))
 
 
-def silent_seconds_max(plan: Plan, measured: Mapping[str, float]) -> float:
-    """How long a host may say nothing, by what the plan has it do between two messages; then it counts as broken.
+def idle_seconds_max(plan: Plan, measured: Mapping[str, float]) -> float:
+    """How long a host may say only that it goes on, by what the plan has it do meanwhile; then it counts as broken.
 
     ``measured`` has the longest trial so far of each treatment. Until all have one, a load that is bounded by an amount
     may take as long as a trial lets it.
@@ -98,11 +101,11 @@ def silent_seconds_max(plan: Plan, measured: Mapping[str, float]) -> float:
         limit_seconds(spec.workload) + (spec.crash.cuts_each * spec.crash.recovery_limit if spec.crash else 0.0)
         for spec in plan.specs.values()
     ]
-    of_trial = max(loads) + _SILENT_TRIALS * plan.seconds_per_trial()
+    of_trial = max(loads) + _IDLE_TRIALS * plan.seconds_per_trial()
     if plan.specs.keys() <= measured.keys():
-        of_trial = min(of_trial, _SILENT_MEASURED * max(measured.values()))
+        of_trial = min(of_trial, _IDLE_MEASURED * max(measured.values()))
     of_data = _PASSES * max(map(_data_bytes_max, plan.specs.values())) / _SLOWEST_BYTES_PER_SECOND
-    return SILENT_MIN_SECONDS + of_trial + of_data
+    return SILENT_MAX_SECONDS + of_trial + of_data
 
 
 def _data_bytes_max(spec: TrialSpec) -> int:
@@ -122,15 +125,19 @@ def states_bytes_max(plan: Plan) -> int:
     return RUN_BYTES_MAX if any(spec.crash and spec.crash.keep != "none" for spec in plan.specs.values()) else 0
 
 
-def run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, access: HostAccess) -> Outcome:
-    """Run what is missing. A host that is lost or fails takes no more part; ``HostError`` where none is left."""
+def run_on_hosts(
+    plan: Plan, folder: RunFolder, progress: RunProgress, requests: Requests, access: HostAccess
+) -> RunOutcome:
+    """Run what is missing. A host that is lost or fails no longer takes part; ``HostError`` where none is left."""
     try:
         return _run_on_hosts(plan, folder, progress, requests, access)
     except OSError as error:
         raise HostError(why_not_written(error, folder.path, GO_ON)) from None
 
 
-def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, access: HostAccess) -> Outcome:
+def _run_on_hosts(
+    plan: Plan, folder: RunFolder, progress: RunProgress, requests: Requests, access: HostAccess
+) -> RunOutcome:
     run_folder.preload()
     for lost in lost_trials(folder.path):
         folder.append(lost)
@@ -153,13 +160,13 @@ def _run_on_hosts(plan: Plan, folder: RunFolder, progress: Progress, requests: R
             with shielded():
                 folder.append(ended)
     if ended.how == "done":
-        asked = [requests("forget", name) for name in fleet.here()]
+        asked = [requests("forget", name) for name in fleet.present_hosts()]
         forget_all(access.hosts, asked, access.argv, access.environment_of)
-    return Outcome(ended.how, len(folder.history.failures))
+    return RunOutcome(ended.how, len(folder.history.failures))
 
 
 def _share_images(
-    plan: Plan, folder: RunFolder, progress: Progress, requests: Requests, access: HostAccess
+    plan: Plan, folder: RunFolder, progress: RunProgress, requests: Requests, access: HostAccess
 ) -> tuple[frozenset[str], Mapping[str, str]]:
     """Have all hosts start from the same bytes, as far as can be.
 
@@ -171,8 +178,8 @@ def _share_images(
         return frozenset(), {}
     used = frozenset(trial.image_sha256 for trial in run_folder.read_run(folder.path).trials)
     data_bytes = max(map(_data_bytes_max, plan.specs.values()))
-    silent = silent_seconds_max(plan, {})
-    sharing = Sharing(access, requests, progress.say, used, len(plan.makers()), data_bytes, silent)
+    idle = idle_seconds_max(plan, {})
+    sharing = Sharing(access, requests, progress.say, used, len(plan.makers()), data_bytes, SILENT_MAX_SECONDS, idle)
     return sharing.share(hosts), sharing.liars
 
 
@@ -182,7 +189,7 @@ class _Fleet:
 
     plan: Plan
     folder: RunFolder
-    progress: Progress
+    progress: RunProgress
     requests: Requests
     access: HostAccess
     prepared: frozenset[str] = frozenset()  # hosts that have the data that they need
@@ -215,7 +222,7 @@ class _Fleet:
         pace.before_seconds /= at_once
         self.stop = Stop(self.folder.path, self.plan.design, pace, self.progress.say, at_once=at_once)
 
-    def here(self) -> list[str]:
+    def present_hosts(self) -> list[str]:
         """The hosts that are not lost, and have not lied: those may never answer."""
         return [name for name, part in self.parts.items() if not part.is_lost and name not in self.liars]
 
@@ -223,9 +230,9 @@ class _Fleet:
     def taking_part(self) -> Iterator["_Fleet"]:
         """All hosts started that are not lost; at the end each has put itself back, or is lost."""
         try:
-            self._see_who_is_lost()
+            self._check_losses()
             for name, why in self.liars.items():
-                self._out(self.parts[name], why)
+                self._exclude(self.parts[name], why)
             for part in self.parts.values():
                 if not part.out:
                     self._start(part)
@@ -238,13 +245,13 @@ class _Fleet:
         why = self._why_no_more()
         while not why:
             self._let_begin()
-            if self.closing and not any(part.has_open_block for part in self.parts.values()):
+            if self.closing and not any(part.is_in_block for part in self.parts.values()):
                 return self.closing
             if all(part.out for part in self.parts.values()):
                 said = "; ".join(f"{name}: {part.out}" for name, part in self.parts.items())
-                raise HostError(f"no host is left ({said}); once one is there again, go on with --resume")
+                raise HostError(f"no host is left ({said}); once one is back, go on with --resume")
             folded = self._take_message()
-            self._see_who_is_lost()
+            self._check_losses()
             self._wait_for_clients()
             why = self._why_no_more() if folded else ""
         return why
@@ -253,32 +260,50 @@ class _Fleet:
         over = self.folder.history.blocks_over()
         return self.stop.look(over) or ("blocks" if over >= self.plan.design.blocks else "")
 
-    def _start(self, part: Part) -> None:
-        done = len(blocks_of(self.folder).get(part.name, []))
-        more = {"stagger_seconds": stagger_seconds(self.plan), "address": ""}
+    def _start(self, part: Part, *, between_plots: bool = False, prepared: bool = False) -> None:
+        """Have a host take part; ``between_plots`` where it goes on in the block for which it was restarted.
+
+        It is ``prepared`` where it has the data of this kernel.
+        """
+        done = len(host_blocks(self.folder).get(part.name, []))
+        more: dict[str, Any] = {"stagger_seconds": stagger_seconds(self.plan), "address": ""}
+        more["between_plots"] = between_plots
         more["kinds_ahead"] = kinds_ahead(self.plan, part.name)
         if self.access.clients and self.plan.client_hosts():
             more["address"] = self.access.clients.address(part.name)
-        part.start(self.requests("run", part.name, first=done + 1, prepared=part.name in self.prepared, **more))
+        part.start(
+            self.requests(
+                "run",
+                part.name,
+                first=done + 1,
+                prepared=prepared or (part.name in self.prepared and not between_plots),
+                **more,
+            )
+        )
 
     def _let_begin(self) -> None:
         """Let hosts begin the blocks that they ask for: who has the fewest first, then in the order of the study."""
-        blocks = {name: len(its) for name, its in blocks_of(self.folder).items()}
+        blocks = {name: len(its) for name, its in host_blocks(self.folder).items()}
         asking = [part for part in self.parts.values() if part.asks]
         for part in sorted(asking, key=lambda part: blocks.get(part.name, 0)):
+            if part.is_between_plots:
+                part.is_between_plots = False
+                self._do(part, part.go)
+                continue
             self.closing = self.closing or self.stop.out_of_time()
             if not self.closing and self._may_begin(part):
+                part.block_began = monotonic()
                 self._do(part, part.go)
 
     def _may_begin(self, part: Part) -> bool:
         """Whether there is a block for a host now: each has as many, those of a lost one being the others'."""
-        blocks = {name: len(its) for name, its in blocks_of(self.folder).items()}
-        open_ = sum(one.has_open_block for one in self.parts.values())
+        blocks = {name: len(its) for name, its in host_blocks(self.folder).items()}
+        open_ = sum(other.is_in_block for other in self.parts.values())
         if self.folder.history.blocks_over() + open_ >= self.plan.design.blocks:
             return False
         if self.plan.client_hosts() and (open_ or self.clients_away_at is not None):
             return False  # who loads one host is at the limit sooner where it loads two
-        there = [name for name, one in self.parts.items() if not one.out]
+        there = [name for name, other in self.parts.items() if not other.out]
         gone = sum(count for name, count in blocks.items() if name not in there)
         share = -(-(self.plan.design.blocks - gone) // len(there))
         return blocks.get(part.name, 0) < share
@@ -293,23 +318,30 @@ class _Fleet:
         if start != part.starts:
             return False
         part.heard_at = monotonic()
+        if not isinstance(message, Beats):
+            part.moved_at = part.heard_at
         try:
             if isinstance(message, BlockOver):
                 self._fold(part, message)
                 return True
             self._handle(part, message)
         except LieError as error:
-            self._lied(part, str(error).removeprefix(f"{name}: "))
+            self._exclude_liar(part, str(error).removeprefix(f"{name}: "))
         return False
 
     def _fold(self, part: Part, message: BlockOver) -> None:
         """Take in a block that has come. Raises ``LieError`` where it is none that this host can have."""
         if not part.has_open_block or message.block != self._next_block(part):
-            raise LieError(f"it handed over block {message.block} of its own count twice")
+            raise LieError(f"it delivered block {message.block} twice")
         with shielded():
-            fold(self.folder, has_arrived(arriving(self.folder.path, part.name, part.starts), part.name, message.block))
-        part.fruitless, part.has_open_block = 0, False
-        if message.seconds:
+            fold(
+                self.folder,
+                accept_arrival(arrival_path(self.folder.path, part.name, part.starts), part.name, message.block),
+            )
+        part.fruitless, part.boots, part.has_open_block = 0, 0, False
+        if self.plan.kernels():
+            self.stop.pace.lengths.append(monotonic() - part.block_began)
+        elif message.seconds:
             self.stop.pace.lengths.append(message.seconds)
 
     def _handle(self, part: Part, message: Message) -> None:  # noqa: C901  (a case for each message)
@@ -318,13 +350,13 @@ class _Fleet:
             case Say():
                 self.progress.say(f"{part.name}: {message.say}")
             case JoinedIn():
-                self._joined(part, message)
+                self._join(part, message)
             case Asks():
                 if part.has_open_block or not part.has_joined or message.asks != self._next_block(part):
-                    raise LieError(f"it asked for block {message.asks} of its own count, which is not its next")
+                    raise LieError(f"it asked for block {message.asks}, which is not its next")
                 part.asks = message.asks
             case TrialBegins():
-                self._see_that_it_is_planned(part, message.trial)
+                self._check_trial(part, message.trial)
                 part.treatment = message.trial.treatment
                 note = ", ".join(filter(None, [f"on {part.name}", message.note]))
                 self.progress.trial(message.trial, note, self.folder.history.done(), self.stop.outlook)
@@ -335,96 +367,132 @@ class _Fleet:
                 self._note(f"{message.why}; the block that {part.name} had open is void")
                 part.has_open_block = False
                 self._do(part, part.end)
+            case NeedsKernel():
+                self._check_restart(part, message.kernel)
+                part.needs_kernel, part.boots = message.kernel, part.boots + 1
+            case Booted():
+                self._after_restart(part, message.why_not)
             case Failed():
-                self._out(part, message.error)
+                self._exclude(part, message.error)
             case Gone():
-                self._gone(part, message.why)
+                self._program_ended(part, message.why)
             case Lied():
-                self._lied(part, message.why)
+                self._exclude_liar(part, message.why)
 
-    def _joined(self, part: Part, message: JoinedIn) -> None:
+    def _join(self, part: Part, message: JoinedIn) -> None:
         if part.has_joined:
-            raise LieError("it said twice that it takes part")
-        part.joined(message.go)
+            raise LieError("it joined twice")
+        part.join(message.go)
         joined = Joined(part.name, message.joined, message.versions)
         if self.folder.history.hosts.get(part.name) != joined:
             self.folder.append(joined)
 
-    def _next_block(self, part: Part) -> int:
-        return len(blocks_of(self.folder).get(part.name, [])) + 1
+    def _check_restart(self, part: Part, kernel: str) -> None:
+        """Raise ``LieError`` where a host asks to be restarted though nothing that it was let run needs it."""
+        most = ATTEMPTS * len(self.plan.specs)
+        if kernel not in self.plan.kernels() or not part.has_open_block or part.boots >= most:
+            raise LieError("it asked for a restart that no trial of its block needs")
 
-    def _see_that_it_is_planned(self, part: Part, slot: Slot) -> None:
+    def _after_restart(self, part: Part, why_not: str) -> None:
+        """A host was restarted: it goes on with its block; or it no longer takes part."""
+        part.booting = None
+        if not why_not:
+            has_its_data = part.needs_kernel in part.kernels
+            part.kernels.add(part.needs_kernel)
+            part.needs_kernel, part.is_between_plots, part.fruitless = "", True, 0
+            self._start(part, between_plots=True, prepared=has_its_data)
+            return
+        part.is_lost = part.name in self.access.lost()
+        tried = self.access.why_not_back().get(part.name, "")
+        said = f"{why_not} (tried again: {tried})" if tried and part.is_lost else why_not
+        self._exclude(part, f"{said}; the block in progress is void")
+
+    def _next_block(self, part: Part) -> int:
+        return len(host_blocks(self.folder).get(part.name, [])) + 1
+
+    def _check_trial(self, part: Part, slot: Slot) -> None:
         if (
             not part.has_open_block
             or slot.block != part.open_block
             or not 1 <= slot.attempt <= ATTEMPTS_MAX
             or (slot not in self.plan.on_host(part.name).slots(slot.block, slot.attempt))
         ):
-            raise LieError("it began a trial that was not asked for")
+            raise LieError("it began a trial that is not planned")
 
-    def _lied(self, part: Part, why: str) -> None:
+    def _exclude_liar(self, part: Part, why: str) -> None:
         """A host lies, or is broken: what it had open is void, and it is asked for nothing any more in this run."""
-        void = "; the block that it had open is void" if part.has_open_block else ""
+        void = "; the block in progress is void" if part.has_open_block else ""
         part.disown()
         self.liars = {**self.liars, part.name: why}
-        self._out(part, f"{why}{void}; see what runs on it, and look after it by dbdyno restore --hosts")
+        self._exclude(part, f"{why}{void}; check what runs on it, then run dbdyno restore --hosts")
 
-    def _gone(self, part: Part, why: str) -> None:
+    def _program_ended(self, part: Part, why: str) -> None:
         """A host's program has ended though nobody asked it to: what it had open is void, and it is started again."""
-        was_open = part.has_open_block
-        part.has_ended()
+        was_open, part.is_between_plots = part.has_open_block or part.is_between_plots, False
+        part.mark_ended()
         if part.out:
             return
+        if part.needs_kernel:
+            self.progress.say(f"{part.name}: restarts with kernel {part.needs_kernel}")
+            part.boot()
+            return
         if was_open:
-            self._note(f"{part.name}: its dbdyno ended ({why}); the block that it had open is void")
+            self._note(f"{part.name}: its dbdyno ended ({why}); the block in progress is void")
         if part.fruitless >= STARTS:
-            self._out(part, f"its dbdyno ended {STARTS} times: {why}")
+            self._exclude(part, f"its dbdyno ended {STARTS} times: {why}")
         else:
             part.again_at = monotonic() + self.access.pause_seconds
 
-    def _out(self, part: Part, why: str) -> None:
-        """A host takes no more part; the others go on."""
-        part.out, part.again_at = why, None
-        part.has_ended()
-        self._note(f"{part.name} takes no more part: {why}")
+    def _exclude(self, part: Part, why: str) -> None:
+        """A host no longer takes part; the others go on."""
+        part.out, part.again_at, part.needs_kernel, part.is_between_plots = why, None, "", False
+        part.mark_ended()
+        self._note(f"{part.name} no longer takes part: {why}")
 
     def _note(self, text: str) -> None:
         """Say something, also to who reads the run later."""
         self.folder.append(Note(text))
         self.progress.say(text)
 
-    def _see_who_is_lost(self) -> None:
+    def _check_losses(self) -> None:
         lost, tried = self.access.lost(), self.access.why_not_back()
-        silence_max = silent_seconds_max(self.plan, self.measured)
+        idle_max, now = idle_seconds_max(self.plan, self.measured), monotonic()
         for name, part in self.parts.items():
-            if part.is_running and not part.asks and monotonic() - part.heard_at > silence_max:
-                self._lied(part, f"it has said nothing for {format_roughly(silence_max)}")
+            is_awaited = part.is_running and not part.asks and not part.is_offering
+            if is_awaited and now - part.heard_at > SILENT_MAX_SECONDS:
+                self._exclude_liar(part, f"it has sent nothing for {format_roughly(SILENT_MAX_SECONDS)}")
+            elif is_awaited and now - part.moved_at > idle_max:
+                self._exclude_liar(part, f"it has made no progress for {format_roughly(idle_max)}")
+            if part.booting is not None:
+                continue  # it is lost for as long as it takes, and who restarts it looks after it
             if name in lost and not part.is_lost:
-                void = "; the block that it had open is void" if part.has_open_block else ""
+                void = "; the block in progress is void" if part.is_in_block else ""
                 part.starts += 1  # what still comes from it is of nobody's
                 part.is_lost = True
-                self._out(part, f"it is lost ({lost[name]}){void}")
+                self._exclude(part, f"it is lost ({lost[name]}){void}")
             elif part.again_at is not None and monotonic() >= part.again_at:
                 self._start(part)
             elif name not in lost and part.is_lost:
-                self._note(f"{name} is there again, and takes whole blocks")
+                self._note(f"{name} is back, and takes whole blocks")
                 self._start(part)
             elif part.is_lost and (why := tried.get(name, "")) != part.not_back:
                 part.not_back = why
-                self.progress.say(f"{name} was tried again: {why}")
+                self.progress.say(f"{name} is still away: {why}")
 
     def _wait_for_clients(self) -> None:
         """Have no block begun while a client host is lost. Raises ``HostError`` where it stays so."""
         lost = self.access.lost()
-        why = "; ".join(f"client host {one} is lost: {lost[one]}" for one in self.plan.client_hosts() if one in lost)
+        why = "; ".join(
+            f"client host {client} is lost: {lost[client]}" for client in self.plan.client_hosts() if client in lost
+        )
         if why and self.clients_away_at is None:
             self.clients_away_at = monotonic()
-            self.progress.say(f"{why}; no block is begun until it is back, {_AWAY_SECONDS:g} s at most")
+            self.progress.say(f"{why}; no block begins until it is back ({_AWAY_SECONDS:g} s at most)")
         elif not why and self.clients_away_at is not None:
             self.clients_away_at = None
-            self._note("all client hosts are there again")
+            self._note("all client hosts are back")
         if self.clients_away_at is not None and monotonic() - self.clients_away_at > _AWAY_SECONDS:
-            raise HostError(f"{why}; once it is back, dbdyno hosts up if need be, and go on with --resume")
+            raise HostError(f"{why}; once it is back, run dbdyno hosts up if needed, and go on with --resume")
 
     def _do(self, part: Part, what: Any) -> None:  # noqa: ANN401  (a method of the part)
         """Do something with a host; where that can't be, its program counts as gone."""
@@ -446,9 +514,33 @@ class _Fleet:
                     self._handle_last(self.parts[name], message)
             for name in self.access.lost():
                 if name in self.parts:
-                    self.parts[name].has_ended()
+                    self.parts[name].mark_ended()
         for name in [part.name for part in self.parts.values() if part.is_running]:
-            self.progress.say(f"{name}: did not say that it is put back; dbdyno restore --hosts looks after it")
+            self.progress.say(f"{name}: did not confirm that its settings are restored; run dbdyno restore --hosts")
+        if self.plan.kernels() and self.access.clients is not None:
+            with shielded():
+                self._return_kernels(self.access.clients.reboots)
+
+    def _return_kernels(self, reboots: Reboots) -> None:
+        """Return each host to the kernel that it had, all at once, and wait for them."""
+        for part in self.parts.values():
+            if part.booting is not None:
+                if part.booting.is_alive():
+                    self.progress.say(f"{part.name}: is restarting; dbdyno waits until it is back")
+                part.booting.join()  # else it might restart once more when it is to have its own kernel
+
+        def returned(name: str) -> str:
+            try:
+                kernel = reboots.return_own(name)
+            except (DbdynoError, OSError, ValueError) as error:
+                said = f"{error}" if str(error).startswith(f"{name}: ") else f"{name}: {error}"
+                return f"{said}; dbdyno restore --hosts returns it to its own kernel"
+            return f"{name}: runs its own kernel again: {kernel}" if kernel else ""
+
+        with ThreadPoolExecutor(len(self.parts)) as pool:
+            for said in pool.map(returned, self.parts):
+                if said:
+                    self.progress.say(said)
 
     def _handle_last(self, part: Part, message: Message) -> None:
         """Take what a program says that is to end; one that asks had just begun when it was to end."""
@@ -456,11 +548,11 @@ class _Fleet:
             case Say():
                 self.progress.say(f"{part.name}: {message.say}")
             case JoinedIn():
-                part.joined(message.go)
+                part.join(message.go)
             case Asks():
                 part.asks = message.asks
                 self._do(part, part.end)
             case Lied():
                 part.disown()
             case Gone():
-                part.has_ended()
+                part.mark_ended()

@@ -4,12 +4,11 @@ Its file lies in ``arrived/`` until all of it is in the run folder. Folding it a
 a kill left half-folded is finished before anything else.
 """
 
-import math
 import shutil
 import tarfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,15 +18,14 @@ from dbdyno.model.design import Design
 from dbdyno.model.printable import short
 from dbdyno.plan.order import Slot, seed_of_host, slots_of
 from dbdyno.run.execute import FAILURES_TO_DROP
+from dbdyno.run.fleet.block_file import EVENTS, events_of, in_block, unpack_block
 from dbdyno.run.fleet.message import fit_text
-from dbdyno.run.fleet.packed import EVENTS, events_of, in_block, unpack_block
+from dbdyno.run.handed_over import check_numbers, check_series
 from dbdyno.run.sparse_tar import FILE_BYTES_MAX
-from dbdyno.store.cuts import CUT_ID, CUTS, is_at_its_place
+from dbdyno.store.cuts import CUT_ID, CUTS
 from dbdyno.store.events import Dropped, Event, Failed, Finished, Lost, Note, Started, TrialEvent, line_of
-from dbdyno.store.latencies import COLUMNS, LATENCIES, latencies_in
-from dbdyno.store.records import Trial
 from dbdyno.store.run_folder import RunFolder, read_header
-from dbdyno.store.series_files import BYTES_MAX, Asked, read_each
+from dbdyno.store.series_files import BYTES_MAX
 from dbdyno.store.synced import sync
 from dbdyno.store.trials import TRIAL, read_trial
 
@@ -76,10 +74,10 @@ class BlockCheck:
         """Raise ``LieError`` where events and the files in ``folder`` are none of this block."""
         try:
             self._check_events(events)
-            kept = _that_stay(events)
+            kept = _finished_trials(events)
             for event in kept:
                 self._check_trial(folder, event)
-            _check_series(folder, kept)
+            check_series(folder, kept)
         except UserError as error:
             raise self.lie(str(error).partition("; ")[0].replace(f"{folder}/", "")) from None
         except ValueError as error:
@@ -104,9 +102,11 @@ class BlockCheck:
                         raise ValueError(f"it gives up block {block}")
                 case Dropped():
                     if failed[event.treatment] < FAILURES_TO_DROP:
-                        raise ValueError("it leaves out a treatment that did not fail again and again")
+                        raise ValueError("it drops a treatment that did not fail repeatedly")
                 case _:
-                    raise ValueError(f"it holds an event that is none of a block: {type(event).__name__.lower()}")
+                    raise ValueError(
+                        f"it holds an event that does not belong to a block: {type(event).__name__.lower()}"
+                    )
 
     def _check_trials_events(self, events: Sequence[TrialEvent]) -> None:
         """Raise ``ValueError`` where an event is of no trial of the block, or comes after the trial's end."""
@@ -126,14 +126,14 @@ class BlockCheck:
         slot = self.slots.get(event.trial)
         said = event.block, event.attempt, event.treatment, event.host
         if slot is None or said != (slot.block, slot.attempt, slot.treatment, ""):
-            raise ValueError(f"{event.trial} is no trial of it")
+            raise ValueError(f"{event.trial} is not one of its trials")
 
     def _check_trial(self, folder: Path, event: Finished) -> None:
         """Raise ``UserError`` or ``ValueError`` where what is said of a trial can't be read, or can't be its."""
         trial = read_trial(folder, event)
         if trial.position != self.slots[event.trial].position:
-            raise ValueError(f"{trial.id} stood in another place")
-        _check_numbers(trial)
+            raise ValueError(f"{trial.id} has the wrong position")
+        check_numbers(trial)
         files = {path.name for path in (folder / "trials" / trial.id).iterdir()}
         if missing := event.sha256.keys() - files:
             raise ValueError(f"{trial.id} lacks {', '.join(sorted(missing))}")
@@ -142,55 +142,27 @@ class BlockCheck:
                 raise ValueError(f"{trial.id}: {name} has no SHA-256")
 
 
-def _check_series(folder: Path, events: Sequence[Finished]) -> None:
-    """Raise ``UserError`` where the series of the trials can't be read within what is allowed to all of them."""
-    asked = [
-        Asked(event.trial, series, COLUMNS if series == LATENCIES else ".*")
-        for event in events
-        for series in sorted(Path(name).stem for name in event.sha256 if name.endswith(".parquet"))
-    ]
-    for one, columns in read_each(folder, asked, {event.trial: event.sha256 for event in events}):
-        if one.series == LATENCIES:
-            latencies_in(folder, one.trial, columns)
-
-
 def _is_failure(event: TrialEvent) -> bool:
     return isinstance(event, Failed)
 
 
-def _that_stay(events: Iterable[Event]) -> list[Finished]:
+def _finished_trials(events: Iterable[Event]) -> list[Finished]:
     """The trials that finished and were not lost since."""
     last = {event.trial: event for event in events if isinstance(event, Finished | Lost)}
     return [event for event in last.values() if isinstance(event, Finished)]
 
 
-def _check_numbers(trial: Trial) -> None:
-    """Raise ``ValueError`` where a figure is none, or a cut names a state outside of its own folder."""
-    for name, value in [*trial.metrics.items(), *trial.seconds.items(), *trial.host_speed.items()]:
-        if not math.isfinite(value) or value < 0:
-            raise ValueError(f"{trial.id}: {name} is {value}")
-    ids = [cut.id for cut in trial.cuts]
-    if len(set(ids)) != len(ids):
-        raise ValueError(f"{trial.id} has a cut twice")
-    for cut in trial.cuts:
-        if not CUT_ID.fullmatch(cut.id) or (cut.kept and not is_at_its_place(cut)):
-            raise ValueError(f"{trial.id}: a cut has a name or a folder that is none")
-        for name, value in [*asdict(cut).items(), *cut.recovery_s.items()]:
-            if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{trial.id}: {name} of cut {cut.id} is {value}")
-
-
 ARRIVED = "arrived"
 
 
-def arriving(run: Path, host: str, start: int) -> Path:
-    """Where the file of a block is put, before it counts as arrived; ``start`` is of the host's program."""
+def arrival_path(run: Path, host: str, start: int) -> Path:
+    """The path of a block's file before it counts as arrived; ``start`` is of the host's program."""
     folder = run / ARRIVED
     folder.mkdir(exist_ok=True)
     return folder / f".{host}.{start}.part"
 
 
-def has_arrived(part: Path, host: str, block: int) -> Path:
+def accept_arrival(part: Path, host: str, block: int) -> Path:
     """Have it on disk, under the name by which it counts: the host, and the block by the host's own count."""
     path = part.with_name(f"{host}.{block}.tar")
     sync(part)
@@ -199,7 +171,7 @@ def has_arrived(part: Path, host: str, block: int) -> Path:
     return path
 
 
-def blocks_of(run: RunFolder) -> dict[str, list[int]]:
+def host_blocks(run: RunFolder) -> dict[str, list[int]]:
     """Host -> the numbers of its blocks in the run here, in the order of its own count."""
     found: dict[str, dict[int, None]] = {}
     for (block, _), attempt in run.history.attempts.items():
@@ -242,14 +214,14 @@ def fold(run: RunFolder, path: Path) -> int:
 
 
 def _fold(run: RunFolder, path: Path, unpacked: Path, host: str, count: int) -> int:
-    events = _checked(BlockCheck(read_header(run.path).design, host, count), path, unpacked)
-    known = blocks_of(run)
+    events = _unpack_checked(BlockCheck(read_header(run.path).design, host, count), path, unpacked)
+    known = host_blocks(run)
     blocks = known.get(host, [])
     again = count <= len(blocks)  # begun by a process that was killed
-    number = blocks[count - 1] if again else max((max(one) for one in known.values()), default=0) + 1
+    number = blocks[count - 1] if again else max((max(numbers) for numbers in known.values()), default=0) + 1
     there = Counter(map(_identity, events_of(run.path, number))) if again else Counter[bytes]()
-    for event in _of_the_run(events):
-        its = _named(event, number, host)
+    for event in _run_events(events):
+        its = _renamed_event(event, number, host)
         if there[_identity(its)]:
             there[_identity(its)] -= 1
         else:
@@ -259,7 +231,7 @@ def _fold(run: RunFolder, path: Path, unpacked: Path, host: str, count: int) -> 
     return number
 
 
-def _checked(check: BlockCheck, path: Path, unpacked: Path) -> list[Event]:
+def _unpack_checked(check: BlockCheck, path: Path, unpacked: Path) -> list[Event]:
     """The events of the block, its files being unpacked. Raises ``LieError``."""
     trials = check.slots.keys()
     try:
@@ -270,7 +242,7 @@ def _checked(check: BlockCheck, path: Path, unpacked: Path) -> list[Event]:
     return events
 
 
-def _of_the_run(events: list[Event]) -> Iterable[Event]:
+def _run_events(events: list[Event]) -> Iterable[Event]:
     """The events but for trials whose files were lost on their host: of these only the reason stays, as a note."""
     lost = {event.trial for event in events if isinstance(event, Lost)}
     said = set[str]()
@@ -288,7 +260,7 @@ def _add(run: RunFolder, event: Event, its: Event, unpacked: Path) -> None:
     if isinstance(event, Finished) and isinstance(its, Finished):
         trial, folder = read_trial(unpacked, event), run.trial_folder(its.trial)
         _move(unpacked / "trials" / event.trial, folder)
-        cuts = [one if (folder / one.kept).is_dir() else replace(one, kept="") for one in trial.cuts]
+        cuts = [cut if (folder / cut.kept).is_dir() else replace(cut, kept="") for cut in trial.cuts]
         run.finish(replace(trial, id=its.trial, block=its.block, host=its.host, cuts=cuts), {})
         return
     if isinstance(event, Failed) and isinstance(its, Failed):
@@ -296,7 +268,7 @@ def _add(run: RunFolder, event: Event, its: Event, unpacked: Path) -> None:
     run.append(its)
 
 
-def _named(event: Event, number: int, host: str) -> Event:
+def _renamed_event(event: Event, number: int, host: str) -> Event:
     """The event with the block's number here, and with the host."""
     if isinstance(event, TrialEvent):
         its = in_block(event, number, host)

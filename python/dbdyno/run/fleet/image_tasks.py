@@ -10,10 +10,9 @@ from typing import Any
 
 from dbdyno.errors import TrialError
 from dbdyno.plan.plan import Plan
-from dbdyno.run import image_cache
 from dbdyno.run.fleet.request import Request
 from dbdyno.run.host_program import Send
-from dbdyno.run.images import Images, Wanted, wanted_images
+from dbdyno.run.images import CachedImage, Images, Wanted, arriving, find, known, wanted_images
 from dbdyno.run.ports import Ports
 from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.undo.log import Journal
@@ -24,7 +23,7 @@ _LOOK_AGAIN_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
-class OnHost:
+class HostImage:
     """An image that a host needs, as the host says it."""
 
     key: str
@@ -45,19 +44,19 @@ class ImageTask:
     send: Send
     ports: Ports
 
-    def do(self) -> list[OnHost]:
+    def do(self) -> list[HostImage]:
         """Do it; what the host then has of what it needs. Nothing where a signal ended it."""
         wanted = wanted_images(self.plan.makers(), self.ports)
         journal = Journal(f"data of a study on several hosts, as {self.request.host}")
         try:
             with suppress(Interrupted), interruptible(self._say):
                 if self.request.task == "images":
-                    return [self._first(one) for one in wanted]
+                    return [self._kept_image(image) for image in wanted]
                 if self.request.task == "prepare":
                     self._prepare(journal, wanted)
                 else:
-                    self._take(journal, {one.key for one in wanted})
-                return [_on_host(one, image_cache.known(one.key)) for one in wanted]
+                    self._take(journal, {image.key for image in wanted})
+                return [_host_image(image, known(image.key)) for image in wanted]
         finally:
             journal.close()
         return []
@@ -65,17 +64,17 @@ class ImageTask:
     def _say(self, text: str) -> None:
         self.send({"say": text})
 
-    def _first(self, one: Wanted) -> OnHost:
+    def _kept_image(self, image: Wanted) -> HostImage:
         """What is kept, proved to be whole; nothing where kept data are not wanted."""
         try:
-            return _on_host(one, None if self.request.fresh_images else image_cache.find(one.key))
+            return _host_image(image, None if self.request.fresh_images else find(image.key))
         except (TrialError, OSError) as error:
             self._say(str(error))
-            return _on_host(one, None)
+            return _host_image(image, None)
 
     def _prepare(self, journal: Journal, wanted: list[Wanted]) -> None:
         """Make an image, of which only what is kept stays."""
-        spec = next(one.spec for one in wanted if one.key == self.request.image)
+        spec = next(image.spec for image in wanted if image.key == self.request.image)
         fresh, specs = self.request.fresh_images, self.plan.makers()
         with Images(journal, Erasing(self.erase), self._say, specs=specs, fresh=fresh, ports=self.ports) as images:
             images.of(spec)
@@ -83,13 +82,13 @@ class ImageTask:
     def _take(self, journal: Journal, using: set[str]) -> None:
         """Have an image copied here."""
         given = self.request
-        with image_cache.arriving(given.image, given.image_sha256, given.image_bytes, using, journal) as into:
+        with arriving(given.image, given.image_sha256, given.image_bytes, using, journal) as into:
             self.send({"into": str(into)})
             while not into.exists():  # it comes whole or not at all
                 time.sleep(_LOOK_AGAIN_SECONDS)
 
 
-def _on_host(one: Wanted, kept: image_cache.Kept | None) -> OnHost:
+def _host_image(image: Wanted, kept: CachedImage | None) -> HostImage:
     if kept is None:
-        return OnHost(one.key, one.about, one.depends_on)
-    return OnHost(one.key, one.about, one.depends_on, kept.sha256, str(kept.path), kept.bytes)
+        return HostImage(image.key, image.about, image.depends_on)
+    return HostImage(image.key, image.about, image.depends_on, kept.sha256, str(kept.path), kept.bytes)

@@ -3,38 +3,47 @@
 It says lines of JSON, and none while it measures; it ends with what started it, the host put back first.
 """
 
+import json
+import platform
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts.guard import put_back
-from dbdyno.plan.order import Slot
+from dbdyno.model.design import StopReason
+from dbdyno.plan.order import Slot, drawn
 from dbdyno.plan.plan import Plan, erased_devices
-from dbdyno.run.execute import Outcome, open_run, run_all
-from dbdyno.run.fleet.client_load import AskedFor
-from dbdyno.run.fleet.gate import GO, Gate
-from dbdyno.run.fleet.image_tasks import TASKS, ImageTask, OnHost
+from dbdyno.run.execute import RunOutcome, open_run, run_all
+from dbdyno.run.fleet.block_file import pack_block
+from dbdyno.run.fleet.client_load import ClientsOffer
+from dbdyno.run.fleet.image_tasks import TASKS, HostImage, ImageTask
+from dbdyno.run.fleet.message import NO_MORE
 from dbdyno.run.fleet.request import Request
-from dbdyno.run.host_program import Send, as_of_host, request_and_send
+from dbdyno.run.host_program import Send, as_of_host, heartbeat, request_and_send
 from dbdyno.run.over_hosts import with_clients
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.preflight import host_facts, needs_of, versions, with_host_decided
-from dbdyno.run.stop import Outlook
+from dbdyno.run.stop import BlockPace, Outlook, StartAnew
 from dbdyno.stack.capabilities import Capability, device_need
 from dbdyno.stack.erase.identity import identify
 from dbdyno.store.events import Lost
 from dbdyno.store.parts import DamageError
 from dbdyno.store.run_folder import RunFolder
+from dbdyno.study.schema import TrialSpec
 from dbdyno.system.locks import alone_on_host, only_one
 from dbdyno.system.state import make_state_folder
 
-BEGUN_ANEW = "a block was begun anew, as the run on this host had broken off in the middle of it"
+GO = "go"  # the file that says up to which block may be run
+_LOOK_AGAIN_SECONDS = 0.02
+_WHOLE = 2.0**256  # of what is drawn
+BLOCK_RESTARTED = "a block was restarted because the run on this host stopped in the middle of it"
 
 
 class LinesOfJson:
@@ -54,6 +63,71 @@ class LinesOfJson:
     def trial_done(self, seconds: float) -> None:
         """It is over."""
         self._send({"trial_done": seconds})
+
+
+# Between two blocks: hand over the one that is over, wait until the next may begin.
+
+
+@dataclass
+class Gate:
+    """Decides nothing by itself. Blocks are counted by this host's own count."""
+
+    folder: Path  # of this host's part of the run
+    run: RunFolder
+    send: Callable[[dict[str, Any]], None]
+    first: int
+    seed: int
+    stagger_seconds: float
+    sleep: Callable[[float], None] = time.sleep
+    kernel: Callable[[], str] = platform.release
+    pace: BlockPace = field(default_factory=BlockPace)
+    outlook: Outlook = field(default_factory=lambda: Outlook(None))
+
+    def before(self, block: int, *, begun: bool) -> StopReason:
+        """Hand over the block before; wait until this one may begin, then for as long as the seed says."""
+        if block > self.first:
+            self._hand_over(block - 1)
+        self.send({"asks": block})
+        if not self._may_begin(block):
+            return "blocks"
+        if not begun and self.stagger_seconds:
+            share = int.from_bytes(drawn(self.seed, "stagger", block)) / _WHOLE
+            self.sleep(share * self.stagger_seconds)
+        return ""
+
+    def before_trial(self, spec: TrialSpec) -> None:
+        """Raise ``StartAnew`` where this host runs another kernel than the trial needs."""
+        if spec.booted_kernel not in {"", self.kernel()}:
+            raise StartAnew(spec.booted_kernel)
+
+    def look(self, blocks: int) -> StopReason:
+        """Hand over the last block that there can be."""
+        self._hand_over(blocks)
+        return "blocks"
+
+    def _hand_over(self, block: int) -> None:
+        packed = pack_block(self.run, block, self.folder)
+        seconds = self.pace.lengths[-1] if self.pace.lengths else self.pace.first_here
+        self.send({"block": block, "packed": asdict(packed), "seconds": seconds or 0.0})
+
+    def _may_begin(self, block: int) -> bool:
+        """Wait until the file, which is replaced whole, says something about this block."""
+        while True:
+            last = may_run_up_to(self.folder)
+            if last == NO_MORE or last >= block:
+                return last != NO_MORE
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def may_run_up_to(folder: Path) -> int:
+    """Up to which block may be run; 0 where nothing was said yet."""
+    try:
+        return int(json.loads((folder / GO).read_text(encoding="ascii")))
+    except FileNotFoundError:
+        return 0
+
+
+# What the host is asked to do.
 
 
 def main() -> None:
@@ -79,17 +153,22 @@ def take_part(request: Request, send: Send, this_host: ThisHost = ThisHost()) ->
             with TemporaryDirectory(dir=make_state_folder()) as folder:
                 send({"facts": facts_of(request, Path(folder), this_host)})
         elif request.task in TASKS:
-            send({"facts": {"images": [asdict(one) for one in images_of(request, send, this_host)]}})
+            send({"facts": {"images": [asdict(image) for image in images_of(request, send, this_host)]}})
         elif request.task == "forget":
             shutil.rmtree(folder_of(request), ignore_errors=True)
         else:
-            send({"ended": run_part(request, send, this_host).how})
+            try:
+                how = run_part(request, send, this_host).how
+            except StartAnew as found:
+                send({"kernel": found.kernel})
+                how = "interrupted"
+            send({"ended": how})
     except (DbdynoError, OSError) as error:
         send({"error": str(error)})
 
 
 def folder_of(request: Request) -> Path:
-    """Where this host's part of the run is kept until the run is done."""
+    """The folder of this host's part of the run, until the run is done."""
     return make_state_folder() / "fleet" / f"{request.identity}.{request.host}"
 
 
@@ -99,7 +178,7 @@ def facts_of(request: Request, folder: Path, this_host: ThisHost) -> dict[str, A
     serials = _own_serials(plan)
     erase = frozenset(request.erase) & serials
     needs = this_host.needs(plan, erase)
-    lacking = [as_of_host(one.said) for one in needs if not one.ok]
+    lacking = [as_of_host(need.said) for need in needs if not need.ok]
     if lacking:
         return {"lacking": lacking, "serials": sorted(serials)}
     return {
@@ -114,7 +193,7 @@ def facts_of(request: Request, folder: Path, this_host: ThisHost) -> dict[str, A
 
 
 @contextmanager
-def _held(request: Request, say: Callable[[str], None]) -> Iterator[None]:
+def _exclusive_host(request: Request, say: Callable[[str], None]) -> Iterator[None]:
     """Have this host for oneself; what an earlier process left on it is put back first."""
     with (
         only_one(f"blocks of a study on several hosts, as {request.host}", wait=False, say=say),
@@ -125,29 +204,31 @@ def _held(request: Request, say: Callable[[str], None]) -> Iterator[None]:
         yield
 
 
-def images_of(request: Request, send: Send, this_host: ThisHost) -> list[OnHost]:
+def images_of(request: Request, send: Send, this_host: ThisHost) -> list[HostImage]:
     """Do one of the tasks with prepared data; which there are."""
-    with _held(request, LinesOfJson(send).say):
+    with _exclusive_host(request, LinesOfJson(send).say), heartbeat(send):
         plan = with_host_decided(request.plan(request.unpack(folder_of(request) / "study")))
         erase = frozenset(request.erase) & _own_serials(plan)
         return ImageTask(request, plan, erase, send, this_host.ports).do()
 
 
-def run_part(request: Request, send: Send, this_host: ThisHost) -> Outcome:
+def run_part(request: Request, send: Send, this_host: ThisHost) -> RunOutcome:
     """Run blocks for as long as there are any."""
     progress, folder = LinesOfJson(send), folder_of(request)
-    with _held(request, progress.say):
+    with _exclusive_host(request, progress.say), heartbeat(send):
         (folder / GO).unlink(missing_ok=True)
         plan = with_host_decided(request.plan(request.unpack(folder / "study")))
         erase = frozenset(request.erase) & _own_serials(plan)
-        if lacking := [one.said for one in this_host.needs(plan, erase) if not one.ok]:
+        if lacking := [need.said for need in this_host.needs(plan, erase) if not need.ok]:
             raise HostError("\n".join(map(as_of_host, lacking)))
-        run, facts = _opened(plan, folder / "run", this_host)
+        run, facts = _open_own_run(plan, folder / "run", this_host)
         try:
-            void_open_block(run, plan)
+            if not request.between_plots:
+                void_open_block(run, plan)
             gate = Gate(
-                folder, run, send, request.first, plan.design.seed, request.stagger_seconds, sleep=this_host.ports.sleep
-            )
+                folder, run, send, request.first, plan.design.seed, request.stagger_seconds,
+                sleep=this_host.ports.sleep, kernel=this_host.ports.kernel,
+            )  # fmt: skip
             send({**facts, "go": str(folder / GO)})
             return run_all(
                 plan,
@@ -158,6 +239,7 @@ def run_part(request: Request, send: Send, this_host: ThisHost) -> Outcome:
                 ports=_ports(request, this_host.ports, send),
                 stop=gate,
                 first=request.first,
+                between_plots=request.between_plots,
             )
         finally:
             run.close()
@@ -166,14 +248,16 @@ def run_part(request: Request, send: Send, this_host: ThisHost) -> Outcome:
 def _ports(request: Request, ports: Ports, send: Send) -> Ports:
     """Those of the blocks: where the load comes from client hosts, who asked has them offer it."""
     if request.address:
-        return with_clients(ports, request.address, AskedFor(folder_of(request), send).offer)
+        return with_clients(ports, request.address, ClientsOffer(folder_of(request), send).offer)
     ahead = request.kinds_ahead
     return replace(ports, crashing=lambda about: ports.crashing(replace(about, block=about.block + ahead)))
 
 
-def _opened(plan: Plan, path: Path, this_host: ThisHost) -> tuple[RunFolder, dict[str, Any]]:
+def _open_own_run(plan: Plan, path: Path, this_host: ThisHost) -> tuple[RunFolder, dict[str, Any]]:
     """Return this host's own run folder, begun anew where it was damaged: what was delivered isn't needed again."""
     facts, known = this_host.facts(plan), this_host.versions(plan)
+    if kernels := plan.kernels():  # it changes as planned, and each trial says its own
+        known = {**known, "kernel": " or ".join(kernels)}
     try:
         run = open_run(plan, path, resume=True, versions=known, host=facts)
     except DamageError:
@@ -190,13 +274,15 @@ def void_open_block(run: RunFolder, plan: Plan) -> None:
     attempt, live = run.history.attempts[place], plan.specs.keys() - run.history.dropped
     if attempt.is_whole(live) or attempt.is_void(live):
         return
-    for event in [one for one in run.history.finished.values() if (one.block, one.attempt) == place]:
-        run.append(Lost(event.trial, event.block, event.attempt, event.treatment, BEGUN_ANEW))
+    for event in [
+        finished for finished in run.history.finished.values() if (finished.block, finished.attempt) == place
+    ]:
+        run.append(Lost(event.trial, event.block, event.attempt, event.treatment, BLOCK_RESTARTED))
 
 
 def _erases(plan: Plan, needs: Sequence[Capability]) -> dict[str, str]:
     """Each real device that the study erases here, and why it may: which disk it is, and what was found on it."""
-    proofs = {one.name: one.detail for one in needs}
+    proofs = {need.name: need.detail for need in needs}
     return {device: proofs[device_need(device)] for device in erased_devices(plan) if device_need(device) in proofs}
 
 

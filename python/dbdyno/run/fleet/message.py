@@ -13,13 +13,15 @@ from typing import Any, ClassVar
 
 from dbdyno.hosts.contract import LieError
 from dbdyno.model.printable import NO_BREAK, printable, printable_document, short
+from dbdyno.mysql.server_url import CLIENT_PASSWORD_VARIABLE
 from dbdyno.plan.order import Slot
-from dbdyno.run.fleet.image_tasks import OnHost
-from dbdyno.run.fleet.packed import Packed
+from dbdyno.run.fleet.block_file import PackedBlock
+from dbdyno.run.fleet.image_tasks import HostImage
 from dbdyno.store.documents import json_object, value_of
 from dbdyno.study.rules import ABLE
 
 LINE_BYTES_MAX = 4 * 1024**2
+NO_MORE = -1  # in the file that says up to which block a host may run: end
 _TEXT_MAX = 20_000  # characters of what is shown
 _KEPT = f"\n\t{NO_BREAK}"  # of what is not printable, in what is shown
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -67,6 +69,13 @@ class Say(Message):
 
 
 @dataclass(frozen=True)
+class Beats(Message):
+    """It goes on, and has nothing to say; so many times by now."""
+
+    beats: int
+
+
+@dataclass(frozen=True)
 class Failed(Message):
     """It ends, as this is in the way."""
 
@@ -79,6 +88,13 @@ class EndsWell(Message):
     """It ends: so far it came."""
 
     ended: str
+
+
+@dataclass(frozen=True)
+class NeedsKernel(Message):
+    """It ends, as the next trial needs the host to be restarted with this kernel."""
+
+    kernel: str
 
 
 @dataclass(frozen=True)
@@ -98,7 +114,7 @@ class Facts:
         cores = self.host.get("cores")
         known = isinstance(cores, int) and cores > 0 and "kernel" in self.versions and self.free_bytes >= 0
         if not self.lacking and not known:
-            raise ValueError("facts name neither what is missing nor what the host is")
+            raise ValueError("facts contain neither missing requirements nor a description of the host")
 
 
 @dataclass(frozen=True)
@@ -113,13 +129,13 @@ class FactsAnswer(Message):
 class ImagesOnHost:
     """The images that a host needs, as it has them."""
 
-    images: list[OnHost]
+    images: list[HostImage]
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` where one can't be."""
-        for one in self.images:
-            if one.bytes < 0 or (one.sha256 and not _SHA256.fullmatch(one.sha256)) or not one.key:
-                raise ValueError("images hold one that can't be")
+        for image in self.images:
+            if image.bytes < 0 or (image.sha256 and not _SHA256.fullmatch(image.sha256)) or not image.key:
+                raise ValueError("images has an invalid entry")
 
 
 @dataclass(frozen=True)
@@ -131,7 +147,7 @@ class ImagesAnswer(Message):
 
 @dataclass(frozen=True)
 class Into(Message):
-    """Where prepared data are to be copied to."""
+    """The place to which prepared data are to be copied."""
 
     into: str
 
@@ -185,7 +201,7 @@ class BlockOver(Message):
 
     brings = True
     block: int
-    packed: Packed
+    packed: PackedBlock
     seconds: float  # that a block took; 0: not known
 
     def __post_init__(self) -> None:
@@ -194,7 +210,7 @@ class BlockOver(Message):
             raise ValueError("seconds is below 0")
         for sha256 in (self.packed.sha256, *([self.packed.states["sha256"]] if self.packed.states else [])):
             if not _SHA256.fullmatch(sha256):
-                raise ValueError("packed.sha256 is no SHA-256")
+                raise ValueError("packed.sha256 is not a SHA-256")
 
 
 @dataclass(frozen=True)
@@ -209,14 +225,14 @@ class ClientLoad:
         """Raise ``ValueError`` where it would have a client host do anything else."""
         program, *words = self.argv or [""]
         if program != "dbdyno-load" or not words or words[0] not in ABLE:
-            raise ValueError("load.argv is no load of dbdyno-load")
+            raise ValueError("load.argv is not a load of dbdyno-load")
         for word in words:
             name = word.removeprefix("--").partition("=")[0]
             of_file = name in _FILE_FLAGS | _TLS_FILES or ("/" in word and name not in _TEXT_FLAGS)
             if of_file or not (_FLAG.fullmatch(word) or _WORD.fullmatch(word)):
-                raise ValueError(f"load.argv holds {short(name, 40)!r}, which is no part of a load")
-        if not self.environment.keys() <= {"LC_ALL", "MYSQL_PWD"} or not self.files.keys() <= _TLS_FILES:
-            raise ValueError("load holds an environment or files that are no part of a load")
+                raise ValueError(f"load.argv holds {short(name, 40)!r}, which does not belong to a load")
+        if not self.environment.keys() <= {"LC_ALL", CLIENT_PASSWORD_VARIABLE} or not self.files.keys() <= _TLS_FILES:
+            raise ValueError("load has an environment or files that do not belong to a load")
 
 
 @dataclass(frozen=True)
@@ -229,7 +245,7 @@ class HostsLoad:
     def __post_init__(self) -> None:
         """Raise ``ValueError`` where nobody is to offer it, or in no time."""
         if not self.each or self.limit_seconds <= 0:
-            raise ValueError("load is of no host, or of no time")
+            raise ValueError("load has no host or no duration")
 
 
 @dataclass(frozen=True)
@@ -243,14 +259,16 @@ class AsksForLoad(Message):
 Kinds = Mapping[str, type[Message]]  # the first field of a message -> what it is
 ALWAYS: Kinds = {"say": Say, "error": Failed}
 OF_FACTS: Kinds = {**ALWAYS, "facts": FactsAnswer}
-OF_IMAGES: Kinds = {**ALWAYS, "facts": ImagesAnswer, "into": Into}
+OF_IMAGES: Kinds = {**ALWAYS, "beats": Beats, "facts": ImagesAnswer, "into": Into}
 OF_BLOCKS: Kinds = {
     **ALWAYS,
+    "beats": Beats,
     "joined": JoinedIn,
     "asks": Asks,
     "trial": TrialBegins,
     "trial_done": TrialOver,
     "block": BlockOver,
+    "kernel": NeedsKernel,
     "load": AsksForLoad,
     "ended": EndsWell,
 }
@@ -260,29 +278,29 @@ def parse(host: str, line: bytes, kinds: Kinds) -> Message:
     """The message of a line. Raises ``LieError`` where it is none of these kinds."""
     try:
         found = json_object(line)
-        _see_that_numbers_are_finite(found)
+        _check_numbers(found)
         kind = _kind(found, kinds)
         fit = {key: printable_document(value, _TEXT_MAX, _KEPT) for key, value in found.items() if key in kind.shown}
         return value_of(kind, {**found, **fit})
     except ValueError as error:
         said = short(line[:200].decode(errors="replace"), 60)
-        raise LieError(f"{host}: what it said is no message of dbdyno ({short(str(error))}): {said}") from None
+        raise LieError(f"{host}: its message is invalid ({short(str(error))}): {said}") from None
 
 
 def _kind(found: Mapping[str, Any], kinds: Kinds) -> type[Message]:
-    name = next((one for one in found if one in kinds), None)
+    name = next((key for key in found if key in kinds), None)
     if name is None:
-        raise ValueError("it is none of the messages there are")
+        raise ValueError("there is no such message")
     return kinds[name]
 
 
-def _see_that_numbers_are_finite(document: object) -> None:
+def _check_numbers(document: object) -> None:
     """Raise ``ValueError`` where a number is none that JSON knows; how deep a document may be, its reader has seen."""
     if isinstance(document, dict | list):
         for each in document.values() if isinstance(document, dict) else document:
-            _see_that_numbers_are_finite(each)
+            _check_numbers(each)
     elif isinstance(document, float) and not math.isfinite(document):
-        raise ValueError("it holds a number that is none")
+        raise ValueError("it holds a number that is not finite")
 
 
 def fit_text(text: str) -> str:

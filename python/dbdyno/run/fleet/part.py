@@ -13,15 +13,15 @@ from threading import Lock, Thread
 from time import monotonic
 
 from dbdyno.errors import DbdynoError, HostError
-from dbdyno.hosts.carried import quiet
 from dbdyno.hosts.connect import Connected
-from dbdyno.hosts.contract import Hosts, LieError
+from dbdyno.hosts.contract import Hosts, LieError, quiet
 from dbdyno.model.printable import short
 from dbdyno.run.fleet.asking import MEMBER, messages
-from dbdyno.run.fleet.client_load import ClientsLostError, offered
-from dbdyno.run.fleet.fold import arriving
-from dbdyno.run.fleet.gate import NO_MORE
+from dbdyno.run.fleet.block_file import PackedBlock
+from dbdyno.run.fleet.client_load import ClientsLostError, offer_load
+from dbdyno.run.fleet.fold import arrival_path
 from dbdyno.run.fleet.message import (
+    NO_MORE,
     OF_BLOCKS,
     Asks,
     AsksForLoad,
@@ -30,11 +30,11 @@ from dbdyno.run.fleet.message import (
     Failed,
     Gone,
     Message,
+    NeedsKernel,
     Say,
     TrialBegins,
     TrialOver,
 )
-from dbdyno.run.fleet.packed import Packed
 from dbdyno.run.fleet.request import Request
 from dbdyno.study.units import format_bytes
 from dbdyno.workload.together import Together
@@ -78,8 +78,8 @@ class Window:
 
 
 # What is said outside a trial only; when a load is asked for, its window is still to come.
-_OVER = (TrialOver, Asks, BlockOver, EndsWell, Failed, Gone, AsksForLoad)
-STARTS = 3  # in succession without a block; then a host takes no more part
+_OVER = (TrialOver, Asks, BlockOver, EndsWell, Failed, Gone, AsksForLoad, NeedsKernel)
+STARTS = 3  # in succession without a block; then a host no longer takes part
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,13 @@ class ClientsLost(Message):
     """Hosts that the load of this one comes from are lost. No program says it."""
 
     why: str
+
+
+@dataclass(frozen=True)
+class Booted(Message):
+    """It was restarted, and is back; or why it is not. No program says it."""
+
+    why_not: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ class Part:
     starts: int = 0  # of its program, and so which of them a message is from
     fruitless: int = 0  # starts in succession that no block has come from
     is_running: bool = False
-    out: str = ""  # why it takes no more part
+    out: str = ""  # why it no longer takes part
     is_lost: bool = False  # that being why
     not_back: str = ""  # why it was not to be had when it was last tried again
     has_joined: bool = False  # since it was started
@@ -134,7 +141,15 @@ class Part:
     open_block: int = 0  # the number of the last that it was let begin, by its own count
     treatment: str = ""  # of the trial that it began last
     heard_at: float = 0.0  # when it was last heard of, by ``time.monotonic``
+    moved_at: float = 0.0  # the same, when it said more than that it goes on
+    is_offering: bool = False  # others offer its load; it is not listened to meanwhile
     clients_from: frozenset[str] = frozenset()  # hosts that its loads come from
+    needs_kernel: str = ""  # that it is to be restarted with, for the next whole plot of the block that it is in
+    is_between_plots: bool = False  # it was restarted in the middle of a block, and is to go on with it
+    kernels: set[str] = field(default_factory=set)  # that it was restarted with, in this run
+    boots: int = 0  # for the block that it is in
+    booting: Thread | None = None  # while it is restarted
+    block_began: float = 0.0  # by ``time.monotonic``
     again_at: float | None = None  # when it is to be started again, by ``time.monotonic``
     _go: str = ""
     _process: str = ""
@@ -148,7 +163,8 @@ class Part:
         self.starts, self.fruitless, self.again_at = self.starts + 1, self.fruitless + 1, None
         self.asks, self.has_open_block, self.out, self.is_lost, self.not_back = 0, False, "", False, ""
         self.is_running, self.has_joined, self._process, self._window = True, False, "", Window(self.name)
-        self.heard_at = monotonic()
+        self.heard_at = self.moved_at = monotonic()
+        self.is_offering = False
         Thread(target=self._listen, args=(self.starts, request.to_json()), name=self.name, daemon=True).start()
 
     def _listen(self, start: int, stdin: bytes) -> None:
@@ -181,7 +197,7 @@ class Part:
             return
         if isinstance(message, BlockOver):
             if not self.has_open_block or message.block != self.open_block:
-                raise LieError(f"it handed over block {message.block} of its own count, which it was not let run")
+                raise LieError(f"it delivered block {message.block}, which it was not allowed to run")
             self._fetch(message.packed, start)
         self.inbox.put((self.name, start, message))
         if isinstance(message, TrialBegins):
@@ -194,35 +210,40 @@ class Part:
         """
         access, window = self.access, self._window
         if access.clients is None or not message.load.each.keys() <= self.clients_from or not self.has_open_block:
-            raise LieError(f"{self.name}: it asked for a load that is none of this study")
+            raise LieError(f"{self.name}: it asked for a load that is not part of this study")
         clients = Together(access.clients, self.name, lambda: window.is_shut, window.opened)
+        self.is_offering = True
         try:
-            said = offered(clients, message.load, access.pause_seconds)
+            said = offer_load(clients, message.load, access.pause_seconds)
         except ClientsLostError as error:
             return ClientsLost(str(error))
         except HostError:
             if window.is_shut:
                 return None  # it ends, and says so itself
             raise
+        finally:
+            self._hear()
+            self.is_offering = False
         self._put(json.dumps(said), message.answer)
         return None
 
-    def _fetch(self, packed: Packed, start: int) -> None:
-        part = arriving(self.run, self.name, start)
+    def _fetch(self, packed: PackedBlock, start: int) -> None:
+        part = arrival_path(self.run, self.name, start)
         path, there = packed.file(shutil.disk_usage(self.run).free)
         if packed.states_bytes and path == packed.path:
             where = "here" if packed.states else "there"
-            text = f"no room {where} for {format_bytes(packed.states_bytes)} of states of its cuts: they are not kept"
+            size = format_bytes(packed.states_bytes)
+            text = f"no room {where} for {size} of states after its power cuts: they are not kept"
             self.inbox.put((self.name, start, Say(text)))
         most = self.block_bytes_max + (0 if path == packed.path else self.states_bytes_max)
         if self.access.hosts.fetch(self.name, path, part, most, self._hear) != there:
             part.unlink()
-            raise HostError(f"{self.name}: {short(path)} did not arrive as it was there")
+            raise HostError(f"{self.name}: {short(path)} arrived damaged: its SHA-256 differs")
 
     def _hear(self) -> None:
-        self.heard_at = monotonic()
+        self.heard_at = self.moved_at = monotonic()
 
-    def joined(self, go: str) -> None:
+    def join(self, go: str) -> None:
         """It is ready, and looks at this file."""
         self._go, self.has_joined = go, True
 
@@ -234,6 +255,27 @@ class Part:
         except BaseException:
             self.has_open_block = False
             raise
+
+    @property
+    def is_in_block(self) -> bool:
+        """Whether it has a block that is not over, also while it is restarted in the middle of it."""
+        return self.has_open_block or self.is_between_plots or bool(self.needs_kernel)
+
+    def boot(self) -> None:
+        """Start the host anew with the kernel that it needs; what came of it is put into the inbox."""
+        given = (self.starts, self.needs_kernel)
+        self.booting = Thread(target=self._boot, args=given, name=f"{self.name} boots", daemon=True)
+        self.booting.start()
+
+    def _boot(self, start: int, kernel: str) -> None:
+        assert self.access.clients is not None  # noqa: S101  (who began the run has seen to it)
+        try:
+            self.access.clients.reboots.restart(self.name, kernel)
+        except Exception as error:  # noqa: BLE001  (whatever it is: the run waits for this thread's word)
+            why = str(error) if isinstance(error, DbdynoError | OSError | ValueError) else repr(error)
+            self.inbox.put((self.name, start, Booted(short(why.removeprefix(f"{self.name}: ")))))
+        else:
+            self.inbox.put((self.name, start, Booted()))
 
     def end(self) -> None:
         """Have it end, the stack lowered. Raises ``HostError``."""
@@ -251,9 +293,9 @@ class Part:
         if self._process:
             with suppress(DbdynoError):
                 self.access.hosts.signal(self.name, self._process, signal.SIGTERM)
-        self.has_ended()
+        self.mark_ended()
 
-    def has_ended(self) -> None:
+    def mark_ended(self) -> None:
         """Its program is gone."""
         self._window.close()
         self.is_running, self.has_open_block, self.asks = False, False, 0

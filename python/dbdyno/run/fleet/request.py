@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 from dbdyno.errors import UserError
+from dbdyno.model.fio import with_values
 from dbdyno.plan.aa import aa_plan
 from dbdyno.plan.order import seed_of_host
 from dbdyno.plan.plan import Plan, make_plan
@@ -37,6 +38,7 @@ class Request:
     keep_traces: bool = False
     address: str = ""  # of the host, as those reach it that its load comes from; empty where it is its own client
     stagger_seconds: float = 0.0  # how far the start of a block is put off at most
+    between_plots: bool = False  # it goes on in the middle of a block, having been restarted for it
     kinds_ahead: int = 0  # blocks by which its kinds of cut are ahead of its own count, so that hosts share them out
     image: str = ""  # the key of the prepared data that are to be made, or taken in from another host
     image_sha256: str = ""  # what is to be taken in
@@ -80,7 +82,7 @@ class Requests(Protocol):
         """One task of one host. With ``prepared`` it has what it needs, made for this run, and makes nothing anew."""
 
 
-def request_of(plan: Plan, identity: str, erase: frozenset[str], *, fresh_images: bool) -> Requests:
+def make_requests(plan: Plan, identity: str, erase: frozenset[str], *, fresh_images: bool) -> Requests:
     """Return what makes the requests of a run: called with task and host, and, to run, ``first`` and more.
 
     Raises ``UserError`` where the study names a file by a path that hosts don't have.
@@ -90,7 +92,7 @@ def request_of(plan: Plan, identity: str, erase: frozenset[str], *, fresh_images
     fleet = design.fleet
     assert fleet is not None  # noqa: S101  (who calls this has one)
 
-    def made(task: Task, host: str, *, prepared: bool = False, **more: Any) -> Request:  # noqa: ANN401  (fields of the request)
+    def make_request(task: Task, host: str, *, prepared: bool = False, **more: Any) -> Request:  # noqa: ANN401  (fields of the request)
         return Request(
             task=task,
             host=host,
@@ -106,13 +108,15 @@ def request_of(plan: Plan, identity: str, erase: frozenset[str], *, fresh_images
             **more,
         )
 
-    return made
+    return make_request
 
 
 def _tree_of(plan: Plan) -> tuple[str, dict[str, str]]:
     """The study and its own files as they lie to each other; where the study is in that tree."""
     study = plan.study.path.resolve()
-    own = [Path(path) for files in plan.own_files.values() for path in files] + [Path(one) for one in plan.file_hashes]
+    own = [Path(path) for files in plan.own_files.values() for path in files] + [
+        Path(name) for name in plan.file_hashes
+    ]
     for path in own:
         if str(path) in plan.study.text:
             raise UserError(
@@ -122,5 +126,8 @@ def _tree_of(plan: Plan) -> tuple[str, dict[str, str]]:
     root = Path(os.path.commonpath([study.parent, *(path.resolve().parent for path in own)]))
     files = {str(study.relative_to(root)): base64.b64encode(plan.study.text.encode()).decode()}
     for path in own:
-        files[str(path.resolve().relative_to(root))] = base64.b64encode(path.read_bytes()).decode()
+        content = path.read_bytes()
+        if plan.variables and str(path) in plan.own_files["scripts"]:  # hosts have other ones
+            content = with_values(content.decode(), plan.variables).encode()
+        files[str(path.resolve().relative_to(root))] = base64.b64encode(content).decode()
     return str(study.relative_to(root)), files

@@ -21,8 +21,8 @@ from dbdyno.hosts.contract import LieError
 from dbdyno.model.printable import short
 from dbdyno.model.wording import listed
 from dbdyno.run.fleet.asking import messages
-from dbdyno.run.fleet.image_tasks import OnHost
-from dbdyno.run.fleet.message import OF_IMAGES, Failed, Gone, ImagesAnswer, Into, Message, Say
+from dbdyno.run.fleet.image_tasks import HostImage
+from dbdyno.run.fleet.message import OF_IMAGES, Beats, Failed, Gone, ImagesAnswer, Into, Message, Say
 from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import Request, Requests
 from dbdyno.study.units import format_bytes
@@ -37,7 +37,7 @@ _SAY_SECONDS = 10.0  # between two words on how far it is
 _WORDS = {"data": "server", "dbdyno": "dbdyno", "kernel": "kernel", "programs": "dbdyno-load or mkfs",
           "server": "server", "user": "user that servers run as"}  # fmt: skip
 T = TypeVar("T")
-Asked = Mapping[str, "Sequence[OnHost] | DbdynoError"]
+Asked = Mapping[str, "Sequence[HostImage] | DbdynoError"]
 
 
 @dataclass
@@ -51,8 +51,9 @@ class Sharing:
     images_max: int  # that a host can need
     data_bytes: int  # that one of them has, as far as the plan shows
     silent_seconds: float  # that a host may say nothing, while it prepares data as well
+    idle_seconds: float  # that it may say nothing but that it goes on
     liars: dict[str, str] = field(default_factory=dict)  # host -> what it did
-    images: dict[str, dict[str, OnHost]] = field(default_factory=dict)  # key -> host -> what it has of it
+    images: dict[str, dict[str, HostImage]] = field(default_factory=dict)  # key -> host -> what it has of it
     _running: set[tuple[str, str]] = field(default_factory=set)  # host, and what its program is called
     _stopped: bool = False
 
@@ -63,46 +64,46 @@ class Sharing:
             if isinstance(found, DbdynoError):
                 self.say(f"{found}; {self._what_then(name)}")
                 continue
-            for one in found:  # in the order of the study, whoever has answered first
-                each = self.images[one.key]
+            for image in found:  # in the order of the study, not of the answers
+                each = self.images[image.key]
                 each[name] = each.pop(name)
-        self._say_why_apart(asked)
+        self._say_differences(asked)
         self._prepare()
         for key in self.images:
             self._spread(key)
         there = {name for name, found in asked.items() if not isinstance(found, DbdynoError)} - self.liars.keys()
-        lacking = {name for each in self.images.values() for name, one in each.items() if not one.sha256}
+        lacking = {name for each in self.images.values() for name, image in each.items() if not image.sha256}
         return frozenset(there - lacking)
 
-    def _note(self, request: Request, found: Sequence[OnHost]) -> None:
+    def _note(self, request: Request, found: Sequence[HostImage]) -> None:
         """Note what a host has after a task. Raises ``LieError`` where that is not what it had, made or took."""
         host, asked = request.host, request.task == "images"
-        if len({one.key for one in found}) != len(found) or len(found) > self.images_max:
-            raise LieError(f"{host}: named {len(found)} images of prepared data, which the study does not have")
-        for one in found:
-            before = self.images.get(one.key, {}).get(host)
+        if len({image.key for image in found}) != len(found) or len(found) > self.images_max:
+            raise LieError(f"{host}: named {len(found)} images of prepared data, and the study has fewer")
+        for image in found:
+            before = self.images.get(image.key, {}).get(host)
             if not asked and before is None:
-                raise LieError(f"{host}: named prepared data that it did not need before: {short(one.about)}")
-            expected = request.image_sha256 if one.key == request.image else before.sha256 if before else ""
-            if expected and one.sha256 not in {"", expected}:
-                why = f"said of its prepared data that their SHA-256 is {one.sha256[:12]}, and before {expected[:12]}"
-                raise LieError(f"{host}: {why}: {short(one.about)}")
-        for one in found:
-            self.images.setdefault(one.key, {})[host] = one
+                raise LieError(f"{host}: named prepared data that it did not need before: {short(image.about)}")
+            expected = request.image_sha256 if image.key == request.image else before.sha256 if before else ""
+            if expected and image.sha256 not in {"", expected}:
+                why = f"reported {image.sha256[:12]} as the SHA-256 of its prepared data, and {expected[:12]} before"
+                raise LieError(f"{host}: {why}: {short(image.about)}")
+        for image in found:
+            self.images.setdefault(image.key, {})[host] = image
 
     def _what_then(self, host: str) -> str:
-        return "it is asked for nothing more" if host in self.liars else f"{host} prepares its own data"
+        return "it no longer takes part" if host in self.liars else f"{host} prepares its own data"
 
-    def _say_why_apart(self, asked: Asked) -> None:
+    def _say_differences(self, asked: Asked) -> None:
         """Say which hosts can't start from the bytes of the first, and what differs."""
-        found = {name: one for name, one in asked.items() if not isinstance(one, DbdynoError)}
+        found = {name: images for name, images in asked.items() if not isinstance(images, DbdynoError)}
         first = next(iter(found), "")
         for name, images in found.items():
             pairs = zip(found[first], images, strict=False)  # the same study asks for them in the same order
-            apart = {_WORDS.get(what, short(what, 40)) for one, other in pairs for what in _differing(one, other)}
+            apart = {_WORDS.get(what, short(what, 40)) for own, other in pairs for what in _differences(own, other)}
             if apart:
                 said = listed(sorted(apart))
-                self.say(f"{name}: can't start from the prepared data of {first}, as it has another {said}")
+                self.say(f"{name}: can't use the prepared data of {first}: its {said} differs")
 
     def _prepare(self) -> None:
         """Have each image that no host has made on one that needs it; several hosts are at it at once.
@@ -123,7 +124,7 @@ class Sharing:
             makes: dict[str, list[str]] = {}
             for key, each in self.images.items():
                 hosts = [name for name in each if name not in failed.get(key, ()) and name not in self.liars]
-                if hosts and not any(one.sha256 for one in each.values()):
+                if hosts and not any(image.sha256 for image in each.values()):
                     maker = min(hosts, key=lambda name: len(makes.get(name, ())))
                     makes.setdefault(maker, []).append(key)
             self._at_once({name: partial(make, name, keys) for name, keys in makes.items()})
@@ -131,14 +132,14 @@ class Sharing:
     def _spread(self, key: str) -> None:
         """Send an image from those that have it to those that don't, until all have it or can't."""
         each = self.images[key]
-        having = {name: one for name, one in each.items() if one.sha256 and name not in self.liars}
+        having = {name: image for name, image in each.items() if image.sha256 and name not in self.liars}
         if not having:
             return
-        sha256 = self._chosen([one.sha256 for one in having.values()])
-        have = [name for name, one in having.items() if one.sha256 == sha256]
+        sha256 = self._chosen([image.sha256 for image in having.values()])
+        have = [name for name, image in having.items() if image.sha256 == sha256]
         for name in having.keys() - set(have):
             about = short(having[name].about)
-            self.say(f"{name}: has other bytes than {have[0]} of the same prepared data, and takes those: {about}")
+            self.say(f"{name}: has a different copy of the prepared data than {have[0]}, and takes that one: {about}")
         want, tries = [name for name in each if name not in have and name not in self.liars], Counter[str]()
         while want and have:
             pairs = list(zip(have, want, strict=False))
@@ -151,7 +152,7 @@ class Sharing:
                 tries[to] += 1
                 gone = self.access.lost().keys() | self.liars.keys()
                 again = tries[to] < _TRIES and (to not in gone if of in self.liars else not {of, to} & gone)
-                self.say(f"{error}; {'it is sent anew' if again else self._what_then(to)}")
+                self.say(f"{error}; {'it is sent again' if again else self._what_then(to)}")
                 want += [to] if again else []
             have = [name for name in (*have[1:], have[0]) if name not in self.access.lost() and name not in self.liars]
 
@@ -164,12 +165,12 @@ class Sharing:
         """Send an image from one host to another. Raises ``HostError``."""
         image, said_at = self.images[key][source], monotonic()
         size = format_bytes(image.bytes)
-        self.say(f"{target}: takes prepared data from {source}: {short(image.about)} ({size})")
+        self.say(f"{target}: copies prepared data from {source}: {short(image.about)} ({size})")
 
         def reached(done: int, total: int) -> None:
             nonlocal said_at
             if self._stopped:
-                raise HostError(f"{target}: has not got its prepared data")
+                raise HostError(f"{target}: did not get its prepared data")
             if monotonic() - said_at > _SAY_SECONDS:
                 said_at = monotonic()
                 self.say(f"{target}: {100 * done // max(1, total)} % of {size} of prepared data has arrived")
@@ -190,7 +191,7 @@ class Sharing:
     def _lied(self, host: str, error: LieError) -> None:
         self.liars.setdefault(host, str(error).removeprefix(f"{host}: "))
 
-    def _do(self, request: Request, copy: Callable[[str], None] = lambda _: None) -> list[OnHost]:
+    def _do(self, request: Request, copy: Callable[[str], None] = lambda _: None) -> list[HostImage]:
         """Have a host do a task; which images it has then, which is noted. Raises ``DbdynoError``."""
         try:
             found = self._answer(request, copy)
@@ -200,12 +201,14 @@ class Sharing:
             raise
         return found
 
-    def _answer(self, request: Request, copy: Callable[[str], None]) -> list[OnHost]:
+    def _answer(self, request: Request, copy: Callable[[str], None]) -> list[HostImage]:
         with self._started(request) as received:
             for message in received:
                 match message:
                     case Say():
                         self.say(f"{request.host}: {message.say}")
+                    case Beats():
+                        pass
                     case Into():
                         copy(message.into)
                     case Failed():
@@ -214,7 +217,7 @@ class Sharing:
                         return message.facts.images
                     case Gone():
                         raise HostError(f"{request.host}: {message.why}")
-        raise HostError(f"{request.host}: it ended without a word")
+        raise HostError(f"{request.host}: it ended without an answer")
 
     @contextmanager
     def _started(self, request: Request) -> Iterator[Iterator[Message]]:
@@ -222,7 +225,8 @@ class Sharing:
         hosts, host, access = self.access.hosts, request.host, self.access
         process = hosts.start(host, access.argv, stdin=request.to_json(), environment=access.environment_of(host))
         self._running.add((host, process))
-        received = messages(hosts, host, process, OF_IMAGES, self.silent_seconds)
+        silent, idle = self.silent_seconds, self.idle_seconds
+        received = messages(hosts, host, process, OF_IMAGES, silent_seconds=silent, idle_seconds=idle)
         try:
             yield received
         except BaseException:
@@ -247,7 +251,7 @@ class Sharing:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             futures = {name: pool.submit(tried, call) for name, call in calls.items()}
             try:
-                return {name: one.result() for name, one in futures.items()}
+                return {name: future.result() for name, future in futures.items()}
             except BaseException:
                 self._stop()
                 raise
@@ -259,5 +263,5 @@ class Sharing:
                 self.access.hosts.signal(host, process, signal.SIGTERM)
 
 
-def _differing(one: OnHost, other: OnHost) -> list[str]:
-    return [what for what, value in one.depends_on.items() if other.depends_on.get(what) != value]
+def _differences(image: HostImage, other: HostImage) -> list[str]:
+    return [what for what, value in image.depends_on.items() if other.depends_on.get(what) != value]

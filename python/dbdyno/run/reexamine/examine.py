@@ -12,7 +12,7 @@ from dbdyno.errors import TrialError
 from dbdyno.hosts.spread import Spread
 from dbdyno.model.cut import Cut
 from dbdyno.run.kept_states import examine_again, plan_of
-from dbdyno.run.reexamine.member import Request
+from dbdyno.run.reexamine.member import ExaminationRequest
 from dbdyno.run.reexamine.program_workers import ExaminerAccess, ProgramWorkers, folder_for_packed
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.store.cuts import cuts_of, kept_folder, name_of
@@ -88,8 +88,8 @@ def on_hosts(folder: Path, states: Sequence[State], access: ExaminerAccess) -> I
     header, study = ((folder / name).read_text(encoding="utf-8") for name in (RUN, STUDY))
     servers = {name: it for name, it in read_header(folder).versions.items() if name.startswith("server ")}
 
-    def request(host: str) -> Request:
-        return Request(host, header, study, largest)
+    def request(host: str) -> ExaminationRequest:
+        return ExaminationRequest(host, header, study, largest)
 
     with interruptible(access.say), folder_for_packed() as into:
         workers = ProgramWorkers(access, request, servers, into)

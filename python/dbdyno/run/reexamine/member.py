@@ -23,7 +23,7 @@ from typing import Self
 
 import psutil
 
-from dbdyno.crash.again import examine_kept
+from dbdyno.crash.examine import examine_kept
 from dbdyno.crash.kept import read_kept
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts.guard import put_back
@@ -71,6 +71,7 @@ def examined(folder: str, name: str) -> str:
         sparse_tar.extract(packed, place)
         packed.unlink()
         state = place / STATE
+        verify_sums(state)
         spec = spec_in(_plan(folder), read_kept(state).treatment, state)
         with closing(Journal(f"kept state {name}")) as journal:
             cut = examine_kept(state, spec, journal)
@@ -93,7 +94,7 @@ _EXAMINING_BYTES = 1024**3  # of memory that a server, a verifier and their Pyth
 
 
 @dataclass(frozen=True)
-class Request:
+class ExaminationRequest:
     """What a host is asked to examine: the run's header and study as they lie in the run folder."""
 
     host: str
@@ -132,14 +133,14 @@ def main(this_host: ExaminerHost = ExaminerHost()) -> None:
     content, send = request_and_send()
     try:
         with interruptible(lambda text: send({"say": text})):
-            take_part(Request.from_json(content), send, this_host)
+            take_part(ExaminationRequest.from_json(content), send, this_host)
     except Interrupted:
         send({"ended": True})
     except (DbdynoError, OSError) as error:
         send({"error": str(error)})
 
 
-def take_part(request: Request, send: Send, this_host: ExaminerHost) -> None:
+def take_part(request: ExaminationRequest, send: Send, this_host: ExaminerHost) -> None:
     """Examine what comes until it is interrupted. Raises ``UserError`` or ``HostError`` where this host can't."""
 
     def say(text: str) -> None:

@@ -13,12 +13,12 @@ from time import monotonic
 
 from dbdyno.errors import DbdynoError, HostError, TrialError, UserError
 from dbdyno.hosts.contract import Hosts, LieError
-from dbdyno.hosts.workers import Returned, Workers
+from dbdyno.hosts.workers import Returned, Workers, take_arrived
 from dbdyno.model.cut import Cut
 from dbdyno.plan.identity import file_sha256
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.message import ALWAYS, Failed, Gone, Message, Say
-from dbdyno.run.reexamine.member import TASKS, Request, pack
+from dbdyno.run.reexamine.member import TASKS, ExaminationRequest, pack
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import RemoveTree
 from dbdyno.system.state import make_state_folder, new_token
@@ -109,7 +109,11 @@ class ProgramWorkers(Workers):
     """
 
     def __init__(
-        self, access: ExaminerAccess, requests: Callable[[str], Request], servers: Mapping[str, str], into: Path
+        self,
+        access: ExaminerAccess,
+        requests: Callable[[str], ExaminationRequest],
+        servers: Mapping[str, str],
+        into: Path,
     ) -> None:
         """``servers``: the versions that a host must have; ``into``: a folder here for what is packed."""
         self._access, self._servers, self._into = access, servers, into
@@ -141,12 +145,7 @@ class ProgramWorkers(Workers):
 
     def returned(self, seconds: float) -> list[Returned]:
         """As the contract says."""
-        found = []
-        with suppress(queue.Empty):
-            found.append(self._returned.get(timeout=seconds))
-            while True:
-                found.append(self._returned.get_nowait())
-        return [one for one in found if one.host not in self._lost]
+        return [one for one in take_arrived(self._returned, seconds) if one.host not in self._lost]
 
     def lost(self) -> Mapping[str, str]:
         """As the contract says."""
@@ -160,11 +159,11 @@ class ProgramWorkers(Workers):
         self._lost.setdefault(host, why)
         self._hosts[host].tasks.put(None)
 
-    def lacking(self, host: str, names: Sequence[str]) -> tuple[str, list[str]]:
+    def missing_inputs(self, host: str, names: Sequence[str]) -> tuple[str, list[str]]:
         """As the contract says: all of them, as a state is removed there once it is examined."""
         return self._hosts[host].folder, list(names)
 
-    def reached(self) -> Mapping[int, float]:
+    def progress(self) -> Mapping[int, float]:
         """Nothing: a state is examined within seconds."""
         return {}
 
@@ -179,10 +178,12 @@ class ProgramWorkers(Workers):
         for name, there in self._hosts.items():
             while there.process and not there.ended.wait(_LOOK_AGAIN_SECONDS) and name not in self._access.lost():
                 if monotonic() > deadline:
-                    self._access.say(f"{name}: did not say that it is put back; dbdyno restore --hosts looks after it")
+                    self._access.say(
+                        f"{name}: did not confirm that its settings are restored; run dbdyno restore --hosts"
+                    )
                     break
 
-    def _listen(self, host: str, request: Request) -> None:
+    def _listen(self, host: str, request: ExaminationRequest) -> None:
         access, there = self._access, self._hosts[host]
         try:
             there.process = access.hosts.start(
@@ -221,7 +222,7 @@ class ProgramWorkers(Workers):
     def _check_ticket(host: str, there: _There, ticket: int) -> None:
         """Take what was sent to a host off its account. Raises ``LieError`` where it was not."""
         if ticket not in there.open:
-            raise LieError(f"{host}: it says what it found on a state that it was not sent")
+            raise LieError(f"{host}: it reports a result for a state that it was not sent")
         there.open.discard(ticket)
 
     def _joined(self, host: str, there: _There, message: Ready) -> None:
@@ -269,7 +270,7 @@ class ProgramWorkers(Workers):
             sha256, folder = file_sha256(packed), self._hosts[host].folder
             name = f"{sha256}.{ticket}.tar"
             if hosts.put(host, packed, f"{folder}/{name}") != sha256:
-                raise HostError(f"{host}: the state {state} did not arrive as it was")
+                raise HostError(f"{host}: the state {state} arrived damaged")
         finally:
             packed.unlink(missing_ok=True)
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=self._into) as file:

@@ -15,15 +15,13 @@ from pymysql.constants import CR, ER
 from dbdyno._native import option_lines
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.model.printable import short
-from dbdyno.model.quantity import size_bytes
+from dbdyno.mysql.server_url import PASSWORD_VARIABLE, ServerUrl, server_url
+from dbdyno.mysql.settings import Setting, setting_bytes, text_mistake
 from dbdyno.servers.contract import Address, Mode, ServerError, Settings, Tls, Value
 from dbdyno.servers.mysql.connection import Connection, Cursor, connect, row, rows
-from dbdyno.servers.mysql.external_database import Database
+from dbdyno.servers.mysql.external_database import MysqlDatabase
 from dbdyno.servers.mysql.server import MysqlServer, settings_of
 from dbdyno.study.mistakes import did_you_mean
-from dbdyno.study.section import Setting
-from dbdyno.study.server_settings import text_mistake
-from dbdyno.study.server_url import PASSWORD_VARIABLE, ServerUrl, server_url
 from dbdyno.system.state import new_token
 
 # The login of an external server: the study's URL, and a password that is in no study and no run folder.
@@ -106,7 +104,7 @@ class Accounts:
         self.cursor.execute("SELECT USER()")
         host = str(row(self.cursor)[0]).rpartition("@")[2] or "%"
         if not re.fullmatch(r"[\w.:%-]+", host, re.ASCII):
-            raise HostError(f"the server sees this host come from {host!r}, for which no account can be made")
+            raise HostError(f"the server sees this host come from {host!r}, for which no account can be created")
         return _USER_START + token[:_TOKEN_CHARACTERS], host
 
     def drop_account(self, user: str, host: str) -> bool:
@@ -153,7 +151,7 @@ class Accounts:
         for question in _GIVEN_TO_ALL:
             found = [] if _refusal(self.cursor, question) else [short(str(one)) for (one,) in rows(self.cursor, 1)]
             if given := [one for one in found if not one.startswith("GRANT USAGE ON *.* ")]:
-                return f"the server gives every account more than its database: {given[0]}", "take that away"
+                return f"the server gives every account more than its database: {given[0]}", "revoke that"
         return None
 
 
@@ -175,7 +173,7 @@ _AFTER_ALL = "version"  # a variable that no server lets anybody set
 
 
 @dataclass(frozen=True)
-class Session(Accounts):
+class MysqlSession(Accounts):
     """One connection and its cursor. Each method raises ``ServerError``."""
 
     connection: Connection
@@ -189,9 +187,9 @@ class Session(Accounts):
         """Its version, variables and engines."""
         return settings_of(self.cursor)
 
-    def database(self, name: str) -> Database:
+    def database(self, name: str) -> MysqlDatabase:
         """One of its databases."""
-        return Database(self.cursor, name)
+        return MysqlDatabase(self.cursor, name)
 
     def variable(self, name: str) -> Value:
         """A variable as a number or a text, the way SET takes it."""
@@ -210,7 +208,7 @@ class Session(Accounts):
             return "ON" if value else "OFF"
         if isinstance(value, str) and isinstance(now, int | float):
             try:
-                return size_bytes(value)
+                return setting_bytes(value)
             except ValueError:
                 return value  # ON of a switch
         return value
@@ -302,13 +300,13 @@ class ExternalMysql:
         """What it can be asked."""
         return MysqlServer(self.address)
 
-    def connected(self, patience_seconds: float = 0.0) -> Session:
+    def connected(self, patience_seconds: float = 0.0) -> MysqlSession:
         """A session. Raises ``TrialError`` where the server is away, ``HostError`` where it refuses the login."""
         address, deadline = self.address, time.monotonic() + patience_seconds
         while True:
             try:
                 connection = connect(address)
-                return Session(connection, connection.cursor())
+                return MysqlSession(connection, connection.cursor())
             except ServerError as error:
                 why = self._refused(address, error)
                 if isinstance(why, HostError) or time.monotonic() > deadline:
@@ -323,11 +321,11 @@ class ExternalMysql:
                 remedy += "; if it takes encrypted connections only, add ?ssl-mode=required to stack.server"
             return HostError(f"{place} does not let {address.user} in: {error}; {remedy}")
         if error.code not in _AWAY:
-            return HostError(f"the server at {place} can't be talked to: {error}")
+            return HostError(f"dbdyno can't talk to the server at {place}: {error}")
         return TrialError(f"the server at {place} does not answer: {error}")
 
     @contextmanager
-    def session(self, patience_seconds: float = 0.0) -> Iterator[Session]:
+    def session(self, patience_seconds: float = 0.0) -> Iterator[MysqlSession]:
         """A session for as long as the context lasts. Raises ``TrialError`` for what is refused in it."""
         session = self.connected(patience_seconds)
         try:

@@ -27,7 +27,7 @@ _HOLDINGS = (
 
 
 @dataclass(frozen=True)
-class Database:
+class MysqlDatabase:
     """One database, over one session. Each method raises ``ServerError``."""
 
     cursor: Cursor

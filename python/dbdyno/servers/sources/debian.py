@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from dbdyno.errors import HostError
-from dbdyno.servers.sources.source import Progress, check_sum, run_client
+from dbdyno.servers.sources.source import FetchProgress, check_sum, run_client
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _RELEASES = {"bullseye", "bookworm", "trixie", "forky", "sid", "unstable", "testing", "stable", "oldstable",
@@ -31,6 +32,7 @@ class Debian:
 
     suites: tuple[str, ...]
     packages: tuple[str, ...]
+    only: str = ""  # a regular expression of the packages that are wanted of these and all that they need; else all
     kind: str = "Debian"
 
     @property
@@ -38,7 +40,7 @@ class Debian:
         """Packages and suite."""
         return f"{' '.join(self.packages)} of {self.suites[0]}"
 
-    def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
+    def fetch(self, downloads: Path, progress: FetchProgress) -> dict[str, str]:
         """Download the packages and all they need; apt goes on where an earlier try was ended."""
         for name in ("lists/partial", "archives/partial", "none"):
             (downloads / name).mkdir(parents=True, exist_ok=True)
@@ -53,13 +55,29 @@ class Debian:
             apt_get("-o", "APT::Update::Error-Mode=any", "update")
             listed = apt_get("-o", f"Dir::Cache::Archives={downloads}/none", "--print-uris", "install", *self.packages)
             wanted = {found["name"]: found["sha256"] for found in _FILE_LISTED.finditer(listed)}
+            if self.only:
+                wanted = {
+                    name: sum_ for name, sum_ in wanted.items() if re.fullmatch(self.only, name.partition("_")[0])
+                }
             if not wanted:
                 raise HostError(f"apt-get names no file for {self.coordinates}")
             progress.step(f"downloading {len(wanted)} packages")
-            apt_get("--download-only", "install", *self.packages)
+            if self.only:
+                for name in wanted:
+                    package, version, _ = name.split("_", 2)
+                    self._download(downloads / "archives", f"{package}={unquote(version)}", progress, env, fds)
+            else:
+                apt_get("--download-only", "install", *self.packages)
         for name, sha256 in wanted.items():
             check_sum(downloads / "archives" / name, sha256)
         return wanted
+
+    def _download(
+        self, folder: Path, package: str, progress: FetchProgress, env: Mapping[str, str], fds: tuple[int, ...]
+    ) -> None:
+        """One package without those that it needs, which apt puts into the folder that it works in."""
+        argv = ["apt-get", "-q", "download", package]
+        run_client(argv, folder, progress, remedy=_REMEDY, package="apt", env=env, pass_fds=fds)
 
     def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
         """Unpack every package into one tree."""

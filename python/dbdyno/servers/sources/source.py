@@ -21,7 +21,7 @@ SAID_MAX = 400  # characters of what a client said that an error repeats
 _LOOK_SECONDS = 0.25
 
 
-class Progress(Protocol):
+class FetchProgress(Protocol):
     """Where a source says how far it is."""
 
     def step(self, text: str) -> None:
@@ -31,7 +31,7 @@ class Progress(Protocol):
         """How much has been downloaded."""
 
 
-class Source(Protocol):
+class Registry(Protocol):
     """A registry, asked by its own client as this host has that configured."""
 
     @property
@@ -42,7 +42,7 @@ class Source(Protocol):
     def coordinates(self) -> str:
         """What the product is called there."""
 
-    def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
+    def fetch(self, downloads: Path, progress: FetchProgress) -> dict[str, str]:
         """Download into a folder that may hold an earlier try; returns file name -> sha256 of what was verified.
 
         Raises ``HostError``.
@@ -55,7 +55,7 @@ class Source(Protocol):
 def run_client(  # noqa: PLR0913  (what a client is given)
     argv: Sequence[str],
     grows: Path,
-    progress: Progress | None = None,
+    progress: FetchProgress | None = None,
     *,
     remedy: str,
     package: str,
@@ -77,13 +77,13 @@ def run_client(  # noqa: PLR0913  (what a client is given)
             stalled = _watch(process, grows, progress)
         said, complaint = _text(out), _text(err)
     if stalled:
-        raise HostError(f"{shown}: nothing came for {STALL_SECONDS:g} s; ended; {remedy}")
+        raise HostError(f"{shown}: nothing arrived for {STALL_SECONDS:g} s, so it was ended; {remedy}")
     if process.returncode != 0:
         raise HostError(f"{shown}: exit {process.returncode}: {_complaint(complaint, said)}; {remedy}")
     return said
 
 
-def _watch(process: "subprocess.Popen[bytes]", grows: Path, progress: Progress | None) -> bool:
+def _watch(process: "subprocess.Popen[bytes]", grows: Path, progress: FetchProgress | None) -> bool:
     """Wait for its end; whether it had to be given up."""
     size, grown_at = -1, time.monotonic()
     while True:
@@ -110,7 +110,8 @@ def _complaint(stderr: str, stdout: str) -> str:
     """The lines that say what was wrong, on one line."""
     lines = [line.strip() for line in (stderr + "\n" + stdout).splitlines() if line.strip()]
     marked = [line for line in lines if line.lower().startswith(("e:", "err:", "npm error", "npm err!", "[error]"))]
-    said = " / ".join(dict.fromkeys(marked or lines[-5:])) or "it said nothing"
+    telling = [line for line in marked if "checksum" in line.lower()]  # what was served is not what was to come
+    said = " / ".join(dict.fromkeys(telling or marked or lines[-5:])) or "it said nothing"
     return printable(said)[:SAID_MAX]
 
 
@@ -148,10 +149,10 @@ class OneFile(ABC):
         """What the file is called."""
 
     @abstractmethod
-    def _get(self, part: Path, progress: Progress) -> Path:
+    def _get(self, part: Path, progress: FetchProgress) -> Path:
         """Download the file into a folder of its own; where it lies there. Raises ``HostError``."""
 
-    def fetch(self, downloads: Path, progress: Progress) -> dict[str, str]:
+    def fetch(self, downloads: Path, progress: FetchProgress) -> dict[str, str]:
         """Take the file of an earlier try, or download it; returns name -> sha256, verified. Raises ``HostError``."""
         file = downloads / self.file
         if not file.exists():
@@ -170,5 +171,5 @@ def check_sum(path: Path, sha256: str) -> None:
         path.unlink()
         raise HostError(
             f"{path.name}: its sha256 is {found}, but {sha256} was expected; it was removed. "
-            "Try once more; if it comes again, another file is served than the one that was recorded"
+            "Try once more; if it happens again, the registry serves another file than the one that was recorded"
         )

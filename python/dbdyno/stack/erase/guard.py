@@ -8,7 +8,6 @@ from pathlib import Path
 
 from dbdyno.errors import HostError
 from dbdyno.host.read import text_of
-from dbdyno.stack.block_devices import CLASS, sharing, sysfs_name
 from dbdyno.stack.erase.content import (
     PAGE,
     SAMPLES,
@@ -22,7 +21,7 @@ from dbdyno.stack.erase.content import (
     sums_of,
 )
 from dbdyno.stack.erase.identity import Identity, identified, opened
-from dbdyno.stack.erase.in_use import uses
+from dbdyno.stack.erase.in_use import CLASS, sharing, sysfs_name, uses
 from dbdyno.stack.undo.real_disk import signatures_on
 
 _SEED_BYTES = 16
@@ -94,7 +93,7 @@ class HeldDisk:
                 if sound:
                     return sound
                 if self.erasing.allows(serial):
-                    why = f"it holds data, which --erase gives up: {'; '.join(found)}"
+                    why = f"it holds data, which --erase allows dbdyno to erase: {'; '.join(found)}"
                     return Proof(why, seed.hex(), Sums(content, seed).each)
         except HostError as error:
             raise HostError(f"{self.device}: {error}. It is not touched") from None
@@ -118,7 +117,7 @@ class HeldDisk:
             )
         if text_of(CLASS / sysfs_name(found.path) / "ro", "0").strip() == "1":
             raise HostError(
-                f"{self.device} is write-protected: the kernel lets nothing write to it. Take the protection away "
+                f"{self.device} is write-protected: the kernel allows no writes to it. Remove the protection "
                 f"(its switch, or blockdev --setrw {found.path})"
             )
         in_use = list(uses(found.path))
@@ -140,7 +139,7 @@ def _judged(content: Content, serial: str, seed: bytes, found: list[str]) -> tup
     start = content.first_data(_all_places(content.size, seed))
     if start is None:
         return (None if found else Proof(f"it is empty{_sure(content.size)}", seed.hex(), "")), found
-    return None, found or [f"something of no known signature at offset {start}"]
+    return None, found or [f"content without a known signature at offset {start}"]
 
 
 def _all_places(size: int, seed: bytes) -> list[Stretch]:
@@ -152,8 +151,8 @@ def _sure(size: int) -> str:
     if size <= WHOLE_BYTES_MAX:
         return " (all of it was read)"
     return (
-        f" (its ends, the places of superblocks and {SAMPLES} others were read: 1 % of other content would be found "
-        "with 99.99 %)"
+        f" (its ends, the places of superblocks and {SAMPLES} other places were read: if 1 % of it held anything, "
+        "that would be found with a probability of 99.99 %)"
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from dbdyno.errors import HostError
 from dbdyno.host.read import text_of
 from dbdyno.host.storage import SECTOR_BYTES
-from dbdyno.stack.block_devices import CLASS, kernel_path, sysfs_name
+from dbdyno.stack.erase.in_use import CLASS, kernel_path, sysfs_name
 
 SERIAL_CHARS_MIN = 4  # a shorter one could be part of any name
 
@@ -72,7 +72,7 @@ def opened(found: Identity) -> int:
     if os.fstat(handle).st_rdev == number and identify(found.path) == found:
         return handle
     os.close(handle)
-    raise HostError(f"{found.path} became another disk this moment; it is not touched")
+    raise HostError(f"{found.path} became another disk just now; it is not touched")
 
 
 def _serials(sysfs: Path, path: Path) -> Iterator[Path]:

@@ -60,8 +60,8 @@ class OnFile(AlwaysItself):
                 "size_bytes": facts["bytes"],
                 "sector_bytes": facts["logical_block_bytes"],
                 "beneath": beneath,
-                "note": f"{self.path.parent}: the device was a file there, so the filesystem beneath"
-                f" ({beneath['filesystem']}), and what else uses its disk, have their part in all figures.",
+                "note": f"{self.path.parent}: the device was a file there, so all figures include the"
+                f" filesystem beneath it ({beneath['filesystem']}) and other use of its disk.",
             }
             device = BlockDevice(path, rotational=facts["rotational"] == "yes", disposable=True)
             yield below.raised(self.name, observed, device=device)

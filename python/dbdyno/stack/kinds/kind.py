@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase.guard import Erasing
@@ -13,6 +13,7 @@ from dbdyno.stack.image import Image
 from dbdyno.stack.layer import Layer, StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk
 from dbdyno.stack.undo.log import Journal
+from dbdyno.store.records import TrialDevice
 from dbdyno.study.schema import TrialSpec
 
 ImageT = TypeVar("ImageT", bound=Image)
@@ -25,7 +26,7 @@ class Device(Layer, Protocol):
     def disk(self) -> EmulatedDisk | None:
         """The emulated disk that it is, whose own trace can stand in for the kernel's."""
 
-    def measuring(self, journal: Journal) -> AbstractContextManager[dict[str, Any]]:
+    def measuring(self, journal: Journal) -> AbstractContextManager[TrialDevice]:
         """Behave as measured for as long as the context lasts; fills the yielded dict with the device's figures."""
 
 
@@ -60,6 +61,7 @@ class StackKind(ABC, Generic[ImageT]):
     IS_RAISED: ClassVar[bool] = True  # by dbdyno, from the device up, and lowered again
     ON_HOST: ClassVar[bool] = True  # whether it stands on a host, which is watched meanwhile
     HAS_DISK: ClassVar[bool] = True  # whose requests can be traced
+    IN_GUEST: ClassVar[bool] = False  # whether its layers are raised in a virtual machine of this host's
 
     @abstractmethod
     def needs_of_server(self, spec: TrialSpec) -> Iterator[Capability]:

@@ -9,7 +9,7 @@ from dbdyno.stack.kinds.own import CopiedData
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Tree
 from dbdyno.stack.layers.device import NoDevice
-from dbdyno.stack.layers.memory_filesystem import MemoryFilesystem
+from dbdyno.stack.layers.memory import MemoryFilesystem
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes
 

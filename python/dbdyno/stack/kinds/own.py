@@ -17,14 +17,13 @@ from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.image import KeptImage
 from dbdyno.stack.kinds.kind import Device, Raising, Stack, StackKind
 from dbdyno.stack.layer import Layer
-from dbdyno.stack.layers.data import Tree
-from dbdyno.stack.layers.files import Files
+from dbdyno.stack.layers.data import Files, Tree
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.memory import Memory, PageCache
 from dbdyno.stack.layers.placement import Placement
 from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import Server
+from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.undo.log import Journal
 from dbdyno.study.schema import TrialSpec
@@ -62,7 +61,7 @@ class OwnStack(StackKind[KeptT]):
             yield from (server, _engine(spec.stack.server, spec.stack.engine))
         elif spec.server.settings:
             names = ", ".join(spec.server.settings)
-            yield replace(server, detail=f"{server.detail}, so whether it has {names} can't be said here")
+            yield replace(server, detail=f"{server.detail}, so whether it has {names} is not known here")
         else:
             yield server
 
@@ -127,9 +126,9 @@ def block_needs(spec: TrialSpec) -> Iterator[Capability]:
         yield capabilities.scheduler(spec.stack.scheduler)
 
 
-def _server(spec: TrialSpec, raising: Raising) -> Server:
+def _server(spec: TrialSpec, raising: Raising) -> ServerLayer:
     install = raising.install
-    return Server(
+    return ServerLayer(
         find_server(spec.stack.server),
         spec.server.settings,
         spec.stack.engine,

@@ -6,14 +6,36 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from dbdyno.servers.user import own_folder
 from dbdyno.stack.image import KeptImage
 from dbdyno.stack.layer import Layer, StackContext
 from dbdyno.stack.layers.device import PREPARED
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk
-from dbdyno.stack.layers.files import FILES
 from dbdyno.stack.layers.server import DATA
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.stack.tools import run_tool
+
+# A folder for a program that works on files of its own, such as fio: on the filesystem that is measured.
+
+
+FILES = "files"
+
+
+@dataclass(frozen=True)
+class Files:
+    """The folder, owned by the user that the program runs as; it goes away with what is below."""
+
+    name: str = "files"
+
+    @contextmanager
+    def raised(self, below: StackContext) -> Iterator[StackContext]:
+        """The folder, with what was prepared in it."""
+        assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
+        files = below.directory / FILES
+        own_folder(files)
+        prepared = [path.stat().st_size for path in files.rglob("*") if path.is_file() and not path.is_symlink()]
+        observed = {"prepared_files": len(prepared), "prepared_bytes": sum(prepared)}
+        yield below.raised(self.name, observed, files=files)
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,25 @@
 """The device layer: an emulated disk, ``here``, or none; a real disk is in ``real_disk.py``."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import fcntl
+import os
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
+from dbdyno.errors import TrialError
 from dbdyno.host.read import UNKNOWN
 from dbdyno.host.storage import disk_facts, mounted_at
 from dbdyno.model.cut import Survivors
+from dbdyno.model.results import Summary
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk, attached_device, wait_idle
+from dbdyno.stack.loop import loops_over
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import DetachLoops, RemoveTree, SetInstantMode
+from dbdyno.store.records import TrialDevice
 
 PREPARED = "prepared"  # the snapshot that every trial starts from
 
@@ -51,7 +58,7 @@ class Emulated:
         else:
             disk.restore(PREPARED) if self.restore else disk.clear()
         with below.journal.undoing(undo):
-            path = attached_device(self.disk, rotational=self.rotational)
+            path = self._attached()
             facts = disk_facts(path.name)
             observed = {
                 "kind": "emulated",
@@ -67,19 +74,64 @@ class Emulated:
             device = BlockDevice(path, rotational=self.rotational, disposable=True, control=self.disk.control)
             yield below.raised(self.name, observed, device=device)
 
+    def is_attached(self) -> bool:
+        """Whether it is still the block device that it was raised as."""
+        return bool(loops_over(str(self.disk.file)))
+
+    def _attached(self) -> Path:
+        """The block device that the disk is."""
+        return attached_device(self.disk, rotational=self.rotational)
+
     @contextmanager
-    def measuring(self, journal: Journal) -> Iterator[dict[str, Any]]:
+    def measuring(self, journal: Journal) -> Iterator[TrialDevice]:
         """Behave like the drive for as long as the context lasts; fills the yielded dict with the disk's figures."""
         wait_idle(self.disk)
         disk = self.disk.client
         disk.set_model(self.model, self.seed)
-        figures: dict[str, Any] = {}
+        figures: TrialDevice = {}
         with journal.undoing(SetInstantMode(str(self.disk.control))):
             disk.set_mode("model")
             before = disk.stats(reset=True)
             yield figures
-            figures |= disk.stats()
+            figures.update(cast("TrialDevice", disk.stats()))
             figures["cpu_seconds"] -= before["cpu_seconds"]  # which no reset resets
+
+
+@dataclass(frozen=True)
+class DiskInGuest(Emulated):
+    """An emulated disk of the host's as a virtual machine has it, seen from within: QEMU stands in the loop's place."""
+
+    def is_attached(self) -> bool:
+        """A guest keeps its disk as long as it runs."""
+        return True
+
+    def _attached(self) -> Path:
+        """The guest's only disk, which remembers nothing of what it held before."""
+        path = Path("/dev") / only_disk()
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.ioctl(handle, _BLKFLSBUF)
+        finally:
+            os.close(handle)
+        return path
+
+
+_BLKFLSBUF = 0x1261  # linux/fs.h
+
+
+def only_disk() -> str:
+    """The name of the one disk there is. Raises ``TrialError`` where there is none, or another."""
+    disks = [
+        one.name
+        for one in Path("/sys/block").iterdir()
+        if (one / "device").exists() and _NO_DISK.match(one.name) is None
+    ]
+    if len(disks) != 1:
+        raise TrialError(f"the guest has {len(disks)} disks; it should have one: {', '.join(sorted(disks))}")
+    return disks[0]
+
+
+_NO_DISK = re.compile(r"loop|ram|zram|sr|fd|nbd|md|dm-")
 
 
 class AlwaysItself:
@@ -88,7 +140,7 @@ class AlwaysItself:
     disk: ClassVar[None] = None
 
     @contextmanager
-    def measuring(self, _: Journal) -> Iterator[dict[str, Any]]:
+    def measuring(self, _: Journal) -> Iterator[TrialDevice]:
         """Nothing is switched on, and it has no figures of its own."""
         yield {}
 
@@ -158,15 +210,16 @@ class EmulatedPair:
             yield below.raised(self.name, observed, device=devices[0], beside=tuple(devices[1:]))
 
     @contextmanager
-    def measuring(self, journal: Journal) -> Iterator[dict[str, Any]]:
+    def measuring(self, journal: Journal) -> Iterator[TrialDevice]:
         """All behave like the drive for as long as the context lasts; fills the yielded dict with their figures."""
-        figures: dict[str, Any] = {}
+        figures: TrialDevice = {}
         with ExitStack() as ending:
             each = [ending.enter_context(one.measuring(journal)) for one in self.disks]
             yield figures
-        figures |= {"lateness_ns": latest([one["lateness_ns"] for one in each]), "disks": each}
+        figures.update({"lateness_ns": latest([one["lateness_ns"] for one in each]), "disks": list(each)})
 
 
-def latest(lateness: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def latest(lateness: Sequence[Summary]) -> Summary:
     """The figures of the later disk, as a request may wait for it; only ``count`` is of all."""
-    return {name: (sum if name == "count" else max)(one[name] for one in lateness) for name in lateness[0]}
+    known = {name: [value for one in lateness if (value := one[name]) is not None] for name in lateness[0]}
+    return {name: (sum if name == "count" else max)(values) if values else None for name, values in known.items()}

@@ -17,7 +17,7 @@ import psutil
 
 from dbdyno._native import device_models
 from dbdyno.errors import HostError, TrialError
-from dbdyno.stack.disk_client import DiskClient, Fault
+from dbdyno.stack.disk_client import DiskClient, Fault, Mode
 from dbdyno.stack.loop import SECTOR_BYTES, attach_loop
 from dbdyno.stack.tools import own_binary
 from dbdyno.stack.undo.kind import Undo
@@ -55,9 +55,15 @@ def compensate(device: Path, client: DiskClient) -> None:
     client.set_path(_measured_ns[0])
 
 
+def compensate_file(disk: "EmulatedDisk") -> None:
+    """Have a disk make up for the path to its file, by which a virtual machine reaches it without a loop device."""
+    disk.client.set_path(0)
+    disk.client.set_path(path_ns(disk.file, disk.client))
+
+
 def path_ns(device: Path, client: DiskClient) -> int:
     """Median time that a read of 4 KiB takes beyond what is asked for, ns."""
-    mode = client.stats()["mode"]
+    mode: Mode = "model" if client.stats()["mode"] == "model" else "instant"
     client.set_path(0)
     client.set_mode("instant")
     client.add_fault(Fault("latency", target="read", extra_ns=ASKED_NS))
@@ -88,6 +94,12 @@ def read_ns(device: Path, reads: int) -> list[int]:
 
 
 START_SECONDS = 20.0
+
+
+def content_room_bytes(sharing: int = 1) -> int:
+    """Return how much memory the content of each of so many emulated disks may take: together, half of what is free."""
+    available: int = psutil.virtual_memory().available
+    return available // (2 * sharing)
 
 
 @dataclass(frozen=True)
@@ -130,9 +142,8 @@ class DiskSpec:
         return [*argv, "--max-content", str(self.limit or self._limit())]
 
     def _limit(self) -> int:
-        """Its content twice, for the snapshot's sake, but in memory at most its part of half of what is free."""
-        free = psutil.virtual_memory().available
-        return 2 * self.size if self.content else min(2 * self.size, free // (2 * self.sharing))
+        """Its size twice, for the snapshot's sake, but in memory at most its part of the room that there is."""
+        return 2 * self.size if self.content else min(2 * self.size, content_room_bytes(self.sharing))
 
 
 def is_rotational(model: str) -> bool:

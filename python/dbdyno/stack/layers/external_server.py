@@ -10,6 +10,8 @@ from typing import Any
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.model.printable import short
+from dbdyno.mysql.server_url import server_url
+from dbdyno.mysql.settings import Setting
 from dbdyno.servers.contract import ExternalServer as External
 from dbdyno.servers.contract import Holdings, Server, ServerError, Session, Settings
 from dbdyno.servers.products import DAEMONS, external_server
@@ -18,14 +20,12 @@ from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import check_outcomes, shown_settings
 from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
 from dbdyno.stack.undo.log import Journal
-from dbdyno.study.section import Setting
-from dbdyno.study.server_url import server_url
 from dbdyno.system.locks import listener_pid
 from dbdyno.system.state import new_token
 
 
 @dataclass(frozen=True)
-class ExternalServer:
+class ExternalServerLayer:
     """A server that dbdyno neither starts nor stops."""
 
     url: str
@@ -118,7 +118,7 @@ class ExternalDatabase(Image):
         """Mark the database as ours; empty it at the end. Raises ``HostError`` where it is not ours to use."""
         with self._journal.undoing(DropExternalTables(self._url, self._option_file, self._token)):
             try:
-                self._held()
+                self._open_session()
                 with self._dropping:
                     yield self
             finally:
@@ -127,7 +127,7 @@ class ExternalDatabase(Image):
 
     def fill(self, key: str, prepare: Callable[[], None], *, keep: bool) -> None:
         """Have the data of a key there, loaded now or, where it was to be kept, before. Raises ``TrialError``."""
-        session = self._held()
+        session = self._open_session()
         if keep and self._loaded == key:
             return
         self._loaded = None
@@ -143,7 +143,7 @@ class ExternalDatabase(Image):
         """The account that a study's own SQL runs as, ``user@host``; from now on it is dropped at the end."""
         if self._account is None:
             try:
-                user, host = self._held().account(self._token)
+                user, host = self._open_session().account(self._token)
             except ServerError as error:
                 raise TrialError(f"no account for the script: {error}") from None
             undo = DropAccount(self._url, self._option_file, user, host)
@@ -151,7 +151,7 @@ class ExternalDatabase(Image):
             self._account = f"{user}@{host}"
         return self._account
 
-    def _held(self) -> Session:
+    def _open_session(self) -> Session:
         """A session with the lock and the mark, also after the server was restarted."""
         try:
             if self._session:

@@ -16,7 +16,7 @@ from dbdyno.model.quantity import size_bytes
 from dbdyno.stack.btrfs import check_profiles, observed_profiles
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.real_disk import make_on_real_disk
-from dbdyno.stack.tools import Done, run_tool, tool_done
+from dbdyno.stack.tools import ToolResult, run_tool, tool_done
 from dbdyno.stack.undo.undos import Unmount
 from dbdyno.study.schema import FilesystemSection
 
@@ -85,7 +85,7 @@ class Filesystem:
             run_tool([*self.kind.making(self.options.mkfs, ours), *devices])
 
 
-def found_in(done: Done) -> str:
+def found_in(done: ToolResult) -> str:
     """What a checker found, shortened: its output, without the lines that say what it is about to do."""
     lines = [line.strip() for line in f"{done.out}\n{done.err}".splitlines() if line.strip()]
     telling = [line for line in lines if not _PHASE.match(line)]

@@ -5,9 +5,8 @@ import shutil
 from pathlib import Path
 
 from dbdyno.host.storage import Mount, mounted_at
-from dbdyno.model.quantity import size_bytes
+from dbdyno.mysql.settings import LOG_FILE, Setting, setting_bytes
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.section import Setting
 from dbdyno.study.units import format_bytes
 from dbdyno.system.state import existing, state_folder
 
@@ -26,30 +25,30 @@ def folder_here(needed_bytes: int = 0) -> tuple[str, str]:
     mount = mounted_at(folder.resolve())
     kind = _below(mount)
     if kind in _IN_MEMORY:
-        said = f"{folder} is on {_named(mount, kind)}, which is memory and no disk"
+        said = f"{folder} is on {_mount_text(mount, kind)}, which is in memory, not on a disk"
         return said, f'{_ANOTHER} on a disk, or study device = "memory"'
     if not os.access(folder, os.W_OK | os.X_OK):
-        return f"{folder} is not this user's to write to, or is mounted read-only", f"{_ANOTHER} of yours"
-    if (closed := _closed(folder)) is not None:
-        said = f"the server runs as an ordinary user, whom {closed} does not let through to {folder}"
+        return f"{folder} can't be written by this user, or is mounted read-only", f"{_ANOTHER} of yours"
+    if (closed := _impassable_folder(folder)) is not None:
+        said = f"the server runs as an ordinary user, who can't reach {folder}: {closed} lets nobody else pass"
         return said, f"{_ANOTHER} that all may pass, such as /var/lib/dbdyno"
     free = shutil.disk_usage(folder).free
     said = f"{folder} is on {mount.kind}, with {format_bytes(free)} free"
     if free < needed_bytes:
         said += f"; the data and the copy that a trial works on take about {format_bytes(needed_bytes)}"
-        return said, f"make room, or {_ANOTHER} that has it"
+        return said, f"make room, or {_ANOTHER} on a disk that has it"
     return said, ""
 
 
 def bytes_here(spec: TrialSpec) -> int:
     """What a treatment takes, about: its prepared data, the copy that a trial works on, and no more than that."""
-    server = _SERVER_BYTES + _log_bytes(spec.server.settings.get("innodb_log_file_size")) if spec.has_server else 0
+    server = _SERVER_BYTES + _log_bytes(spec.server.settings.get(LOG_FILE)) if spec.has_server else 0
     return 2 * server + spec.workload.data_bytes * (2 if spec.workload.DATA else 1)
 
 
 def _log_bytes(size: Setting | None) -> int:
     try:
-        return _LOG_BYTES if size is None else size_bytes(str(size))
+        return _LOG_BYTES if size is None else setting_bytes(size)
     except ValueError:
         return _LOG_BYTES  # the server will say what it thinks of it
 
@@ -62,11 +61,11 @@ def _below(mount: Mount) -> str:
     return mounted_at(upper).kind if seen else mount.kind
 
 
-def _named(mount: Mount, kind: str) -> str:
+def _mount_text(mount: Mount, kind: str) -> str:
     return f"{mount.kind} at {mount.place}" if kind == mount.kind else f"{mount.kind} over {kind} at {mount.place}"
 
 
-def _closed(folder: Path) -> Path | None:
+def _impassable_folder(folder: Path) -> Path | None:
     """The folder that keeps the server's user out, where servers run as another user."""
     above = (folder, *folder.parents) if os.geteuid() == 0 else ()
     return next((one for one in above if not one.stat().st_mode & 0o001), None)

@@ -50,7 +50,7 @@ class Queue:
         with ExitStack() as undoing:
             observed = [self._set(device, below, undoing) for device in below.devices]
             if any(other != observed[0] for other in observed):
-                raise TrialError(f"two alike devices came up with queues that differ: {observed}")
+                raise TrialError(f"two devices of the same kind have different queues: {observed}")
             yield below.raised(self.name, observed[0])
 
     def _set(self, device: BlockDevice, below: StackContext, undoing: ExitStack) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.model.printable import short
+from dbdyno.mysql.settings import Setting
 from dbdyno.servers.contract import Address, Listening, NotStartedError, OwnServer, SettingOutcome, Settings
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import Installation
@@ -21,7 +22,6 @@ from dbdyno.stack.layers.placement import Placement
 from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
 from dbdyno.store.records import NOT_GRANTED
-from dbdyno.study.section import Setting
 from dbdyno.system.child import exit_words
 from dbdyno.system.state import new_token
 
@@ -31,7 +31,7 @@ INSTALL_LOG, SAID = "install.log", "server.said"
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerLayer:
     """A server of our own on the folder below."""
 
     installation: Installation
@@ -108,8 +108,8 @@ class Server:
                 return Listening(self.listen, int(free.getsockname()[1]))
         except OSError as error:
             raise HostError(
-                f"{self.listen}: the server can't listen there: {error.strerror or error}; give cluster.address, or "
-                "address of a host under test, in the file of hosts one that this machine has"
+                f"{self.listen}: the server can't listen there: {error.strerror or error}; in the file of "
+                "hosts, set cluster.address, or address of the host under test, to an address of this machine"
             ) from None
 
     def _start(self, argv: list[str], below: StackContext, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
@@ -142,7 +142,7 @@ class Server:
     def _observed(self, own: OwnServer, endpoint: Endpoint, below: StackContext) -> dict[str, Any]:
         found, data = self._answer(own, endpoint, below), _data(below)
         if found.data_folder != data:
-            raise TrialError(f"the server works on other data than {data}")
+            raise TrialError(f"the server uses other data than {data}")
         if not found.version.startswith(self.installation.version.partition("-")[0]):
             version = short(found.version)
             raise TrialError(f"the server reports version {version}, its program {self.installation.version}")

@@ -11,8 +11,8 @@ from dbdyno.study.kernels import QUEUE_DEPTH, kernels_by_name
 from dbdyno.study.schema import TrialSpec
 
 NOTE = (
-    "Simulated: the block layer of a named kernel over a drive model, in virtual time. What the simulator leaves out"
-    " (processors, memory traffic, what a server does beside its I/O) is in no figure."
+    "Simulated: the block layer of a named kernel over a drive model, in virtual time. No figure includes what"
+    " the simulator leaves out: processors, memory traffic, and the work of a server besides its I/O."
 )
 
 

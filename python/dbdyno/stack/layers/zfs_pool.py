@@ -127,7 +127,7 @@ class ZfsPool:
         found = re.findall(r"^\s*pool: (\S+)$", reported, re.MULTILINE)
         if len(found) != 1:
             raise TrialError(
-                f"one pool was to be on {below.device.path}; zpool import lists {', '.join(found) or 'none'}"
+                f"expected one pool on {below.device.path}; zpool import lists {', '.join(found) or 'none'}"
             )
         argv = ("zpool", "import", "-f", "-R", str(root), "-d", str(devices), found[0], pool)
         _within(pid, *argv, limit_seconds=self.limit_seconds)
@@ -189,7 +189,7 @@ def _answers(pid: int) -> bool:
     except (OSError, TrialError):
         return False
     if known.strip() not in {"", "no pools available"}:
-        raise HostError("a fresh zfs-fuse knows a pool already; it is left alone")
+        raise HostError("a new zfs-fuse already has a pool, which is left alone")
     return True
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.model.printable import short
+from dbdyno.mysql.server_url import ServerUrl, server_url
 from dbdyno.stack.undo.kind import Undo
-from dbdyno.study.server_url import ServerUrl, server_url
 
 if TYPE_CHECKING:
     from dbdyno.servers.contract import Session, Value

@@ -10,7 +10,7 @@ from typing import Any
 
 from dbdyno.errors import HostError
 from dbdyno.stack.undo.kind import Undo
-from dbdyno.stack.undo.log import INHERITED, OWNED, PUT_BACK, Process, line_of, lines_of
+from dbdyno.stack.undo.log import INHERITED, OWNED, PUT_BACK, ProcessIdentity, line_of, lines_of
 from dbdyno.stack.undo.undos import UNDOS
 from dbdyno.system import locks
 from dbdyno.system.state import check_state_folder, journal_folder
@@ -25,7 +25,7 @@ class Leftover:
 
     path: Path
     what: str
-    owner: Process | None  # as it said itself, in its own PID namespace
+    owner: ProcessIdentity | None  # as it said itself, in its own PID namespace
     undos: list[tuple[int, Undo]]  # still to be undone, oldest first
     damage: list[str] = field(default_factory=list)  # what can't be read of it, each with its line
     sealed: bool = True  # whether its lines have checksums
@@ -146,7 +146,7 @@ def _read(path: Path, handle: int) -> Leftover | None:
         open_now = fields.pop("open", None)
         try:
             if "owner" in fields:
-                owner, lock = Process(**fields["owner"]), fields.get("lock", OWNED)
+                owner, lock = ProcessIdentity(**fields["owner"]), fields.get("lock", OWNED)
                 what = str(fields.get("what", what))
             elif "undo" in fields:
                 undos[fields["undo"]] = _undo(fields)
@@ -204,7 +204,9 @@ def taken(path: Path, say: Callable[[str], None], *, though_alive: bool = False)
 def _remove_unbegun(path: Path, handle: int) -> None:
     """Remove a log whose owner was killed before its first line: nothing had been changed."""
     begun_by = path.name.partition("-")[0]
-    unlocked_owner = Process.of(int(begun_by)) if begun_by.isdecimal() else None  # an earlier version's, about to write
+    unlocked_owner = (
+        ProcessIdentity.of(int(begun_by)) if begun_by.isdecimal() else None
+    )  # an earlier version's, about to write
     if unlocked_owner is None and locks.take(handle, OWNED):
         path.unlink(missing_ok=True)
 
@@ -245,7 +247,7 @@ def replay(leftover: Leftover, say: Callable[[str], None]) -> bool:
         return True
     kept = leftover.path.with_name(leftover.path.name + DAMAGED)
     leftover.path.rename(kept)
-    say(f"what could be read is undone; kept as {kept}: see there what else may be left, then remove it")
+    say(f"what could be read is undone; the log is kept as {kept}: check there what else may be left, then remove it")
     return False
 
 

@@ -38,7 +38,7 @@ _START = re.compile(rb'\{"(?:owner|undo|done)"')
 
 
 @dataclass(frozen=True)
-class Lines:
+class LogLines:
     """What could be read of an undo log."""
 
     entries: list[Fields]  # in the order of the file
@@ -51,7 +51,7 @@ def line_of(fields: Fields, *, sealed: bool = True) -> bytes:
     return with_seal(fields) if sealed else json.dumps(fields).encode() + b"\n"
 
 
-def lines_of(content: bytes) -> Lines:
+def lines_of(content: bytes) -> LogLines:
     """Read an undo log: every entry that is whole, also where damage has joined or split lines.
 
     A last line without its end was cut off by a kill: its change had not been made, so it is no damage.
@@ -67,7 +67,7 @@ def lines_of(content: bytes) -> Lines:
         torn = number > len(lines) and any(line.startswith(start) or start.startswith(line) for start in _STARTS)
         if not whole and not (torn and not found):
             damaged.append(number)
-    return Lines(entries, damaged, sealed)
+    return LogLines(entries, damaged, sealed)
 
 
 def _sealed_in(line: bytes) -> list[tuple[Fields, bytes]]:
@@ -101,14 +101,14 @@ OWNED, INHERITED, PUT_BACK = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessIdentity:
     """A process that can't be taken for a later one with the same number."""
 
     pid: int
     started: str  # which boot, and the start time in clock ticks since then (field 22 of /proc/PID/stat)
 
     @classmethod
-    def of(cls, pid: int) -> "Process | None":
+    def of(cls, pid: int) -> "ProcessIdentity | None":
         """The process with this number, or ``None`` where there is none (a zombie counts as none)."""
         try:
             fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -118,15 +118,15 @@ class Process:
 
     def alive(self) -> bool:
         """Whether this very process still runs."""
-        return Process.of(self.pid) == self
+        return ProcessIdentity.of(self.pid) == self
 
 
 class Journal:
     """The undo journal of one process. Closing it removes the file if nothing is left to undo."""
 
-    def __init__(self, what: str, owner: Process | None = None, folder: Path | None = None) -> None:
+    def __init__(self, what: str, owner: ProcessIdentity | None = None, folder: Path | None = None) -> None:
         folder = folder or make_state_folder() / "journals"
-        owner = owner or Process.of(os.getpid())
+        owner = owner or ProcessIdentity.of(os.getpid())
         assert owner is not None  # noqa: S101  (this process runs)
         self._open: dict[int, Undo] = {}
         self._stuck: set[int] = set()  # tried in vain; they stay, for ``dbdyno restore``
@@ -212,7 +212,7 @@ class Journal:
         """The processes that are to be ended: what this journal's owner has started, whoever is their parent."""
         return marked({undo.token for undo in self._open.values() if isinstance(undo, EndProcesses)})
 
-    def hand_over(self, owner: Process) -> None:
+    def hand_over(self, owner: ProcessIdentity) -> None:
         """What is still open belongs from now on to the process that has inherited ``for_heir``."""
         self._append({"owner": asdict(owner), "lock": INHERITED})
         self._let_go()
@@ -233,7 +233,7 @@ class Journal:
         self._let_go()
 
 
-def _new_file(folder: Path, owner: Process) -> tuple[Path, int]:
+def _new_file(folder: Path, owner: ProcessIdentity) -> tuple[Path, int]:
     """A new undo log and its descriptor, which no program that is started inherits, with the owner's lock on it."""
     while True:
         path = folder / f"{owner.pid}-{new_token()}.jsonl"

@@ -78,7 +78,7 @@ class MarkHalfMade(_OfDisk):
     looked at before hold what they held, or nothing.
     """
 
-    WHAT = "mark {self.device}, on which mkfs did not end, as holding nothing but that"
+    WHAT = "mark {self.device} as holding nothing but what an unfinished mkfs wrote"
 
     attachment: str  # the kernel's number of it
     seed: str  # of the places that were looked at before
@@ -100,7 +100,7 @@ def signatures_on(handle: int) -> list[str]:
     """Each signature that wipefs finds on an open device, in words. Raises ``HostError`` where it can't look."""
     done = _run(["wipefs", "--json", "--no-act"], handle)
     if done.returncode:
-        raise HostError(f"it can't be looked at (wipefs: {done.stderr.strip()})")
+        raise HostError(f"it can't be examined (wipefs: {done.stderr.strip()})")
     found = []
     for signature in json.loads(done.stdout or "{}").get("signatures", []):
         label = f" labelled {signature['label']!r}" if signature.get("label") else ""
@@ -163,7 +163,7 @@ def _alone_with(device: str, patience_seconds: float) -> Iterator[_Disk]:
         os.fsync(claimed)
         with _looking_at(device) as disk:
             if disk is None or os.fstat(disk.handle).st_rdev != os.fstat(claimed).st_rdev:
-                raise HostError(f"{device} became another disk this moment; it is left alone")
+                raise HostError(f"{device} became another disk just now; it is left alone")
             yield replace(disk, handle=claimed)
     finally:
         os.close(claimed)

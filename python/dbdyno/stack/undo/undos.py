@@ -5,7 +5,6 @@ That is why it can be written down beforehand, and applied at any moment, any nu
 
 import contextlib
 import errno
-import os
 import re
 import shutil
 import stat
@@ -45,7 +44,7 @@ class EndProcesses(Undo):
     what: str
     grace_seconds: float = 10.0
 
-    def _found(self) -> list[psutil.Process]:
+    def _processes(self) -> list[psutil.Process]:
         found = []
         for pid in marked({self.token}):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -54,17 +53,17 @@ class EndProcesses(Undo):
 
     def apply(self) -> bool:
         """SIGTERM, and SIGKILL after the grace."""
-        found = alive = self._found()
+        found = alive = self._processes()
         for stop in ("terminate", "kill", "kill"):
             for process in alive:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     getattr(process, stop)()
                     process.resume()  # one that is held still ends as well
             # One may have started another meanwhile.
-            alive = self._awaited(alive) or [process for process in self._found() if not _is_dead(process)]
+            alive = self._awaited(alive) or [process for process in self._processes() if not _is_dead(process)]
             if not alive:
                 return bool(found)
-        raise HostError(f"{self.what} (pid {', '.join(str(p.pid) for p in alive)}) does not end, even killed")
+        raise HostError(f"{self.what} (pid {', '.join(str(p.pid) for p in alive)}) does not end, even when killed")
 
     def _awaited(self, processes: list[psutil.Process]) -> list[psutil.Process]:
         """Those that have not ended after the grace."""
@@ -138,7 +137,7 @@ class DetachLoops(Undo):
             deadline = time.monotonic() + LET_GO_SECONDS
             while name in loops_over(self.backing_file):
                 if time.monotonic() > deadline:
-                    held = "; ".join(uses(Path("/dev") / name)) or "by what can't be seen"
+                    held = "; ".join(uses(Path("/dev") / name)) or "by something that can't be seen from here"
                     raise HostError(f"losetup --detach /dev/{name}: {said or f'still in use: {held}'}; dbdyno restore")
                 time.sleep(0.02)
             remove_loop(int(name.removeprefix("loop")))
@@ -183,26 +182,6 @@ def _removed(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class RemoveRayFolder(Undo):
-    """Remove the folder that Ray has its files in."""
-
-    WHAT = "remove {self.path}"
-
-    path: str
-
-    def apply(self) -> bool:
-        """Remove it, if it is called as only dbdyno calls folders, and is this user's."""
-        path = Path(self.path)
-        if not re.fullmatch(r"dbdyno-ray-[0-9a-f]+", path.name):
-            raise HostError(f"{path} is no folder of dbdyno's; it is left alone")
-        with contextlib.suppress(FileNotFoundError):
-            found = path.lstat()
-            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-                raise HostError(f"{path} is something else than the folder that dbdyno made; it is left alone")
-        return _removed(path)
-
-
-@dataclass(frozen=True)
 class RemoveDiskFile(Undo):
     """Remove a file that dbdyno made as a disk in a folder of others."""
 
@@ -217,7 +196,7 @@ class RemoveDiskFile(Undo):
             raise HostError(f"{path} is no file of dbdyno's; it is left alone")
         try:
             if not stat.S_ISREG(path.lstat().st_mode):
-                raise HostError(f"{path} is something else than the file that dbdyno made; it is left alone")
+                raise HostError(f"{path} is not the file that dbdyno made; it is left alone")
             path.unlink()
         except FileNotFoundError:
             return False
@@ -314,7 +293,7 @@ class RestoreSysfs(Undo):
 
 
 _KINDS: tuple[type[Undo], ...] = (
-    EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveRayFolder, RemoveDiskFile, RemoveCgroup,
+    EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveDiskFile, RemoveCgroup,
     RemoveTraceInstance, RestoreSysfs, WipeOurs, MarkHalfMade, SetGlobal, DropExternalTables, DropAccount,
 )  # fmt: skip
 # By the names that undo logs have; the former ones are those of logs that an earlier version left.

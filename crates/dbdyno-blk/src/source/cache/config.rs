@@ -1,11 +1,9 @@
-//! What a user says of memory and filesystem.
+//! Memory and filesystem as a user describes them, and the rules of writeback that a kernel's version adds.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::file::PAGE_BYTES;
-use super::page_set::PAGES_MOST;
-use super::writeback::Writeback;
+use super::file::{PAGE_BYTES, PAGES_MOST};
 use crate::kernel::Kernel;
 
 /// What is wrong with a page cache, or with what runs on it.
@@ -117,28 +115,33 @@ impl CacheConfig {
     pub(super) fn check(&self, kernel: &Kernel) -> Result<(), CacheError> {
         let (memory, mapped, extent) = (self.memory_bytes, self.mapped_bytes, self.extent_bytes);
         let memory_most = PAGES_MOST * PAGE_BYTES;
-        unless((1 << 24..=memory_most).contains(&memory), "memory_bytes", memory, "is not 16 MiB to 4 TiB")?;
-        unless(mapped <= memory - (1 << 22), "mapped_bytes", mapped, "leaves no 4 MiB of memory_bytes to the cache")?;
-        unless((1..=4096).contains(&self.processors), "processors", self.processors, "is not 1 to 4096")?;
+        unless((1 << 24..=memory_most).contains(&memory), "memory_bytes", memory, "is not between 16 MiB and 4 TiB")?;
+        unless(
+            mapped <= memory - (1 << 22),
+            "mapped_bytes",
+            mapped,
+            "leaves less than 4 MiB of memory_bytes to the cache",
+        )?;
+        unless((1..=4096).contains(&self.processors), "processors", self.processors, "is not between 1 and 4096")?;
         let percent = self.dirty_percent.unwrap_or(20);
-        unless((1..=100).contains(&percent), "dirty_percent", percent, "is not 1 to 100")?;
+        unless((1..=100).contains(&percent), "dirty_percent", percent, "is not between 1 and 100")?;
         let background = self.dirty_background_percent;
-        unless((1..=100).contains(&background), "dirty_background_percent", background, "is not 1 to 100")?;
+        unless((1..=100).contains(&background), "dirty_background_percent", background, "is not between 1 and 100")?;
         for (field, ms) in [
             ("dirty_expire_ms", self.dirty_expire_ms),
             ("dirty_writeback_ms", self.dirty_writeback_ms),
             ("commit_ms", self.commit_ms),
         ] {
-            unless((10..=86_400_000).contains(&ms), field, ms, "is not 10 to 86400000")?;
+            unless((10..=86_400_000).contains(&ms), field, ms, "is not between 10 and 86400000")?;
         }
         for (field, bytes) in [("offset_bytes", self.offset_bytes), ("gap_bytes", self.gap_bytes)] {
-            unless(bytes.is_multiple_of(PAGE_BYTES), field, bytes, "is no multiple of 4096")?;
+            unless(bytes.is_multiple_of(PAGE_BYTES), field, bytes, "is not a multiple of 4096")?;
         }
         let whole = extent > 0 && extent.is_multiple_of(PAGE_BYTES);
-        unless(whole, "extent_bytes", extent, "is no multiple of 4096 above 0")?;
-        unless(self.page_cpu_ns > 0, "page_cpu_ns", 0, "is not above 0: a write that takes no time never ends")?;
+        unless(whole, "extent_bytes", extent, "is not a positive multiple of 4096")?;
+        unless(self.page_cpu_ns > 0, "page_cpu_ns", 0, "is not above 0: writes that take no time would never end")?;
         let has_ext3 = self.filesystem != Filesystem::Ext3 || !matches!(kernel.name, "4.4" | "6.x");
-        unless(has_ext3, "filesystem", "ext3", "is of kernels to 4.2; later ones mount it as ext4")
+        unless(has_ext3, "filesystem", "ext3", "exists in kernels up to 4.2; later ones mount it as ext4")
     }
 
     /// Pages that the page cache has room for.
@@ -146,8 +149,8 @@ impl CacheConfig {
         (self.memory_bytes - self.mapped_bytes) / PAGE_BYTES
     }
 
-    /// Pages that may be dirty, and from which on they are written back in the background: of the whole memory to
-    /// 2.6.29, where what is mapped lowers the first, later of what the cache may use.
+    /// How many pages may be dirty, and at how many background writeback starts. To 2.6.29 both are shares of the whole
+    /// memory, and mapped pages lower the first; later both are shares of what the cache may use.
     pub(super) fn dirty_limits(&self, writeback: Writeback) -> (u64, u64) {
         if writeback == Writeback::Pdflush {
             let unmapped = 100 - self.mapped_bytes * 100 / self.memory_bytes;
@@ -166,5 +169,54 @@ impl CacheConfig {
     /// Pages that a process writes before it looks at the limits.
     pub(super) fn check_pages(&self) -> u64 {
         (self.memory_bytes / PAGE_BYTES / (32 * u64::from(self.processors))).clamp(16, 1024)
+    }
+}
+
+/// How dirty pages come to the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Writeback {
+    /// pdflush, which never waits for a request, and writers that write themselves (to 2.6.31).
+    Pdflush,
+    /// A flusher thread for the device, which waits for requests, and writers that write themselves (to 3.1).
+    Flusher,
+    /// A flusher thread, and writers that sleep (from 3.2).
+    Paced,
+}
+
+impl Writeback {
+    /// What a kernel has.
+    pub fn in_kernel(kernel: &Kernel) -> Self {
+        match kernel.name {
+            "2.6.9" | "2.6.18" => Self::Pdflush,
+            "2.6.32" => Self::Flusher,
+            _ => Self::Paced,
+        }
+    }
+}
+
+/// What holds of a kernel with a filesystem.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    pub writeback: Writeback,
+    /// Pages of one bio at most.
+    pub bio_pages: u32,
+    /// A commit writes every page that was written to since the last; else, where it is ordered, new ones.
+    pub orders_overwrites: bool,
+    pub ordered: bool,
+    /// Writes that a process waits for are marked as such.
+    pub marks_sync: bool,
+}
+
+impl Rules {
+    pub(super) fn new(kernel: &Kernel, config: &CacheConfig) -> Self {
+        let writeback = Writeback::in_kernel(kernel);
+        let is_large = writeback == Writeback::Paced && config.filesystem == Filesystem::Ext4;
+        Self {
+            writeback,
+            bio_pages: if is_large { 256 } else { 1 },
+            orders_overwrites: config.filesystem == Filesystem::Ext3,
+            ordered: config.data == Data::Ordered,
+            marks_sync: writeback != Writeback::Pdflush,
+        }
     }
 }

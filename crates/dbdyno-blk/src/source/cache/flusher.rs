@@ -1,8 +1,11 @@
-//! Threads of writeback: pdflush's two (to 2.6.31), or the one flusher of a device.
+//! Threads of writeback: pdflush's two (to 2.6.31) or the one flusher of a device, each in passes over dirty files in the order of
+//! their pages.
 
+use super::config::Writeback;
+use super::file::{Page, flag};
 use super::machine::{Machine, Next, Wait};
-use super::pass::{Pass, PassStep};
-use super::writeback::Writeback;
+use super::pages::Purpose;
+use crate::queue::Bio;
 
 /// Pages of one turn.
 const TURN_PAGES: u64 = 1024;
@@ -138,4 +141,173 @@ fn turn_pages(now_ns: u64, machine: &mut Machine) -> u64 {
         return TURN_PAGES.max(machine.bandwidth.pages_per_s(now_ns) as u64 / 2);
     }
     TURN_PAGES
+}
+
+/// What a pass does next.
+pub(super) enum PassStep {
+    Submit(Bio),
+    /// It waits for a page that another task is writing.
+    Locked(Page),
+    Done,
+}
+
+/// Where it is in a file; after the last page it goes on at the first, up to where it began.
+#[derive(Debug, Clone, Copy)]
+struct At {
+    file: u32,
+    page: u32,
+    end: Option<u32>,
+}
+
+/// A pass.
+#[derive(Debug)]
+pub(super) struct Pass {
+    /// Pages that it may still look at.
+    pub left: u64,
+    /// It waits for requests, and for pages that others have sent.
+    waits: bool,
+    /// Only files that became dirty before, and those from their first page.
+    before_ns: Option<u64>,
+    only: Option<u32>,
+    files_left: usize,
+    at: Option<At>,
+    /// It ended because the queue is congested.
+    pub congested: bool,
+    /// Pages it passed by because others have sent them.
+    pub skipped: u64,
+    pub sync: bool,
+}
+
+impl Pass {
+    pub(super) fn new(machine: &Machine, pages: u64, waits: bool, before_ns: Option<u64>) -> Self {
+        let files_left = machine.pages.turn.len();
+        Self {
+            left: pages,
+            waits,
+            before_ns,
+            only: None,
+            files_left,
+            at: None,
+            congested: false,
+            skipped: 0,
+            sync: false,
+        }
+    }
+
+    /// Over one file, by a process that waits for it.
+    pub(super) fn of_file(machine: &Machine, file: u32) -> Self {
+        let mut pass = Self::new(machine, u64::MAX, true, None);
+        (pass.only, pass.files_left, pass.sync) = (Some(file), 1, machine.rules.marks_sync);
+        pass
+    }
+
+    pub(super) fn step(&mut self, now_ns: u64, machine: &mut Machine) -> PassStep {
+        loop {
+            self.congested = !self.waits && machine.congested;
+            if self.left == 0 || self.congested {
+                self.leave(now_ns, machine);
+                return PassStep::Done;
+            }
+            let Some(at) = self.at.or_else(|| self.enter(machine)) else { return PassStep::Done };
+            self.at = Some(at);
+            let file = &machine.pages.files[at.file as usize];
+            let next = file.dirty.next_from(at.page).filter(|page| at.end.is_none_or(|end| *page < end));
+            match next {
+                Some(page) => {
+                    if let Some(step) = self.consider(now_ns, machine, at, page) {
+                        return step;
+                    }
+                }
+                None if at.end.is_none() && self.before_ns.is_none() && self.only.is_none() => {
+                    self.at = Some(At { page: 0, end: Some(file.writeback_from), ..at });
+                }
+                None => self.leave(now_ns, machine),
+            }
+        }
+    }
+
+    /// Goes to the next file whose turn it is.
+    fn enter(&mut self, machine: &mut Machine) -> Option<At> {
+        while self.files_left > 0 {
+            self.files_left -= 1;
+            if let Some(file) = self.only {
+                return Some(At { file, page: 0, end: None });
+            }
+            let file = machine.pages.turn.pop_front()?;
+            let file_pages = &machine.pages.files[file as usize];
+            match self.before_ns {
+                Some(before_ns) if file_pages.dirtied_ns >= before_ns => machine.pages.turn.push_back(file),
+                Some(_) => return Some(At { file, page: 0, end: None }),
+                None => return Some(At { file, page: file_pages.writeback_from, end: None }),
+            }
+        }
+        None
+    }
+
+    /// Leaves a file, which goes behind the others if it is still dirty.
+    fn leave(&mut self, now_ns: u64, machine: &mut Machine) {
+        let Some(At { file, page, .. }) = self.at.take() else { return };
+        if self.only.is_some() {
+            return;
+        }
+        let others = !machine.pages.turn.is_empty();
+        let left = &mut machine.pages.files[file as usize];
+        if self.before_ns.is_none() {
+            left.writeback_from = page;
+        }
+        if left.dirty.is_empty() {
+            left.is_listed = false;
+            return;
+        }
+        if others && self.before_ns.is_none() {
+            left.dirtied_ns = now_ns;
+        }
+        machine.pages.turn.push_back(file);
+    }
+
+    fn consider(&mut self, now_ns: u64, machine: &mut Machine, at: At, page: u32) -> Option<PassStep> {
+        let here = Page { file: at.file, page };
+        let flags = machine.pages.flags(here);
+        self.at = Some(At { page: page + 1, ..at });
+        if flags & flag::IN_FLIGHT != 0 {
+            if self.waits && flags & flag::WRITEBACK == 0 {
+                self.at = Some(At { page, ..at });
+                return Some(PassStep::Locked(here));
+            }
+            if flags & flag::WRITEBACK == 0 {
+                self.skipped += 1;
+                self.left -= 1;
+            }
+            return None;
+        }
+        if flags & flag::CHANGED == 0 {
+            // A commit has written it already.
+            machine.pages.clean(here);
+            self.left -= 1;
+            return None;
+        }
+        let pages = run(machine, at, page);
+        self.at = Some(At { page: page + pages, ..at });
+        self.left -= u64::from(pages).min(self.left);
+        for page in page..page + pages {
+            let page = Page { file: at.file, page };
+            machine.pages.clean(page);
+            if machine.rules.orders_overwrites {
+                machine.file_page(now_ns, page);
+            }
+        }
+        let bio = machine.pages.send(Purpose::Writeback, here, pages);
+        Some(PassStep::Submit(Bio { sync: self.sync, ..bio }))
+    }
+}
+
+/// How many pages go into one bio that begins with this one.
+fn run(machine: &Machine, at: At, page: u32) -> u32 {
+    let file = &machine.pages.files[at.file as usize];
+    let most = machine.rules.bio_pages.min(file.pages_in_piece(page)).min(at.end.map_or(u32::MAX, |end| end - page));
+    let is_one = |next: &u32| {
+        let flags = file.flags.get(*next as usize).copied().unwrap_or(0);
+        flags & (flag::CHANGED | flag::IN_FLIGHT) == flag::CHANGED && file.dirty.contains(*next)
+    };
+    (page..page + most).take_while(is_one).count() as u32
 }

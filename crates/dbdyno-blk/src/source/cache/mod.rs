@@ -17,24 +17,16 @@
 //! which writers are paced from 3.2 on (each gets its share of the drive's estimated rate at once), control groups, memory of
 //! several nodes. ext4's commits write new pages only: in truth, from the time that their place is chosen.
 
-mod application;
 mod cached;
-mod commit;
 mod config;
 mod file;
 mod flusher;
-mod journal;
 mod machine;
-mod page_set;
 mod pages;
-mod pass;
 mod process;
-mod rules;
-mod writeback;
 
-pub use self::application::{Act, Application, Files};
 pub use self::cached::Cached;
 pub(super) use self::config::unless;
-pub use self::config::{CacheConfig, CacheError, Data, Filesystem};
+pub use self::config::{CacheConfig, CacheError, Data, Filesystem, Writeback};
 pub use self::file::Page;
-pub use self::writeback::Writeback;
+pub use self::process::{Act, Application, Files};

@@ -91,7 +91,7 @@ impl Pages {
         self.files[page.file as usize].flags[page.page as usize] &= !flags;
     }
 
-    /// A process used a page, which is in memory from now on.
+    /// A process used a page, which thereby is in memory.
     pub(super) fn touch(&mut self, page: Page) {
         if !self.is(page, flag::RESIDENT) {
             self.resident += 1;

@@ -26,23 +26,12 @@
 //! binary log with `sync_binlog = 0` is never written out; one transaction group counts as one for `sync_binlog`. The
 //! filesystem's journal is a ring at the start, without checkpoints of its own.
 
-mod area;
-mod cleaner;
-mod client;
 mod commits;
-mod counts;
 mod flushing;
-mod list;
-mod log;
-mod other_logs;
+mod layout;
 mod pool;
 mod server;
 mod settings;
-mod source;
-mod statements;
-mod table;
-mod tasks;
 
-pub use self::counts::InnodbCounts;
-pub use self::server::Innodb;
+pub use self::server::{Innodb, InnodbCounts};
 pub use self::settings::{FlushMethod, InnodbError, InnodbLoad, InnodbSettings, InnodbVersion};

@@ -5,8 +5,6 @@
 
 use dbdyno_common::random::Random;
 
-use super::list::{List, NONE};
-
 /// Pages that are flushed together: those of the same 64.
 pub(super) const AREA: u32 = 64;
 /// Frames from the end of the LRU list that a client looks at for one to take.
@@ -87,7 +85,7 @@ impl Pool {
         100.0 * self.dirty.len() as f64 / self.capacity as f64
     }
 
-    /// Log position from which on changes are in no file yet.
+    /// Log position of the oldest change that is in no data file yet.
     pub fn oldest_lsn(&self) -> Option<u64> {
         self.dirty.backwards().next().map(|at| self.frames[at as usize].oldest_lsn)
     }
@@ -166,5 +164,56 @@ impl Pool {
 
     fn may_write(frame: &Frame) -> bool {
         frame.oldest_lsn > 0 && frame.r#use == Use::Idle
+    }
+}
+
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Numbers from 0 to a fixed end, in an order of one's own.
+#[derive(Debug)]
+struct List {
+    /// Before and behind each.
+    links: Vec<[u32; 2]>,
+    first: u32,
+    last: u32,
+    length: usize,
+}
+
+impl List {
+    pub fn new(end: usize) -> Self {
+        Self { links: vec![[NONE; 2]; end], first: NONE, last: NONE, length: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    pub fn push_first(&mut self, at: u32) {
+        self.links[at as usize] = [NONE, self.first];
+        match self.first {
+            NONE => self.last = at,
+            next => self.links[next as usize][0] = at,
+        }
+        self.first = at;
+        self.length += 1;
+    }
+
+    pub fn remove(&mut self, at: u32) {
+        let [before, behind] = self.links[at as usize];
+        match before {
+            NONE => self.first = behind,
+            before => self.links[before as usize][1] = behind,
+        }
+        match behind {
+            NONE => self.last = before,
+            behind => self.links[behind as usize][0] = before,
+        }
+        self.length -= 1;
+    }
+
+    /// From the last to the first.
+    pub fn backwards(&self) -> impl Iterator<Item = u32> {
+        let some = |at| (at != NONE).then_some(at);
+        std::iter::successors(some(self.last), move |at| some(self.links[*at as usize][0]))
     }
 }

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::Error;
 use crate::protocol::reply::ProtocolError;
 
-use super::super::ddl::judge::{Judged, Observed, State, judged, stray};
-use super::super::ddl::steps::{IDS, Object, PARTITIONED, PARTITIONS, PREFIX, ROWS, Step, made, renamed};
 use super::super::record::{Header, Record};
 use super::super::schema::Tables;
 use super::super::verdict::{Cut, Finding};
-use super::row::{number, text};
-use super::tables::Inspection;
+use super::scan::{Inspection, number, text};
+use crate::ledger::ddl::{
+    DdlVerdict, IDS, Object, Observed, PARTITIONED, PARTITIONS, PREFIX, ROWS, State, Step, judge_statements, made,
+    renamed, stray,
+};
 
 /// The rows of a table or a partition.
 #[derive(Debug, Clone, Copy)]
@@ -55,12 +56,13 @@ pub fn judge(
     records: &[Record],
     cut: Cut,
     inspection: &mut Inspection,
-) -> Result<Judged, Error> {
-    let Some(columns) = columns(tables, inspection)? else { return Ok(Judged::default()) };
+) -> Result<DdlVerdict, Error> {
+    let Some(columns) = columns(tables, inspection)? else { return Ok(DdlVerdict::default()) };
     columns.keys().try_for_each(|name| inspection.check(name))?;
     let mut sight = Sight::default();
     sight.partitions(header, tables, columns.contains_key(PARTITIONED), inspection)?;
-    let rounds: BTreeSet<u64> = records.iter().filter_map(|record| Step::of(record.key.sequence).makes()).collect();
+    let rounds: BTreeSet<u64> =
+        records.iter().filter_map(|record| Step::from_number(record.key.sequence).makes()).collect();
     for (name, count) in columns.iter().filter(|(name, _)| *name != PARTITIONED) {
         match round_of(name).filter(|round| rounds.contains(round)) {
             Some(round) => sight.table((name, *count, round), header, tables, inspection)?,
@@ -68,7 +70,7 @@ pub fn judge(
         }
     }
     let Sight { seen, unreadable, strays } = sight;
-    let mut judged = judged(records, cut, |object| match object {
+    let mut judged = judge_statements(records, cut, |object| match object {
         Object::Table(round) if !unreadable.contains(&round) => {
             Some(seen.get(&object).cloned().unwrap_or(State::Absent))
         }

@@ -12,15 +12,14 @@
 
 use crate::error::Error;
 
-use super::entry::{By, Entries, Entry, Moment, What, Within, behind, number};
-use super::stamp::{Stamp, leading};
+use super::entry::{By, Entries, Entry, Moment, Stamp, What, Within, behind, leading, number};
 use super::text::{Mark, Text, has};
 
 /// Longest name of a command.
 const COMMAND_MAX: usize = 48;
 
 /// Commands that stand without a tabulator, as blanks fill the column or nothing is behind them; the longer ones first.
-const COMMANDS: [&[u8]; 26] = [
+pub const COMMANDS: [&[u8]; 26] = [
     b"Reset Connection",
     b"Reset connection",
     b"Register Replica",
@@ -162,28 +161,44 @@ impl Reader {
         };
         let body = text.from(at)[..end.saturating_sub(at)].trim_ascii_end();
         text.go_to(end);
-        let (what, schema) = match start.command {
-            b"Query" | b"Execute" | b"Bulk_execute" => {
-                let by = if start.command == b"Query" { By::Client } else { By::Execute };
+        let (what, schema) = match meaning(start.command, body, &mut self.entries, text)? {
+            (What::Statement { by, .. }, schema) => {
                 let body = if by == By::Execute { without_number(body) } else { body };
-                let at = text.offset_of(body);
+                let at = text.offset_of(body) as u32;
                 let is_usable = is_whole && !body.is_empty();
-                let statement = What::Statement { at: at as u32, length: body.len() as u32, by };
-                (if is_usable { statement } else { What::CutOff }, Within::OfSession)
+                (if is_usable { What::Statement { at, length: body.len() as u32, by } } else { What::CutOff }, schema)
             }
-            b"Connect" | b"Change user" if body.starts_with(b"Access denied") => (What::Command, Within::OfSession),
-            b"Connect" => (What::Connect, Within::Said(self.entries.schema(&connected_to(body), text)?)),
-            b"Change user" => (What::Renew, Within::Said(self.entries.schema(&connected_to(body), text)?)),
-            b"Reset Connection" | b"Reset connection" => (What::Renew, Within::OfSession),
-            b"Init DB" => (What::Enter, Within::Said(self.entries.schema(body, text)?)),
-            b"Quit" => (What::Quit, Within::OfSession),
-            _ => (What::Command, Within::OfSession),
+            other => other,
         };
         let stamp = self.time.unwrap_or(Stamp { us: 0, is_exact: false });
         let moment = Moment::Start;
         let entry = Entry { line, thread: start.thread, stamp, moment, duration_us: 0, schema, what };
         self.entries.push(entry, self.time, text)
     }
+}
+
+/// What a command with its argument is about; the place of a statement is not known here.
+///
+/// # Errors
+/// There are too many schemas.
+pub fn meaning(
+    command: &[u8],
+    argument: &[u8],
+    entries: &mut Entries,
+    text: &Text<'_>,
+) -> Result<(What, Within), Error> {
+    let statement = |by| What::Statement { at: 0, length: 0, by };
+    Ok(match command {
+        b"Query" => (statement(By::Client), Within::OfSession),
+        b"Execute" | b"Bulk_execute" => (statement(By::Execute), Within::OfSession),
+        b"Connect" | b"Change user" if argument.starts_with(b"Access denied") => (What::Command, Within::OfSession),
+        b"Connect" => (What::Connect, Within::Said(entries.schema(&connected_to(argument), text)?)),
+        b"Change user" => (What::Renew, Within::Said(entries.schema(&connected_to(argument), text)?)),
+        b"Reset Connection" | b"Reset connection" => (What::Renew, Within::OfSession),
+        b"Init DB" => (What::Enter, Within::Said(entries.schema(argument, text)?)),
+        b"Quit" => (What::Quit, Within::OfSession),
+        _ => (What::Command, Within::OfSession),
+    })
 }
 
 fn begins_entry(line: &[u8], columns: Columns) -> bool {

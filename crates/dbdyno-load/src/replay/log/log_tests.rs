@@ -293,7 +293,7 @@ fn the_start_that_mysql_adds_is_taken() {
 fn what_is_no_log_is_refused_with_its_line() {
     assert!(refused(b"").contains("a.log:1: no entry of a slow query log"));
     assert!(refused(b"SELECT 1;\n\xff\xfe\x00").contains("a.log:1: no entry"));
-    assert!(refused(b"\x1f\x8b\x08").contains("compressed"));
+    assert!(refused(b"BZh91").contains("compressed"));
     assert!(refused(b"x\n# Time: yesterday\n").contains("a.log:3: no entry of a slow query log"));
     assert!(refused("\u{feff}SELECT 1".as_bytes()).contains("no entry"));
     assert!(refused(b"\xff\xfe#\0 \0").contains("UTF-16"));
@@ -591,4 +591,119 @@ fn a_packet_that_no_server_cuts_alike_stays_one() {
     let log = parse(b"2026-11-23T12:59:07.302048Z\t    7 Query\tSELECT 1; SELECT '\\'; SELECT 2; -- '\n");
     assert_eq!(log.statements.len(), 1);
     assert!(log.statements[0].class >= Class::Several);
+}
+
+/// What MariaDB 10.11 wrote of the same statements into its tables.
+const GENERAL_CSV: &str = r#""2026-11-28 18:22:29.448906","[root] @ localhost []",18,1,"Connect","root@localhost on shop using Socket"
+"2026-11-28 18:22:29.464094","root[root] @ localhost []",18,1,"Query","SELECT SLEEP(1.1)"
+"2026-11-28 18:22:30.576853","root[root] @ localhost []",18,1,"Query","SELECT 'a\"b\\\\c', 'x\ny	z', 'é'"
+"2026-11-28 18:22:30.582944","root[root] @ localhost []",18,1,"Execute","SELECT * FROM t WHERE b='it\\'s'"
+"2026-11-28 18:22:30.599086","root[root] @ localhost []",18,1,"Quit",""
+"#;
+const SLOW_CSV: &str = r#""2026-11-28 18:22:29.464085","root[root] @ localhost []","00:00:01.100383","00:00:00.000000",1,0,"shop",0,0,1,"SELECT SLEEP(1.1)",18,0
+"2026-11-28 18:22:30.576845","root[root] @ localhost []","00:00:00.000197","00:00:00.000000",1,0,"shop",0,0,1,"SELECT 'a\"b\\\\c', 'x\ny	z', 'é'",18,0
+"2026-11-28 18:22:30.582938","root[root] @ localhost []","00:00:00.000348","00:00:00.000167",0,4,"shop",0,0,1,"SELECT * FROM t WHERE b='it\\'s'",18,0
+"2026-11-28 18:22:30.599000","root[root] @ localhost []","00:00:00.000348","00:00:00.000167",0,4,"shop",0,0,1,"Quit",18,0
+"#;
+
+#[test]
+fn a_log_table_is_read_however_it_was_written() {
+    let expected = ["SELECT SLEEP(1.1)", "SELECT 'a\"b\\\\c', 'x\ny\tz', 'é'", "SELECT * FROM t WHERE b='it\\'s'"];
+    // INTO OUTFILE and --batch have tabulators, escapes and, of the latter, a heading; programs with windows double quotes.
+    let unquoted = |line: &str| {
+        let cells = line.trim_end_matches('\n').replace('\t', "\\t").replace("\\\"", "\u{1}");
+        cells.replace("\",\"", "\t").replace("\",", "\t").replace(",\"", "\t").replace('"', "").replace('\u{1}', "\"")
+    };
+    let tabbed = |csv: &str| {
+        let numbers = |line: String| {
+            let mut cells: Vec<String> = line.split('\t').map(str::to_owned).collect();
+            let splits = |cell: &String| !cell.contains("SELECT") && !cell.contains(':') && !cell.contains('@');
+            cells = cells
+                .iter()
+                .flat_map(
+                    |cell| if splits(cell) { cell.split(',').map(str::to_owned).collect() } else { vec![cell.clone()] },
+                )
+                .collect();
+            cells.join("\t") + "\n"
+        };
+        csv.split_inclusive('\n').map(|line| numbers(unquoted(line))).collect::<String>()
+    };
+    let doubled = |csv: &str| csv.replace("\\\"", "\"\"").replace("\\n", "\n").replace("\\\\", "\\");
+    let general_names = "event_time,user_host,thread_id,server_id,command_type,argument\n";
+    let slow_names = "start_time,user_host,query_time,lock_time,rows_sent,rows_examined,db,last_insert_id,insert_id,server_id,sql_text,thread_id,rows_affected\n";
+    for (csv, names) in [(GENERAL_CSV, general_names), (SLOW_CSV, slow_names)] {
+        let tabs = names.replace(',', "\t");
+        for text in [
+            csv.to_owned(),
+            tabbed(csv),
+            tabs.clone() + &tabbed(csv),
+            tabs + &tabbed(csv).replace('\n', "\r\n"),
+            names.to_owned() + &doubled(csv),
+            names.to_uppercase() + &doubled(csv),
+            format!("\u{feff}{names}{}", doubled(csv)),
+        ] {
+            let log = parse(text.as_bytes());
+            assert_eq!(texts(&log), expected, "{text}");
+            assert_eq!(log.odd, Oddities::default(), "{text}");
+            assert_eq!((log.sessions.len(), log.has_whole_seconds), (1, false), "{text}");
+            assert!(log.statements.iter().all(|one| log.schemas[usize::from(one.schema)] == b"shop"), "{text}");
+            let starts = log.statements.iter().map(|one| (one.start_us - log.statements[0].start_us) / 1000);
+            assert_eq!(starts.collect::<Vec<_>>(), [0, 1112, 1118], "{text}");
+        }
+    }
+    // MySQL has no rows_affected, and the time of the end in start_time.
+    let mysql = SLOW_CSV.replace(",18,0\n", ",18\n");
+    let log = parse(mysql.as_bytes());
+    assert_eq!(log.statements[1].start_us - log.statements[0].start_us, 1_112_760 + 1_100_383 - 197);
+    // A client that shows bytes in digits, and lines with numbers as they are in the file.
+    let log = parse(
+        (GENERAL_CSV.to_owned() + "\"2026-11-28 18:22:31.5\",\"a\",18,1,\"Query\",\"0x53454C4543542039\"\n").as_bytes(),
+    );
+    assert_eq!((texts(&log)[3].as_str(), log.statements[3].line), ("SELECT 9", 6));
+    assert_eq!(log.sum().bytes, GENERAL_CSV.len() + 62);
+}
+
+#[test]
+fn a_damaged_row_of_a_table_costs_itself_alone() {
+    let good =
+        |second: u32| format!("\"2026-11-28 18:22:{second}.5\",\"a[a] @ h []\",7,1,\"Query\",\"SELECT {second}\"\n");
+    for (damage, cut_off, stray) in [
+        ("\"2026-11-28 18:22:31.5\",\"a[a] @ h []\",7,1,\"Query\",\"SELECT 'no end\n", 1, 0),
+        ("\"2026-11-28 18:22:31.5\",\"a[a] @ h []\",7,1\n", 1, 0),
+        ("\"yesterday\",\"a[a] @ h []\",7,1,\"Query\",\"SELECT 2\"\n", 0, 1),
+        ("22:31.5\",\"a[a] @ h []\",7,1,\"Query\",\"SELECT 2\"\n", 0, 1),
+        ("\0\0\0\0\n", 0, 1),
+        ("\n\n", 0, 0),
+    ] {
+        let log = parse((good(30) + damage + &good(32)).as_bytes());
+        assert_eq!(texts(&log), ["SELECT 30", "SELECT 32"], "{damage}");
+        assert_eq!((counts(&log)[2], log.odd.stray.count), (cut_off, stray), "{damage}");
+        assert_eq!(log.statements[1].line as usize, 2 + damage.matches('\n').count(), "{damage}");
+    }
+}
+
+#[test]
+fn a_packed_log_is_read_within_bounds() {
+    use std::io::Write as _;
+    let packed = |text: &str| {
+        let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        writer.write_all(text.as_bytes()).unwrap();
+        writer.finish().unwrap()
+    };
+    let path = std::env::temp_dir().join(format!("dbdyno-packed-{}.gz", std::process::id()));
+    let name = path.display().to_string();
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let log = Log::read(&name);
+        std::fs::remove_file(&path).unwrap();
+        log.map_err(|error| error.to_string())
+    };
+    // As cat joins what logrotate packed.
+    let two = [packed(&format!("{HEAD}SELECT 1;\n")), packed(&format!("{HEAD}SELECT 2;\n"))].concat();
+    let log = read(&two).unwrap();
+    assert_eq!((texts(&log).len(), log.sum().bytes), (2, two.len()));
+    let cut = read(&packed(&format!("{HEAD}SELECT 1;\n").repeat(2000))[..200]).err().unwrap();
+    assert!(cut.contains("is damaged or cut off: gzip unpacks") && cut.contains("gzip -dc"), "{cut}");
+    let other = read(b"\x28\xb5\x2f\xfd0").err().unwrap();
+    assert!(other.contains("for example with zstd -dc FILE > log"), "{other}");
 }

@@ -5,16 +5,21 @@ use std::collections::HashMap;
 use crate::error::Error;
 
 use super::super::not_sent::{NotSent, Reason};
-use super::super::statement::{self, Class, classified};
-use super::entry::{By, Entries, Entry, NUMBERLESS, What, Within};
+use super::super::statement::{self, Class, classified, is_only_of_routine};
+use super::entry::{By, Entries, Entry, Form, NUMBERLESS, What, Within};
 use super::text::{Text, has};
 
 /// What a server writes in place of a variable of a routine, and no client ever does.
 const OF_ROUTINE: &[u8] = b"NAME_CONST(";
 
+/// Whether a value stands in it in place of a routine's variable.
+fn has_variable(sql: &[u8]) -> bool {
+    sql.contains(&b'_') && has(sql, OF_ROUTINE)
+}
+
 /// A statement as it was logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Logged {
+pub struct LoggedStatement {
     /// When it started, microseconds since 1970.
     pub start_us: i64,
     /// How long it took, microseconds; 0 where the log does not say.
@@ -35,6 +40,8 @@ pub struct Logged {
     pub class: Class,
     /// Who had it executed.
     pub by: By,
+    /// It came in one packet with the statement before it in its session.
+    pub continues_packet: bool,
 }
 
 /// A connection that the server had.
@@ -46,17 +53,20 @@ pub struct Session {
     pub quit_us: Option<i64>,
     /// The session before on the same connection, which began anew.
     pub continues: Option<u32>,
+    /// The log has its Connect, which the server's own sessions have not.
+    pub is_connected: bool,
 }
 
 /// What the entries come to.
 #[derive(Debug, Default)]
 pub struct Followed {
     /// The statements, in the order of the entries.
-    pub statements: Vec<Logged>,
+    pub statements: Vec<LoggedStatement>,
     /// Their sessions.
     pub sessions: Vec<Session>,
     /// The entries that are no statements.
     pub others: NotSent,
+    is_general: bool,
     /// Of each statement the one before it in its session.
     previous: Vec<Option<u32>>,
 }
@@ -69,8 +79,6 @@ struct Open {
     ended_us: i64,
     schema: u16,
     last: Option<u32>,
-    /// It has called a routine or a function of a user's own.
-    has_called: bool,
 }
 
 /// Follows the sessions; `starts` are those of the entries.
@@ -80,8 +88,8 @@ struct Open {
 ///
 /// # Errors
 /// There are too many schemas.
-pub fn follow(entries: &mut Entries, starts: &[i64], text: &Text<'_>) -> Result<Followed, Error> {
-    let mut followed = Followed::default();
+pub fn follow(entries: &mut Entries, starts: &[i64], form: Form, text: &Text<'_>) -> Result<Followed, Error> {
+    let mut followed = Followed { is_general: form == Form::General, ..Followed::default() };
     let mut open: HashMap<u64, Open> = HashMap::new();
     for (entry, logged_us) in std::mem::take(&mut entries.all).iter().zip(starts) {
         let thread = entry.thread;
@@ -89,7 +97,7 @@ pub fn follow(entries: &mut Entries, starts: &[i64], text: &Text<'_>) -> Result<
             What::Connect | What::Renew => {
                 followed.others.add(Reason::Sessions, entry.line);
                 let before = open.get(&thread).copied().filter(|_| entry.what == What::Renew);
-                let mut session = followed.begin(thread, before.map(|before| before.number));
+                let mut session = followed.begin(thread, before.map(|before| before.number), true);
                 session.schema = before.map_or(0, |before| before.schema);
                 session.enter(entry.schema);
                 open.insert(thread, session);
@@ -102,12 +110,12 @@ pub fn follow(entries: &mut Entries, starts: &[i64], text: &Text<'_>) -> Result<
             }
             What::Enter => {
                 followed.others.add(Reason::Sessions, entry.line);
-                open.entry(thread).or_insert_with(|| followed.begin(thread, None)).enter(entry.schema);
+                open.entry(thread).or_insert_with(|| followed.begin(thread, None, false)).enter(entry.schema);
             }
             What::Command => followed.others.add(Reason::AdministratorCommands, entry.line),
             What::CutOff => followed.others.add(Reason::CutOff, entry.line),
             What::Statement { at, length, by } => {
-                let session = open.entry(thread).or_insert_with(|| followed.begin(thread, None));
+                let session = open.entry(thread).or_insert_with(|| followed.begin(thread, None, false));
                 session.enter(entry.schema);
                 let is_one = !entry.stamp.is_exact && thread < NUMBERLESS;
                 let start_us = if is_one { (*logged_us).max(session.ended_us) } else { *logged_us };
@@ -115,19 +123,31 @@ pub fn follow(entries: &mut Entries, starts: &[i64], text: &Text<'_>) -> Result<
                 let (kind, class) = classified(sql);
                 let Entry { line, duration_us, .. } = *entry;
                 let (number, schema) = (session.number, session.schema);
-                let logged =
-                    Logged { start_us, duration_us, line, at, length, session: number, schema, kind, class, by };
+                let logged = LoggedStatement {
+                    start_us,
+                    duration_us,
+                    line,
+                    at,
+                    length,
+                    session: number,
+                    schema,
+                    kind,
+                    class,
+                    by,
+                    continues_packet: false,
+                };
                 match if class == Class::Several { statement::parts(sql) } else { None } {
                     None => followed.statement(session, logged, sql, entries, text)?,
                     Some(parts) => {
                         // All but the last are over at once, as far as the log says.
                         let last = parts.last().map_or(0, |part| part.start);
+                        let before_packet = session.last;
                         for part in parts {
                             let blanks = sql[part.clone()].len() - sql[part.clone()].trim_ascii_start().len();
                             let part = part.start + blanks..part.end;
                             let lines = sql[..part.start].iter().map(|byte| u32::from(*byte == b'\n')).sum::<u32>();
                             let (kind, class) = classified(&sql[part.clone()]);
-                            let logged = Logged {
+                            let logged = LoggedStatement {
                                 duration_us: if part.start >= last { duration_us } else { 0 },
                                 line: line.saturating_add(lines),
                                 at: at + part.start as u32,
@@ -135,6 +155,7 @@ pub fn follow(entries: &mut Entries, starts: &[i64], text: &Text<'_>) -> Result<
                                 schema: session.schema,
                                 kind,
                                 class,
+                                continues_packet: session.last != before_packet,
                                 ..logged
                             };
                             followed.statement(session, logged, &sql[part], entries, text)?;
@@ -157,16 +178,16 @@ impl Open {
 }
 
 impl Followed {
-    fn begin(&mut self, thread: u64, continues: Option<u32>) -> Open {
-        self.sessions.push(Session { thread, quit_us: None, continues });
+    fn begin(&mut self, thread: u64, continues: Option<u32>, is_connected: bool) -> Open {
+        self.sessions.push(Session { thread, quit_us: None, continues, is_connected });
         let number = self.sessions.len() as u32 - 1;
-        Open { number, ended_us: i64::MIN, schema: 0, last: None, has_called: false }
+        Open { number, ended_us: i64::MIN, schema: 0, last: None }
     }
 
     fn statement(
         &mut self,
         session: &mut Open,
-        mut logged: Logged,
+        mut logged: LoggedStatement,
         sql: &[u8],
         entries: &mut Entries,
         text: &Text<'_>,
@@ -179,13 +200,12 @@ impl Followed {
             return Ok(());
         }
         let is_call = logged.kind == statement::CALL;
-        let is_in_general = logged.duration_us == 0;
-        if session.has_called && is_in_general && logged.by == By::Client && has(sql, OF_ROUTINE) {
+        let may_be_routines = self.is_general && logged.by == By::Client;
+        if may_be_routines && (is_only_of_routine(sql, logged.class) || session.last.is_some() && has_variable(sql)) {
             logged.by = By::Call;
         } else if is_call || session.last.is_some_and(|last| self.statements[last as usize].by == By::Routine) {
             self.find_routine(session.last, &mut logged, text);
         }
-        session.has_called |= is_call || logged.class == Class::Functions;
         self.previous.push(session.last);
         session.last = Some(self.statements.len() as u32);
         self.statements.push(logged);
@@ -194,7 +214,7 @@ impl Followed {
 
     /// Finds among the statements before `outer`, of which `last` is the session's last, those that a routine ran for it: a slow log has
     /// them before their call, MariaDB and Percona Server with a line that says so.
-    fn find_routine(&mut self, last: Option<u32>, outer: &mut Logged, text: &Text<'_>) {
+    fn find_routine(&mut self, last: Option<u32>, outer: &mut LoggedStatement, text: &Text<'_>) {
         let is_call = outer.kind == statement::CALL;
         let is_one = self.sessions[outer.session as usize].thread < NUMBERLESS;
         let outer_end_us = outer.start_us + outer.duration_us;

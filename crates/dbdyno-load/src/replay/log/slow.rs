@@ -11,10 +11,12 @@
 //!
 //! MySQL 5.0 writes no `SET timestamp`, and a server may write any number of further lines that begin with `#` before the statement.
 
+use crate::dialect;
 use crate::error::Error;
 
-use super::entry::{By, Entries, Entry, Moment, NUMBERLESS, What, Within, behind, number, unquoted};
-use super::stamp::{SECOND_US, Stamp, seconds_us, stamp};
+use super::entry::{
+    By, Entries, Entry, Moment, NUMBERLESS, SECOND_US, Stamp, What, Within, behind, number, seconds_us, stamp, unquoted,
+};
 use super::text::{Cut, Mark, Text};
 
 const TIME: &[u8] = b"# Time:";
@@ -78,8 +80,8 @@ struct Reader {
 struct Header<'a> {
     thread: Option<u64>,
     duration_us: i64,
-    /// MariaDB, whose times are those of the start.
-    is_mariadb: bool,
+    /// Its times are those of the start, not of the end.
+    is_stamped_at_start: bool,
     schema: Option<&'a [u8]>,
     /// MySQL with log_slow_extra.
     start: Option<Stamp>,
@@ -152,7 +154,7 @@ impl Reader {
         if let Some(start) = header.start {
             return (Some(start), Moment::Start);
         }
-        let moment = if header.is_mariadb { Moment::Start } else { Moment::End };
+        let moment = if header.is_stamped_at_start { Moment::Start } else { Moment::End };
         let second = || header.second.map(|second| Stamp { us: second * SECOND_US, is_exact: false });
         let stamp = match self.time {
             Some(time) if time.is_exact && self.is_own_time => Some(time),
@@ -173,11 +175,7 @@ impl<'a> Header<'a> {
         self.thread = behind(line, b"]  Id: ").and_then(number);
         if self.thread.is_none() && !line.ends_with(b"Id:") {
             // MySQL 5.5 has no numbers: who comes from where stands for one. MariaDB's is in the next line.
-            self.thread = Some(
-                line.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-                    (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-                }) | NUMBERLESS,
-            );
+            self.thread = Some(number_of_user(line));
         }
     }
 
@@ -186,7 +184,7 @@ impl<'a> Header<'a> {
         if let Some(rest) = line.strip_prefix(b"# Thread_id: ") {
             self.thread = number(rest);
         }
-        self.is_mariadb |= behind(line, b"QC_hit: ").is_some();
+        self.is_stamped_at_start |= behind(line, dialect::STAMPS_AT_START).is_some();
         self.is_of_routine |= line.starts_with(b"# Stored_routine:") || line.starts_with(b"# Stored routine:");
         if let Some(rest) = line.strip_prefix(b"# Schema: ").or_else(|| behind(line, b"  Schema: ")) {
             let end = [&b"  QC_hit: "[..], b"  Last_errno: "].into_iter().find_map(|key| position(rest, key));
@@ -220,6 +218,12 @@ impl<'a> Header<'a> {
             text.take_line();
         }
     }
+}
+
+/// The number of connections that have none: of all of a user at a host the same.
+pub fn number_of_user(user: &[u8]) -> u64 {
+    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    user.iter().fold(0xcbf2_9ce4_8422_2325, hash) | NUMBERLESS
 }
 
 fn position(line: &[u8], key: &[u8]) -> Option<usize> {

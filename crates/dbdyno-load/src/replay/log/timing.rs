@@ -4,8 +4,7 @@
 //! moments never fall from entry to entry, unless the clock was set back: then all times go on from there. What does not fit
 //! either was not the clock's: a session had set `timestamp`, or the entry is damaged.
 
-use super::entry::{Entry, Moment};
-use super::stamp::SECOND_US;
+use super::entry::{Entry, Moment, SECOND_US};
 
 /// When statements started, and how many of their times did not fit.
 #[derive(Debug, PartialEq, Eq)]
@@ -251,8 +250,7 @@ fn take_from_before(written: &mut [i64], fits: &[bool]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::entry::{What, Within};
-    use super::super::stamp::Stamp;
+    use super::super::entry::{Stamp, What, Within};
     use super::*;
     use proptest::prelude::*;
 

@@ -2,23 +2,24 @@
 //!
 //! Without `--writes` the statements are sent that are *known* to read, with it those that are known to write as well; what is not
 //! known is not sent. A log may come from anyone, so a statement is taken for the worst that any server may take it for:
-//! [`tokens`] cuts it as the servers do, [`query`] looks at its expressions, [`set`] at its variables, [`never`] at what no load may do.
-//! [`session`] says what a statement leaves to those behind it.
+//! [`tokens`] cuts it as the servers do, [`query`] looks at its expressions and at what no load may do,
+//! [`set`] at its variables. [`session`] says what a statement leaves to those behind it.
 
-mod class;
-mod known;
-mod never;
+mod definition;
 mod query;
 mod session;
 mod set;
 mod tokens;
 
+use crate::dialect::{is_system_schema, words};
 use crate::statements::Kind;
 
-pub use class::Class;
-pub use query::is_servers_own;
+pub use self::query::Class;
+pub use definition::{
+    Body, Comparable, Definition, Makes, called_procedure, comparable, definition, is_block, is_only_of_routine,
+};
 use query::{Effect, rest};
-pub use session::{Step, has_name, parts, step, used_schema};
+pub use session::{Step, names_table, parts, step, used_schema};
 use tokens::{Capitals, DEPTH_MAX, READINGS, Token, Tokens, USUAL, is_word, skip_word};
 
 /// Names of the kinds of statement; those of the first word of a statement, then what is left.
@@ -39,6 +40,9 @@ pub const CREATE: u16 = 13;
 
 /// The kind of a `DROP`.
 pub const DROP: u16 = 15;
+
+/// The kind of a `BEGIN`.
+pub const BEGIN: u16 = QUERIES.len() as u16 + 1;
 
 /// The kind of a `ROLLBACK`.
 pub const ROLLBACK: u16 = QUERIES.len() as u16 + 4;
@@ -104,13 +108,13 @@ fn class(sql: &[u8]) -> Class {
 /// In some character sets a byte beyond ASCII takes the backslash or the backtick behind it with it, and a string ends elsewhere.
 fn beyond_ascii(sql: &[u8], class: Class) -> Class {
     let is_doubtful = || !sql.is_ascii() && sql.windows(2).any(|two| two[0] >= 0x80 && matches!(two[1], b'\\' | b'`'));
-    if class < Class::ServerFile && is_doubtful() && never::names_file(sql) { Class::ServerFile } else { class }
+    if class < Class::ServerFile && is_doubtful() && query::names_file(sql) { Class::ServerFile } else { class }
 }
 
 /// The class in one way of reading.
 fn read(sql: &[u8], tokens: Tokens<'_>) -> Class {
     match statement(tokens, 0) {
-        Class::Odd => never::class_of_bytes(sql),
+        Class::Odd => query::class_of_bytes(sql),
         class => class,
     }
 }
@@ -135,7 +139,7 @@ fn statement(tokens: Tokens<'_>, depth: u32) -> Class {
         b"SELECT" | b"VALUES" | b"TABLE" | b"WITH" => reads(rest(start)),
         _ if is_query => Class::Unknown,
         b"SHOW" => match behind.peek() {
-            Token::Word(word) if Capitals::new(word).is_one_of(known::SHOWN) => reads(rest(behind)),
+            Token::Word(word) if Capitals::new(word).is_one_of(words::SHOWN) => reads(rest(behind)),
             Token::Executable(_) => reads(rest(behind)),
             _ => Class::Unknown,
         },
@@ -148,7 +152,7 @@ fn statement(tokens: Tokens<'_>, depth: u32) -> Class {
         },
         b"BEGIN" => {
             skip_word(&mut behind, b"WORK");
-            if is_over(behind) { Class::Reads } else { never::class_of_body(behind) }
+            if is_over(behind) { Class::Reads } else { query::class_of_body(behind) }
         }
         b"START" if skip_word(&mut behind, b"TRANSACTION") => transaction(behind),
         b"COMMIT" | b"ROLLBACK" | b"SAVEPOINT" | b"RELEASE" => reads(rest(behind)),
@@ -165,7 +169,7 @@ fn statement(tokens: Tokens<'_>, depth: u32) -> Class {
             if skip_word(&mut behind, b"FROM") { class_of_prepared_text(behind, depth) } else { Class::Unknown }
         }
         b"CREATE" | b"ALTER" | b"DROP" | b"RENAME" => defines(behind),
-        b"IF" | b"CASE" | b"LOOP" | b"WHILE" | b"REPEAT" | b"FOR" | b"DECLARE" => never::class_of_body(behind),
+        b"IF" | b"CASE" | b"LOOP" | b"WHILE" | b"REPEAT" | b"FOR" | b"DECLARE" => query::class_of_body(behind),
         b"KILL" | b"SHUTDOWN" | b"RESTART" | b"FLUSH" | b"RESET" | b"PURGE" | b"CHANGE" | b"START" | b"STOP"
         | b"INSTALL" | b"UNINSTALL" | b"GRANT" | b"REVOKE" | b"BACKUP" | b"BINLOG" | b"CLONE" | b"IMPORT" => {
             Class::Administers
@@ -293,7 +297,7 @@ fn defines(mut tokens: Tokens<'_>) -> Class {
             b"TABLE" | b"TABLES" => return writes(rest(all)).max(class_of_table_options(tokens)),
             b"INDEX" | b"VIEW" | b"SEQUENCE" | b"PREPARE" => return writes(rest(all)),
             b"DATABASE" | b"SCHEMA" => return class_of_schema(tokens).max(writes(rest(all))),
-            b"PROCEDURE" | b"FUNCTION" | b"TRIGGER" | b"EVENT" | b"PACKAGE" => return never::class_of_body(all),
+            b"PROCEDURE" | b"FUNCTION" | b"TRIGGER" | b"EVENT" | b"PACKAGE" => return query::class_of_body(all),
             b"USER" | b"ROLE" | b"SERVER" | b"TABLESPACE" | b"LOGFILE" | b"INSTANCE" | b"RESOURCE" | b"UNDO" => {
                 return Class::Administers;
             }
@@ -331,7 +335,7 @@ fn class_of_schema(mut tokens: Tokens<'_>) -> Class {
     loop {
         match tokens.next() {
             Token::Word(word) if matches!(Capitals::new(word).bytes(), b"IF" | b"NOT" | b"EXISTS") => {}
-            Token::Word(name) | Token::Name(name) | Token::Text(_, name) if is_servers_own(name) => {
+            Token::Word(name) | Token::Name(name) | Token::Text(_, name) if is_system_schema(name) => {
                 return Class::Administers;
             }
             _ => return Class::Writes,

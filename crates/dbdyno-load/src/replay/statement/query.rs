@@ -1,11 +1,42 @@
-//! What the expressions of a statement do: to which functions, files and locks they come.
+//! The classes of statements, and what the expressions of a statement do: which functions, files and locks they reach.
+//!
+//! Some is never sent, found by single words and pairs of them, wherever they stand: in statements that hold others
+//! (routines, events, blocks), and in those of which servers read different parts.
 
-use super::class::Class;
-use super::known::{BEFORE_PARENTHESIS, IN_COMMENT};
 use super::tokens::{Capitals, Token, Tokens};
+use crate::dialect::is_system_schema;
+use crate::dialect::words::{BEFORE_PARENTHESIS, IN_COMMENT};
 
-/// The servers' own schemas, in capitals: what is written there are users, rights, plugins and settings.
-const SYSTEM: [&[u8]; 4] = [b"MYSQL", b"INFORMATION_SCHEMA", b"PERFORMANCE_SCHEMA", b"SYS"];
+/// Whether and when a statement is sent; the later, the worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Always: it reads, sets something of its session, or begins or ends a transaction.
+    Reads,
+    /// Where the log's writes are wanted: it calls a function that is not known to do no more than read.
+    Functions,
+    /// Where the log's writes are wanted.
+    Writes,
+    /// Where the log's writes are wanted and the server itself confines them: what it runs, the log does not show.
+    Hidden,
+    /// Never: it is several statements.
+    Several,
+    /// How it is read depends on the server; the words that it has, in any order, say then what it is.
+    Odd,
+    /// Never: it has `?` in place of values.
+    Placeholder,
+    /// Never: `USE`, as the log has the default schema of each statement.
+    Use,
+    /// Never: it needs a file of the client's.
+    LocalFile,
+    /// Never: it reads or writes a file of the server's.
+    ServerFile,
+    /// Never: it is of no kind that is known.
+    Unknown,
+    /// Never: it is about connections, accounts, settings, replication or the life of the logged server.
+    Administers,
+    /// Never: it has no end, or every server refuses it.
+    CutOff,
+}
 
 /// What tokens do that were gone over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +61,6 @@ enum Before {
     For,
 }
 
-/// Whether a name is that of a schema of the server's own: what is written there are accounts, rights and settings.
-pub fn is_servers_own(name: &[u8]) -> bool {
-    SYSTEM.iter().any(|system| system.eq_ignore_ascii_case(name))
-}
-
 /// Goes to the statement's end, and over one `;` that may stand there.
 pub fn rest(mut tokens: Tokens<'_>) -> Effect {
     let (mut class, mut is_of_system, mut before) = (Class::Reads, false, Before::Nothing);
@@ -47,7 +73,7 @@ pub fn rest(mut tokens: Tokens<'_>) -> Effect {
             Token::End => return Effect { class, is_of_system },
             Token::Word(word) => {
                 let word = Capitals::new(word);
-                is_of_system |= next == Token::Mark(b'.') && SYSTEM.contains(&word.bytes());
+                is_of_system |= next == Token::Mark(b'.') && is_system_schema(word.bytes());
                 class = class.max(class_of_word(&word, before, next, behind));
                 before = match word.bytes() {
                     b"AS" | b"WITH" | b"RECURSIVE" => Before::Naming,
@@ -58,11 +84,11 @@ pub fn rest(mut tokens: Tokens<'_>) -> Effect {
                 continue;
             }
             Token::Name(name) | Token::Text(_, name) => {
-                is_of_system |= next == Token::Mark(b'.') && is_servers_own(name);
+                is_of_system |= next == Token::Mark(b'.') && is_system_schema(name);
                 if is_called && name.eq_ignore_ascii_case(b"LOAD_FILE") {
                     Class::ServerFile // servers know their own functions by quoted names, too
                 } else if is_called && before != Before::Naming {
-                    Class::Functions // as far as one can tell
+                    Class::Functions // nothing shows that it is none
                 } else {
                     Class::Reads
                 }
@@ -116,6 +142,139 @@ fn class_of_comment(code: &[u8]) -> Class {
             Token::End => return Class::Reads,
             Token::Word(word) if Capitals::new(word).is_one_of(IN_COMMENT) => {}
             _ => return Class::Odd,
+        }
+    }
+}
+
+/// Whatever these words are about, it is no part of a load; sorted.
+const WORDS: &[&str] = &[
+    "BACKUP",
+    "BINLOG",
+    "CLONE",
+    "DUMPFILE",
+    "FLUSH",
+    "GLOBAL",
+    "GRANT",
+    "INFILE",
+    "INSTALL",
+    "KEY_BUFFER_SIZE",
+    "KEY_CACHE_AGE_THRESHOLD",
+    "KEY_CACHE_BLOCK_SIZE",
+    "KEY_CACHE_DIVISION_LIMIT",
+    "KEY_CACHE_FILE_HASH_SIZE",
+    "KEY_CACHE_SEGMENTS",
+    "KILL",
+    "LOAD_FILE",
+    "OUTFILE",
+    "PERSIST",
+    "PERSIST_ONLY",
+    "PURGE",
+    "RESTART",
+    "REVOKE",
+    "SHUTDOWN",
+    "SONAME",
+    "UNINSTALL",
+];
+
+/// Words that are about files of the server; sorted.
+const FILES: &[&str] = &["DUMPFILE", "INFILE", "LOAD_FILE", "OUTFILE"];
+
+/// What makes, changes or removes something; and of what it is no part of a load.
+const CHANGES: [&[u8]; 6] = [b"CREATE", b"ALTER", b"DROP", b"RENAME", b"REPLACE", b"IMPORT"];
+const SERVERS_OWN: [&[u8]; 8] =
+    [b"USER", b"ROLE", b"SERVER", b"TABLESPACE", b"LOGFILE", b"INSTANCE", b"RESOURCE", b"UNDO"];
+
+/// What begins, changes or ends the server's replication.
+const STEERS: [&[u8]; 4] = [b"START", b"STOP", b"CHANGE", b"RESET"];
+const REPLICATION: [&[u8]; 8] =
+    [b"SLAVE", b"REPLICA", b"ALL", b"GROUP_REPLICATION", b"MASTER", b"REPLICATION", b"BINARY", b"QUERY"];
+
+/// The class of a statement that holds others, by all its tokens.
+pub fn class_of_body(mut tokens: Tokens<'_>) -> Class {
+    let found = rest(tokens);
+    let is_open = matches!(found.class, Class::CutOff | Class::Placeholder);
+    let mut worst = if is_open { found.class } else { Class::Writes };
+    if found.is_of_system {
+        worst = Class::Administers;
+    }
+    let mut watch = Watch::default();
+    loop {
+        let class = match tokens.next() {
+            Token::End => return worst,
+            Token::Word(word) => watch.word(word),
+            // Servers know their own functions by quoted names, too.
+            Token::Name(name) | Token::Text(_, name) if name.eq_ignore_ascii_case(b"LOAD_FILE") => Class::ServerFile,
+            // ``@@`hot`.size`` and ``@@`global`.size``: which may be the server's.
+            Token::Mark(b'@') => {
+                let mut after = tokens;
+                let is_quoted = after.skip(b'@') && matches!(after.peek(), Token::Name(_) | Token::Text(..));
+                if is_quoted { Class::Administers } else { Class::Writes }
+            }
+            Token::Executable(_) | Token::Odd => Class::Odd,
+            _ => Class::Writes,
+        };
+        worst = worst.max(class);
+    }
+}
+
+/// The class of a statement by the words in its bytes alone, also those in strings and comments.
+pub fn class_of_bytes(sql: &[u8]) -> Class {
+    let mut watch = Watch::default();
+    let words = sql.split(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_'));
+    let mut worst = Class::Writes;
+    for word in words.filter(|word| !word.is_empty()) {
+        if is_system_schema(word) {
+            worst = worst.max(Class::Administers);
+        }
+        worst = worst.max(watch.word(word));
+        // A number may end right before a word.
+        let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        worst = worst.max(watch.word(&word[digits..]));
+        if let Some(exponent) = word[digits..].strip_prefix(b"e").or(word[digits..].strip_prefix(b"E")) {
+            let digits = exponent.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            worst = worst.max(watch.word(&exponent[digits..]));
+        }
+    }
+    worst
+}
+
+/// Whether a word about files of the server stands anywhere in the bytes, also in strings.
+pub fn names_file(sql: &[u8]) -> bool {
+    let words = sql.split(|byte| !(byte.is_ascii_alphabetic() || *byte == b'_'));
+    words.into_iter().any(|word| Capitals::new(word).is_one_of(FILES))
+}
+
+/// Follows words in pairs.
+#[derive(Default)]
+struct Watch {
+    changes: bool,
+    steers: bool,
+    sets: bool,
+}
+
+impl Watch {
+    fn word(&mut self, word: &[u8]) -> Class {
+        if word.is_empty() {
+            return Class::Writes;
+        }
+        let capitals = Capitals::new(word);
+        let word = capitals.bytes();
+        let is_never = capitals.is_one_of(WORDS)
+            || self.changes && SERVERS_OWN.contains(&word)
+            || self.steers && REPLICATION.contains(&word)
+            || self.sets && matches!(word, b"PASSWORD" | b"DEFAULT" | b"RESOURCE");
+        let is_hidden = matches!(word, b"PREPARE" | b"IMMEDIATE");
+        self.changes = CHANGES.contains(&word);
+        self.steers = STEERS.contains(&word);
+        self.sets = word == b"SET";
+        if capitals.is_one_of(FILES) {
+            Class::ServerFile
+        } else if is_never {
+            Class::Administers
+        } else if is_hidden {
+            Class::Hidden
+        } else {
+            Class::Writes
         }
     }
 }

@@ -1,9 +1,12 @@
-//! What a statement leaves to the ones behind it in its session: the default schema, prepared statements, temporary tables, savepoints;
-//! and the statements of a packet of several.
+//! What a statement leaves to the later ones: the default schema, prepared statements, tables, savepoints; and the statements of a packet
+//! of several.
 
 use std::ops::Range;
 
 use super::tokens::{Capitals, DEPTH_MAX, READINGS, Token, Tokens, USUAL, skip_word};
+
+/// Most tokens between CREATE and VIEW.
+const VIEW_HEAD_MAX: usize = 20;
 
 /// Most statements of a packet that are told apart.
 const PARTS_MAX: usize = 1000;
@@ -14,7 +17,7 @@ const OF_BLOCKS: &[&str] = &[
     "REPEAT", "RETURN", "UNTIL", "WHILE",
 ];
 
-/// What a statement does to what its session has; names are in small letters.
+/// What a statement makes for later ones, or takes from them; names are in small letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// PREPARE, and whether the log has the text.
@@ -26,10 +29,14 @@ pub enum Step {
     },
     /// EXECUTE of that name.
     Execute(Vec<u8>),
+    /// EXECUTE IMMEDIATE.
+    ExecuteText,
     /// DEALLOCATE PREPARE, DROP PREPARE.
     Deallocate(Vec<u8>),
     /// CREATE TEMPORARY TABLE.
     MakeTemporary(Vec<u8>),
+    /// CREATE TABLE, CREATE VIEW; RENAME TABLE to these.
+    MakeTables(Vec<Vec<u8>>),
     /// DROP TABLE of these.
     DropTables(Vec<Vec<u8>>),
     /// SAVEPOINT.
@@ -40,7 +47,7 @@ pub enum Step {
     None,
 }
 
-/// What the statement does to what its session has.
+/// What the statement makes or takes.
 pub fn step(sql: &[u8]) -> Step {
     let mut tokens = Tokens::new(sql, USUAL);
     for _ in 0..DEPTH_MAX {
@@ -62,18 +69,47 @@ fn step_of(word: &Capitals, mut tokens: Tokens<'_>) -> Option<Step> {
             }
             Some(Step::Prepare { name, is_hidden: matches!(tokens.next(), Token::Mark(b'.') | Token::End) })
         }
-        b"EXECUTE" if !skip_word(&mut tokens, b"IMMEDIATE") => name(&mut tokens).map(Step::Execute),
+        b"EXECUTE" if skip_word(&mut tokens, b"IMMEDIATE") => Some(Step::ExecuteText),
+        b"EXECUTE" => name(&mut tokens).map(Step::Execute),
         b"DEALLOCATE" | b"DROP" if skip_word(&mut tokens, b"PREPARE") => name(&mut tokens).map(Step::Deallocate),
         b"CREATE" => {
             if skip_word(&mut tokens, b"OR") {
                 skip_word(&mut tokens, b"REPLACE");
             }
-            let is_temporary = skip_word(&mut tokens, b"TEMPORARY") && skip_word(&mut tokens, b"TABLE");
-            if !is_temporary {
+            let is_temporary = skip_word(&mut tokens, b"TEMPORARY");
+            // A view may have its algorithm, its definer and the rights that it uses before its name.
+            let is_of_table = (0..VIEW_HEAD_MAX).find_map(|_| match tokens.next() {
+                Token::Word(word) => match Capitals::new(word).bytes() {
+                    b"TABLE" | b"VIEW" => Some(true),
+                    b"PROCEDURE" | b"FUNCTION" | b"TRIGGER" | b"EVENT" | b"PACKAGE" | b"INDEX" | b"DATABASE"
+                    | b"SCHEMA" | b"USER" | b"ROLE" | b"SERVER" => Some(false),
+                    _ => None,
+                },
+                Token::Mark(_) | Token::Name(_) | Token::Text(..) => None,
+                _ => Some(false),
+            });
+            if is_of_table != Some(true) {
                 return None;
             }
             ["IF", "NOT", "EXISTS"].iter().all(|word| skip_word(&mut tokens, word.as_bytes()));
-            table(&mut tokens).map(Step::MakeTemporary)
+            let name = table(&mut tokens)?;
+            Some(if is_temporary { Step::MakeTemporary(name) } else { Step::MakeTables(vec![name]) })
+        }
+        b"RENAME" => {
+            if !skip_word(&mut tokens, b"TABLE") && !skip_word(&mut tokens, b"TABLES") {
+                return None;
+            }
+            let mut names = Vec::new();
+            loop {
+                table(&mut tokens)?;
+                if !skip_word(&mut tokens, b"TO") {
+                    return None;
+                }
+                names.push(table(&mut tokens)?);
+                if !tokens.skip(b',') || names.len() >= PARTS_MAX {
+                    return Some(Step::MakeTables(names));
+                }
+            }
         }
         b"DROP" => {
             skip_word(&mut tokens, b"TEMPORARY");
@@ -108,9 +144,9 @@ pub fn used_schema(sql: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     match tokens.next() {
-        Token::Name(name) => Some(undoubled(name, b'`')),
+        Token::Name(name) => Some(unquote(name, b'`')),
         // By a server with ANSI_QUOTES.
-        Token::Text(quote, name) => Some(undoubled(name, quote)),
+        Token::Text(quote, name) => Some(unquote(name, quote)),
         Token::Word(_) | Token::Foreign | Token::Number | Token::Odd => {
             // The name is as it stands, up to a blank.
             let at = Tokens::new(sql, USUAL).behind_word();
@@ -166,15 +202,27 @@ fn cut(mut tokens: Tokens<'_>) -> Option<Vec<Range<usize>>> {
     }
 }
 
-/// Whether the statement has one of these names in it, which are in small letters.
-pub fn has_name(sql: &[u8], is_one: impl Fn(&[u8]) -> bool) -> bool {
-    fn look(mut tokens: Tokens<'_>, depth: u32, is_one: &dyn Fn(&[u8]) -> bool) -> bool {
+/// Whether the statement names one of these tables, which are in small letters, where a table stands.
+pub fn names_table(sql: &[u8], is_one: impl Fn(&[u8]) -> bool) -> bool {
+    fn look(mut tokens: Tokens<'_>, depth: u32, is_of_table: &mut bool, is_one: &dyn Fn(&[u8]) -> bool) -> bool {
         loop {
             let found = match tokens.next() {
                 Token::End => return false,
-                Token::Word(name) => is_one(&name.to_ascii_lowercase()),
-                Token::Name(name) => is_one(&undoubled(name, b'`').to_ascii_lowercase()),
-                Token::Executable(code) if depth > 0 => look(tokens.of_text(code), depth - 1, is_one),
+                Token::Word(word) => match Capitals::new(word).bytes() {
+                    b"FROM" | b"JOIN" | b"STRAIGHT_JOIN" | b"INTO" | b"UPDATE" | b"TABLE" | b"TABLES" | b"DESCRIBE"
+                    | b"DESC" | b"EXPLAIN" | b"COLUMNS" | b"INDEX" | b"KEYS" | b"INSERT" | b"REPLACE" | b"DELETE" => {
+                        *is_of_table = true;
+                        false
+                    }
+                    b"SELECT" | b"WHERE" | b"SET" | b"VALUES" | b"GROUP" | b"ORDER" | b"HAVING" | b"LIMIT" | b"ON"
+                    | b"USING" => {
+                        *is_of_table = false;
+                        false
+                    }
+                    _ => *is_of_table && is_one(&word.to_ascii_lowercase()),
+                },
+                Token::Name(name) => *is_of_table && is_one(&unquote(name, b'`').to_ascii_lowercase()),
+                Token::Executable(code) if depth > 0 => look(tokens.of_text(code), depth - 1, is_of_table, is_one),
                 _ => false,
             };
             if found {
@@ -182,14 +230,14 @@ pub fn has_name(sql: &[u8], is_one: impl Fn(&[u8]) -> bool) -> bool {
             }
         }
     }
-    look(Tokens::new(sql, USUAL), DEPTH_MAX, &is_one)
+    look(Tokens::new(sql, USUAL), DEPTH_MAX, &mut false, &is_one)
 }
 
 /// The name that comes next, in small letters.
-fn name(tokens: &mut Tokens<'_>) -> Option<Vec<u8>> {
+pub fn name(tokens: &mut Tokens<'_>) -> Option<Vec<u8>> {
     match tokens.next() {
         Token::Word(name) => Some(name.to_ascii_lowercase()),
-        Token::Name(name) => Some(undoubled(name, b'`').to_ascii_lowercase()),
+        Token::Name(name) => Some(unquote(name, b'`').to_ascii_lowercase()),
         _ => None,
     }
 }
@@ -200,7 +248,8 @@ fn table(tokens: &mut Tokens<'_>) -> Option<Vec<u8>> {
     if tokens.skip(b'.') { name(tokens) } else { Some(first) }
 }
 
-fn undoubled(name: &[u8], quote: u8) -> Vec<u8> {
+/// A name without the quotes that are doubled in it.
+pub fn unquote(name: &[u8], quote: u8) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     let mut bytes = name.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
@@ -223,12 +272,18 @@ mod tests {
             ("PREPARE s FROM ...", Step::Prepare { name: name("s"), is_hidden: true }),
             ("/* a */ prepare `S` from 'SELECT 1'", Step::Prepare { name: name("s"), is_hidden: false }),
             ("EXECUTE s USING @a", Step::Execute(name("s"))),
-            ("EXECUTE IMMEDIATE 'SELECT 1'", Step::None),
+            ("EXECUTE IMMEDIATE 'SELECT 1'", Step::ExecuteText),
             ("DEALLOCATE PREPARE s", Step::Deallocate(name("s"))),
             ("drop prepare s", Step::Deallocate(name("s"))),
             ("CREATE TEMPORARY TABLE IF NOT EXISTS shop.`T``1` (i INT)", Step::MakeTemporary(name("t`1"))),
             ("/*!50000 CREATE TEMPORARY TABLE t SELECT 1 */", Step::MakeTemporary(name("t"))),
-            ("CREATE TABLE t (i INT)", Step::None),
+            ("CREATE TABLE t (i INT)", Step::MakeTables(vec![name("t")])),
+            (
+                "CREATE OR REPLACE ALGORITHM=MERGE DEFINER=`a`@`%` SQL SECURITY INVOKER VIEW shop.V AS SELECT 1",
+                Step::MakeTables(vec![name("v")]),
+            ),
+            ("RENAME TABLE a TO b.C, c TO d", Step::MakeTables(vec![name("c"), name("d")])),
+            ("CREATE PROCEDURE p() CREATE TABLE t (i INT)", Step::None),
             ("DROP TEMPORARY TABLE IF EXISTS a, b.c", Step::DropTables(vec![name("a"), name("c")])),
             ("DROP VIEW a", Step::None),
             ("ROLLBACK", Step::None),
@@ -237,8 +292,14 @@ mod tests {
         ] {
             assert_eq!(step(sql.as_bytes()), found, "{sql}");
         }
-        assert!(has_name(b"SELECT * FROM t /*! , `U` */", |name| name == b"u"));
-        assert!(!has_name(b"SELECT 'u', ut", |name| name == b"u"));
+        for sql in
+            ["SELECT * FROM t /*! , `U` */", "SELECT 1 FROM (a JOIN shop.u x ON 1)", "DESC u", "INSERT u VALUES (1)"]
+        {
+            assert!(names_table(sql.as_bytes(), |name| name == b"u"), "{sql}");
+        }
+        for sql in ["SELECT 'u', ut", "SELECT u FROM t WHERE t.u = 1 ORDER BY u", "SELECT 1 FROM t JOIN a ON u = 1"] {
+            assert!(!names_table(sql.as_bytes(), |name| name == b"u"), "{sql}");
+        }
     }
 
     #[test]

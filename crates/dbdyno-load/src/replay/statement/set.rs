@@ -1,9 +1,9 @@
 //! What a SET does: to variables of the session, of the server, or to the statement behind it.
 
-use super::class::Class;
-use super::known::{CHARACTER_SET_VARIABLES, CHARACTER_SETS, SESSION_VARIABLES};
 use super::query;
+use super::query::Class;
 use super::tokens::{Capitals, Token, Tokens};
+use crate::dialect::words::{CHARACTER_SET_VARIABLES, CHARACTER_SETS, SESSION_VARIABLES};
 
 /// How variables begin that a session may set for itself and that yet are about replication, logs and debugging.
 const BEYOND_SESSION: [&[u8]; 14] = [

@@ -298,11 +298,11 @@ pub fn waited_for(child: &mut Child) -> (Option<i32>, String, Duration) {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
-            let mut said = String::new();
+            let mut message = String::new();
             if let Some(stderr) = &mut child.stderr {
-                stderr.read_to_string(&mut said).unwrap();
+                stderr.read_to_string(&mut message).unwrap();
             }
-            return (status.code(), said, start.elapsed());
+            return (status.code(), message, start.elapsed());
         }
         if start.elapsed() > PATIENCE {
             let arguments = text(&fs::read(format!("/proc/{}/cmdline", child.id())).unwrap());

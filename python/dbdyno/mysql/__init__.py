@@ -1,0 +1,1 @@
+"""What dbdyno knows of MySQL and MariaDB without asking a server: names of settings and counters, what they mean."""

@@ -1,0 +1,123 @@
+"""Whether a commit outlives a power cut, as far as the settings say that trials read back: no power was cut here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dbdyno.model.printable import one_line
+from dbdyno.mysql.settings import FLUSH_LOG, INNODB
+
+Observed = Mapping[str, Any]  # layer -> setting -> value, as a trial read it back
+Gap = Literal["engine", "redo log", "binary log", "flush method", "doublewrite", "memory", "no flush", "drive"]
+
+_COPY_ON_WRITE = {"zfs", "btrfs", "bcachefs"}  # a page is never overwritten there, so none can be half old and half new
+_WORSE = {"redo log": ("2", "0"), "flush method": ("littlesync", "nosync")}  # from bad to worse
+_SYNCED = {"1", "3"}  # of ``FLUSH_LOG``: the log is synced before a commit returns
+
+
+@dataclass(frozen=True)
+class CommitRisk:
+    """A setting by which a commit may be lost, with its value."""
+
+    gap: Gap
+    value: str
+
+
+@dataclass(frozen=True)
+class Durability:
+    """Whether commits of a treatment are durable by its settings (``None``: not known), and what is against it."""
+
+    durable: bool | None
+    lacking: tuple[CommitRisk, ...] = ()
+
+
+def durability(trials: Sequence[Observed]) -> Durability | None:
+    """Return what trials of a treatment have in common, by what each read back; ``None`` where none had a server."""
+    served = [observed for observed in trials if _layer(observed, "server")]
+    if not served:
+        return None
+    lacking = tuple(dict.fromkeys(one for observed in served for one in _risks(observed)))
+    if lacking:
+        return Durability(durable=False, lacking=lacking)
+    known = all(FLUSH_LOG in _layer(one, "server") and _engine(one) == INNODB for one in served)
+    return Durability(durable=True if known else None)
+
+
+def added_risks(one: Durability, other: Durability) -> tuple[CommitRisk, ...]:
+    """Return by which settings the first may lose a commit that the second keeps, or may lose more of them."""
+    of_other = {each.gap: each for each in other.lacking}
+    return tuple(each for each in one.lacking if each.gap not in of_other or _is_worse(each, of_other[each.gap]))
+
+
+def _is_worse(one: CommitRisk, other: CommitRisk) -> bool:
+    """Return whether one value of a setting loses more than another; where that is not known, whether they differ."""
+    values = one.value.lower(), other.value.lower()
+    if one.gap == "binary log" and all(value.isdecimal() for value in values):
+        each, other_each = (int(value) or float("inf") for value in values)  # 0: synced when the kernel likes
+        return each > other_each
+    known = _WORSE.get(one.gap, ())
+    if all(value in known for value in values):
+        return known.index(values[0]) > known.index(values[1])
+    return values[0] != values[1]
+
+
+def _risks(observed: Observed) -> Iterator[CommitRisk]:
+    server, engine = _layer(observed, "server"), _engine(observed)
+    if engine in {"myisam", "aria", "memory", "csv", "archive"}:
+        yield CommitRisk("engine", str(_named_engine(observed)))
+    elif engine == INNODB:
+        flushed = str(server.get(FLUSH_LOG, "1"))
+        if flushed not in _SYNCED:
+            yield CommitRisk("redo log", flushed)
+        if (method := str(server.get("innodb_flush_method", ""))).lower() in {"nosync", "littlesync"}:
+            yield CommitRisk("flush method", method)
+        doublewrite = str(server.get("innodb_doublewrite", "ON"))
+        on_copies = str(_layer(observed, "filesystem").get("kind", "")).lower() in _COPY_ON_WRITE
+        if doublewrite.lower() in {"off", "0", "false", "detect_only"} and not on_copies:
+            yield CommitRisk("doublewrite", doublewrite)
+        synced = str(server.get("sync_binlog", "1"))
+        if str(server.get("log_bin", "")).lower() in {"on", "1"} and synced != "1":
+            yield CommitRisk("binary log", synced)
+    if _layer(observed, "device").get("kind") == "memory":
+        yield CommitRisk("memory", "")
+    elif _layer(observed, "filesystem").get("flushes_on_fsync") is False and not _written_through(observed):
+        yield CommitRisk("no flush", "")
+    if _layer(observed, "device").get("flush_ignored"):
+        yield CommitRisk("drive", "")
+
+
+def _written_through(observed: Observed) -> bool:
+    """Whether the device has no cache that a power cut takes, so that nothing needs a flush."""
+    return _layer(observed, "queue").get("write_cache") == "write through"
+
+
+def _engine(observed: Observed) -> str:
+    return str(_named_engine(observed) or "").lower()
+
+
+def _named_engine(observed: Observed) -> object:
+    found = _layer(observed, "tables").get("engine")
+    return found or _layer(observed, "server").get("default_storage_engine")
+
+
+def _layer(observed: Observed, name: str) -> Mapping[str, Any]:
+    found = observed.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+# A gap in words, with the setting's value.
+_CLAUSES: Mapping[Gap, str] = {
+    "engine": "tables of {} have no durable commits",
+    "redo log": f"with {FLUSH_LOG} = {{}} the log is synced about once a second",
+    "binary log": "with sync_binlog = {} the binary log is not synced at each commit",
+    "doublewrite": "with innodb_doublewrite = {} a page that is being written may be left half old and half new",
+    "flush method": "innodb_flush_method = {} leaves out syncs",
+    "memory": "the data is in memory",
+    "no flush": "a sync does not make the device empty its cache",
+    "drive": "the drive ignores FLUSH: what it says is safe is still in its volatile cache",
+}
+
+
+def risk_clause(risk: CommitRisk) -> str:
+    """Return ``"with innodb_flush_log_at_trx_commit = 2 the log is synced about once a second"``."""
+    return _CLAUSES[risk.gap].format(one_line(risk.value))

@@ -1,0 +1,455 @@
+"""What is said beside the figures: of the host, of the server, of what the run itself cost."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.checks import ErrorsMet, WarmUps, errors_met, generator_lateness_ms, reconnects_met, warm_ups
+from dbdyno.analysis.over_time import NOTABLE, is_clear
+from dbdyno.analysis.verdict.figures import HostSpeed
+from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.model.design import ALPHA, Design, Settle, Treatment
+from dbdyno.model.word import Word
+from dbdyno.model.wording import count, listed, margin_text, number, percent
+from dbdyno.mysql.status import CONFLICTS
+from dbdyno.report.sentences import has_letters, treatments_named, with_interval
+from dbdyno.report.source import figure, part
+from dbdyno.store.records import Run, Trial
+
+# What must be known of a run as a whole, a sentence each: how it ended, what is left out, what its load met.
+
+
+VOID_NAMED = 6  # more attempts than that are only counted
+MESSAGE_MAX = 80  # characters
+
+_ENDED = {
+    "running": "The run is not finished: it is still going on, or it was killed (then: dbdyno restore, and go on with "
+    "--resume).",
+    "interrupted": "The run was interrupted; go on with --resume.",
+    "failed": "The run was stopped by a failure.",
+}
+_LEFT_AT_THAT = "Verdicts are not valid if the run was stopped because of them: p does not allow for that look."
+
+
+def run_notes(run: Run, analysis: Analysis) -> list[str]:
+    """Return the sentences."""
+    measured = [f"What was {'simulated' if run.is_simulated else 'measured'}: {run.setup}."] if run.setup else []
+    notes = [*measured, *_end_notes(run, analysis.blocks), *_block_notes(run, analysis.blocks)]
+    if analysis.without_figure:
+        notes.append(f"Without a usable {analysis.metric.name}: {', '.join(analysis.without_figure)}.")
+    return [*notes, *_load_notes(run, analysis.blocks), *_drift_notes(analysis)]
+
+
+def failures_met(label: str, trials: Sequence[Trial]) -> Iterator[str]:
+    """Yield that trials of a treatment met errors, that they lost connections."""
+    if met := errors_met(trials):
+        yield f"{label}: {errors_text(met)}."
+    if lost := reconnects_met(trials):
+        yield f"{label} lost and replaced {count(lost, 'connection')}."
+
+
+def errors_text(met: ErrorsMet) -> str:
+    """Return ``"10 deadlocks and 2 lock wait timeouts, retried, in 8 trials"``."""
+    return f"{errors_named(met)}, in {count(met.trials, 'trial')}"
+
+
+_RETRYING = {"oltp", "tpcc", "ledger", "script", "bulk"}  # loads that send a transaction again after a conflict
+
+
+def errors_named(met: ErrorsMet) -> str:
+    """Return ``"10 deadlocks, retried; 2 errors 1062 (Duplicate entry), ignored"``."""
+    retried = [one for one in met.counts if met.kind in _RETRYING and one[1] in CONFLICTS]
+    ignored = [one for one in met.counts if one not in retried]
+    return "; ".join(
+        f"{listed([_error_text(*one) for one in errors])}, {what}"
+        for errors, what in ((retried, "retried"), (ignored, "ignored"))
+        if errors
+    )
+
+
+def _error_text(times: int, code: int, message: str) -> str:
+    conflict, plural = CONFLICTS.get(code), "s" if times > 1 else ""
+    return f"{times:,} {conflict}{plural}" if conflict else f"{times:,} error{plural} {code} ({_short(message)})"
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= MESSAGE_MAX else f"{message[:MESSAGE_MAX]}..."
+
+
+def how_it_ended(run: Run) -> str:
+    """Return the sentence on a run that is not done."""
+    return _ENDED.get(run.ended, f"The run ended otherwise than planned: {run.ended}.")
+
+
+def _end_notes(run: Run, blocks: UsableBlocks) -> list[str]:
+    if run.ended == "done":
+        return []
+    how = how_it_ended(run)
+    looked = run.ended in {"running", "interrupted"} and run.design.until != "open" and blocks.trials
+    return [how, _LEFT_AT_THAT] if looked else [how]
+
+
+def _block_notes(run: Run, blocks: UsableBlocks) -> list[str]:
+    begun = len({trial.block for trial in run.trials} | {failure.block for failure in run.failures})
+    whole = run.design.blocks if run.design.until == "blocks" and run.stopped in {"", "blocks"} else begun
+    notes = []
+    if len(blocks.trials) < whole:
+        of = "planned block" if whole == run.design.blocks else "block"
+        notes.append(f"{len(blocks.trials)} of {count(whole, of)} can be used.")
+    if blocks.void:
+        notes.append(f"Left out, because a trial in it failed, met interference or is missing: {_void(blocks)}.")
+    return notes
+
+
+def _void(blocks: UsableBlocks) -> str:
+    """Each attempt by its numbers; where they are many, how many."""
+    if len(blocks.void) <= VOID_NAMED:
+        return ", ".join(f"block {block} attempt {attempt}" for block, attempt in blocks.void)
+    return f"{count(len(blocks.void), 'attempt')} at {count(len({block for block, _ in blocks.void}), 'block')}"
+
+
+def _load_notes(run: Run, blocks: UsableBlocks) -> Iterator[str]:
+    """Errors that were ignored, connections that were replaced, events that were started late."""
+    for treatment in run.design.treatments:
+        trials = blocks.of(treatment.id)
+        yield from failures_met(treatment.label, trials)
+        if late := generator_lateness_ms(trials):
+            yield (
+                f"{treatment.label}: the load generator itself was late, 1 % of the events by more than"
+                f" {number(late)} ms, as it lacked CPU; that is in their latency."
+            )
+
+
+def _drift_notes(analysis: Analysis) -> list[str]:
+    drift = analysis.drift
+    if not is_clear(drift) or abs(drift.value) < NOTABLE:
+        return []
+    note = (
+        f"From the first trial to the last the {analysis.metric.words} drifted by {with_interval(drift)},"
+        " whatever the treatment; comparing inside blocks takes this out of the verdicts."
+    )
+    return [note]
+
+
+# What kept processors from halting, and the time it took that would have been idle.
+
+
+def awake_lines(run: Run) -> list[str]:
+    """Return a sentence for each means and the treatments it stood for; nothing where processors halted as usual."""
+    found: dict[str, set[str]] = {}
+    for trial in run.trials:
+        if by := trial.awake.get("by"):
+            found.setdefault(str(by), set()).add(trial.treatment)
+    return [_line(run, by, treatments) for by, treatments in sorted(found.items())]
+
+
+def _line(run: Run, by: str, treatments: set[str]) -> str:
+    all_of_them = treatments >= {treatment.id for treatment in run.design.treatments}
+    of = "" if all_of_them else f" for {', '.join(run.design.labels.get(id_, id_) for id_ in sorted(treatments))}"
+    line = f"Processors were kept awake {by}{of}"
+    trials = [trial for trial in run.trials if trial.treatment in treatments and trial.awake.get("by") == by]
+    used = [seconds for trial in trials if (seconds := figure(trial.awake, "cpu_seconds"))]
+    if not used:
+        return f"{line}."
+    return (
+        f"{line}, which used {number(fmean(used))} s of otherwise idle time a trial (mean). It counts as %idle,"
+        " which then includes waiting for I/O (%iowait); CPU pressure is unknown."
+    )
+
+
+# What a report says of an external server: not restarted, loaded by us, and what could not be seen.
+
+
+OTHERS = "others"  # who started the server, as it is observed
+
+
+def external_server_lines(run: Run) -> list[str]:
+    """Return how each treatment on an external server got its data, and what is unknown; empty where there is none."""
+    trials = [trial for trial in run.trials if part(trial.observed, "server").get("started_by") == OTHERS]
+    if not trials:
+        return []
+    return [
+        "The server is external and was not restarted between trials: what it keeps in memory stayed warm.",
+        *_data_lines(run, trials),
+        *_unknown_lines(trials),
+    ]
+
+
+def is_unwatched(trial: Trial) -> bool:
+    """Return whether the server's process was not seen, so that nothing is known of what others did beside it."""
+    server = part(trial.observed, "server")
+    return server.get("started_by") == OTHERS and server.get("process") != "found"
+
+
+def _data_lines(run: Run, trials: list[Trial]) -> Iterator[str]:
+    labels = run.design.labels
+    by_origin: dict[str, dict[str, None]] = {}
+    for trial in trials:
+        how = str(part(trial.observed, "data").get("loaded", "unknown"))
+        by_origin.setdefault(how, {})[labels.get(trial.treatment, trial.treatment)] = None
+    for how, of in by_origin.items():
+        which = "The data" if len(by_origin) == 1 else f"The data of {'; '.join(of)}"
+        yield f"{which} was loaded {how}, and dropped at the end."
+
+
+def _unknown_lines(trials: list[Trial]) -> Iterator[str]:
+    yield "The server's disks, filesystem and memory limit are unknown."
+    elsewhere = not any(part(trial.observed, "server").get("local") for trial in trials)
+    if elsewhere:
+        yield "Facts about host and processors are about the load generator's host, not the server's."
+    if any(map(is_unwatched, trials)):
+        where = "elsewhere" if elsewhere else "out of sight"
+        yield (
+            f"These are unknown, too, because its process is {where}: the server's CPU, and the interference that"
+            " trials met; no block was repeated for that."
+        )
+
+
+# What each p of a report covers, and how likely any wrong word in all of it is.
+
+
+def families_line(analysis: Analysis) -> str:
+    """Return one sentence; empty where nothing was judged.
+
+    Each family has 5 % for a wrong difference anywhere in it and, but for letters, 5 % for a wrong equivalence. What
+    one family's words have to do with another's is not known, so these add up at worst.
+    """
+    judged = _judged(analysis)
+    if not judged:
+        return ""
+    letters = [name for name, shown in _lettered(analysis).items() if shown]
+    each, most = margin_text(ALPHA), margin_text(min(1.0, ALPHA * (2 * len(judged) + len(letters))))
+    line = (
+        f'Each p covers its own family: a wrong "different" anywhere in it has a chance of at most {each}, a wrong'
+        f' "equivalent" as well. Here these are {listed(judged)}'
+    )
+    if letters:
+        line += f"; letters say only who differs, with {each} for {listed(letters)}"
+    line += f". So the chance of any wrong word in this report is at most {most}."
+    if analysis.secondary:
+        line += f" Secondary metrics are hints beside that: of those that stand out {each} are wrong on average."
+    return line
+
+
+def _judged(analysis: Analysis) -> list[str]:
+    factors = analysis.factors
+    steady = analysis.steadiness.verdicts if analysis.steadiness else []
+    families: list[tuple[str, list[Finding]]] = [
+        ("planned comparison", analysis.verdicts),
+        ("further pair", analysis.every_pair),
+        ("main effect", [one.verdict for one in factors.main_effects]),
+        ("simple effect", [one.verdict for one in factors.simple_effects]),
+        ("interaction", [one.verdict for one in factors.interactions]),
+        ("verdict on steadiness", steady),
+    ]
+    found = [_counted(name, len(verdicts)) for name, verdicts in families if _any(verdicts)]
+    found += _of_hosts(analysis)
+    for each in analysis.beside:
+        # A published table is held against verdicts of its own: of planned comparisons, and of what claims ask for.
+        beside = f"beside what was published in {each.metric.words}"
+        found += [f"those {beside}"] if any(figure.against for figure in each.figures) else []
+        found += [f"those of claims {beside}"] if any(claim.outcomes for claim in each.claims) else []
+    return found
+
+
+def _of_hosts(analysis: Analysis) -> list[str]:
+    """Return the families of hosts: on hosts like these, levels fixed to hosts, effects between these."""
+    if (found := analysis.fleet) is None:
+        return []
+    like = sum(one.method != "none" for one in found.like_these)
+    families = (
+        (like, f"{like} on hosts like these"),
+        (tested := sum(one.tested for one in found.levels), f"{count(tested, 'difference')} between hosts"),
+        (tested := sum(one.tested for one in found.effects), f"{count(tested, 'effect')} between hosts"),
+    )
+    return [words for number, words in families if number]
+
+
+def _any(verdicts: list[Finding]) -> bool:
+    return any(verdict.verdict is not Word.NOT_COMPARABLE for verdict in verdicts)
+
+
+def _counted(name: str, number: int) -> str:
+    noun, _, rest = name.partition(" on ")
+    return f"{count(number, noun)}{f' on {rest}' if rest else ''}"
+
+
+def _lettered(analysis: Analysis) -> dict[str, bool]:
+    ranked = analysis.ranking is not None and any(analysis.ranking.ties.letters.values())
+    not_planned = analysis.ties.pairs > sum(one.verdict is not Word.NOT_COMPARABLE for one in analysis.verdicts)
+    of_table = has_letters(analysis) and not_planned and not analysis.every_pair
+    return {"all other pairs": of_table, "the ranking's": ranked}
+
+
+# What the filesystems below the data did: whether a sync reached the device, how full and how fragmented they were.
+
+
+LISTED_MAX = 6  # figures that are given one by one
+NEARLY_FULL = 0.1  # below this share of free room filesystems allocate worse
+
+
+def filesystem_lines(run: Run) -> list[str]:
+    """Return a sentence on syncs that did not reach the device, on fragmentation, and on room where it was short."""
+    return [*_sync_lines(run), *_extent_lines(run), *_room_lines(run)]
+
+
+def _by_treatment(run: Run) -> Iterator[tuple[Treatment, list[Trial]]]:
+    for treatment in run.design.treatments:
+        trials = [trial for trial in run.trials if trial.treatment == treatment.id]
+        if trials:
+            yield treatment, trials
+
+
+def _sync_lines(run: Run) -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for treatment, trials in _by_treatment(run):
+        unsynced = [trial for trial in trials if part(trial.observed, "filesystem").get("flushes_on_fsync") is False]
+        for reason in dict.fromkeys(map(_why_unsynced, unsynced)):
+            reasons.setdefault(reason, []).append(treatment.id)
+    where = "; ".join(
+        f"{treatments_named(ids, run.design.treatments, ', ')} ({reason})" for reason, ids in reasons.items()
+    )
+    if not where:
+        return []
+    return [f"A sync did not make the device empty its cache with {where}. What that gains, a power cut may take."]
+
+
+def _why_unsynced(trial: Trial) -> str:
+    if part(trial.observed, "device").get("kind") == "memory":
+        return "there is no device"
+    if part(trial.observed, "queue").get("write_cache") == "write through":
+        return "to the kernel it has none that a power cut takes"
+    return "barriers are off" if part(trial.observed, "filesystem").get("barriers") is False else "for no known reason"
+
+
+def _extent_lines(run: Run) -> list[str]:
+    means = {}
+    for treatment, trials in _by_treatment(run):
+        found = [value for trial in trials if (value := figure(trial.space, "extents_per_GiB")) is not None]
+        if found:
+            means[treatment.label] = fmean(found)
+    if not means:
+        return []
+    figures = "; ".join(f"{label}: {number(mean)}" for label, mean in means.items())
+    if len(means) > LISTED_MAX:
+        least, most = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+        figures = f"from {number(means[least])} ({least}) to {number(means[most])} ({most})"
+    return [f"After the load the large data files lay in so many extents per GiB, mean over trials: {figures}."]
+
+
+def _room_lines(run: Run) -> list[str]:
+    short = []
+    for treatment, trials in _by_treatment(run):
+        shares = [share for trial in trials if (share := _free_share(trial.space)) is not None]
+        if shares and min(shares) < NEARLY_FULL:
+            short.append(f"{treatment.label} {percent(min(shares), sign=False)}")
+    return [f"The filesystem was nearly full after the load; free were: {', '.join(short)}."] if short else []
+
+
+def _free_share(space: Mapping[str, Any]) -> float | None:
+    size, free = figure(space, "size_bytes"), figure(space, "free_bytes")
+    return None if not size or free is None else free / size
+
+
+# What the host's own speed, timed beside every trial, explains of what trials differ by.
+
+
+NAMES = {"work_wall_ns": "a fixed piece of CPU work", "flush_ns": "a durable write to another disk"}
+LEAST = 0.1  # r below which nothing is worth saying of it
+
+
+def host_speed_lines(found: HostSpeed | None) -> list[str]:
+    """Return one sentence; nothing where it was not measured."""
+    if found is None:
+        return []
+    timed = f"Timed just before and after each load: {listed([NAMES[name] for name in found.covariates])}."
+    if not found.used:
+        return [f"{timed} Treatments differ in it, so it is not the host's own, and is not used."]
+    if found.r < LEAST:
+        return [f"{timed} It does not explain the differences between trials (r = {found.r:.2f})."]
+    saved = percent(found.saved, sign=False)
+    explained = f"It explains what trials of a block differ by with r = {found.r:.2f}, and that is taken off"
+    return [f"{timed} {explained}: about {saved} fewer blocks are needed for the same intervals."]
+
+
+def host_speed_json(found: HostSpeed | None) -> dict[str, Any] | None:
+    """Return the same for programs."""
+    return {"covariates": found.covariates, "used": found.used, "r": found.r, "saved": found.saved} if found else None
+
+
+# What came between two trials so that the one leaves less for the other, in words.
+
+
+def settle_words(settle: Settle) -> str:
+    """Return it as a study writes it: ``"30 s"``, ``"trial"``; nothing where nothing came between."""
+    return settle if settle == "trial" else f"{settle:g} s" if settle else ""
+
+
+def settle_lines(design: Design) -> list[str]:
+    """Return what every trial came after; nothing where nothing came between."""
+    if not design.settle:
+        return []
+    if design.settle == "trial":
+        baseline = next(one.label for one in design.treatments if one.id == design.baseline)
+        return [f"Before each trial {baseline} ran once, unmeasured: so every trial follows the same load."]
+    return [f"Each trial rested {settle_words(design.settle)} between the raising of its stack and its load."]
+
+
+# What the disks below the data said of their health: unknown is said to be unknown.
+
+
+def smart_lines(run: Run) -> list[str]:
+    """Return one sentence per disk: its figures before the first trial and after the last, or why there are none."""
+    first: dict[str, Any] = {}
+    last: dict[str, Any] = {}
+    for trial in run.trials:
+        for disk, health in trial.smart.items():
+            if isinstance(health, Mapping):
+                first.setdefault(disk, health.get("before"))
+                last[disk] = health.get("after")
+    return [f"SMART of {disk}: {_changes(before, last[disk])}." for disk, before in sorted(first.items())]
+
+
+def _changes(before: object, after: object) -> str:
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
+        return str(before if not isinstance(before, Mapping) else after)
+    changed = [
+        f"{name.replace('_', ' ')} {_text(before.get(name))} to {_text(value)}"
+        for name, value in after.items()
+        if before.get(name) != value
+    ]
+    same = [f"{name.replace('_', ' ')} {_text(value)}" for name, value in after.items() if before.get(name) == value]
+    return "; ".join(
+        part for part in (", ".join(changed), f"as before: {', '.join(same)}" if same else "") if part
+    ) or "it reported nothing"  # fmt: skip
+
+
+def _text(value: object) -> str:
+    return {True: "yes", False: "no", None: "unknown"}[value] if isinstance(value, bool | None) else str(value)
+
+
+# What warm-ups until steady took, in words.
+
+
+def warm_up_lines(analysis: Analysis) -> list[str]:
+    """Return a line per treatment with its median and range; nothing where warm-ups had a length."""
+    found = {row.label: warm_ups(analysis.blocks.of(row.id)) for row in analysis.treatments}
+    return [f"{label}: {_took(one)}." for label, one in found.items() if one]
+
+
+def _took(found: WarmUps) -> str:
+    spread = f"{number(found.median)} s in the median, {number(found.shortest)} to {number(found.longest)} s"
+    missed = f"; {found.not_steady} of {count(found.of, 'trial')} reached the bound" if found.not_steady else ""
+    return f"the warm-up until steady took {spread}{missed}"
+
+
+def warm_up_warning(analysis: Analysis) -> list[str]:
+    """Return that warm-ups reached their bound, where that is more than a few of all."""
+    found = warm_ups(trial for row in analysis.blocks.trials.values() for trial in row.values())
+    if found is None or not found.often_not_steady:
+        return []
+    trials = f"{found.not_steady} of {count(found.of, 'trial')}"
+    why = "the rate was not shown to be steady when the warm-up reached its bound"
+    return [f"In {trials} {why}; raise warmup_max, or measure for longer."]

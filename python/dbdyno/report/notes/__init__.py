@@ -1,1 +1,0 @@
-"""The sentences of the section of notes: a file for each thing that they are about."""

@@ -1,0 +1,268 @@
+"""Trials in a virtual machine, from its host: the request sent in, the disk's questions answered, the results taken.
+
+The guest runs the same code as a host does (``run.guest_side``). Here its disk is switched between answering at once
+and behaving as the drive, and everything that it hands over is checked as what a host of a fleet hands over.
+"""
+
+import base64
+import json
+import os
+import pickle
+import shlex
+import shutil
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import TrialError
+from dbdyno.hosts.contract import LieError
+from dbdyno.model.printable import printable, short
+from dbdyno.plan.order import Slot
+from dbdyno.run import sparse_tar
+from dbdyno.run.handed_over import check_trial
+from dbdyno.run.ports import Ports
+from dbdyno.run.trial import Measured
+from dbdyno.stack.disk_client import relay
+from dbdyno.stack.erase.guard import Erasing
+from dbdyno.stack.guest.bundle import python_bundle
+from dbdyno.stack.guest.channel import GuestLostError
+from dbdyno.stack.guest.initramfs import PYTHON
+from dbdyno.stack.guest.kernels import find_kernel
+from dbdyno.stack.guest.machine import DiskOfGuest, Guest, Machine, accelerator, booted, cpus
+from dbdyno.stack.image import Image
+from dbdyno.stack.layers.data import Disks
+from dbdyno.stack.layers.device import PREPARED
+from dbdyno.stack.layers.emulated_disk import EmulatedDisk, compensate_file, is_rotational
+from dbdyno.stack.undo.log import Journal
+from dbdyno.store.records import Trial
+from dbdyno.store.trials import TRIAL
+from dbdyno.study.schema import TrialSpec
+from dbdyno.system.state import state_folder
+
+PROGRAM = "dbdyno.run.guest_side"
+STATE = "/run/dbdyno"  # the state folder, in the guest
+BOOT_SECONDS, SILENCE_SECONDS = 240.0, 120.0
+LOAD_TIMES_MAX, OTHER_SECONDS_MAX = 10, 1800.0  # what a trial may take, of its load's time and beside it
+RESULT_BYTES_MAX = 256 * 1024**2
+
+# What a guest may have its disk do: nothing that names a file of the host, and no content but its own.
+_DISK_OPERATIONS = {
+    "mode",
+    "stats",
+    "gauges",
+    "cuts-arm",
+    "cuts-disarm",
+    "cut",
+    "cut-on",
+    "cuts",
+    "cut-restore",
+    "cut-forget",
+    "cuts-forget",
+}
+
+
+@dataclass(frozen=True)
+class _GuestDisk:
+    """The emulated disk that a guest has, and what it may ask of it."""
+
+    disk: EmulatedDisk
+    drive: str
+    is_prepared: bool
+
+    def answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """What the disk says to a question of the guest's, with the time of this host's monotonic clock."""
+        op = asked.get("op")
+        allowed = isinstance(op, str) and (
+            op in _DISK_OPERATIONS
+            or (op == "model" and asked.get("name") == self.drive)
+            or (op == "restore" and self.is_prepared and asked.get("name") == PREPARED)
+            or (op == "clear" and not self.is_prepared)
+        )
+        if not allowed:
+            return {"ok": False, "error": f"a guest may not ask {short(str(op), 40)} of its disk"}
+        return {**relay(self.disk.client, asked), "now_ns": time.monotonic_ns()}
+
+
+def prepare_in_guest(spec: TrialSpec, image: Image, journal: Journal, say: Callable[[str], None]) -> None:
+    """Make the prepared data of a treatment on its disk, by its kernel. Raises ``TrialError`` or ``HostError``."""
+    asked = {"prepare": {"spec": _packed(spec)}}
+    with _running(spec, image, journal, say, is_prepared=False) as guest:
+        guest.ask(asked)
+
+
+def run_in_guest(  # noqa: PLR0913  (as ``run_trial``)
+    slot: Slot,
+    spec: TrialSpec,
+    image: Image,
+    *,
+    ports: Ports,
+    seed: int,
+    folder: Path,
+    journal: Journal,
+    erase: Erasing,  # noqa: ARG001  (the one disk of a guest is emulated)
+    rest_seconds: float,
+    say: Callable[[str], None],
+) -> Measured:
+    """Run one trial in a machine that boots for it, as ``run_trial`` does on a host. Raises as that does."""
+    began = ports.monotonic()
+    asked = {
+        "trial": {
+            "spec": _packed(spec),
+            "slot": asdict(slot),
+            "seed": seed,
+            "rest_seconds": rest_seconds,
+        }
+    }
+    with _running(spec, image, journal, say, is_prepared=True) as guest:
+        booted_seconds = ports.monotonic() - began
+        result = guest.ask(asked)
+        if result is None:
+            raise TrialError("the guest ended without the results of its trial")
+        trial = guest.take(result, slot, folder)
+    observed = {**trial.observed, "guest": guest.observed}
+    seconds = {"boot guest": round(booted_seconds, 3), **trial.seconds}
+    return Measured(replace(trial, observed=observed, seconds=seconds), {})
+
+
+@contextmanager
+def _running(
+    spec: TrialSpec, image: Image, journal: Journal, say: Callable[[str], None], *, is_prepared: bool
+) -> Iterator["_Conversation"]:
+    """A machine of a treatment that has booted, and waits for a request."""
+    assert isinstance(image, Disks)  # noqa: S101  (of this kind)
+    disk, kernel = image.disks[0], find_kernel(str(spec.stack.kernel))
+    drive, how = spec.stack.device, accelerator(kernel)
+    disk.client.set_mode("instant")
+    disk.client.set_model(drive, 0)
+    if is_prepared:
+        disk.client.restore(PREPARED)
+    else:
+        disk.client.clear()
+    compensate_file(disk)
+    cache = disk.client.stats()["write_cache"] == "volatile"
+    machine = Machine(
+        kernel,
+        spec.stack.guest_memory,
+        _command(),
+        python_bundle(PROGRAM),
+        DiskOfGuest(disk.file, spec.stack.bus, is_rotational(drive), cache),
+    )
+    with booted(machine, journal, how) as guest:
+        talk = _Conversation(guest, _GuestDisk(disk, drive, is_prepared), spec, say, how)
+        try:
+            talk.wait_for_boot()
+            yield talk
+        except GuestLostError as error:
+            raise TrialError(f"{error}; its console: {talk.last_words()}") from None
+
+
+def _packed(spec: TrialSpec) -> str:
+    """A treatment as it is sent into a guest, which trusts its host; what comes back is never unpickled."""
+    return base64.b64encode(pickle.dumps(spec)).decode("ascii")
+
+
+def _command() -> str:
+    """What a guest runs: this Python, with the modules of the archive before those of the host."""
+    given = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin",
+        "HOME": "/root",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": PYTHON,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "DBDYNO_STATE_DIR": STATE,
+    }
+    words = ["env", "-i", *(f"{name}={value}" for name, value in given.items()), sys.executable, "-S", "-m", PROGRAM]
+    return shlex.join([*words, str(state_folder()), json.dumps([one for one in sys.path if one])])
+
+
+@dataclass
+class _Conversation:
+    """What is said with a guest that has booted."""
+
+    guest: Guest
+    disk: _GuestDisk
+    spec: TrialSpec
+    say: Callable[[str], None]
+    accelerator: str
+    release: str = ""
+
+    @property
+    def observed(self) -> dict[str, Any]:
+        """What is known of the machine: its kernel as it says itself, the rest as QEMU was told."""
+        stack = self.spec.stack
+        machine = {"accelerator": self.accelerator, "bus": stack.bus, "cpus": cpus()}
+        return {"kernel": self.release, **machine, "memory_bytes": stack.guest_memory}
+
+    def wait_for_boot(self) -> None:
+        """Wait until its program runs. Raises ``TrialError`` where another kernel does."""
+        kind, value = self.guest.channel.receive(BOOT_SECONDS)
+        release = find_kernel(str(self.spec.stack.kernel)).release
+        if kind != "runs" or value != release:
+            raise TrialError(f"the guest runs kernel {short(str(value), 60)}, not {release}")
+        self.release = release
+
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Send a request, and answer the guest until it is done; what it has to hand over, if anything."""
+        ((kind, value),) = request.items()
+        self.guest.channel.send(kind, value)
+        until = time.monotonic() + OTHER_SECONDS_MAX + LOAD_TIMES_MAX * (self.spec.workload.seconds_bound or 600.0)
+        while time.monotonic() < until:
+            kind, value = self.guest.channel.receive(SILENCE_SECONDS)
+            match kind:
+                case "beat":
+                    pass
+                case "say":
+                    self.say(short(printable(str(value)), 400))
+                case "disk":
+                    asked = value if isinstance(value, dict) else {}
+                    self.guest.channel.send("answer", self.disk.answer(asked))
+                case "failed":
+                    raise _failure(value)
+                case "done":
+                    return value if isinstance(value, dict) else None
+                case _:
+                    raise GuestLostError(f"the guest said {short(kind, 40)}, which is no message")
+        raise GuestLostError("the guest did not end its trial in the time that it may take")
+
+    def take(self, result: Mapping[str, Any], slot: Slot, folder: Path) -> Trial:
+        """Take the files of a trial into its folder. Raises ``TrialError`` where they are none of it."""
+        size = result.get("bytes")
+        if not isinstance(size, int) or not 0 < size <= RESULT_BYTES_MAX:
+            raise GuestLostError("the guest handed over results of a size that can't be")
+        packed, unpacked = folder / ".guest.tar", folder / ".guest"
+        try:
+            self.guest.channel.receive_file(packed, size, SILENCE_SECONDS)
+            (unpacked / "trials").mkdir(parents=True)
+            sparse_tar.extract(packed, unpacked, lambda name: _limit(name, slot.id))
+            trial = check_trial(unpacked, slot)
+            for path in sorted((unpacked / "trials" / slot.id).iterdir()):
+                if path.name != TRIAL:
+                    path.rename(folder / path.name)
+        except (tarfile.TarError, LieError) as error:
+            raise TrialError(f"what the guest handed over is refused: {short(str(error))}") from None
+        finally:
+            packed.unlink(missing_ok=True)
+            shutil.rmtree(unpacked, ignore_errors=True)
+        return trial
+
+    def last_words(self) -> str:
+        """The end of its console; it is ended for that."""
+        self.guest.process.kill()
+        return self.guest.console.text
+
+
+def _limit(name: str, trial: str) -> int | None:
+    match name.split("/"):
+        case ["trials", which] | ["trials", which, _] if which == trial:
+            return RESULT_BYTES_MAX
+    return None
+
+
+def _failure(value: object) -> Exception:
+    """What a guest says went wrong: of its own doing, and no more than its trial."""
+    return TrialError(short(printable(str(value)), 2000))

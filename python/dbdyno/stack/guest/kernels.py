@@ -1,0 +1,213 @@
+"""Kernels that a guest can boot: images and modules in the state folder, each whole or not there at all."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import HostError, UserError
+from dbdyno.model.kernels import BOOTED_KERNELS
+from dbdyno.servers.sources.debian import Debian
+from dbdyno.servers.sources.source import FetchProgress, folder_bytes
+from dbdyno.stack.tools import needed
+from dbdyno.system.state import make_traversable, state_folder
+
+RECORD = "kernel.json"
+_WANTED = r"linux-(image|binary|modules)-[0-9].*"  # of the packages that a kernel's package depends on
+
+
+@dataclass(frozen=True)
+class KernelProduct:
+    """A kernel that can be fetched."""
+
+    name: str  # as a study says it
+    suite: str
+    download_mb: int  # about
+    unpacked_mb: int  # about
+
+    @property
+    def source(self) -> Debian:
+        """Where it comes from."""
+        return Debian((self.suite,), ("linux-image-amd64",), only=_WANTED)
+
+
+PRODUCTS = {
+    product.name: product
+    for product in (
+        KernelProduct("debian-5.10", "bullseye", 56, 330),
+        KernelProduct("debian-6.1", "bookworm", 71, 410),
+        KernelProduct("debian-6.12", "trixie", 109, 140),
+        KernelProduct("debian-7.2", "sid", 125, 140),
+    )
+}
+assert tuple(PRODUCTS) == BOOTED_KERNELS  # noqa: S101  (a study's rules know them by name)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of this host's that a guest can boot."""
+
+    name: str  # as a study says it
+    release: str  # as uname says it
+    image: Path
+    modules: Path  # the folder that holds modules.dep
+
+
+def kernels_folder() -> Path:
+    """Where they lie."""
+    return state_folder() / "kernels"
+
+
+def known_kernels() -> list[dict[str, Any]]:
+    """Every kernel of the catalogue with what is on this host; asks no registry."""
+    return [_shown(product) for product in PRODUCTS.values()]
+
+
+def _shown(product: KernelProduct) -> dict[str, Any]:
+    folder = kernels_folder() / product.name
+    record = _record(folder)
+    return {
+        "name": product.name,
+        "installed": record is not None,
+        "release": record["release"] if record else None,
+        "source": product.source.kind,
+        "coordinates": product.source.coordinates,
+        "download_mb": product.download_mb,
+        "unpacked_mb": product.unpacked_mb,
+        "folder": str(folder) if record else None,
+    }
+
+
+def find_kernel(name: str) -> Kernel:
+    """The kernel of a study. Raises ``UserError`` where it is not on this host."""
+    if name.startswith("/"):
+        return _at(Path(name))
+    product, folder = product_named(name), kernels_folder() / name
+    record = _record(folder)
+    if record is None:
+        raise UserError(f"{name} is not on this host; get it ({product.download_mb} MB): dbdyno kernels add {name}")
+    return Kernel(name, record["release"], folder / record["image"], folder / record["modules"])
+
+
+def _at(path: Path) -> Kernel:
+    """A kernel of the user's own: the folder that a package was unpacked into, or an image in its boot folder."""
+    if path.is_dir():
+        return _in_tree(str(path), path)
+    release = path.name.partition("-")[2]
+    modules = path.parent.parent / "lib" / "modules" / release
+    if path.is_file() and (modules / "modules.dep").is_file():
+        return Kernel(str(path), release, path, modules)
+    raise UserError(
+        f"{path} is no kernel with its modules; name the folder that its package was unpacked into, or an image "
+        "boot/vmlinuz-VERSION beside lib/modules/VERSION with the modules.dep that depmod writes"
+    )
+
+
+def _in_tree(name: str, tree: Path) -> Kernel:
+    """The one kernel below a folder, however its package lays it out. Raises ``UserError``."""
+    modules = sorted(path.parent for at in ("lib", "usr/lib") for path in tree.glob(f"{at}/modules/*/kernel"))
+    if len(modules) != 1:
+        raise UserError(f"{tree} holds {len(modules)} kernels with modules; it must hold one")
+    images = (tree / "boot" / f"vmlinuz-{modules[0].name}", modules[0] / "vmlinuz")
+    image = next((path for path in images if path.is_file()), None)
+    if image is None:
+        raise UserError(f"{tree} holds no image of kernel {modules[0].name}: neither {images[0]} nor {images[1]}")
+    return Kernel(name, modules[0].name, image, modules[0])
+
+
+def product_named(name: str) -> KernelProduct:
+    """A kernel of the catalogue. Raises ``UserError``."""
+    if name not in PRODUCTS:
+        raise UserError(f"{name!r} is no kernel that dbdyno can get; known are {', '.join(PRODUCTS)}")
+    return PRODUCTS[name]
+
+
+def add(name: str, progress: FetchProgress) -> dict[str, Any]:
+    """Get a kernel; returns its record. Nothing happens where it is there. Raises ``HostError``."""
+    product, folder = product_named(name), kernels_folder() / name
+    with _alone(name):
+        if record := _record(folder):
+            return record
+        part = kernels_folder() / f"{name}.part"
+        downloads, tree = part / "downloads", part / "tree"
+        downloads.mkdir(parents=True, exist_ok=True)
+        _make_room(product, downloads)
+        files = product.source.fetch(downloads, progress)
+        progress.step("unpacking")
+        shutil.rmtree(tree, ignore_errors=True)
+        tree.mkdir()
+        product.source.unpack(downloads, files, tree)
+        kernel = _in_tree(name, tree)
+        _list_modules(kernel)
+        record = {
+            "name": name,
+            "release": kernel.release,
+            "image": str(kernel.image.relative_to(tree)),
+            "modules": str(kernel.modules.relative_to(tree)),
+            "source": product.source.kind,
+            "coordinates": product.source.coordinates,
+            "bytes": folder_bytes(tree),
+            "files": files,
+        }
+        (tree / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
+        os.sync()
+        tree.rename(folder)
+        shutil.rmtree(part)
+    return record
+
+
+def _make_room(product: KernelProduct, downloads: Path) -> None:
+    needed_mb, free_mb = product.download_mb + product.unpacked_mb, shutil.disk_usage(downloads).free / 1e6
+    if free_mb < needed_mb:
+        raise HostError(
+            f"{product.name} needs {needed_mb} MB in {kernels_folder()}, which has {free_mb:.0f} MB free; "
+            "make room, or set DBDYNO_STATE_DIR"
+        )
+
+
+def _list_modules(kernel: Kernel) -> None:
+    """Write down which module needs which. Raises ``HostError``."""
+    base = kernel.modules.parent.parent.parent  # of lib/modules
+    argv = [needed("depmod", "kmod"), "-b", str(base), kernel.release]
+    done = subprocess.run(argv, check=False, capture_output=True, encoding="utf-8", errors="replace")
+    if done.returncode:
+        raise HostError(f"depmod of {kernel.release}: {done.stderr.strip()[:400]}")
+
+
+def remove(name: str) -> bool:
+    """Remove a kernel and what an unfinished try left; whether there was any."""
+    folder, part = kernels_folder() / product_named(name).name, kernels_folder() / f"{name}.part"
+    if not folder.exists() and not part.exists():
+        return False
+    with _alone(name):
+        if folder.exists():
+            part.mkdir(exist_ok=True)
+            folder.rename(part / "removed")  # at once: what is half removed must not be taken for whole
+        shutil.rmtree(part)
+    return True
+
+
+def _record(folder: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    return found
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    """One process at a time changes a kernel. The lock ends with its holder, however that ends."""
+    make_traversable(kernels_folder())
+    with (kernels_folder() / f"{name}.lock").open("w", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HostError(f"another dbdyno is adding or removing {name}; wait for it") from None
+        yield

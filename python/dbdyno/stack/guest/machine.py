@@ -1,0 +1,185 @@
+"""A virtual machine that QEMU runs: started, talked to, ended; nothing of it is left, whatever ends it."""
+
+import os
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from dbdyno.model.printable import printable
+from dbdyno.stack.guest.channel import PORT, Channel
+from dbdyno.stack.guest.initramfs import write_initramfs
+from dbdyno.stack.guest.kernels import Kernel
+from dbdyno.stack.tools import needed, tool_path
+from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, RemoveTree
+from dbdyno.system.interrupt import shielded
+from dbdyno.system.state import make_private, new_token, scratch_path
+
+QEMU, PACKAGE = "qemu-system-x86_64", "qemu-system-x86"
+SERIAL = "dbdyno"  # of the disk, as the guest finds it
+CPUS_MAX = 4
+_CONSOLE_BYTES_MAX = 64 * 1024  # of the last that a guest wrote
+_CONSOLE_LINES = 12  # that an error repeats
+_KVM_SECONDS = 20.0  # in which a machine boots under KVM, where that works
+_RUNS = "dbdyno: the kernel runs"
+_COMMAND_LINE = "console=ttyS0 quiet panic=-1 no_timer_check"
+
+
+@dataclass(frozen=True)
+class DiskOfGuest:
+    """The file that is the guest's disk, and what the guest is told of it."""
+
+    file: Path
+    bus: str
+    rotational: bool
+    write_cache: bool  # volatile, so that the guest flushes it
+
+    def arguments(self) -> list[str]:
+        """The options of QEMU."""
+        cache_ = f"write-cache={'on' if self.write_cache else 'off'}"
+        rate = f"rotation_rate={7200 if self.rotational else 1}"
+        file = str(self.file).replace(",", ",,")
+        devices = {
+            "virtio": [f"virtio-blk-pci,drive=disk,serial={SERIAL},{cache_}"],
+            "scsi": ["virtio-scsi-pci,id=bus", f"scsi-hd,bus=bus.0,drive=disk,serial={SERIAL},{cache_},{rate}"],
+            "ahci": [f"ide-hd,bus=ide.0,drive=disk,serial={SERIAL},{cache_},{rate}"],
+            "nvme": [f"nvme,drive=disk,serial={SERIAL}"],
+        }[self.bus]
+        drive = f"id=disk,if=none,format=raw,cache=none,aio=threads,discard=unmap,file={file}"
+        return ["-drive", drive, *(word for device in devices for word in ("-device", device))]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is booted."""
+
+    kernel: Kernel
+    memory_bytes: int
+    command: str  # that the guest's shell runs
+    python: Mapping[str, bytes] = field(default_factory=dict)  # modules: path -> content
+    disk: DiskOfGuest | None = None
+
+
+class Console:
+    """The last of what a guest wrote to its console, however much that is."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._kept, self._file = bytearray(), file
+        self._thread = threading.Thread(target=self._listen, name="console of the guest", daemon=True)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        with self._file as file:
+            while content := os.read(file.fileno(), 4096):
+                self._kept += content
+                del self._kept[:-_CONSOLE_BYTES_MAX]
+
+    @property
+    def text(self) -> str:
+        """Its last lines, for a person, once the guest has ended."""
+        self._thread.join(1.0)
+        written = printable(bytes(self._kept).decode(errors="replace"), keep="\n")
+        lines = [line.strip()[:200] for line in written.splitlines() if line.strip()]
+        return " / ".join(lines[-_CONSOLE_LINES:]) or "nothing"
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A machine that runs."""
+
+    process: "subprocess.Popen[bytes]"
+    channel: Channel
+    console: Console
+
+
+@contextmanager
+def booted(machine: Machine, journal: Journal, accelerator: str) -> Iterator[Guest]:
+    """A machine that boots, for as long as the context lasts. Raises ``HostError``."""
+    token = new_token()
+    scratch = scratch_path(token)
+    numbers = [journal.announce(undo) for undo in (RemoveTree(str(scratch)), EndProcesses(token, "the guest"))]
+    process = None
+    try:
+        with ExitStack() as ending:
+            make_private(scratch)
+            archive = scratch / "initramfs"
+            kernel = machine.kernel
+            write_initramfs(archive, kernel.modules, kernel.release, machine.command, machine.python)
+            ours, theirs = socket.socketpair()
+            ending.enter_context(ours)
+            with theirs:
+                process = _start(machine, archive, accelerator, token, theirs.fileno())
+            assert process.stdout is not None  # noqa: S101  (it is a pipe)
+            yield Guest(process, Channel(ours.fileno()), Console(process.stdout))
+    finally:
+        with shielded():
+            for number in reversed(numbers):
+                journal.settle(number)
+            if process:
+                process.wait()
+
+
+def _start(machine: Machine, archive: Path, accelerator: str, token: str, port: int) -> "subprocess.Popen[bytes]":
+    bound = ["setpriv", "--pdeathsig", "KILL"] if tool_path("setpriv") else []
+    process = subprocess.Popen(
+        [*bound, needed(QEMU, PACKAGE), *arguments(machine, archive, accelerator, port)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        pass_fds=(port,),
+        env={**os.environ, TOKEN_VARIABLE: token},
+    )
+    # Should the host run short of memory, it is the guest that must go, not a server of others.
+    Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
+    return process
+
+
+def arguments(machine: Machine, archive: Path, accelerator: str, port: int) -> list[str]:
+    """The options of QEMU. The guest can write to its disk alone, and has no network."""
+    cpu = ("host", "kvm") if accelerator == "kvm" else ("max", "tcg,thread=multi")
+    return [
+        *("-M", "q35", "-cpu", cpu[0], "-accel", cpu[1], "-smp", str(cpus()), "-m", f"{machine.memory_bytes >> 20}M"),
+        *("-nodefaults", "-nic", "none", "-display", "none", "-serial", "stdio", "-no-reboot"),
+        *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
+        *("-kernel", str(machine.kernel.image), "-initrd", str(archive), "-append", _COMMAND_LINE),
+        *("-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"),
+        *("-device", "virtio-serial-pci", "-chardev", f"socket,id=port,fd={port}"),
+        *("-device", f"virtserialport,chardev=port,name={PORT}"),
+        *(machine.disk.arguments() if machine.disk else ()),
+    ]
+
+
+def cpus() -> int:
+    """Processors of a guest."""
+    return min(CPUS_MAX, len(os.sched_getaffinity(0)))
+
+
+@cache
+def accelerator(kernel: Kernel) -> str:
+    """``"kvm"`` where the kernel boots under it, else ``"tcg"``: QEMU then translates every instruction.
+
+    That /dev/kvm can be opened proves nothing: a host may offer it for kernels of its own only, and others hang. So
+    this one is booted, once for each process.
+    """
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return "tcg"
+    with closing(Journal("whether KVM works")) as journal:
+        return "kvm" if boots(kernel, journal, "kvm", _KVM_SECONDS) else "tcg"
+
+
+def boots(kernel: Kernel, journal: Journal, accelerator: str, seconds: float) -> bool:
+    """Whether a machine boots so far that it runs a program and ends, within so many seconds."""
+    machine = Machine(kernel, 512 * 1024**2, f"echo {_RUNS}")
+    with booted(machine, journal, accelerator) as guest:
+        try:
+            guest.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            guest.process.kill()
+        return _RUNS in guest.console.text

@@ -1,0 +1,98 @@
+"""In a virtual machine, which boots a kernel of the study's afresh for each trial; its disk is an emulated one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from dbdyno.errors import DbdynoError
+from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
+from dbdyno.stack import capabilities
+from dbdyno.stack.capabilities import Capability
+from dbdyno.stack.guest.kernels import find_kernel
+from dbdyno.stack.guest.machine import PACKAGE, QEMU
+from dbdyno.stack.kinds.emulated import EmulatedStack
+from dbdyno.stack.kinds.kind import Device, Raising
+from dbdyno.stack.kinds.own import block_layers
+from dbdyno.stack.layer import Layer
+from dbdyno.stack.layers.data import Disks
+from dbdyno.stack.layers.device import DiskInGuest
+from dbdyno.stack.layers.emulated_disk import is_rotational
+from dbdyno.stack.tools import tool_path
+from dbdyno.study.schema import TrialSpec
+from dbdyno.study.units import format_bytes
+
+
+class BootedStack(EmulatedStack):
+    """The host runs the disk and QEMU; the layers are raised, by the same code, in the guest.
+
+    The prepared data don't depend on the kernel: all kernels of a study start from the same bytes.
+    """
+
+    IN_GUEST: ClassVar[bool] = True
+
+    def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
+        """QEMU, the kernel, and what serves a file as a disk; no root and no loop device."""
+        yield from (qemu(), kernel(str(spec.stack.kernel)), capabilities.fuse())
+        filesystem = FILESYSTEMS[str(spec.stack.filesystem)]
+        found = tool_path(filesystem.program)
+        yield Capability(
+            filesystem.program,
+            ok=bool(found),
+            detail=found or "is not installed",
+            remedy="" if found else f"apt-get install {filesystem.package}",
+        )
+        if spec.workload.data_bytes:
+            yield capabilities.room_for_content(spec.workload.data_bytes)
+        yield capabilities.room_in_memory(spec.stack.guest_memory)
+
+    def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
+        """The disks, and the machines."""
+        disks = {self.planned_key(spec): spec.stack.size or 0 for spec in specs}
+        each = ", ".join(format_bytes(size) for size in sorted(disks.values()))
+        yield f"created: {len(disks)} emulated disk{'s' * (len(disks) > 1)} in memory ({each}); gone afterwards"
+        kernels = ", ".join(dict.fromkeys(str(spec.stack.kernel) for spec in specs))
+        memory = format_bytes(max(spec.stack.guest_memory for spec in specs))
+        yield (
+            f"booted: a virtual machine for each trial (kernel {kernels}; {memory} of memory); it reads the files of "
+            "this host that you may read, and writes to its disk alone"
+        )
+
+    def ground(self, spec: TrialSpec, image: Disks, raising: Raising) -> tuple[Device, list[Layer]]:
+        """In the guest: its disk, the disk's queue, and the filesystem that is on it."""
+        name = spec.stack.device
+        disk = DiskInGuest(
+            image.disks[0],
+            name,
+            rotational=is_rotational(name),
+            seed=raising.seed,
+            restore=not raising.install,
+        )
+        return disk, block_layers(spec, raising, fresh=raising.install)
+
+
+_PROGRAMS = {QEMU: PACKAGE, "busybox": "busybox-static", "depmod": "kmod"}  # -> the package
+
+
+def qemu() -> Capability:
+    """Whether there is what runs virtual machines."""
+    missing = [program for program in _PROGRAMS if tool_path(program) is None]
+    if missing:
+        remedy = f"apt-get install {' '.join(_PROGRAMS[program] for program in missing)}"
+        detail = f"{', '.join(missing)} not installed"
+        return Capability("virtual machines", ok=False, detail=detail, remedy=remedy, needed=False)
+    return Capability("virtual machines", ok=True, detail=str(tool_path(QEMU)), needed=False)
+
+
+def kernel(name: str) -> Capability:
+    """Whether a kernel is on this host."""
+    place = ("stack", "kernel")
+    try:
+        found = find_kernel(name)
+    except DbdynoError as error:
+        detail, _, remedy = str(error).partition("; ")
+        detail = detail.removeprefix(f"{name} ")
+        return Capability(f"kernel {name}", ok=False, detail=detail, remedy=remedy, field=place)
+    return Capability(f"kernel {name}", ok=True, detail=f"{found.release}, {Path(found.image)}")
+
+
+KIND = BootedStack()

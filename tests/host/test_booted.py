@@ -1,0 +1,144 @@
+"""Studies in virtual machines: a kernel boots for a trial, and nothing is left of it, however it ends."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import HostError
+from dbdyno.servers.sources import debian
+from dbdyno.stack.guest import kernels
+from dbdyno.stack.guest.channel import GuestLostError
+from dbdyno.stack.guest.machine import Machine, booted
+from dbdyno.stack.kinds.booted import qemu
+from dbdyno.stack.undo.log import Journal
+from dbdyno.store.run_folder import read_run
+from tests.support import NO_REGISTRY, dbdyno, start_dbdyno, wait_for, what_is_left
+
+pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(1500)]
+
+KERNEL = "debian-6.1"
+KEPT = Path(os.environ.get("DBDYNO_TEST_SERVERS_DIR", f"/var/tmp/dbdyno-test-kernels-{os.getpid()}"))
+
+STUDY = f"""\
+version = 1
+[study]
+title = "a kernel"
+[stack]
+kernel = "{KERNEL}"
+device = ["hdd-7200", "ssd-sata"]
+size = "512MiB"
+filesystem = "ext4"
+scheduler = "mq-deadline"
+[server.settings]
+innodb_buffer_pool_size = "32M"
+[workload]
+kind = "slap"
+load = "write"
+clients = 2
+queries = 60
+warmup = "0s"
+[design]
+blocks = 1
+"""
+
+
+class Quiet:
+    """A progress that nobody watches."""
+
+    def step(self, text):
+        """Nothing."""
+
+    def size(self, downloaded_bytes):
+        """Nothing."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept():
+    """The kernel, which all tests here boot."""
+    if not qemu().ok:
+        pytest.skip(qemu().said)
+    KEPT.mkdir(exist_ok=True, mode=0o755)
+    yield
+    if "DBDYNO_TEST_SERVERS_DIR" not in os.environ:
+        shutil.rmtree(KEPT, ignore_errors=True)
+
+
+@pytest.fixture
+def kernel(state, monkeypatch):
+    """The kernel in the state folder of the test."""
+    monkeypatch.setenv("DBDYNO_STATE_DIR", str(KEPT))
+    try:
+        kernels.add(KERNEL, Quiet())
+    except HostError as error:
+        if debian._REMEDY in str(error) or "name no Debian" in str(error):
+            pytest.skip(f"{NO_REGISTRY}: {error}")
+        raise
+    monkeypatch.setenv("DBDYNO_STATE_DIR", str(state))
+    (state / "kernels").symlink_to(KEPT / "kernels")
+    return kernels.find_kernel(KERNEL)
+
+
+def machines(state):
+    """Processes of QEMU that belong to a state folder."""
+    found = subprocess.run(
+        ["pgrep", "-f", f"qemu-system.*{state}/scratch"], capture_output=True, text=True, check=False
+    )
+    return found.stdout.split()
+
+
+def test_a_kernel_boots_for_each_trial(state, kernel, tmp_path):
+    study, into = tmp_path / "study.toml", tmp_path / "run"
+    study.write_text(STUDY)
+    done = dbdyno("run", str(study), "--into", str(into), state=state, timeout=1400)
+    assert done.returncode == 0, done.stderr
+    run = read_run(into)
+    assert run.ended == "done"
+    by_drive = {trial.observed["device"]["model"]: trial for trial in run.trials}
+    assert by_drive.keys() == {"hdd-7200", "ssd-sata"}
+    for trial in run.trials:
+        assert trial.observed["guest"]["kernel"] == kernel.release
+        assert trial.observed["queue"]["scheduler"] == "mq-deadline"
+        assert trial.observed["filesystem"]["kind"] == "ext4"
+        assert trial.observed["filesystem"]["flushes_on_fsync"] is True
+        assert trial.device["lateness_ns"]["count"] > 0
+        assert (into / "trials" / trial.id / "load.parquet").is_file()
+    slow, fast = (by_drive[name].metrics["queries_per_second"] for name in ("hdd-7200", "ssd-sata"))
+    assert fast > 1.5 * slow
+    badges = json.loads(dbdyno("report", str(into), "--format", "json", state=state).stdout)["badges"]
+    assert {"booted"} <= {badge["text"] for badge in badges}
+    assert not what_is_left(state)
+    assert not machines(state)
+
+
+def test_a_run_that_is_killed_leaves_no_machine(state, kernel, tmp_path):
+    del kernel
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY)
+    with start_dbdyno("run", str(study), "--into", str(tmp_path / "run"), state=state) as process:
+        wait_for(lambda: machines(state), seconds=120)
+        process.send_signal(signal.SIGKILL)
+    wait_for(lambda: not machines(state), seconds=60)  # it ends with who started it
+    restored = dbdyno("restore", state=state)
+    assert restored.returncode == 0, restored.stderr
+    assert not what_is_left(state)
+
+
+def test_a_guest_that_floods_its_host_costs_its_trial_only(state, kernel):
+    """Lines without end on its console and on its port: what is kept is bounded, and the machine ends."""
+    port = "/dev/$(basename $(dirname $(echo /sys/class/virtio-ports/*/name)))"
+    flood = f"yes console > /dev/console & cat /dev/zero > {port}"
+    with (
+        closing(Journal("a flood")) as journal,
+        booted(Machine(kernel, 512 * 1024**2, flood), journal, "tcg") as guest,
+        pytest.raises(GuestLostError, match="a line of more than"),
+    ):
+        guest.channel.receive(240)
+    assert len(guest.console.text) < 5000
+    assert guest.process.poll() is not None
+    assert not machines(state)

@@ -1,0 +1,232 @@
+"""What is said of virtual machines without one: the archive, the channel, the kernels, what a guest may ask."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from dbdyno.errors import UserError
+from dbdyno.run.guest import _GuestDisk
+from dbdyno.run.guest_side import Clocks
+from dbdyno.stack.guest import kernels
+from dbdyno.stack.guest.bundle import python_bundle
+from dbdyno.stack.guest.channel import LINE_BYTES_MAX, Channel, GuestLostError
+from dbdyno.stack.guest.initramfs import archive, write_initramfs
+from dbdyno.stack.guest.machine import DiskOfGuest, Machine, arguments
+from dbdyno.stack.kinds import booted
+from tests.support import dbdyno
+
+
+@pytest.fixture
+def ends():
+    """Both ends of a channel, as handles."""
+    host, guest = socket.socketpair()
+    with host, guest:
+        yield host, guest
+
+
+def test_an_archive_is_what_cpio_reads(tmp_path):
+    """By another program's reader, and with content of every length around its grain of 4 bytes."""
+    files = {f"folder/file{length}": os.urandom(length) for length in range(9)}
+    packed = tmp_path / "archive"
+    packed.write_bytes(b"".join(archive(["folder"], files)))
+    with packed.open("rb") as file:
+        subprocess.run(["busybox", "cpio", "-id"], stdin=file, cwd=tmp_path, check=True, capture_output=True)
+    assert {name: (tmp_path / name).read_bytes() for name in files} == files
+
+
+def test_each_driver_comes_after_those_that_it_needs(tmp_path):
+    modules = tmp_path / "lib/modules/6.6"
+    needs = {"kernel/net/9p.ko": ["kernel/net/9pnet.ko", "kernel/fs/netfs.ko"], "kernel/virtio-pci.ko": []}
+    needs |= {"kernel/net/9pnet.ko": [], "kernel/fs/netfs.ko": [], "kernel/sound/loud.ko": []}
+    for name in needs:
+        (modules / name).parent.mkdir(parents=True, exist_ok=True)
+        (modules / name).write_bytes(name.encode())
+    (modules / "modules.dep").write_text("".join(f"{name}: {' '.join(each)}\n" for name, each in needs.items()))
+    write_initramfs(tmp_path / "archive", modules, "6.6", "echo 'it runs'", {"a/b.pyc": b"code"})
+    with (tmp_path / "archive").open("rb") as packed:
+        subprocess.run(["busybox", "cpio", "-id"], stdin=packed, cwd=tmp_path, check=True, capture_output=True)
+    order = (tmp_path / "drivers/order").read_text().split()
+    assert order == ["virtio-pci.ko", "netfs.ko", "9pnet.ko", "9p.ko"]
+    assert (tmp_path / "python/a/b.pyc").read_bytes() == b"code"
+    init = (tmp_path / "init").read_text()
+    assert "command='echo '\"'\"'it runs'\"'\"''\n" in init
+    subprocess.run(["busybox", "sh", "-n", tmp_path / "init"], check=True)
+
+
+def test_a_bundle_imports_by_itself(tmp_path):
+    """As a guest does: no look into the host's folders, and without site."""
+    for name, content in python_bundle("dbdyno.stack.guest.channel").items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    say = "import dbdyno.stack.guest.channel as module; print(module.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", say], env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(tmp_path / "dbdyno/stack/guest/channel.pyc")
+
+
+def test_lines_and_files_arrive_whole(ends, tmp_path):
+    host, guest = (Channel(end.fileno()) for end in ends)
+    content = os.urandom(3_000_000)
+    (tmp_path / "sent").write_bytes(content)
+
+    def speak():
+        guest.send("done", {"bytes": len(content)})
+        guest.send_file(tmp_path / "sent")
+        guest.send("say", "after it")
+
+    speaking = threading.Thread(target=speak)
+    speaking.start()
+    assert host.receive(60) == ("done", {"bytes": len(content)})
+    host.receive_file(tmp_path / "came", len(content), 60)
+    assert (tmp_path / "came").read_bytes() == content
+    assert host.receive(60) == ("say", "after it")
+    speaking.join()
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    {
+        "no JSON": (b"\xff\xfe nonsense\n", "what is no message"),
+        "a list": (b"[1]\n", "what is no message"),
+        "two kinds": (b'{"done": 1, "say": 2}\n', "what is no message"),
+        "nested without end": (b'{"say": ' + b"[" * 100_000 + b"\n", "what is no message"),
+        "a line without end": (b"x" * (LINE_BYTES_MAX + 1), "a line of more than"),
+        "the end": (b'{"say": ', "ended before"),
+    }.values(),
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_guest_that_talks_nonsense_is_lost(ends, said, why):
+    host, guest = ends
+
+    def speak():
+        guest.sendall(said)
+        guest.shutdown(socket.SHUT_WR)
+
+    speaking = threading.Thread(target=speak)
+    speaking.start()
+    with pytest.raises(GuestLostError, match=why):
+        Channel(host.fileno()).receive(60)
+    host.close()
+    speaking.join()
+
+
+def test_a_guest_that_is_silent_is_lost(ends):
+    with pytest.raises(GuestLostError, match="said nothing"):
+        Channel(ends[0].fileno()).receive(0.01)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"op": "save", "file": "/etc/passwd"},
+        {"op": "load", "file": "/etc/shadow"},
+        {"op": "cut-save", "name": "c", "folder": "/root/x"},
+        {"op": "trace", "file": "/etc/cron.d/x", "format": "csv"},
+        {"op": "follow", "device": "/dev/sda"},
+        {"op": "model", "name": "/root/other.toml", "seed": 1},
+        {"op": "restore", "name": "another"},
+        {"op": "clear"},
+        {"op": ["mode"]},
+        {},
+    ],
+)
+def test_a_guest_can_have_its_disk_touch_nothing_of_the_host(asked):
+    answer = _GuestDisk(None, "hdd-7200", is_prepared=True).answer(asked)  # the disk is not even asked
+    assert answer["ok"] is False
+    assert "a guest may not ask" in answer["error"]
+
+
+def test_moments_of_the_host_become_those_of_the_guest():
+    """Whatever the two clocks say, a cut lies between its two moments; a slow answer does not move them apart."""
+    ahead, clocks = -995_000, Clocks()
+    for host_ns, before, after in ((10_000, 300, 700), (20_000, 10, 40), (30_000, 9_000, 9_000)):
+        clocks.meet(host_ns + ahead - before, host_ns + ahead + after, host_ns)
+    assert (clocks.least_ns, clocks.most_ns) == (ahead - 10, ahead + 40)
+    moved = clocks.moved({"cuts": [{"cut_ns": 25_000, "cut_end_ns": 25_010}], "fast_cache": {"ran_out_ns": 25_000}})
+    cut = moved["cuts"][0]
+    assert cut["cut_ns"] <= 25_000 + ahead
+    assert cut["cut_end_ns"] >= 25_010 + ahead
+    assert cut["cut_end_ns"] - cut["cut_ns"] == 10 + 50
+    assert abs(moved["fast_cache"]["ran_out_ns"] - (25_000 + ahead)) <= 25
+
+
+def test_a_clock_that_drifts_is_met_anew():
+    clocks = Clocks()
+    clocks.meet(100, 110, 0)
+    clocks.meet(1_000_200, 1_000_220, 1_000_000)
+    assert (clocks.least_ns, clocks.most_ns) == (200, 220)
+
+
+def unpacked(tmp_path, image="boot/vmlinuz-6.6", modules="lib/modules/6.6"):
+    for path in (tmp_path / image, tmp_path / modules / "modules.dep"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / modules / "kernel").mkdir()
+    return tmp_path
+
+
+def test_a_kernel_of_the_users_own_is_found_by_folder_or_image(tmp_path):
+    tree = unpacked(tmp_path)
+    for name in (tree, tree / "boot/vmlinuz-6.6"):
+        found = kernels.find_kernel(str(name))
+        assert (found.release, found.image, found.modules) == (
+            "6.6",
+            tree / "boot/vmlinuz-6.6",
+            tree / "lib/modules/6.6",
+        )
+
+
+def test_a_kernel_that_lies_beside_its_modules_is_found(tmp_path):
+    tree = unpacked(tmp_path, "usr/lib/modules/7.2/vmlinuz", "usr/lib/modules/7.2")
+    assert kernels.find_kernel(str(tree)).image == tree / "usr/lib/modules/7.2/vmlinuz"
+
+
+@pytest.mark.usefixtures("state")
+def test_a_kernel_that_is_not_there_is_named_with_what_to_do(tmp_path):
+    with pytest.raises(
+        UserError, match=r"debian-6.1 is not on this host; get it \(71 MB\): dbdyno kernels add debian-6.1"
+    ):
+        kernels.find_kernel("debian-6.1")
+    with pytest.raises(UserError, match="holds 0 kernels with modules; it must hold one"):
+        kernels.find_kernel(str(tmp_path))
+    (tmp_path / "vmlinuz-6.6").touch()
+    with pytest.raises(UserError, match="is no kernel with its modules; name the folder"):
+        kernels.find_kernel(str(tmp_path / "vmlinuz-6.6"))
+
+
+def test_a_host_without_qemu_is_told_the_package(monkeypatch):
+    monkeypatch.setattr(booted, "tool_path", lambda _: None)
+    assert booted.qemu().said == (
+        "virtual machines: qemu-system-x86_64, busybox, depmod not installed; "
+        "apt-get install qemu-system-x86 busybox-static kmod"
+    )
+
+
+def test_a_guest_has_one_disk_and_no_network(tmp_path):
+    kernel = kernels.Kernel("k", "6.6", tmp_path / "image", tmp_path)
+    disk = DiskOfGuest(tmp_path / "a,b.img", "ahci", rotational=True, write_cache=False)
+    words = arguments(Machine(kernel, 1 << 30, "true", disk=disk), tmp_path / "archive", "tcg", 9)
+    given = " ".join(words)
+    assert "-nic none" in given
+    assert "readonly=on" in given
+    assert f"file={tmp_path}/a,,b.img" in given
+    assert "ide-hd,bus=ide.0,drive=disk,serial=dbdyno,write-cache=off,rotation_rate=7200" in given
+
+
+def test_kernels_are_listed(state):
+    """Those to boot with what each takes, then those that are simulated."""
+    listed = json.loads(dbdyno("kernels", "--json", state=state).stdout)
+    assert [one["name"] for one in listed] == ["debian-5.10", "debian-6.1", "debian-6.12", "debian-7.2"]
+    assert not any(one["installed"] for one in listed)
+    words = dbdyno("kernels", state=state).stdout
+    assert "simulated, with nothing to get: 2.6.9, 2.6.18" in words
+    wrong = dbdyno("kernels", "add", "debian-9", state=state)
+    assert wrong.returncode == 2
+    assert "'debian-9' is no kernel that dbdyno can get; known are debian-5.10, debian-6.1" in wrong.stderr
+    assert dbdyno("kernels", "remove", "debian-6.1", state=state).stdout.strip() == "debian-6.1: was not there"
