@@ -328,7 +328,7 @@ def warm_ups(trials: Iterable[Trial]) -> WarmUps | None:
 # cancel out, as one may wait for the disk and the other for something else.
 
 
-SHARE_MAX = 0.99  # a figure is no less than a hundredth of itself, however late the disk
+SHARE_MAX = 0.99  # a figure is no less than a hundredth of itself, whatever is taken out of it
 _KINDS = ("read", "write", "flush")  # of requests; nobody waits for a discard
 _UNITS = {"1/s", "1/min", "MB/s"}  # of rates: as the time goes down, they go up
 # Of a latency's percentile: the part of all events that lie above, and which percentile of lateness goes with it: the
@@ -503,7 +503,11 @@ def ratios_without_lateness(
 
     ``d`` are those measured, shape (blocks,); ``level`` and ``baseline`` are the trials of the same blocks in order.
     """
-    of_level, of_baseline = log_gains(level, metric), log_gains(baseline, metric)
+    return _without(d, log_gains(level, metric), log_gains(baseline, metric))
+
+
+def _without(d: Floats, of_level: Floats, of_baseline: Floats) -> tuple[Floats, Floats]:
+    """Return the extremes of log ratios where either figure may be off by anything from nothing to its gain."""
     low = np.minimum(0.0, of_level) - np.maximum(0.0, of_baseline)
     high = np.maximum(0.0, of_level) - np.minimum(0.0, of_baseline)
     return d + low, d + high
@@ -516,7 +520,11 @@ def lateness_share(level: Sequence[Trial], baseline: Sequence[Trial], metric: Me
     """
     if lateness(level, metric) is None and lateness(baseline, metric) is None:
         return None
-    low, high = ratios_without_lateness(np.zeros(len(level)), level, baseline, metric)
+    return _reach(*ratios_without_lateness(np.zeros(len(level)), level, baseline, metric))
+
+
+def _reach(low: Floats, high: Floats) -> float:
+    """Return by how much a ratio may be off, mean over the blocks: .3 for 30 %."""
     return math.expm1(max(float(np.mean(high)), -float(np.mean(low))))
 
 
@@ -538,6 +546,71 @@ def late_disk(
 def is_late(found: Lateness | None, margin: float) -> bool:
     """Return whether a disk's lateness bears on a figure by more than a margin."""
     return found is not None and abs(math.log1p(-found.share)) > log_margin(margin)
+
+
+# How much of a comparison an emulated CPU may account for.
+#
+# Where QEMU translates each instruction, work of the CPU takes 10 to 20 times as long, and one kernel's more than
+# another's: nothing tells how much. So a word must hold whatever the CPU's part of either figure would have been. That
+# part is bounded from above: CPU time of server, client and all others in the guest, divided by the events in flight,
+# and the time in which any task waited for a processor. Unknown is taken for all of it.
+
+
+@dataclass(frozen=True)
+class EmulatedCpu:
+    """A CPU that QEMU emulates, which may account for more than the margin of what is compared."""
+
+    label: str  # of the treatment in which it has the larger part
+    share: float  # of the time that this treatment's figure stands for, at most
+    reach: float  # by so much the ratio of the two may be off: .3 for 30 %
+
+
+def cpu_share(trial: Trial, metric: Metric) -> float:
+    """Return the part of a figure that an emulated CPU may account for, at most; 0 where the CPU is none."""
+    guest = _at(trial.observed, "guest")
+    if guest.get("accelerator") != "tcg":
+        return 0.0
+    name = metric.name
+    if (metric.unit in _UNITS and _is_offered(trial)) or name in _OF_REQUESTS:
+        return 0.0
+    if name in {"server_cpu_us_per_query", "client_cpu_us_per_query", "seconds_user", "seconds_sys"}:
+        return SHARE_MAX
+    if not (metric.unit in _UNITS or name.startswith(("latency_ms_", "figure_")) or name == "seconds_real"):
+        return 0.0
+    cpus = _figure(guest, "cpus")
+    per_query_us = sum(value_of(trial.metrics, f"{whose}_cpu_us_per_query") for whose in ("server", "client"))
+    cores = per_query_us * value_of(trial.metrics, "queries_per_second") / 1e6
+    cores += _known(_figure(trial.disturbance, "foreign_cpu")) * cpus
+    waiting = _figure(_at(trial.disturbance, "pressure"), "cpu_some")
+    waiting = waiting if math.isfinite(waiting) else _ratio(cores, cpus)
+    share = cores / max(1.0, _in_flight(trial)) + waiting
+    return min(share, SHARE_MAX) if math.isfinite(share) else SHARE_MAX
+
+
+def ratios_without_cpu(
+    d: Floats, level: Sequence[Trial], baseline: Sequence[Trial], metric: Metric
+) -> tuple[Floats, Floats]:
+    """Return the extremes of ``d`` had the CPU taken no time in either; shapes as ``ratios_without_lateness``."""
+    sign = -1.0 if metric.more_is_better else 1.0
+    of_level, of_baseline = (
+        sign * np.array([math.log1p(-cpu_share(trial, metric)) for trial in trials]) for trials in (level, baseline)
+    )
+    return _without(d, of_level, of_baseline)
+
+
+def emulated_cpu(
+    labels: tuple[str, str], level: Sequence[Trial], baseline: Sequence[Trial], metric: Metric, margin: float
+) -> EmulatedCpu | None:
+    """Return why a word on two treatments must hold for ``ratios_without_cpu`` as well.
+
+    ``labels`` are those of level and baseline. ``None`` where the CPU is within the margin of what is compared.
+    """
+    reach = _reach(*ratios_without_cpu(np.zeros(len(level)), level, baseline, metric))
+    if math.log1p(reach) <= log_margin(margin):
+        return None
+    shares = [float(np.mean([cpu_share(trial, metric) for trial in trials])) for trials in (level, baseline)]
+    share, label = max(zip(shares, labels, strict=True))
+    return EmulatedCpu(label, share, reach)
 
 
 def _disks(device: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -74,8 +74,9 @@ def doctor(
 ) -> None:
     """Show what this host can do, with the remedy for each no; then measure for 10 s which studies it is good for."""
     from dbdyno.stack.capabilities import look_around
+    from dbdyno.stack.kinds.booted import machines
 
-    found = look_around()
+    found = [*look_around(), machines(None if quick else _say_try)]
     if not json_:
         print("\n".join(capability_lines(found)), flush=True)
     host = None if quick else _measured()
@@ -85,6 +86,10 @@ def doctor(
         print_json({"able": able, "capabilities": rows, **({} if host is None else _as_values(host))})
     elif host:
         print("\n".join(host_lines(host)))
+
+
+def _say_try() -> None:
+    typer.echo("booting a virtual machine for 20 s at most, to see whether KVM works", err=True)
 
 
 def _measured() -> "HostMeasurement":

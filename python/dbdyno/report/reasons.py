@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 
-from dbdyno.analysis.checks import LateDisk
+from dbdyno.analysis.checks import EmulatedCpu, LateDisk
 from dbdyno.analysis.verdict.evidence import Exaggeration, Resolution
 from dbdyno.analysis.verdict.finding import Totals, excluded_share
 from dbdyno.analysis.verdict.reasons import (
@@ -133,6 +133,11 @@ def _cause_text(cause: Cause) -> str:
             return (
                 f"the emulated disk of {cause.label} answered {late_text(cause.late_us)} per request, which may account"
                 f" for {percent(cause.reach, sign=False)} of the ratio"
+            )
+        case EmulatedCpu():
+            return (
+                f"QEMU emulated the CPU, whose work took up to {percent(cause.share, sign=False)} of the time of"
+                f" {cause.label} and may account for {percent(cause.reach, sign=False)} of the ratio"
             )
         case EventsTogether(percentile=share, ratio=ratio):
             together = percent_range(ratio.low, ratio.high) if ratio.bounded else "unknown"

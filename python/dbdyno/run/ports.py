@@ -7,19 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dbdyno.crash.faults import crashing
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.host.smart import smart_of
-from dbdyno.hosts.connect import Connected
 from dbdyno.probe.background_load import disks_below, watching_background
 from dbdyno.probe.block_trace import NoTrace, Trace, tracing
 from dbdyno.probe.catalogue import watching
 from dbdyno.probe.host_speed import host_speed
 from dbdyno.probe.sampler import Series
-from dbdyno.simulation.simulators import Simulators
 from dbdyno.stack.kinds.catalogue import KINDS, Kinds
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.placement import pinned
@@ -35,7 +34,9 @@ from dbdyno.workload.workload import Workload
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from dbdyno.hosts.connect import Connected
     from dbdyno.hosts.spread import Done
+    from dbdyno.simulation.simulators import Simulators
 
 
 # Simulated trials: as many are simulated at a time as there are processors, here or on other hosts.
@@ -44,9 +45,16 @@ if TYPE_CHECKING:
 class Simulations:
     """Simulations that may be begun before their trial is due. What a point comes to depends on nothing but itself."""
 
-    def __init__(self, by: Simulators | None = None) -> None:
-        self._by = by or Simulators()
+    def __init__(self, by: "Simulators | None" = None) -> None:
+        self._given = by
         self._begun: dict[str, Future[Done]] = {}
+
+    @cached_property
+    def _by(self) -> "Simulators":
+        """Those given, else the processors of this host: a run that simulates nothing does not load what does."""
+        from dbdyno.simulation.simulators import Simulators
+
+        return self._given or Simulators()
 
     def begin(self, point: str) -> None:
         """Simulate a point beside all else; an end of dbdyno does not wait for it."""
@@ -114,7 +122,7 @@ class Ports:
     pinned: Callable[[str | None], AbstractContextManager[Mapping[str, str]]] = pinned
     crashing: Callable[[AboutTrial], AbstractContextManager[Crashing]] = crashing
     simulations: Simulations = field(default_factory=Simulations)  # of stacks that are simulated
-    connected: Connected | None = None  # the hosts of ``--hosts``
+    connected: "Connected | None" = None  # the hosts of ``--hosts``
     address: str = ""  # of this machine, as those hosts reach it
 
     def listen(self, spec: TrialSpec) -> str:

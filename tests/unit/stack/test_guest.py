@@ -6,13 +6,14 @@ import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.run.guest import _GuestDisk
 from dbdyno.run.guest_side import Clocks
-from dbdyno.stack.guest import kernels
+from dbdyno.stack.guest import kernels, machine
 from dbdyno.stack.guest.bundle import python_bundle
 from dbdyno.stack.guest.channel import LINE_BYTES_MAX, Channel, GuestLostError
 from dbdyno.stack.guest.initramfs import archive, write_initramfs
@@ -206,6 +207,48 @@ def test_a_host_without_qemu_is_told_the_package(monkeypatch):
         "virtual machines: qemu-system-x86_64, busybox, depmod not installed; "
         "apt-get install qemu-system-x86 busybox-static kmod"
     )
+
+
+@pytest.fixture
+def one_kernel(state, monkeypatch, tmp_path):  # noqa: ARG001  (the state folder is where it is remembered)
+    """A host with QEMU and /dev/kvm, and one kernel; what is booted under KVM stands in a list."""
+    tried = []
+    kernel = kernels.Kernel("debian-6.1", "6.1", tmp_path / "vmlinuz", tmp_path)
+    monkeypatch.setattr(booted, "tool_path", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(booted, "known_kernels", lambda: [{"name": "debian-6.1", "installed": True}])
+    monkeypatch.setattr(booted, "find_kernel", lambda _: kernel)
+    monkeypatch.setattr(machine.os, "access", lambda *_: True)
+    monkeypatch.setattr(machine, "_this_host", lambda: "this boot")
+    monkeypatch.setattr(machine, "boots", lambda *given: tried.append(given[2]) or given[2] == "tcg")
+    return tried
+
+
+def test_whether_kvm_works_is_tried_once_for_each_boot_of_the_host(one_kernel, monkeypatch):
+    began = []
+    assert booted.machines().detail.endswith("whether KVM works was not tried")
+    for _ in range(2):
+        assert (
+            "debian-6.1 does not boot under KVM, so the CPU is emulated"
+            in booted.machines(lambda: began.append(1)).detail
+        )
+    assert "does not boot under KVM" in booted.machines().detail
+    assert (began, one_kernel) == ([1], ["kvm"])
+    monkeypatch.setattr(machine, "_this_host", lambda: "the next boot")
+    assert booted.machines().detail.endswith("not tried")
+
+
+@pytest.mark.usefixtures("one_kernel")
+def test_what_is_remembered_of_kvm_is_not_believed_where_it_is_damaged(state):
+    booted.machines(lambda: None)
+    for content in (b"{", b"[]", b'{"host": "this boot", "boots": [1]}', b'{"host": 1}'):
+        (Path(state) / "kvm.json").write_bytes(content)
+        assert booted.machines().detail.endswith("not tried")
+
+
+@pytest.mark.usefixtures("state")
+def test_a_host_that_has_no_kernel_yet_is_told_how_to_see(monkeypatch):
+    monkeypatch.setattr(booted, "tool_path", lambda name: f"/usr/bin/{name}")
+    assert booted.machines().detail.endswith("get a kernel to see whether KVM works: dbdyno kernels add debian-6.1")
 
 
 def test_a_guest_has_one_disk_and_no_network(tmp_path):

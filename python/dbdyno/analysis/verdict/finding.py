@@ -31,7 +31,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dbdyno.analysis.checks import LateDisk
+from dbdyno.analysis.checks import EmulatedCpu, LateDisk
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.planned_looks import smallest_p
 from dbdyno.analysis.statistics import location_tests as mean
@@ -569,6 +569,7 @@ _LACK_OF_CAUSE: dict[type[Cause], Lack] = {
     CarryOver: Lack.REST_BETWEEN_TRIALS,
     UnequalFailures: Lack.EQUAL_FAILURES,
     LateDisk: Lack.A_DISK_IN_TIME,
+    EmulatedCpu: Lack.A_REAL_CPU,
     EventsTogether: Lack.NO_STALLS_IN_TRIALS,
 }
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.checks import late_disk, ratios_without_lateness
+from dbdyno.analysis.checks import emulated_cpu, late_disk, ratios_without_cpu, ratios_without_lateness
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.percentiles import MergedHistograms, histograms_in
 from dbdyno.analysis.statistics.estimate import Bools, Floats, log_ratios
@@ -267,7 +267,7 @@ def compared(
                 pair,
                 alternatives=(
                     *spoiled,
-                    *_without_lateness(pair, blocks, metric, run.design.margin),
+                    *_not_of_the_drive(pair, blocks, metric, run.design.margin),
                     *_events_together(pair, blocks, metric, latencies or {}),
                 ),
             )
@@ -280,13 +280,16 @@ def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], which: Iterable[
     return sum(any(blocks.trials[block][id_].disturbed for id_ in treatments) for block in which)
 
 
-def _without_lateness(pair: Paired, blocks: UsableBlocks, metric: str, margin: float) -> tuple[OtherRatios, ...]:
-    """Return the ratios there may have been had an emulated disk been in time, where that exceeds the margin."""
-    trials = [[blocks.trials[block][id_] for block in pair.log_ratios] for id_ in (pair.level_id, pair.baseline_id)]
-    cause = late_disk((pair.level, pair.baseline), trials[0], trials[1], METRICS[metric], margin)
-    if cause is None:
-        return ()
-    return tuple(OtherRatios(d, cause) for d in ratios_without_lateness(pair.d, trials[0], trials[1], METRICS[metric]))
+def _not_of_the_drive(pair: Paired, blocks: UsableBlocks, metric: str, margin: float) -> Iterator[OtherRatios]:
+    """Yield the ratios without what may exceed the margin: an emulated disk's lateness, an emulated CPU's work."""
+    level, baseline = (
+        [blocks.trials[block][id_] for block in pair.log_ratios] for id_ in (pair.level_id, pair.baseline_id)
+    )
+    compared = (pair.level, pair.baseline), level, baseline, METRICS[metric]
+    if late := late_disk(*compared, margin):
+        yield from (OtherRatios(d, late) for d in ratios_without_lateness(pair.d, *compared[1:]))
+    if cpu := emulated_cpu(*compared, margin):
+        yield from (OtherRatios(d, cpu) for d in ratios_without_cpu(pair.d, *compared[1:]))
 
 
 def _events_together(

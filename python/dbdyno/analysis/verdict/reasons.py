@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from dbdyno.analysis.checks import LateDisk
+from dbdyno.analysis.checks import EmulatedCpu, LateDisk
 from dbdyno.analysis.statistics.estimate import Estimate, Floats, log_margin, relative
 from dbdyno.analysis.verdict.evidence import NO_EXAGGERATION, Exaggeration, Relation, Resolution
 from dbdyno.model.design import ALPHA
@@ -159,7 +159,7 @@ class EventsTogether:
     ratio: Estimate  # of the events together: a relative difference
 
 
-Cause = CarryOver | UnequalFailures | LateDisk | EventsTogether
+Cause = CarryOver | UnequalFailures | LateDisk | EmulatedCpu | EventsTogether
 
 
 class Code(StrEnum):
@@ -201,6 +201,7 @@ class Lack(StrEnum):
     A_TREATMENT_THAT_RUNS = "a treatment that runs"
     A_GRANTED_SETTING = "a setting that the host grants"
     REST_BETWEEN_TRIALS = "rest between trials"
+    A_REAL_CPU = "a host where KVM works"
     A_DISK_IN_TIME = "an emulated disk that is in time"
     EQUAL_FAILURES = "failures that favour neither"
     NO_STALLS_IN_TRIALS = "trials that stall alike"

@@ -1,5 +1,6 @@
 """A virtual machine that QEMU runs: started, talked to, ended; nothing of it is left, whatever ends it."""
 
+import json
 import os
 import socket
 import subprocess
@@ -7,7 +8,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import IO
 
@@ -18,8 +18,9 @@ from dbdyno.stack.guest.kernels import Kernel
 from dbdyno.stack.tools import needed, tool_path
 from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, RemoveTree
+from dbdyno.store.synced import write_synced
 from dbdyno.system.interrupt import shielded
-from dbdyno.system.state import make_private, new_token, scratch_path
+from dbdyno.system.state import make_private, make_state_folder, new_token, scratch_path, state_folder
 
 QEMU, PACKAGE = "qemu-system-x86_64", "qemu-system-x86"
 SERIAL = "dbdyno"  # of the disk, as the guest finds it
@@ -161,17 +162,49 @@ def cpus() -> int:
     return min(CPUS_MAX, len(os.sched_getaffinity(0)))
 
 
-@cache
 def accelerator(kernel: Kernel) -> str:
     """``"kvm"`` where the kernel boots under it, else ``"tcg"``: QEMU then translates every instruction.
 
     That /dev/kvm can be opened proves nothing: a host may offer it for kernels of its own only, and others hang. So
-    this one is booted, once for each process.
+    this one is booted, once for each boot of the host.
     """
+    known = boots_under_kvm(kernel)
+    if known is None:
+        with closing(Journal("whether KVM works")) as journal:
+            known = boots(kernel, journal, "kvm", _KVM_SECONDS)
+        make_state_folder()
+        tried = {**_tried_under_kvm(), str(kernel.image): known}
+        write_synced(_kvm_file(), json.dumps({"host": _this_host(), "boots": tried}).encode())
+    return "kvm" if known else "tcg"
+
+
+def boots_under_kvm(kernel: Kernel) -> bool | None:
+    """Whether a kernel boots under KVM, as far as that is known without trying."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return "tcg"
-    with closing(Journal("whether KVM works")) as journal:
-        return "kvm" if boots(kernel, journal, "kvm", _KVM_SECONDS) else "tcg"
+        return False
+    return _tried_under_kvm().get(str(kernel.image))
+
+
+def _kvm_file() -> Path:
+    return state_folder() / "kvm.json"
+
+
+def _this_host() -> str:
+    """What the outcome of a try holds for: this boot of the host, this QEMU."""
+    qemu = Path(needed(QEMU, PACKAGE)).stat()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{boot} {qemu.st_mtime_ns} {qemu.st_size}"
+
+
+def _tried_under_kvm() -> dict[str, bool]:
+    """Image -> whether it boots; what is not known to hold for this host is not there."""
+    try:
+        known = json.loads(_kvm_file().read_bytes())
+        if known["host"] != _this_host():
+            return {}
+        return {str(image): did is True for image, did in known["boots"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
 
 
 def boots(kernel: Kernel, journal: Journal, accelerator: str, seconds: float) -> bool:

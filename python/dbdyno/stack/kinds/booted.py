@@ -1,15 +1,17 @@
 """In a virtual machine, which boots a kernel of the study's afresh for each trial; its disk is an emulated one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.errors import DbdynoError
 from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
+from dbdyno.model.kernels import BOOTED_KERNELS
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
-from dbdyno.stack.guest.kernels import find_kernel
-from dbdyno.stack.guest.machine import PACKAGE, QEMU
+from dbdyno.stack.guest.kernels import find_kernel, known_kernels
+from dbdyno.stack.guest.machine import PACKAGE, QEMU, accelerator, boots_under_kvm
 from dbdyno.stack.kinds.emulated import EmulatedStack
 from dbdyno.stack.kinds.kind import Device, Raising
 from dbdyno.stack.kinds.own import block_layers
@@ -81,6 +83,29 @@ def qemu() -> Capability:
         detail = f"{', '.join(missing)} not installed"
         return Capability("virtual machines", ok=False, detail=detail, remedy=remedy, needed=False)
     return Capability("virtual machines", ok=True, detail=str(tool_path(QEMU)), needed=False)
+
+
+def machines(begin_try: Callable[[], None] | None = None) -> Capability:
+    """What runs virtual machines, and whether their CPU is emulated.
+
+    A kernel is booted for that where it is not known, after ``begin_try``; without that, nothing is tried.
+    """
+    found = qemu()
+    names = [one["name"] for one in known_kernels() if one["installed"]] if found.ok else []
+    if not names:
+        get = f"; get a kernel to see whether KVM works: dbdyno kernels add {BOOTED_KERNELS[1]}"
+        return replace(found, detail=found.detail + get) if found.ok else found
+    first = find_kernel(names[0])
+    works = boots_under_kvm(first)
+    if works is None and begin_try:
+        begin_try()
+        try:
+            works = accelerator(first) == "kvm"
+        except DbdynoError as error:
+            return replace(found, ok=False, detail=str(error))
+    emulated = f"{names[0]} does not boot under KVM, so the CPU is emulated: its work takes 10 to 20 times as long"
+    said = {True: f"{names[0]} boots under KVM", False: emulated, None: "whether KVM works was not tried"}[works]
+    return replace(found, detail=f"{found.detail}; {said}")
 
 
 def kernel(name: str) -> Capability:
