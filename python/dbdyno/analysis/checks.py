@@ -580,8 +580,9 @@ def cpu_share(trial: Trial, metric: Metric) -> float:
     cpus = _figure(guest, "cpus")
     per_query_us = sum(value_of(trial.metrics, f"{whose}_cpu_us_per_query") for whose in ("server", "client"))
     cores = per_query_us * value_of(trial.metrics, "queries_per_second") / 1e6
-    cores += _known(_figure(trial.disturbance, "foreign_cpu")) * cpus
-    waiting = _figure(_at(trial.disturbance, "pressure"), "cpu_some")
+    by_guest = _at(trial.disturbance, "in_guest")
+    cores += _known(_figure(by_guest, "foreign_cpu")) * cpus
+    waiting = _figure(by_guest, "cpu_some")
     waiting = waiting if math.isfinite(waiting) else _ratio(cores, cpus)
     share = cores / max(1.0, _in_flight(trial)) + waiting
     return min(share, SHARE_MAX) if math.isfinite(share) else SHARE_MAX

@@ -6,6 +6,7 @@ and behaving as the drive, and everything that it hands over is checked as what 
 
 import base64
 import json
+import math
 import os
 import pickle
 import shlex
@@ -35,13 +36,15 @@ from dbdyno.stack.guest.initramfs import PYTHON
 from dbdyno.stack.guest.kernels import find_kernel
 from dbdyno.stack.guest.machine import DiskOfGuest, Guest, Machine, accelerator, booted, cpus
 from dbdyno.stack.image import Image
+from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.data import Disks
 from dbdyno.stack.layers.device import PREPARED
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk, compensate_file, is_rotational
 from dbdyno.stack.undo.log import Journal
-from dbdyno.store.records import Trial
+from dbdyno.store.records import Disturbance, Trial
 from dbdyno.store.trials import TRIAL
 from dbdyno.study.schema import TrialSpec
+from dbdyno.system.clock import now_ns
 from dbdyno.system.state import state_folder
 
 PROGRAM = "dbdyno.run.guest_side"
@@ -85,7 +88,7 @@ class _GuestDisk:
         )
         if not allowed:
             return {"ok": False, "error": f"a guest may not ask {short(str(op), 40)} of its disk"}
-        return {**relay(self.disk.client, asked), "now_ns": time.monotonic_ns()}
+        return {**relay(self.disk.client, asked), "now_ns": now_ns()}
 
 
 def prepare_in_guest(spec: TrialSpec, image: Image, journal: Journal, say: Callable[[str], None]) -> None:
@@ -119,14 +122,41 @@ def run_in_guest(  # noqa: PLR0913  (as ``run_trial``)
         }
     }
     with _running(spec, image, journal, say, is_prepared=True) as guest:
-        booted_seconds = ports.monotonic() - began
-        result = guest.ask(asked)
+        booted_seconds, began_ns = ports.monotonic() - began, now_ns()
+        with ports.background(StackContext(journal, Path()), []) as background:
+            result = guest.ask(asked)
+        ended_ns = now_ns()
         if result is None:
             raise TrialError("the guest ended without the results of its trial")
         trial = guest.take(result, slot, folder)
+    disturbance = background.within(_window_ns(trial, result, (began_ns, ended_ns)))
+    disturbance["in_guest"] = in_guest(trial.disturbance)
     observed = {**trial.observed, "guest": guest.observed}
     seconds = {"boot guest": round(booted_seconds, 3), **trial.seconds}
-    return Measured(replace(trial, observed=observed, seconds=seconds), {})
+    return Measured(replace(trial, observed=observed, seconds=seconds, disturbance=disturbance), {})
+
+
+def in_guest(said: Disturbance) -> dict[str, float]:
+    """What a guest says of itself: the share of its CPUs that others took, and of the time in which tasks waited."""
+    given = {"foreign_cpu": said.get("foreign_cpu"), **(said.get("pressure") or {})}
+    return {
+        name: float(value) for name, value in given.items() if isinstance(value, int | float) and 0 <= value < math.inf
+    }
+
+
+def _window_ns(trial: Trial, result: Mapping[str, Any], asked_ns: tuple[int, int]) -> tuple[int, int]:
+    """The measured window by this host's clock, which lies inside that in which the guest was asked.
+
+    Raises ``TrialError`` where what the guest says gives none.
+    """
+    clock = trial.load.get("clock")
+    clock = clock if isinstance(clock, dict) else {}
+    told = [result.get("ahead_ns"), clock.get("measure_start_ns"), clock.get("measure_end_ns")]
+    ahead_ns, *window = (value if isinstance(value, int) else 0 for value in told)
+    start_ns, end_ns = (min(max(moment - ahead_ns, asked_ns[0]), asked_ns[1]) for moment in window)
+    if start_ns >= end_ns:
+        raise TrialError("the guest says that it measured at a time at which it was not asked to")
+    return start_ns, end_ns
 
 
 @contextmanager

@@ -22,9 +22,8 @@ from typing import Any
 from dbdyno.errors import DbdynoError, TrialError
 from dbdyno.model.kernels import BOOTED
 from dbdyno.plan.order import Slot
-from dbdyno.probe.catalogue import watching
 from dbdyno.run import sparse_tar
-from dbdyno.run.ports import NoBackground, Ports
+from dbdyno.run.ports import Ports
 from dbdyno.run.trial import run_trial
 from dbdyno.stack.erase.guard import Erasing
 from dbdyno.stack.guest.channel import LINE_BYTES_MAX, PORT, Channel
@@ -59,6 +58,11 @@ class Clocks:
         if self.least_ns > self.most_ns:  # one of the clocks has drifted
             self.least_ns, self.most_ns = least_ns, most_ns
 
+    @property
+    def ahead_ns(self) -> int:
+        """About how far."""
+        return (self.least_ns + self.most_ns) // 2
+
     def moved(self, answer: dict[str, Any]) -> dict[str, Any]:
         """An answer of the disk, its moments moved from the host's clock to this machine's.
 
@@ -70,7 +74,7 @@ class Clocks:
                 cut["cut_ns"] += self.least_ns
                 cut["cut_end_ns"] += self.most_ns
         if (cache := answer.get("fast_cache")) and cache.get("ran_out_ns") is not None:
-            cache["ran_out_ns"] += (self.least_ns + self.most_ns) // 2
+            cache["ran_out_ns"] += self.ahead_ns
         return answer
 
 
@@ -166,12 +170,7 @@ def measure(request: Mapping[str, Any], image: Disks, journal: Journal, port: Po
     spec, slot = _spec(request), Slot(**request["slot"])
     folder = state_folder() / "results" / "trials" / slot.id
     folder.mkdir(parents=True)
-    ports = Ports(
-        kinds={BOOTED: KIND},
-        background=lambda *_: _nothing_beside(),
-        watching=watching,
-        smart_of=lambda _: "an emulated disk",
-    )
+    ports = Ports(kinds={BOOTED: KIND}, smart_of=lambda _: "an emulated disk")
     measured = run_trial(
         slot,
         spec,
@@ -195,12 +194,6 @@ def measure(request: Mapping[str, Any], image: Disks, journal: Journal, port: Po
     return packed
 
 
-@contextmanager
-def _nothing_beside() -> Iterator[NoBackground]:
-    """Nobody else uses the machine; what disturbs it is on its host, which watches that."""
-    yield NoBackground()
-
-
 def beat(port: Port, ended: threading.Event) -> None:
     """Say from time to time that the machine is alive."""
     while not ended.wait(BEAT_SECONDS):
@@ -221,7 +214,7 @@ def serve(port: Port) -> None:
                 done: tuple[dict[str, Any], Path | None] = {}, None
             else:
                 packed = measure(request, image, journal, port)
-                done = {"bytes": packed.stat().st_size}, packed
+                done = {"bytes": packed.stat().st_size, "ahead_ns": port.clocks.ahead_ns}, packed
             journal.close()
     except DbdynoError as error:
         ended.set()

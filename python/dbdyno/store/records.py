@@ -64,6 +64,7 @@ class Disturbance(TypedDict, total=False):
     cores: int
     others: dict[str, float]  # process -> cores that it used
     pressure: dict[str, float]
+    in_guest: dict[str, float]  # foreign_cpu and pressure of a virtual machine, by its own account
 
 
 class TrialBlockTrace(BlockTrace, total=False):

@@ -30,7 +30,7 @@ def trial(rate=300.0, *, cpu_us=900.0, accelerator="tcg", cpu_some=0.0, **load):
         "client_cpu_us_per_query": cpu_us / 3,
     }
     observed = {"guest": {"accelerator": accelerator, "cpus": 2}}
-    disturbance = {"foreign_cpu": 0.05, "pressure": {"cpu_some": cpu_some}}
+    disturbance = {"in_guest": {"foreign_cpu": 0.05, "cpu_some": cpu_some}}
     return Trial("b1", 1, 1, 1, "t1", "", metrics, observed=observed, disturbance=disturbance, load=load)
 
 

@@ -1,6 +1,7 @@
 """What is said of virtual machines without one: the archive, the channel, the kernels, what a guest may ask."""
 
 import json
+import math
 import os
 import socket
 import subprocess
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import UserError
-from dbdyno.run.guest import _GuestDisk
+from dbdyno.errors import TrialError, UserError
+from dbdyno.run.guest import _GuestDisk, _window_ns, in_guest
 from dbdyno.run.guest_side import Clocks
 from dbdyno.stack.guest import kernels, machine
 from dbdyno.stack.guest.bundle import python_bundle
@@ -19,6 +20,7 @@ from dbdyno.stack.guest.channel import LINE_BYTES_MAX, Channel, GuestLostError
 from dbdyno.stack.guest.initramfs import archive, write_initramfs
 from dbdyno.stack.guest.machine import DiskOfGuest, Machine, arguments
 from dbdyno.stack.kinds import booted
+from dbdyno.store.records import Trial
 from tests.support import dbdyno
 
 
@@ -273,3 +275,33 @@ def test_kernels_are_listed(state):
     assert wrong.returncode == 2
     assert "'debian-9' is no kernel that dbdyno can get; known are debian-5.10, debian-6.1" in wrong.stderr
     assert dbdyno("kernels", "remove", "debian-6.1", state=state).stdout.strip() == "debian-6.1: was not there"
+
+
+def handed_over(**clock):
+    return Trial("b1", 1, 1, 1, "t1", "", {}, load={"clock": clock})
+
+
+def test_the_measured_window_is_told_by_the_clock_of_the_host():
+    trial = handed_over(measure_start_ns=150, measure_end_ns=180)
+    assert _window_ns(trial, {"ahead_ns": 40}, (100, 200)) == (110, 140)
+    assert _window_ns(trial, {"ahead_ns": -40}, (100, 200)) == (190, 200), "not beyond what the host itself saw"
+
+
+@pytest.mark.parametrize(
+    ("clock", "result"),
+    [
+        ({"measure_start_ns": 150, "measure_end_ns": 150}, {"ahead_ns": 0}),
+        ({"measure_start_ns": 150, "measure_end_ns": 180}, {"ahead_ns": 10**18}),
+        ({"measure_start_ns": "a", "measure_end_ns": 2.5}, {"ahead_ns": None}),
+        ({}, {}),
+    ],
+)
+def test_a_guest_that_names_no_such_window_has_failed_its_trial(clock, result):
+    with pytest.raises(TrialError, match="at a time at which it was not asked to"):
+        _window_ns(handed_over(**clock), result, (100, 200))
+
+
+def test_what_a_guest_says_of_itself_is_taken_as_far_as_it_is_numbers():
+    said = {"foreign_cpu": 0.1, "beyond": ["foreign_cpu"], "pressure": {"cpu_some": 0.2, "io_some": "?", "x": math.nan}}
+    assert in_guest(said) == {"foreign_cpu": 0.1, "cpu_some": 0.2}
+    assert in_guest({}) == {}
