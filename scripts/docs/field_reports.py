@@ -14,16 +14,21 @@ HEAD = """\
 
 Five published comparisons by people who had to choose what their MySQL or MariaDB stands on, each made into a study or
 a few. Measured on a virtual machine with two processors, at laptop scale, on emulated disks; nothing is tuned to match.
-Each study says what was asked, expected and published. `make docs` writes this page from the studies.
+Two of them chose an operating system as well: the last heading asks which kernel. Each study says what was asked,
+expected and published. `make docs` writes this page from the studies.
 
 """
-# Beginning of the studies' names -> the heading, and which tutorial asks the same.
+# Beginning of the studies' names -> the heading, and which page asks the same.
 REPORTS = {
-    ("schedulers", "server-versions"): ("Which I/O scheduler, and is the new version slower?", "choose-a-scheduler"),
-    ("queue-depth",): ("Does a longer request queue help?", "request-queue"),
-    ("filesystems",): ("Which filesystem?", "choose-a-filesystem"),
-    ("ssd-selection",): ("Which SSD is steady?", "choose-an-ssd"),
-    ("ssd-or-hdd",): ("How much faster is the SSD, and is it worth the money?", "ssd-or-hdd"),
+    ("schedulers", "server-versions"): (
+        "Which I/O scheduler, and is the new version slower?",
+        "tutorials/choose-a-scheduler.md",
+    ),
+    ("queue-depth",): ("Does a longer request queue help?", "tutorials/request-queue.md"),
+    ("filesystems",): ("Which filesystem?", "tutorials/choose-a-filesystem.md"),
+    ("ssd-selection",): ("Which SSD is steady?", "tutorials/choose-an-ssd.md"),
+    ("ssd-or-hdd",): ("How much faster is the SSD, and is it worth the money?", "tutorials/ssd-or-hdd.md"),
+    ("kernels",): ("Which kernel?", "kernels.md"),
 }
 
 
@@ -33,8 +38,8 @@ def field_reports_page() -> str:
 
 
 def _report(names: tuple[str, ...]) -> Iterator[str]:
-    title, tutorial = REPORTS[names]
-    yield from (f"## {title}", "", f"Ask it of your own machine: [tutorial](tutorials/{tutorial}.md).", "")
+    title, page = REPORTS[names]
+    yield from (f"## {title}", "", f"[How to ask it of your own machine]({page}).", "")
     for path in sorted(STUDIES.glob("*.toml"), key=lambda path: (len(path.stem.split("-")), path.stem)):
         if path.stem.startswith(names):
             yield from _study(path.stem, tomllib.loads(path.read_text(encoding="utf-8"))["study"])

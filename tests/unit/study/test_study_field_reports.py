@@ -9,7 +9,7 @@ from dbdyno.study.load import load_study
 
 ROOT = Path(__file__).parents[3]
 STUDIES = sorted((ROOT / "studies/field-reports").glob("*.toml"))
-REPORTS = ("schedulers", "server-versions", "queue-depth", "filesystems", "ssd-selection", "ssd-or-hdd")
+REPORTS = ("schedulers", "server-versions", "queue-depth", "filesystems", "ssd-selection", "ssd-or-hdd", "kernels")
 LAPTOP_SECONDS = 20 * 60
 
 

@@ -115,7 +115,6 @@ def kernel(name: str) -> Capability:
         found = find_kernel(name)
     except DbdynoError as error:
         detail, _, remedy = str(error).partition("; ")
-        detail = detail.removeprefix(f"{name} ")
         return Capability(f"kernel {name}", ok=False, detail=detail, remedy=remedy, field=place)
     return Capability(f"kernel {name}", ok=True, detail=f"{found.release}, {Path(found.image)}")
 
