@@ -55,7 +55,8 @@ def headline(run: Run, analysis: Analysis) -> list[str]:
         if (used := len(hosts_used(analysis))) > 1 and not analysis.noise_floor
         else []
     )
-    return [f"{', '.join(opening).capitalize()}:", *sentences] if opening else sentences
+    opened = ", ".join(opening)
+    return [f"{opened[:1].upper()}{opened[1:]}:", *sentences] if opening else sentences
 
 
 def _without_comparison(analysis: Analysis) -> str:
