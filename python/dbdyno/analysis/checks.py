@@ -604,8 +604,11 @@ def emulated_cpu(
 ) -> EmulatedCpu | None:
     """Return why a word on two treatments must hold for ``ratios_without_cpu`` as well.
 
-    ``labels`` are those of level and baseline. ``None`` where the CPU is within the margin of what is compared.
+    ``labels`` are those of level and baseline. ``None`` where the CPU is within the margin of what is compared, and
+    where there are no trials yet.
     """
+    if not level:
+        return None
     reach = _reach(*ratios_without_cpu(np.zeros(len(level)), level, baseline, metric))
     if math.log1p(reach) <= log_margin(margin):
         return None

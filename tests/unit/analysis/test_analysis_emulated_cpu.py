@@ -59,6 +59,10 @@ def test_of_times_of_the_cpu_all_is_emulated_and_of_the_devices_nothing():
     assert cpu_share(trial(loop={"kind": "open", "rate": 300.0}, offered=3000), RATE) == 0, "events come when they come"
 
 
+def test_before_any_block_is_complete_there_is_nothing_to_doubt():
+    assert emulated_cpu(("a", "b"), [], [], RATE, 0.03) is None
+
+
 def judged(ratio, cpu_us):
     """The words on two treatments, as measured and with what the CPU may have made of it, and the second's reason."""
     ratios = math.log(ratio) + np.random.default_rng(3).normal(0, 0.005, 12)
