@@ -57,19 +57,21 @@ def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:
     They are called ``effect``, ``close_up``, ``interaction``, ``interaction_2``, ..., ``latency`` and ``order``.
     """
     names = ("effect", "close_up")
-    found = {
+    pictures = {
         name: Chart(chart.caption or "Effects and their 95 % intervals", str(chart.drawn("wide")))
         for name, chart in zip(names, forest.charts(analysis), strict=False)
     }
     for place, chart in enumerate(interaction.charts(analysis), 1):
-        found["interaction" if place == 1 else f"interaction_{place}"] = Chart(chart.caption, str(chart.drawn("wide")))
+        pictures["interaction" if place == 1 else f"interaction_{place}"] = Chart(
+            chart.caption, str(chart.drawn("wide"))
+        )
     if percentiles.shown(analysis):
         latency = percentiles.chart(percentiles.shown(analysis), run.design)
-        found["latency"] = Chart(latency.caption, str(latency.drawn("wide")))
+        pictures["latency"] = Chart(latency.caption, str(latency.drawn("wide")))
     order = strip.chart(run, analysis)
     if order is not None:
-        found["order"] = Chart("Every trial in the order it ran", str(order.drawn("wide")))
-    return found
+        pictures["order"] = Chart("Every trial in the order it ran", str(order.drawn("wide")))
+    return pictures
 
 
 # What a notebook shows of a run: its verdicts, the effect chart and the table. Every text of the run is escaped.
@@ -194,14 +196,18 @@ class OpenedRun:
         The columns ``trial`` and ``treatment`` say whose a row is. Raises ``UserError`` for a trial or a series that
         this run does not have.
         """
-        treatments = {one.id: one.treatment for one in self.record.trials}
+        treatments = {trial_record.id: trial_record.treatment for trial_record in self.record.trials}
         if trial is not None and trial not in treatments:
             raise UserError(f"{self.folder} has no finished trial {trial!r}; trials() lists them")
         if name not in self.series_names:
             raise UserError(
                 f"{self.folder} has no series {name!r}; there are: {', '.join(self.series_names) or 'none'}"
             )
-        wanted = [trial] if trial is not None else [one.id for one in rows.counting(self.record, self.analysis)]
+        wanted = (
+            [trial]
+            if trial is not None
+            else [trial_record.id for trial_record in rows.counting(self.record, self.analysis)]
+        )
         with last_resort(self.folder):
             columns = read_series_named(self.folder, name, wanted)
             whose = columns.pop("trial")

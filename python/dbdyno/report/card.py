@@ -51,7 +51,7 @@ def answer(document: Document) -> str:
 
 
 def _opening(document: Document) -> _Opening:
-    blocks = [block for one in (*document.head, *document.sections) for block in inside(one)]
+    blocks = [block for part in (*document.head, *document.sections) for block in inside(part)]
     paragraphs = {block.style: plain(block.text) for block in reversed(blocks) if isinstance(block, Paragraph)}
     badges = next((block for block in blocks if isinstance(block, Badges)), Badges(()))
     return _Opening(paragraphs.get("question", ""), paragraphs.get("headline", document.title), badges)
@@ -81,16 +81,18 @@ def _answer(text: str) -> Iterator[Markup]:
 
 def _foot(badges: Badges) -> Iterator[Markup]:
     """Draw trust, safety, and on what and when it was measured."""
-    doubts = " · ".join(one.text for one in badges.doubts)
+    doubts = " · ".join(badge.text for badge in badges.doubts)
     trust = " · ".join(filter(None, (badges.counted, doubts)))
-    safety = "; ".join(filter(None, (" · ".join(one.text for one in badges.safety), badges.tried)))
+    safety = "; ".join(filter(None, (" · ".join(badge.text for badge in badges.safety), badges.tried)))
     rows = [("Trust", trust, BEWARE if doubts else INK)]
-    rows += [("Safety", safety, BEWARE if any(one.beware for one in badges.safety) else INK)] if badges.safety else []
+    rows += (
+        [("Safety", safety, BEWARE if any(badge.beware for badge in badges.safety) else INK)] if badges.safety else []
+    )
     for place, (name, text, colour) in enumerate(rows):
         y = FOOT_TOP + 16 + 28 * place
         yield words(EDGE, y, name, font_size=18, font_weight="bold")
         yield words(EDGE + 84, y, clipped(text, FACTS_MAX), font_size=18, fill=colour)
-    facts = " · ".join(one.text for one in badges.facts)
+    facts = " · ".join(badge.text for badge in badges.facts)
     y = FOOT_TOP + 16 + 28 * 2
     yield words(EDGE, y, clipped(facts, FACTS_MAX - 12), font_size=16, fill=SOFT)
     yield words(WIDTH - EDGE, y, "dbdyno", font_size=18, font_weight="bold", fill=SOFT, text_anchor="end")
@@ -98,9 +100,9 @@ def _foot(badges: Badges) -> Iterator[Markup]:
 
 def _lines(text: str, size: float, top: float, most: int, **look: str | float) -> Iterator[Markup]:
     """Draw a text in at most ``most`` lines, with an ellipsis where it was cut."""
-    found = _wrapped(text, size)
-    shown = found[:most]
-    if len(found) > most and shown:
+    wrapped = _wrapped(text, size)
+    shown = wrapped[:most]
+    if len(wrapped) > most and shown:
         shown[-1] = f"{shown[-1].rstrip(' .,;:')} …"
     for place, line in enumerate(shown):
         yield words(EDGE, top + place * size * 1.25, line, font_size=size, **look)
@@ -109,11 +111,11 @@ def _lines(text: str, size: float, top: float, most: int, **look: str | float) -
 def _wrapped(text: str, size: float, room: float = WIDTH - 2 * EDGE) -> list[str]:
     """Return the lines of a text in a room of so many pixels; a word that is longer than a line is clipped."""
     most = max(4, int(room / (size * CHARACTER_WIDTH)))
-    found: list[str] = []
+    lines: list[str] = []
     for word in one_line(text).split():
         piece = clipped(word, most)
-        if found and len(found[-1]) + 1 + len(piece) <= most:
-            found[-1] = f"{found[-1]} {piece}"
+        if lines and len(lines[-1]) + 1 + len(piece) <= most:
+            lines[-1] = f"{lines[-1]} {piece}"
         else:
-            found.append(piece)
-    return found
+            lines.append(piece)
+    return lines

@@ -28,7 +28,7 @@ def _quoted(labels: Iterable[str]) -> str:
 
 
 def _too_few(common: list[str], stacks: dict[str, list[str]]) -> str:
-    each = "; ".join(f"{name} has {', '.join(map(repr, found))}" for name, found in stacks.items())
+    each = "; ".join(f"{name} has {', '.join(map(repr, stack_names))}" for name, stack_names in stacks.items())
     shared = f"only {common[0]!r}" if common else "none"
     needed = "a ranking needs at least 2 stacks with usable blocks in every test"
     return f"{needed}; these runs have {shared} in common: {each}"
@@ -88,26 +88,26 @@ def document(several: Several) -> Document:
     if several.ranking is None:
         ranked = replace(ranked, heading="", blocks=(Paragraph(unranked_line(several)),))
     else:
-        ranked = replace(ranked, heading=f"{ranked.heading}{among([one.run for one in members])}")
-    reports = [contents.document(one.run, one.analysis) for one in members]
+        ranked = replace(ranked, heading=f"{ranked.heading}{among([member.run for member in members])}")
+    reports = [contents.document(member.run, member.analysis) for member in members]
     values = {
         "interleaved": False,  # with each other
         "unranked": message(several.unranked) if several.unranked else None,
-        "runs": [{"name": one.name, **own.values()} for one, own in zip(members, reports, strict=True)],
+        "runs": [{"name": member.name, **report.values()} for member, report in zip(members, reports, strict=True)],
     }
     runs = [_member(place, *each) for place, each in enumerate(zip(members, reports, strict=True), start=1)]
-    headline = _headline(several, [own.values()["headline"] for own in reports])
-    over_all = badges([(one.run, one.analysis.blocks) for one in members], linked=False)
+    headline = _headline(several, [report.values()["headline"] for report in reports])
+    over_all = badges([(member.run, member.analysis.blocks) for member in members], linked=False)
     sections = (headline, over_all, ranked, *runs, _differences(several), *_named(reports[0], "reading"))
-    names = Abridged((Paragraph(" · ".join(one.name for one in members), "soft"),))
+    names = Abridged((Paragraph(" · ".join(member.name for member in members), "soft"),))
     return Document(heading(several), (names, Paragraph(NOT_INTERLEAVED)), sections, values)
 
 
 def _headline(several: Several, results: Sequence[str]) -> Section:
     """Return who leads over all runs, and the result of each."""
     over_all = ranking_sentence(several.ranking) if several.ranking else unranked_line(several)
-    over_all += among([one.run for one in several.members])
-    each = [f"{one.name}: {result}" for one, result in zip(several.members, results, strict=True)]
+    over_all += among([member.run for member in several.members])
+    each = [f"{member.name}: {result}" for member, result in zip(several.members, results, strict=True)]
     blocks: tuple[Block, ...] = (Paragraph(over_all, "headline"), *bullets(each))
     return Section("headline", "", blocks, data={"headline": " ".join([over_all, *each])}, opening=True)
 
@@ -124,13 +124,13 @@ def _member(place: int, member: Member, own: Document) -> Section:
 
 def _named(report: Document, *ids: str) -> tuple[Section, ...]:
     """Return sections of a report in this order, those that it has."""
-    found = {section.id: section for section in report.sections}
-    return tuple(found[id_] for id_ in ids if id_ in found)
+    by_id = {section.id: section for section in report.sections}
+    return tuple(by_id[id_] for id_ in ids if id_ in by_id)
 
 
 def _differences(several: Several) -> Section:
     rows = tuple(differences(several))
-    names = [one.name for one in several.members]
+    names = [member.name for member in several.members]
     table = Table("What differs between the runs", ("fact", *names), rows, "settings")
     full = Details("Versions, host and study", (table,), len(rows), open=len(rows) <= UNFOLDED_MAX)
     lines = [

@@ -27,7 +27,7 @@ DASHES = ((), (5, 4))  # of the target, and of what it is held against
 
 def chart(targets: Sequence[Target], words: Mapping[str, str]) -> Chart:
     """Return the curves of one or two targets."""
-    operations = [name for name in words if any(key[0] == name for one in targets for key in one.steps)]
+    operations = [name for name in words if any(key[0] == name for target in targets for key in target.steps)]
     legend = tuple(words[name] for name in operations)
     dashed = f" (dashed: {targets[1].name})" if len(targets) > 1 else ""
     return Chart(f"Operations a second{dashed}", partial(_drawn, targets, operations), legend)
@@ -47,7 +47,7 @@ def _drawn(targets: Sequence[Target], operations: Sequence[str], window: Width) 
     ]
     for target, dash in zip(targets, DASHES, strict=False):
         for place, operation in enumerate(operations):
-            marks += _curve([one for key, one in target.steps.items() if key[0] == operation], x, y, place, dash)
+            marks += _curve([step for key, step in target.steps.items() if key[0] == operation], x, y, place, dash)
     return drawing(x.end + 12, TOP + HEIGHT + BELOW, "operations a second by number of clients", marks)
 
 

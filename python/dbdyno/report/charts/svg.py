@@ -33,7 +33,7 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """Return where the value stands."""
-        low, high, at = (math.log(one) if self.log else one for one in (self.low, self.high, value))
+        low, high, at = (math.log(end) if self.log else end for end in (self.low, self.high, value))
         return self.start + (at - low) / ((high - low) or 1.0) * (self.end - self.start)
 
 
@@ -56,14 +56,14 @@ def drawing(width: float, height: float, label: str, marks: Iterable[Markup]) ->
 
 def element(name: str, content: str = "", /, **look: str | float | None) -> Markup:
     """Return an element; an attribute that is None is left out, one's ``_`` is SVG's ``-``."""
-    given = Markup("").join(
+    attributes = Markup("").join(
         Markup(' {}="{}"').format(key.replace("_", "-"), html_text(_short(value)))
         for key, value in look.items()
         if value is not None
     )
-    held = content if isinstance(content, Markup) else html_text(content)
-    ending = Markup(">{}</{}>").format(held, name) if content else Markup("/>")
-    return Markup("<{}{}{}").format(name, given, ending)
+    inner = content if isinstance(content, Markup) else html_text(content)
+    ending = Markup(">{}</{}>").format(inner, name) if content else Markup("/>")
+    return Markup("<{}{}{}").format(name, attributes, ending)
 
 
 def _short(value: str | float) -> str:
@@ -106,7 +106,7 @@ def dots(  # noqa: PLR0913, PLR0917 - how dots look, and what they say
                    stroke_opacity=opacity, data_says=values)  # fmt: skip
 
 
-def said(text: str | Sequence[str], marks: Iterable[Markup]) -> Markup:
+def with_title(text: str | Sequence[str], marks: Iterable[Markup]) -> Markup:
     """Return marks with what they say under a pointer: a text, or one of several lines."""
     lines = [text] if isinstance(text, str) else text
     return element("g", Markup("").join([element("title", "\n".join(map(one_line, lines))), *marks]))
@@ -193,10 +193,10 @@ def round_ticks(low: float, high: float, most: int, *, log: bool = False) -> lis
     if log:
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for steps in ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-            found = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
-            if len(found) <= most:
-                return found
-        return found
+            ticks = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
+            if len(ticks) <= most:
+                return ticks
+        return ticks
     power = 10.0 ** math.floor(math.log10((high - low) / most))
     step = next(step * power for step in (1, 2, 5, 10, 20) if (high - low) / (step * power) <= most)
     return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]

@@ -274,13 +274,13 @@ def drawn_panels(run: Run, analysis: Analysis, series: Series) -> list[Drawn]:
     }
     shown = [panel for panel in PANELS if not _repeats(panel, trials, series)]
     stacked: StackedSeries = {}
-    found = [(panel, _samples(panel, trials, series, stacked)) for panel in shown]
-    found = [(panel, samples) for panel, samples in found if _worth_showing(panel, samples)]
-    if not found:
+    panel_samples = [(panel, _samples(panel, trials, series, stacked)) for panel in shown]
+    panel_samples = [(panel, samples) for panel, samples in panel_samples if _worth_showing(panel, samples)]
+    if not panel_samples:
         return []
-    lines = sum(len(samples) for _, samples in found)
+    lines = sum(len(samples) for _, samples in panel_samples)
     buckets = max(BUCKETS_MIN, min(BUCKETS_MAX, VALUES_MAX // (3 * lines)))
-    return [_drawn(panel, samples, buckets) for panel, samples in found]
+    return [_drawn(panel, samples, buckets) for panel, samples in panel_samples]
 
 
 StackedSeries = dict[tuple[str, str], Stacked]  # (treatment, series)
@@ -290,25 +290,25 @@ def _samples(
     panel: Panel, trials: Mapping[str, Sequence[str]], series: Series, stacked: StackedSeries
 ) -> dict[str, Samples]:
     """Return the samples of each treatment; ``stacked`` keeps the series that panels have in common."""
-    found = {}
+    by_treatment = {}
     for treatment, ids in trials.items():
         key = (treatment, panel.series)
         if key not in stacked:
             stacked[key] = Stacked([series.get(id_, {}).get(panel.series, {}) for id_ in ids])
         if samples := stacked[key].samples(panel.columns, panel.scale):
-            found[treatment] = samples
-    return found
+            by_treatment[treatment] = samples
+    return by_treatment
 
 
 def _repeats(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) -> bool:
     """Whether another panel says the same or more, for every trial."""
     columns = [series.get(id_, {}).get(panel.series, {}) for ids in trials.values() for id_ in ids]
-    if any(panel.unless_there in one for one in columns):
+    if any(panel.unless_there in values for values in columns):
         return True
     pairs = [
-        (one[panel.columns[0]], one[panel.unless_as])
-        for one in columns
-        if {panel.columns[0], panel.unless_as} <= set(one)
+        (values[panel.columns[0]], values[panel.unless_as])
+        for values in columns
+        if {panel.columns[0], panel.unless_as} <= set(values)
     ]
     return bool(pairs) and all(np.array_equal(*pair) for pair in pairs)
 
@@ -323,7 +323,7 @@ def _worth_showing(panel: Panel, samples: Mapping[str, Samples]) -> bool:
 
 def _drawn(panel: Panel, samples: Mapping[str, Samples], buckets: int) -> Drawn:
     longest = max(float(each.t_s.max()) for each in samples.values())
-    spacing = median([one for each in samples.values() for one in each.spacings_s(alone=2 * longest)])
+    spacing = median([spacing_s for each in samples.values() for spacing_s in each.spacings_s(alone=2 * longest)])
     width = max(spacing, longest / buckets, 1e-3)
     count = max(1, math.ceil(longest / width))
     lines = (Line(treatment, *_across_trials(each.bucketed(width, count))) for treatment, each in samples.items())
@@ -366,12 +366,12 @@ def figures(panels: Sequence[Drawn], labels: Mapping[str, str]) -> Table:
     """Return the charts for those who can't see them: least sample, middle of the median line, greatest sample."""
     rows = tuple(
         (
-            f"{one.panel.title}{f', {one.panel.unit}' if one.panel.unit else ''}",
+            f"{drawn_panel.panel.title}{f', {drawn_panel.panel.unit}' if drawn_panel.panel.unit else ''}",
             labels[line.treatment],
             *(number(value) for value in (np.nanmin(line.low), np.nanmedian(line.median), np.nanmax(line.high))),
         )
-        for one in panels
-        for line in one.lines
+        for drawn_panel in panels
+        for line in drawn_panel.lines
     )
     caption = "What each treatment did over time, in figures"
     return Table(caption, ("series", "treatment", "least", "median", "greatest"), rows, "figures")

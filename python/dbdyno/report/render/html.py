@@ -62,7 +62,7 @@ def _folded(sections: Iterable[doc.Section]) -> list[doc.Section]:
 @functools.cache
 def _environment() -> Environment:
     """Return the templates; every text that is put into one is escaped, by one function."""
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(ASSETS),
         autoescape=True,
         finalize=_finalized,
@@ -70,9 +70,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"inline": inline, "glued": _glued, "tone": _tone, "drawing": Markup}
-    found.globals |= {"draw": _draw, "part": _part, "swatch": treatment_swatch}
-    return found
+    environment.filters |= {"inline": inline, "glued": _glued, "tone": _tone, "drawing": Markup}
+    environment.globals |= {"draw": _draw, "part": _part, "swatch": treatment_swatch}
+    return environment
 
 
 def _finalized(value: object) -> object:

@@ -44,7 +44,8 @@ def _leaf(block: doc.Block) -> Iterator[str]:
             yield "\n".join(line for item in block.items for line in _item(item))
         case doc.Badges():
             yield " · ".join(
-                f"**{markdown_text(one.text)}**" if one.beware else markdown_text(one.text) for one in block.items
+                f"**{markdown_text(badge.text)}**" if badge.beware else markdown_text(badge.text)
+                for badge in block.items
             )
         case doc.Table():
             yield "\n".join(_table(block))

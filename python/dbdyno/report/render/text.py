@@ -75,15 +75,15 @@ def _wrapped(
 ) -> list[int]:
     """Return the columns' widths, of those with many words as narrow as need be in proportion; none where none fit."""
     long = [place for place in words if widths[place] > LABEL_MIN]
-    found = [_longest_word(headings, rows, place) if place in long else width for place, width in enumerate(widths)]
-    spare = room - sum(found) - _BETWEEN * (len(found) - 1)
+    columns = [_longest_word(headings, rows, place) if place in long else width for place, width in enumerate(widths)]
+    spare = room - sum(columns) - _BETWEEN * (len(columns) - 1)
     if spare < 0:
         return []
     for _ in range(spare):
-        narrow = [place for place in long if found[place] < widths[place]]
+        narrow = [place for place in long if columns[place] < widths[place]]
         if narrow:
-            found[max(narrow, key=lambda place: widths[place] / found[place])] += 1
-    return found
+            columns[max(narrow, key=lambda place: widths[place] / columns[place])] += 1
+    return columns
 
 
 def _balanced(widths: Sequence[int], room: int) -> list[list[int]]:
@@ -178,9 +178,9 @@ class Printed:
         """Yield title, head and sections, as ``rich`` asks for them."""
         width, title = options.max_width, self.document.title
         head: list[RenderableType] = [paragraph(title, width, style="bold")] if title else []
-        shown = [one for one in self.document.sections if one.opening or not self.brief]
+        shown = [section for section in self.document.sections if section.opening or not self.brief]
         head += [] if self.brief else self._drawn(self.document.head, options)
-        parts: list[list[RenderableType]] = [head, *([*self._section(one, options)] for one in shown)]
+        parts: list[list[RenderableType]] = [head, *([*self._section(section, options)] for section in shown)]
         for place, part in enumerate(filter(None, parts)):
             if place:
                 yield ""
@@ -240,10 +240,10 @@ def _leaf(block: doc.Block, width: int) -> Iterator[RenderableType]:
 
 def _badges(items: Iterable[doc.Badge]) -> doc.Text:
     """Return badges as one line; what to beware of stands out."""
-    found: list[str | doc.Strong] = []
-    for place, one in enumerate(items):
-        found += [*([" · "] if place else []), doc.Strong(one.text, "beware") if one.beware else one.text]
-    return tuple(found)
+    pieces: list[str | doc.Strong] = []
+    for place, badge in enumerate(items):
+        pieces += [*([" · "] if place else []), doc.Strong(badge.text, "beware") if badge.beware else badge.text]
+    return tuple(pieces)
 
 
 def _cell(cell: str | doc.Cell) -> str:

@@ -140,7 +140,7 @@ def interval_words(analysis: Analysis) -> IntervalWords:
         return IntervalWords("mean of the log ratios", name, "always-valid t sequence", looks_text(analysis))
     if not (looks := looks_text(analysis)):
         # What is taken out was estimated, which no exact distribution knows of.
-        fitted = any(one.carry_over and one.carry_over.taken_out for one in analysis.verdicts)
+        fitted = any(verdict.carry_over and verdict.carry_over.taken_out for verdict in analysis.verdicts)
         exact = "" if fitted else "exact "
         return IntervalWords("Hodges-Lehmann", f"{exact}95 % interval", f"{exact}signed-rank test", "")
     name = "95 % interval, which allows for the looks: it holds at all of them together"
