@@ -88,25 +88,25 @@ def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> s
         )
         for verdict in analysis.verdicts
     ]
-    parts.append(Markup("<ul>{}</ul>").format(_joined(items)) if items else html_text(NO_VERDICT))
+    parts.append(Markup("<ul>{}</ul>").format(_join(items)) if items else html_text(NO_VERDICT))
     parts += [Markup("<p>{}</p>").format(one_line(line)) for line in stopped_lines(run, analysis)]
     if "effect" in charts:
         parts.append(Markup(charts["effect"]._repr_html_()))  # noqa: S704 - its texts are escaped
     table = results(analysis)
     parts.append(_table(table.headings, table.rows))
-    return str(_joined(parts))
+    return str(_join(parts))
 
 
 def _table(headings: Iterable[object], rows: Iterable[Iterable[object]]) -> Markup:
-    head = _joined(Markup("<th>{}</th>").format(one_line(str(heading))) for heading in headings)
-    body = _joined(
-        Markup("<tr>{}</tr>").format(_joined(Markup("<td>{}</td>").format(one_line(str(cell))) for cell in row))
+    head = _join(Markup("<th>{}</th>").format(one_line(str(heading))) for heading in headings)
+    body = _join(
+        Markup("<tr>{}</tr>").format(_join(Markup("<td>{}</td>").format(one_line(str(cell))) for cell in row))
         for row in rows
     )
     return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, body)
 
 
-def _joined(parts: Iterable[Markup]) -> Markup:
+def _join(parts: Iterable[Markup]) -> Markup:
     return Markup("\n").join(parts)
 
 

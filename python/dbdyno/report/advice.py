@@ -88,7 +88,7 @@ def advice_text(run: Run, analysis: Analysis) -> str:
     """Return what to do, one line for all formats."""
     advice = analysis.advice
     if advice.hold:
-        return _held(advice.hold, run, analysis)
+        return _hold_text(advice.hold, run, analysis)
     if len(advice.parts) > PARTS_MAX:
         return f"It depends on the load: see the comparisons. {_risk(advice)}".strip()
     words = _Words(run, analysis.margin)
@@ -101,7 +101,7 @@ def _risk(advice: Advice) -> str:
     return risk_text(known) if known else ""
 
 
-def _held(hold: Hold, run: Run, analysis: Analysis) -> str:
+def _hold_text(hold: Hold, run: Run, analysis: Analysis) -> str:
     go_on = _command(run)
     match hold:
         case Hold.NO_BLOCK if run.ended == "done":
@@ -157,13 +157,13 @@ class _Words:
             return f"{self.to_decide(part.step)}{slower}"
         if part.safety and part.safety.worse:
             verb = "keep" if part.choice.kind in {"keep", "any"} else "take"
-            return only_if(part.safety, f"{verb} {self._taken(part)}", self._labels(part.safety.safer))
-        return self._chosen(part)
+            return only_if(part.safety, f"{verb} {self._take_text(part)}", self._labels(part.safety.safer))
+        return self._choice_text(part)
 
-    def _chosen(self, part: Recommended) -> str:
+    def _choice_text(self, part: Recommended) -> str:
         within = f"within {margin_text(self.margin)}"
         if part.at_odds and part.choice.kind in {"any", "keep", "safer"}:
-            return f"{_either_of(self._labelled(part.choice.pool))} are as fast {within}, {self._odds(part)}"
+            return f"{_either_of(self._labels_without_load(part.choice.pool))} are as fast {within}, {self._odds(part)}"
         match part.choice.kind:
             case "any" if part.free and not any(factor.step for factor in part.free):
                 return f"Nothing to change: {listed([_which(factor) for factor in part.free])} will do {within}"
@@ -173,13 +173,13 @@ class _Words:
                 also = f"; {self._labels(part.choice.as_good)} will do as well {within}" if part.choice.as_good else ""
                 return f"Nothing to change: keep {self._labels(part.choice.take)}{also}"
             case "safer":
-                return f"Take {self._taken(part)}: as fast {within}, and safer than what is there"
+                return f"Take {self._take_text(part)}: as fast {within}, and safer than what is there"
             case _:
-                return f"Take {self._taken(part)}"
+                return f"Take {self._take_text(part)}"
 
-    def _taken(self, part: Recommended) -> str:
+    def _take_text(self, part: Recommended) -> str:
         """Return ``"ssd-sata; either scheduler will do"``."""
-        pool = self._labelled(part.choice.pool)
+        pool = self._labels_without_load(part.choice.pool)
         if len(pool) == 1:
             return pool[0]
         if not part.free:
@@ -188,7 +188,7 @@ class _Words:
         some = [factor for factor in part.free if factor not in whole]
         named = [label_of(part.fixed, list(part.fixed))] if part.fixed else []
         named += [
-            _either_of([label_of({factor.name: each}, [factor.name]) for each in factor.levels]) for factor in some
+            _either_of([label_of({factor.name: level}, [factor.name]) for level in factor.levels]) for factor in some
         ]
         will_do = "will do" if not part.at_odds else f"is as fast, {self._odds(part)}"
         clauses = [f"{_which(factor)} {will_do}" if factor.step is None else self._open(factor) for factor in whole]
@@ -220,21 +220,21 @@ class _Words:
             return f"Leave it as it is: too close to the margin of {margin_text(self.margin)} for more blocks to decide"
         return _REMEDIES[step.lack]
 
-    def _labelled(self, ids: Iterable[str]) -> list[str]:
+    def _labels_without_load(self, ids: Iterable[str]) -> list[str]:
         """Return the labels, without what all treatments of the study have in common and without the load."""
         treatments = {treatment.id: treatment.levels for treatment in self.run.design.treatments}
-        varied = _varied(list(treatments.values()))
+        varied = _varying_names(list(treatments.values()))
         load = {factor.name for factor in self.run.design.factors if factor.section == "workload"}
         names = [name for name in varied if name not in load]
         return list(dict.fromkeys(label_of(treatments[id_], names) for id_ in ids))
 
     def _labels(self, ids: Iterable[str]) -> str:
-        return listed(self._labelled(ids), LISTED_MAX)
+        return listed(self._labels_without_load(ids), LISTED_MAX)
 
 
-def _varied(levels: Sequence[Mapping[str, str]]) -> list[str]:
-    names = dict.fromkeys(name for each in levels for name in each)
-    return [name for name in names if len({each.get(name) for each in levels}) > 1]
+def _varying_names(levels: Sequence[Mapping[str, str]]) -> list[str]:
+    names = dict.fromkeys(name for levels_of_treatment in levels for name in levels_of_treatment)
+    return [name for name in names if len({levels_of_treatment.get(name) for levels_of_treatment in levels}) > 1]
 
 
 def _which(factor: Free) -> str:

@@ -67,7 +67,7 @@ def _marks(document: Document, opening: _Opening) -> Iterator[Markup]:
     for place, (figure, what) in enumerate(document.figures[:FIGURES_MAX]):
         left = EDGE + place * across
         yield words(left, FIGURES_TOP + 22, clipped(figure, 20), font_size=34, font_weight="bold")
-        for line, text in enumerate(_wrapped(what, 17, across - 16)[:3]):
+        for line, text in enumerate(_wrap(what, 17, across - 16)[:3]):
             yield words(left, FIGURES_TOP + 58 + 22 * line, text, font_size=17, fill=SOFT)
     yield element("line", x1=EDGE, x2=WIDTH - EDGE, y1=FOOT_TOP - 8, y2=FOOT_TOP - 8, stroke=LINE)
     yield from _foot(opening.badges)
@@ -75,7 +75,7 @@ def _marks(document: Document, opening: _Opening) -> Iterator[Markup]:
 
 def _answer(text: str) -> Iterator[Markup]:
     room = ANSWER_BOTTOM - ANSWER_TOP
-    size = next((size for size in ANSWER_SIZES if len(_wrapped(text, size)) * size * 1.25 <= room), ANSWER_SIZES[-1])
+    size = next((size for size in ANSWER_SIZES if len(_wrap(text, size)) * size * 1.25 <= room), ANSWER_SIZES[-1])
     yield from _lines(text, size, ANSWER_TOP + size / 2, int(room / (size * 1.25)), font_weight="bold")
 
 
@@ -100,7 +100,7 @@ def _foot(badges: Badges) -> Iterator[Markup]:
 
 def _lines(text: str, size: float, top: float, most: int, **look: str | float) -> Iterator[Markup]:
     """Draw a text in at most ``most`` lines, with an ellipsis where it was cut."""
-    wrapped = _wrapped(text, size)
+    wrapped = _wrap(text, size)
     shown = wrapped[:most]
     if len(wrapped) > most and shown:
         shown[-1] = f"{shown[-1].rstrip(' .,;:')} …"
@@ -108,7 +108,7 @@ def _lines(text: str, size: float, top: float, most: int, **look: str | float) -
         yield words(EDGE, top + place * size * 1.25, line, font_size=size, **look)
 
 
-def _wrapped(text: str, size: float, room: float = WIDTH - 2 * EDGE) -> list[str]:
+def _wrap(text: str, size: float, room: float = WIDTH - 2 * EDGE) -> list[str]:
     """Return the lines of a text in a room of so many pixels; a word that is longer than a line is clipped."""
     most = max(4, int(room / (size * CHARACTER_WIDTH)))
     lines: list[str] = []

@@ -49,7 +49,7 @@ def run_differences(before: Run, after: Run, matched: Sequence[tuple[Treatment, 
     ordered = sorted(changed, key=lambda key: (KINDS.index(key[0]), key[1]))
     return [
         *(Difference(*key, old.get(key, ABSENT), new.get(key, ABSENT)) for key in ordered),
-        *_observed(before, after, matched),
+        *_observed_differences(before, after, matched),
     ]
 
 
@@ -63,7 +63,7 @@ def facts(run: Run) -> dict[tuple[str, str], str]:
     return {key: text for key, text in known.items() if key[1].rpartition(".")[2] not in OF_A_MOMENT}
 
 
-def _observed(before: Run, after: Run, matched: Sequence[tuple[Treatment, Treatment]]) -> list[Difference]:
+def _observed_differences(before: Run, after: Run, matched: Sequence[tuple[Treatment, Treatment]]) -> list[Difference]:
     """Return what was read back otherwise; a value that changes inside a run says nothing about the run."""
     seen: dict[tuple[str, str, str], list[str]] = {}
     for old, new in matched:
@@ -178,14 +178,14 @@ def _why_withheld(change: Change) -> str:
         case NothingChanged():
             return "no known change between the runs, so the difference comes from the host: no verdict"
         case HostShift():
-            return f"as measured it is {_measured(change)}, but the host may have changed: see the control"
+            return f"as measured it is {_measured_word(change)}, but the host may have changed: see the control"
         case Interference() as met:
-            return f"as measured it is {_measured(change)}, but {_met(met)}"
+            return f"as measured it is {_measured_word(change)}, but {_met(met)}"
         case None:
             return reason_text(change.reason)
 
 
-def _measured(change: Change) -> Word:
+def _measured_word(change: Change) -> Word:
     return change.reason.word if isinstance(change.reason, Reason) else change.verdict
 
 

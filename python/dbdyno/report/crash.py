@@ -158,8 +158,8 @@ class Names:
     @cached_property
     def factors(self) -> tuple[str, ...]:
         """What varies."""
-        names = dict.fromkeys(name for each in self.levels.values() for name in each)
-        return tuple(name for name in names if len({each.get(name) for each in self.levels.values()}) > 1)
+        names = dict.fromkeys(name for levels in self.levels.values() for name in levels)
+        return tuple(name for name in names if len({levels.get(name) for levels in self.levels.values()}) > 1)
 
     @property
     def heading(self) -> str:
@@ -265,7 +265,7 @@ class _ClauseWriter:
         self.safety, self.names, self.mode = safety, names, safety.mode
         self.before: list[str] = []  # treatments that were named
 
-    def _named(self, group: Sequence[TreatmentSafety]) -> str:
+    def _take_names(self, group: Sequence[TreatmentSafety]) -> str:
         ids = [treatment.id for treatment in group]
         text = self.names.together(ids, self.before)
         self.before += ids
@@ -278,10 +278,10 @@ class _ClauseWriter:
             case "loses the newest commits":
                 return self._tail(group)
             case "not crash-safe":
-                return f"{self._named(group)} {_are(group)} not crash-safe: {self.damage(group)}"
+                return f"{self._take_names(group)} {_are(group)} not crash-safe: {self.damage(group)}"
             case _:
                 why = doubt_text(group[0].doubts, self.mode)
-                return f"whether {self._named(group)} {_are(group)} safe is still open: {why}"
+                return f"whether {self._take_names(group)} {_are(group)} safe is still open: {why}"
 
     def _nothing(self, group: Sequence[TreatmentSafety]) -> str:
         tried = dict.fromkeys(treatment.tally.cuts for treatment in group)
@@ -289,7 +289,7 @@ class _ClauseWriter:
         each = " each" if len(group) > 1 else ""
         most = share_text(max(treatment.tally.lost.at_most for treatment in group))
         room = f"at most {most} of {such(self.mode)} lose anything"
-        return f"{self._named(group)} lost nothing in {of}{each} ({room})"
+        return f"{self._take_names(group)} lost nothing in {of}{each} ({room})"
 
     def _tail(self, group: Sequence[TreatmentSafety]) -> str:
         verb = "lose" if len(group) > 1 else "loses"
@@ -299,7 +299,7 @@ class _ClauseWriter:
         rarely = max(group, key=lambda treatment: treatment.tally.lost.value).tally.lost
         often = f" in {rarely.seen:,} of {cuts(self.mode, rarely.cuts)}" if rarely.value < _RARE else ""
         kill = f" in {a_cut(self.mode)}" if self.mode == "kill" and not often else ""
-        return f"{self._named(group)} {verb} {amount}{often}{kill}{self._only(group)}"
+        return f"{self._take_names(group)} {verb} {amount}{often}{kill}{self._only(group)}"
 
     def _only(self, group: Sequence[TreatmentSafety]) -> str:
         """Return where alone all of them lost, if not everywhere."""
@@ -492,7 +492,7 @@ def host_lines(safety: CrashSafety, names: Names) -> list[str]:
 
 def _line(by_host: ByHost, safety: CrashSafety, names: Names) -> str:
     """Return what each host lost, hosts that lost nothing together; and whether that may be chance."""
-    name = _named(by_host.treatment, safety, names)
+    name = _treatment_name(by_host.treatment, safety, names)
     lost = [f"{on.host} {SHORT[on.tally.worst]} in {_of(on, safety)}" for on in by_host.hosts if on.tally.lost.seen]
     spared = [on for on in by_host.hosts if not on.tally.lost.seen]
     nothing = sum(on.tally.cuts for on in spared)
@@ -506,7 +506,7 @@ def _of(on: CutsOnHost, safety: CrashSafety) -> str:
     return f"{on.tally.lost.seen:,} of {cuts(safety.mode, on.tally.cuts)}"
 
 
-def _named(id_: str, safety: CrashSafety, names: Names) -> str:
+def _treatment_name(id_: str, safety: CrashSafety, names: Names) -> str:
     control = safety.control
     if control is not None and control.id == id_ and not control.compared:
         return "control"
@@ -517,13 +517,13 @@ def host_table(safety: CrashSafety, names: Names) -> Table:
     """Return a row for each treatment on each host."""
     rows = tuple(
         (
-            *(_named(on.treatment, safety, names), on.host, f"{on.tally.runs:,}"),
+            *(_treatment_name(on.treatment, safety, names), on.host, f"{on.tally.runs:,}"),
             f"{on.tally.lost.seen:,} of {on.tally.lost.cuts:,}",
             *(share_text(on.tally.lost.at_most), f"{on.tally.damage.seen:,}", SHORT[on.tally.worst]),
             p_value(on.p).removeprefix("p ").removeprefix("= "),
         )
-        for each in safety.by_host
-        for on in each.hosts
+        for by_host in safety.by_host
+        for on in by_host.hosts
     )
     headings = (names.heading, "host", "runs", "lost in", "at most", "damage", "worst seen", "p against others (Holm)")
     return Table("By host", headings, rows, words=(1, 6))
@@ -533,14 +533,14 @@ def hosts_json(safety: CrashSafety) -> list[dict[str, Any]]:
     """Return it as values; empty of one host."""
     return [
         {
-            "id": each.treatment,
-            "differs": each.differs,
+            "id": by_host.treatment,
+            "differs": by_host.differs,
             "hosts": [
                 {"host": on.host, "p": on.p, **asdict(on.tally), "worst": on.tally.worst if on.tally.cuts else None}
-                for on in each.hosts
+                for on in by_host.hosts
             ],
         }
-        for each in safety.by_host
+        for by_host in safety.by_host
     ]
 
 
@@ -590,11 +590,11 @@ def crash_warnings(safety: CrashSafety, names: Names) -> Iterator[str]:
         if failed and treatment.word != "undecided":
             yield f"{names.long(treatment.id)}: {doubt_text(failed, safety.mode)}."
     if safety.correlation.may_be and math.isfinite(safety.correlation.within):
-        yield from _correlated(safety, what)
-    yield from _spared(safety, names)
+        yield from _correlation_warning(safety, what)
+    yield from _spared_strata(safety, names)
 
 
-def _correlated(safety: CrashSafety, what: str) -> Iterator[str]:
+def _correlation_warning(safety: CrashSafety, what: str) -> Iterator[str]:
     """Yield how much alike cuts of one run are, where there is a bound of what was not seen."""
     bounds = [
         treatment.tally.lost
@@ -606,7 +606,7 @@ def _correlated(safety: CrashSafety, what: str) -> Iterator[str]:
         yield f"{what.capitalize()} of one run resemble each other ({how}): only more runs narrow the bound."
 
 
-def _spared(safety: CrashSafety, names: Names) -> Iterator[str]:
+def _spared_strata(safety: CrashSafety, names: Names) -> Iterator[str]:
     """Yield the treatments that lost in some strata and in others nothing."""
     for treatment in safety.treatments:
         if treatment.only_in:

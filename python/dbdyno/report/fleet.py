@@ -31,7 +31,7 @@ def like_these_remark(verdict: Finding, analysis: Analysis) -> str:
             return f"On hosts like these nothing is shown: {why(like_these)} ({size})."
         case Word.EQUIVALENT:
             within = f"within {margin_text(analysis.margin)} ({size})"
-            return f"On hosts like these it is equivalent, too, {within}; {_excluded(like_these)}."
+            return f"On hosts like these it is equivalent, too, {within}; {_exclusion_text(like_these)}."
         case _:
             return f"On hosts like these it is {like_these.word}, too ({size})."
 
@@ -44,14 +44,18 @@ def like_these_sentence(like_these: LikeThese, analysis: Analysis) -> Text:
             return (f"On hosts like these, {like_these.level} is ", word, f" than {like_these.baseline}: {size}.")
         case Word.EQUIVALENT:
             within = f" to {like_these.baseline} within {margin_text(analysis.margin)}"
-            return (f"On hosts like these, {like_these.level} is ", word, f"{within}: {size}; {_excluded(like_these)}.")
+            return (
+                f"On hosts like these, {like_these.level} is ",
+                word,
+                f"{within}: {size}; {_exclusion_text(like_these)}.",
+            )
         case Word.UNDECIDED | Word.NOT_COMPARABLE:
             about = f" of {like_these.level} against {like_these.baseline}: {why(like_these)}"
             nothing = Strong("nothing is shown", Word.UNDECIDED)
             return ("On hosts like these, ", nothing, f"{about} ({size})." if like_these.hosts else f"{about}.")
 
 
-def _excluded(like_these: LikeThese) -> str:
+def _exclusion_text(like_these: LikeThese) -> str:
     """Return what so many hosts leave open: kinds of hosts that none of them is."""
     share = percent(like_these.excludes, sign=False)
     return f"rarer kinds of hosts (fewer than {share} of all) could have been missed"
@@ -138,7 +142,7 @@ def like_these_json(like_these: LikeThese, analysis: Analysis) -> dict[str, Any]
         "reason": why(like_these),
         "reason_code": like_these.code.name,
         "spread": fields(like_these.spread, "value low high n"),
-        "by_host": [{"host": each.host, "blocks": each.blocks, "effect": each.value} for each in like_these.hosts],
+        "by_host": [{"host": host.host, "blocks": host.blocks, "effect": host.value} for host in like_these.hosts],
         "sentence": plain(like_these_sentence(like_these, analysis)),
     }
 
@@ -210,12 +214,12 @@ def _sizes(difference: BetweenLevels) -> str:
 def _why(difference: BetweenLevels, size: str, *, ratio: bool = False) -> str:
     match difference.code:
         case LevelCode.NO_HOST:
-            lacking = [each.level for each in (difference.level, difference.baseline) if not each.hosts]
+            lacking = [side.level for side in (difference.level, difference.baseline) if not side.hosts]
             return f"no host of {listed(lacking)} has a usable block"
         case LevelCode.ONE_HOST_EACH:
             return f"this machine against that one, {_machines(difference, size)}"
         case LevelCode.TOO_FEW_HOSTS:
-            between = f"{_named(difference.level)} against {_named(difference.baseline)}"
+            between = f"{_host_names(difference.level)} against {_host_names(difference.baseline)}"
             return f"at least {HOSTS_OF_LEVEL_MIN} hosts of either are needed ({between}: {size})"
         case LevelCode.P_OUT_OF_REACH:
             return f"so many questions need more hosts than {_sizes(difference)}: {size}"
@@ -225,7 +229,7 @@ def _why(difference: BetweenLevels, size: str, *, ratio: bool = False) -> str:
 
 
 def _machines(difference: BetweenLevels, size: str) -> str:
-    level, baseline = (each.hosts[0] for each in (difference.level, difference.baseline))
+    level, baseline = (side.hosts[0] for side in (difference.level, difference.baseline))
     apart = difference.machines
     blocks = f"{level.blocks} and {count(baseline.blocks, 'block')}"
     known = apart is not None and apart.bounded and difference.of is None
@@ -234,8 +238,8 @@ def _machines(difference: BetweenLevels, size: str) -> str:
     return f"{level.host} against {baseline.host}, {size} ({interval}{blocks}); {but}"
 
 
-def _named(level: OfLevel) -> str:
-    return listed([each.host for each in level.hosts], NAMED_MAX)
+def _host_names(level: OfLevel) -> str:
+    return listed([host.host for host in level.hosts], NAMED_MAX)
 
 
 def level_json(difference: BetweenLevels, analysis: Analysis) -> dict[str, Any]:
@@ -244,8 +248,8 @@ def level_json(difference: BetweenLevels, analysis: Analysis) -> dict[str, Any]:
         "factor": difference.factor,
         "of": fields(difference.of, "baseline_id level_id") if difference.of else None,
         **{
-            name: {"level": each.level, "hosts": [fields(host, "host blocks value") for host in each.hosts]}
-            for name, each in (("baseline", difference.baseline), ("level", difference.level))
+            name: {"level": side.level, "hosts": [fields(host, "host blocks value") for host in side.hosts]}
+            for name, side in (("baseline", difference.baseline), ("level", difference.level))
         },
         "word": difference.word.text,
         "reason_code": difference.code.name,

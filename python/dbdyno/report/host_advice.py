@@ -128,11 +128,11 @@ def _processors(host: HostMeasurement) -> Iterator[Advice]:
 def fitness(host: HostMeasurement) -> list[Fitness]:
     """Return each kind of study and how far this host is good for it."""
     return [
-        _judged("hard disks and SATA SSDs, emulated", _disk(host, SATA_READ_US, 0.0)),
-        _judged("NVMe drives, emulated", _disk(host, NVME_READ_US, NVME_IOPS)),
-        _judged("durable commits and writes, effects over 10 %", _quiet(host)),
-        _judged("short statements, p99 latency, effects under 10 %", [*_quiet(host), *_quick(host)]),
-        _judged("16 clients and more", _wide(host)),
+        _judge("hard disks and SATA SSDs, emulated", _disk(host, SATA_READ_US, 0.0)),
+        _judge("NVMe drives, emulated", _disk(host, NVME_READ_US, NVME_IOPS)),
+        _judge("durable commits and writes, effects over 10 %", _quiet(host)),
+        _judge("short statements, p99 latency, effects under 10 %", [*_quiet(host), *_quick(host)]),
+        _judge("16 clients and more", _wide(host)),
     ]
 
 
@@ -145,7 +145,7 @@ class _Doubt:
     known: bool = True
 
 
-def _judged(study: str, doubts: list[_Doubt]) -> Fitness:
+def _judge(study: str, doubts: list[_Doubt]) -> Fitness:
     against = [doubt.why for doubt in doubts if doubt.known]
     if any(doubt.rules_out for doubt in doubts):
         return Fitness(study, NO, "; ".join(against))

@@ -216,10 +216,10 @@ def families_line(analysis: Analysis) -> str:
     Each family has 5 % for a wrong difference anywhere in it and, but for letters, 5 % for a wrong equivalence. What
     one family's words have to do with another's is not known, so these add up at worst.
     """
-    judged = _judged(analysis)
+    judged = _verdict_families(analysis)
     if not judged:
         return ""
-    letters = [name for name, shown in _lettered(analysis).items() if shown]
+    letters = [name for name, shown in _letter_families(analysis).items() if shown]
     each, most = margin_text(ALPHA), margin_text(min(1.0, ALPHA * (2 * len(judged) + len(letters))))
     line = (
         f'Each p covers its own family: a wrong "different" anywhere in it has a chance of at most {each}, a wrong'
@@ -233,7 +233,7 @@ def families_line(analysis: Analysis) -> str:
     return line
 
 
-def _judged(analysis: Analysis) -> list[str]:
+def _verdict_families(analysis: Analysis) -> list[str]:
     factors = analysis.factors
     steady = analysis.steadiness.verdicts if analysis.steadiness else []
     families: list[tuple[str, list[Finding]]] = [
@@ -244,7 +244,7 @@ def _judged(analysis: Analysis) -> list[str]:
         ("interaction", [effect.verdict for effect in factors.interactions]),
         ("verdict on steadiness", steady),
     ]
-    texts = [_counted(name, len(verdicts)) for name, verdicts in families if _any(verdicts)]
+    texts = [_family_text(name, len(verdicts)) for name, verdicts in families if _any(verdicts)]
     texts += _of_hosts(analysis)
     for each in analysis.beside:
         # A published table is held against verdicts of its own: of planned comparisons, and of what claims ask for.
@@ -273,12 +273,12 @@ def _any(verdicts: list[Finding]) -> bool:
     return any(verdict.verdict is not Word.NOT_COMPARABLE for verdict in verdicts)
 
 
-def _counted(name: str, number: int) -> str:
+def _family_text(name: str, number: int) -> str:
     noun, _, rest = name.partition(" on ")
     return f"{count(number, noun)}{f' on {rest}' if rest else ''}"
 
 
-def _lettered(analysis: Analysis) -> dict[str, bool]:
+def _letter_families(analysis: Analysis) -> dict[str, bool]:
     ranked = analysis.ranking is not None and any(analysis.ranking.ties.letters.values())
     not_planned = analysis.ties.pairs > sum(verdict.verdict is not Word.NOT_COMPARABLE for verdict in analysis.verdicts)
     of_table = has_letters(analysis) and not_planned and not analysis.every_pair

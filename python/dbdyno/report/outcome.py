@@ -61,12 +61,12 @@ def compared(document: Document) -> list[Compared]:
     """Return the verdicts of a report: of a run, of several, or of two that are compared."""
     values = document.values()
     if "runs" in values and "verdicts" not in values:
-        return [comparison for run in values["runs"] for comparison in _compared(run["verdicts"], run["name"])]
+        return [comparison for run in values["runs"] for comparison in _read_comparisons(run["verdicts"], run["name"])]
     of_two_runs = values.get("against_control") or values.get("changes")  # as the headline has it
-    return list(_compared(values.get("verdicts") or of_two_runs or (), ""))
+    return list(_read_comparisons(values.get("verdicts") or of_two_runs or (), ""))
 
 
-def _compared(verdicts: Sequence[dict[str, Any]], of: str) -> Iterator[Compared]:
+def _read_comparisons(verdicts: Sequence[dict[str, Any]], of: str) -> Iterator[Compared]:
     for verdict in verdicts:
         sides = ("level", "baseline") if "level" in verdict else ("after", "before")
         name = " against ".join(verdict[side] for side in sides)

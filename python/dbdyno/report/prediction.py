@@ -84,7 +84,7 @@ def _over(numerator: DeviceFigures | None, denominator: DeviceFigures | None) ->
 
 
 def _headline(prediction: Prediction) -> tuple[str | Strong, ...]:
-    source, (name, value) = prediction.of_source, _compared(prediction)
+    source, (name, value) = prediction.of_source, _yardstick(prediction)
     others = [forecast for forecast in prediction.each if forecast is not source]
     if source is None or not others:
         only = prediction.each[0]
@@ -95,7 +95,7 @@ def _headline(prediction: Prediction) -> tuple[str | Strong, ...]:
         return _ratio(value(forecast.predicted), value(source.predicted))
 
     far = max(others, key=lambda forecast: abs(math.log(times(forecast))) if times(forecast) > 0 else -1.0)
-    measured = _ratio(_measured(far, value), _measured(source, value))
+    measured = _ratio(_measured_value(far, value), _measured_value(source, value))
     beside = f" (measured: {figure(measured)} times)" if math.isfinite(measured) else ""
     text = (
         f": the load of {source.treatment.label} would have come to {_figure(value(far.predicted))} {name} under "
@@ -104,12 +104,12 @@ def _headline(prediction: Prediction) -> tuple[str | Strong, ...]:
     return (Strong("Simulated"), text + _accuracy(prediction.each, value))
 
 
-def _compared(prediction: Prediction) -> tuple[str, Value]:
+def _yardstick(prediction: Prediction) -> tuple[str, Value]:
     """Return the figure in which treatments are compared: of an open replay latency, as the rate is the record's."""
     return COLUMNS[1 if prediction.replay == "open" else 0]
 
 
-def _measured(forecast: Predicted, value: Value) -> float:
+def _measured_value(forecast: Predicted, value: Value) -> float:
     return value(forecast.measured) if forecast.measured else math.nan
 
 
@@ -118,7 +118,7 @@ def _ratio(numerator: float, denominator: float) -> float:
 
 
 def _accuracy(each: Sequence[Predicted], value: Value) -> str:
-    ratios = [_ratio(value(forecast.predicted), _measured(forecast, value)) for forecast in each]
+    ratios = [_ratio(value(forecast.predicted), _measured_value(forecast, value)) for forecast in each]
     known = [ratio for ratio in ratios if math.isfinite(ratio)]
     if not known:
         return ""
@@ -131,13 +131,13 @@ def _figure(value: float) -> str:
 
 
 def _table(prediction: Prediction) -> Table:
-    source, (name, compared) = prediction.of_source, _compared(prediction)
+    source, (name, compared) = prediction.of_source, _yardstick(prediction)
     rows = []
     for forecast in prediction.each:
-        cells = [_pair(value(forecast.predicted), _measured(forecast, value)) for _, value in COLUMNS]
+        cells = [_pair(value(forecast.predicted), _measured_value(forecast, value)) for _, value in COLUMNS]
         if source is not None:
             own = _ratio(compared(forecast.predicted), compared(source.predicted))
-            cells.append(_pair(own, _ratio(_measured(forecast, compared), _measured(source, compared))))
+            cells.append(_pair(own, _ratio(_measured_value(forecast, compared), _measured_value(source, compared))))
         rows.append((forecast.treatment.label, *cells))
     against = (f"{name} over {source.treatment.label}",) if source else ()
     caption = "simulated : measured (simulated / measured); measured by iostat's columns and the block trace"

@@ -102,7 +102,7 @@ def _obstacle_text(obstacle: Obstacle) -> str:
         case TooFew():
             return f"{count(obstacle.usable, f'usable {obstacle.unit}')}{run}, at least {obstacle.needed} are needed"
         case Dropped():
-            return f"{_named(obstacle)} failed again and again{run} and was dropped"
+            return f"{_label_text(obstacle)} failed again and again{run} and was dropped"
         case InNameOnly():
             return (
                 f"the host did not grant {obstacle.setting} = {obstacle.value} to {obstacle.label}, so that both were"
@@ -110,10 +110,12 @@ def _obstacle_text(obstacle: Obstacle) -> str:
             )
         case LimitedClients():
             clients = clients_named(obstacle.hosts)
-            return f"{_named(obstacle)} was limited{run} by {clients}, so its figures are not the server's"
+            return f"{_label_text(obstacle)} was limited{run} by {clients}, so its figures are not the server's"
         case ZeroFigures():
             no_ratio = f"{';' if run else ', and'} there is no ratio to 0"
-            return f"{obstacle.metric} of {_named(obstacle)} is 0 in {count(obstacle.blocks, 'block')}{run}{no_ratio}"
+            return (
+                f"{obstacle.metric} of {_label_text(obstacle)} is 0 in {count(obstacle.blocks, 'block')}{run}{no_ratio}"
+            )
 
 
 def clients_named(hosts: Sequence[str]) -> str:
@@ -121,7 +123,7 @@ def clients_named(hosts: Sequence[str]) -> str:
     return f"{'client' if len(hosts) == 1 else 'clients'} {listed(hosts)}"
 
 
-def _named(obstacle: Dropped | ZeroFigures | LimitedClients) -> str:
+def _label_text(obstacle: Dropped | ZeroFigures | LimitedClients) -> str:
     return f"{obstacle.label}, which it needs," if obstacle.of_contrast else obstacle.label
 
 

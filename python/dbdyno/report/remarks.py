@@ -86,7 +86,7 @@ def remarks(verdict: Finding, analysis: Analysis) -> list[str]:
     carried = _carry_over(verdict, analysis.metric.words)
     caches = [text for row in analysis.treatments if row.id in compared and (text := cache_text(row))]
     filling = [filling_text(pool) for pool in analysis.pools_filling if pool.id in compared]
-    in_vain = list(_not_granted(verdict, analysis))
+    in_vain = list(_settings_not_granted(verdict, analysis))
     hosts = [text] if (text := like_these_remark(verdict, analysis)) else []
     return [*in_vain, *hosts, *carried, *apart, *behind, *caches, *filling[:1], *regime_remarks(analysis, compared)]
 
@@ -118,7 +118,7 @@ def _carry_over(verdict: Finding, words: str) -> list[str]:
     return [f"{seen} Effect, interval and verdict are corrected for it; as measured the effect is {measured}. {REMEDY}"]
 
 
-def _not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]:
+def _settings_not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]:
     """Yield what one of the two had in name only, which the other had not or was granted."""
     sides = {verdict.level_id: verdict.level, verdict.baseline_id: verdict.baseline}
     settings = {id_: {setting.name: setting for setting in not_granted(analysis.blocks.of(id_))} for id_ in sides}

@@ -23,15 +23,17 @@ def message(error: DbdynoError) -> str:
     return _TEXTS[error.code](**error.given) if isinstance(error, RefusedError) else str(error)
 
 
-def _quoted(labels: Iterable[str]) -> str:
+def _quote(labels: Iterable[str]) -> str:
     return ", ".join(f'"{label}"' for label in labels)
 
 
 def _too_few(common: list[str], stacks: dict[str, list[str]]) -> str:
-    each = "; ".join(f"{name} has {', '.join(map(repr, stack_names))}" for name, stack_names in stacks.items())
+    stacks_of_runs = "; ".join(
+        f"{name} has {', '.join(map(repr, stack_names))}" for name, stack_names in stacks.items()
+    )
     shared = f"only {common[0]!r}" if common else "none"
     needed = "a ranking needs at least 2 stacks with usable blocks in every test"
-    return f"{needed}; these runs have {shared} in common: {each}"
+    return f"{needed}; these runs have {shared} in common: {stacks_of_runs}"
 
 
 _TEXTS: dict[Code, Callable[..., str]] = {
@@ -45,14 +47,14 @@ _TEXTS: dict[Code, Callable[..., str]] = {
         " --margin 3%"
     ),
     "nothing in common": lambda before, after: (
-        f"the runs have no treatment in common: before {_quoted(before)}; after {_quoted(after)}; match them by"
+        f"the runs have no treatment in common: before {_quote(before)}; after {_quote(after)}; match them by"
         ' --map "LABEL BEFORE=LABEL AFTER"'
     ),
     "named twice": "--map names a treatment twice".format,
     "no such pair": lambda name, before, after: (
-        f'--map {name!r} is not "LABEL BEFORE=LABEL AFTER"; before there are {_quoted(before)}; after {_quoted(after)}'
+        f'--map {name!r} is not "LABEL BEFORE=LABEL AFTER"; before there are {_quote(before)}; after {_quote(after)}'
     ),
-    "no such control": lambda label, known: f"--control {label!r} is not in both runs; choose one of: {_quoted(known)}",
+    "no such control": lambda label, known: f"--control {label!r} is not in both runs; choose one of: {_quote(known)}",
     "control alone": (
         "--control {label!r} is the only treatment in both runs, so there is nothing left to compare".format
     ),
@@ -68,7 +70,7 @@ _TEXTS: dict[Code, Callable[..., str]] = {
         '--safety takes the folder of a crash run; "{title}" has no cuts: its study needs a section [crash]'.format
     ),
     "other treatments": lambda lacking, theirs, title: (
-        f"the crash run {title!r} lacks {_quoted(lacking)}; it has {_quoted(theirs)}; run both studies with the same"
+        f"the crash run {title!r} lacks {_quote(lacking)}; it has {_quote(theirs)}; run both studies with the same"
         " factors and levels"
     ),
 }
@@ -98,7 +100,7 @@ def document(several: Several) -> Document:
     runs = [_member(place, *each) for place, each in enumerate(zip(members, reports, strict=True), start=1)]
     headline = _headline(several, [report.values()["headline"] for report in reports])
     over_all = badges([(member.run, member.analysis.blocks) for member in members], linked=False)
-    sections = (headline, over_all, ranked, *runs, _differences(several), *_named(reports[0], "reading"))
+    sections = (headline, over_all, ranked, *runs, _differences(several), *_pick_sections(reports[0], "reading"))
     names = Abridged((Paragraph(" · ".join(member.name for member in members), "soft"),))
     return Document(heading(several), (names, Paragraph(NOT_INTERLEAVED)), sections, values)
 
@@ -114,15 +116,15 @@ def _headline(several: Several, results: Sequence[str]) -> Section:
 
 def _member(place: int, member: Member, own: Document) -> Section:
     """Return what is shown of a run: less than its own report, in the same words."""
-    aside = Details("Failures, interference and notes", _named(own, "failures", "disturbed", "notes"))
+    aside = Details("Failures, interference and notes", _pick_sections(own, "failures", "disturbed", "notes"))
     parts = (
-        *_named(own, "advice", "verdicts", "stopped", "effect", "results"),
+        *_pick_sections(own, "advice", "verdicts", "stopped", "effect", "results"),
         Section("aside", "", (Abridged((aside,)),)),
     )
     return Section(f"run-{place}", member.name, (*own.head, Paragraph(f"{member_line(member)}.", "soft"), *parts))
 
 
-def _named(report: Document, *ids: str) -> tuple[Section, ...]:
+def _pick_sections(report: Document, *ids: str) -> tuple[Section, ...]:
     """Return sections of a report in this order, those that it has."""
     by_id = {section.id: section for section in report.sections}
     return tuple(by_id[id_] for id_ in ids if id_ in by_id)

@@ -182,8 +182,8 @@ class Row:
     def latency_ms(self) -> float:
         """Return the mean latency of what was asked for, of both directions."""
         sums = [outcome[way]["latency"] for outcome in self.outcomes for way in ("reads", "writes")]
-        counted = sum(each["count"] for each in sums)
-        return fsum(each["mean_ns"] * each["count"] for each in sums) / counted / 1e6 if counted else 0.0
+        counted = sum(latency["count"] for latency in sums)
+        return fsum(latency["mean_ns"] * latency["count"] for latency in sums) / counted / 1e6 if counted else 0.0
 
     def p99_ms(self) -> float:
         """Return the larger p99 of the two directions, the mean over seeds."""
@@ -251,17 +251,17 @@ def _headline(rows: Sequence[Row], varied: Sequence[str], replay: str) -> tuple[
 
 def _yardstick(rows: Sequence[Row]) -> tuple[Callable[[Row], float], str]:
     """Return what a closed load is judged by: what a server does a second, or else requests."""
-    done = next((name for name in _counted(rows) if any(row.per_s(name) for row in rows)), None)
+    done = next((name for name in _count_names(rows) if any(row.per_s(name) for row in rows)), None)
     return (lambda row: row.per_s(done), f"{done}/s") if done else (Row.requests_per_s, "requests/s")
 
 
-def _counted(rows: Sequence[Row]) -> list[str]:
+def _count_names(rows: Sequence[Row]) -> list[str]:
     return max((row.counted() for row in rows), key=len)
 
 
 def _table(rows: Sequence[Row], varied: Sequence[str]) -> Table:
     seeds = len(rows[0].outcomes)
-    counted = _counted(rows)
+    counted = _count_names(rows)
     body = tuple(
         (
             row.name(varied),

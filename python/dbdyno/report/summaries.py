@@ -127,10 +127,10 @@ def _knees(analysis: Analysis) -> list[str]:
 
 def beside_comparisons(analysis: Analysis) -> list[str]:
     """Return what is worth knowing beside them."""
-    return [*_contradicted(analysis), *_steadiness(analysis), *_cost(analysis), *_published(analysis.beside)]
+    return [*_contradictions(analysis), *_steadiness(analysis), *_cost(analysis), *_claims_in_brief(analysis.beside)]
 
 
-def _contradicted(analysis: Analysis) -> Iterator[str]:
+def _contradictions(analysis: Analysis) -> Iterator[str]:
     """Yield what speaks against a word of the headline: totals of the same work, or another metric that differs."""
     ordered = by_interest(analysis.verdicts, analysis)
     for comparison in ordered:
@@ -262,7 +262,7 @@ def _cost(analysis: Analysis) -> Iterator[str]:
             yield f"A query costs {by} with {most.level} than with {most.baseline}."
 
 
-def _published(besides: Sequence[Beside]) -> Iterator[str]:
+def _claims_in_brief(besides: Sequence[Beside]) -> Iterator[str]:
     """Give how many published claims, and of tables without a claim how many differences, come out the same here."""
     claims = [[set(claim.counts) for claim in beside.claims if claim.outcomes] for beside in besides]
     alone = [beside for beside, claimed in zip(besides, claims, strict=True) if not claimed]

@@ -180,10 +180,10 @@ def explanation(verdict: Finding, analysis: Analysis) -> str:
     if not changed:
         return ""
     sentences = [*_sentences(verdict, changed), *filter(None, [network_sentence(verdict, analysis)])]
-    return f"Why: {' '.join(map(_capitalised, sentences))}"
+    return f"Why: {' '.join(map(_capitalise, sentences))}"
 
 
-def _capitalised(sentence: str) -> str:
+def _capitalise(sentence: str) -> str:
     """Return a sentence that begins with a capital letter, but where it begins with a label."""
     small = ("a ", "an ", "about ", "with ", "most ", "the ")
     return f"{sentence[0].upper()}{sentence[1:]}" if sentence.startswith(small) else sentence
@@ -240,7 +240,7 @@ def _what_changed(changed: Changed) -> Iterator[str]:
     yield from _seeks(changed)
     yield from _syncs(changed)
     yield from _full_buffers(changed)
-    yield from _unexplained(level)
+    yield from _unmeasured_rest(level)
 
 
 def _against_each_other(changed: Changed, difference: Parted) -> str:
@@ -318,23 +318,23 @@ def _how(changed: Changed, part: str) -> str:
     if not new[count]:
         return f" ({per})"
     long = one_or_two(new[each], old[each]) if old[count] else duration(new[each])
-    return f" ({per}, each {long}{_shared(changed.level) if part == 'flush_ms' else _queued(new, old)})"
+    return f" ({per}, each {long}{_in_flight_text(changed.level) if part == 'flush_ms' else _queue_text(new, old)})"
 
 
-def _queued(new: Figures, old: Figures) -> str:
+def _queue_text(new: Figures, old: Figures) -> str:
     """Return how much of a request's time passed in the queue, where there is a block trace."""
     if "queued_share" not in new or "queued_share" not in old:
         return ""
     return f", of a request's time {one_or_two(new['queued_share'], old['queued_share'], share)} in the queue"
 
 
-def _shared(time_spent: TimeSpent) -> str:
+def _in_flight_text(time_spent: TimeSpent) -> str:
     """Return how many wait at a time where they are several: they share flushes, and wait for those of others."""
     under_way = time_spent.figures["under_way"]
     return f", while {rounded(under_way)} are in flight at a time" if under_way >= 1 + WORTH_SAYING else ""
 
 
-def _unexplained(time_spent: TimeSpent) -> Iterator[str]:
+def _unmeasured_rest(time_spent: TimeSpent) -> Iterator[str]:
     rest, whole = time_spent.figures["rest_ms"], time_spent.figures["latency_ms"]
     if rest < WORTH_SAYING * whole:
         return
@@ -394,7 +394,7 @@ def _limits(changed: Changed) -> str:
         return (
             f"Both are limited by {_limit(changed.level, shares)}." if new.full else _both_mostly(changed.level, shares)
         )
-    text = f"{_limited(changed.level)}; {_limited(changed.baseline)}."
+    text = f"{_limit_text(changed.level)}; {_limit_text(changed.baseline)}."
     return f"W{text[1:]}" if text.startswith("with ") else text
 
 
@@ -404,7 +404,7 @@ def _both_mostly(time_spent: TimeSpent, shares: str) -> str:
     return f"With both, nothing is full, and {_part_of_time(time_spent, shares)}."
 
 
-def _limited(time_spent: TimeSpent) -> str:
+def _limit_text(time_spent: TimeSpent) -> str:
     limit = time_spent.limit
     if limit.full:
         return f"{time_spent.label} is limited by {_limit(time_spent, share(limit.share))}"
@@ -524,7 +524,7 @@ def short_reason(verdict: Finding, analysis: Analysis) -> str:
     """Return where the difference comes from, what limits both, or what a decision lacks."""
     match verdict.verdict:
         case Word.FASTER | Word.SLOWER:
-            return _moved(changed_of(verdict, analysis)) or _same_side(verdict)
+            return _largest_change_text(changed_of(verdict, analysis)) or _same_side(verdict)
         case Word.EQUIVALENT:
             return _same_limit(changed_of(verdict, analysis)) or f"{margin_text(analysis.margin)} or more ruled out"
         case Word.UNDECIDED:
@@ -568,7 +568,7 @@ def why_not_comparable(verdict: Finding) -> str:
             return f"only {count(verdict.blocks, 'usable block')}" if verdict.blocks else "no usable block"
 
 
-def _moved(changed: Changed | None) -> str:
+def _largest_change_text(changed: Changed | None) -> str:
     """Return the part of an event's time that changed most with the whole: ``"26.9 ms less in flushes"``."""
     if changed is None:
         return ""

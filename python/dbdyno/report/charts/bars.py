@@ -25,14 +25,14 @@ KEY = "bars from 0, whiskers: 95 % interval"
 def chart(rows: Sequence[TreatmentSummary], findings: Mapping[str, Finding], metric: Metric) -> Chart:
     """Return the bars of treatments whose metric is known; ``findings`` are those of the levels, by treatment."""
     best_first = sorted(rows, key=lambda row: -row.metric.value if metric.more_is_better else row.metric.value)
-    return Chart("", partial(_drawn, best_first, findings, metric))
+    return Chart("", partial(_draw, best_first, findings, metric))
 
 
 def _effect(row: TreatmentSummary, findings: Mapping[str, Finding]) -> str:
     return effect_text(findings[row.id].effect) if row.id in findings else "baseline"
 
 
-def _drawn(rows: Sequence[TreatmentSummary], findings: Mapping[str, Finding], metric: Metric, window: Width) -> Markup:
+def _draw(rows: Sequence[TreatmentSummary], findings: Mapping[str, Finding], metric: Metric, window: Width) -> Markup:
     wide = window == "wide"
     names = distinguishable([row.label for row in rows], LABEL_MAX if wide else NARROW_LABEL_MAX)
     effects = [_effect(row, findings) for row in rows]

@@ -50,7 +50,7 @@ def chart(compared: Compared) -> Chart | None:
     controls = [compared.control] if compared.control and compared.control.effect.known else []
     if not changes:
         return None
-    return Chart("", partial(_drawn, changes, controls, means, compared))
+    return Chart("", partial(_draw, changes, controls, means, compared))
 
 
 def _domain(shown: Sequence[Change], margin: float) -> tuple[float, float]:
@@ -66,7 +66,7 @@ def _domain(shown: Sequence[Change], margin: float) -> tuple[float, float]:
     return min(values) - reach, max(values) + reach
 
 
-def _drawn(
+def _draw(
     changes: Sequence[Change],
     controls: Sequence[Change],
     means: dict[str, tuple[float, float]],
@@ -77,9 +77,9 @@ def _drawn(
     names = distinguishable([change.after for change in shown], LABEL_MAX if wide else NARROW_LABEL_MAX)
     effects = [effect_text(change.effect) for change in shown]
     known = {change.after: means.get(change.after, change.means) for change in shown}
-    most = max((mean for each in known.values() for mean in each if mean > 0), default=1.0)
+    most = max((mean for pair in known.values() for mean in pair if mean > 0), default=1.0)
     column = CHARACTER * max(map(len, names)) + 10 if wide else 5.0
-    figures = GAP + CHARACTER * max(len(number(mean)) for each in known.values() for mean in each)
+    figures = GAP + CHARACTER * max(len(number(mean)) for pair in known.values() for mean in pair)
     beside = 18 + CHARACTER * max(map(len, effects))
     right = PAGE_WIDTH if wide else NARROW_WIDTH
     left = column + SIDE_WIDTH + figures + 28 if wide else 5.0

@@ -48,7 +48,7 @@ def chart(curves: Curves, baselines: Collection[str] = ()) -> Chart:
 
     ``baselines`` are treatments that the others were compared with: each is one point, with a word beside it.
     """
-    return Chart("", partial(_drawn, curves, baselines), _legend(curves))
+    return Chart("", partial(_draw, curves, baselines), _legend(curves))
 
 
 def against_latency(rate: Curves, latency: Curves) -> Chart:
@@ -62,18 +62,18 @@ def _legend(curves: Curves) -> tuple[str, ...]:
     return tuple(map(line_name, curves.lines)) if len(curves.lines) > 1 else ()
 
 
-def _drawn(curves: Curves, baselines: Collection[str], window: Width) -> Markup:
+def _draw(curves: Curves, baselines: Collection[str], window: Width) -> Markup:
     amounts = {point.amount: point.level for line in curves.lines for point in line.points}
     x, y = _across(list(amounts), window), _upright([point.value for line in curves.lines for point in line.points])
     marks = [
         *_beside(y, x, curves.metric.heading),
-        *axis_below(x, apart(sorted(amounts.items()), x), TOP, TOP + HEIGHT, _titled(curves.factor, x)),
+        *axis_below(x, apart(sorted(amounts.items()), x), TOP, TOP + HEIGHT, _axis_title(curves.factor, x)),
     ]
     alone = len(curves.lines) == 1
     for place, line in enumerate(curves.lines):
         marks += [*(_knee(line, x) if alone else ()), *_line(line, x, y, place, curves)]
     if alone:
-        marks += _named(curves.lines[0], x, y, baselines)
+        marks += _point_labels(curves.lines[0], x, y, baselines)
     label = f"{curves.metric.words} by {curves.factor}"
     return drawing(x.end + 16, TOP + HEIGHT + BELOW, label, marks)
 
@@ -102,13 +102,13 @@ def _ends(estimate: Estimate) -> tuple[float, float]:
     return (estimate.low, estimate.high) if estimate.bounded else (estimate.value, estimate.value)
 
 
-def _titled(title: str, scale: Scale) -> str:
+def _axis_title(title: str, scale: Scale) -> str:
     return f"{clipped(title)}{' (log)' if scale.log else ''}"
 
 
 def _beside(y: Scale, x: Scale, title: str) -> list[Markup]:
     ticked = [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
-    return axis_beside(y, ticked, x.start, x.end, _titled(title, y))
+    return axis_beside(y, ticked, x.start, x.end, _axis_title(title, y))
 
 
 def _line(line: Curve, x: Scale, y: Scale, place: int, curves: Curves) -> list[Markup]:
@@ -140,7 +140,7 @@ def _knee(line: Curve, x: Scale) -> Iterator[Markup]:
         yield words(min(max(middle, x.start + half), x.end + 16 - half), TOP - 12, text, text_anchor="middle")
 
 
-def _named(line: Curve, x: Scale, y: Scale, baselines: Collection[str]) -> Iterator[Markup]:
+def _point_labels(line: Curve, x: Scale, y: Scale, baselines: Collection[str]) -> Iterator[Markup]:
     """Write its figure beside each point that leaves room, and which of them is the baseline."""
     shown: list[tuple[float, float, str]] = []
     for point in line.points:
@@ -189,7 +189,7 @@ def _against(rate: Curves, latency: Curves, window: Width) -> Markup:
     ticked = [(value, tick(value)) for value in round_ticks(x.low, x.high, TICKS, log=x.log)]
     marks = [
         *_beside(y, x, latency.metric.heading),
-        *axis_below(x, apart(ticked, x), TOP, TOP + HEIGHT, _titled(rate.metric.heading, x)),
+        *axis_below(x, apart(ticked, x), TOP, TOP + HEIGHT, _axis_title(rate.metric.heading, x)),
     ]
     names = []
     for place, (line, points) in enumerate(zip(rate.lines, pairs, strict=True)):

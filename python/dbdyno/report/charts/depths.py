@@ -30,10 +30,10 @@ def chart(targets: Sequence[Target], words: Mapping[str, str]) -> Chart:
     operations = [name for name in words if any(key[0] == name for target in targets for key in target.steps)]
     legend = tuple(words[name] for name in operations)
     dashed = f" (dashed: {targets[1].name})" if len(targets) > 1 else ""
-    return Chart(f"Operations a second{dashed}", partial(_drawn, targets, operations), legend)
+    return Chart(f"Operations a second{dashed}", partial(_draw, targets, operations), legend)
 
 
-def _drawn(targets: Sequence[Target], operations: Sequence[str], window: Width) -> Markup:
+def _draw(targets: Sequence[Target], operations: Sequence[str], window: Width) -> Markup:
     width = WIDTH if window == "wide" else NARROW_WIDTH
     steps = [step for target in targets for step in target.steps.values()]
     ends = [end for step in steps for end in _ends(step)]

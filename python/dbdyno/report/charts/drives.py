@@ -51,7 +51,7 @@ def chart(targets: Sequence[Target], catalogue: Sequence[Target], like: str = ""
     shown = [(place, target) for place, target in enumerate(targets) if all(key in target.steps for key in axes)]
     names = {target.name for _, target in shown}
     others = [target for target in catalogue if target.name not in names and all(key in target.steps for key in axes)]
-    return Chart("", partial(_drawn, shown, others, axes, like))
+    return Chart("", partial(_draw, shown, others, axes, like))
 
 
 def _axes(target: Target) -> tuple[Key, Key] | None:
@@ -61,7 +61,7 @@ def _axes(target: Target) -> tuple[Key, Key] | None:
     return None if alone is None or most is None else (alone, most)
 
 
-def _drawn(
+def _draw(
     shown: Sequence[tuple[int, Target]], others: Sequence[Target], axes: tuple[Key, Key], like: str, window: Width
 ) -> Markup:
     across, up = axes
@@ -87,7 +87,7 @@ def _drawn(
             marks.append(with_title(point.says, [dots([(point.x, point.y)], DOT, INK, look)]))
         else:
             marks.append(with_title(point.says, [dots([(point.x, point.y)], OWN_DOT, treatment_colour(point.own))]))
-    for point, left, above, text in _labelled(points, x):
+    for point, left, above, text in _name_places(points, x):
         strong = {"font_weight": "bold"} if point.own is not None or point.name == like else {}
         marks.append(words(left, above, text, **rim(LIGHT), font_size=12 if strong else 11, **strong))
     return drawing(x.end + 16, TOP + HEIGHT + BELOW, f"reads a second against the time of a {what}", marks)
@@ -103,7 +103,7 @@ def _ms(target: Target, key: Key) -> float:
     return target.steps[key].latency_ns["p50"] / 1e6
 
 
-def _labelled(points: Sequence[_Point], x: Scale) -> Iterator[tuple[_Point, float, float, str]]:
+def _name_places(points: Sequence[_Point], x: Scale) -> Iterator[tuple[_Point, float, float, str]]:
     """Yield names beside their points, each where it touches no point and no name; one without room says it alone."""
     boxes = [(p.x - r, p.y - r, p.x + r, p.y + r) for p in points for r in [DOT if p.own is None else OWN_DOT]]
     for point in points:

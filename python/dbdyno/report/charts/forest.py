@@ -144,13 +144,13 @@ def charts(analysis: Analysis) -> tuple[Chart, ...]:
     if not shown:
         return ()
     domain = extent([comparison.verdict for comparison in shown], analysis.margin)
-    whole = Chart("", partial(_drawn, shown, analysis, domain, sides_of(shown, analysis)))
+    whole = Chart("", partial(_draw, shown, analysis, domain, sides_of(shown, analysis)))
     bound = log_margin(analysis.margin)
     near = [comparison for comparison in shown if _near(comparison.verdict, CLOSE_UP * bound)]
     if not near or bound <= 0 or max(-domain[0], domain[1]) <= CLOSE_UP_FROM * bound:
         return (whole,)
     middle = (-CLOSE_UP * bound, CLOSE_UP * bound)
-    return (whole, Chart("Close to the margin", partial(_drawn, near, analysis, middle, Figures("", {}))))
+    return (whole, Chart("Close to the margin", partial(_draw, near, analysis, middle, Figures("", {}))))
 
 
 def _says(comparison: Versus, figures: Figures) -> str:
@@ -184,12 +184,12 @@ def ticks(low: float, high: float, width: float = WIDTH) -> list[tuple[float, st
     """
     if max(-low, high) > LN_TIMES:
         powers = range(math.floor(low / math.log(10)) - 1, math.ceil(high / math.log(10)) + 1)
-        each = [[m * 10.0**power for power in powers for m in mantissas] for mantissas in _MANTISSAS]
-        choices = ([(math.log(times), f"{times:,.6g}x") for times in multiples] for multiples in each)
+        scales = [[m * 10.0**power for power in powers for m in mantissas] for mantissas in _MANTISSAS]
+        choices = ([(math.log(times), f"{times:,.6g}x") for times in multiples] for multiples in scales)
     else:
         choices = (_percents(step, low, high) for step in _STEPS)
     for choice in choices:
-        inside = [each for each in choice if low <= each[0] <= high and _fits_in(each, (low, high), width)]
+        inside = [tick for tick in choice if low <= tick[0] <= high and _fits_in(tick, (low, high), width)]
         if len(inside) <= _TICKS and _have_room(inside, width / (high - low)):
             return inside
     return [(0.0, "1x" if max(-low, high) > LN_TIMES else "0 %")]
@@ -216,7 +216,7 @@ def _have_room(ticked: Sequence[tuple[float, str]], pixels: float) -> bool:
     )
 
 
-def _drawn(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures, window: Width) -> Markup:
+def _draw(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures, window: Width) -> Markup:
     return (_wide if window == "wide" else _narrow)(shown, analysis, domain, figures)
 
 

@@ -51,11 +51,11 @@ def charts(analysis: Analysis) -> tuple[Chart, ...]:
         ]
         if all(effect.verdict.effect.known for effect in simple):
             caption = f"{analysis.metric.words} by {one_line(factor)}, a line for each {one_line(other)}"
-            pictures.append(Chart(caption[0].upper() + caption[1:], partial(_drawn, simple, analysis)))
+            pictures.append(Chart(caption[0].upper() + caption[1:], partial(_draw, simple, analysis)))
     return tuple(pictures)
 
 
-def _drawn(simple: list[SimpleEffect], analysis: Analysis, window: Width) -> Markup:
+def _draw(simple: list[SimpleEffect], analysis: Analysis, window: Width) -> Markup:
     """Draw a pair of factors; on a phone the lines' names stand below."""
     levels = in_order([simple[0].baseline, *dict.fromkeys(effect.level for effect in simple)])
     lines = list(dict.fromkeys(effect.at for effect in simple))

@@ -46,10 +46,10 @@ def shown(analysis: Analysis) -> Curves:
 def chart(curves: Curves, design: Design) -> Chart:
     """Return the curves of the treatments, each in its colour."""
     legend = tuple(treatment.label for treatment in design.treatments)
-    return Chart("Latency of events by percentile", partial(_drawn, curves, design), legend)
+    return Chart("Latency of events by percentile", partial(_draw, curves, design), legend)
 
 
-def _drawn(curves: Curves, design: Design, window: Width) -> Markup:
+def _draw(curves: Curves, design: Design, window: Width) -> Markup:
     drawn = sorted({point.percentile for line in curves for point in line.points})
     x = Scale(1.0, _above(drawn[-1]), LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=True)
     y = _upright([point.latency_ms.value for line in curves for point in line.points])

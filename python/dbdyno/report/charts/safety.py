@@ -79,10 +79,10 @@ class _Name:
 def chart(shown: Sequence[Placed], metric: Metric, names: Names, what: str) -> Chart:
     """Return the picture; ``what`` a bound is a share of: "power cuts"."""
     by = f" by {names.heading}" if names.factors else ""
-    return Chart(f"Speed against safety{by}", partial(_drawn, shown, metric, names, what))
+    return Chart(f"Speed against safety{by}", partial(_draw, shown, metric, names, what))
 
 
-def _drawn(shown: Sequence[Placed], metric: Metric, names: Names, what: str, window: Width) -> Markup:
+def _draw(shown: Sequence[Placed], metric: Metric, names: Names, what: str, window: Width) -> Markup:
     x = _across([treatment.speed for treatment in shown], window)
     least = min(FLOOR, *(treatment.safety.tally.lost.at_most / 1.5 for treatment in shown))
     y = Scale(least, 1.25, TOP + HEIGHT, TOP, log=True)

@@ -55,8 +55,8 @@ def queue(shown: Shown) -> Chart:
     """Return the mean number of requests in the queue over time."""
     lines = [
         [
-            (at, each["aqu-sz"])
-            for at, each in zip(outcome["series"]["end_s"], outcome["series"]["columns"], strict=True)
+            (at, columns["aqu-sz"])
+            for at, columns in zip(outcome["series"]["end_s"], outcome["series"]["columns"], strict=True)
         ]
         for _, outcome in shown
     ]

@@ -67,10 +67,10 @@ def chart(run: Run, analysis: Analysis) -> Chart | None:
     ]
     starts = [place for place in range(2, len(usable) + 1) if _starts_block(usable, place)]
     legend = tuple(treatment.label for treatment in run.design.treatments)
-    return Chart("", partial(_drawn, shown, starts, analysis), legend)
+    return Chart("", partial(_draw, shown, starts, analysis), legend)
 
 
-def _drawn(shown: list[_Dot], starts: list[int], analysis: Analysis, window: Width) -> Markup:
+def _draw(shown: list[_Dot], starts: list[int], analysis: Analysis, window: Width) -> Markup:
     labels_of = [row.label for row in analysis.treatments]
     width, labels = (WIDTH, LABELS) if window == "wide" else (NARROW_WIDTH, NARROW_LABELS)
     x = Scale(0.5, len(shown) + 0.5, LEFT, LEFT + width)
@@ -116,8 +116,8 @@ def _trials(placed: list[tuple[float, float, str, _Dot]], labels: list[str]) -> 
     for x, y, value, dot in placed:
         if dot.counts:
             counting[dot.treatment].append(((x, y), f"{value}, trial {dot.place}"))
-    for treatment, each in counting.items():
-        places, says = zip(*each, strict=True)
+    for treatment, dots_and_texts in counting.items():
+        places, says = zip(*dots_and_texts, strict=True)
         yield dots(places, DOT, treatment_colour(treatment), says=says, what=labels[treatment])
     for x, y, value, dot in placed:
         if not dot.counts:

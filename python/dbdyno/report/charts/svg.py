@@ -241,8 +241,8 @@ def treatment_dash(index: int) -> tuple[int, ...]:
 
 def stylesheet() -> str:
     """Return the CSS that gives every colour its name, and a chart's colours their dark counterparts."""
-    light = [*_named(TREATMENTS, VERDICTS), f"--paper: {LIGHT};"]
-    dark = [*_named(TREATMENTS_ON_DARK, VERDICTS_ON_DARK), f"--paper: {DARK};"]
+    light = [*_colour_variables(TREATMENTS, VERDICTS), f"--paper: {LIGHT};"]
+    dark = [*_colour_variables(TREATMENTS_ON_DARK, VERDICTS_ON_DARK), f"--paper: {DARK};"]
     names = [f"t{place}" for place in range(len(TREATMENTS))] + [word.replace(" ", "-") for word in VERDICTS]
     rules = [
         f":root {{ {' '.join(light)} }}",
@@ -256,11 +256,14 @@ def stylesheet() -> str:
         ]
         rules += [f".{name} {{ --own: var(--{name}); }}"]
     return "\n".join(
-        [*rules, *(f".swatch.d{group} {{ {_dashed(dash)} }}" for group, dash in enumerate(TREATMENT_DASHES) if dash)]
+        [
+            *rules,
+            *(f".swatch.d{group} {{ {_swatch_path(dash)} }}" for group, dash in enumerate(TREATMENT_DASHES) if dash),
+        ]
     )
 
 
-def _dashed(dash: tuple[int, ...]) -> str:
+def _swatch_path(dash: tuple[int, ...]) -> str:
     """Return how a swatch shows a line's dashes: as a short piece of that line."""
     stops, at = [], 0
     for place, pixels in enumerate(dash):
@@ -270,6 +273,6 @@ def _dashed(dash: tuple[int, ...]) -> str:
     return f"width: 1.6rem; height: .2rem; border-radius: 0; vertical-align: middle; background: {piece};"
 
 
-def _named(treatments: tuple[str, ...], verdicts: dict[Word, str]) -> list[str]:
+def _colour_variables(treatments: tuple[str, ...], verdicts: dict[Word, str]) -> list[str]:
     named = [f"--t{place}: {colour};" for place, colour in enumerate(treatments)]
     return named + [f"--{word.replace(' ', '-')}: {colour};" for word, colour in verdicts.items()]

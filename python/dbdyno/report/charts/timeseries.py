@@ -89,10 +89,10 @@ class Stacked:
     def __init__(self, trials: Sequence[Mapping[str, npt.NDArray[Any]]]) -> None:
         """Take the columns of each trial's series; those without ``t_s`` are left out."""
         self._trials = [columns for columns in trials if "t_s" in columns]
-        timed = [_timed(floats(columns["t_s"])) for columns in self._trials]
+        timed = [_known_times(floats(columns["t_s"])) for columns in self._trials]
         offsets = np.cumsum([0, *(len(columns["t_s"]) for columns in self._trials)])
-        self._places = _joined([places + offset for (places, _), offset in zip(timed, offsets, strict=False)], np.intp)
-        self._t_s = _joined([middles for _, middles in timed], np.float64)
+        self._places = _join([places + offset for (places, _), offset in zip(timed, offsets, strict=False)], np.intp)
+        self._t_s = _join([middles for _, middles in timed], np.float64)
         self._trial = np.repeat(np.arange(len(timed)), [len(middles) for _, middles in timed])
 
     def samples(self, names: Sequence[str], scale: float) -> Samples | None:
@@ -107,7 +107,7 @@ class Stacked:
         return Samples(starts, self._t_s[keep], scale * values[keep])
 
     def _column(self, name: str) -> Floats:
-        return _joined(
+        return _join(
             [
                 floats(columns[name]) if name in columns else np.full(len(columns["t_s"]), np.nan)
                 for columns in self._trials
@@ -116,11 +116,11 @@ class Stacked:
         )
 
 
-def _joined(parts: Sequence[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
+def _join(parts: Sequence[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
     return np.concatenate(parts) if parts else np.empty(0, kind)
 
 
-def _timed(ends: Floats) -> tuple[Places, Floats]:
+def _known_times(ends: Floats) -> tuple[Places, Floats]:
     """Return which samples are of a known time, in order of it, and the middles of their intervals."""
     known = np.flatnonzero(np.isfinite(ends) & (ends >= 0))
     order, middles = middles_of(ends[known])
@@ -280,7 +280,7 @@ def drawn_panels(run: Run, analysis: Analysis, series: Series) -> list[Drawn]:
         return []
     lines = sum(len(samples) for _, samples in panel_samples)
     buckets = max(BUCKETS_MIN, min(BUCKETS_MAX, VALUES_MAX // (3 * lines)))
-    return [_drawn(panel, samples, buckets) for panel, samples in panel_samples]
+    return [_draw(panel, samples, buckets) for panel, samples in panel_samples]
 
 
 StackedSeries = dict[tuple[str, str], Stacked]  # (treatment, series)
@@ -315,18 +315,29 @@ def _repeats(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) 
 
 def _worth_showing(panel: Panel, samples: Mapping[str, Samples]) -> bool:
     if panel.if_it_moves:
-        return any(each.moves(MOVES) for each in samples.values())
+        return any(treatment_samples.moves(MOVES) for treatment_samples in samples.values())
     if panel.shown_above is None:
         return bool(samples)
-    return any(bool((each.share_above_0() > panel.shown_above).any()) for each in samples.values())
+    return any(
+        bool((treatment_samples.share_above_0() > panel.shown_above).any()) for treatment_samples in samples.values()
+    )
 
 
-def _drawn(panel: Panel, samples: Mapping[str, Samples], buckets: int) -> Drawn:
-    longest = max(float(each.t_s.max()) for each in samples.values())
-    spacing = median([spacing_s for each in samples.values() for spacing_s in each.spacings_s(alone=2 * longest)])
+def _draw(panel: Panel, samples: Mapping[str, Samples], buckets: int) -> Drawn:
+    longest = max(float(treatment_samples.t_s.max()) for treatment_samples in samples.values())
+    spacing = median(
+        [
+            spacing_s
+            for treatment_samples in samples.values()
+            for spacing_s in treatment_samples.spacings_s(alone=2 * longest)
+        ]
+    )
     width = max(spacing, longest / buckets, 1e-3)
     count = max(1, math.ceil(longest / width))
-    lines = (Line(treatment, *_across_trials(each.bucketed(width, count))) for treatment, each in samples.items())
+    lines = (
+        Line(treatment, *_across_trials(treatment_samples.bucketed(width, count)))
+        for treatment, treatment_samples in samples.items()
+    )
     return Drawn(panel, width, tuple(lines))
 
 

@@ -45,18 +45,18 @@ def cost_lines(analysis: Analysis) -> list[str]:
     if analysis.cost is None or not analysis.cost.treatments:
         return []
     cost = analysis.cost
-    lines = [_compared(comparison, cost) for comparison in cost.comparisons]
-    offered = _offered(cost, analysis.treatments)
+    lines = [_comparison_sentence(comparison, cost) for comparison in cost.comparisons]
+    offered = _unknown_capacities(cost, analysis.treatments)
     return [*lines, *offered, *_demands(cost, analysis.treatments), *_footing(cost, analysis.treatments)]
 
 
-def _compared(comparison: CostComparison, cost: Cost) -> str:
+def _comparison_sentence(comparison: CostComparison, cost: Cost) -> str:
     effect = comparison.per_million
     if not effect.known:
         priced = all(
-            math.isfinite(of.purchase)
-            for of in cost.treatments
-            if of.id in {comparison.level_id, comparison.baseline_id}
+            math.isfinite(treatment.purchase)
+            for treatment in cost.treatments
+            if treatment.id in {comparison.level_id, comparison.baseline_id}
         )
         why = "their highest rate was not measured" if priced else "a price is missing"
         return f"{comparison.level} against {comparison.baseline}: cost per query {UNKNOWN}, because {why}."
@@ -69,7 +69,7 @@ def _compared(comparison: CostComparison, cost: Cost) -> str:
     return " ".join([sentence, *_break_even(comparison), *_pays_back(comparison, cost)])
 
 
-def _offered(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
+def _unknown_capacities(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
     """Yield of which treatments nothing is said that needs the most they can do, and what would measure it."""
     kept_up = [treatment for treatment in cost.treatments if not treatment.capacity_known]
     if kept_up:

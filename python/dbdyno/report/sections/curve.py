@@ -33,7 +33,7 @@ def section(source: Source) -> Section | None:
         knees = tuple(Item(knee_sentence(line, curves)) for line in curves.lines)
         shown.append(List(knees, heading=capital(f"{curves.metric.words} by {curves.factor}")))
         shown += [] if curves is first else [Abridged((curve.chart(curves),))]
-    for rate, latency in _stepped(all_curves):
+    for rate, latency in _rates_and_latencies(all_curves):
         shown.append(Abridged((curve.against_latency(rate, latency),)))
     figures = Details("How to read these curves, and their figures", (Paragraph(NOTE, "soft"), *_tables(all_curves)))
     return Section("curves", "By level", (*shown, figures), data={"curves": [_json(curves) for curves in all_curves]})
@@ -47,7 +47,7 @@ def opening_curve(source: Source) -> Curves | None:
     return next((curves for curves in analysis.curves if curves.primary), None)
 
 
-def _stepped(all_curves: Sequence[Curves]) -> Iterator[tuple[Curves, Curves]]:
+def _rates_and_latencies(all_curves: Sequence[Curves]) -> Iterator[tuple[Curves, Curves]]:
     """Yield throughput and latency by each factor that is the load offered, where both are known of the same levels."""
     for rate in all_curves:
         for latency in all_curves:

@@ -101,7 +101,10 @@ def apart_table(run: Run) -> tuple[Table, ...]:
 def by_host_table(fleet: FleetFindings, analysis: Analysis) -> Table:
     """Return each host's effect, of the first comparisons."""
     columns = by_interest(analysis.verdicts, analysis)[:COLUMNS_MAX]
-    values = [{each.host: each.value for each in fleet.of(comparison.verdict).hosts} for comparison in columns]
+    values = [
+        {host_effect.host: host_effect.value for host_effect in fleet.of(comparison.verdict).hosts}
+        for comparison in columns
+    ]
     headings = ("host", "blocks", *(comparison.name for comparison in columns))
     rows = tuple(
         (host, str(blocks), *(percent(effects[host]) if host in effects else "-" for effects in values))

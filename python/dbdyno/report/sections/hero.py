@@ -39,7 +39,7 @@ def _picture(source: Source) -> Chart | None:
         points, names = placed(safety, analysis.treatments), names_of(source.run.design.treatments)
         return plane.chart(points, analysis.metric, names, many(safety.mode)) if len(points) > 1 else None
     if (curves := opening_curve(source)) is not None:
-        chart = curve.chart(curves, {each.baseline_id for each in analysis.verdicts})
+        chart = curve.chart(curves, {verdict.baseline_id for verdict in analysis.verdicts})
         return replace(chart, caption=capital(f"{curves.metric.words} by {curves.factor}"))
     return _versions(analysis)
 

@@ -122,7 +122,9 @@ def steadiness_section(source: Source) -> Section:
     if steadiness is None:
         return Section("steadiness", "Steadiness", data=data)
     items = tuple(Item(steadiness_sentence(verdict)) for verdict in steadiness.verdicts)
-    rows = tuple(_row(each) for each in sorted(steadiness.treatments, key=lambda each: each.variation.value))
+    rows = tuple(
+        _row(treatment) for treatment in sorted(steadiness.treatments, key=lambda treatment: treatment.variation.value)
+    )
     blocks = (
         List(items, "verdicts"),
         Table("Steadiness", STEADINESS_HEADINGS, rows),
@@ -170,15 +172,15 @@ def steadiness_json(analysis: Analysis) -> dict[str, Any] | None:
         "margin": MARGIN,
         "treatments": [
             {
-                "treatment_id": each.treatment,
-                "treatment": each.label,
-                "unit": each.unit,
-                "variation": each.variation.value,
-                "variation_min": each.variation.low,
-                "variation_max": each.variation.high,
-                **fields(each, "median slow"),
+                "treatment_id": treatment.treatment,
+                "treatment": treatment.label,
+                "unit": treatment.unit,
+                "variation": treatment.variation.value,
+                "variation_min": treatment.variation.low,
+                "variation_max": treatment.variation.high,
+                **fields(treatment, "median slow"),
             }
-            for each in steadiness.treatments
+            for treatment in steadiness.treatments
         ],
         "verdicts": [
             {

@@ -79,18 +79,20 @@ def _table(beside: Beside) -> Table:
     compared = ("against", "reported", "here (95 % interval)", "in words") if baselines else ()
     rows: list[tuple[str, ...]] = []
     for figure in beside.figures:
-        own = (figure.row.label, figure.row.called, _published(figure.row), _measured(figure))
+        own = (figure.row.label, figure.row.called, _published_text(figure.row), _measured_text(figure))
         alone = ("baseline" if figure.row in baselines else "", "", "", "") if baselines else ()
-        rows += [(*own, *_compared(figure.row, comparison)) for comparison in figure.against] or [(*own, *alone)]
+        rows += [(*own, *_comparison_cells(figure.row, comparison)) for comparison in figure.against] or [
+            (*own, *alone)
+        ]
     return Table("Reported and measured here", (*start, *compared), tuple(rows))
 
 
-def _published(row: ReportedRow) -> str:
+def _published_text(row: ReportedRow) -> str:
     between = f" ({number(row.min)} to {number(row.max)})" if row.min is not None and row.max is not None else ""
     return f"{number(row.value)}{between}"
 
 
-def _measured(figure: Figure) -> str:
+def _measured_text(figure: Figure) -> str:
     if not figure.row.treatment:
         return NOT_HERE
     measured = figure.measured
@@ -100,7 +102,7 @@ def _measured(figure: Figure) -> str:
     return f"{number(measured.value)}{between}"
 
 
-def _compared(row: ReportedRow, comparison: PublishedComparison) -> tuple[str, str, str, str]:
+def _comparison_cells(row: ReportedRow, comparison: PublishedComparison) -> tuple[str, str, str, str]:
     words = _OF_FIGURES[comparison.agreement]
     if comparison.agreement == "undecided here" and _inside(comparison.published, comparison.verdict.effect):
         words += "; theirs is inside our interval"
@@ -169,7 +171,7 @@ def reported_json(analysis: Analysis) -> list[dict[str, Any]]:
     """Return all of it, as the JSON report has it."""
     return [
         {
-            **asdict(each.table),
+            **asdict(beside.table),
             "rows": [
                 {
                     **asdict(figure.row),
@@ -179,7 +181,7 @@ def reported_json(analysis: Analysis) -> list[dict[str, Any]]:
                     "here_max": figure.measured.high,
                     "against": [_comparison_json(comparison) for comparison in figure.against],
                 }
-                for figure in each.figures
+                for figure in beside.figures
             ],
             "claims": [
                 {
@@ -188,12 +190,12 @@ def reported_json(analysis: Analysis) -> list[dict[str, Any]]:
                         {"level_id": verdict.level_id, "baseline_id": verdict.baseline_id, "agreement": agreement}
                         for verdict, agreement in claim.outcomes
                     ],
-                    "sentence": claim_line(claim, each),
+                    "sentence": claim_line(claim, beside),
                 }
-                for claim in each.claims
+                for claim in beside.claims
             ],
         }
-        for each in analysis.beside
+        for beside in analysis.beside
     ]
 
 

@@ -214,10 +214,10 @@ def tool_figures_section(source: Source) -> Section:
     """Return what a program not of dbdyno reported, if one was run."""
     analysis = source.analysis
     by_treatment = means(analysis)
-    data = {"figures": [{"treatment": id_, "metrics": each} for id_, each in by_treatment.items()] or None}
+    data = {"figures": [{"treatment": id_, "metrics": metrics} for id_, metrics in by_treatment.items()] or None}
     if not by_treatment:
         return Section("figures", "Figures", data=data)
-    names = [name for name in (*OF_PROGRAMS, *LATENCIES) if any(name in each for each in by_treatment.values())]
+    names = [name for name in (*OF_PROGRAMS, *LATENCIES) if any(name in metrics for metrics in by_treatment.values())]
     known = METRICS | {analysis.metric.name: analysis.metric}
     rows = (
         (row.label, *(number(by_treatment.get(row.id, {}).get(name, math.nan)) for name in names))
@@ -238,7 +238,7 @@ def means(analysis: Analysis) -> dict[str, dict[str, float]]:
             known = [value for trial in trials if math.isfinite(value := value_of(trial.metrics, name))]
             if known:
                 by_treatment.setdefault(row.id, {})[name] = fmean(known)
-    return by_treatment if any(set(OF_PROGRAMS) & set(each) for each in by_treatment.values()) else {}
+    return by_treatment if any(set(OF_PROGRAMS) & set(metrics) for metrics in by_treatment.values()) else {}
 
 
 # Trials that failed: what, where, why.

@@ -280,7 +280,7 @@ def _treatment_json(treatment: TreatmentSafety, mode: str) -> dict[str, Any]:
         "id": treatment.id,
         "label": treatment.label,
         "verdict": treatment.word,
-        "doubts": [doubt_text((each,), mode) for each in treatment.doubts],
+        "doubts": [doubt_text((doubt,), mode) for doubt in treatment.doubts],
         "runs_failed": treatment.failed,
         "causes": [asdict(cause) for cause in treatment.causes],
         **_tally_json(treatment.tally),

@@ -24,7 +24,7 @@ def section(source: Source) -> Section:
 def defaults_section(server_pairs: Sequence[ServerDefaults]) -> Section:
     """Return a line for each pair of servers, and on a page a folded table of all."""
     full = tuple(
-        block for servers in server_pairs for block in (Paragraph(line(servers, more=""), "soft"), _folded(servers))
+        block for servers in server_pairs for block in (Paragraph(line(servers, more=""), "soft"), _details(servers))
     )
     short = tuple(Paragraph(line(servers, more=" on the page (--html FILE)"), "soft") for servers in server_pairs)
     return Section(
@@ -118,7 +118,7 @@ def _cut(value: str) -> str:
     return value if len(value) <= VALUE_MAX else f"{value[:VALUE_MAX]}…"
 
 
-def _folded(servers: ServerDefaults) -> Block:
+def _details(servers: ServerDefaults) -> Block:
     rows = tuple((setting.name, setting.before or '""', setting.after or '""') for setting in servers.differing)
     same = servers.before == servers.after
     sides = ("before", "after") if same else (servers.before, servers.after)

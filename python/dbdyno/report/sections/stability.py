@@ -96,12 +96,12 @@ def _name(each: TreatmentStability) -> str:
     return f"{each.label}, phase {each.phase}" if each.phase and each.typical.kind != "too short" else each.label
 
 
-def _of(each: TreatmentStability) -> str:
+def _of(treatment: TreatmentStability) -> str:
     """Return how many trials are like that, and how many of the others never settled."""
-    trials = count(each.trials, "trial")
-    trials_text = f" ({each.of_class} of {trials})" if each.of_class < each.trials else f" ({trials})"
-    if each.never_settled > (0 if math.isfinite(each.typical.settled_s) else each.of_class):
-        return f"{trials_text}; {each.never_settled} of {trials} never settled"
+    trials = count(treatment.trials, "trial")
+    trials_text = f" ({treatment.of_class} of {trials})" if treatment.of_class < treatment.trials else f" ({trials})"
+    if treatment.never_settled > (0 if math.isfinite(treatment.typical.settled_s) else treatment.of_class):
+        return f"{trials_text}; {treatment.never_settled} of {trials} never settled"
     return trials_text
 
 
@@ -123,15 +123,17 @@ def stability_json(analysis: Analysis) -> list[dict[str, Any]]:
     """Return all of it, as the JSON report has it."""
     return [
         {
-            "treatment_id": each.treatment,
-            "treatment": each.label,
-            "phase": each.phase or None,
-            "unit": each.unit,
-            **_figures(each.typical, each.unit),
-            **fields(each, "trials of_class too_short never_settled"),
-            "by_trial": [{"trial": id_, **_figures(stability, each.unit)} for id_, stability in each.by_trial],
+            "treatment_id": treatment.treatment,
+            "treatment": treatment.label,
+            "phase": treatment.phase or None,
+            "unit": treatment.unit,
+            **_figures(treatment.typical, treatment.unit),
+            **fields(treatment, "trials of_class too_short never_settled"),
+            "by_trial": [
+                {"trial": id_, **_figures(stability, treatment.unit)} for id_, stability in treatment.by_trial
+            ],
         }
-        for each in analysis.stability
+        for treatment in analysis.stability
     ]
 
 

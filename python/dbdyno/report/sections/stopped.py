@@ -45,7 +45,7 @@ def stopping(run: Run, analysis: Analysis) -> dict[str, Any]:
 
 def stopped_lines(run: Run, analysis: Analysis) -> list[str]:
     """Return why the run stopped, and what its looks mean: at most a sentence each."""
-    return [line for line in (why_it_stopped(run, analysis), _extended(run), looks_text(analysis)) if line]
+    return [line for line in (why_it_stopped(run, analysis), _extension_text(run), looks_text(analysis)) if line]
 
 
 def why_it_stopped(run: Run, analysis: Analysis) -> str:
@@ -101,7 +101,7 @@ def _left(run: Run, analysis: Analysis) -> str:
     return f"; {left} of {count(of, 'comparison')} {are} undecided"
 
 
-def _extended(run: Run) -> str:
+def _extension_text(run: Run) -> str:
     if run.extended_from is None:
         return ""
     return (

@@ -27,7 +27,7 @@ def section(source: Source) -> Section:
     left = len(lines) - LINES_MAX
     short = [*lines[:LINES_MAX], *([f"{count(left, 'more warning')} with --details."] if left > 0 else [])]
     folded = (Details("Warnings", bullets(lines), len(lines), id="s-warnings"),) if lines else ()
-    shown = Abridged(folded, _marked(lines), _marked(short))
+    shown = Abridged(folded, _warning_paragraphs(lines), _warning_paragraphs(short))
     data = {"pools_filling": filling_json(source.analysis.pools_filling)}
     return Section("warnings", "", (shown,), data=data, opening=True)
 
@@ -43,7 +43,7 @@ def _of_cuts(source: Source) -> list[str]:
     return list(crash_warnings(source.safety, names_of(source.run.design.treatments)))
 
 
-def _marked(lines: Sequence[str]) -> tuple[Paragraph, ...]:
+def _warning_paragraphs(lines: Sequence[str]) -> tuple[Paragraph, ...]:
     return tuple(Paragraph(line, "warning") for line in lines)
 
 
