@@ -52,7 +52,7 @@ class Chart:
 
 
 def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:
-    """Return those this run has, as in a wide window.
+    """Return the charts of this run by name, drawn as in a wide window.
 
     They are called ``effect``, ``close_up``, ``interaction``, ``interaction_2``, ..., ``latency`` and ``order``.
     """

@@ -244,8 +244,8 @@ def names_of(treatments: Sequence[Treatment]) -> Names:
 
 
 _ORDER: tuple[Word, ...] = ("no loss seen", "loses the newest commits", "not crash-safe", "undecided")
-EACH_MAX = 3  # treatments that are damaged: of each is said how
-_RARE = 0.5  # of the cuts: below it how often is said
+EACH_MAX = 3  # damaged treatments whose damage is described one by one
+_RARE = 0.5  # share of the cuts: if fewer lose, the sentence gives how many
 
 
 def crash_sentences(safety: CrashSafety, names: Names, *, begun: bool = False) -> list[str]:
@@ -366,7 +366,7 @@ def chosen(source: Source, safety: CrashSafety) -> Choice:
 
 
 def crash_advice(source: Source, safety: CrashSafety) -> str:
-    """Return it in one paragraph."""
+    """Return the advice in one paragraph."""
     names = names_of(source.run.design.treatments)
     return " ".join(filter(None, _Words(safety, names, source.analysis, chosen(source, safety)).sentences()))
 
@@ -530,7 +530,7 @@ def host_table(safety: CrashSafety, names: Names) -> Table:
 
 
 def hosts_json(safety: CrashSafety) -> list[dict[str, Any]]:
-    """Return it as values; empty of one host."""
+    """Return what each host lost as values; empty of one host."""
     return [
         {
             "id": by_host.treatment,

@@ -96,7 +96,7 @@ class Badges:
     items: tuple[Badge, ...]
     counted: str = ""  # what the result rests on: "8 blocks counted"
     tried: str = ""  # whether power cuts were made
-    warnings: int | None = None  # how many stand further below; None: nothing is said of them
+    warnings: int | None = None  # how many stand further below; None: the badges don't mention them
 
     @property
     def facts(self) -> tuple[Badge, ...]:

@@ -129,7 +129,7 @@ def in_brief(comparisons: Sequence[LikeThese]) -> str:
 
 
 def like_these_json(like_these: LikeThese, analysis: Analysis) -> dict[str, Any]:
-    """Return it for programs; differences are fractions, what is unknown is not finite."""
+    """Return what is shown of hosts like these as values: differences are fractions; an unknown one is not finite."""
     return {
         **fields(like_these, "baseline level baseline_id level_id method"),
         "word": like_these.word.hosts_text,
@@ -243,7 +243,7 @@ def _host_names(level: OfLevel) -> str:
 
 
 def level_json(difference: BetweenLevels, analysis: Analysis) -> dict[str, Any]:
-    """Return it for programs; an effect is a relative difference, of a comparison's effect the ratio less 1."""
+    """Return a difference between levels as values: relative, or for a comparison's effect the ratio less 1."""
     return {
         "factor": difference.factor,
         "of": fields(difference.of, "baseline_id level_id") if difference.of else None,
@@ -327,7 +327,7 @@ def _short_size(spread: Estimate) -> str:
 
 
 def noise_json(noise: FleetNoise) -> dict[str, Any]:
-    """Return it for programs; standard deviations of ln(metric), a share from 0 to 1."""
+    """Return the noise between hosts as values: standard deviations of ln(metric), a share from 0 to 1."""
     return {
         **{name: fields(getattr(noise, name), _ESTIMATE) for name, _ in PARTS},
         "share_of_hosts": fields(noise.share_of_hosts, _ESTIMATE),

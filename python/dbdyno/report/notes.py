@@ -377,7 +377,7 @@ def host_speed_lines(speed: HostSpeed | None) -> list[str]:
 
 
 def host_speed_json(speed: HostSpeed | None) -> dict[str, Any] | None:
-    """Return the same for programs."""
+    """Return what the host's speed explains as values; None where it was not measured."""
     return {"covariates": speed.covariates, "used": speed.used, "r": speed.r, "saved": speed.saved} if speed else None
 
 
@@ -385,7 +385,7 @@ def host_speed_json(speed: HostSpeed | None) -> dict[str, Any] | None:
 
 
 def settle_words(settle: Settle) -> str:
-    """Return it as a study writes it: ``"30 s"``, ``"trial"``; nothing where nothing came between."""
+    """Return the rest before a load as a study writes it: ``"30 s"``, ``"trial"``; nothing where nothing came between."""
     return settle if settle == "trial" else f"{settle:g} s" if settle else ""
 
 
@@ -399,7 +399,7 @@ def settle_lines(design: Design) -> list[str]:
     return [f"Each trial rested {settle_words(design.settle)} between the raising of its stack and its load."]
 
 
-# What the disks below the data said of their health: unknown is said to be unknown.
+# The health that the disks below the data report; an unknown figure is called unknown.
 
 
 def smart_lines(run: Run) -> list[str]:

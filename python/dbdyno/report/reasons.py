@@ -39,13 +39,13 @@ def reason_text(reason: Reason | Obstacle) -> str:
 
 
 def reason_code(reason: Reason | Obstacle) -> str:
-    """Return the same for programs, in a word that stays: ``"DIFFERENT"``, ``"CARRY_OVER"``, ``"TOO_FEW"``."""
+    """Return the reason for programs, in a word that stays: ``"DIFFERENT"``, ``"CARRY_OVER"``, ``"TOO_FEW"``."""
     cause = reason.withheld_for or reason.code if isinstance(reason, Reason) else reason
     return cause.name if isinstance(cause, Code) else re.sub(r"(?<!^)(?=[A-Z])", "_", type(cause).__name__).upper()
 
 
 def as_sentence(reason: Reason | Obstacle) -> str:
-    """Return the same as a sentence of its own."""
+    """Return the reason as a sentence of its own."""
     text = reason_text(reason)
     return f"{text[0].upper()}{text[1:]}."
 

@@ -36,7 +36,7 @@ def filling_line(design: Design, fillings: Sequence[PoolFilling]) -> str:
 
 
 def filling_text(filling: PoolFilling) -> str:
-    """Return the same of one treatment, with what it means."""
+    """Return that one treatment's pool was still being filled, and what that means for its figures."""
     trials = "" if filling.trials == filling.of else f" in {filling.trials} of {count(filling.of, 'trial')}"
     return (
         f"The buffer pool was still being filled{trials}: {_reads(filling)}. The figures are those of a server that is"

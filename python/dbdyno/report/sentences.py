@@ -29,7 +29,7 @@ from dbdyno.report.document import Strong, Text
 from dbdyno.report.reasons import as_sentence, reason_text
 
 NO_VERDICT = "The study plans no comparison, so there is no verdict."
-_RATES = ("_per_second", "iops")  # how the names of metrics end that "fast" is said of
+_RATES = ("_per_second", "iops")  # endings of the names of metrics that can be called "fast"
 
 
 def verdict_sentence(verdict: Finding, analysis: Analysis) -> Text:

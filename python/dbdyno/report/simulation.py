@@ -142,7 +142,7 @@ def _of_trace(findings: Mapping[str, Any]) -> list[str]:
 
 
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "avgrq-sz", "aqu-sz", "await", "r_await", "w_await", "%util")
-COUNTED = ("commits", "rows", "operations")  # what a load counts beside its I/O, what is asked for first
+COUNTED = ("commits", "rows", "operations")  # what a load counts beside its I/O, in order of preference
 ROWS_BRIEF = 12
 PACES = {
     "closed": "Closed: each client waits for its answer, so a faster device gets more requests.",

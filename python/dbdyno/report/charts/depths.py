@@ -22,7 +22,7 @@ from dbdyno.report.document import Chart, Width
 
 LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 80, 10, 980, 230, 230, 44
 TICKS = 6
-DASHES = ((), (5, 4))  # of the target, and of what it is held against
+DASHES = ((), (5, 4))  # of the target, and of the target that it is compared with
 
 
 def chart(targets: Sequence[Target], words: Mapping[str, str]) -> Chart:

@@ -33,7 +33,7 @@ LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 980, 236, 260, 44
 LOG_FROM = 8.0  # largest over smallest, from which the upright axis is logarithmic
 TICKS = 6
 TICKED = (50, 90, 99, 99.9, 99.99, 99.999)  # percentiles that have a label
-BANDS_MAX = 4  # curves that are drawn and said with their intervals: more would hide each other
+BANDS_MAX = 4  # curves with intervals in the drawing and in texts: the bands of more would hide each other
 
 Curves = Sequence[PercentileCurve]
 

@@ -18,7 +18,7 @@ from dbdyno.store.records import Run
 
 
 def about_section(source: Source) -> Section:
-    """Return them; a terminal has most of the facts elsewhere."""
+    """Return what the run expected, its levels and its facts; a terminal has most of the facts elsewhere."""
     run = source.run
     expected = (Paragraph(f"Expected beforehand: {run.expect}", "soft"),) if run.expect else ()
     scale = (Paragraph(f"At scale {run.scale}."),) if run.scale else ()

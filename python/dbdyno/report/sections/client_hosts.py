@@ -116,7 +116,7 @@ def _known(value: float, form: Callable[[float], str]) -> str:
 
 
 def _values(load: LoadFromHosts) -> dict[str, object]:
-    """Return the same for programs."""
+    """Return what each client host did as values."""
     hosts = [
         {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in host.items()}
         for host in map(asdict, load.hosts)

@@ -147,7 +147,7 @@ def _same_side(interaction_effect: Interaction, analysis: Analysis) -> str:
 
 
 def factors_json(design: Design, analysis: Analysis) -> dict[str, Any]:
-    """Return all of it for programs; differences are fractions, interactions ratios of two simple effects."""
+    """Return the effects of factors as values; differences are fractions, interactions ratios of two simple effects."""
     factors = analysis.factors
     return {
         "hard_to_change": [factor.name for factor in design.factors if factor.hard_to_change],

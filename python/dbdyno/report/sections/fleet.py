@@ -31,7 +31,7 @@ ONE_VOTE = (
 
 
 def section(source: Source) -> Section:
-    """Return it for a study on several hosts; empty of one."""
+    """Return the section for a study on several hosts; it is empty for a study on one."""
     analysis = source.analysis
     fleet = analysis.fleet
     shown = _shown(source.run, fleet, analysis) if fleet else ()
@@ -72,7 +72,7 @@ def disks_of(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def disk_table(run: Run) -> tuple[Table, ...]:
-    """Return the same as a table; nothing where the study names no disks."""
+    """Return the disks as a table; nothing where the study names no disks."""
     rows = tuple(
         (
             host,
@@ -114,7 +114,7 @@ def by_host_table(fleet: FleetFindings, analysis: Analysis) -> Table:
 
 
 def fleet_json(run: Run, fleet: FleetFindings | None, analysis: Analysis) -> dict[str, Any] | None:
-    """Return all of it for programs; null of a study on one host."""
+    """Return what the section shows as values; None for a study on one host."""
     if fleet is None:
         return None
     return {

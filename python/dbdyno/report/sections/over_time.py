@@ -164,7 +164,7 @@ def _part(value: float) -> str:
 
 
 def steadiness_json(analysis: Analysis) -> dict[str, Any] | None:
-    """Return all of it, as the JSON report has it."""
+    """Return the steadiness of treatments, as the JSON report has it."""
     steadiness = analysis.steadiness
     if steadiness is None:
         return None

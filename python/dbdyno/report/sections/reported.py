@@ -168,7 +168,7 @@ def summary_line(beside: Beside) -> str:
 
 
 def reported_json(analysis: Analysis) -> list[dict[str, Any]]:
-    """Return all of it, as the JSON report has it."""
+    """Return the published tables and claims, as the JSON report has them."""
     return [
         {
             **asdict(beside.table),

@@ -261,7 +261,7 @@ def _of_sides(difference: SafetyDifference) -> str:
 
 
 def safety_json(safety: CrashSafety, choice: Choice, source: Source) -> dict[str, Any]:
-    """Return all of it as values."""
+    """Return what cuts showed of all treatments as values."""
     return {
         "mode": safety.mode,
         "run": source.beside.run.title if source.beside else None,

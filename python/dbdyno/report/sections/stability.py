@@ -120,7 +120,7 @@ def stability_rows(analysis: Analysis) -> list[tuple[str, str, str, str, str]]:
 
 
 def stability_json(analysis: Analysis) -> list[dict[str, Any]]:
-    """Return all of it, as the JSON report has it."""
+    """Return the stability of treatments and trials, as the JSON report has it."""
     return [
         {
             "treatment_id": treatment.treatment,

@@ -98,7 +98,7 @@ def carry_over_json(verdict: Finding) -> dict[str, Any] | None:
     }
 
 
-# Verdicts of every pair, asked for when the figures were there to be seen.
+# Verdicts of every pair: a question that was put only after the figures could be seen.
 
 
 def every_pair_section(source: Source) -> Section:
