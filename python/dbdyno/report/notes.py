@@ -385,7 +385,7 @@ def host_speed_json(speed: HostSpeed | None) -> dict[str, Any] | None:
 
 
 def settle_words(settle: Settle) -> str:
-    """Return the rest before a load as a study writes it: ``"30 s"``, ``"trial"``; nothing where nothing came between."""
+    """Return what comes before each load, as a study writes it: ``"30 s"``, ``"trial"``; empty for nothing."""
     return settle if settle == "trial" else f"{settle:g} s" if settle else ""
 
 
