@@ -52,24 +52,26 @@ class Chart:
 
 
 def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:
-    """Return those this run has, as in a wide window.
+    """Return the charts of this run by name, drawn as in a wide window.
 
     They are called ``effect``, ``close_up``, ``interaction``, ``interaction_2``, ..., ``latency`` and ``order``.
     """
     names = ("effect", "close_up")
-    found = {
+    pictures = {
         name: Chart(chart.caption or "Effects and their 95 % intervals", str(chart.drawn("wide")))
         for name, chart in zip(names, forest.charts(analysis), strict=False)
     }
     for place, chart in enumerate(interaction.charts(analysis), 1):
-        found["interaction" if place == 1 else f"interaction_{place}"] = Chart(chart.caption, str(chart.drawn("wide")))
+        pictures["interaction" if place == 1 else f"interaction_{place}"] = Chart(
+            chart.caption, str(chart.drawn("wide"))
+        )
     if percentiles.shown(analysis):
         latency = percentiles.chart(percentiles.shown(analysis), run.design)
-        found["latency"] = Chart(latency.caption, str(latency.drawn("wide")))
+        pictures["latency"] = Chart(latency.caption, str(latency.drawn("wide")))
     order = strip.chart(run, analysis)
     if order is not None:
-        found["order"] = Chart("Every trial in the order it ran", str(order.drawn("wide")))
-    return found
+        pictures["order"] = Chart("Every trial in the order it ran", str(order.drawn("wide")))
+    return pictures
 
 
 # What a notebook shows of a run: its verdicts, the effect chart and the table. Every text of the run is escaped.
@@ -86,25 +88,25 @@ def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> s
         )
         for verdict in analysis.verdicts
     ]
-    parts.append(Markup("<ul>{}</ul>").format(_joined(items)) if items else html_text(NO_VERDICT))
+    parts.append(Markup("<ul>{}</ul>").format(_join(items)) if items else html_text(NO_VERDICT))
     parts += [Markup("<p>{}</p>").format(one_line(line)) for line in stopped_lines(run, analysis)]
     if "effect" in charts:
         parts.append(Markup(charts["effect"]._repr_html_()))  # noqa: S704 - its texts are escaped
     table = results(analysis)
     parts.append(_table(table.headings, table.rows))
-    return str(_joined(parts))
+    return str(_join(parts))
 
 
 def _table(headings: Iterable[object], rows: Iterable[Iterable[object]]) -> Markup:
-    head = _joined(Markup("<th>{}</th>").format(one_line(str(heading))) for heading in headings)
-    body = _joined(
-        Markup("<tr>{}</tr>").format(_joined(Markup("<td>{}</td>").format(one_line(str(cell))) for cell in row))
+    head = _join(Markup("<th>{}</th>").format(one_line(str(heading))) for heading in headings)
+    body = _join(
+        Markup("<tr>{}</tr>").format(_join(Markup("<td>{}</td>").format(one_line(str(cell))) for cell in row))
         for row in rows
     )
     return Markup("<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>").format(head, body)
 
 
-def _joined(parts: Iterable[Markup]) -> Markup:
+def _join(parts: Iterable[Markup]) -> Markup:
     return Markup("\n").join(parts)
 
 
@@ -194,14 +196,18 @@ class OpenedRun:
         The columns ``trial`` and ``treatment`` say whose a row is. Raises ``UserError`` for a trial or a series that
         this run does not have.
         """
-        treatments = {one.id: one.treatment for one in self.record.trials}
+        treatments = {trial_record.id: trial_record.treatment for trial_record in self.record.trials}
         if trial is not None and trial not in treatments:
             raise UserError(f"{self.folder} has no finished trial {trial!r}; trials() lists them")
         if name not in self.series_names:
             raise UserError(
                 f"{self.folder} has no series {name!r}; there are: {', '.join(self.series_names) or 'none'}"
             )
-        wanted = [trial] if trial is not None else [one.id for one in rows.counting(self.record, self.analysis)]
+        wanted = (
+            [trial]
+            if trial is not None
+            else [trial_record.id for trial_record in rows.counting(self.record, self.analysis)]
+        )
         with last_resort(self.folder):
             columns = read_series_named(self.folder, name, wanted)
             whose = columns.pop("trial")

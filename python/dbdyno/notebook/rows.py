@@ -128,16 +128,16 @@ def _package(kind: Kind) -> ModuleType:
 
 def columns_of(rows: Iterable[Mapping[str, Any]]) -> "dict[str, Column]":
     """Return rows as columns, in the order in which names first appear; a number that a row lacks is NaN."""
-    found = list(rows)
-    names = dict.fromkeys(name for row in found for name in row)
-    return {name: _column([row.get(name) for row in found]) for name in names}
+    all_rows = list(rows)
+    names = dict.fromkeys(name for row in all_rows for name in row)
+    return {name: _column([row.get(name) for row in all_rows]) for name in names}
 
 
 def _column(values: list[Any]) -> "Column":
     """Return numbers as an array, what is unknown as NaN; anything else as it is."""
-    given = [value for value in values if value is not None]
-    if given and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in given):
-        if len(given) == len(values) and all(isinstance(value, int) for value in given):
+    known = [value for value in values if value is not None]
+    if known and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in known):
+        if len(known) == len(values) and all(isinstance(value, int) for value in known):
             return np.array(values, np.int64)
         return np.array([np.nan if value is None else value for value in values], float)
     return values

@@ -26,16 +26,18 @@ _UNTRIED = "power cuts were not tried"
 _MADE_UP = {"emulated", "simulated"}  # kinds of disks
 
 
-def only_if(found: Safety, what: str, safer: str) -> str:
+def only_if(safety: Safety, what: str, safer: str) -> str:
     """Return what may be done by whom it does not matter that others are safer: that comes first."""
-    gaps = listed([risk_clause(one) for one in found.worse])
+    gaps = listed([risk_clause(risk) for risk in safety.worse])
     return f"Only if a power cut may take data, {what}: {gaps}, unlike with {safer}"
 
 
-def risk_text(found: Sequence[Safety]) -> str:
+def risk_text(safeties: Sequence[Safety]) -> str:
     """Return the risk of all that is recommended, the worst of it, and on what disks it was measured."""
-    worst = min(found, key=lambda one: (one.durable is not False, one.durable is not None))
-    return " ".join(filter(None, [f"Risk: {_risk_of(worst)}.", _disks({kind for one in found for kind in one.disks})]))
+    worst = min(safeties, key=lambda safety: (safety.durable is not False, safety.durable is not None))
+    return " ".join(
+        filter(None, [f"Risk: {_risk_of(worst)}.", _disks({kind for safety in safeties for kind in safety.disks})])
+    )
 
 
 def _disks(kinds: set[str]) -> str:
@@ -45,19 +47,19 @@ def _disks(kinds: set[str]) -> str:
     return "The data was in memory, so no disk was measured." if kinds == {"memory"} else ""
 
 
-def _risk_of(found: Safety) -> str:
-    if not found.served:
+def _risk_of(safety: Safety) -> str:
+    if not safety.served:
         return "commits and power cuts were not measured"
-    if found.worse:
+    if safety.worse:
         return f"as said; {_UNTRIED}"
-    if found.durable:
-        read = [one_line(one) for one in found.synced if one]
+    if safety.durable:
+        read = [one_line(reading) for reading in safety.synced if reading]
         how = f" ({FLUSH_LOG} = {listed(read)} read back)" if read else ""
         return f"commits are durable as set{how}; {_UNTRIED}"
-    if found.durable is None:
-        unlike = ", unlike with others that were compared" if found.less_known else ""
+    if safety.durable is None:
+        unlike = ", unlike with others that were compared" if safety.less_known else ""
         return f"whether commits are durable is not known{unlike}"
-    gaps = listed([risk_clause(one) for one in found.lacking])
+    gaps = listed([risk_clause(risk) for risk in safety.lacking])
     return f"a power cut may take data, with all that was compared: {gaps}"
 
 
@@ -86,7 +88,7 @@ def advice_text(run: Run, analysis: Analysis) -> str:
     """Return what to do, one line for all formats."""
     advice = analysis.advice
     if advice.hold:
-        return _held(advice.hold, run, analysis)
+        return _hold_text(advice.hold, run, analysis)
     if len(advice.parts) > PARTS_MAX:
         return f"It depends on the load: see the comparisons. {_risk(advice)}".strip()
     words = _Words(run, analysis.margin)
@@ -99,7 +101,7 @@ def _risk(advice: Advice) -> str:
     return risk_text(known) if known else ""
 
 
-def _held(hold: Hold, run: Run, analysis: Analysis) -> str:
+def _hold_text(hold: Hold, run: Run, analysis: Analysis) -> str:
     go_on = _command(run)
     match hold:
         case Hold.NO_BLOCK if run.ended == "done":
@@ -122,7 +124,7 @@ def _command(run: Run) -> str:
 
 def _of_the_same(analysis: Analysis) -> str:
     host = "these hosts" if analysis.fleet else "this host"
-    if any(one.mostly_disturbed for one in analysis.verdicts):
+    if any(verdict.mostly_disturbed for verdict in analysis.verdicts):
         return f"{_REMEDIES[Lack.QUIET_HOST]}."
     match analysis.verdicts[0].verdict if analysis.verdicts else Word.NOT_COMPARABLE:
         case Word.FASTER | Word.SLOWER:
@@ -155,57 +157,59 @@ class _Words:
             return f"{self.to_decide(part.step)}{slower}"
         if part.safety and part.safety.worse:
             verb = "keep" if part.choice.kind in {"keep", "any"} else "take"
-            return only_if(part.safety, f"{verb} {self._taken(part)}", self._labels(part.safety.safer))
-        return self._chosen(part)
+            return only_if(part.safety, f"{verb} {self._take_text(part)}", self._labels(part.safety.safer))
+        return self._choice_text(part)
 
-    def _chosen(self, part: Recommended) -> str:
+    def _choice_text(self, part: Recommended) -> str:
         within = f"within {margin_text(self.margin)}"
         if part.at_odds and part.choice.kind in {"any", "keep", "safer"}:
-            return f"{_either_of(self._labelled(part.choice.pool))} are as fast {within}, {self._odds(part)}"
+            return f"{_either_of(self._labels_without_load(part.choice.pool))} are as fast {within}, {self._odds(part)}"
         match part.choice.kind:
-            case "any" if part.free and not any(one.step for one in part.free):
-                return f"Nothing to change: {listed([_which(one) for one in part.free])} will do {within}"
+            case "any" if part.free and not any(factor.step for factor in part.free):
+                return f"Nothing to change: {listed([_which(factor) for factor in part.free])} will do {within}"
             case "any":
                 return f"Nothing to change: all are as good {within}"
             case "keep":
                 also = f"; {self._labels(part.choice.as_good)} will do as well {within}" if part.choice.as_good else ""
                 return f"Nothing to change: keep {self._labels(part.choice.take)}{also}"
             case "safer":
-                return f"Take {self._taken(part)}: as fast {within}, and safer than what is there"
+                return f"Take {self._take_text(part)}: as fast {within}, and safer than what is there"
             case _:
-                return f"Take {self._taken(part)}"
+                return f"Take {self._take_text(part)}"
 
-    def _taken(self, part: Recommended) -> str:
+    def _take_text(self, part: Recommended) -> str:
         """Return ``"ssd-sata; either scheduler will do"``."""
-        pool = self._labelled(part.choice.pool)
+        pool = self._labels_without_load(part.choice.pool)
         if len(pool) == 1:
             return pool[0]
         if not part.free:
             return f"{_either_of(pool)}, between which no difference was shown"
-        whole = [one for one in part.free if one.all_of_them and part.fixed]
-        some = [one for one in part.free if one not in whole]
+        whole = [factor for factor in part.free if factor.all_of_them and part.fixed]
+        some = [factor for factor in part.free if factor not in whole]
         named = [label_of(part.fixed, list(part.fixed))] if part.fixed else []
-        named += [_either_of([label_of({one.name: each}, [one.name]) for each in one.levels]) for one in some]
+        named += [
+            _either_of([label_of({factor.name: level}, [factor.name]) for level in factor.levels]) for factor in some
+        ]
         will_do = "will do" if not part.at_odds else f"is as fast, {self._odds(part)}"
-        clauses = [f"{_which(one)} {will_do}" if one.step is None else self._open(one) for one in whole]
+        clauses = [f"{_which(factor)} {will_do}" if factor.step is None else self._open(factor) for factor in whole]
         clauses += [
-            f"they differ by less than {margin_text(self.margin)}" if one.step is None else self._open(one)
-            for one in some
+            f"they differ by less than {margin_text(self.margin)}" if factor.step is None else self._open(factor)
+            for factor in some
         ]
         return "; ".join([" with ".join(named), *clauses])
 
     def _odds(self, part: Recommended) -> str:
         """Return ``"but 99th percentile of latency is +900 % with none against mq-deadline: look at that first"``."""
         each = [
-            f"{METRICS[one.metric].words} is {percent(one.effect.value)} with {self._labels([one.level_id])} against"
-            f" {self._labels([one.baseline_id])}"
-            for one in part.at_odds[:LISTED_MAX]
+            f"{METRICS[verdict.metric].words} is {percent(verdict.effect.value)} with"
+            f" {self._labels([verdict.level_id])} against {self._labels([verdict.baseline_id])}"
+            for verdict in part.at_odds[:LISTED_MAX]
         ]
         return f"but {listed(each)}: look at that first"
 
-    def _open(self, one: Free) -> str:
-        step = one.step or NextStep(Lack.A_COMPARISON)
-        return f"which {one.name} is still open: {lack_text(step)}"
+    def _open(self, factor: Free) -> str:
+        step = factor.step or NextStep(Lack.A_COMPARISON)
+        return f"which {factor.name} is still open: {lack_text(step)}"
 
     def to_decide(self, step: NextStep) -> str:
         """Return what to do next."""
@@ -216,26 +220,26 @@ class _Words:
             return f"Leave it as it is: too close to the margin of {margin_text(self.margin)} for more blocks to decide"
         return _REMEDIES[step.lack]
 
-    def _labelled(self, ids: Iterable[str]) -> list[str]:
+    def _labels_without_load(self, ids: Iterable[str]) -> list[str]:
         """Return the labels, without what all treatments of the study have in common and without the load."""
-        treatments = {one.id: one.levels for one in self.run.design.treatments}
-        varied = _varied(list(treatments.values()))
+        treatments = {treatment.id: treatment.levels for treatment in self.run.design.treatments}
+        varied = _varying_names(list(treatments.values()))
         load = {factor.name for factor in self.run.design.factors if factor.section == "workload"}
         names = [name for name in varied if name not in load]
         return list(dict.fromkeys(label_of(treatments[id_], names) for id_ in ids))
 
     def _labels(self, ids: Iterable[str]) -> str:
-        return listed(self._labelled(ids), LISTED_MAX)
+        return listed(self._labels_without_load(ids), LISTED_MAX)
 
 
-def _varied(levels: Sequence[Mapping[str, str]]) -> list[str]:
-    names = dict.fromkeys(name for each in levels for name in each)
-    return [name for name in names if len({each.get(name) for each in levels}) > 1]
+def _varying_names(levels: Sequence[Mapping[str, str]]) -> list[str]:
+    names = dict.fromkeys(name for levels_of_treatment in levels for name in levels_of_treatment)
+    return [name for name in names if len({levels_of_treatment.get(name) for levels_of_treatment in levels}) > 1]
 
 
-def _which(one: Free) -> str:
+def _which(factor: Free) -> str:
     """Return ``"either scheduler"``."""
-    return f"{'either' if len(one.levels) == 2 else 'any'} {one.name}"  # noqa: PLR2004
+    return f"{'either' if len(factor.levels) == 2 else 'any'} {factor.name}"  # noqa: PLR2004
 
 
 def _either_of(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ def duration(ms: float) -> str:
 
 
 def signed(ms: float) -> str:
-    """Return the same with its sign: ``"+33.1 ms"``."""
+    """Return a duration with its sign: ``"+33.1 ms"``."""
     return f"{'+' if ms > 0 else ''}{duration(ms)}"
 
 

@@ -51,7 +51,7 @@ def answer(document: Document) -> str:
 
 
 def _opening(document: Document) -> _Opening:
-    blocks = [block for one in (*document.head, *document.sections) for block in inside(one)]
+    blocks = [block for part in (*document.head, *document.sections) for block in inside(part)]
     paragraphs = {block.style: plain(block.text) for block in reversed(blocks) if isinstance(block, Paragraph)}
     badges = next((block for block in blocks if isinstance(block, Badges)), Badges(()))
     return _Opening(paragraphs.get("question", ""), paragraphs.get("headline", document.title), badges)
@@ -67,7 +67,7 @@ def _marks(document: Document, opening: _Opening) -> Iterator[Markup]:
     for place, (figure, what) in enumerate(document.figures[:FIGURES_MAX]):
         left = EDGE + place * across
         yield words(left, FIGURES_TOP + 22, clipped(figure, 20), font_size=34, font_weight="bold")
-        for line, text in enumerate(_wrapped(what, 17, across - 16)[:3]):
+        for line, text in enumerate(_wrap(what, 17, across - 16)[:3]):
             yield words(left, FIGURES_TOP + 58 + 22 * line, text, font_size=17, fill=SOFT)
     yield element("line", x1=EDGE, x2=WIDTH - EDGE, y1=FOOT_TOP - 8, y2=FOOT_TOP - 8, stroke=LINE)
     yield from _foot(opening.badges)
@@ -75,22 +75,24 @@ def _marks(document: Document, opening: _Opening) -> Iterator[Markup]:
 
 def _answer(text: str) -> Iterator[Markup]:
     room = ANSWER_BOTTOM - ANSWER_TOP
-    size = next((size for size in ANSWER_SIZES if len(_wrapped(text, size)) * size * 1.25 <= room), ANSWER_SIZES[-1])
+    size = next((size for size in ANSWER_SIZES if len(_wrap(text, size)) * size * 1.25 <= room), ANSWER_SIZES[-1])
     yield from _lines(text, size, ANSWER_TOP + size / 2, int(room / (size * 1.25)), font_weight="bold")
 
 
 def _foot(badges: Badges) -> Iterator[Markup]:
     """Draw trust, safety, and on what and when it was measured."""
-    doubts = " · ".join(one.text for one in badges.doubts)
+    doubts = " · ".join(badge.text for badge in badges.doubts)
     trust = " · ".join(filter(None, (badges.counted, doubts)))
-    safety = "; ".join(filter(None, (" · ".join(one.text for one in badges.safety), badges.tried)))
+    safety = "; ".join(filter(None, (" · ".join(badge.text for badge in badges.safety), badges.tried)))
     rows = [("Trust", trust, BEWARE if doubts else INK)]
-    rows += [("Safety", safety, BEWARE if any(one.beware for one in badges.safety) else INK)] if badges.safety else []
+    rows += (
+        [("Safety", safety, BEWARE if any(badge.beware for badge in badges.safety) else INK)] if badges.safety else []
+    )
     for place, (name, text, colour) in enumerate(rows):
         y = FOOT_TOP + 16 + 28 * place
         yield words(EDGE, y, name, font_size=18, font_weight="bold")
         yield words(EDGE + 84, y, clipped(text, FACTS_MAX), font_size=18, fill=colour)
-    facts = " · ".join(one.text for one in badges.facts)
+    facts = " · ".join(badge.text for badge in badges.facts)
     y = FOOT_TOP + 16 + 28 * 2
     yield words(EDGE, y, clipped(facts, FACTS_MAX - 12), font_size=16, fill=SOFT)
     yield words(WIDTH - EDGE, y, "dbdyno", font_size=18, font_weight="bold", fill=SOFT, text_anchor="end")
@@ -98,22 +100,22 @@ def _foot(badges: Badges) -> Iterator[Markup]:
 
 def _lines(text: str, size: float, top: float, most: int, **look: str | float) -> Iterator[Markup]:
     """Draw a text in at most ``most`` lines, with an ellipsis where it was cut."""
-    found = _wrapped(text, size)
-    shown = found[:most]
-    if len(found) > most and shown:
+    wrapped = _wrap(text, size)
+    shown = wrapped[:most]
+    if len(wrapped) > most and shown:
         shown[-1] = f"{shown[-1].rstrip(' .,;:')} …"
     for place, line in enumerate(shown):
         yield words(EDGE, top + place * size * 1.25, line, font_size=size, **look)
 
 
-def _wrapped(text: str, size: float, room: float = WIDTH - 2 * EDGE) -> list[str]:
+def _wrap(text: str, size: float, room: float = WIDTH - 2 * EDGE) -> list[str]:
     """Return the lines of a text in a room of so many pixels; a word that is longer than a line is clipped."""
     most = max(4, int(room / (size * CHARACTER_WIDTH)))
-    found: list[str] = []
+    lines: list[str] = []
     for word in one_line(text).split():
         piece = clipped(word, most)
-        if found and len(found[-1]) + 1 + len(piece) <= most:
-            found[-1] = f"{found[-1]} {piece}"
+        if lines and len(lines[-1]) + 1 + len(piece) <= most:
+            lines[-1] = f"{lines[-1]} {piece}"
         else:
-            found.append(piece)
-    return found
+            lines.append(piece)
+    return lines

@@ -49,7 +49,7 @@ def run_differences(before: Run, after: Run, matched: Sequence[tuple[Treatment, 
     ordered = sorted(changed, key=lambda key: (KINDS.index(key[0]), key[1]))
     return [
         *(Difference(*key, old.get(key, ABSENT), new.get(key, ABSENT)) for key in ordered),
-        *_observed(before, after, matched),
+        *_observed_differences(before, after, matched),
     ]
 
 
@@ -57,13 +57,13 @@ def facts(run: Run) -> dict[tuple[str, str], str]:
     """Return what is known of versions, host and study, by kind and name."""
     settle = {"design.settle": settle_words(run.design.settle)} if run.design.settle else {}
     # Of several hosts each by its name; where the run was typed changes nothing then.
-    found = zip(KINDS, (run.versions, run.hosts or run.host, run.study), strict=True)
-    known = {(kind, name): text for kind, value in found for name, text in flattened(value).items()}
+    sources = zip(KINDS, (run.versions, run.hosts or run.host, run.study), strict=True)
+    known = {(kind, name): text for kind, value in sources for name, text in flattened(value).items()}
     known |= {("study", name): text for name, text in settle.items()}
     return {key: text for key, text in known.items() if key[1].rpartition(".")[2] not in OF_A_MOMENT}
 
 
-def _observed(before: Run, after: Run, matched: Sequence[tuple[Treatment, Treatment]]) -> list[Difference]:
+def _observed_differences(before: Run, after: Run, matched: Sequence[tuple[Treatment, Treatment]]) -> list[Difference]:
     """Return what was read back otherwise; a value that changes inside a run says nothing about the run."""
     seen: dict[tuple[str, str, str], list[str]] = {}
     for old, new in matched:
@@ -83,7 +83,7 @@ def _constant(run: Run, treatment: Treatment) -> dict[str, str | None]:
     trials = [flattened(trial.observed) for trial in run.trials if trial.treatment == treatment.id]
     names = {name for trial in trials for name in trial}
     values = {name: {trial.get(name, UNOBSERVED) for trial in trials} for name in names}
-    return {name: next(iter(found)) if len(found) == 1 else None for name, found in values.items()}
+    return {name: next(iter(readings)) if len(readings) == 1 else None for name, readings in values.items()}
 
 
 WARNING = (
@@ -134,31 +134,33 @@ def document(before: Run, after: Run, compared: Compared) -> Document:
         Section(
             "differences",
             "What differs between the runs",
-            bullets([difference_text(one) for one in differences]),
-            data={"differences": [asdict(one) for one in differences]},
+            bullets([difference_text(difference) for difference in differences]),
+            data={"differences": [asdict(difference) for difference in differences]},
         ),
         Section("notes", "Notes", bullets(notes), data={"notes": notes}),
     )
     title = " / ".join(dict.fromkeys((before.title, after.title)))
-    known = [one for one in compared.judged if one.effect.known][:FIGURES_MAX]
-    figures = tuple((percent(one.effect.value), f"{one.after}: {one.verdict}") for one in known)
+    known = [change for change in compared.judged if change.effect.known][:FIGURES_MAX]
+    figures = tuple((percent(change.effect.value), f"{change.after}: {change.verdict}") for change in known)
     return Document(f"{title}: before and after", (), sections, _values(runs, compared), figures)
 
 
 def _of_cuts(before: Run, after: Run, compared: Compared) -> Section:
     """Return what was lost in cuts, of two crash runs; of one that it is the only one."""
-    with_cuts = [name for name, run in (("before", before), ("after", after)) if any(one.cuts for one in run.trials)]
-    found = lost_in_both(before, after, compared.matched)
-    words = ["differs" if one.p <= ALPHA else "no difference shown" for one in found]
-    lines = [
-        f"{one.label}: anything lost in {one.before[0]:,} of {one.before[1]:,} cuts before, {one.after[0]:,} of"
-        f" {one.after[1]:,} after ({word}, {p_value(one.p)}, by runs)."
-        for one, word in zip(found, words, strict=True)
+    with_cuts = [
+        name for name, run in (("before", before), ("after", after)) if any(trial.cuts for trial in run.trials)
     ]
-    if with_cuts and not found:
+    losses = lost_in_both(before, after, compared.matched)
+    words = ["differs" if loss.p <= ALPHA else "no difference shown" for loss in losses]
+    lines = [
+        f"{loss.label}: anything lost in {loss.before[0]:,} of {loss.before[1]:,} cuts before, {loss.after[0]:,} of"
+        f" {loss.after[1]:,} after ({word}, {p_value(loss.p)}, by runs)."
+        for loss, word in zip(losses, words, strict=True)
+    ]
+    if with_cuts and not losses:
         lines = [f"Cuts are not compared: only the run {with_cuts[0]} has any of these treatments."]
     heading = "Crash safety"
-    data = {"lost_in_cuts": [asdict(one) for one in found]} if with_cuts else {}
+    data = {"lost_in_cuts": [asdict(loss) for loss in losses]} if with_cuts else {}
     return Section("crash-safety", heading if lines else "", bullets(lines), data=data, opening=True)
 
 
@@ -176,14 +178,14 @@ def _why_withheld(change: Change) -> str:
         case NothingChanged():
             return "no known change between the runs, so the difference comes from the host: no verdict"
         case HostShift():
-            return f"as measured it is {_measured(change)}, but the host may have changed: see the control"
+            return f"as measured it is {_measured_word(change)}, but the host may have changed: see the control"
         case Interference() as met:
-            return f"as measured it is {_measured(change)}, but {_met(met)}"
+            return f"as measured it is {_measured_word(change)}, but {_met(met)}"
         case None:
             return reason_text(change.reason)
 
 
-def _measured(change: Change) -> Word:
+def _measured_word(change: Change) -> Word:
     return change.reason.word if isinstance(change.reason, Reason) else change.verdict
 
 
@@ -212,7 +214,7 @@ def change_sentence(change: Change, compared: Compared) -> str:
 
 def changes_sentence(compared: Compared) -> str:
     """Return what changed and what did not, what differs first; against the control where there is one."""
-    met = "".join(f"{_met(one)[0].upper()}{_met(one)[1:]}. " for one in compared.interference)
+    met = "".join(f"{capital(_met(interference))}. " for interference in compared.interference)
     if compared.nothing_changed:
         host = _host_clause(compared)
         return f"{met}No known change between the runs; {host}: no verdict on a change."
@@ -223,7 +225,7 @@ def changes_sentence(compared: Compared) -> str:
     for change in changes:
         different = change.verdict.is_different
         by_word["different" if different else change.verdict].append(change)
-    clauses = [_clause(word, found, compared) for word, found in by_word.items() if found]
+    clauses = [_clause(word, group, compared) for word, group in by_word.items() if group]
     against = f"Against {_controls_text(compared)}, " if compared.against_control else ""
     text = f"{against}{'; '.join(clauses)}."
     text = capital(text) if text.startswith("whether ") else text  # a label keeps its letters
@@ -264,14 +266,14 @@ def _interval(change: Change) -> str:
     return f"95 % interval {percent_range(change.effect.low, change.effect.high)}"
 
 
-def _clause(word: str, found: Sequence[Change], compared: Compared) -> str:
-    names, one = listed([change.after for change in found], LISTED_MAX), len(found) == 1
+def _clause(word: str, changes: Sequence[Change], compared: Compared) -> str:
+    names, single = listed([change.after for change in changes], LISTED_MAX), len(changes) == 1
     match word:
         case "different":
-            ordered = sorted(found, key=lambda change: -abs(change.effect.value))
+            ordered = sorted(changes, key=lambda change: -abs(change.effect.value))
             return listed([_different(change, compared) for change in ordered], LISTED_MAX)
         case Word.EQUIVALENT:
-            return f"{names} {'is' if one else 'are'} as before within {margin_text(compared.margin)}"
+            return f"{names} {'is' if single else 'are'} as before within {margin_text(compared.margin)}"
         case Word.UNDECIDED:
             return f"whether {names} changed is still open"
         case _:
@@ -308,12 +310,12 @@ def _control_text(control: Change, compared: Compared) -> str:
 
 def _other_load(before: Run, after: Run, differences: Sequence[Difference]) -> list[str]:
     """Whether the treatments that are compared were under different loads; a factor of both runs is in their labels."""
-    factors = [{one.name for one in run.design.factors} for run in (before, after)]
+    factors = [{factor.name for factor in run.design.factors} for run in (before, after)]
     in_labels = {f"workload.{name.rpartition('.')[2]}" for name in factors[0] & factors[1]}
     names = [
-        one.name.removeprefix("workload.")
-        for one in differences
-        if one.what == "study" and one.name.startswith("workload.") and one.name not in in_labels
+        difference.name.removeprefix("workload.")
+        for difference in differences
+        if difference.what == "study" and difference.name.startswith("workload.") and difference.name not in in_labels
     ]
     if not names:
         return []
@@ -370,13 +372,13 @@ def _values(runs: Mapping[str, Run], compared: Compared) -> dict[str, Any]:
         "metric": compared.metric.name,
         "more_is_better": compared.metric.more_is_better,
         "margin": compared.margin,
-        "changes": [_change(one) for one in compared.changes],
+        "changes": [_change(change) for change in compared.changes],
         "control": _change(compared.control) if compared.control else None,
         "controls": list(compared.controls),
         "control_is_named": compared.control_is_named,
         "nothing_changed": compared.nothing_changed,
-        "interference": [asdict(one) for one in compared.interference],
-        "against_control": [_change(one) for one in compared.against_control],
+        "interference": [asdict(interference) for interference in compared.interference],
+        "against_control": [_change(change) for change in compared.against_control],
         "only_before": compared.only_before,
         "only_after": compared.only_after,
     }

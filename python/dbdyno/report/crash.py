@@ -84,8 +84,8 @@ def found_text(outcome: Outcome) -> str:
 
 def cuts(mode: CrashMode, number: int) -> str:
     """Return ``"300 power cuts"`` or ``"30 kills of the server"``."""
-    one, many = ("power cut", "power cuts") if mode == "power" else ("kill of the server", "kills of the server")
-    return f"{number:,} {one if number == 1 else many}"
+    singular, plural = ("power cut", "power cuts") if mode == "power" else ("kill of the server", "kills of the server")
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 def many(mode: CrashMode) -> str:
@@ -121,17 +121,17 @@ def amount_text(ms: float) -> str:
     return f"{ms / 1000:.1f} s" if ms >= _SECONDS_FROM_MS else f"{max(ms, 1):.0f} ms"
 
 
-def stratum_text(one: Stratum) -> str:
+def stratum_text(stratum: Stratum) -> str:
     """Return ``"uniform / random-4096"``."""
-    return " / ".join(filter(None, (one.when, one.survivors)))
+    return " / ".join(filter(None, (stratum.when, stratum.survivors)))
 
 
 def model_text(safety: CrashSafety) -> str:
     """Return how cuts were made, as one sentence."""
-    times = "; ".join(_WHEN[one] for one in safety.when)
+    times = "; ".join(_WHEN[time] for time in safety.when)
     if safety.mode == "kill":
         return f"Only the server was killed ({times}); what it had written stayed in memory: no power was cut."
-    left = "; ".join(f"{_SURVIVORS[one]} ({one})" for one in safety.survivors)
+    left = "; ".join(f"{_SURVIVORS[survivor]} ({survivor})" for survivor in safety.survivors)
     return f"The power was cut {times}. Data that no FLUSH had made durable: {left}."
 
 
@@ -158,8 +158,8 @@ class Names:
     @cached_property
     def factors(self) -> tuple[str, ...]:
         """What varies."""
-        names = dict.fromkeys(name for each in self.levels.values() for name in each)
-        return tuple(name for name in names if len({each.get(name) for each in self.levels.values()}) > 1)
+        names = dict.fromkeys(name for levels in self.levels.values() for name in levels)
+        return tuple(name for name in names if len({levels.get(name) for levels in self.levels.values()}) > 1)
 
     @property
     def heading(self) -> str:
@@ -197,8 +197,8 @@ class Names:
             return self.long(ids[0])
         if len(ids) == len(self.levels):
             return f"all {len(ids)}"
-        if found := self._in_common(ids) or self._of_levels_alone(ids):
-            return f"{found} ({len(ids)} treatments)"
+        if common := self._in_common(ids) or self._of_levels_alone(ids):
+            return f"{common} ({len(ids)} treatments)"
         if before and len(ids) + len(before) == len(self.levels):
             return f"the other {len(ids)}"
         return listed([self.long(id_) for id_ in ids], LABELS_MAX)
@@ -215,117 +215,121 @@ class Names:
     def _in_common(self, ids: Sequence[str]) -> str:
         """Return the levels that all of these share, where no other treatment has them all."""
         first = self.levels[ids[0]]
-        shared = [one for one in self.factors if len({self.levels[id_].get(one) for id_ in ids}) == 1 and one in first]
-        having = [self._having(one, [first[one]]) for one in shared]
-        if not shared or set.intersection(*having) != set(ids):
+        common = [
+            factor
+            for factor in self.factors
+            if len({self.levels[id_].get(factor) for id_ in ids}) == 1 and factor in first
+        ]
+        having = [self._having(factor, [first[factor]]) for factor in common]
+        if not common or set.intersection(*having) != set(ids):
             return ""
-        return " / ".join(piece(one, first[one]) for one in shared)
+        return " / ".join(piece(factor, first[factor]) for factor in common)
 
     def _of_levels_alone(self, ids: Sequence[str]) -> str:
         """Return some levels of one factor, where these treatments and no others have them."""
-        for one in self.factors:
-            levels = list(dict.fromkeys(self.levels[id_].get(one) for id_ in ids))
-            if self._having(one, levels) == set(ids):
+        for factor in self.factors:
+            levels = list(dict.fromkeys(self.levels[id_].get(factor) for id_ in ids))
+            if self._having(factor, levels) == set(ids):
                 known = [level for level in levels if level is not None]
-                return listed([piece(one, known[0]), *known[1:]], LISTED_MAX)
+                return listed([piece(factor, known[0]), *known[1:]], LISTED_MAX)
         return ""
 
 
 def names_of(treatments: Sequence[Treatment]) -> Names:
     """Return the names of a study's treatments."""
-    return Names({one.id: one.levels for one in treatments})
+    return Names({treatment.id: treatment.levels for treatment in treatments})
 
 
 # Whether it is as safe, in a sentence or two: what leads the report of a crash run.
 
 
 _ORDER: tuple[Word, ...] = ("no loss seen", "loses the newest commits", "not crash-safe", "undecided")
-EACH_MAX = 3  # treatments that are damaged: of each is said how
-_RARE = 0.5  # of the cuts: below it how often is said
+EACH_MAX = 3  # damaged treatments whose damage is described one by one
+_RARE = 0.5  # share of the cuts: if fewer lose, the sentence gives how many
 
 
 def crash_sentences(safety: CrashSafety, names: Names, *, begun: bool = False) -> list[str]:
     """Return what is known of all treatments, the safest first, as a sentence; ``begun``: after a colon."""
-    said = _Said(safety, names)
-    groups = [(word, [one for one in safety.treatments if one.word == word]) for word in _ORDER]
-    clauses = [said.clause(word, found) for word, found in groups if found]
+    writer = _ClauseWriter(safety, names)
+    groups = [(word, [treatment for treatment in safety.treatments if treatment.word == word]) for word in _ORDER]
+    clauses = [writer.clause(word, group) for word, group in groups if group]
     text = "; ".join(clauses)
     words = not begun and text.startswith(("whether", "after", ALL_BUT))  # and no name, whose case is its own
     return [f"{text[0].upper() if words else text[0]}{text[1:]}."] if text else []
 
 
-class _Said:
+class _ClauseWriter:
     """Clauses of one sentence: the factor is named once."""
 
     def __init__(self, safety: CrashSafety, names: Names) -> None:
         self.safety, self.names, self.mode = safety, names, safety.mode
         self.before: list[str] = []  # treatments that were named
 
-    def _named(self, found: Sequence[TreatmentSafety]) -> str:
-        ids = [one.id for one in found]
+    def _take_names(self, group: Sequence[TreatmentSafety]) -> str:
+        ids = [treatment.id for treatment in group]
         text = self.names.together(ids, self.before)
         self.before += ids
         return text
 
-    def clause(self, word: Word, found: Sequence[TreatmentSafety]) -> str:
+    def clause(self, word: Word, group: Sequence[TreatmentSafety]) -> str:
         match word:
             case "no loss seen":
-                return self._nothing(found)
+                return self._nothing(group)
             case "loses the newest commits":
-                return self._tail(found)
+                return self._tail(group)
             case "not crash-safe":
-                return f"{self._named(found)} {_are(found)} not crash-safe: {self.damage(found)}"
+                return f"{self._take_names(group)} {_are(group)} not crash-safe: {self.damage(group)}"
             case _:
-                why = doubt_text(found[0].doubts, self.mode)
-                return f"whether {self._named(found)} {_are(found)} safe is still open: {why}"
+                why = doubt_text(group[0].doubts, self.mode)
+                return f"whether {self._take_names(group)} {_are(group)} safe is still open: {why}"
 
-    def _nothing(self, found: Sequence[TreatmentSafety]) -> str:
-        tried = dict.fromkeys(one.tally.cuts for one in found)
+    def _nothing(self, group: Sequence[TreatmentSafety]) -> str:
+        tried = dict.fromkeys(treatment.tally.cuts for treatment in group)
         of = cuts(self.mode, min(tried)) if len(tried) == 1 else f"{min(tried):,} or more {many(self.mode)}"
-        each = " each" if len(found) > 1 else ""
-        most = share_text(max(one.tally.lost.at_most for one in found))
+        each = " each" if len(group) > 1 else ""
+        most = share_text(max(treatment.tally.lost.at_most for treatment in group))
         room = f"at most {most} of {such(self.mode)} lose anything"
-        return f"{self._named(found)} lost nothing in {of}{each} ({room})"
+        return f"{self._take_names(group)} lost nothing in {of}{each} ({room})"
 
-    def _tail(self, found: Sequence[TreatmentSafety]) -> str:
-        verb = "lose" if len(found) > 1 else "loses"
-        most = max((one.tally.tail.ms_most for one in found if one.tally.tail), default=0.0)
-        limited = any(one.tally.limit_reached for one in found)
+    def _tail(self, group: Sequence[TreatmentSafety]) -> str:
+        verb = "lose" if len(group) > 1 else "loses"
+        most = max((treatment.tally.tail.ms_most for treatment in group if treatment.tally.tail), default=0.0)
+        limited = any(treatment.tally.limit_reached for treatment in group)
         amount = f"{amount_text(most)} of commits or more" if limited else f"up to {amount_text(most)} of commits"
-        rarely = max(found, key=lambda one: one.tally.lost.value).tally.lost
+        rarely = max(group, key=lambda treatment: treatment.tally.lost.value).tally.lost
         often = f" in {rarely.seen:,} of {cuts(self.mode, rarely.cuts)}" if rarely.value < _RARE else ""
         kill = f" in {a_cut(self.mode)}" if self.mode == "kill" and not often else ""
-        return f"{self._named(found)} {verb} {amount}{often}{kill}{self._only(found)}"
+        return f"{self._take_names(group)} {verb} {amount}{often}{kill}{self._only(group)}"
 
-    def _only(self, found: Sequence[TreatmentSafety]) -> str:
+    def _only(self, group: Sequence[TreatmentSafety]) -> str:
         """Return where alone all of them lost, if not everywhere."""
-        strata = {one.only_in for one in found}
+        strata = {treatment.only_in for treatment in group}
         where = next(iter(strata)) if len(strata) == 1 else ()
-        return f" (only with {listed([stratum_text(one) for one in where], LISTED_MAX)})" if where else ""
+        return f" (only with {listed([stratum_text(stratum) for stratum in where], LISTED_MAX)})" if where else ""
 
-    def damage(self, found: Sequence[TreatmentSafety]) -> str:
+    def damage(self, group: Sequence[TreatmentSafety]) -> str:
         """Return the worst that was found of each, and how often; of many, of the worst alone."""
-        ordered = sorted(found, key=lambda one: OUTCOMES.index(one.tally.worst))
-        if len(found) == 1:
-            return f"{self._seen(found[0], alone=True)}{self._beside(found[0])}{self._only(found)}"
-        return ", ".join(self._seen(one) for one in (ordered if len(found) <= EACH_MAX else ordered[:1]))
+        ordered = sorted(group, key=lambda treatment: OUTCOMES.index(treatment.tally.worst))
+        if len(group) == 1:
+            return f"{self._seen(group[0], alone=True)}{self._beside(group[0])}{self._only(group)}"
+        return ", ".join(self._seen(treatment) for treatment in (ordered if len(group) <= EACH_MAX else ordered[:1]))
 
-    def _seen(self, one: TreatmentSafety, *, alone: bool = False) -> str:
-        seen = one.tally.each[one.tally.worst]
-        least = "at least " if one.tally.limit_reached else ""
-        of = "" if alone else f" with {self.names.short(one.id)}"
-        return f"after {least}{seen.seen:,} of {cuts(self.mode, seen.cuts)}{of} {OUTCOME_WORDS[one.tally.worst]}"
+    def _seen(self, treatment: TreatmentSafety, *, alone: bool = False) -> str:
+        seen = treatment.tally.each[treatment.tally.worst]
+        least = "at least " if treatment.tally.limit_reached else ""
+        of = "" if alone else f" with {self.names.short(treatment.id)}"
+        return f"after {least}{seen.seen:,} of {cuts(self.mode, seen.cuts)}{of} {OUTCOME_WORDS[treatment.tally.worst]}"
 
     @staticmethod
-    def _beside(one: TreatmentSafety) -> str:
+    def _beside(treatment: TreatmentSafety) -> str:
         """Return what is found most often, where that is not the worst."""
-        counted = {outcome: number for outcome, number in one.tally.outcomes.items() if outcome != "nothing"}
+        counted = {outcome: number for outcome, number in treatment.tally.outcomes.items() if outcome != "nothing"}
         usual = max(counted, key=lambda outcome: counted[outcome])
-        return f", after {counted[usual]:,} {found_text(usual)}" if usual != one.tally.worst else ""
+        return f", after {counted[usual]:,} {found_text(usual)}" if usual != treatment.tally.worst else ""
 
 
-def _are(found: Sequence[TreatmentSafety]) -> str:
-    return "are" if len(found) > 1 else "is"
+def _are(group: Sequence[TreatmentSafety]) -> str:
+    return "are" if len(group) > 1 else "is"
 
 
 def doubt_text(doubts: Sequence[Doubt], mode: str) -> str:
@@ -362,33 +366,35 @@ def chosen(source: Source, safety: CrashSafety) -> Choice:
 
 
 def crash_advice(source: Source, safety: CrashSafety) -> str:
-    """Return it in one paragraph."""
+    """Return the advice in one paragraph."""
     names = names_of(source.run.design.treatments)
     return " ".join(filter(None, _Words(safety, names, source.analysis, chosen(source, safety)).sentences()))
 
 
 class _Words:
-    def __init__(self, safety: CrashSafety, names: Names, analysis: Analysis, found: Choice) -> None:
-        self.safety, self.names, self.analysis, self.found = safety, names, analysis, found
-        self.of = {one.id: one for one in safety.treatments}
+    def __init__(self, safety: CrashSafety, names: Names, analysis: Analysis, choice: Choice) -> None:
+        self.safety, self.names, self.analysis, self.choice = safety, names, analysis, choice
+        self.of = {treatment.id: treatment for treatment in safety.treatments}
 
     def sentences(self) -> list[str]:
-        if not self.found.take:
+        if not self.choice.take:
             return [self._none_safe()]
         return [self._take(), self._faster(), self._never()]
 
     def _labels(self, ids: Sequence[str]) -> str:
-        return self.names.together([one.id for one in self.safety.treatments if one.id in ids], self.found.take)
+        return self.names.together(
+            [treatment.id for treatment in self.safety.treatments if treatment.id in ids], self.choice.take
+        )
 
     def _take(self) -> str:
-        take = self.found.take
+        take = self.choice.take
         lost = f"lost nothing in {many(self.safety.mode)}"
         if len(take) > 1:
-            named = self.names.together([one.id for one in self.safety.treatments if one.id in take])
+            named = self.names.together([treatment.id for treatment in self.safety.treatments if treatment.id in take])
             but = named.removeprefix(ALL_BUT)
             either = " or ".join(named.rsplit(" and ", 1)) if but == named else f"any but {but}"
             return f"Take {either}: the fastest that {lost}; they show no difference in speed."
-        if not self.found.slower:
+        if not self.choice.slower:
             others = len(self.safety.treatments) - 1
             why = f"the only one that {lost}" if others else f"it {lost}"
         else:
@@ -398,50 +404,50 @@ class _Words:
     def _faster(self) -> str:
         """Return what is faster, and what it costs."""
         losing = [
-            one
-            for one in self.found.faster
-            if self.of[one.id].word == "loses the newest commits" and one.id not in self._open()
+            speed
+            for speed in self.choice.faster
+            if self.of[speed.id].word == "loses the newest commits" and speed.id not in self._open()
         ]
         if not losing:
             return ""
-        tails = [tail for one in losing if (tail := self.of[one.id].tally.tail)]
-        most = amount_text(max(one.ms_most for one in tails)) if tails else "some"
-        ids = [one.id for one in losing]
+        tails = [tail for speed in losing if (tail := self.of[speed.id].tally.tail)]
+        most = amount_text(max(tail.ms_most for tail in tails)) if tails else "some"
+        ids = [speed.id for speed in losing]
         verb = "are" if len(ids) > 1 else "is"
-        gains = [one.ratio - 1 for one in losing]
+        gains = [speed.ratio - 1 for speed in losing]
         many_of_several = len(ids) > LABELS_MAX and len(self.names.factors) > 1
         named = f"{len(ids)} others" if many_of_several else self._labels(ids)
-        baseline = "" if many_of_several else self.names.short(self.found.take[0])
+        baseline = "" if many_of_several else self.names.short(self.choice.take[0])
         different = how_different("faster", gains, self.analysis.metric, baseline)
         where = f"only if {a_cut(self.safety.mode)} may lose {most} of commits"
         return f"{named} {verb} {different}: {where}."
 
     def _open(self) -> set[str]:
         """Return the treatments of which a comparison with what is taken could not show how fast they are."""
-        first = self.found.take[0]
-        opened = [one for one in self.analysis.verdicts if one.verdict in {"undecided", "not comparable"}]
-        pairs = [{one.level_id, one.baseline_id} for one in opened]
+        first = self.choice.take[0]
+        opened = [verdict for verdict in self.analysis.verdicts if verdict.verdict in {"undecided", "not comparable"}]
+        pairs = [{verdict.level_id, verdict.baseline_id} for verdict in opened]
         return {id_ for pair in pairs if first in pair for id_ in pair - {first}}
 
     def _never(self) -> str:
         """Return what nobody should take who may meet a cut."""
-        bad = [one for one in self.safety.treatments if one.word == "not crash-safe"]
+        bad = [treatment for treatment in self.safety.treatments if treatment.word == "not crash-safe"]
         if not bad:
             return ""
-        named = self._labels([one.id for one in bad])
+        named = self._labels([treatment.id for treatment in bad])
         if len(bad) > 1:
             return f"Not {named}: {a_cut(self.safety.mode)} may damage them."
         return f"Not {named}: after {a_cut(self.safety.mode)} {found_text(_worst(bad).tally.worst)}."
 
     def _none_safe(self) -> str:
-        opened = [one for one in self.safety.treatments if one.word == "undecided"]
+        opened = [treatment for treatment in self.safety.treatments if treatment.word == "undecided"]
         if opened:
             remedy = _remedy(opened[0].doubts, self.safety.mode)
             return f"Not conclusive. {remedy[:1].upper()}{remedy[1:]}. {self._never()}".strip()
-        sound = [one for one in self.safety.treatments if one.word == "loses the newest commits"]
+        sound = [treatment for treatment in self.safety.treatments if treatment.word == "loses the newest commits"]
         if not sound:
             return f"None of them: each is damaged by {a_cut(self.safety.mode)}."
-        least = min(sound, key=lambda one: one.tally.tail.ms_most if one.tally.tail else 0.0)
+        least = min(sound, key=lambda treatment: treatment.tally.tail.ms_most if treatment.tally.tail else 0.0)
         tail = least.tally.tail
         amount = f", up to {amount_text(tail.ms_most)} of commits" if tail else ""
         return (
@@ -463,8 +469,8 @@ def _remedy(doubts: Sequence[Doubt], mode: CrashMode) -> str:
             return f"more {many(mode)} in more runs are needed: raise cuts in [crash]"
 
 
-def _worst(found: Sequence[TreatmentSafety]) -> TreatmentSafety:
-    return min(found, key=lambda one: OUTCOMES.index(one.tally.worst))
+def _worst(group: Sequence[TreatmentSafety]) -> TreatmentSafety:
+    return min(group, key=lambda treatment: OUTCOMES.index(treatment.tally.worst))
 
 
 # What each host lost, of a crash run on several; where they differ, a sentence says so.
@@ -477,21 +483,21 @@ def host_lines(safety: CrashSafety, names: Names) -> list[str]:
     """Return a sentence for each treatment whose hosts differ, and one on what bounds are of; none of one host."""
     if not safety.by_host:
         return []
-    differing = [_line(one, safety, names) for one in safety.by_host if one.differs]
+    differing = [_line(by_host, safety, names) for by_host in safety.by_host if by_host.differs]
     more = [f"{count(len(differing) - LINES_MAX, 'more treatment')}: see By host."] if differing[LINES_MAX:] else []
-    hosts = dict.fromkeys(one.host for each in safety.by_host for one in each.hosts)
+    hosts = dict.fromkeys(on.host for by_host in safety.by_host for on in by_host.hosts)
     same = "" if differing else ", which show no difference between them"
     return [*differing[:LINES_MAX], *more, f"Runs of {len(hosts)} hosts together{same}: bounds hold for these hosts."]
 
 
-def _line(one: ByHost, safety: CrashSafety, names: Names) -> str:
+def _line(by_host: ByHost, safety: CrashSafety, names: Names) -> str:
     """Return what each host lost, hosts that lost nothing together; and whether that may be chance."""
-    name = _named(one.treatment, safety, names)
-    lost = [f"{on.host} {SHORT[on.tally.worst]} in {_of(on, safety)}" for on in one.hosts if on.tally.lost.seen]
-    spared = [on for on in one.hosts if not on.tally.lost.seen]
+    name = _treatment_name(by_host.treatment, safety, names)
+    lost = [f"{on.host} {SHORT[on.tally.worst]} in {_of(on, safety)}" for on in by_host.hosts if on.tally.lost.seen]
+    spared = [on for on in by_host.hosts if not on.tally.lost.seen]
     nothing = sum(on.tally.cuts for on in spared)
     lost += [f"{listed([on.host for on in spared])} nothing in {cuts(safety.mode, nothing)}"] if spared else []
-    odd = [f"{on.host}: {p_value(on.p)}" for on in one.hosts if on.is_odd]
+    odd = [f"{on.host}: {p_value(on.p)}" for on in by_host.hosts if on.is_odd]
     why = f"more than chance ({', '.join(odd)})" if odd else "which may be chance"
     return f"{name} differs by host: {'; '.join(lost)}; {why}."
 
@@ -500,7 +506,7 @@ def _of(on: CutsOnHost, safety: CrashSafety) -> str:
     return f"{on.tally.lost.seen:,} of {cuts(safety.mode, on.tally.cuts)}"
 
 
-def _named(id_: str, safety: CrashSafety, names: Names) -> str:
+def _treatment_name(id_: str, safety: CrashSafety, names: Names) -> str:
     control = safety.control
     if control is not None and control.id == id_ and not control.compared:
         return "control"
@@ -511,30 +517,30 @@ def host_table(safety: CrashSafety, names: Names) -> Table:
     """Return a row for each treatment on each host."""
     rows = tuple(
         (
-            *(_named(on.treatment, safety, names), on.host, f"{on.tally.runs:,}"),
+            *(_treatment_name(on.treatment, safety, names), on.host, f"{on.tally.runs:,}"),
             f"{on.tally.lost.seen:,} of {on.tally.lost.cuts:,}",
             *(share_text(on.tally.lost.at_most), f"{on.tally.damage.seen:,}", SHORT[on.tally.worst]),
             p_value(on.p).removeprefix("p ").removeprefix("= "),
         )
-        for each in safety.by_host
-        for on in each.hosts
+        for by_host in safety.by_host
+        for on in by_host.hosts
     )
     headings = (names.heading, "host", "runs", "lost in", "at most", "damage", "worst seen", "p against others (Holm)")
     return Table("By host", headings, rows, words=(1, 6))
 
 
 def hosts_json(safety: CrashSafety) -> list[dict[str, Any]]:
-    """Return it as values; empty of one host."""
+    """Return what each host lost as values; empty of one host."""
     return [
         {
-            "id": each.treatment,
-            "differs": each.differs,
+            "id": by_host.treatment,
+            "differs": by_host.differs,
             "hosts": [
                 {"host": on.host, "p": on.p, **asdict(on.tally), "worst": on.tally.worst if on.tally.cuts else None}
-                for on in each.hosts
+                for on in by_host.hosts
             ],
         }
-        for each in safety.by_host
+        for by_host in safety.by_host
     ]
 
 
@@ -546,19 +552,19 @@ UNTRIED = "power cuts were not tried"
 
 def tried_in(runs: Sequence[Run]) -> str:
     """Return ``"900 power cuts were tried: see crash safety"``; of kills, that no power was cut."""
-    found = [cut for run in runs for trial in run.trials for cut in trial.cuts]
-    if not found:
+    all_cuts = [cut for run in runs for trial in run.trials for cut in trial.cuts]
+    if not all_cuts:
         return UNTRIED
-    power = [cut for cut in found if cut.mode == "power"]
+    power = [cut for cut in all_cuts if cut.mode == "power"]
     if not power:
-        return f"{_were(found, 'kill')} tried: see crash safety; {UNTRIED}"
-    kills = len(found) - len(power)
+        return f"{_were(all_cuts, 'kill')} tried: see crash safety; {UNTRIED}"
+    kills = len(all_cuts) - len(power)
     beside = f", and {cuts('kill', kills)}" if kills else ""
     return f"{_were(power, 'power')} tried{beside}: see crash safety"
 
 
-def _were(found: Sequence[Cut], mode: CrashMode) -> str:
-    return f"{cuts(mode, len(found))} {'was' if len(found) == 1 else 'were'}"
+def _were(group: Sequence[Cut], mode: CrashMode) -> str:
+    return f"{cuts(mode, len(group))} {'was' if len(group) == 1 else 'were'}"
 
 
 # What changes how far the verdicts on crash safety are to be trusted, a line each.
@@ -571,34 +577,38 @@ def crash_warnings(safety: CrashSafety, names: Names) -> Iterator[str]:
         yield "A kill of the server is no power cut: what it had written survived in memory. Power cuts may lose more."
     if safety.control is None:
         yield "No control: no treatment known to lose was run, so nothing shows that this load shows a loss."
-    elif (kept := safety.control.doubt) and all(one.word != "undecided" for one in safety.treatments):
+    elif (kept := safety.control.doubt) and all(treatment.word != "undecided" for treatment in safety.treatments):
         yield f"{doubt_text((kept,), safety.mode).capitalize()}."
-    for one in safety.treatments:
-        if one.tally.limit_reached:
-            most, seen = drive_bytes(one.tally.unflushed_bytes_most), one.tally.limit_reached
+    for treatment in safety.treatments:
+        if treatment.tally.limit_reached:
+            most, seen = drive_bytes(treatment.tally.unflushed_bytes_most), treatment.tally.limit_reached
             yield (
-                f"{names.long(one.id)}: at {seen:,} of {cuts(safety.mode, one.tally.cuts)} more data was unflushed"
-                f" ({most}) than dbdyno tracks, so the loss is at least this."
+                f"{names.long(treatment.id)}: at {seen:,} of {cuts(safety.mode, treatment.tally.cuts)} more data was"
+                f" unflushed ({most}) than dbdyno tracks, so the loss is at least this."
             )
-        failed = [doubt for doubt in one.doubts if isinstance(doubt, RunsFailed)]
-        if failed and one.word != "undecided":
-            yield f"{names.long(one.id)}: {doubt_text(failed, safety.mode)}."
+        failed = [doubt for doubt in treatment.doubts if isinstance(doubt, RunsFailed)]
+        if failed and treatment.word != "undecided":
+            yield f"{names.long(treatment.id)}: {doubt_text(failed, safety.mode)}."
     if safety.correlation.may_be and math.isfinite(safety.correlation.within):
-        yield from _correlated(safety, what)
-    yield from _spared(safety, names)
+        yield from _correlation_warning(safety, what)
+    yield from _spared_strata(safety, names)
 
 
-def _correlated(safety: CrashSafety, what: str) -> Iterator[str]:
+def _correlation_warning(safety: CrashSafety, what: str) -> Iterator[str]:
     """Yield how much alike cuts of one run are, where there is a bound of what was not seen."""
-    bounds = [one.tally.lost for one in safety.treatments if one.tally.cuts and not one.tally.lost.seen]
+    bounds = [
+        treatment.tally.lost
+        for treatment in safety.treatments
+        if treatment.tally.cuts and not treatment.tally.lost.seen
+    ]
     if bounds:
         how = f"correlation {safety.correlation.within:.2f} of what the control lost"
         yield f"{what.capitalize()} of one run resemble each other ({how}): only more runs narrow the bound."
 
 
-def _spared(safety: CrashSafety, names: Names) -> Iterator[str]:
+def _spared_strata(safety: CrashSafety, names: Names) -> Iterator[str]:
     """Yield the treatments that lost in some strata and in others nothing."""
-    for one in safety.treatments:
-        if one.only_in:
-            where = listed([stratum_text(stratum) for stratum in one.only_in], 3)
-            yield f"{names.long(one.id)} lost only with {where}; with the other {many(safety.mode)} nothing."
+    for treatment in safety.treatments:
+        if treatment.only_in:
+            where = listed([stratum_text(stratum) for stratum in treatment.only_in], 3)
+            yield f"{names.long(treatment.id)} lost only with {where}; with the other {many(safety.mode)} nothing."

@@ -96,22 +96,22 @@ class Badges:
     items: tuple[Badge, ...]
     counted: str = ""  # what the result rests on: "8 blocks counted"
     tried: str = ""  # whether power cuts were made
-    warnings: int | None = None  # how many stand further below; None: nothing is said of them
+    warnings: int | None = None  # how many stand further below; None: the badges don't mention them
 
     @property
     def facts(self) -> tuple[Badge, ...]:
         """Return on what it was measured, and when."""
-        return tuple(one for one in self.items if not (one.beware or one.safety))
+        return tuple(badge for badge in self.items if not (badge.beware or badge.safety))
 
     @property
     def doubts(self) -> tuple[Badge, ...]:
         """Return what makes the result less sure."""
-        return tuple(one for one in self.items if one.beware and not one.safety)
+        return tuple(badge for badge in self.items if badge.beware and not badge.safety)
 
     @property
     def safety(self) -> tuple[Badge, ...]:
         """Return what is known of how safe commits are."""
-        return tuple(one for one in self.items if one.safety)
+        return tuple(badge for badge in self.items if badge.safety)
 
 
 _FIGURE = re.compile(r"[-+\d]|unknown$")  # how a cell begins that holds one
@@ -225,10 +225,10 @@ class Document:
 
     def values(self) -> dict[str, Any]:
         """Return what programs read of it: its own data and that of its sections."""
-        found = dict(self.data)
+        data = dict(self.data)
         for section in self.sections:
-            found |= section.data
-        return found
+            data |= section.data
+        return data
 
     def time_charts(self) -> Mapping[str, Any] | None:
         """Return the data of the charts over time; a document has one such block at most."""

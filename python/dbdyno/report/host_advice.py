@@ -85,7 +85,7 @@ def _others(host: HostMeasurement) -> Iterator[Advice]:
 def _clock(host: HostMeasurement) -> Iterator[Advice]:
     if not host.clock_read_ns > CLOCK_READ_NS_MAX:
         return
-    better = next((one for one in ("tsc", "kvm-clock", "arch_sys_counter") if one in host.clock_sources), None)
+    better = next((source for source in ("tsc", "kvm-clock", "arch_sys_counter") if source in host.clock_sources), None)
     why = f"reading the clock ({host.clock_source}) takes {number(host.clock_read_ns)} ns: it is a system call"
     place = "/sys/devices/system/clocksource/clocksource0"
     if better and better != host.clock_source:
@@ -128,11 +128,11 @@ def _processors(host: HostMeasurement) -> Iterator[Advice]:
 def fitness(host: HostMeasurement) -> list[Fitness]:
     """Return each kind of study and how far this host is good for it."""
     return [
-        _judged("hard disks and SATA SSDs, emulated", _disk(host, SATA_READ_US, 0.0)),
-        _judged("NVMe drives, emulated", _disk(host, NVME_READ_US, NVME_IOPS)),
-        _judged("durable commits and writes, effects over 10 %", _quiet(host)),
-        _judged("short statements, p99 latency, effects under 10 %", [*_quiet(host), *_quick(host)]),
-        _judged("16 clients and more", _wide(host)),
+        _judge("hard disks and SATA SSDs, emulated", _disk(host, SATA_READ_US, 0.0)),
+        _judge("NVMe drives, emulated", _disk(host, NVME_READ_US, NVME_IOPS)),
+        _judge("durable commits and writes, effects over 10 %", _quiet(host)),
+        _judge("short statements, p99 latency, effects under 10 %", [*_quiet(host), *_quick(host)]),
+        _judge("16 clients and more", _wide(host)),
     ]
 
 
@@ -145,7 +145,7 @@ class _Doubt:
     known: bool = True
 
 
-def _judged(study: str, doubts: list[_Doubt]) -> Fitness:
+def _judge(study: str, doubts: list[_Doubt]) -> Fitness:
     against = [doubt.why for doubt in doubts if doubt.known]
     if any(doubt.rules_out for doubt in doubts):
         return Fitness(study, NO, "; ".join(against))
@@ -159,43 +159,43 @@ def _judged(study: str, doubts: list[_Doubt]) -> Fitness:
 def _disk(host: HostMeasurement, read_us: float, iops: float) -> list[_Doubt]:
     if math.isnan(host.disk_us_p50):
         return [_Doubt(host.no_disk or "not measured", known=False)]
-    found = []
+    doubts = []
     if host.disk_us_p50 > read_us:
         way = f"the path to an emulated disk takes {_us(host.disk_us_p50)}, such a drive {_us(read_us)} a read"
-        found.append(_Doubt(way, rules_out=host.disk_us_p50 > 2 * read_us))
+        doubts.append(_Doubt(way, rules_out=host.disk_us_p50 > 2 * read_us))
     if host.disk_iops < iops:
-        found.append(_Doubt(f"the path does {number(host.disk_iops)} IOPS, such drives {number(iops)} and more"))
-    return found
+        doubts.append(_Doubt(f"the path does {number(host.disk_iops)} IOPS, such drives {number(iops)} and more"))
+    return doubts
 
 
 def _quiet(host: HostMeasurement) -> list[_Doubt]:
-    found = []
+    doubts = []
     if math.isnan(host.stolen_share):
-        found.append(_Doubt("stolen time is unknown", known=False))
+        doubts.append(_Doubt("stolen time is unknown", known=False))
     elif host.stolen_share > STOLEN_MAX:
-        found.append(
+        doubts.append(
             _Doubt(
                 f"the hypervisor took {percent(host.stolen_share, sign=False)} of the time (steal)",
                 rules_out=host.stolen_share > 10 * STOLEN_MAX,
             )
         )
     if host.busy_share > OTHERS_MAX:
-        found.append(_Doubt("other programs use the processors"))
-    return found
+        doubts.append(_Doubt("other programs use the processors"))
+    return doubts
 
 
 def _quick(host: HostMeasurement) -> list[_Doubt]:
     if math.isnan(host.wake_up_us_p99):
         return [_Doubt("wake-ups were not measured", known=False)]
-    found = []
+    doubts = []
     if host.wake_up_us_p99 > WAKE_UP_US_MAX:
         remedy = " ([host] awake = true may help)" if host.can_be_awake else ""
-        found.append(_Doubt(f"the p99 of a wake-up is {_us(host.wake_up_us_p99)}{remedy}"))
+        doubts.append(_Doubt(f"the p99 of a wake-up is {_us(host.wake_up_us_p99)}{remedy}"))
     if host.clock_read_ns > CLOCK_READ_NS_MAX:
-        found.append(_Doubt(f"reading the clock takes {number(host.clock_read_ns)} ns"))
+        doubts.append(_Doubt(f"reading the clock takes {number(host.clock_read_ns)} ns"))
     if host.cores < CORES_MIN:
-        found.append(_Doubt("there is one processor for all"))
-    return found
+        doubts.append(_Doubt("there is one processor for all"))
+    return doubts
 
 
 def _wide(host: HostMeasurement) -> list[_Doubt]:

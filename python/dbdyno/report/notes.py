@@ -60,10 +60,10 @@ _RETRYING = {"oltp", "tpcc", "ledger", "script", "bulk"}  # loads that send a tr
 
 def errors_named(met: ErrorsMet) -> str:
     """Return ``"10 deadlocks, retried; 2 errors 1062 (Duplicate entry), ignored"``."""
-    retried = [one for one in met.counts if met.kind in _RETRYING and one[1] in CONFLICTS]
-    ignored = [one for one in met.counts if one not in retried]
+    retried = [error for error in met.counts if met.kind in _RETRYING and error[1] in CONFLICTS]
+    ignored = [error for error in met.counts if error not in retried]
     return "; ".join(
-        f"{listed([_error_text(*one) for one in errors])}, {what}"
+        f"{listed([_error_text(*error) for error in errors])}, {what}"
         for errors, what in ((retried, "retried"), (ignored, "ignored"))
         if errors
     )
@@ -138,11 +138,11 @@ def _drift_notes(analysis: Analysis) -> list[str]:
 
 def awake_lines(run: Run) -> list[str]:
     """Return a sentence for each means and the treatments it stood for; nothing where processors halted as usual."""
-    found: dict[str, set[str]] = {}
+    treatments_by_means: dict[str, set[str]] = {}
     for trial in run.trials:
         if by := trial.awake.get("by"):
-            found.setdefault(str(by), set()).add(trial.treatment)
-    return [_line(run, by, treatments) for by, treatments in sorted(found.items())]
+            treatments_by_means.setdefault(str(by), set()).add(trial.treatment)
+    return [_line(run, by, treatments) for by, treatments in sorted(treatments_by_means.items())]
 
 
 def _line(run: Run, by: str, treatments: set[str]) -> str:
@@ -216,10 +216,10 @@ def families_line(analysis: Analysis) -> str:
     Each family has 5 % for a wrong difference anywhere in it and, but for letters, 5 % for a wrong equivalence. What
     one family's words have to do with another's is not known, so these add up at worst.
     """
-    judged = _judged(analysis)
+    judged = _verdict_families(analysis)
     if not judged:
         return ""
-    letters = [name for name, shown in _lettered(analysis).items() if shown]
+    letters = [name for name, shown in _letter_families(analysis).items() if shown]
     each, most = margin_text(ALPHA), margin_text(min(1.0, ALPHA * (2 * len(judged) + len(letters))))
     line = (
         f'Each p covers its own family: a wrong "different" anywhere in it has a chance of at most {each}, a wrong'
@@ -233,36 +233,38 @@ def families_line(analysis: Analysis) -> str:
     return line
 
 
-def _judged(analysis: Analysis) -> list[str]:
+def _verdict_families(analysis: Analysis) -> list[str]:
     factors = analysis.factors
     steady = analysis.steadiness.verdicts if analysis.steadiness else []
     families: list[tuple[str, list[Finding]]] = [
         ("planned comparison", analysis.verdicts),
         ("further pair", analysis.every_pair),
-        ("main effect", [one.verdict for one in factors.main_effects]),
-        ("simple effect", [one.verdict for one in factors.simple_effects]),
-        ("interaction", [one.verdict for one in factors.interactions]),
+        ("main effect", [effect.verdict for effect in factors.main_effects]),
+        ("simple effect", [effect.verdict for effect in factors.simple_effects]),
+        ("interaction", [effect.verdict for effect in factors.interactions]),
         ("verdict on steadiness", steady),
     ]
-    found = [_counted(name, len(verdicts)) for name, verdicts in families if _any(verdicts)]
-    found += _of_hosts(analysis)
+    texts = [_family_text(name, len(verdicts)) for name, verdicts in families if _any(verdicts)]
+    texts += _of_hosts(analysis)
     for each in analysis.beside:
         # A published table is held against verdicts of its own: of planned comparisons, and of what claims ask for.
         beside = f"beside what was published in {each.metric.words}"
-        found += [f"those {beside}"] if any(figure.against for figure in each.figures) else []
-        found += [f"those of claims {beside}"] if any(claim.outcomes for claim in each.claims) else []
-    return found
+        texts += [f"those {beside}"] if any(figure.against for figure in each.figures) else []
+        texts += [f"those of claims {beside}"] if any(claim.outcomes for claim in each.claims) else []
+    return texts
 
 
 def _of_hosts(analysis: Analysis) -> list[str]:
     """Return the families of hosts: on hosts like these, levels fixed to hosts, effects between these."""
-    if (found := analysis.fleet) is None:
+    if (fleet := analysis.fleet) is None:
         return []
-    like = sum(one.method != "none" for one in found.like_these)
+    like = sum(comparison.method != "none" for comparison in fleet.like_these)
+    levels = sum(difference.tested for difference in fleet.levels)
+    effects = sum(difference.tested for difference in fleet.effects)
     families = (
         (like, f"{like} on hosts like these"),
-        (tested := sum(one.tested for one in found.levels), f"{count(tested, 'difference')} between hosts"),
-        (tested := sum(one.tested for one in found.effects), f"{count(tested, 'effect')} between hosts"),
+        (levels, f"{count(levels, 'difference')} between hosts"),
+        (effects, f"{count(effects, 'effect')} between hosts"),
     )
     return [words for number, words in families if number]
 
@@ -271,14 +273,14 @@ def _any(verdicts: list[Finding]) -> bool:
     return any(verdict.verdict is not Word.NOT_COMPARABLE for verdict in verdicts)
 
 
-def _counted(name: str, number: int) -> str:
+def _family_text(name: str, number: int) -> str:
     noun, _, rest = name.partition(" on ")
     return f"{count(number, noun)}{f' on {rest}' if rest else ''}"
 
 
-def _lettered(analysis: Analysis) -> dict[str, bool]:
+def _letter_families(analysis: Analysis) -> dict[str, bool]:
     ranked = analysis.ranking is not None and any(analysis.ranking.ties.letters.values())
-    not_planned = analysis.ties.pairs > sum(one.verdict is not Word.NOT_COMPARABLE for one in analysis.verdicts)
+    not_planned = analysis.ties.pairs > sum(verdict.verdict is not Word.NOT_COMPARABLE for verdict in analysis.verdicts)
     of_table = has_letters(analysis) and not_planned and not analysis.every_pair
     return {"all other pairs": of_table, "the ranking's": ranked}
 
@@ -327,9 +329,9 @@ def _why_unsynced(trial: Trial) -> str:
 def _extent_lines(run: Run) -> list[str]:
     means = {}
     for treatment, trials in _by_treatment(run):
-        found = [value for trial in trials if (value := figure(trial.space, "extents_per_GiB")) is not None]
-        if found:
-            means[treatment.label] = fmean(found)
+        densities = [value for trial in trials if (value := figure(trial.space, "extents_per_GiB")) is not None]
+        if densities:
+            means[treatment.label] = fmean(densities)
     if not means:
         return []
     figures = "; ".join(f"{label}: {number(mean)}" for label, mean in means.items())
@@ -360,30 +362,30 @@ NAMES = {"work_wall_ns": "a fixed piece of CPU work", "flush_ns": "a durable wri
 LEAST = 0.1  # r below which nothing is worth saying of it
 
 
-def host_speed_lines(found: HostSpeed | None) -> list[str]:
+def host_speed_lines(speed: HostSpeed | None) -> list[str]:
     """Return one sentence; nothing where it was not measured."""
-    if found is None:
+    if speed is None:
         return []
-    timed = f"Timed just before and after each load: {listed([NAMES[name] for name in found.covariates])}."
-    if not found.used:
+    timed = f"Timed just before and after each load: {listed([NAMES[name] for name in speed.covariates])}."
+    if not speed.used:
         return [f"{timed} Treatments differ in it, so it is not the host's own, and is not used."]
-    if found.r < LEAST:
-        return [f"{timed} It does not explain the differences between trials (r = {found.r:.2f})."]
-    saved = percent(found.saved, sign=False)
-    explained = f"It explains what trials of a block differ by with r = {found.r:.2f}, and that is taken off"
+    if speed.r < LEAST:
+        return [f"{timed} It does not explain the differences between trials (r = {speed.r:.2f})."]
+    saved = percent(speed.saved, sign=False)
+    explained = f"It explains what trials of a block differ by with r = {speed.r:.2f}, and that is taken off"
     return [f"{timed} {explained}: about {saved} fewer blocks are needed for the same intervals."]
 
 
-def host_speed_json(found: HostSpeed | None) -> dict[str, Any] | None:
-    """Return the same for programs."""
-    return {"covariates": found.covariates, "used": found.used, "r": found.r, "saved": found.saved} if found else None
+def host_speed_json(speed: HostSpeed | None) -> dict[str, Any] | None:
+    """Return what the host's speed explains as values; None where it was not measured."""
+    return {"covariates": speed.covariates, "used": speed.used, "r": speed.r, "saved": speed.saved} if speed else None
 
 
 # What came between two trials so that the one leaves less for the other, in words.
 
 
 def settle_words(settle: Settle) -> str:
-    """Return it as a study writes it: ``"30 s"``, ``"trial"``; nothing where nothing came between."""
+    """Return what comes before each load, as a study writes it: ``"30 s"``, ``"trial"``; empty for nothing."""
     return settle if settle == "trial" else f"{settle:g} s" if settle else ""
 
 
@@ -392,12 +394,12 @@ def settle_lines(design: Design) -> list[str]:
     if not design.settle:
         return []
     if design.settle == "trial":
-        baseline = next(one.label for one in design.treatments if one.id == design.baseline)
+        baseline = next(treatment.label for treatment in design.treatments if treatment.id == design.baseline)
         return [f"Before each trial {baseline} ran once, unmeasured: so every trial follows the same load."]
     return [f"Each trial rested {settle_words(design.settle)} between the raising of its stack and its load."]
 
 
-# What the disks below the data said of their health: unknown is said to be unknown.
+# The health that the disks below the data report; an unknown figure is called unknown.
 
 
 def smart_lines(run: Run) -> list[str]:
@@ -435,21 +437,21 @@ def _text(value: object) -> str:
 
 def warm_up_lines(analysis: Analysis) -> list[str]:
     """Return a line per treatment with its median and range; nothing where warm-ups had a length."""
-    found = {row.label: warm_ups(analysis.blocks.of(row.id)) for row in analysis.treatments}
-    return [f"{label}: {_took(one)}." for label, one in found.items() if one]
+    by_label = {row.label: warm_ups(analysis.blocks.of(row.id)) for row in analysis.treatments}
+    return [f"{label}: {_took(summary)}." for label, summary in by_label.items() if summary]
 
 
-def _took(found: WarmUps) -> str:
-    spread = f"{number(found.median)} s in the median, {number(found.shortest)} to {number(found.longest)} s"
-    missed = f"; {found.not_steady} of {count(found.of, 'trial')} reached the bound" if found.not_steady else ""
+def _took(summary: WarmUps) -> str:
+    spread = f"{number(summary.median)} s in the median, {number(summary.shortest)} to {number(summary.longest)} s"
+    missed = f"; {summary.not_steady} of {count(summary.of, 'trial')} reached the bound" if summary.not_steady else ""
     return f"the warm-up until steady took {spread}{missed}"
 
 
 def warm_up_warning(analysis: Analysis) -> list[str]:
     """Return that warm-ups reached their bound, where that is more than a few of all."""
-    found = warm_ups(trial for row in analysis.blocks.trials.values() for trial in row.values())
-    if found is None or not found.often_not_steady:
+    summary = warm_ups(trial for row in analysis.blocks.trials.values() for trial in row.values())
+    if summary is None or not summary.often_not_steady:
         return []
-    trials = f"{found.not_steady} of {count(found.of, 'trial')}"
+    trials = f"{summary.not_steady} of {count(summary.of, 'trial')}"
     why = "the rate was not shown to be steady when the warm-up reached its bound"
     return [f"In {trials} {why}; raise warmup_max, or measure for longer."]

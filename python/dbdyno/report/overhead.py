@@ -32,23 +32,23 @@ def _probe_lines(run: Run) -> list[str]:
     own, outside = _shares(run, "cpu_percent"), _shares(run, "outside_cpu_percent")
     if own:
         line = f"The probes took {number(math.fsum(own.values()))} % of one core on average ({_each(own)})"
-        asked = f", and answering them took {number(math.fsum(outside.values()))} % ({_each(outside)})"
-        lines.append(f"{line}{asked if outside else ''}.")
+        outside_text = f", and answering them took {number(math.fsum(outside.values()))} % ({_each(outside)})"
+        lines.append(f"{line}{outside_text if outside else ''}.")
     missed = math.fsum(figure(probe, "missed") or 0 for trial in run.trials for probe in trial.probes.values())
     if missed:
         lines.append(f"The probes missed {count(round(missed), 'sample')}.")
     return lines
 
 
-def _shares(run: Run, asked: str) -> dict[str, float]:
+def _shares(run: Run, figure_name: str) -> dict[str, float]:
     """Probe to its share of one core in percent, mean over the trials that have it."""
-    found: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}
     for trial in run.trials:
         for name, probe in trial.probes.items():
-            share = figure(probe, asked)
+            share = figure(probe, figure_name)
             if share is not None:
-                found.setdefault(name, []).append(share)
-    return {name: fmean(values) for name, values in sorted(found.items())}
+                shares.setdefault(name, []).append(share)
+    return {name: fmean(values) for name, values in sorted(shares.items())}
 
 
 def _each(shares: Mapping[str, float]) -> str:
@@ -72,7 +72,7 @@ def _disk_lines(run: Run) -> list[str]:
 
 def _path_line(run: Run) -> list[str]:
     """What loop device, FUSE and wake-ups take of each request, and how much of it the answers made up for."""
-    both = [found for trial in run.trials for disk in _disks(trial.device) if (found := _path_us(disk))]
+    both = [path_us for trial in run.trials for disk in _disks(trial.device) if (path_us := _path_us(disk))]
     if not both:
         return []
     taken, left = (fmean(each) for each in zip(*both, strict=True))
@@ -88,7 +88,7 @@ def _path_line(run: Run) -> list[str]:
 def _disks(device: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the figures of each disk: several devices have theirs side by side."""
     each = device.get("disks")
-    return [one for one in each if isinstance(one, Mapping)] if isinstance(each, list) else [device]
+    return [disk for disk in each if isinstance(disk, Mapping)] if isinstance(each, list) else [device]
 
 
 def _path_us(device: Mapping[str, Any]) -> tuple[float, float] | None:

@@ -25,19 +25,19 @@ def document(prediction: Prediction, title: str) -> Document:
     """Return the report. ``title`` is the run's."""
     table = _table(prediction)
     head: list[Block] = [Paragraph(_headline(prediction), "headline")]
-    outcomes = [one.outcome for one in prediction.each]
+    outcomes = [forecast.outcome for forecast in prediction.each]
     head += [Paragraph(text, "warning") for text in (*prediction.remarks, *warnings(outcomes, prediction.replay))]
     if prediction.refused:
-        said = "; ".join(f"{label} ({why})" for label, why in list(prediction.refused.items())[:3])
+        refusals = "; ".join(f"{label} ({why})" for label, why in list(prediction.refused.items())[:3])
         beyond = f" and {len(prediction.refused) - 3} more" if len(prediction.refused) > 3 else ""  # noqa: PLR2004
-        head.append(Paragraph(f"Not simulated: {said}{beyond}.", "warning"))
+        head.append(Paragraph(f"Not simulated: {refusals}{beyond}.", "warning"))
     record = f"the trace of {prediction.trial} ({prediction.source.label})"
     notes = (
         Paragraph(f"Simulated in virtual time from {record}, kernel 6.x. {PACES[prediction.replay]}", "soft"),
         Paragraph(ASSUMED + "The prediction leaves out anything else that a host or server does.", "soft"),
     )
     blocks = (*head, abridged(table, ROWS_BRIEF, "treatment"), *notes)
-    drawn = [Row({"device": one.treatment.label}, (one.outcome,)) for one in prediction.each]
+    drawn = [Row({"device": forecast.treatment.label}, (forecast.outcome,)) for forecast in prediction.each]
     sections = (Section("results", "", blocks, opening=True), *pictures(drawn, ["device"]))
     return Document(f"Simulated: {title}", (), sections, values(prediction))
 
@@ -48,21 +48,21 @@ def values(prediction: Prediction) -> dict[str, Any]:
         "simulated": True,
         "source": {"treatment": prediction.source.id, "label": prediction.source.label, "trial": prediction.trial},
         "replay": prediction.replay,
-        "treatments": [_value(one, prediction.of_source) for one in prediction.each],
+        "treatments": [_value(forecast, prediction.of_source) for forecast in prediction.each],
         "not_simulated": dict(prediction.refused),
         "remarks": list(prediction.remarks),
     }
 
 
-def _value(one: Predicted, source: Predicted | None) -> dict[str, Any]:
-    measured, base = one.measured, source.measured if source else None
+def _value(forecast: Predicted, source: Predicted | None) -> dict[str, Any]:
+    measured, base = forecast.measured, source.measured if source else None
     return {
-        "treatment": one.treatment.id,
-        "label": one.treatment.label,
-        "predicted": _plain(one.predicted),
+        "treatment": forecast.treatment.id,
+        "label": forecast.treatment.label,
+        "predicted": _plain(forecast.predicted),
         "measured": _plain(measured),
-        "predicted_over_measured": _plain(_over(one.predicted, measured)),
-        "predicted_over_source": _plain(_over(one.predicted, source.predicted if source else None)),
+        "predicted_over_measured": _plain(_over(forecast.predicted, measured)),
+        "predicted_over_source": _plain(_over(forecast.predicted, source.predicted if source else None)),
         "measured_over_source": _plain(_over(measured, base)),
     }
 
@@ -75,25 +75,27 @@ def _known(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _over(one: DeviceFigures | None, other: DeviceFigures | None) -> DeviceFigures | None:
-    if one is None or other is None:
+def _over(numerator: DeviceFigures | None, denominator: DeviceFigures | None) -> DeviceFigures | None:
+    if numerator is None or denominator is None:
         return None
-    return DeviceFigures(**{name: value / (vars(other)[name] or math.nan) for name, value in vars(one).items()})
+    return DeviceFigures(
+        **{name: value / (vars(denominator)[name] or math.nan) for name, value in vars(numerator).items()}
+    )
 
 
 def _headline(prediction: Prediction) -> tuple[str | Strong, ...]:
-    source, (name, value) = prediction.of_source, _compared(prediction)
-    others = [one for one in prediction.each if one is not source]
+    source, (name, value) = prediction.of_source, _yardstick(prediction)
+    others = [forecast for forecast in prediction.each if forecast is not source]
     if source is None or not others:
         only = prediction.each[0]
-        said = f": {only.treatment.label}: {_figure(value(only.predicted))} {name}."
-        return (Strong("Simulated"), said + _accuracy(prediction.each, value))
+        sentence = f": {only.treatment.label}: {_figure(value(only.predicted))} {name}."
+        return (Strong("Simulated"), sentence + _accuracy(prediction.each, value))
 
-    def times(one: Predicted) -> float:
-        return _ratio(value(one.predicted), value(source.predicted))
+    def times(forecast: Predicted) -> float:
+        return _ratio(value(forecast.predicted), value(source.predicted))
 
-    far = max(others, key=lambda one: abs(math.log(times(one))) if times(one) > 0 else -1.0)
-    measured = _ratio(_measured(far, value), _measured(source, value))
+    far = max(others, key=lambda forecast: abs(math.log(times(forecast))) if times(forecast) > 0 else -1.0)
+    measured = _ratio(_measured_value(far, value), _measured_value(source, value))
     beside = f" (measured: {figure(measured)} times)" if math.isfinite(measured) else ""
     text = (
         f": the load of {source.treatment.label} would have come to {_figure(value(far.predicted))} {name} under "
@@ -102,21 +104,21 @@ def _headline(prediction: Prediction) -> tuple[str | Strong, ...]:
     return (Strong("Simulated"), text + _accuracy(prediction.each, value))
 
 
-def _compared(prediction: Prediction) -> tuple[str, Value]:
+def _yardstick(prediction: Prediction) -> tuple[str, Value]:
     """Return the figure in which treatments are compared: of an open replay latency, as the rate is the record's."""
     return COLUMNS[1 if prediction.replay == "open" else 0]
 
 
-def _measured(one: Predicted, value: Value) -> float:
-    return value(one.measured) if one.measured else math.nan
+def _measured_value(forecast: Predicted, value: Value) -> float:
+    return value(forecast.measured) if forecast.measured else math.nan
 
 
-def _ratio(one: float, other: float) -> float:
-    return one / other if other else math.nan
+def _ratio(numerator: float, denominator: float) -> float:
+    return numerator / denominator if denominator else math.nan
 
 
 def _accuracy(each: Sequence[Predicted], value: Value) -> str:
-    ratios = [_ratio(value(one.predicted), _measured(one, value)) for one in each]
+    ratios = [_ratio(value(forecast.predicted), _measured_value(forecast, value)) for forecast in each]
     known = [ratio for ratio in ratios if math.isfinite(ratio)]
     if not known:
         return ""
@@ -129,14 +131,14 @@ def _figure(value: float) -> str:
 
 
 def _table(prediction: Prediction) -> Table:
-    source, (name, compared) = prediction.of_source, _compared(prediction)
+    source, (name, compared) = prediction.of_source, _yardstick(prediction)
     rows = []
-    for one in prediction.each:
-        cells = [_pair(value(one.predicted), _measured(one, value)) for _, value in COLUMNS]
+    for forecast in prediction.each:
+        cells = [_pair(value(forecast.predicted), _measured_value(forecast, value)) for _, value in COLUMNS]
         if source is not None:
-            own = _ratio(compared(one.predicted), compared(source.predicted))
-            cells.append(_pair(own, _ratio(_measured(one, compared), _measured(source, compared))))
-        rows.append((one.treatment.label, *cells))
+            own = _ratio(compared(forecast.predicted), compared(source.predicted))
+            cells.append(_pair(own, _ratio(_measured_value(forecast, compared), _measured_value(source, compared))))
+        rows.append((forecast.treatment.label, *cells))
     against = (f"{name} over {source.treatment.label}",) if source else ()
     caption = "simulated : measured (simulated / measured); measured by iostat's columns and the block trace"
     return Table(caption, ("", *(name for name, _ in COLUMNS), *against), tuple(rows), "figures")

@@ -53,8 +53,8 @@ class _Sample:
 def render(exported: Sequence[Exported]) -> str:
     """Return all figures of runs; each family once, with its samples of every run. What is unknown is left out."""
     families: dict[str, list[_Sample]] = {}
-    for one in exported:
-        for sample in _samples(one):
+    for exported_run in exported:
+        for sample in _samples(exported_run):
             if not math.isnan(sample.value):
                 families.setdefault(sample.name, []).append(sample)
     lines = [line for name, samples in families.items() for line in _family(name, samples)]
@@ -75,13 +75,13 @@ def base_unit(metric: Metric) -> tuple[str, float]:
 def _family(name: str, samples: Sequence[_Sample]) -> Iterator[str]:
     yield f"# HELP {name} {samples[0].words}."
     yield f"# TYPE {name} gauge"
-    for one in samples:
-        labels = ",".join(f'{label}="{prometheus_text(value)}"' for label, value in one.labels)
-        yield f"{name}{{{labels}}} {one.value!r}"
+    for sample in samples:
+        labels = ",".join(f'{label}="{prometheus_text(value)}"' for label, value in sample.labels)
+        yield f"{name}{{{labels}}} {sample.value!r}"
 
 
-def _samples(one: Exported) -> Iterator[_Sample]:
-    run, labels = one.run, (("run", one.label),)
+def _samples(exported_run: Exported) -> Iterator[_Sample]:
+    run, labels = exported_run.run, (("run", exported_run.label),)
     about = {"study": run.title, "ended": run.ended, "metric": run.design.metric, **_versions(run)}
     yield _Sample("dbdyno_run_info", "What was run", (*labels, *about.items()), 1.0)
     times = [time for trial in run.trials if (time := _time_of(trial.started_at)) is not None]
@@ -89,13 +89,16 @@ def _samples(one: Exported) -> Iterator[_Sample]:
         words = f"When the {which} finished trial began, in seconds since 1970"
         yield _Sample(f"dbdyno_run_{which}_trial_timestamp_seconds", words, labels, time)
     yield _Sample(
-        "dbdyno_run_usable_blocks", "Blocks that verdicts rest on", labels, float(len(one.analysis.blocks.trials))
+        "dbdyno_run_usable_blocks",
+        "Blocks that verdicts rest on",
+        labels,
+        float(len(exported_run.analysis.blocks.trials)),
     )
     called = factor_words({name for treatment in run.design.treatments for name in treatment.levels})
     for treatment in run.design.treatments:
         levels = tuple((f"factor_{called[name]}", level) for name, level in treatment.levels.items())
-        yield from _of_treatment(one, treatment, (*labels, ("treatment", treatment.label), *levels))
-    for verdict in one.analysis.verdicts:
+        yield from _of_treatment(exported_run, treatment, (*labels, ("treatment", treatment.label), *levels))
+    for verdict in exported_run.analysis.verdicts:
         yield from _of_comparison(verdict, (*labels, ("metric", run.design.metric)), run)
 
 
@@ -115,10 +118,10 @@ def factor_words(names: Collection[str]) -> dict[str, str]:
 
     Of those that would share one, a sign is its code point, and ``_`` is ``__``: ``device-x`` is ``device_2d_x``.
     """
-    found = {name: _plain(name) for name in names}
-    times = Counter(found.values())
-    found = {name: _distinct(name) if times[word] > 1 else word for name, word in found.items()}
-    return found if len({*found.values()}) == len(found) else {name: _distinct(name) for name in names}
+    words = {name: _plain(name) for name in names}
+    times = Counter(words.values())
+    words = {name: _distinct(name) if times[word] > 1 else word for name, word in words.items()}
+    return words if len({*words.values()}) == len(words) else {name: _distinct(name) for name in names}
 
 
 def _plain(name: str) -> str:
@@ -132,9 +135,9 @@ def _distinct(name: str) -> str:
     )
 
 
-def _of_treatment(one: Exported, treatment: Treatment, labels: Labels) -> Iterator[_Sample]:
-    trials = one.analysis.blocks.of(treatment.id)
-    failed = sum(failure.treatment == treatment.id for failure in one.run.failures)
+def _of_treatment(exported_run: Exported, treatment: Treatment, labels: Labels) -> Iterator[_Sample]:
+    trials = exported_run.analysis.blocks.of(treatment.id)
+    failed = sum(failure.treatment == treatment.id for failure in exported_run.run.failures)
     counts = {
         "trials": ("Usable trials", len(trials)),
         "trials_failed": ("Trials that failed", failed),

@@ -11,7 +11,7 @@ from dbdyno.report.charts import drives
 from dbdyno.report.charts.depths import chart
 from dbdyno.report.document import Abridged, Badge, Badges, Cell, Document, Paragraph, Section, Table, bullets, pieces
 from dbdyno.report.sentences import certainty, sentence_of
-from dbdyno.report.source import effect_values, p_values
+from dbdyno.report.source import effect_values, fields, p_values
 
 WORDS = {
     "fsync": "durable commit (4 KiB + fdatasync)",
@@ -25,13 +25,13 @@ _LATENCIES = (("p50", "p50 ms"), ("p99", "p99 ms"), ("max", "max ms"))
 def document(quick: Quick) -> Document:
     """Return the report; its values are what ``--json`` prints."""
     warnings = tuple(Paragraph(line, "warning") for line in _warnings(quick))
-    found = Badges(
+    badges = Badges(
         tuple(_badges(quick)),
         f"{count(quick.noise.n, 'round')} counted",
         "no power cut was tried",
         0 if not warnings else None,
     )
-    opening = Section("headline", "", (Paragraph(headline(quick), "headline"), found), opening=True)
+    opening = Section("headline", "", (Paragraph(headline(quick), "headline"), badges), opening=True)
     sections = (
         opening,
         *_among_drives(quick),
@@ -79,23 +79,23 @@ def headline(quick: Quick) -> str:
     """Return what a durable commit costs here, or a read where nothing was written, and what drive this is like."""
     steps = quick.target.steps
     operation = "fsync" if ("fsync", 1) in steps else "randread"
-    one, most = steps[(operation, 1)], max(depth for name, depth in steps if name == operation)
+    single, most = steps[(operation, 1)], max(depth for name, depth in steps if name == operation)
     what = "durable commit" if operation == "fsync" else "read of 16 KiB"
-    usual = _ms(one, "p50")
-    cost = f"A {what} takes {usual} ms here (1 in 100 more than {_ms(one, 'p99')} ms)"
-    rates = f"{_rate(one)} a second from one client, {_rate(steps[(operation, most)])} from {most}"
+    usual = _ms(single, "p50")
+    cost = f"A {what} takes {usual} ms here (1 in 100 more than {_ms(single, 'p99')} ms)"
+    rates = f"{_rate(single)} a second from one client, {_rate(steps[(operation, most)])} from {most}"
     like = _likeness(quick)
     return f"{cost}: {rates}. {like}".strip()
 
 
 def _likeness(quick: Quick) -> str:
-    found = quick.likeness
-    if found is None:
+    likeness = quick.likeness
+    if likeness is None:
         return ""
-    off = f"{found.factor:.2g} times"
-    if found.alike:
-        return f"It is most like the drive {found.drive} (figures typically within {off})."
-    return f"It is like no drive of the catalogue (closest: {found.drive}, but typically {off} different)."
+    off = f"{likeness.factor:.2g} times"
+    if likeness.alike:
+        return f"It is most like the drive {likeness.drive} (figures typically within {off})."
+    return f"It is like no drive of the catalogue (closest: {likeness.drive}, but typically {off} different)."
 
 
 def _comparison(quick: Quick) -> Iterator[Section]:
@@ -104,11 +104,11 @@ def _comparison(quick: Quick) -> Iterator[Section]:
     lines = tuple(
         Paragraph(
             (
-                f"{PLURAL[one.level_id].capitalize()}, {_session(quick)}: ",
-                *pieces(sentence_of(one, names, MARGIN, _figures_of(one))),
+                f"{PLURAL[verdict.level_id].capitalize()}, {_session(quick)}: ",
+                *pieces(sentence_of(verdict, names, MARGIN, _figures_of(verdict))),
             )
         )
-        for one in quick.verdicts
+        for verdict in quick.verdicts
     )
     yield Section("comparison", "", lines, opening=True)
 
@@ -218,22 +218,27 @@ def _facts(quick: Quick) -> Table:
 
 
 def _values(quick: Quick) -> dict[str, object]:
-    found = quick.likeness
+    likeness = quick.likeness
     return {
         "headline": headline(quick),
-        "targets": [_target_values(one) for one in (quick.target, quick.against) if one],
+        "targets": [_target_values(target) for target in (quick.target, quick.against) if target],
         "noise": effect_values(quick.noise, "log_ratio_deviation"),
         "least_difference_shown": quick.shown,
-        "likeness": found and {"drive": found.drive, "factor": found.factor, "alike": found.alike, "limit": ALIKE_MAX},
+        "likeness": likeness and {**fields(likeness, "drive factor alike"), "limit": ALIKE_MAX},
         "verdicts": [
-            {"operation": one.level_id, "verdict": one.verdict, **effect_values(one.effect), **p_values(one)}
-            for one in quick.verdicts
+            {
+                "operation": verdict.level_id,
+                "verdict": verdict.verdict,
+                **effect_values(verdict.effect),
+                **p_values(verdict),
+            }
+            for verdict in quick.verdicts
         ],
         "verdicts_hold_for_seconds": quick.session_seconds if quick.verdicts else None,
         "margin": MARGIN,
         "host": {"others": quick.host.others, "stolen": quick.host.stolen, "tool": quick.host.tool},
         "warnings": list(_warnings(quick)),
-        "badges": [one.values for one in _badges(quick)],
+        "badges": [badge.values for badge in _badges(quick)],
         "facts": dict(quick.facts),
     }
 

@@ -39,36 +39,40 @@ def reason_text(reason: Reason | Obstacle) -> str:
 
 
 def reason_code(reason: Reason | Obstacle) -> str:
-    """Return the same for programs, in a word that stays: ``"DIFFERENT"``, ``"CARRY_OVER"``, ``"TOO_FEW"``."""
-    given = reason.withheld_for or reason.code if isinstance(reason, Reason) else reason
-    return given.name if isinstance(given, Code) else re.sub(r"(?<!^)(?=[A-Z])", "_", type(given).__name__).upper()
+    """Return the reason for programs, in a word that stays: ``"DIFFERENT"``, ``"CARRY_OVER"``, ``"TOO_FEW"``."""
+    cause = reason.withheld_for or reason.code if isinstance(reason, Reason) else reason
+    return cause.name if isinstance(cause, Code) else re.sub(r"(?<!^)(?=[A-Z])", "_", type(cause).__name__).upper()
 
 
 def as_sentence(reason: Reason | Obstacle) -> str:
-    """Return the same as a sentence of its own."""
+    """Return the reason as a sentence of its own."""
     text = reason_text(reason)
     return f"{text[0].upper()}{text[1:]}."
 
 
-def exaggeration_text(found: Exaggeration) -> str:
+def exaggeration_text(exaggeration: Exaggeration) -> str:
     """Return how often such runs find the effect, and how large it then looks; empty where that matters little."""
-    if not found.notable:
+    if not exaggeration.notable:
         return ""
-    share = percent(found.power, sign=False)
-    return f"such runs would find an effect of this size in {share}, and then show {found.factor:.1f} times as much"
+    share = percent(exaggeration.power, sign=False)
+    return (
+        f"such runs would find an effect of this size in {share}, and then show {exaggeration.factor:.1f} times as much"
+    )
 
 
-def resolution_text(found: Resolution, margin: float) -> str:
+def resolution_text(resolution: Resolution, margin: float) -> str:
     """Return how coarse the figures are; empty where that is little beside the margin."""
-    if not found.notable(margin):
+    if not resolution.notable(margin):
         return ""
-    if found.relative:
-        width = percent(found.log_width, sign=False)
+    if resolution.relative:
+        width = percent(resolution.log_width, sign=False)
         steps = f"the figures come from a histogram with buckets that are {width} wide"
     else:
-        size = f"{found.step:g}" if found.unit in {"", "1"} else f"{found.step:g} {found.unit}"
-        steps = f"the figures are rounded to steps of {size}, {percent(found.log_width, sign=False)} of their value"
-    if found.too_coarse(margin):
+        size = f"{resolution.step:g}" if resolution.unit in {"", "1"} else f"{resolution.step:g} {resolution.unit}"
+        steps = (
+            f"the figures are rounded to steps of {size}, {percent(resolution.log_width, sign=False)} of their value"
+        )
+    if resolution.too_coarse(margin):
         more = f"more than half the margin of {margin_text(margin)}"
         return f"{steps}: {more}, so nothing can be called equivalent, however many the blocks"
     return f"{steps}, so the interval is widened by that at either end"
@@ -92,25 +96,26 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _obstacle_text(found: Obstacle) -> str:
-    run = f" {found.run}" if found.run else ""
-    match found:
+def _obstacle_text(obstacle: Obstacle) -> str:
+    run = f" {obstacle.run}" if obstacle.run else ""
+    match obstacle:
         case TooFew():
-            return f"{count(found.usable, f'usable {found.unit}')}{run}, at least {found.needed} are needed"
+            return f"{count(obstacle.usable, f'usable {obstacle.unit}')}{run}, at least {obstacle.needed} are needed"
         case Dropped():
-            return f"{_named(found)} failed again and again{run} and was dropped"
+            return f"{_label_text(obstacle)} failed again and again{run} and was dropped"
         case InNameOnly():
             return (
-                f"the host did not grant {found.setting} = {found.value} to {found.label}, so that both were measured"
-                " without it"
+                f"the host did not grant {obstacle.setting} = {obstacle.value} to {obstacle.label}, so that both were"
+                " measured without it"
             )
         case LimitedClients():
-            return (
-                f"{_named(found)} was limited{run} by {clients_named(found.hosts)}, so its figures are not the server's"
-            )
+            clients = clients_named(obstacle.hosts)
+            return f"{_label_text(obstacle)} was limited{run} by {clients}, so its figures are not the server's"
         case ZeroFigures():
             no_ratio = f"{';' if run else ', and'} there is no ratio to 0"
-            return f"{found.metric} of {_named(found)} is 0 in {count(found.blocks, 'block')}{run}{no_ratio}"
+            return (
+                f"{obstacle.metric} of {_label_text(obstacle)} is 0 in {count(obstacle.blocks, 'block')}{run}{no_ratio}"
+            )
 
 
 def clients_named(hosts: Sequence[str]) -> str:
@@ -118,8 +123,8 @@ def clients_named(hosts: Sequence[str]) -> str:
     return f"{'client' if len(hosts) == 1 else 'clients'} {listed(hosts)}"
 
 
-def _named(found: Dropped | ZeroFigures | LimitedClients) -> str:
-    return f"{found.label}, which it needs," if found.of_contrast else found.label
+def _label_text(obstacle: Dropped | ZeroFigures | LimitedClients) -> str:
+    return f"{obstacle.label}, which it needs," if obstacle.of_contrast else obstacle.label
 
 
 def _cause_text(cause: Cause) -> str:

@@ -29,7 +29,7 @@ from dbdyno.report.document import Strong, Text
 from dbdyno.report.reasons import as_sentence, reason_text
 
 NO_VERDICT = "The study plans no comparison, so there is no verdict."
-_RATES = ("_per_second", "iops")  # how the names of metrics end that "fast" is said of
+_RATES = ("_per_second", "iops")  # endings of the names of metrics that can be called "fast"
 
 
 def verdict_sentence(verdict: Finding, analysis: Analysis) -> Text:
@@ -122,14 +122,14 @@ def treatments_named(ids: Collection[str], treatments: Sequence[Named], between:
 
     ``ids`` are some of the ``treatments``, which are all of a run.
     """
-    chosen = [one for one in treatments if one.id in ids]
+    chosen = [treatment for treatment in treatments if treatment.id in ids]
     if len(chosen) == len(treatments) > FEW:
         return "all treatments"
     for factor in chosen[0].levels if 1 < len(chosen) < len(treatments) else ():
-        levels = list(dict.fromkeys(one.levels[factor] for one in chosen))
-        if len(levels) < len(chosen) == sum(one.levels[factor] in levels for one in treatments):
+        levels = list(dict.fromkeys(treatment.levels[factor] for treatment in chosen))
+        if len(levels) < len(chosen) == sum(treatment.levels[factor] in levels for treatment in treatments):
             return between.join(level_label(factor, level) for level in levels)
-    return between.join(one.label for one in chosen)
+    return between.join(treatment.label for treatment in chosen)
 
 
 # The column of tie letters, and what it says.
@@ -189,22 +189,22 @@ def by_interest(verdicts: Sequence[Finding], analysis: Analysis) -> list[Versus]
 
 def in_order(analysis: Analysis) -> list[Versus]:
     """Return the planned comparisons as a chart and a table have them: amounts ascending, else by interest."""
-    found = by_interest(analysis.verdicts, analysis)
-    factors = {one.factors for one in found}
+    comparisons = by_interest(analysis.verdicts, analysis)
+    factors = {comparison.factors for comparison in comparisons}
     if len(factors) != 1 or len(factor := next(iter(factors))) != 1:
-        return found
+        return comparisons
     levels = list(dict.fromkeys(row.levels[factor[0]] for row in analysis.treatments if factor[0] in row.levels))
     amounts = quantity_of(levels)
     if amounts is None:
-        return found
+        return comparisons
     amount = dict(zip(levels, amounts.values, strict=True))
     level_of = {row.id: row.levels[factor[0]] for row in analysis.treatments if factor[0] in row.levels}
-    return sorted(found, key=lambda one: (one.place, amount[level_of[one.verdict.level_id]]))
+    return sorted(comparisons, key=lambda comparison: (comparison.place, amount[level_of[comparison.verdict.level_id]]))
 
 
 def comparisons_named(verdicts: Sequence[Finding], treatments: Sequence[Treatment | TreatmentSummary]) -> list[Versus]:
     """Return the comparisons of treatments in the order given."""
-    levels = {one.id: one.levels for one in treatments}
+    levels = {treatment.id: treatment.levels for treatment in treatments}
     return [_versus(verdict, levels) for verdict in verdicts]
 
 
@@ -237,16 +237,16 @@ def _versus(verdict: Finding, levels_of: Mapping[str, Mapping[str, str]]) -> Ver
 
 def _places(level: Mapping[str, str], baseline: Mapping[str, str], present: Sequence[Mapping[str, str]]) -> int:
     """Return how many treatments have these levels where another one differs from it by the baseline's alone."""
-    alike = [one for one in present if all(one.get(name) == level.get(name) for name in baseline)]
-    return sum({**one, **baseline} in present for one in alike)
+    alike = [levels for levels in present if all(levels.get(name) == level.get(name) for name in baseline)]
+    return sum({**levels, **baseline} in present for levels in alike)
 
 
 def label_of(levels: Mapping[str, str], factors: Sequence[str], *, alone: bool = True) -> str:
     """Return the levels as a treatment's label has them; one that says nothing when ``alone`` goes by its factor."""
-    found = {name: levels[name] for name in factors if name in levels}
-    if alone and len(found) == 1 and set(found.values()) <= _SAYS_NOTHING:
-        return " ".join(*found.items())
-    return Treatment("", found).label
+    named_levels = {name: levels[name] for name in factors if name in levels}
+    if alone and len(named_levels) == 1 and set(named_levels.values()) <= _SAYS_NOTHING:
+        return " ".join(*named_levels.items())
+    return Treatment("", named_levels).label
 
 
 def _place(common: Mapping[str, str]) -> str:

@@ -23,15 +23,17 @@ def message(error: DbdynoError) -> str:
     return _TEXTS[error.code](**error.given) if isinstance(error, RefusedError) else str(error)
 
 
-def _quoted(labels: Iterable[str]) -> str:
+def _quote(labels: Iterable[str]) -> str:
     return ", ".join(f'"{label}"' for label in labels)
 
 
 def _too_few(common: list[str], stacks: dict[str, list[str]]) -> str:
-    each = "; ".join(f"{name} has {', '.join(map(repr, found))}" for name, found in stacks.items())
+    stacks_of_runs = "; ".join(
+        f"{name} has {', '.join(map(repr, stack_names))}" for name, stack_names in stacks.items()
+    )
     shared = f"only {common[0]!r}" if common else "none"
     needed = "a ranking needs at least 2 stacks with usable blocks in every test"
-    return f"{needed}; these runs have {shared} in common: {each}"
+    return f"{needed}; these runs have {shared} in common: {stacks_of_runs}"
 
 
 _TEXTS: dict[Code, Callable[..., str]] = {
@@ -45,14 +47,14 @@ _TEXTS: dict[Code, Callable[..., str]] = {
         " --margin 3%"
     ),
     "nothing in common": lambda before, after: (
-        f"the runs have no treatment in common: before {_quoted(before)}; after {_quoted(after)}; match them by"
+        f"the runs have no treatment in common: before {_quote(before)}; after {_quote(after)}; match them by"
         ' --map "LABEL BEFORE=LABEL AFTER"'
     ),
     "named twice": "--map names a treatment twice".format,
     "no such pair": lambda name, before, after: (
-        f'--map {name!r} is not "LABEL BEFORE=LABEL AFTER"; before there are {_quoted(before)}; after {_quoted(after)}'
+        f'--map {name!r} is not "LABEL BEFORE=LABEL AFTER"; before there are {_quote(before)}; after {_quote(after)}'
     ),
-    "no such control": lambda label, known: f"--control {label!r} is not in both runs; choose one of: {_quoted(known)}",
+    "no such control": lambda label, known: f"--control {label!r} is not in both runs; choose one of: {_quote(known)}",
     "control alone": (
         "--control {label!r} is the only treatment in both runs, so there is nothing left to compare".format
     ),
@@ -68,7 +70,7 @@ _TEXTS: dict[Code, Callable[..., str]] = {
         '--safety takes the folder of a crash run; "{title}" has no cuts: its study needs a section [crash]'.format
     ),
     "other treatments": lambda lacking, theirs, title: (
-        f"the crash run {title!r} lacks {_quoted(lacking)}; it has {_quoted(theirs)}; run both studies with the same"
+        f"the crash run {title!r} lacks {_quote(lacking)}; it has {_quote(theirs)}; run both studies with the same"
         " factors and levels"
     ),
 }
@@ -88,49 +90,49 @@ def document(several: Several) -> Document:
     if several.ranking is None:
         ranked = replace(ranked, heading="", blocks=(Paragraph(unranked_line(several)),))
     else:
-        ranked = replace(ranked, heading=f"{ranked.heading}{among([one.run for one in members])}")
-    reports = [contents.document(one.run, one.analysis) for one in members]
+        ranked = replace(ranked, heading=f"{ranked.heading}{among([member.run for member in members])}")
+    reports = [contents.document(member.run, member.analysis) for member in members]
     values = {
         "interleaved": False,  # with each other
         "unranked": message(several.unranked) if several.unranked else None,
-        "runs": [{"name": one.name, **own.values()} for one, own in zip(members, reports, strict=True)],
+        "runs": [{"name": member.name, **report.values()} for member, report in zip(members, reports, strict=True)],
     }
     runs = [_member(place, *each) for place, each in enumerate(zip(members, reports, strict=True), start=1)]
-    headline = _headline(several, [own.values()["headline"] for own in reports])
-    over_all = badges([(one.run, one.analysis.blocks) for one in members], linked=False)
-    sections = (headline, over_all, ranked, *runs, _differences(several), *_named(reports[0], "reading"))
-    names = Abridged((Paragraph(" · ".join(one.name for one in members), "soft"),))
+    headline = _headline(several, [report.values()["headline"] for report in reports])
+    over_all = badges([(member.run, member.analysis.blocks) for member in members], linked=False)
+    sections = (headline, over_all, ranked, *runs, _differences(several), *_pick_sections(reports[0], "reading"))
+    names = Abridged((Paragraph(" · ".join(member.name for member in members), "soft"),))
     return Document(heading(several), (names, Paragraph(NOT_INTERLEAVED)), sections, values)
 
 
 def _headline(several: Several, results: Sequence[str]) -> Section:
     """Return who leads over all runs, and the result of each."""
     over_all = ranking_sentence(several.ranking) if several.ranking else unranked_line(several)
-    over_all += among([one.run for one in several.members])
-    each = [f"{one.name}: {result}" for one, result in zip(several.members, results, strict=True)]
+    over_all += among([member.run for member in several.members])
+    each = [f"{member.name}: {result}" for member, result in zip(several.members, results, strict=True)]
     blocks: tuple[Block, ...] = (Paragraph(over_all, "headline"), *bullets(each))
     return Section("headline", "", blocks, data={"headline": " ".join([over_all, *each])}, opening=True)
 
 
 def _member(place: int, member: Member, own: Document) -> Section:
     """Return what is shown of a run: less than its own report, in the same words."""
-    aside = Details("Failures, interference and notes", _named(own, "failures", "disturbed", "notes"))
+    aside = Details("Failures, interference and notes", _pick_sections(own, "failures", "disturbed", "notes"))
     parts = (
-        *_named(own, "advice", "verdicts", "stopped", "effect", "results"),
+        *_pick_sections(own, "advice", "verdicts", "stopped", "effect", "results"),
         Section("aside", "", (Abridged((aside,)),)),
     )
     return Section(f"run-{place}", member.name, (*own.head, Paragraph(f"{member_line(member)}.", "soft"), *parts))
 
 
-def _named(report: Document, *ids: str) -> tuple[Section, ...]:
+def _pick_sections(report: Document, *ids: str) -> tuple[Section, ...]:
     """Return sections of a report in this order, those that it has."""
-    found = {section.id: section for section in report.sections}
-    return tuple(found[id_] for id_ in ids if id_ in found)
+    by_id = {section.id: section for section in report.sections}
+    return tuple(by_id[id_] for id_ in ids if id_ in by_id)
 
 
 def _differences(several: Several) -> Section:
     rows = tuple(differences(several))
-    names = [one.name for one in several.members]
+    names = [member.name for member in several.members]
     table = Table("What differs between the runs", ("fact", *names), rows, "settings")
     full = Details("Versions, host and study", (table,), len(rows), open=len(rows) <= UNFOLDED_MAX)
     lines = [

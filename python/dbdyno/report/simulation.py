@@ -55,16 +55,16 @@ def largest_change(rows: Sequence[R], name: str, value: Callable[[R], float]) ->
     return max(ratio(max(values), min(values)) for values in alike.values())
 
 
-def ratio(one: float, other: float) -> float:
+def ratio(first: float, second: float) -> float:
     """Return how many times the smaller the larger one is; infinite if one alone is 0."""
-    least, most = sorted((one, other))
+    least, most = sorted((first, second))
     return most / least if least > 0 else (inf if most > 0 else 1.0)
 
 
-def times(one: float, other: float) -> str:
+def times(first: float, second: float) -> str:
     """Return the ratio in parentheses, or nothing where there is none."""
-    found = ratio(one, other)
-    return f" ({found:,.3g} times)" if found < inf else ""
+    factor = ratio(first, second)
+    return f" ({factor:,.3g} times)" if factor < inf else ""
 
 
 def figure(value: float) -> str:
@@ -88,7 +88,7 @@ LINES_NAMED = 3
 def warnings(outcomes: Sequence[Mapping[str, Any]], replay: str) -> list[str]:
     """Return what is wrong with the load or unlike its record, a sentence each."""
     loads = [outcome["load"] for outcome in outcomes]
-    found = []
+    sentences = []
     if replay == "open":
         late = [
             outcome
@@ -97,50 +97,52 @@ def warnings(outcomes: Sequence[Mapping[str, Any]], replay: str) -> list[str]:
             or max(outcome[way]["latency"]["p50_ns"] for way in ("reads", "writes")) > BACKLOG_S * 1e9
         ]
         if late:
-            found.append(
+            sentences.append(
                 f"The device can't keep up with the recorded times in {len(late)} of {len(outcomes)} results:"
                 f" latency there shows how the queue grew, not how fast the device is. Use --replay closed, or a"
                 f" lower --speed."
             )
     if replay == "closed" and loads[0]["without_wait"]:
-        found.append(
+        sentences.append(
             f"{loads[0]['without_wait']:,} requests have no recorded end: the gaps between requests give a guess at"
             f" what they waited for."
         )
-    return found + (_of_trace(loads[0]["findings"]) if replay else [])
+    return sentences + (_of_trace(loads[0]["findings"]) if replay else [])
 
 
 def _of_trace(findings: Mapping[str, Any]) -> list[str]:
-    found = []
+    sentences = []
     if findings["damaged"]:
-        named = "; ".join(f"line {one['line']}: {one['why']}" for one in findings["first_damaged"][:LINES_NAMED])
+        named = "; ".join(
+            f"line {record['line']}: {record['why']}" for record in findings["first_damaged"][:LINES_NAMED]
+        )
         lines = count(findings["damaged"], "line")
-        found.append(f"{lines} of the trace can't be read and were left out: {named}.")
+        sentences.append(f"{lines} of the trace can't be read and were left out: {named}.")
     if findings["backwards"]:
         most = findings["backwards_ns_max"] / 1e6
-        found.append(f"Time runs backwards at {findings['backwards']:,} requests, by {most:,.3g} ms at most.")
+        sentences.append(f"Time runs backwards at {findings['backwards']:,} requests, by {most:,.3g} ms at most.")
     if findings["beyond_device"]:
         beyond = f"{findings['beyond_device']:,} requests end beyond the device and were left out"
-        found.append(f"{beyond}; give --size, or --fold.")
+        sentences.append(f"{beyond}; give --size, or --fold.")
     if findings.get("folded"):  # results that were kept before traces were folded have none
-        found.append(
+        sentences.append(
             f"{findings['folded']:,} requests end beyond the device and were folded onto it: they are closer to"
             f" other requests than recorded, and may overlap data written elsewhere."
         )
-    found += [f"{note[:1].upper()}{note[1:]}." for note in findings.get("notes", ())]
+    sentences += [f"{note[:1].upper()}{note[1:]}." for note in findings.get("notes", ())]
     if findings.get("text_before"):
-        found.append(f"{count(findings['text_before'], 'line')} of text before the first event, passed over.")
+        sentences.append(f"{count(findings['text_before'], 'line')} of text before the first event, passed over.")
     if findings["passed_over"]:
         kinds = ", ".join(f"{name} ({times:,})" for name, times in list(findings["passed_over"].items())[:6])
-        found.append(f"Left out, being no reads, writes or flushes: {kinds}.")
-    return found
+        sentences.append(f"Left out, being no reads, writes or flushes: {kinds}.")
+    return sentences
 
 
 # What comes of simulated points, in words and rows.
 
 
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "avgrq-sz", "aqu-sz", "await", "r_await", "w_await", "%util")
-COUNTED = ("commits", "rows", "operations")  # what a load counts beside its I/O, what is asked for first
+COUNTED = ("commits", "rows", "operations")  # what a load counts beside its I/O, in order of preference
 ROWS_BRIEF = 12
 PACES = {
     "closed": "Closed: each client waits for its answer, so a faster device gets more requests.",
@@ -171,29 +173,29 @@ class Row:
     def per_s(self, counted: str) -> float:
         """Return how many a second of what the load counts, the mean over seeds; direct jobs count requests."""
         rates = []
-        for one in self.outcomes:
-            operations = sum(one[way]["latency"]["count"] for way in ("reads", "writes"))
-            known = {"operations": operations} | one["counts"]
-            rates.append(known.get(counted, 0) / (one["measured_s"] or 1.0))
+        for outcome in self.outcomes:
+            operations = sum(outcome[way]["latency"]["count"] for way in ("reads", "writes"))
+            known = {"operations": operations} | outcome["counts"]
+            rates.append(known.get(counted, 0) / (outcome["measured_s"] or 1.0))
         return fsum(rates) / len(rates)
 
     def latency_ms(self) -> float:
         """Return the mean latency of what was asked for, of both directions."""
-        sums = [one[way]["latency"] for one in self.outcomes for way in ("reads", "writes")]
-        counted = sum(each["count"] for each in sums)
-        return fsum(each["mean_ns"] * each["count"] for each in sums) / counted / 1e6 if counted else 0.0
+        sums = [outcome[way]["latency"] for outcome in self.outcomes for way in ("reads", "writes")]
+        counted = sum(latency["count"] for latency in sums)
+        return fsum(latency["mean_ns"] * latency["count"] for latency in sums) / counted / 1e6 if counted else 0.0
 
     def p99_ms(self) -> float:
         """Return the larger p99 of the two directions, the mean over seeds."""
-        worst = [max(one[way]["latency"]["p99_ns"] for way in ("reads", "writes")) for one in self.outcomes]
+        worst = [max(outcome[way]["latency"]["p99_ns"] for way in ("reads", "writes")) for outcome in self.outcomes]
         return fsum(worst) / len(worst) / 1e6
 
     def values(self) -> dict[str, Any]:
         """Return what programs read of it: means over seeds."""
-        found = {"levels": dict(self.levels), "seeds": len(self.outcomes), "latency_ms_mean": self.latency_ms(),
+        figures = {"levels": dict(self.levels), "seeds": len(self.outcomes), "latency_ms_mean": self.latency_ms(),
                  "latency_ms_p99": self.p99_ms()}  # fmt: skip
-        found |= {f"{name}/s": self.per_s(name) for name in self.counted()}
-        return found | {name: self.column(name) for name in COLUMNS}
+        figures |= {f"{name}/s": self.per_s(name) for name in self.counted()}
+        return figures | {name: self.column(name) for name in COLUMNS}
 
     def name(self, names: Sequence[str]) -> str:
         """Return the levels of these factors."""
@@ -208,7 +210,9 @@ def document(rows: Sequence[Row], load: str, replay: str, cost: str) -> Document
     """Return the report of a simulation of one or more combinations. ``load`` and ``cost`` are said as they are."""
     varied = [name for name in rows[0].levels if len({row.levels[name] for row in rows}) > 1]
     head: list[Block] = [Paragraph(_headline(rows, varied, replay), "headline")]
-    head += [Paragraph(text, "warning") for text in warnings([one for row in rows for one in row.outcomes], replay)]
+    head += [
+        Paragraph(text, "warning") for text in warnings([outcome for row in rows for outcome in row.outcomes], replay)
+    ]
     fixed = ", ".join(_level(name, level) for name, level in rows[0].levels.items() if name not in varied)
     table = _table(rows, varied)
     notes = (
@@ -232,7 +236,7 @@ def abridged(table: Table, rows: int, noun: str) -> Abridged:
 
 def _headline(rows: Sequence[Row], varied: Sequence[str], replay: str) -> tuple[str | Strong, ...]:
     by_latency = replay == "open"
-    value, unit = (Row.latency_ms, "ms mean latency") if by_latency else _asked_for(rows)
+    value, unit = (Row.latency_ms, "ms mean latency") if by_latency else _yardstick(rows)
     if len(rows) == 1 and unit not in {"requests/s", "ms mean latency"}:
         more = f"{figure(rows[0].requests_per_s())} requests/s of {rows[0].latency_ms():,.3g} ms on the drive"
         text = f"{rows[0].name(varied)}: {figure(value(rows[0]))} {unit}, with {more}."
@@ -245,19 +249,19 @@ def _headline(rows: Sequence[Row], varied: Sequence[str], replay: str) -> tuple[
     return (Strong("Simulated"), f": {text}")
 
 
-def _asked_for(rows: Sequence[Row]) -> tuple[Callable[[Row], float], str]:
+def _yardstick(rows: Sequence[Row]) -> tuple[Callable[[Row], float], str]:
     """Return what a closed load is judged by: what a server does a second, or else requests."""
-    done = next((name for name in _counted(rows) if any(row.per_s(name) for row in rows)), None)
+    done = next((name for name in _count_names(rows) if any(row.per_s(name) for row in rows)), None)
     return (lambda row: row.per_s(done), f"{done}/s") if done else (Row.requests_per_s, "requests/s")
 
 
-def _counted(rows: Sequence[Row]) -> list[str]:
+def _count_names(rows: Sequence[Row]) -> list[str]:
     return max((row.counted() for row in rows), key=len)
 
 
 def _table(rows: Sequence[Row], varied: Sequence[str]) -> Table:
     seeds = len(rows[0].outcomes)
-    counted = _counted(rows)
+    counted = _count_names(rows)
     body = tuple(
         (
             row.name(varied),
@@ -278,23 +282,23 @@ def _has_sample(outcome: Mapping[str, Any]) -> bool:
 
 def pictures(rows: Sequence[Row], varied: Sequence[str]) -> tuple[Section, ...]:
     """Return what only a page shows: distributions, distances, the queue and places over time; a surface."""
-    found = []
-    value, unit = _asked_for(rows)
+    sections = []
+    value, unit = _yardstick(rows)
     surface = charts.surface([(row.levels, value(row)) for row in rows], varied, unit)
     if surface is not None:
-        found.append(Section("surface", f"{unit.capitalize()} by both factors", (Abridged((surface,)),)))
+        sections.append(Section("surface", f"{unit.capitalize()} by both factors", (Abridged((surface,)),)))
     shown = [(row.name(varied), row.outcomes[0]) for row in rows[:ROWS_CHARTED] if _has_sample(row.outcomes[0])]
     if not shown:
-        return tuple(found)
-    over_time = [one for one in shown if unit in one[1]["series"]["rates"]]
+        return tuple(sections)
+    over_time = [combination for combination in shown if unit in combination[1]["series"]["rates"]]
     if over_time:
-        found.append(Section("rate", f"{unit.capitalize()} over time", (Abridged((charts.rate(over_time, unit),)),)))
+        sections.append(Section("rate", f"{unit.capitalize()} over time", (Abridged((charts.rate(over_time, unit),)),)))
     text = f"The first {ROWS_CHARTED} of {len(rows)} combinations are drawn."
     note = (Paragraph(text, "soft"),) if len(rows) > ROWS_CHARTED else ()
-    found += [
+    sections += [
         Section("latency", "Latency", (Abridged((*note, charts.latency(shown))),)),
         Section("queue", "Queue over time", (Abridged((charts.queue(shown),)),)),
         Section("seeks", "Distances between commands", (Abridged((charts.distances(shown),)),)),
         Section("places", "Places over time", (Abridged((Details("Places of commands", charts.places(shown)),)),)),
     ]
-    return tuple(found)
+    return tuple(sections)

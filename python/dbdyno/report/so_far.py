@@ -20,15 +20,15 @@ def so_far(verdicts: Sequence[Finding], treatments: Sequence[Treatment]) -> list
     """Return a line per comparison, in the order of the plan, of at most ``PROGRESS_COLUMNS`` characters."""
     shown = comparisons_named(verdicts[:LINES_MAX], treatments)
     lines = []
-    for place, one in enumerate(shown):
-        found = f": {_found(one.verdict)}"
-        names = distinguishable([each.name for each in shown], PROGRESS_COLUMNS - len(INDENT) - len(found))
-        lines.append(f"{INDENT}{names[place]}{found}")
+    for place, comparison in enumerate(shown):
+        finding_text = f": {_finding_text(comparison.verdict)}"
+        names = distinguishable([each.name for each in shown], PROGRESS_COLUMNS - len(INDENT) - len(finding_text))
+        lines.append(f"{INDENT}{names[place]}{finding_text}")
     more = len(verdicts) - LINES_MAX
     return [*lines, *([f"{INDENT}and {more} more"] if more > 0 else [])]
 
 
-def _found(verdict: Finding) -> str:
+def _finding_text(verdict: Finding) -> str:
     """Return the effect, and the word where there is one: that nothing is decided yet is what goes without saying."""
     if not verdict.effect.known:
         return verdict.verdict

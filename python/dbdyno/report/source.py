@@ -46,9 +46,9 @@ class Source:
 # Plain values for programs; an unknown figure is not finite yet.
 
 
-def fields(one: object, names: str) -> dict[str, Any]:
+def fields(record: object, names: str) -> dict[str, Any]:
     """Return attributes under their own names."""
-    return {name: getattr(one, name) for name in names.split()}
+    return {name: getattr(record, name) for name in names.split()}
 
 
 def effect_values(effect: Estimate, name: str = "effect") -> dict[str, float]:
@@ -56,9 +56,9 @@ def effect_values(effect: Estimate, name: str = "effect") -> dict[str, float]:
     return {name: effect.value, "low": effect.low, "high": effect.high}
 
 
-def p_values(one: Finding | Change) -> dict[str, float]:
+def p_values(comparison: Finding | Change) -> dict[str, float]:
     """Return the p of a comparison: over its family, by itself, and of equivalence."""
-    return {"p": one.p_adjusted, "p_unadjusted": one.p, "p_equivalence": one.p_equivalence}
+    return {"p": comparison.p_adjusted, "p_unadjusted": comparison.p, "p_equivalence": comparison.p_equivalence}
 
 
 # What a run folder holds that may be missing or malformed in an old one.
@@ -66,8 +66,8 @@ def p_values(one: Finding | Change) -> dict[str, float]:
 
 def part(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a mapping inside another; an empty one where the folder has none."""
-    found = mapping.get(name)
-    return found if isinstance(found, Mapping) else {}
+    inner = mapping.get(name)
+    return inner if isinstance(inner, Mapping) else {}
 
 
 def figure(mapping: object, name: str) -> float | None:

@@ -28,50 +28,50 @@ def line_name(line: Curve) -> str:
 def knee_sentence(line: Curve, curves: Curves) -> str:
     """Return where a curve has its knee and where it leaves its best again, or that neither is in the range."""
     name = f"{line_name(line)}: " if line.at else ""
-    found = line.plateau
-    if found is None:
+    plateau = line.plateau
+    if plateau is None:
         return f"{name}the knee is unknown: two blocks with all levels are needed."
-    said = [*_reaches(found, line, curves), *_dips(found, line, curves), *_leaves(found, line, curves)]
-    text = "; ".join(said)
+    clauses = [*_reaches(plateau, line, curves), *_dips(plateau, line, curves), *_leaves(plateau, line, curves)]
+    text = "; ".join(clauses)
     return f"{name}{text if name else capital(text)}."
 
 
-def _reaches(found: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
+def _reaches(plateau: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
     """Yield what more of the factor brings up to the best."""
     share, factor = margin_text(SHARE), curves.factor
     levels = [point.level for point in line.points]
-    if found.flat:
+    if plateau.flat:
         yield f"no knee: from {factor} {levels[0]} to {levels[-1]} all are within {share} of the best"
-    elif knee := found.knee:
+    elif knee := plateau.knee:
         at = f"{factor} {levels[knee.at]} ({_interval(knee, levels)})"
         yield f"the knee is at {at}: up to there more {_brings(curves)} by {share} or more, from there on by less"
-    elif found.rising:
+    elif plateau.rising:
         yield f"no knee in the range measured: {factor} {levels[-1]} still {_brings(curves)} by {share} or more"
-    elif found.first.high == len(levels) - 1:
-        where = f"{factor} {levels[found.first.low]}"
+    elif plateau.first.high == len(levels) - 1:
+        where = f"{factor} {levels[plateau.first.low]}"
         yield f"no knee in the range measured: whether more than {where} still {_brings(curves)} by {share} is open"
-    elif found.dips:
+    elif plateau.dips:
         yield f"no knee: {factor} {levels[0]} and {levels[-1]} are within {share} of the best"
-    elif not found.leaves:
+    elif not plateau.leaves:
         yield f"no knee is shown in the range measured: {factor} {levels[-1]} may be within {share} of the best"
 
 
-def _dips(found: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
+def _dips(plateau: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
     """Yield where the curve is worse between levels that are as good as its best."""
-    if found.dips:
-        names = listed([line.points[place].level for place in found.dips], LISTED_MAX)
+    if plateau.dips:
+        names = listed([line.points[place].level for place in plateau.dips], LISTED_MAX)
         worse = "lower" if curves.metric.more_is_better else "higher"
         where = f"in between, at {curves.factor} {names}"
         yield f"{where}, {curves.metric.words} is {worse} than the best by {margin_text(SHARE)} or more"
 
 
-def _leaves(found: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
+def _leaves(plateau: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
     """Yield beyond which level the curve is worse than its best."""
     levels = [point.level for point in line.points]
-    if turn := found.leaves:
+    if turn := plateau.leaves:
         at = f"{curves.factor} {levels[turn.at]} ({_interval(turn, levels)})"
         direction = "lowers" if curves.metric.more_is_better else "raises"
-        knee = "" if found.knee else "the knee: "
+        knee = "" if plateau.knee else "the knee: "
         yield f"{knee}beyond {at} more {direction} {curves.metric.words} by {margin_text(SHARE)} or more"
 
 
@@ -87,16 +87,16 @@ def _interval(turn: Turn, levels: list[str]) -> str:
 
 def knees_in_brief(curves: Curves) -> str:
     """Return the knees of the curves of a study's own metric in a sentence; empty where there is none."""
-    said = []
+    knees = []
     for line in curves.lines:
         turn = line.plateau and (line.plateau.knee or line.plateau.leaves)
         if turn:
             where = f" with {line_name(line)}" if line.at else ""
             interval = _interval(turn, [point.level for point in line.points])
-            said.append(f"{curves.factor} {line.points[turn.at].level} ({interval}){where}")
-    if not said:
+            knees.append(f"{curves.factor} {line.points[turn.at].level} ({interval}){where}")
+    if not knees:
         return ""
-    return f"The knee in {curves.metric.words} is at {listed(said, LISTED_MAX)}."
+    return f"The knee in {curves.metric.words} is at {listed(knees, LISTED_MAX)}."
 
 
 USUAL_BLOCKS = 10
@@ -115,31 +115,32 @@ def leading(analysis: Analysis) -> list[str]:
 
 def is_nothing_decided(analysis: Analysis) -> bool:
     """Return whether there are comparisons and all of them are open."""
-    return bool(analysis.verdicts) and all(one.verdict.is_open for one in analysis.verdicts)
+    return bool(analysis.verdicts) and all(verdict.verdict.is_open for verdict in analysis.verdicts)
 
 
 def _knees(analysis: Analysis) -> list[str]:
     """Return where the curves of the study's own metric turn, where anything is decided."""
     if is_nothing_decided(analysis):
         return []
-    return [*filter(None, (knees_in_brief(one) for one in analysis.curves if one.primary))]
+    return [*filter(None, (knees_in_brief(curves) for curves in analysis.curves if curves.primary))]
 
 
 def beside_comparisons(analysis: Analysis) -> list[str]:
     """Return what is worth knowing beside them."""
-    return [*_contradicted(analysis), *_steadiness(analysis), *_cost(analysis), *_published(analysis.beside)]
+    return [*_contradictions(analysis), *_steadiness(analysis), *_cost(analysis), *_claims_in_brief(analysis.beside)]
 
 
-def _contradicted(analysis: Analysis) -> Iterator[str]:
+def _contradictions(analysis: Analysis) -> Iterator[str]:
     """Yield what speaks against a word of the headline: totals of the same work, or another metric that differs."""
     ordered = by_interest(analysis.verdicts, analysis)
-    for one in ordered:
-        if one.verdict.totals_disagree:
-            yield f"{one.name}: {uncapital(totals_text(one.verdict.totals, one.verdict.blocks))}"
+    for comparison in ordered:
+        if comparison.verdict.totals_disagree:
+            yield f"{comparison.name}: {uncapital(totals_text(comparison.verdict.totals, comparison.verdict.blocks))}"
     others = [
-        f"{one.name}: {METRICS[other.metric].words} is {percent(other.effect.value)} with {one.level} (exploratory)."
-        for one in ordered
-        for other in one.verdict.at_odds
+        f"{comparison.name}: {METRICS[secondary.metric].words} is {percent(secondary.effect.value)} with"
+        f" {comparison.level} (exploratory)."
+        for comparison in ordered
+        for secondary in comparison.verdict.at_odds
     ]
     yield from others[:AT_ODDS_MAX]
     if (left := len(others) - AT_ODDS_MAX) > 0:
@@ -152,23 +153,23 @@ def noise_floor_sentence(analysis: Analysis, floor: NoiseFloor) -> str:
     host = "These hosts show" if analysis.fleet else "This host shows"
     match word:
         case Word.FASTER | Word.SLOWER:
-            found = f"{host} a difference where there is none (B is {word} than A, though both are the same)"
+            sentence = f"{host} a difference where there is none (B is {word} than A, though both are the same)"
         case Word.EQUIVALENT:
-            found = f"{host} no difference beyond {margin_text(analysis.margin)} where there is none"
+            sentence = f"{host} no difference beyond {margin_text(analysis.margin)} where there is none"
         case _:
-            found = f"Whether {host[0].lower()}{host[1:]} a difference where there is none is still open"
-    reach = [one for one in floor.reach if one.difference is not None]
-    if not reach:
-        return f"{found}."
-    usual = min(reach, key=lambda one: abs(one.blocks - USUAL_BLOCKS))
+            sentence = f"Whether {host[0].lower()}{host[1:]} a difference where there is none is still open"
+    reaches = [reach for reach in floor.reach if reach.difference is not None]
+    if not reaches:
+        return f"{sentence}."
+    usual = min(reaches, key=lambda reach: abs(reach.blocks - USUAL_BLOCKS))
     smallest = percent(usual.difference or math.nan, sign=False)
-    return f"{found}; {count(usual.blocks, 'block')} can detect differences of about {smallest} or more."
+    return f"{sentence}; {count(usual.blocks, 'block')} can detect differences of about {smallest} or more."
 
 
 def ranking_sentence(ranking: Ranking) -> str:
     """Return which stack leads, by how much, and who is not shown to be behind it."""
     first, rest = ranking.scores[0], ranking.scores[1:]
-    tied = [one.stack for one in rest if set(one.letters) & set(first.letters)]
+    tied = [score.stack for score in rest if set(score.letters) & set(first.letters)]
     size = f" ({percent(first.score.value - 1)} {ranking.metric.words} against {ranking.baseline})"
     size = "" if first.is_baseline else size
     over = f"Over {count(len(ranking.tests), 'test')}"
@@ -181,23 +182,27 @@ def ranking_sentence(ranking: Ranking) -> str:
 def the_best_of_all(ordered: Sequence[Versus], analysis: Analysis) -> str:
     """Return which treatment is ahead where every two were compared and one is; else nothing."""
     rows = [row for row in analysis.treatments if analysis.ties.letters.get(row.id)]
-    pairs = {frozenset((one.verdict.level_id, one.verdict.baseline_id)) for one in ordered}
-    if len(rows) < MANY or not all({one.id, other.id} in pairs for one, other in combinations(analysis.treatments, 2)):
+    pairs = {frozenset((comparison.verdict.level_id, comparison.verdict.baseline_id)) for comparison in ordered}
+    if len(rows) < MANY or not all(
+        {first.id, second.id} in pairs for first, second in combinations(analysis.treatments, 2)
+    ):
         return ""
     sign = 1 if analysis.metric.more_is_better else -1
     best = max(rows, key=lambda row: sign * row.metric_mean)
-    theirs = [one for one in ordered if best.id in {one.verdict.level_id, one.verdict.baseline_id}]
+    theirs = [
+        comparison for comparison in ordered if best.id in {comparison.verdict.level_id, comparison.verdict.baseline_id}
+    ]
     letters = analysis.ties.letters
     tied = [row.label for row in rows if row is not best and set(letters[row.id]) & set(letters[best.id])]
-    behind = [one.verdict for one in theirs if one.verdict.winner == best.id]
-    if len(behind) < sum(one.verdict.verdict.is_different for one in theirs):
+    behind = [comparison.verdict for comparison in theirs if comparison.verdict.winner == best.id]
+    if len(behind) < sum(comparison.verdict.verdict.is_different for comparison in theirs):
         return ""
     if not behind or len(theirs) > len(behind) + len(tied):
         return ""
-    by = sorted(_ratio(one.effect.value, turned=one.baseline_id == best.id) for one in behind)
+    by = sorted(_ratio(verdict.effect.value, turned=verdict.baseline_id == best.id) for verdict in behind)
     size = percent(by[0]) if len(by) == 1 else percent_range(by[0], by[-1])
     but = f", but not shown to be ahead of {listed(tied, LISTED_MAX)}" if tied else ""
-    left = [one.verdict.verdict for one in ordered if one not in theirs]
+    left = [comparison.verdict.verdict for comparison in ordered if comparison not in theirs]
     ahead_of = f"{_those(len(behind), tied)} ({size} {analysis.metric.words})"
     return f"{best.label} is ahead of {ahead_of}{but}{_of_the_others(left)}."
 
@@ -229,8 +234,8 @@ def counted(words: Sequence[Word]) -> str:
 
 
 def _steadiness(analysis: Analysis) -> Iterator[str]:
-    found = by_interest(analysis.steadiness.verdicts, analysis) if analysis.steadiness else []
-    differing = [one for one in found if one.verdict.verdict.is_different]
+    comparisons = by_interest(analysis.steadiness.verdicts, analysis) if analysis.steadiness else []
+    differing = [comparison for comparison in comparisons if comparison.verdict.verdict.is_different]
     if differing:
         first, more = differing[0], len(differing) - 1
         word = "steadier" if first.verdict.verdict == Word.FASTER else "less steady"
@@ -242,9 +247,13 @@ def _steadiness(analysis: Analysis) -> Iterator[str]:
 
 def _cost(analysis: Analysis) -> Iterator[str]:
     compared = analysis.cost.comparisons if analysis.cost else []
-    sure = [one for one in compared if one.per_million.bounded and not one.per_million.low <= 0 <= one.per_million.high]
+    sure = [
+        comparison
+        for comparison in compared
+        if comparison.per_million.bounded and not comparison.per_million.low <= 0 <= comparison.per_million.high
+    ]
     if sure:
-        most = max(sure, key=lambda one: abs(math.log1p(one.per_million.value)))
+        most = max(sure, key=lambda comparison: abs(math.log1p(comparison.per_million.value)))
         value = most.per_million.value
         if value >= TWICE:
             yield f"A query costs {percent(value)} as much with {most.level} as with {most.baseline}."
@@ -253,21 +262,26 @@ def _cost(analysis: Analysis) -> Iterator[str]:
             yield f"A query costs {by} with {most.level} than with {most.baseline}."
 
 
-def _published(besides: Sequence[Beside]) -> Iterator[str]:
+def _claims_in_brief(besides: Sequence[Beside]) -> Iterator[str]:
     """Give how many published claims, and of tables without a claim how many differences, come out the same here."""
-    claims = [[set(claim.counts) for claim in one.claims if claim.outcomes] for one in besides]
-    alone = [one for one, claimed in zip(besides, claims, strict=True) if not claimed]
-    differences = [{against.agreement} for one in alone for figure in one.figures for against in figure.against]
-    for what, found in (("published claim", list(chain.from_iterable(claims))), ("published difference", differences)):
-        if found:
-            yield f"{count(len(found), what)}: {_outcomes(found)}."
+    claims = [[set(claim.counts) for claim in beside.claims if claim.outcomes] for beside in besides]
+    alone = [beside for beside, claimed in zip(besides, claims, strict=True) if not claimed]
+    differences = [{against.agreement} for beside in alone for figure in beside.figures for against in figure.against]
+    for what, agreements in (
+        ("published claim", list(chain.from_iterable(claims))),
+        ("published difference", differences),
+    ):
+        if agreements:
+            yield f"{count(len(agreements), what)}: {_outcomes(agreements)}."
 
 
-def _outcomes(found: Sequence[AbstractSet[str]]) -> str:
-    agree = sum(one == {"agrees"} for one in found)
-    opened = sum(bool(one & {"undecided here", "not comparable here", "not measured here"}) for one in found)
-    sized = sum(one == {"other size"} for one in found)
-    against = len(found) - agree - opened - sized
+def _outcomes(agreements: Sequence[AbstractSet[str]]) -> str:
+    agree = sum(agreement == {"agrees"} for agreement in agreements)
+    opened = sum(
+        bool(agreement & {"undecided here", "not comparable here", "not measured here"}) for agreement in agreements
+    )
+    sized = sum(agreement == {"other size"} for agreement in agreements)
+    against = len(agreements) - agree - opened - sized
     parts = [f"{agree} come out the same here"] if agree else []
     parts += [f"{sized} in the same direction"] if sized else []
     parts += [f"{against} otherwise"] if against else []

@@ -51,8 +51,8 @@ def parted(changed: Changed) -> Parted:
 
 def main_part(changed: Changed) -> str:
     """Return the part that changed most in the direction of the whole."""
-    found = parted(changed)
-    with_it = {name: delta for name, delta in found.parts_ms.items() if delta * found.whole_ms > 0}
+    difference = parted(changed)
+    with_it = {name: delta for name, delta in difference.parts_ms.items() if delta * difference.whole_ms > 0}
     return max(with_it, key=lambda name: abs(with_it[name]), default="rest_ms")
 
 
@@ -63,29 +63,29 @@ SEVERAL = 1.5  # with this many events in flight, they wait for each other's flu
 EACH_ITS_OWN = 0.9  # flushes of an event
 
 
-def noun(one: TimeSpent) -> str:
+def noun(time_spent: TimeSpent) -> str:
     """Return whose latency it is."""
-    queries = one.figures.get("queries", 1.0)
+    queries = time_spent.figures.get("queries", 1.0)
     return "a query" if about_the_same(queries, 1.0) else f"an event of {rounded(queries)} queries"
 
 
 def opening_of_difference(changed: Changed) -> str:
     """Return what is waited for less, or more, than with the baseline."""
     new, old = changed.level.figures, changed.baseline.figures
-    one, part = noun(changed.level), main_part(changed)
+    event, part = noun(changed.level), main_part(changed)
     match part:
         case "flush_ms" if "flushes" in new and "flushes" in old:
             return f"{_flushes(changed)}{_each_or_count(changed, 'flush_each_ms', 'flushes')}{_never_empty(changed)}."
         case "read_ms" if "reads" in new and "reads" in old:
-            waits = f"{one} waits for the device's reads"
+            waits = f"{event} waits for the device's reads"
             return f"{waits}{_each_or_count(changed, 'read_each_ms', 'reads')}{_never_empty(changed)}."
         case "cpu_ms":
-            return f"{one} keeps the server's processors busy for {_of(changed, part)}."
+            return f"{event} keeps the server's processors busy for {_of(changed, part)}."
         case "lock_ms":
-            return f"{one} waits {_of(changed, part)} for rows that others have locked."
+            return f"{event} waits {_of(changed, part)} for rows that others have locked."
         case "write_ms" | "flush_ms" | "read_ms":
             what = {"write_ms": "other writes to", "flush_ms": "flushes of", "read_ms": "reads from"}[part]
-            return f"{one} waits {_of(changed, part)} for {what} the device{_never_empty(changed)}."
+            return f"{event} waits {_of(changed, part)} for {what} the device{_never_empty(changed)}."
         case _:
             return "most of the difference is in waits that were not measured."
 
@@ -138,10 +138,14 @@ def _factor(new: float, old: float) -> float:
 
 def _never_empty(changed: Changed) -> str:
     """Return of which side's disk the queue never empties."""
-    sides = [one.label for one in (changed.level, changed.baseline) if one.limit.full and one.limit.kind == "device"]
+    sides = [
+        time_spent.label
+        for time_spent in (changed.level, changed.baseline)
+        if time_spent.limit.full and time_spent.limit.kind == "device"
+    ]
     match sides:
-        case [one]:
-            return f", and with {one} the disk's queue never empties"
+        case [label]:
+            return f", and with {label} the disk's queue never empties"
         case [_, _]:
             return ", and with either the disk's queue never empties"
         case _:
@@ -176,10 +180,10 @@ def explanation(verdict: Finding, analysis: Analysis) -> str:
     if not changed:
         return ""
     sentences = [*_sentences(verdict, changed), *filter(None, [network_sentence(verdict, analysis)])]
-    return f"Why: {' '.join(map(_capitalised, sentences))}"
+    return f"Why: {' '.join(map(_capitalise, sentences))}"
 
 
-def _capitalised(sentence: str) -> str:
+def _capitalise(sentence: str) -> str:
     """Return a sentence that begins with a capital letter, but where it begins with a label."""
     small = ("a ", "an ", "about ", "with ", "most ", "the ")
     return f"{sentence[0].upper()}{sentence[1:]}" if sentence.startswith(small) else sentence
@@ -187,8 +191,8 @@ def _capitalised(sentence: str) -> str:
 
 def changed_of(verdict: Finding, analysis: Analysis) -> Changed | None:
     """Return what changed of an event's time, where that is known."""
-    found = analysis.why.changes.get((verdict.baseline_id, verdict.level_id))
-    return found if found and "latency_ms" in found.differences else None
+    changed = analysis.why.changes.get((verdict.baseline_id, verdict.level_id))
+    return changed if changed and "latency_ms" in changed.differences else None
 
 
 def _sentences(verdict: Finding, changed: Changed) -> Iterator[str]:
@@ -215,39 +219,39 @@ def _both_on_the_processor(changed: Changed) -> bool:
     return _processor_bound(changed.level) and _processor_bound(changed.baseline)
 
 
-def _processor_bound(one: TimeSpent) -> bool:
-    return one.limit.kind in {"processor", "client"} and one.limit.full
+def _processor_bound(time_spent: TimeSpent) -> bool:
+    return time_spent.limit.kind in {"processor", "client"} and time_spent.limit.full
 
 
 def _what_changed(changed: Changed) -> Iterator[str]:
     """Yield the change of the whole, the parts that it consists of, and the CPU if that is not among them."""
-    level, baseline, found = changed.level, changed.baseline, parted(changed)
-    whole = found.whole_ms
-    said = "more" if whole > 0 else "less"
+    level, baseline, difference = changed.level, changed.baseline, parted(changed)
+    whole = difference.whole_ms
+    direction = "more" if whole > 0 else "less"
     takes = f"{duration(level.figures['latency_ms'])} instead of {duration(baseline.figures['latency_ms'])}"
-    yield f"{noun(level)} takes {takes} on average, {duration(abs(whole))} {said}."
-    if found.opposed:
-        yield _against_each_other(changed, found)
-    elif found.parts_ms:
-        parts = [_part(changed, name, abs(delta)) for name, delta in found.parts_ms.items()]
+    yield f"{noun(level)} takes {takes} on average, {duration(abs(whole))} {direction}."
+    if difference.opposed:
+        yield _against_each_other(changed, difference)
+    elif difference.parts_ms:
+        parts = [_part(changed, name, abs(delta)) for name, delta in difference.parts_ms.items()]
         yield f"Its parts: {listed(parts)}."
-    if "cpu_ms" not in found.parts_ms and "cpu_ms" in level.figures:
+    if "cpu_ms" not in difference.parts_ms and "cpu_ms" in level.figures:
         yield f"Server CPU is {one_or_two(level.figures['cpu_ms'], baseline.figures.get('cpu_ms', 0.0))}."
     yield from _seeks(changed)
     yield from _syncs(changed)
     yield from _full_buffers(changed)
-    yield from _unexplained(level)
+    yield from _unmeasured_rest(level)
 
 
-def _against_each_other(changed: Changed, found: Parted) -> str:
+def _against_each_other(changed: Changed, difference: Parted) -> str:
     """Return the parts as signed amounts that add up to the whole."""
     amounts = [
         f"{signed(delta)} of {_words(changed.level, name)}{_how(changed, name)}"
-        for name, delta in found.parts_ms.items()
+        for name, delta in difference.parts_ms.items()
     ]
-    rest = found.rest_of_it_ms
-    amounts += [f"{signed(rest)} of all others"] if abs(rest) >= LITTLE * abs(found.whole_ms) else []
-    return f"The parts work against each other; {signed(found.whole_ms)} is the sum of {listed(amounts)}."
+    rest = difference.rest_of_it_ms
+    amounts += [f"{signed(rest)} of all others"] if abs(rest) >= LITTLE * abs(difference.whole_ms) else []
+    return f"The parts work against each other; {signed(difference.whole_ms)} is the sum of {listed(amounts)}."
 
 
 def _seeks(changed: Changed) -> Iterator[str]:
@@ -292,17 +296,16 @@ def _part(changed: Changed, name: str, ms: float) -> str:
     return f"{duration(ms)} are {_words(changed.level, name)}{_how(changed, name)}"
 
 
-def _words(one: TimeSpent, part: str) -> str:
-    return f"the rest ({_rest(one)})" if part == "rest_ms" else PART_WORDS[part]
+def _words(time_spent: TimeSpent, part: str) -> str:
+    return f"the rest ({_rest(time_spent)})" if part == "rest_ms" else PART_WORDS[part]
 
 
-def _rest(one: TimeSpent) -> str:
+def _rest(time_spent: TimeSpent) -> str:
     """Return what the rest of an event's time may be, by what was not watched."""
-    server = "" if "cpu_ms" in one.figures else "the server's CPU, "
-    device = "" if "write_ms" in one.figures else "the device, "
-    return (
-        f"{server}{device}{'other ' if 'lock_ms' in one.figures else ''}locks, waiting for a processor, network, client"
-    )
+    server = "" if "cpu_ms" in time_spent.figures else "the server's CPU, "
+    device = "" if "write_ms" in time_spent.figures else "the device, "
+    locks = "other locks" if "lock_ms" in time_spent.figures else "locks"
+    return f"{server}{device}{locks}, waiting for a processor, network, client"
 
 
 def _how(changed: Changed, part: str) -> str:
@@ -315,30 +318,30 @@ def _how(changed: Changed, part: str) -> str:
     if not new[count]:
         return f" ({per})"
     long = one_or_two(new[each], old[each]) if old[count] else duration(new[each])
-    return f" ({per}, each {long}{_shared(changed.level) if part == 'flush_ms' else _queued(new, old)})"
+    return f" ({per}, each {long}{_in_flight_text(changed.level) if part == 'flush_ms' else _queue_text(new, old)})"
 
 
-def _queued(new: Figures, old: Figures) -> str:
+def _queue_text(new: Figures, old: Figures) -> str:
     """Return how much of a request's time passed in the queue, where there is a block trace."""
     if "queued_share" not in new or "queued_share" not in old:
         return ""
     return f", of a request's time {one_or_two(new['queued_share'], old['queued_share'], share)} in the queue"
 
 
-def _shared(one: TimeSpent) -> str:
+def _in_flight_text(time_spent: TimeSpent) -> str:
     """Return how many wait at a time where they are several: they share flushes, and wait for those of others."""
-    under_way = one.figures["under_way"]
+    under_way = time_spent.figures["under_way"]
     return f", while {rounded(under_way)} are in flight at a time" if under_way >= 1 + WORTH_SAYING else ""
 
 
-def _unexplained(one: TimeSpent) -> Iterator[str]:
-    rest, whole = one.figures["rest_ms"], one.figures["latency_ms"]
+def _unmeasured_rest(time_spent: TimeSpent) -> Iterator[str]:
+    rest, whole = time_spent.figures["rest_ms"], time_spent.figures["latency_ms"]
     if rest < WORTH_SAYING * whole:
         return
-    waited = one.figures.get("cpu_wait_share", 0.0)
+    waited = time_spent.figures.get("cpu_wait_share", 0.0)
     hint = f"; some task waited for a processor during {share(waited)} of the time" if waited >= WORTH_SAYING else ""
     unexplained = f"{duration(rest)} of it ({share(rest / whole)}) was not measured{hint}"
-    yield f"With {one.label}, {unexplained}."
+    yield f"With {time_spent.label}, {unexplained}."
 
 
 def _alike(changed: Changed) -> str:
@@ -364,8 +367,9 @@ def _on_the_processor(changed: Changed) -> str:
     )
 
 
-def _on_cores(one: TimeSpent) -> str:
-    return f", on {rounded(one.limit.of)} processors" if one.limit.kind == "processor" and one.limit.of > 1 else ""
+def _on_cores(time_spent: TimeSpent) -> str:
+    limit = time_spent.limit
+    return f", on {rounded(limit.of)} processors" if limit.kind == "processor" and limit.of > 1 else ""
 
 
 _FULL: dict[Kind, str] = {
@@ -390,36 +394,37 @@ def _limits(changed: Changed) -> str:
         return (
             f"Both are limited by {_limit(changed.level, shares)}." if new.full else _both_mostly(changed.level, shares)
         )
-    text = f"{_limited(changed.level)}; {_limited(changed.baseline)}."
+    text = f"{_limit_text(changed.level)}; {_limit_text(changed.baseline)}."
     return f"W{text[1:]}" if text.startswith("with ") else text
 
 
-def _both_mostly(one: TimeSpent, shares: str) -> str:
-    if one.limit.kind == "rate":
+def _both_mostly(time_spent: TimeSpent, shares: str) -> str:
+    if time_spent.limit.kind == "rate":
         return "Both keep up with the rate that is offered."
-    return f"With both, nothing is full, and {_part_of_time(one, shares)}."
+    return f"With both, nothing is full, and {_part_of_time(time_spent, shares)}."
 
 
-def _limited(one: TimeSpent) -> str:
-    found = one.limit
-    if found.full:
-        return f"{one.label} is limited by {_limit(one, share(found.share))}"
-    if found.kind == "rate":
-        return f"{one.label} keeps up with the rate that is offered"
-    return f"with {one.label} nothing is full, and {_part_of_time(one, share(found.share))}"
+def _limit_text(time_spent: TimeSpent) -> str:
+    limit = time_spent.limit
+    if limit.full:
+        return f"{time_spent.label} is limited by {_limit(time_spent, share(limit.share))}"
+    if limit.kind == "rate":
+        return f"{time_spent.label} keeps up with the rate that is offered"
+    return f"with {time_spent.label} nothing is full, and {_part_of_time(time_spent, share(limit.share))}"
 
 
-def _part_of_time(one: TimeSpent, shares: str) -> str:
-    most = "most" if one.limit.share >= MOST else "the largest part"
-    what = f"waits that were not measured: {_rest(one)}" if one.limit.kind == "rest_ms" else _MOSTLY[one.limit.kind]
+def _part_of_time(time_spent: TimeSpent, shares: str) -> str:
+    limit = time_spent.limit
+    most = "most" if limit.share >= MOST else "the largest part"
+    what = f"waits that were not measured: {_rest(time_spent)}" if limit.kind == "rest_ms" else _MOSTLY[limit.kind]
     return f"{most} of the time ({shares}) is {what}"
 
 
-def _limit(one: TimeSpent, busy: str) -> str:
-    found = one.limit
-    others = f", {share(found.others)} by other processes" if found.others >= WORTH_SAYING else ""
-    threads = "thread" if found.of == 1 else f"{found.of:.0f} threads"
-    return _FULL[found.kind].format(share=busy, others=others, of=threads)
+def _limit(time_spent: TimeSpent, busy: str) -> str:
+    limit = time_spent.limit
+    others = f", {share(limit.others)} by other processes" if limit.others >= WORTH_SAYING else ""
+    threads = "thread" if limit.of == 1 else f"{limit.of:.0f} threads"
+    return _FULL[limit.kind].format(share=busy, others=others, of=threads)
 
 
 def _cannot_matter(changed: Changed) -> Iterator[str]:
@@ -427,14 +432,14 @@ def _cannot_matter(changed: Changed) -> Iterator[str]:
     varied = {name.rpartition(".")[2] for section, name in changed.factors if section != "workload"}
     sections = {section.split(".")[0] for section, _ in changed.factors}
     figures = (changed.level.figures, changed.baseline.figures)
-    if not varied or not all("busy_share" in one for one in figures):
+    if not varied or not all("busy_share" in side for side in figures):
         return
     below = varied <= BELOW_THE_SERVER or sections <= {"queue", "filesystem"}
-    busy = max(one["busy_share"] for one in figures)
+    busy = max(side["busy_share"] for side in figures)
     if below and busy < IDLE:
         yield f"The device is busy for {share(busy)} of the time: what it does can hardly matter to this load."
         return
-    waiting = max(one["requests_under_way"] for one in figures)
+    waiting = max(side["requests_under_way"] for side in figures)
     if (varied <= IN_THE_QUEUE or sections == {"queue"}) and waiting < FEW_REQUESTS:
         queued = "one request was" if waiting <= 1 else f"{rounded(waiting)} requests were"
         yield f"At most {queued} queued on average. A scheduler has little to sort."
@@ -460,20 +465,27 @@ def _noise(changed: Changed) -> Iterator[str]:
 
 def why_json(analysis: Analysis) -> dict[str, Any]:
     """Return treatments and comparisons with all figures; differences are level minus baseline, in ms of an event."""
-    verdicts = {(one.baseline_id, one.level_id): one for one in (*analysis.every_pair, *analysis.verdicts)}
+    verdicts = {
+        (verdict.baseline_id, verdict.level_id): verdict for verdict in (*analysis.every_pair, *analysis.verdicts)
+    }
     return {
         "treatments": [
-            {**fields(one, "id label"), "trials": one.n, "limit": asdict(one.limit), "figures": dict(one.figures)}
-            for one in analysis.why.treatments
+            {
+                **fields(time_spent, "id label"),
+                "trials": time_spent.n,
+                "limit": asdict(time_spent.limit),
+                "figures": dict(time_spent.figures),
+            }
+            for time_spent in analysis.why.treatments
         ],
         "comparisons": [
             {
-                **fields(one, "baseline_id level_id"),
-                "differences": {name: asdict(estimate) for name, estimate in one.differences.items()},
-                **fields(one, "variance_shares spread_parts_ms spread_ms"),
+                **fields(changed, "baseline_id level_id"),
+                "differences": {name: asdict(estimate) for name, estimate in changed.differences.items()},
+                **fields(changed, "variance_shares spread_parts_ms spread_ms"),
                 "text": explanation(verdicts[ids], analysis),
             }
-            for ids, one in analysis.why.changes.items()
+            for ids, changed in analysis.why.changes.items()
         ],
     }
 
@@ -512,7 +524,7 @@ def short_reason(verdict: Finding, analysis: Analysis) -> str:
     """Return where the difference comes from, what limits both, or what a decision lacks."""
     match verdict.verdict:
         case Word.FASTER | Word.SLOWER:
-            return _moved(changed_of(verdict, analysis)) or _same_side(verdict)
+            return _largest_change_text(changed_of(verdict, analysis)) or _same_side(verdict)
         case Word.EQUIVALENT:
             return _same_limit(changed_of(verdict, analysis)) or f"{margin_text(analysis.margin)} or more ruled out"
         case Word.UNDECIDED:
@@ -556,7 +568,7 @@ def why_not_comparable(verdict: Finding) -> str:
             return f"only {count(verdict.blocks, 'usable block')}" if verdict.blocks else "no usable block"
 
 
-def _moved(changed: Changed | None) -> str:
+def _largest_change_text(changed: Changed | None) -> str:
     """Return the part of an event's time that changed most with the whole: ``"26.9 ms less in flushes"``."""
     if changed is None:
         return ""

@@ -10,7 +10,7 @@ from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.metrics import Metric
 from dbdyno.model.printable import distinguishable
 from dbdyno.model.wording import number
-from dbdyno.report.charts.svg import CHARACTER, VERDICTS, Scale, drawing, element, said, strokes, target, words
+from dbdyno.report.charts.svg import CHARACTER, VERDICTS, Scale, drawing, element, strokes, target, with_title, words
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import effect_text, estimate_text
 
@@ -25,14 +25,14 @@ KEY = "bars from 0, whiskers: 95 % interval"
 def chart(rows: Sequence[TreatmentSummary], findings: Mapping[str, Finding], metric: Metric) -> Chart:
     """Return the bars of treatments whose metric is known; ``findings`` are those of the levels, by treatment."""
     best_first = sorted(rows, key=lambda row: -row.metric.value if metric.more_is_better else row.metric.value)
-    return Chart("", partial(_drawn, best_first, findings, metric))
+    return Chart("", partial(_draw, best_first, findings, metric))
 
 
 def _effect(row: TreatmentSummary, findings: Mapping[str, Finding]) -> str:
     return effect_text(findings[row.id].effect) if row.id in findings else "baseline"
 
 
-def _drawn(rows: Sequence[TreatmentSummary], findings: Mapping[str, Finding], metric: Metric, window: Width) -> Markup:
+def _draw(rows: Sequence[TreatmentSummary], findings: Mapping[str, Finding], metric: Metric, window: Width) -> Markup:
     wide = window == "wide"
     names = distinguishable([row.label for row in rows], LABEL_MAX if wide else NARROW_LABEL_MAX)
     effects = [_effect(row, findings) for row in rows]
@@ -40,7 +40,7 @@ def _drawn(rows: Sequence[TreatmentSummary], findings: Mapping[str, Finding], me
     figures = GAP + CHARACTER * max(len(number(row.metric.value)) for row in rows)
     beside = figures + (18 + CHARACTER * max(map(len, effects)) if wide else 0)
     right = PAGE_WIDTH if wide else NARROW_WIDTH
-    longest = max(one for row in rows for one in (row.metric.value, row.metric.high if row.metric.bounded else 0.0))
+    longest = max(end for row in rows for end in (row.metric.value, row.metric.high if row.metric.bounded else 0.0))
     x = Scale(0.0, longest * BEYOND, column, right - beside)
     height = ROW if wide else NARROW_ROW
     less = "" if metric.more_is_better else ", less is better"
@@ -55,7 +55,7 @@ def _drawn(rows: Sequence[TreatmentSummary], findings: Mapping[str, Finding], me
             drawn += [words(right - CHARACTER * max(map(len, effects)), y, effect)]
         else:
             drawn += [words(5, y - BAR - 4, name), words(right, y - BAR - 4, effect, text_anchor="end")]
-        marks.append(said(f"{row.label}: {estimate_text(row.metric)} {metric.heading}, {effect}", drawn))
+        marks.append(with_title(f"{row.label}: {estimate_text(row.metric)} {metric.heading}, {effect}", drawn))
     bottom = TOP + height * len(rows)
     marks.append(words(column, bottom + 12, KEY, font_size=11, fill_opacity="0.8"))
     return drawing(right, bottom + 24, f"{metric.words} of each treatment, the best first", marks)

@@ -23,8 +23,8 @@ from dbdyno.report.charts.svg import (
     drawing,
     element,
     rule,
-    said,
     strokes,
+    with_title,
     words,
 )
 from dbdyno.report.document import Chart, Width
@@ -45,23 +45,28 @@ class _Row:
 
 def chart(compared: Compared) -> Chart | None:
     """Return the picture; None where no difference is known."""
-    changes = [one for one in compared.judged if one.effect.known]
-    means = {one.after: one.means for one in compared.changes}
+    changes = [change for change in compared.judged if change.effect.known]
+    means = {change.after: change.means for change in compared.changes}
     controls = [compared.control] if compared.control and compared.control.effect.known else []
     if not changes:
         return None
-    return Chart("", partial(_drawn, changes, controls, means, compared))
+    return Chart("", partial(_draw, changes, controls, means, compared))
 
 
 def _domain(shown: Sequence[Change], margin: float) -> tuple[float, float]:
     bound = 1.5 * max(log_margin(margin), 1e-3)
-    ends = [end for one in shown for end in (one.effect.low, one.effect.value, one.effect.high) if math.isfinite(end)]
+    ends = [
+        end
+        for change in shown
+        for end in (change.effect.low, change.effect.value, change.effect.high)
+        if math.isfinite(end)
+    ]
     values = [-bound, bound, *map(math.log1p, ends)]
     reach = 0.05 * (max(values) - min(values))
     return min(values) - reach, max(values) + reach
 
 
-def _drawn(
+def _draw(
     changes: Sequence[Change],
     controls: Sequence[Change],
     means: dict[str, tuple[float, float]],
@@ -69,12 +74,12 @@ def _drawn(
     window: Width,
 ) -> Markup:
     wide, shown = window == "wide", [*changes, *controls]
-    names = distinguishable([one.after for one in shown], LABEL_MAX if wide else NARROW_LABEL_MAX)
-    effects = [effect_text(one.effect) for one in shown]
-    known = {one.after: means.get(one.after, one.means) for one in shown}
-    most = max((mean for each in known.values() for mean in each if mean > 0), default=1.0)
+    names = distinguishable([change.after for change in shown], LABEL_MAX if wide else NARROW_LABEL_MAX)
+    effects = [effect_text(change.effect) for change in shown]
+    known = {change.after: means.get(change.after, change.means) for change in shown}
+    most = max((mean for pair in known.values() for mean in pair if mean > 0), default=1.0)
     column = CHARACTER * max(map(len, names)) + 10 if wide else 5.0
-    figures = GAP + CHARACTER * max(len(number(mean)) for each in known.values() for mean in each)
+    figures = GAP + CHARACTER * max(len(number(mean)) for pair in known.values() for mean in pair)
     beside = 18 + CHARACTER * max(map(len, effects))
     right = PAGE_WIDTH if wide else NARROW_WIDTH
     left = column + SIDE_WIDTH + figures + 28 if wide else 5.0
@@ -82,8 +87,8 @@ def _drawn(
     below = not wide and not all(_fits(name, effect) for name, effect in zip(names, effects, strict=True))
     height = ROW if wide else NARROW_ROW + 16 * below
     rows = [
-        _Row(one, name, TOP + height * place + (GROUP if place >= len(changes) else 0))
-        for place, (one, name) in enumerate(zip(shown, names, strict=True))
+        _Row(change, name, TOP + height * place + (GROUP if place >= len(changes) else 0))
+        for place, (change, name) in enumerate(zip(shown, names, strict=True))
     ]
     bottom = rows[-1].top + height
     marks = [*_ground(x, rows, height, compared, wide=wide)]
@@ -105,7 +110,7 @@ def _drawn(
             drawn += [words(5, row.top + 10, row.name, font_weight="bold")]
             place = (5.0, row.top + 26) if below else (right - 12.0, row.top + 10)
             drawn += [words(*place, effect, text_anchor="start" if below else "end")]
-        marks.append(said(f"{row.change.after}: {number(before)} before, {number(after)} after, {effect}", drawn))
+        marks.append(with_title(f"{row.change.after}: {number(before)} before, {number(after)} after, {effect}", drawn))
     return drawing(
         right, bottom + BELOW, "each treatment before and after, with the difference and its interval", marks
     )

@@ -25,10 +25,10 @@ from dbdyno.report.charts.svg import (
     ring,
     round_ticks,
     rule,
-    said,
     tick,
     treatment_colour,
     treatment_dash,
+    with_title,
     words,
 )
 from dbdyno.report.document import Chart, Width
@@ -48,7 +48,7 @@ def chart(curves: Curves, baselines: Collection[str] = ()) -> Chart:
 
     ``baselines`` are treatments that the others were compared with: each is one point, with a word beside it.
     """
-    return Chart("", partial(_drawn, curves, baselines), _legend(curves))
+    return Chart("", partial(_draw, curves, baselines), _legend(curves))
 
 
 def against_latency(rate: Curves, latency: Curves) -> Chart:
@@ -62,18 +62,18 @@ def _legend(curves: Curves) -> tuple[str, ...]:
     return tuple(map(line_name, curves.lines)) if len(curves.lines) > 1 else ()
 
 
-def _drawn(curves: Curves, baselines: Collection[str], window: Width) -> Markup:
+def _draw(curves: Curves, baselines: Collection[str], window: Width) -> Markup:
     amounts = {point.amount: point.level for line in curves.lines for point in line.points}
     x, y = _across(list(amounts), window), _upright([point.value for line in curves.lines for point in line.points])
     marks = [
         *_beside(y, x, curves.metric.heading),
-        *axis_below(x, apart(sorted(amounts.items()), x), TOP, TOP + HEIGHT, _titled(curves.factor, x)),
+        *axis_below(x, apart(sorted(amounts.items()), x), TOP, TOP + HEIGHT, _axis_title(curves.factor, x)),
     ]
     alone = len(curves.lines) == 1
     for place, line in enumerate(curves.lines):
         marks += [*(_knee(line, x) if alone else ()), *_line(line, x, y, place, curves)]
     if alone:
-        marks += _named(curves.lines[0], x, y, baselines)
+        marks += _point_labels(curves.lines[0], x, y, baselines)
     label = f"{curves.metric.words} by {curves.factor}"
     return drawing(x.end + 16, TOP + HEIGHT + BELOW, label, marks)
 
@@ -91,24 +91,24 @@ def _across(values: Sequence[float], window: Width) -> Scale:
 
 def _upright(values: Sequence[Estimate]) -> Scale:
     """Return the scale of a metric: logarithmic where it spans much, else from 0."""
-    ends = [end for one in values for end in (_ends(one))]
+    ends = [end for value in values for end in (_ends(value))]
     low, high = min(ends), max(ends)
     if low > 0 and high >= LOG_FROM * low:
         return Scale(low / 1.2, high * 1.2, TOP + HEIGHT, TOP, log=True)
     return Scale(0.0, 1.06 * high or 1.0, TOP + HEIGHT, TOP)
 
 
-def _ends(one: Estimate) -> tuple[float, float]:
-    return (one.low, one.high) if one.bounded else (one.value, one.value)
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    return (estimate.low, estimate.high) if estimate.bounded else (estimate.value, estimate.value)
 
 
-def _titled(title: str, scale: Scale) -> str:
+def _axis_title(title: str, scale: Scale) -> str:
     return f"{clipped(title)}{' (log)' if scale.log else ''}"
 
 
 def _beside(y: Scale, x: Scale, title: str) -> list[Markup]:
     ticked = [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
-    return axis_beside(y, ticked, x.start, x.end, _titled(title, y))
+    return axis_beside(y, ticked, x.start, x.end, _axis_title(title, y))
 
 
 def _line(line: Curve, x: Scale, y: Scale, place: int, curves: Curves) -> list[Markup]:
@@ -124,8 +124,8 @@ def _line(line: Curve, x: Scale, y: Scale, place: int, curves: Curves) -> list[M
 
 
 def _turns(line: Curve) -> list[Turn]:
-    found = line.plateau
-    return [turn for turn in (found.knee, found.leaves) if turn] if found else []
+    plateau = line.plateau
+    return [turn for turn in (plateau.knee, plateau.leaves) if turn] if plateau else []
 
 
 def _knee(line: Curve, x: Scale) -> Iterator[Markup]:
@@ -140,7 +140,7 @@ def _knee(line: Curve, x: Scale) -> Iterator[Markup]:
         yield words(min(max(middle, x.start + half), x.end + 16 - half), TOP - 12, text, text_anchor="middle")
 
 
-def _named(line: Curve, x: Scale, y: Scale, baselines: Collection[str]) -> Iterator[Markup]:
+def _point_labels(line: Curve, x: Scale, y: Scale, baselines: Collection[str]) -> Iterator[Markup]:
     """Write its figure beside each point that leaves room, and which of them is the baseline."""
     shown: list[tuple[float, float, str]] = []
     for point in line.points:
@@ -164,7 +164,7 @@ def _named(line: Curve, x: Scale, y: Scale, baselines: Collection[str]) -> Itera
 
 def _dots(line: Curve, places: Sequence[tuple[float, float]], curves: Curves, colour: str) -> list[Markup]:
     return [
-        said(f"{_name(line, point, curves)}: {_figure(point.value, curves)}", [dots([at], DOT, colour)])
+        with_title(f"{_name(line, point, curves)}: {_figure(point.value, curves)}", [dots([at], DOT, colour)])
         for at, point in zip(places, line.points, strict=True)
     ]
 
@@ -180,34 +180,39 @@ def _name(line: Curve, point: CurvePoint, curves: Curves) -> str:
 def _against(rate: Curves, latency: Curves, window: Width) -> Markup:
     """Draw the dots of each line in order of the load, joined, each beside its level."""
     pairs = [
-        list(zip(one.points, other.points, strict=True)) for one, other in zip(rate.lines, latency.lines, strict=True)
+        list(zip(rate_line.points, latency_line.points, strict=True))
+        for rate_line, latency_line in zip(rate.lines, latency.lines, strict=True)
     ]
     fast = [point.value for line in pairs for point, _ in line]
-    x = _across([end for one in fast for end in _ends(one)], window)
+    x = _across([end for estimate in fast for end in _ends(estimate)], window)
     y = _upright([point.value for line in pairs for _, point in line])
     ticked = [(value, tick(value)) for value in round_ticks(x.low, x.high, TICKS, log=x.log)]
     marks = [
         *_beside(y, x, latency.metric.heading),
-        *axis_below(x, apart(ticked, x), TOP, TOP + HEIGHT, _titled(rate.metric.heading, x)),
+        *axis_below(x, apart(ticked, x), TOP, TOP + HEIGHT, _axis_title(rate.metric.heading, x)),
     ]
     names = []
     for place, (line, points) in enumerate(zip(rate.lines, pairs, strict=True)):
         colour = treatment_colour(place)
-        places = [(x(one.value.value), y(other.value.value)) for one, other in points]
+        places = [(x(rate_point.value.value), y(latency_point.value.value)) for rate_point, latency_point in points]
         marks.append(curve(places, colour, treatment_dash(place)))
-        for (across, up), (one, other) in zip(places, points, strict=True):
-            text = f"{_name(line, one, rate)}: {_figure(one.value, rate)}, {_figure(other.value, latency)}"
-            marks += [*_cross(one.value, other.value, x, y, colour), said(text, [dots([(across, up)], DOT, colour)])]
-            names.append((across, up, one.level))
+        for (across, up), (rate_point, latency_point) in zip(places, points, strict=True):
+            figures = f"{_figure(rate_point.value, rate)}, {_figure(latency_point.value, latency)}"
+            text = f"{_name(line, rate_point, rate)}: {figures}"
+            marks += [
+                *_cross(rate_point.value, latency_point.value, x, y, colour),
+                with_title(text, [dots([(across, up)], DOT, colour)]),
+            ]
+            names.append((across, up, rate_point.level))
     marks += [words(across, up, name, **rim(LIGHT)) for across, up, name in _readable(names)]
     return drawing(x.end + 30, TOP + HEIGHT + BELOW, f"{latency.metric.words} by {rate.metric.words}", marks)
 
 
-def _cross(one: Estimate, other: Estimate, x: Scale, y: Scale, colour: str) -> list[Markup]:
+def _cross(rate: Estimate, latency: Estimate, x: Scale, y: Scale, colour: str) -> list[Markup]:
     """Draw the intervals of both figures of a dot."""
     look: dict[str, str | float] = {"stroke": colour, "stroke_width": 1.5, "stroke_opacity": "0.6"}
-    across = [rule((x(one.low), x(one.high)), (y(other.value),) * 2, **look)] if one.bounded else []
-    return across + ([rule((x(one.value),) * 2, (y(other.low), y(other.high)), **look)] if other.bounded else [])
+    across = [rule((x(rate.low), x(rate.high)), (y(latency.value),) * 2, **look)] if rate.bounded else []
+    return across + ([rule((x(rate.value),) * 2, (y(latency.low), y(latency.high)), **look)] if latency.bounded else [])
 
 
 def _readable(names: Sequence[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
@@ -221,6 +226,6 @@ def _readable(names: Sequence[tuple[float, float, str]]) -> list[tuple[float, fl
     return shown
 
 
-def _touch(one: tuple[float, float, str], other: tuple[float, float, str]) -> bool:
-    (left, up, text), (x, y, name) = one, other
+def _touch(first: tuple[float, float, str], second: tuple[float, float, str]) -> bool:
+    (left, up, text), (x, y, name) = first, second
     return abs(up - y) <= LINE and left <= x + CHARACTER * len(name) and x <= left + CHARACTER * len(text)

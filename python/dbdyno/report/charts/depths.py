@@ -22,18 +22,18 @@ from dbdyno.report.document import Chart, Width
 
 LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 80, 10, 980, 230, 230, 44
 TICKS = 6
-DASHES = ((), (5, 4))  # of the target, and of what it is held against
+DASHES = ((), (5, 4))  # of the target, and of the target that it is compared with
 
 
 def chart(targets: Sequence[Target], words: Mapping[str, str]) -> Chart:
     """Return the curves of one or two targets."""
-    operations = [name for name in words if any(key[0] == name for one in targets for key in one.steps)]
+    operations = [name for name in words if any(key[0] == name for target in targets for key in target.steps)]
     legend = tuple(words[name] for name in operations)
     dashed = f" (dashed: {targets[1].name})" if len(targets) > 1 else ""
-    return Chart(f"Operations a second{dashed}", partial(_drawn, targets, operations), legend)
+    return Chart(f"Operations a second{dashed}", partial(_draw, targets, operations), legend)
 
 
-def _drawn(targets: Sequence[Target], operations: Sequence[str], window: Width) -> Markup:
+def _draw(targets: Sequence[Target], operations: Sequence[str], window: Width) -> Markup:
     width = WIDTH if window == "wide" else NARROW_WIDTH
     steps = [step for target in targets for step in target.steps.values()]
     ends = [end for step in steps for end in _ends(step)]
@@ -47,7 +47,7 @@ def _drawn(targets: Sequence[Target], operations: Sequence[str], window: Width) 
     ]
     for target, dash in zip(targets, DASHES, strict=False):
         for place, operation in enumerate(operations):
-            marks += _curve([one for key, one in target.steps.items() if key[0] == operation], x, y, place, dash)
+            marks += _curve([step for key, step in target.steps.items() if key[0] == operation], x, y, place, dash)
     return drawing(x.end + 12, TOP + HEIGHT + BELOW, "operations a second by number of clients", marks)
 
 

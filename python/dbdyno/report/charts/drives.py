@@ -20,9 +20,9 @@ from dbdyno.report.charts.svg import (
     drawing,
     rim,
     round_ticks,
-    said,
     tick,
     treatment_colour,
+    with_title,
     words,
 )
 from dbdyno.report.document import Chart, Width
@@ -48,10 +48,10 @@ def chart(targets: Sequence[Target], catalogue: Sequence[Target], like: str = ""
     axes = _axes(targets[0])
     if axes is None:
         return None
-    shown = [(place, one) for place, one in enumerate(targets) if all(key in one.steps for key in axes)]
-    names = {one.name for _, one in shown}
-    others = [one for one in catalogue if one.name not in names and all(key in one.steps for key in axes)]
-    return Chart("", partial(_drawn, shown, others, axes, like))
+    shown = [(place, target) for place, target in enumerate(targets) if all(key in target.steps for key in axes)]
+    names = {target.name for _, target in shown}
+    others = [target for target in catalogue if target.name not in names and all(key in target.steps for key in axes)]
+    return Chart("", partial(_draw, shown, others, axes, like))
 
 
 def _axes(target: Target) -> tuple[Key, Key] | None:
@@ -61,13 +61,13 @@ def _axes(target: Target) -> tuple[Key, Key] | None:
     return None if alone is None or most is None else (alone, most)
 
 
-def _drawn(
+def _draw(
     shown: Sequence[tuple[int, Target]], others: Sequence[Target], axes: tuple[Key, Key], like: str, window: Width
 ) -> Markup:
     across, up = axes
-    everything = [*(one for _, one in shown), *others]
-    times = [_ms(one, across) for one in everything]
-    rates = [one.steps[up].rate.value for one in everything]
+    everything = [*(target for _, target in shown), *others]
+    times = [_ms(target, across) for target in everything]
+    rates = [target.steps[up].rate.value for target in everything]
     x = Scale(min(times) / 1.4, max(times) * 1.4, LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=True)
     y = Scale(min(rates) / 1.5, max(rates) * 1.5, TOP + HEIGHT, TOP, log=True)
     what = "durable commit" if across[0] == "fsync" else "read of 16 KiB"
@@ -77,30 +77,33 @@ def _drawn(
                      x.end, f"random reads a second, {up[1]} clients (log)"),
         *axis_below(x, apart(ticked, x), TOP, TOP + HEIGHT, f"ms for a {what} (log), left is faster"),
     ]  # fmt: skip
-    points = [*(_point(one, x, y, axes, place) for place, one in shown), *(_point(one, x, y, axes) for one in others)]
+    points = [
+        *(_point(target, x, y, axes, place) for place, target in shown),
+        *(_point(target, x, y, axes) for target in others),
+    ]
     for point in points:
         if point.own is None:
             look = LIKE_OPACITY if point.name == like else OPACITY
-            marks.append(said(point.says, [dots([(point.x, point.y)], DOT, INK, look)]))
+            marks.append(with_title(point.says, [dots([(point.x, point.y)], DOT, INK, look)]))
         else:
-            marks.append(said(point.says, [dots([(point.x, point.y)], OWN_DOT, treatment_colour(point.own))]))
-    for point, left, above, text in _labelled(points, x):
+            marks.append(with_title(point.says, [dots([(point.x, point.y)], OWN_DOT, treatment_colour(point.own))]))
+    for point, left, above, text in _name_places(points, x):
         strong = {"font_weight": "bold"} if point.own is not None or point.name == like else {}
         marks.append(words(left, above, text, **rim(LIGHT), font_size=12 if strong else 11, **strong))
     return drawing(x.end + 16, TOP + HEIGHT + BELOW, f"reads a second against the time of a {what}", marks)
 
 
-def _point(one: Target, x: Scale, y: Scale, axes: tuple[Key, Key], own: int | None = None) -> _Point:
-    ms, rate = _ms(one, axes[0]), one.steps[axes[1]].rate.value
-    return _Point(one.name, x(ms), y(rate), f"{one.name}: {ms:,.3g} ms, {rate:,.3g} reads a second", own)
+def _point(target: Target, x: Scale, y: Scale, axes: tuple[Key, Key], own: int | None = None) -> _Point:
+    ms, rate = _ms(target, axes[0]), target.steps[axes[1]].rate.value
+    return _Point(target.name, x(ms), y(rate), f"{target.name}: {ms:,.3g} ms, {rate:,.3g} reads a second", own)
 
 
-def _ms(one: Target, key: Key) -> float:
+def _ms(target: Target, key: Key) -> float:
     """Return what the usual one of these takes."""
-    return one.steps[key].latency_ns["p50"] / 1e6
+    return target.steps[key].latency_ns["p50"] / 1e6
 
 
-def _labelled(points: Sequence[_Point], x: Scale) -> Iterator[tuple[_Point, float, float, str]]:
+def _name_places(points: Sequence[_Point], x: Scale) -> Iterator[tuple[_Point, float, float, str]]:
     """Yield names beside their points, each where it touches no point and no name; one without room says it alone."""
     boxes = [(p.x - r, p.y - r, p.x + r, p.y + r) for p in points for r in [DOT if p.own is None else OWN_DOT]]
     for point in points:
@@ -117,5 +120,5 @@ def _labelled(points: Sequence[_Point], x: Scale) -> Iterator[tuple[_Point, floa
                 break
 
 
-def _touch(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _touch(first: tuple[float, float, float, float], second: tuple[float, float, float, float]) -> bool:
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]

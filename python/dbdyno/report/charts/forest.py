@@ -24,9 +24,9 @@ from dbdyno.report.charts.svg import (
     drawing,
     element,
     rule,
-    said,
     strokes,
     target,
+    with_title,
     words,
 )
 from dbdyno.report.document import Chart, Width
@@ -55,12 +55,12 @@ class Figures:
 
     def width(self, longest: float) -> float:
         """Return the pixels of bars and figures, the longest bar being so long."""
-        return BEYOND * longest + GAP + CHARACTER * max(len(number(one.value)) for one in self.of.values())
+        return BEYOND * longest + GAP + CHARACTER * max(len(number(figure.value)) for figure in self.of.values())
 
     def says(self, verdict: Finding) -> str:
         """Return both sides' figures with their intervals; nothing where there are none."""
         both = [self.of.get(id_) for id_ in (verdict.level_id, verdict.baseline_id)]
-        known = [estimate_text(one) for one in both if one]
+        known = [estimate_text(figure) for figure in both if figure]
         return f"; {' against '.join(known)} {self.heading}" if known else ""
 
     def pair(self, verdict: Finding, left: float, longest: float, heights: Sequence[float]) -> Iterator[Markup]:
@@ -74,29 +74,29 @@ class Figures:
 
     def _row(self, treatment: str, left: float, longest: float, y: float, look: Mapping[str, str]) -> Iterator[Markup]:
         """Draw the bar of a treatment with its figure behind it."""
-        if one := self.of.get(treatment):
-            end = left + longest * min(BEYOND, (one.high if one.bounded else one.value) / self._most)
-            yield from self._bar(one, (left, left + longest), y, look)
-            yield words(end + GAP, y, number(one.value))
+        if figure := self.of.get(treatment):
+            end = left + longest * min(BEYOND, (figure.high if figure.bounded else figure.value) / self._most)
+            yield from self._bar(figure, (left, left + longest), y, look)
+            yield words(end + GAP, y, number(figure.value))
 
     def below(self, verdict: Finding, ends: tuple[float, float], heights: Sequence[float]) -> Iterator[Markup]:
         """Draw the bars of both sides at these heights over the whole width, the figure of each above its end."""
         for treatment, y, look in _sides(verdict, heights):
-            if one := self.of.get(treatment):
-                yield from self._bar(one, (ends[0], ends[0] + (ends[1] - ends[0]) / BEYOND), y, look)
-                yield words(ends[1], y - BAR_HEIGHT - GAP + 1.5, number(one.value), text_anchor="end")
+            if figure := self.of.get(treatment):
+                yield from self._bar(figure, (ends[0], ends[0] + (ends[1] - ends[0]) / BEYOND), y, look)
+                yield words(ends[1], y - BAR_HEIGHT - GAP + 1.5, number(figure.value), text_anchor="end")
 
     @property
     def _most(self) -> float:
-        return max(one.value for one in self.of.values())
+        return max(figure.value for figure in self.of.values())
 
-    def _bar(self, one: Estimate, ends: tuple[float, float], y: float, look: Mapping[str, str]) -> Iterator[Markup]:
+    def _bar(self, figure: Estimate, ends: tuple[float, float], y: float, look: Mapping[str, str]) -> Iterator[Markup]:
         left, longest = ends[0], ends[1] - ends[0]
         yield element(
-            "rect", x=left, y=y - BAR_HEIGHT / 2, width=longest * one.value / self._most, height=BAR_HEIGHT, **look
+            "rect", x=left, y=y - BAR_HEIGHT / 2, width=longest * figure.value / self._most, height=BAR_HEIGHT, **look
         )
-        if one.bounded:
-            low, high = (left + longest * min(BEYOND, max(0.0, end) / self._most) for end in (one.low, one.high))
+        if figure.bounded:
+            low, high = (left + longest * min(BEYOND, max(0.0, end) / self._most) for end in (figure.low, figure.high))
             uprights = ((end, y - WHISKER, 0, 2 * WHISKER) for end in (low, high))
             yield strokes([(low, y, high - low, 0), *uprights], stroke_width=1.5)
 
@@ -110,12 +110,12 @@ def _sides(verdict: Finding, heights: Sequence[float]) -> Iterator[tuple[str, fl
 
 def sides_of(shown: Sequence[Versus], analysis: Analysis) -> Figures:
     """Return the figures of all treatments that are compared; none where that of any is unknown, or of very many."""
-    ids = {id_ for one in shown for id_ in (one.verdict.level_id, one.verdict.baseline_id)}
-    found = {row.id: row.metric for row in analysis.treatments if row.id in ids and row.metric.known}
-    if found.keys() != ids or len(shown) > MOST:
+    ids = {id_ for comparison in shown for id_ in (comparison.verdict.level_id, comparison.verdict.baseline_id)}
+    metrics = {row.id: row.metric for row in analysis.treatments if row.id in ids and row.metric.known}
+    if metrics.keys() != ids or len(shown) > MOST:
         return Figures("", {})
     less = "" if analysis.metric.more_is_better else " (less is better)"
-    return Figures(f"{analysis.metric.heading}{less}", found)
+    return Figures(f"{analysis.metric.heading}{less}", metrics)
 
 
 LABEL = "Effect of each comparison with its interval, a dot per block and the margin"
@@ -140,32 +140,32 @@ Zone = tuple[float, float]  # pixels from top to bottom
 
 def charts(analysis: Analysis) -> tuple[Chart, ...]:
     """Return the whole range, and a close-up of the margin where the whole range hides it; none of unknown effects."""
-    shown = [one for one in in_order(analysis) if one.verdict.effect.known]
+    shown = [comparison for comparison in in_order(analysis) if comparison.verdict.effect.known]
     if not shown:
         return ()
-    domain = extent([one.verdict for one in shown], analysis.margin)
-    whole = Chart("", partial(_drawn, shown, analysis, domain, sides_of(shown, analysis)))
+    domain = extent([comparison.verdict for comparison in shown], analysis.margin)
+    whole = Chart("", partial(_draw, shown, analysis, domain, sides_of(shown, analysis)))
     bound = log_margin(analysis.margin)
-    near = [one for one in shown if _near(one.verdict, CLOSE_UP * bound)]
+    near = [comparison for comparison in shown if _near(comparison.verdict, CLOSE_UP * bound)]
     if not near or bound <= 0 or max(-domain[0], domain[1]) <= CLOSE_UP_FROM * bound:
         return (whole,)
     middle = (-CLOSE_UP * bound, CLOSE_UP * bound)
-    return (whole, Chart("Close to the margin", partial(_drawn, near, analysis, middle, Figures("", {}))))
+    return (whole, Chart("Close to the margin", partial(_draw, near, analysis, middle, Figures("", {}))))
 
 
-def _says(one: Versus, figures: Figures) -> str:
+def _says(comparison: Versus, figures: Figures) -> str:
     """Return a row in full, for whom its label is cut short or its dot hides the interval."""
-    verdict = one.verdict
+    verdict = comparison.verdict
     blocks = count(verdict.blocks, "block")
     word, effect, p = verdict.verdict, effect_text(verdict.effect), p_value(verdict.p_adjusted)
-    return f"{one.name}: {word}, {effect}, {blocks}, {p}{figures.says(verdict)}"
+    return f"{comparison.name}: {word}, {effect}, {blocks}, {p}{figures.says(verdict)}"
 
 
 def extent(verdicts: Sequence[Finding], margin: float) -> Domain:
     """Return the range of log ratios to show, the margin on both sides always in it."""
     bound = 1.5 * max(log_margin(margin), 1e-3)
-    ends = [end for one in verdicts for end in (one.effect.low, one.effect.high) if math.isfinite(end)]
-    blocks = [value for one in verdicts for _, value in one.by_block]
+    ends = [end for verdict in verdicts for end in (verdict.effect.low, verdict.effect.high) if math.isfinite(end)]
+    blocks = [value for verdict in verdicts for _, value in verdict.by_block]
     values = [-bound, bound, *map(math.log1p, (*ends, *blocks))]
     reach = 0.04 * (max(values) - min(values))
     return min(values) - reach, max(values) + reach
@@ -184,12 +184,12 @@ def ticks(low: float, high: float, width: float = WIDTH) -> list[tuple[float, st
     """
     if max(-low, high) > LN_TIMES:
         powers = range(math.floor(low / math.log(10)) - 1, math.ceil(high / math.log(10)) + 1)
-        each = [[m * 10.0**power for power in powers for m in mantissas] for mantissas in _MANTISSAS]
-        choices = ([(math.log(times), f"{times:,.6g}x") for times in found] for found in each)
+        scales = [[m * 10.0**power for power in powers for m in mantissas] for mantissas in _MANTISSAS]
+        choices = ([(math.log(times), f"{times:,.6g}x") for times in multiples] for multiples in scales)
     else:
         choices = (_percents(step, low, high) for step in _STEPS)
     for choice in choices:
-        inside = [each for each in choice if low <= each[0] <= high and _fits_in(each, (low, high), width)]
+        inside = [tick for tick in choice if low <= tick[0] <= high and _fits_in(tick, (low, high), width)]
         if len(inside) <= _TICKS and _have_room(inside, width / (high - low)):
             return inside
     return [(0.0, "1x" if max(-low, high) > LN_TIMES else "0 %")]
@@ -211,12 +211,12 @@ def _fits_in(ticked: tuple[float, str], ends: Domain, width: float) -> bool:
 def _have_room(ticked: Sequence[tuple[float, str]], pixels: float) -> bool:
     """Return whether no label touches the next, on an axis with so many pixels for a log ratio of 1."""
     return all(
-        (after - before) * pixels >= CHARACTER * (len(one) + len(other)) / 2 + _LABEL_GAP
-        for (before, one), (after, other) in pairwise(ticked)
+        (after - before) * pixels >= CHARACTER * (len(label) + len(next_label)) / 2 + _LABEL_GAP
+        for (before, label), (after, next_label) in pairwise(ticked)
     )
 
 
-def _drawn(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures, window: Width) -> Markup:
+def _draw(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures, window: Width) -> Markup:
     return (_wide if window == "wide" else _narrow)(shown, analysis, domain, figures)
 
 
@@ -227,7 +227,7 @@ def _wide(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figu
     """
     shared = bool(figures) and _is_shared(shown)
     names = _names(shown, _LABEL_MAX)
-    effects = [effect_text(one.verdict.effect) for one in shown]
+    effects = [effect_text(comparison.verdict.effect) for comparison in shown]
     column = CHARACTER * max(len(line) for name in names for line in name) + 10
     room = figures.width(SIDE_WIDTH) + BETWEEN if figures else 0.0
     beside = 18 + CHARACTER * max(map(len, effects))
@@ -239,36 +239,36 @@ def _wide(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figu
     marks += [words(column, 8, figures.heading, font_weight="bold")] if figures else []
     if shared:
         marks += _baseline_row(shown[0], figures, column, x, top + SHARED_ROW_HEIGHT / 2)
-    for row, (one, name, effect) in enumerate(zip(shown, names, effects, strict=True), start=int(shared)):
+    for row, (comparison, name, effect) in enumerate(zip(shown, names, effects, strict=True), start=int(shared)):
         y = top + height * (row + 0.5)
         row_marks = [target((0, right), (y - height / 2, y + height / 2))]
-        level, baseline, place = name
-        lines = [level, place] if shared else [level, baseline, place]
+        level, baseline, stratum = name
+        lines = [level, stratum] if shared else [level, baseline, stratum]
         for line, text in enumerate(lines):
             row_marks.append(words(column - 8, y + LINE * (line - 1) + (LINE / 2 if shared else 0), text,
                                    text_anchor="end"))  # fmt: skip
         heights = (y - LINE / 2,) if shared else (y - LINE, y)
-        row_marks += figures.pair(one.verdict, column, SIDE_WIDTH, heights)
-        row_marks += [*_bar(one.verdict, x, y - LINE / 2), words(x.end + 18, y - LINE / 2, effect)]
-        marks.append(said(_says(one, figures), row_marks))
+        row_marks += figures.pair(comparison.verdict, column, SIDE_WIDTH, heights)
+        row_marks += [*_bar(comparison.verdict, x, y - LINE / 2), words(x.end + 18, y - LINE / 2, effect)]
+        marks.append(with_title(_says(comparison, figures), row_marks))
     return drawing(right, bottom + _BELOW, LABEL, marks)
 
 
 def _is_shared(shown: Sequence[Versus]) -> bool:
-    return len(shown) > 1 and len({one.verdict.baseline_id for one in shown}) == 1
+    return len(shown) > 1 and len({comparison.verdict.baseline_id for comparison in shown}) == 1
 
 
-def _baseline_row(one: Versus, figures: Figures, column: float, x: Scale, y: float) -> Iterator[Markup]:
+def _baseline_row(comparison: Versus, figures: Figures, column: float, x: Scale, y: float) -> Iterator[Markup]:
     """Draw the baseline that all rows are compared with."""
-    yield words(column - 8, y - LINE / 2, clipped(one.baseline, _LABEL_MAX), text_anchor="end")
-    yield from figures.baseline(one.verdict, column, SIDE_WIDTH, y - LINE / 2)
+    yield words(column - 8, y - LINE / 2, clipped(comparison.baseline, _LABEL_MAX), text_anchor="end")
+    yield from figures.baseline(comparison.verdict, column, SIDE_WIDTH, y - LINE / 2)
     yield words(x.end + 18, y - LINE / 2, "baseline", fill_opacity="0.75")
 
 
 def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures) -> Markup:
     """Draw a row for each comparison for a phone: both sides, where that is, the effect in figures, its bar."""
     names = _names(shown, NARROW_LABEL_MAX)
-    effects = [effect_text(one.verdict.effect) for one in shown]
+    effects = [effect_text(comparison.verdict.effect) for comparison in shown]
     beside = all(_fits(place, effect) for (*_, place), effect in zip(names, effects, strict=True))
     top, bars = (HEADING if figures else 0), 2 * BAR if figures else 0
     x, height = Scale(*domain, 5, 5 + NARROW_WIDTH), NARROW_ROW_HEIGHT + bars + (0 if beside else EFFECT_LINE)
@@ -276,19 +276,19 @@ def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Fi
     zones = [(end - ZONE, end) for end in ends]
     marks = [*_below(x, analysis, zones, NARROW_WIDTH)]
     marks += [words(5, 8, figures.heading, font_weight="bold")] if figures else []
-    for row, (one, (level, baseline, place), effect) in enumerate(zip(shown, names, effects, strict=True)):
+    for row, (comparison, (level, baseline, place), effect) in enumerate(zip(shown, names, effects, strict=True)):
         y = top + height * row + LINE
         sides = (y, y + LINE + bars / 2)
         row_marks = [
             target((0, NARROW_WIDTH + 17), (top + height * row, ends[row])),
             words(5, sides[0], level, font_weight="bold"),
             words(5, sides[1], baseline),
-            *figures.below(one.verdict, (5, 5 + NARROW_WIDTH), [side + LINE / 2 + BAR / 2 for side in sides]),
+            *figures.below(comparison.verdict, (5, 5 + NARROW_WIDTH), [side + LINE / 2 + BAR / 2 for side in sides]),
             words(5, sides[1] + LINE + bars / 2, place),
             _effect(effect, sides[1] + LINE + bars / 2 + (0 if beside else EFFECT_LINE), beside=beside),
-            *_bar(one.verdict, x, zones[row][0] + 9),
+            *_bar(comparison.verdict, x, zones[row][0] + 9),
         ]
-        marks.append(said(_says(one, figures), row_marks))
+        marks.append(with_title(_says(comparison, figures), row_marks))
     return drawing(NARROW_WIDTH + 17, zones[-1][1] + _BELOW, LABEL, marks)
 
 
@@ -305,7 +305,7 @@ def _effect(text: str, y: float, *, beside: bool) -> Markup:
 
 def _names(shown: Sequence[Versus], most: int) -> list[tuple[str, ...]]:
     """Return of each row the one side, the other, and where both stand."""
-    names = [(one.level, f"vs {one.baseline}", one.place) for one in shown]
+    names = [(comparison.level, f"vs {comparison.baseline}", comparison.place) for comparison in shown]
     return list(zip(*(distinguishable(column, most) for column in zip(*names, strict=True)), strict=True))
 
 
@@ -333,12 +333,13 @@ def _key(x: Scale, y: float, width: float, margin: str) -> Iterator[Markup]:
     """Write what the marks are, in two lines where one is too long."""
     look: dict[str, str | float] = {"text_anchor": "middle", "font_size": 11, "fill_opacity": "0.8"}
     middle = (x.start + x.end) / 2
-    one, other = "large dot and bar: estimate with 95 % interval", f"small dots: one block each; grey: within {margin}"
-    if CHARACTER * (len(one) + len(other)) <= width:
-        yield words(middle, y, f"{one}; {other}", **look)
+    large = "large dot and bar: estimate with 95 % interval"
+    small = f"small dots: one block each; grey: within {margin}"
+    if CHARACTER * (len(large) + len(small)) <= width:
+        yield words(middle, y, f"{large}; {small}", **look)
     else:
-        yield words(middle, y - 1, one, **look)
-        yield words(middle, y + 12, other, **look)
+        yield words(middle, y - 1, large, **look)
+        yield words(middle, y + 12, small, **look)
 
 
 def _bar(verdict: Finding, x: Scale, y: float) -> Iterator[Markup]:

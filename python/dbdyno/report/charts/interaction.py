@@ -44,23 +44,25 @@ DODGE = 0.07  # of the distance between two levels, so that bars of different li
 
 def charts(analysis: Analysis) -> tuple[Chart, ...]:
     """Return a chart for each of the pairs of factors with the clearest interactions, at most ``MOST``."""
-    found = []
+    pictures = []
     for factor, other in analysis.factors.pairs()[:MOST]:
-        simple = [one for one in analysis.factors.simple_effects if (one.factor, one.other) == (factor, other)]
-        if all(one.verdict.effect.known for one in simple):
+        simple = [
+            effect for effect in analysis.factors.simple_effects if (effect.factor, effect.other) == (factor, other)
+        ]
+        if all(effect.verdict.effect.known for effect in simple):
             caption = f"{analysis.metric.words} by {one_line(factor)}, a line for each {one_line(other)}"
-            found.append(Chart(caption[0].upper() + caption[1:], partial(_drawn, simple, analysis)))
-    return tuple(found)
+            pictures.append(Chart(caption[0].upper() + caption[1:], partial(_draw, simple, analysis)))
+    return tuple(pictures)
 
 
-def _drawn(simple: list[SimpleEffect], analysis: Analysis, window: Width) -> Markup:
+def _draw(simple: list[SimpleEffect], analysis: Analysis, window: Width) -> Markup:
     """Draw a pair of factors; on a phone the lines' names stand below."""
-    levels = in_order([simple[0].baseline, *dict.fromkeys(one.level for one in simple)])
-    lines = list(dict.fromkeys(one.at for one in simple))
+    levels = in_order([simple[0].baseline, *dict.fromkeys(effect.level for effect in simple)])
+    lines = list(dict.fromkeys(effect.at for effect in simple))
     narrow = window == "narrow"
     width = NARROW_WIDTH if narrow else WIDTH
     across = Scale(-0.3, len(levels) - 0.7, LEFT, LEFT + width)
-    y = Scale(*extent([one.verdict for one in simple], analysis.margin), TOP + HEIGHT, TOP)
+    y = Scale(*extent([effect.verdict for effect in simple], analysis.margin), TOP + HEIGHT, TOP)
     bound = log_margin(analysis.margin)
     ticked = ticks(y.low, y.high)
     marks = [
@@ -70,14 +72,14 @@ def _drawn(simple: list[SimpleEffect], analysis: Analysis, window: Width) -> Mar
     ]
     for place, at in enumerate(lines):
         shift = DODGE * (place - (len(lines) - 1) / 2)
-        marks += _line(place, [one for one in simple if one.at == at], levels, shift, across, y)
+        marks += _line(place, [effect for effect in simple if effect.at == at], levels, shift, across, y)
     below = TOP + HEIGHT + BELOW
     if narrow:
         marks += _legend({at: below + LINE_HEIGHT * (place + 0.5) for place, at in enumerate(lines)}, 4)
         below += LINE_HEIGHT * len(lines)
     else:
         marks += _legend(_at_the_end(simple, lines, levels[-1], y), across.end)
-    beside = 20 if narrow else CHARACTER * max(len(clipped(one)) for one in lines) + 30
+    beside = 20 if narrow else CHARACTER * max(len(clipped(line)) for line in lines) + 30
     label = f"Effect of {one_line(simple[0].factor)} for each {one_line(simple[0].other)}"
     return drawing(across.end + beside, below + 5, label, marks)
 
@@ -105,14 +107,16 @@ def _line(  # noqa: PLR0913, PLR0917
     colour = treatment_colour(place)
     points = [(across(levels.index(simple[0].baseline)), y(0.0))]
     says = [f"{simple[0].baseline}, {simple[0].at}: what the others are held against"]
-    for one in simple:
-        effect, x = one.verdict.effect, across(levels.index(one.level) + shift)
-        points.append((x, y(math.log1p(effect.value))))
-        says.append(f"{one.level} against {one.baseline}, {one.at}: {effect_text(effect)}")
-        blocks = [f"block {block}: {percent(value)}" for block, value in one.verdict.by_block]
-        yield dots([(x + 9, y(math.log1p(value))) for _, value in one.verdict.by_block], 2.1, colour, "0.6", blocks)
-        if effect.bounded:
-            yield rule((x, x), (y(math.log1p(effect.low)), y(math.log1p(effect.high))), stroke=colour, stroke_width=4)
+    for effect in simple:
+        estimate, x = effect.verdict.effect, across(levels.index(effect.level) + shift)
+        points.append((x, y(math.log1p(estimate.value))))
+        says.append(f"{effect.level} against {effect.baseline}, {effect.at}: {effect_text(estimate)}")
+        blocks = [f"block {block}: {percent(value)}" for block, value in effect.verdict.by_block]
+        yield dots([(x + 9, y(math.log1p(value))) for _, value in effect.verdict.by_block], 2.1, colour, "0.6", blocks)
+        if estimate.bounded:
+            yield rule(
+                (x, x), (y(math.log1p(estimate.low)), y(math.log1p(estimate.high))), stroke=colour, stroke_width=4
+            )
     yield curve(sorted(points), colour, TREATMENT_DASHES[place % len(TREATMENT_DASHES)])
     yield dots(points, 5.4, colour, says=says)
 
@@ -127,7 +131,7 @@ def _legend(heights: dict[str, float], x: float) -> Iterator[Markup]:
 
 def _at_the_end(simple: list[SimpleEffect], lines: list[str], last: str, y: Scale) -> dict[str, float]:
     """Return the height of each line's end, moved apart where names would touch."""
-    ends = {one.at: one for one in simple if one.level == last}  # none where that is the baseline
+    ends = {effect.at: effect for effect in simple if effect.level == last}  # none where that is the baseline
     heights = {at: y(math.log1p(ends[at].verdict.effect.value) if at in ends else 0.0) for at in lines}
     placed = spread(heights, LINE_HEIGHT)
     return {at: placed[at] for at in lines}

@@ -20,11 +20,11 @@ from dbdyno.report.charts.svg import (
     curve,
     drawing,
     round_ticks,
-    said,
     target,
     tick,
     treatment_colour,
     treatment_dash,
+    with_title,
 )
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import estimate_text
@@ -33,26 +33,26 @@ LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 980, 236, 260, 44
 LOG_FROM = 8.0  # largest over smallest, from which the upright axis is logarithmic
 TICKS = 6
 TICKED = (50, 90, 99, 99.9, 99.99, 99.999)  # percentiles that have a label
-BANDS_MAX = 4  # curves that are drawn and said with their intervals: more would hide each other
+BANDS_MAX = 4  # curves with intervals in the drawing and in texts: the bands of more would hide each other
 
 Curves = Sequence[PercentileCurve]
 
 
 def shown(analysis: Analysis) -> Curves:
     """Return the curves that have a percentile; one of very few events has none."""
-    return [one for one in analysis.percentiles if one.points]
+    return [line for line in analysis.percentiles if line.points]
 
 
 def chart(curves: Curves, design: Design) -> Chart:
     """Return the curves of the treatments, each in its colour."""
     legend = tuple(treatment.label for treatment in design.treatments)
-    return Chart("Latency of events by percentile", partial(_drawn, curves, design), legend)
+    return Chart("Latency of events by percentile", partial(_draw, curves, design), legend)
 
 
-def _drawn(curves: Curves, design: Design, window: Width) -> Markup:
-    drawn = sorted({point.percentile for one in curves for point in one.points})
+def _draw(curves: Curves, design: Design, window: Width) -> Markup:
+    drawn = sorted({point.percentile for line in curves for point in line.points})
     x = Scale(1.0, _above(drawn[-1]), LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=True)
-    y = _upright([point.latency_ms.value for one in curves for point in one.points])
+    y = _upright([point.latency_ms.value for line in curves for point in line.points])
     upright = [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
     across = [(_above(percent), f"{percent:g}") for percent in TICKED if percent <= drawn[-1]]
     marks = [
@@ -60,13 +60,13 @@ def _drawn(curves: Curves, design: Design, window: Width) -> Markup:
         *axis_below(x, apart(across, x), TOP, TOP + HEIGHT, "percentile"),
     ]
     places = {treatment.id: place for place, treatment in enumerate(design.treatments)}
-    for one in curves if len(curves) <= BANDS_MAX else ():
-        marks += _band(one.points, x, y, treatment_colour(places[one.treatment]))
-    for one in curves:
-        points = [(x(_above(point.percentile)), y(point.latency_ms.value)) for point in one.points]
-        place = places[one.treatment]
+    for line in curves if len(curves) <= BANDS_MAX else ():
+        marks += _band(line.points, x, y, treatment_colour(places[line.treatment]))
+    for line in curves:
+        points = [(x(_above(point.percentile)), y(point.latency_ms.value)) for point in line.points]
+        place = places[line.treatment]
         marks.append(curve(points, treatment_colour(place), treatment_dash(place)))
-    marks += _said(curves, design.labels, drawn, x)
+    marks += _percentile_strips(curves, design.labels, drawn, x)
     return drawing(x.end + 20, TOP + HEIGHT + BELOW, "latency by percentile", marks)
 
 
@@ -85,25 +85,25 @@ def _upright(values: Sequence[float]) -> Scale:
 
 def _band(points: Sequence[PercentilePoint], x: Scale, y: Scale, colour: str) -> list[Markup]:
     """Draw the intervals of a curve, cut off where the chart ends."""
-    bounded = [(x(_above(one.percentile)), one.latency_ms) for one in points if one.latency_ms.bounded]
+    bounded = [(x(_above(point.percentile)), point.latency_ms) for point in points if point.latency_ms.bounded]
     ends = [[(at, y(min(max(end, y.low), y.high))) for at, end in side] for side in (
-        [(at, one.low) for at, one in bounded], [(at, one.high) for at, one in reversed(bounded)]
+        [(at, latency.low) for at, latency in bounded], [(at, latency.high) for at, latency in reversed(bounded)]
     )]  # fmt: skip
     return [area([*ends[0], *ends[1]], colour)] if bounded else []
 
 
-def _value(one: Estimate) -> str:
-    return number(one.value)
+def _value(estimate: Estimate) -> str:
+    return number(estimate.value)
 
 
-def _said(curves: Curves, labels: Mapping[str, str], drawn: Sequence[float], x: Scale) -> list[Markup]:
+def _percentile_strips(curves: Curves, labels: Mapping[str, str], drawn: Sequence[float], x: Scale) -> list[Markup]:
     """Return an upright strip for each percentile, which says it of every treatment."""
     at = [x(_above(percent)) for percent in drawn]
-    between = [x.start, *((one + other) / 2 for one, other in pairwise(at)), x.end]
+    between = [x.start, *((left + right) / 2 for left, right in pairwise(at)), x.end]
     text = estimate_text if len(curves) <= BANDS_MAX else _value
-    figures = {one.treatment: {point.percentile: text(point.latency_ms) for point in one.points} for one in curves}
+    figures = {line.treatment: {point.percentile: text(point.latency_ms) for point in line.points} for line in curves}
     return [
-        said(
+        with_title(
             [
                 f"p{percent:g}, ms",
                 *(f"{labels[id_]}: {of[percent]}" for id_, of in figures.items() if percent in of),

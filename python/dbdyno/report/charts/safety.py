@@ -27,9 +27,9 @@ from dbdyno.report.charts.svg import (
     rim,
     round_ticks,
     rule,
-    said,
     strokes,
     tick,
+    with_title,
     words,
 )
 from dbdyno.report.crash import TONES, Names, amount_text, share_text
@@ -40,7 +40,7 @@ LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 70, 14, 960, 254, 270, 44
 ROW, MARGIN = 18, 34  # of the legend below, and right of the axis
 SMALLEST, LARGEST = 5.0, 17.0  # radius of a mark: of what lost nothing, and of the most seconds
 LINE = 13
-TOLD, NARROW_TOLD = 7, 4  # treatments that have what they lost beside their names; of more it is in the table
+FIGURES_MAX, NARROW_FIGURES_MAX = 7, 4  # treatments with what they lost beside their names; of more the table has it
 FARTHEST = 8  # lines from its mark that a name may be
 FLOOR, MOST_LOST_MS = 0.001, 100.0  # the axis reaches to .1 % at least; what loses less is as small as it can be
 LOG_FROM = 6.0
@@ -79,12 +79,12 @@ class _Name:
 def chart(shown: Sequence[Placed], metric: Metric, names: Names, what: str) -> Chart:
     """Return the picture; ``what`` a bound is a share of: "power cuts"."""
     by = f" by {names.heading}" if names.factors else ""
-    return Chart(f"Speed against safety{by}", partial(_drawn, shown, metric, names, what))
+    return Chart(f"Speed against safety{by}", partial(_draw, shown, metric, names, what))
 
 
-def _drawn(shown: Sequence[Placed], metric: Metric, names: Names, what: str, window: Width) -> Markup:
-    x = _across([one.speed for one in shown], window)
-    least = min(FLOOR, *(one.safety.tally.lost.at_most / 1.5 for one in shown))
+def _draw(shown: Sequence[Placed], metric: Metric, names: Names, what: str, window: Width) -> Markup:
+    x = _across([treatment.speed for treatment in shown], window)
+    least = min(FLOOR, *(treatment.safety.tally.lost.at_most / 1.5 for treatment in shown))
     y = Scale(least, 1.25, TOP + HEIGHT, TOP, log=True)
     ticked = [(value, share_text(value)) for value in round_ticks(y.low, 1.0, TICKS + 2, log=True)]
     across = [(value, tick(value)) for value in round_ticks(x.low, x.high, _ticks(window), log=x.log)]
@@ -97,14 +97,14 @@ def _drawn(shown: Sequence[Placed], metric: Metric, names: Names, what: str, win
         ),
         *_line(shown, metric, x, y),
     ]
-    told = len(shown) <= (TOLD if window == "wide" else NARROW_TOLD)
-    placed = [_mark(one, x, y, names, metric, told=told) for one in shown]
-    marks += [said(one.says, _shape(one)) for one in sorted(placed, key=lambda one: -one.radius)]
+    with_figures = len(shown) <= (FIGURES_MAX if window == "wide" else NARROW_FIGURES_MAX)
+    placed = [_mark(treatment, x, y, names, metric, with_figures=with_figures) for treatment in shown]
+    marks += [with_title(mark.says, _shape(mark)) for mark in sorted(placed, key=lambda mark: -mark.radius)]
     names_shown = _readable(placed, x.end + MARGIN)
-    marks += [rule(*one.leader, stroke=INK, stroke_opacity="0.6") for one in names_shown if one.leader]
-    marks += [words(one.left, one.up, one.text, **rim(LIGHT)) for one in names_shown]
+    marks += [rule(*name.leader, stroke=INK, stroke_opacity="0.6") for name in names_shown if name.leader]
+    marks += [words(name.left, name.up, name.text, **rim(LIGHT)) for name in names_shown]
     below = TOP + HEIGHT + BELOW + ROW
-    legend, rows = _legend({one.word for one in placed}, x.end, below)
+    legend, rows = _legend({mark.word for mark in placed}, x.end, below)
     label = f"{metric.words} against how often at most anything is lost"
     return drawing(x.end + MARGIN, below + rows * ROW, label, [*marks, *legend])
 
@@ -115,7 +115,7 @@ def _ticks(window: Width) -> int:
 
 def _across(values: Sequence[Estimate], window: Width) -> Scale:
     """Return the scale of speeds, whose ends keep off the edges."""
-    ends = [end for one in values for end in ((one.low, one.high) if one.bounded else (one.value,))]
+    ends = [end for value in values for end in ((value.low, value.high) if value.bounded else (value.value,))]
     low, high = min(ends), max(ends)
     end = LEFT + (WIDTH if window == "wide" else NARROW_WIDTH)
     if low > 0 and high >= LOG_FROM * low:
@@ -126,22 +126,22 @@ def _across(values: Sequence[Estimate], window: Width) -> Scale:
 
 
 def _mark(  # noqa: PLR0913 - what a mark is made of
-    one: Placed, x: Scale, y: Scale, names: Names, metric: Metric, *, told: bool
+    treatment: Placed, x: Scale, y: Scale, names: Names, metric: Metric, *, with_figures: bool
 ) -> _Mark:
-    found, lost = one.safety.tally, one.safety.tally.lost
-    ms = found.tail.ms_most if found.tail else 0.0
+    tally, lost = treatment.safety.tally, treatment.safety.tally.lost
+    ms = tally.tail.ms_most if tally.tail else 0.0
     says = (
-        names.long(one.safety.id),
-        f"{estimate_text(one.speed)} {metric.heading}",
+        names.long(treatment.safety.id),
+        f"{estimate_text(treatment.speed)} {metric.heading}",
         f"lost in {lost.seen:,} of {lost.cuts:,}, at most {share_text(lost.at_most)}",
-        f"worst seen: {OUTCOME_WORDS[found.worst]}",
+        f"worst seen: {OUTCOME_WORDS[tally.worst]}",
         *([f"up to {amount_text(ms)} of commits lost"] if ms else []),
     )
-    ends = (x(one.speed.low), x(one.speed.high)) if one.speed.bounded else None
+    ends = (x(treatment.speed.low), x(treatment.speed.high)) if treatment.speed.bounded else None
     at = y(max(lost.at_most, y.low))
-    short = names.short(one.safety.id)
-    name = f"{short}: {_lost(ms, lost.seen)}" if told else short
-    return _Mark(x(one.speed.value), at, _radius(ms), one.safety.word, name, says, ends)
+    short = names.short(treatment.safety.id)
+    name = f"{short}: {_lost(ms, lost.seen)}" if with_figures else short
+    return _Mark(x(treatment.speed.value), at, _radius(ms), treatment.safety.word, name, says, ends)
 
 
 def _lost(ms: float, seen: int) -> str:
@@ -157,15 +157,15 @@ def _radius(ms: float) -> float:
     return SMALLEST + (LARGEST - SMALLEST) * math.pow(min(1.0, grown), 0.7)
 
 
-def _shape(one: _Mark) -> list[Markup]:
+def _shape(mark: _Mark) -> list[Markup]:
     """Draw a treatment: the interval of its speed, and a shape in the colour of its word, hollow where undecided."""
-    colour = VERDICTS[TONES[one.word]]  # type: ignore[index]
+    colour = VERDICTS[TONES[mark.word]]  # type: ignore[index]
     parts = []
-    if one.ends is not None and one.ends[1] - one.ends[0] > 1:
-        low, high = one.ends
-        bars = [(low, one.y, high - low, 0.0), *((end, one.y - 4, 0.0, 8.0) for end in (low, high))]
+    if mark.ends is not None and mark.ends[1] - mark.ends[0] > 1:
+        low, high = mark.ends
+        bars = [(low, mark.y, high - low, 0.0), *((end, mark.y - 4, 0.0, 8.0) for end in (low, high))]
         parts.append(strokes(bars, stroke=colour, stroke_width=1.5))
-    return [*parts, _figure(one.word, one.x, one.y, one.radius, colour)]
+    return [*parts, _figure(mark.word, mark.x, mark.y, mark.radius, colour)]
 
 
 def _figure(word: Word, x: float, y: float, radius: float, colour: str) -> Markup:
@@ -185,10 +185,14 @@ def _figure(word: Word, x: float, y: float, radius: float, colour: str) -> Marku
 
 def _line(shown: Sequence[Placed], metric: Metric, x: Scale, y: Scale) -> Iterator[Markup]:
     """Draw the Pareto line as steps: what lies above and to the slow side of it is beaten by something."""
-    ordered = sorted(shown, key=lambda one: -one.speed.value if metric.more_is_better else one.speed.value)
+    ordered = sorted(
+        shown, key=lambda treatment: -treatment.speed.value if metric.more_is_better else treatment.speed.value
+    )
     best = set(pareto(ordered))
     places = [
-        (x(one.speed.value), y(max(one.safety.tally.lost.at_most, y.low))) for one in ordered if one.safety.id in best
+        (x(treatment.speed.value), y(max(treatment.safety.tally.lost.at_most, y.low)))
+        for treatment in ordered
+        if treatment.safety.id in best
     ]
     if len(places) < 2:  # noqa: PLR2004
         return
@@ -201,34 +205,36 @@ def _line(shown: Sequence[Placed], metric: Metric, x: Scale, y: Scale) -> Iterat
 def _readable(placed: Sequence[_Mark], end: float) -> list[_Name]:
     """Return names beside their marks where each touches no mark and no name; if need be farther off, with a leader."""
     shown: list[_Name] = []
-    boxes = [(one.x - one.radius, one.y - one.radius, one.x + one.radius, one.y + one.radius) for one in placed]
-    for one in sorted(placed, key=lambda one: one.y):
-        text = clipped(one.name)
+    boxes = [
+        (mark.x - mark.radius, mark.y - mark.radius, mark.x + mark.radius, mark.y + mark.radius) for mark in placed
+    ]
+    for mark in sorted(placed, key=lambda mark: mark.y):
+        text = clipped(mark.name)
         long = CHARACTER * len(text)
-        for left, up, leads in _tried(one, long, end):
+        for left, up, leads in _name_places(mark, long, end):
             box = (left, up - LINE / 2, left + long, up + LINE / 2)
             inside = left >= LEFT and left + long <= end and TOP <= up <= TOP + HEIGHT - 4
             if inside and not any(_touch(box, other) for other in boxes):
-                to = (max(left, min(one.x, left + long)), up - math.copysign(LINE / 2, up - one.y))
-                shown.append(_Name(left, up, text, ((one.x, to[0]), (one.y, to[1])) if leads else None))
+                to = (max(left, min(mark.x, left + long)), up - math.copysign(LINE / 2, up - mark.y))
+                shown.append(_Name(left, up, text, ((mark.x, to[0]), (mark.y, to[1])) if leads else None))
                 boxes.append(box)
                 break
     return shown
 
 
-def _tried(one: _Mark, long: float, end: float) -> Iterator[tuple[float, float, bool]]:
+def _name_places(mark: _Mark, long: float, end: float) -> Iterator[tuple[float, float, bool]]:
     """Yield places for a name of that length, the best first: its left end, its height, whether a line leads there."""
-    off, middle = one.radius + 5, max(LEFT + 2.0, min(one.x - long / 2, end - long))
-    for left in (one.x + off, one.x - off - long):
-        yield from ((left, one.y + down, False) for down in (-LINE, LINE, 0))
-    yield from ((middle, one.y + down, False) for down in (-off - 6, off + 6))
+    off, middle = mark.radius + 5, max(LEFT + 2.0, min(mark.x - long / 2, end - long))
+    for left in (mark.x + off, mark.x - off - long):
+        yield from ((left, mark.y + down, False) for down in (-LINE, LINE, 0))
+    yield from ((middle, mark.y + down, False) for down in (-off - 6, off + 6))
     for lines in range(2, FARTHEST):
         for down in (off + lines * LINE, -off - lines * LINE):
-            yield from ((left, one.y + down, True) for left in (middle, one.x + off, one.x - off - long))
+            yield from ((left, mark.y + down, True) for left in (middle, mark.x + off, mark.x - off - long))
 
 
-def _touch(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _touch(first: tuple[float, float, float, float], second: tuple[float, float, float, float]) -> bool:
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
 
 
 def _legend(present: set[Word], end: float, top: float) -> tuple[list[Markup], int]:

@@ -18,10 +18,10 @@ from dbdyno.report.charts.svg import (
     drawing,
     element,
     round_ticks,
-    said,
     tick,
     treatment_colour,
     treatment_dash,
+    with_title,
     words,
 )
 from dbdyno.report.document import Chart, Width
@@ -45,15 +45,20 @@ def latency(shown: Shown) -> Chart:
 
 def rate(shown: Shown, unit: str) -> Chart:
     """Return what a load did a second, over time."""
-    lines = [list(zip(one["series"]["end_s"], one["series"]["rates"][unit], strict=True)) for _, one in shown]
+    lines = [
+        list(zip(outcome["series"]["end_s"], outcome["series"]["rates"][unit], strict=True)) for _, outcome in shown
+    ]
     return Chart(unit.capitalize(), partial(_plot, lines, "s", unit, log_x=False), _legend(shown))
 
 
 def queue(shown: Shown) -> Chart:
     """Return the mean number of requests in the queue over time."""
     lines = [
-        [(at, each["aqu-sz"]) for at, each in zip(one["series"]["end_s"], one["series"]["columns"], strict=True)]
-        for _, one in shown
+        [
+            (at, columns["aqu-sz"])
+            for at, columns in zip(outcome["series"]["end_s"], outcome["series"]["columns"], strict=True)
+        ]
+        for _, outcome in shown
     ]
     return Chart("Requests in the queue (aqu-sz)", partial(_plot, lines, "s", "requests", log_x=False), _legend(shown))
 
@@ -111,7 +116,9 @@ def _percentiles(outcome: Mapping[str, Any]) -> Line:
     if not len(ends):
         return []
     share = np.cumsum(times) / times.sum() * 100
-    return [(float(ends[min(int(np.searchsorted(share, one)), len(ends) - 1)]), float(one)) for one in PERCENTS]
+    return [
+        (float(ends[min(int(np.searchsorted(share, percent)), len(ends) - 1)]), float(percent)) for percent in PERCENTS
+    ]
 
 
 def _distances(seeks: Mapping[str, Any]) -> Line:
@@ -151,8 +158,8 @@ def _places(sample: Mapping[str, Any], window: Width) -> Markup:
     ]
     for place in (0, 1):
         drawn = [
-            (x(one), y(sector))
-            for one, sector, write in zip(at, sectors, sample["write"], strict=True)
+            (x(at_s), y(sector))
+            for at_s, sector, write in zip(at, sectors, sample["write"], strict=True)
             if write == place
         ]
         if drawn:
@@ -168,17 +175,19 @@ def _surface(  # noqa: PLR0913, PLR0917 - a field of colours and what is written
     height = max(HEIGHT / len(up), 18)
     low, high = min(values.values()), max(values.values())
     marks = [words(LEFT, TOP, f"{names[0]} across, {names[1]} downwards")]
-    for column, one in enumerate(across):
-        marks.append(words(LEFT + (column + 0.5) * width, TOP + 18, one, text_anchor="middle"))
-    for line, other in enumerate(up):
+    for column, across_level in enumerate(across):
+        marks.append(words(LEFT + (column + 0.5) * width, TOP + 18, across_level, text_anchor="middle"))
+    for line, up_level in enumerate(up):
         top = TOP + 30 + line * height
-        marks.append(words(LEFT - 6, top + height / 2, other, text_anchor="end"))
-        for column, one in enumerate(across):
-            value = values[one, other]
+        marks.append(words(LEFT - 6, top + height / 2, up_level, text_anchor="end"))
+        for column, across_level in enumerate(across):
+            value = values[across_level, up_level]
             share = (value - low) / ((high - low) or math.inf)
             left = LEFT + column * width
             field = element("rect", x=left, y=top, width=width - 1, height=height - 1, fill=treatment_colour(0),
                             fill_opacity=f"{0.08 + 0.5 * share:.2f}")  # fmt: skip
             text = words(left + width / 2, top + height / 2, f"{value:,.0f}", text_anchor="middle")
-            marks.append(said(f"{names[0]} {one}, {names[1]} {other}: {value:,.4g} {unit}", [field, text]))
+            marks.append(
+                with_title(f"{names[0]} {across_level}, {names[1]} {up_level}: {value:,.4g} {unit}", [field, text])
+            )
     return drawing(LEFT + width * len(across) + 20, TOP + 36 + height * len(up), unit, marks)

@@ -21,9 +21,9 @@ from dbdyno.report.charts.svg import (
     ring,
     round_ticks,
     rule,
-    said,
     tick,
     treatment_colour,
+    with_title,
 )
 from dbdyno.report.document import Chart, Width
 from dbdyno.store.records import Run, Trial
@@ -51,8 +51,10 @@ class _Dot:
 
 def chart(run: Run, analysis: Analysis) -> Chart | None:
     """Return the metric of each trial, and each trial against its treatment's mean; None without a usable trial."""
-    compared = {one.id for one in run.design.treatments}
-    values = [(one, value_of(one.metrics, analysis.metric.name)) for one in run.trials if one.treatment in compared]
+    compared = {treatment.id for treatment in run.design.treatments}
+    values = [
+        (trial, value_of(trial.metrics, analysis.metric.name)) for trial in run.trials if trial.treatment in compared
+    ]
     usable = [(trial, value) for trial, value in values if value > 0]
     if not usable:
         return None
@@ -65,17 +67,17 @@ def chart(run: Run, analysis: Analysis) -> Chart | None:
     ]
     starts = [place for place in range(2, len(usable) + 1) if _starts_block(usable, place)]
     legend = tuple(treatment.label for treatment in run.design.treatments)
-    return Chart("", partial(_drawn, shown, starts, analysis), legend)
+    return Chart("", partial(_draw, shown, starts, analysis), legend)
 
 
-def _drawn(shown: list[_Dot], starts: list[int], analysis: Analysis, window: Width) -> Markup:
+def _draw(shown: list[_Dot], starts: list[int], analysis: Analysis, window: Width) -> Markup:
     labels_of = [row.label for row in analysis.treatments]
     width, labels = (WIDTH, LABELS) if window == "wide" else (NARROW_WIDTH, NARROW_LABELS)
     x = Scale(0.5, len(shown) + 0.5, LEFT, LEFT + width)
-    values = [one.value for one in shown]
+    values = [dot.value for dot in shown]
     log = max(values) / min(values) > LOG_FROM
     upper = _scale(values, TOP, log=log)
-    lower = _scale([0.0, *(one.off for one in shown)], TOP + HEIGHT + BETWEEN)
+    lower = _scale([0.0, *(dot.off for dot in shown)], TOP + HEIGHT + BETWEEN)
     bottom = TOP + 2 * HEIGHT + BETWEEN
     step = 1 + len(shown) // labels
     places = [(place, str(place)) for place in range(1, len(shown) + 1, step)]
@@ -85,8 +87,8 @@ def _drawn(shown: list[_Dot], starts: list[int], analysis: Analysis, window: Wid
         *_panel(lower, "% off its mean", x),
         *axis_below(x, places, bottom, bottom, "trial, in run order"),
         *(rule((x(at - 0.5),) * 2, (TOP, bottom), stroke_opacity="0.2", stroke_dasharray=DASHES) for at in starts),
-        *_trials([(x(one.place), upper(one.value), number(one.value), one) for one in shown], labels_of),
-        *_trials([(x(one.place), lower(one.off), percent(one.off / 100), one) for one in shown], labels_of),
+        *_trials([(x(dot.place), upper(dot.value), number(dot.value), dot) for dot in shown], labels_of),
+        *_trials([(x(dot.place), lower(dot.off), percent(dot.off / 100), dot) for dot in shown], labels_of),
     ]
     return drawing(x.end + 10, bottom + BELOW, f"{analysis.metric.words} of every trial in run order", marks)
 
@@ -111,16 +113,16 @@ def _panel(scale: Scale, title: str, x: Scale) -> list[Markup]:
 def _trials(placed: list[tuple[float, float, str, _Dot]], labels: list[str]) -> Iterator[Markup]:
     """Draw the trials of each treatment that count as dots, the others as rings."""
     counting = defaultdict(list)
-    for x, y, value, one in placed:
-        if one.counts:
-            counting[one.treatment].append(((x, y), f"{value}, trial {one.place}"))
-    for treatment, each in counting.items():
-        places, says = zip(*each, strict=True)
+    for x, y, value, dot in placed:
+        if dot.counts:
+            counting[dot.treatment].append(((x, y), f"{value}, trial {dot.place}"))
+    for treatment, dots_and_texts in counting.items():
+        places, says = zip(*dots_and_texts, strict=True)
         yield dots(places, DOT, treatment_colour(treatment), says=says, what=labels[treatment])
-    for x, y, value, one in placed:
-        if not one.counts:
-            text = f"{labels[one.treatment]}: {value}, trial {one.place}, which does not count"
-            yield said(text, [ring(x, y, RING, treatment_colour(one.treatment))])
+    for x, y, value, dot in placed:
+        if not dot.counts:
+            text = f"{labels[dot.treatment]}: {value}, trial {dot.place}, which does not count"
+            yield with_title(text, [ring(x, y, RING, treatment_colour(dot.treatment))])
 
 
 def _means(usable: list[tuple[Trial, float]]) -> dict[str, float]:

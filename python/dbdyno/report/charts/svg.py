@@ -33,7 +33,7 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """Return where the value stands."""
-        low, high, at = (math.log(one) if self.log else one for one in (self.low, self.high, value))
+        low, high, at = (math.log(end) if self.log else end for end in (self.low, self.high, value))
         return self.start + (at - low) / ((high - low) or 1.0) * (self.end - self.start)
 
 
@@ -56,14 +56,14 @@ def drawing(width: float, height: float, label: str, marks: Iterable[Markup]) ->
 
 def element(name: str, content: str = "", /, **look: str | float | None) -> Markup:
     """Return an element; an attribute that is None is left out, one's ``_`` is SVG's ``-``."""
-    given = Markup("").join(
+    attributes = Markup("").join(
         Markup(' {}="{}"').format(key.replace("_", "-"), html_text(_short(value)))
         for key, value in look.items()
         if value is not None
     )
-    held = content if isinstance(content, Markup) else html_text(content)
-    ending = Markup(">{}</{}>").format(held, name) if content else Markup("/>")
-    return Markup("<{}{}{}").format(name, given, ending)
+    inner = content if isinstance(content, Markup) else html_text(content)
+    ending = Markup(">{}</{}>").format(inner, name) if content else Markup("/>")
+    return Markup("<{}{}{}").format(name, attributes, ending)
 
 
 def _short(value: str | float) -> str:
@@ -106,7 +106,7 @@ def dots(  # noqa: PLR0913, PLR0917 - how dots look, and what they say
                    stroke_opacity=opacity, data_says=values)  # fmt: skip
 
 
-def said(text: str | Sequence[str], marks: Iterable[Markup]) -> Markup:
+def with_title(text: str | Sequence[str], marks: Iterable[Markup]) -> Markup:
     """Return marks with what they say under a pointer: a text, or one of several lines."""
     lines = [text] if isinstance(text, str) else text
     return element("g", Markup("").join([element("title", "\n".join(map(one_line, lines))), *marks]))
@@ -193,10 +193,10 @@ def round_ticks(low: float, high: float, most: int, *, log: bool = False) -> lis
     if log:
         powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for steps in ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-            found = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
-            if len(found) <= most:
-                return found
-        return found
+            ticks = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
+            if len(ticks) <= most:
+                return ticks
+        return ticks
     power = 10.0 ** math.floor(math.log10((high - low) / most))
     step = next(step * power for step in (1, 2, 5, 10, 20) if (high - low) / (step * power) <= most)
     return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
@@ -241,8 +241,8 @@ def treatment_dash(index: int) -> tuple[int, ...]:
 
 def stylesheet() -> str:
     """Return the CSS that gives every colour its name, and a chart's colours their dark counterparts."""
-    light = [*_named(TREATMENTS, VERDICTS), f"--paper: {LIGHT};"]
-    dark = [*_named(TREATMENTS_ON_DARK, VERDICTS_ON_DARK), f"--paper: {DARK};"]
+    light = [*_colour_variables(TREATMENTS, VERDICTS), f"--paper: {LIGHT};"]
+    dark = [*_colour_variables(TREATMENTS_ON_DARK, VERDICTS_ON_DARK), f"--paper: {DARK};"]
     names = [f"t{place}" for place in range(len(TREATMENTS))] + [word.replace(" ", "-") for word in VERDICTS]
     rules = [
         f":root {{ {' '.join(light)} }}",
@@ -256,11 +256,14 @@ def stylesheet() -> str:
         ]
         rules += [f".{name} {{ --own: var(--{name}); }}"]
     return "\n".join(
-        [*rules, *(f".swatch.d{group} {{ {_dashed(dash)} }}" for group, dash in enumerate(TREATMENT_DASHES) if dash)]
+        [
+            *rules,
+            *(f".swatch.d{group} {{ {_swatch_path(dash)} }}" for group, dash in enumerate(TREATMENT_DASHES) if dash),
+        ]
     )
 
 
-def _dashed(dash: tuple[int, ...]) -> str:
+def _swatch_path(dash: tuple[int, ...]) -> str:
     """Return how a swatch shows a line's dashes: as a short piece of that line."""
     stops, at = [], 0
     for place, pixels in enumerate(dash):
@@ -270,6 +273,6 @@ def _dashed(dash: tuple[int, ...]) -> str:
     return f"width: 1.6rem; height: .2rem; border-radius: 0; vertical-align: middle; background: {piece};"
 
 
-def _named(treatments: tuple[str, ...], verdicts: dict[Word, str]) -> list[str]:
+def _colour_variables(treatments: tuple[str, ...], verdicts: dict[Word, str]) -> list[str]:
     named = [f"--t{place}: {colour};" for place, colour in enumerate(treatments)]
     return named + [f"--{word.replace(' ', '-')}: {colour};" for word, colour in verdicts.items()]

@@ -89,10 +89,10 @@ class Stacked:
     def __init__(self, trials: Sequence[Mapping[str, npt.NDArray[Any]]]) -> None:
         """Take the columns of each trial's series; those without ``t_s`` are left out."""
         self._trials = [columns for columns in trials if "t_s" in columns]
-        timed = [_timed(floats(columns["t_s"])) for columns in self._trials]
+        timed = [_known_times(floats(columns["t_s"])) for columns in self._trials]
         offsets = np.cumsum([0, *(len(columns["t_s"]) for columns in self._trials)])
-        self._places = _joined([places + offset for (places, _), offset in zip(timed, offsets, strict=False)], np.intp)
-        self._t_s = _joined([middles for _, middles in timed], np.float64)
+        self._places = _join([places + offset for (places, _), offset in zip(timed, offsets, strict=False)], np.intp)
+        self._t_s = _join([middles for _, middles in timed], np.float64)
         self._trial = np.repeat(np.arange(len(timed)), [len(middles) for _, middles in timed])
 
     def samples(self, names: Sequence[str], scale: float) -> Samples | None:
@@ -107,7 +107,7 @@ class Stacked:
         return Samples(starts, self._t_s[keep], scale * values[keep])
 
     def _column(self, name: str) -> Floats:
-        return _joined(
+        return _join(
             [
                 floats(columns[name]) if name in columns else np.full(len(columns["t_s"]), np.nan)
                 for columns in self._trials
@@ -116,11 +116,11 @@ class Stacked:
         )
 
 
-def _joined(parts: Sequence[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
+def _join(parts: Sequence[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
     return np.concatenate(parts) if parts else np.empty(0, kind)
 
 
-def _timed(ends: Floats) -> tuple[Places, Floats]:
+def _known_times(ends: Floats) -> tuple[Places, Floats]:
     """Return which samples are of a known time, in order of it, and the middles of their intervals."""
     known = np.flatnonzero(np.isfinite(ends) & (ends >= 0))
     order, middles = middles_of(ends[known])
@@ -274,13 +274,13 @@ def drawn_panels(run: Run, analysis: Analysis, series: Series) -> list[Drawn]:
     }
     shown = [panel for panel in PANELS if not _repeats(panel, trials, series)]
     stacked: StackedSeries = {}
-    found = [(panel, _samples(panel, trials, series, stacked)) for panel in shown]
-    found = [(panel, samples) for panel, samples in found if _worth_showing(panel, samples)]
-    if not found:
+    panel_samples = [(panel, _samples(panel, trials, series, stacked)) for panel in shown]
+    panel_samples = [(panel, samples) for panel, samples in panel_samples if _worth_showing(panel, samples)]
+    if not panel_samples:
         return []
-    lines = sum(len(samples) for _, samples in found)
+    lines = sum(len(samples) for _, samples in panel_samples)
     buckets = max(BUCKETS_MIN, min(BUCKETS_MAX, VALUES_MAX // (3 * lines)))
-    return [_drawn(panel, samples, buckets) for panel, samples in found]
+    return [_draw(panel, samples, buckets) for panel, samples in panel_samples]
 
 
 StackedSeries = dict[tuple[str, str], Stacked]  # (treatment, series)
@@ -290,43 +290,54 @@ def _samples(
     panel: Panel, trials: Mapping[str, Sequence[str]], series: Series, stacked: StackedSeries
 ) -> dict[str, Samples]:
     """Return the samples of each treatment; ``stacked`` keeps the series that panels have in common."""
-    found = {}
+    by_treatment = {}
     for treatment, ids in trials.items():
         key = (treatment, panel.series)
         if key not in stacked:
             stacked[key] = Stacked([series.get(id_, {}).get(panel.series, {}) for id_ in ids])
         if samples := stacked[key].samples(panel.columns, panel.scale):
-            found[treatment] = samples
-    return found
+            by_treatment[treatment] = samples
+    return by_treatment
 
 
 def _repeats(panel: Panel, trials: Mapping[str, Sequence[str]], series: Series) -> bool:
     """Whether another panel says the same or more, for every trial."""
     columns = [series.get(id_, {}).get(panel.series, {}) for ids in trials.values() for id_ in ids]
-    if any(panel.unless_there in one for one in columns):
+    if any(panel.unless_there in values for values in columns):
         return True
     pairs = [
-        (one[panel.columns[0]], one[panel.unless_as])
-        for one in columns
-        if {panel.columns[0], panel.unless_as} <= set(one)
+        (values[panel.columns[0]], values[panel.unless_as])
+        for values in columns
+        if {panel.columns[0], panel.unless_as} <= set(values)
     ]
     return bool(pairs) and all(np.array_equal(*pair) for pair in pairs)
 
 
 def _worth_showing(panel: Panel, samples: Mapping[str, Samples]) -> bool:
     if panel.if_it_moves:
-        return any(each.moves(MOVES) for each in samples.values())
+        return any(treatment_samples.moves(MOVES) for treatment_samples in samples.values())
     if panel.shown_above is None:
         return bool(samples)
-    return any(bool((each.share_above_0() > panel.shown_above).any()) for each in samples.values())
+    return any(
+        bool((treatment_samples.share_above_0() > panel.shown_above).any()) for treatment_samples in samples.values()
+    )
 
 
-def _drawn(panel: Panel, samples: Mapping[str, Samples], buckets: int) -> Drawn:
-    longest = max(float(each.t_s.max()) for each in samples.values())
-    spacing = median([one for each in samples.values() for one in each.spacings_s(alone=2 * longest)])
+def _draw(panel: Panel, samples: Mapping[str, Samples], buckets: int) -> Drawn:
+    longest = max(float(treatment_samples.t_s.max()) for treatment_samples in samples.values())
+    spacing = median(
+        [
+            spacing_s
+            for treatment_samples in samples.values()
+            for spacing_s in treatment_samples.spacings_s(alone=2 * longest)
+        ]
+    )
     width = max(spacing, longest / buckets, 1e-3)
     count = max(1, math.ceil(longest / width))
-    lines = (Line(treatment, *_across_trials(each.bucketed(width, count))) for treatment, each in samples.items())
+    lines = (
+        Line(treatment, *_across_trials(treatment_samples.bucketed(width, count)))
+        for treatment, treatment_samples in samples.items()
+    )
     return Drawn(panel, width, tuple(lines))
 
 
@@ -366,12 +377,12 @@ def figures(panels: Sequence[Drawn], labels: Mapping[str, str]) -> Table:
     """Return the charts for those who can't see them: least sample, middle of the median line, greatest sample."""
     rows = tuple(
         (
-            f"{one.panel.title}{f', {one.panel.unit}' if one.panel.unit else ''}",
+            f"{drawn_panel.panel.title}{f', {drawn_panel.panel.unit}' if drawn_panel.panel.unit else ''}",
             labels[line.treatment],
             *(number(value) for value in (np.nanmin(line.low), np.nanmedian(line.median), np.nanmax(line.high))),
         )
-        for one in panels
-        for line in one.lines
+        for drawn_panel in panels
+        for line in drawn_panel.lines
     )
     caption = "What each treatment did over time, in figures"
     return Table(caption, ("series", "treatment", "least", "median", "greatest"), rows, "figures")

@@ -32,29 +32,29 @@ def render(document: doc.Document) -> str:
 
     What a section draws itself, the SVG of a chart, it has escaped itself.
     """
-    script = f"{_joined((_BEGIN,))}afterFirstPaint(function () {{\n{_joined(_SCRIPTS)}}});\n"
+    script = f"{_join_assets((_BEGIN,))}afterFirstPaint(function () {{\n{_join_assets(_SCRIPTS)}}});\n"
     page = _environment().get_template("page.html.j2")
     charts = document.time_charts()
     return page.render(
         document=document,
         card=card.draw(document),
         answer=card.answer(document),
-        folded=_folded(document.sections),
+        folded=_foldable(document.sections),
         charts=_NO_CHARTS if charts is None else printable_document(charts),
-        style=Markup(f"{stylesheet()}\n{_joined(_STYLES)}"),  # noqa: S704 - our own files
+        style=Markup(f"{stylesheet()}\n{_join_assets(_STYLES)}"),  # noqa: S704 - our own files
         script=Markup(script),  # noqa: S704 - our own files
         script_hash=_csp_hash(script),
-        packed=_packed(document),
+        packed=_pack_values(document),
     )
 
 
-def _packed(document: doc.Document) -> str:
+def _pack_values(document: doc.Document) -> str:
     """Return the report's values as gzipped JSON in base64: a few percent of a page's bytes, the same for the same."""
     text = json_text(json.dumps(values(document), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
     return base64.b64encode(gzip.compress(text.encode("utf-8", "replace"), mtime=0)).decode("ascii")
 
 
-def _folded(sections: Iterable[doc.Section]) -> list[doc.Section]:
+def _foldable(sections: Iterable[doc.Section]) -> list[doc.Section]:
     headed = [section for section in sections if section.heading and (section.blocks or section.summary)]
     return headed if len(headed) >= FOLDED_FROM else []
 
@@ -62,20 +62,20 @@ def _folded(sections: Iterable[doc.Section]) -> list[doc.Section]:
 @functools.cache
 def _environment() -> Environment:
     """Return the templates; every text that is put into one is escaped, by one function."""
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(ASSETS),
         autoescape=True,
-        finalize=_finalized,
+        finalize=_finalize,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"inline": inline, "glued": _glued, "tone": _tone, "drawing": Markup}
-    found.globals |= {"draw": _draw, "part": _part, "swatch": treatment_swatch}
-    return found
+    environment.filters |= {"inline": inline, "glued": _glue, "tone": _tone, "drawing": Markup}
+    environment.globals |= {"draw": _draw, "part": _part, "swatch": treatment_swatch}
+    return environment
 
 
-def _finalized(value: object) -> object:
+def _finalize(value: object) -> object:
     return html_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -98,13 +98,13 @@ def inline(text: doc.Text) -> Markup:
 
 def _piece(piece: str | doc.Strong) -> Markup:
     if isinstance(piece, str):
-        return html_text(spaced(piece, _glued(piece)))
+        return html_text(spaced(piece, _glue(piece)))
     if piece.tone:
         return Markup('<strong class="word {}">{}</strong>').format(_tone((piece,)), html_text(piece.text))
     return Markup("<strong>{}</strong>").format(html_text(piece.text))
 
 
-def _glued(text: str) -> str:
+def _glue(text: str) -> str:
     return glued(text, labels=False)  # a page is narrow: labels may break
 
 
@@ -115,7 +115,7 @@ def _tone(text: doc.Text) -> str:
 
 
 @functools.cache
-def _joined(names: Sequence[str]) -> str:
+def _join_assets(names: Sequence[str]) -> str:
     return "\n".join((ASSETS / name).read_text(encoding="utf-8").strip() for name in names) + "\n"
 
 

@@ -18,8 +18,8 @@ def render(document: Document) -> str:
 
 def values(document: Document) -> dict[str, Any]:
     """Return what the JSON holds."""
-    found: dict[str, Any] = rounded({"schema": SCHEMA, **document.values()})
-    return found
+    data: dict[str, Any] = rounded({"schema": SCHEMA, **document.values()})
+    return data
 
 
 def rounded(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold

@@ -12,11 +12,11 @@ _MARKS |= {"headline": ("**", "**"), "warning": ("> ", ""), "question": ("*", "*
 def render(document: doc.Document) -> str:
     """Return the report in GitHub's Markdown."""
     parts = [f"# {markdown_text(document.title)}"] if document.title else []
-    parts += [*_drawn(document.head, 2), *_drawn(document.sections, 2)]
+    parts += [*_render_blocks(document.head, 2), *_render_blocks(document.sections, 2)]
     return "\n\n".join(parts) + "\n"
 
 
-def _drawn(blocks: Iterable[doc.Block], level: int) -> Iterator[str]:
+def _render_blocks(blocks: Iterable[doc.Block], level: int) -> Iterator[str]:
     """Yield each block that has something to show; a section's heading is of this level."""
     for block in blocks:
         yield from _block(block, level)
@@ -25,9 +25,9 @@ def _drawn(blocks: Iterable[doc.Block], level: int) -> Iterator[str]:
 def _block(block: doc.Block, level: int) -> Iterator[str]:
     match block:
         case doc.Details():
-            yield from _drawn(block.blocks, level)
+            yield from _render_blocks(block.blocks, level)
         case doc.Abridged():
-            yield from _drawn(block.short, level)
+            yield from _render_blocks(block.short, level)
         case doc.Section():
             yield from _section(block, level)
         case _:
@@ -44,7 +44,8 @@ def _leaf(block: doc.Block) -> Iterator[str]:
             yield "\n".join(line for item in block.items for line in _item(item))
         case doc.Badges():
             yield " · ".join(
-                f"**{markdown_text(one.text)}**" if one.beware else markdown_text(one.text) for one in block.items
+                f"**{markdown_text(badge.text)}**" if badge.beware else markdown_text(badge.text)
+                for badge in block.items
             )
         case doc.Table():
             yield "\n".join(_table(block))
@@ -54,7 +55,7 @@ def _leaf(block: doc.Block) -> Iterator[str]:
 
 def _section(section: doc.Section, level: int) -> Iterator[str]:
     drawn = [_inline(section.summary)] if section.summary else []
-    drawn += _drawn(section.blocks, level + 1)
+    drawn += _render_blocks(section.blocks, level + 1)
     if drawn and section.heading:
         yield f"{'#' * level} {markdown_text(section.heading)}"
     yield from drawn

@@ -48,8 +48,10 @@ def grid(
     room = options.max_width if fits else max(options.max_width, PIPED_MAX)
     widths = [max(cell_len(one_line(row[place])) for row in (headings, *rows)) for place in range(len(headings))]
     if words := [place for place in words if place < len(headings)]:
-        wrapped = _wrapped(headings, rows, widths, (0, *words), room)
-        return [_table(headings, rows, wrapped, words)] if wrapped else [_stacked(headings, row, room) for row in rows]
+        wrapped = _fit_widths(headings, rows, widths, (0, *words), room)
+        return (
+            [_table(headings, rows, wrapped, words)] if wrapped else [_stack_row(headings, row, room) for row in rows]
+        )
     word = _longest_word(headings, rows, 0)
     figures = sum(width + _BETWEEN for width in widths[1:])
     label = min(widths[0], max(LABEL_MIN, word, room - figures))
@@ -57,9 +59,9 @@ def grid(
         return [_table(headings, rows, [label, *widths[1:]])]
     label = min(widths[0], max(LABEL_SPLIT, word))
     if label + _BETWEEN + max(widths[1:]) > room:
-        return [_stacked(headings, row, options.max_width) for row in rows]
+        return [_stack_row(headings, row, options.max_width) for row in rows]
     tables: list[RenderableType] = []
-    for places in _balanced(widths[1:], room - label):
+    for places in _group_columns(widths[1:], room - label):
         part = [[row[0], *(row[1 + place] for place in places)] for row in (headings, *rows)]
         below = _table(part[0], part[1:], [label, *(widths[1 + place] for place in places)])
         tables += [*([""] if tables else []), below]
@@ -70,23 +72,23 @@ def _longest_word(headings: Sequence[str], rows: Sequence[Sequence[str]], place:
     return max(cell_len(word) for row in (headings, *rows) for word in one_line(row[place]).split() or [""])
 
 
-def _wrapped(
+def _fit_widths(
     headings: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], words: Sequence[int], room: int
 ) -> list[int]:
     """Return the columns' widths, of those with many words as narrow as need be in proportion; none where none fit."""
     long = [place for place in words if widths[place] > LABEL_MIN]
-    found = [_longest_word(headings, rows, place) if place in long else width for place, width in enumerate(widths)]
-    spare = room - sum(found) - _BETWEEN * (len(found) - 1)
+    columns = [_longest_word(headings, rows, place) if place in long else width for place, width in enumerate(widths)]
+    spare = room - sum(columns) - _BETWEEN * (len(columns) - 1)
     if spare < 0:
         return []
     for _ in range(spare):
-        narrow = [place for place in long if found[place] < widths[place]]
+        narrow = [place for place in long if columns[place] < widths[place]]
         if narrow:
-            found[max(narrow, key=lambda place: widths[place] / found[place])] += 1
-    return found
+            columns[max(narrow, key=lambda place: widths[place] / columns[place])] += 1
+    return columns
 
 
-def _balanced(widths: Sequence[int], room: int) -> list[list[int]]:
+def _group_columns(widths: Sequence[int], room: int) -> list[list[int]]:
     """Return which columns go together: as few tables as fit into ``room``, of about one width."""
     fewest = len(_split(widths, room))
     return next(
@@ -121,7 +123,7 @@ def _table(
     return table
 
 
-def _stacked(headings: Sequence[str], row: Sequence[str], width: int) -> Text:
+def _stack_row(headings: Sequence[str], row: Sequence[str], width: int) -> Text:
     figures = []
     for heading, cell in zip(headings[1:], row[1:], strict=True):
         figure = one_line(heading), one_line(cell)
@@ -178,20 +180,20 @@ class Printed:
         """Yield title, head and sections, as ``rich`` asks for them."""
         width, title = options.max_width, self.document.title
         head: list[RenderableType] = [paragraph(title, width, style="bold")] if title else []
-        shown = [one for one in self.document.sections if one.opening or not self.brief]
-        head += [] if self.brief else self._drawn(self.document.head, options)
-        parts: list[list[RenderableType]] = [head, *([*self._section(one, options)] for one in shown)]
+        shown = [section for section in self.document.sections if section.opening or not self.brief]
+        head += [] if self.brief else self._render_blocks(self.document.head, options)
+        parts: list[list[RenderableType]] = [head, *([*self._section(section, options)] for section in shown)]
         for place, part in enumerate(filter(None, parts)):
             if place:
                 yield ""
             yield from part
 
-    def _drawn(self, blocks: Iterable[doc.Block], options: ConsoleOptions) -> Iterator[RenderableType]:
+    def _render_blocks(self, blocks: Iterable[doc.Block], options: ConsoleOptions) -> Iterator[RenderableType]:
         for block in blocks:
             yield from self._block(block, options)
 
     def _section(self, section: doc.Section, options: ConsoleOptions) -> Iterator[RenderableType]:
-        drawn = [*self._drawn(section.blocks, options)]
+        drawn = [*self._render_blocks(section.blocks, options)]
         if not drawn and not section.summary:
             return
         if section.heading:
@@ -203,10 +205,10 @@ class Printed:
     def _block(self, block: doc.Block, options: ConsoleOptions) -> Iterator[RenderableType]:
         match block:
             case doc.Details():
-                yield from self._drawn(block.blocks, options)
+                yield from self._render_blocks(block.blocks, options)
             case doc.Abridged():
                 shown = block.brief if self.brief and block.brief is not None else block.short
-                yield from self._drawn(shown, options)
+                yield from self._render_blocks(shown, options)
             case doc.Section():
                 if drawn := [*self._section(block, options)]:
                     yield from ("", *drawn)
@@ -240,10 +242,10 @@ def _leaf(block: doc.Block, width: int) -> Iterator[RenderableType]:
 
 def _badges(items: Iterable[doc.Badge]) -> doc.Text:
     """Return badges as one line; what to beware of stands out."""
-    found: list[str | doc.Strong] = []
-    for place, one in enumerate(items):
-        found += [*([" · "] if place else []), doc.Strong(one.text, "beware") if one.beware else one.text]
-    return tuple(found)
+    pieces: list[str | doc.Strong] = []
+    for place, badge in enumerate(items):
+        pieces += [*([" · "] if place else []), doc.Strong(badge.text, "beware") if badge.beware else badge.text]
+    return tuple(pieces)
 
 
 def _cell(cell: str | doc.Cell) -> str:

@@ -18,11 +18,11 @@ from dbdyno.store.records import Run
 
 
 def about_section(source: Source) -> Section:
-    """Return them; a terminal has most of the facts elsewhere."""
+    """Return what the run expected, its levels and its facts; a terminal has most of the facts elsewhere."""
     run = source.run
     expected = (Paragraph(f"Expected beforehand: {run.expect}", "soft"),) if run.expect else ()
     scale = (Paragraph(f"At scale {run.scale}."),) if run.scale else ()
-    levels = tuple(Paragraph(said) for factor in run.design.factors for said in factor.said())
+    levels = tuple(Paragraph(sentence) for factor in run.design.factors for sentence in factor.said())
     named = {factor.name: factor.gives for factor in run.design.factors if factor.gives}
     data = {"levels": named} if named else {}
     return Section("about", "", (*expected, *levels, Abridged((_facts(source),), scale)), data=data)
@@ -54,12 +54,12 @@ NOTE = "Read back from the kernel and the server in each trial, not copied from 
 def observed_section(source: Source) -> Section | None:
     """Return what differs between treatments and what is the same for all; a page alone has the room for it."""
     analysis = source.analysis
-    found = settings(analysis)
-    if not found:
+    values_by_name = settings(analysis)
+    if not values_by_name:
         return None
     headings = ("setting", *(row.label for row in analysis.treatments if row.n))
-    differing = tuple((name, *values) for name, values in found.items() if len(set(values)) > 1)
-    same = tuple((name, values[0]) for name, values in found.items() if len(set(values)) == 1)
+    differing = tuple((name, *values) for name, values in values_by_name.items() if len(set(values)) > 1)
+    same = tuple((name, values[0]) for name, values in values_by_name.items() if len(set(values)) == 1)
     shown: list[Block] = [Paragraph(SIMULATED_NOTE if source.run.is_simulated else NOTE, "soft")]
     if differing:
         table = Table("Settings that differ between treatments", headings, differing, "settings")

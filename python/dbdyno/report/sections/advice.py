@@ -27,26 +27,26 @@ def choice_json(choice: Choice) -> dict[str, Any]:
     return {
         "take": list(choice.take),
         "safe_and_slower": list(choice.slower),
-        "faster": [one.id for one in choice.faster],
+        "faster": [treatment.id for treatment in choice.faster],
     }
 
 
 def advice_json(analysis: Analysis) -> dict[str, Any]:
     """Return what is recommended, by the ids of treatments, or why nothing is."""
     advice = analysis.advice
-    return {"hold": advice.hold.name if advice.hold else None, "parts": [_part(one) for one in advice.parts]}
+    return {"hold": advice.hold.name if advice.hold else None, "parts": [_part(part) for part in advice.parts]}
 
 
-def _part(one: Recommended) -> dict[str, Any]:
-    safety = one.safety
+def _part(part: Recommended) -> dict[str, Any]:
+    safety = part.safety
     return {
-        "loads": [dict(load) for load in one.loads],
-        "action": one.choice.kind,
-        "take": list(one.choice.take),
-        "as_good": list(one.choice.as_good),
-        "slower": list(one.slower),
-        "lacks": one.step.lack.name if one.step else None,
-        "blocks_lacking": (one.step.blocks or None) if one.step else None,
+        "loads": [dict(load) for load in part.loads],
+        "action": part.choice.kind,
+        "take": list(part.choice.take),
+        "as_good": list(part.choice.as_good),
+        "slower": list(part.slower),
+        "lacks": part.step.lack.name if part.step else None,
+        "blocks_lacking": (part.step.blocks or None) if part.step else None,
         "durable": safety.durable if safety else None,
         "less_durable_than": list(safety.safer) if safety else [],
     }

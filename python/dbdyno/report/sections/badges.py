@@ -63,7 +63,7 @@ def badges(
     """
     trials = [trial for run, _ in measured for trial in run.trials]
     tried = tried or tried_in([run for run, _ in measured])
-    found = [
+    all_badges = [
         *_stack(trials),
         *_guests(trials),
         *_servers(trials),
@@ -74,10 +74,10 @@ def badges(
         *([Badge("buffer pool filling", _FILLING, "verdicts", beware=True)] if filling else []),
         *_durable(measured, f"{_BY_SETTINGS} {tried}."),
     ]
-    shown = tuple(found) if linked else tuple(replace(one, section="") for one in found)
+    shown = tuple(all_badges) if linked else tuple(replace(badge, section="") for badge in all_badges)
     apart = f" in {count(len(measured), 'run')} that were not interleaved" if len(measured) > 1 else ""
     counted = f"{count(sum(len(blocks.trials) for _, blocks in measured), 'block')} counted{apart}"
-    data = {"badges": [one.values for one in shown]}
+    data = {"badges": [badge.values for badge in shown]}
     return Section("badges", "", (Badges(shown, counted, tried, warnings),), data=data, opening=True)
 
 
@@ -106,7 +106,9 @@ def _guests(trials: Sequence[Trial]) -> Iterator[Badge]:
 
 def _servers(trials: Sequence[Trial]) -> Iterator[Badge]:
     served = filter(None, (part(trial.observed, "server") for trial in trials))
-    servers = dict.fromkeys((str(one.get("version", UNKNOWN)), str(one.get("version_comment", ""))) for one in served)
+    servers = dict.fromkeys(
+        (str(server.get("version", UNKNOWN)), str(server.get("version_comment", ""))) for server in served
+    )
     versions = dict.fromkeys(version for version, _ in servers)
     tools = dict.fromkeys(" ".join(map(str, part(trial.observed, "tool").values())) for trial in trials)
     names = list(dict.fromkeys(product_name(one_line(version), comment) for version, comment in servers))
@@ -169,7 +171,7 @@ def _beware(measured: Measured) -> Iterator[Badge]:
     if full:
         what = f"The drive's fast cache ran out while it was measured: {'; '.join(dict.fromkeys(full))}."
         yield Badge("cache ran out", what, "verdicts", beware=True)
-    in_vain = dict.fromkeys(f"{one.name} = {one.value}" for one in not_granted(counting))
+    in_vain = dict.fromkeys(f"{setting.name} = {setting.value}" for setting in not_granted(counting))
     if in_vain:
         title = (
             f"The host did not grant this setting, says the server's error log: {'; '.join(map(one_line, in_vain))}."
@@ -192,17 +194,17 @@ def _unknown_interference(counting: Sequence[Trial]) -> Iterator[Badge]:
 
 def _late(measured: Measured) -> Iterator[Badge]:
     """Yield by how much the emulated disk was late, where that bears on a figure by more than the margin."""
-    found: list[tuple[str, Lateness]] = []
+    late_treatments: list[tuple[str, Lateness]] = []
     for run, blocks in measured:
         metric = metric_of(run.design)
         for treatment in run.design.treatments:
             late = lateness(blocks.of(treatment.id), metric)
             if late is not None and is_late(late, run.design.margin):
-                found.append((treatment.label, late))
-    if not found:
+                late_treatments.append((treatment.label, late))
+    if not late_treatments:
         return
-    label, worst = max(found, key=lambda one: abs(one[1].late_us))
-    most = max(abs(late.share) for _, late in found)
+    label, worst = max(late_treatments, key=lambda late_treatment: abs(late_treatment[1].late_us))
+    most = max(abs(late.share) for _, late in late_treatments)
     how = f"{late_text(worst.late_us)} per request, {beside_the_request(worst.late_us, worst.request_us)} ({label})"
     title = f"Its answers came {how}: up to {share(most)} of the time measured may not be the drive's."
     amount, which = late_text(worst.late_us).rsplit(" ", 1)
@@ -212,12 +214,12 @@ def _late(measured: Measured) -> Iterator[Badge]:
 def _durable(measured: Measured, untried: str) -> Iterator[Badge]:
     """Yield one badge: not durable where any treatment is not, unknown where that is not known of one."""
     known = [
-        (treatments_named([treatment.id], run.design.treatments), found)
+        (treatments_named([treatment.id], run.design.treatments), commits)
         for run, blocks in measured
         for treatment in run.design.treatments
-        if (found := durability([trial.observed for trial in blocks.of(treatment.id)]))
+        if (commits := durability([trial.observed for trial in blocks.of(treatment.id)]))
     ]
-    answers = Counter(found.durable for _, found in known)
+    answers = Counter(commits.durable for _, commits in known)
     if answers[False]:
         part_of = "" if answers[False] == len(known) else f" in {answers[False]} of {len(known)}"
         yield Badge(
@@ -234,8 +236,8 @@ def _durable(measured: Measured, untried: str) -> Iterator[Badge]:
 def _why_not(known: Iterable[tuple[str, Durability]]) -> str:
     """Return what is against durable commits, and with which treatments."""
     by_reason: dict[CommitRisk, list[str]] = {}
-    for label, found in known:
-        for reason in found.lacking:
+    for label, commits in known:
+        for reason in commits.lacking:
             by_reason.setdefault(reason, []).append(label)
     each = (f"{risk_clause(reason)} ({', '.join(dict.fromkeys(labels))})" for reason, labels in by_reason.items())
     text = "; ".join(each)

@@ -52,68 +52,73 @@ def section(source: Source) -> Section:
 
 def block_layer_lines(analysis: Analysis) -> list[str]:
     """Return a sentence or two for each treatment with a trace, and why there is none where one was asked for."""
-    lines = [" ".join(_sentences(one)) for one in analysis.block_layer if one.trials]
+    lines = [" ".join(_sentences(trace)) for trace in analysis.block_layer if trace.trials]
     return [*lines, *_shortcomings(analysis.block_layer)]
 
 
 def block_layer_rows(analysis: Analysis) -> list[tuple[str, ...]]:
     """Return the table, one row of texts per treatment with a trace, as ``HEADINGS``."""
-    return [_row(one) for one in analysis.block_layer if one.trials]
+    return [_row(trace) for trace in analysis.block_layer if trace.trials]
 
 
 def block_layer_json(analysis: Analysis) -> list[dict[str, Any]]:
     """Return the figures of each treatment; null where they are unknown."""
     return [
-        {"treatment_id": one.id, "treatment": one.label, "trials": one.trials, "scheduler": one.scheduler or None}
-        | {name: one.figures.get(name) for name in FIGURES}
-        | {
-            "why_not_kernel": one.own or None,
-            "lost": one.lost,
-            "traces_kept": one.kept,
-            "traces_cut": one.cut,
-            "none": [{"why": why, "trials": trials} for why, trials in one.none.items()],
+        {
+            "treatment_id": trace.id,
+            "treatment": trace.label,
+            "trials": trace.trials,
+            "scheduler": trace.scheduler or None,
         }
-        for one in analysis.block_layer
+        | {name: trace.figures.get(name) for name in FIGURES}
+        | {
+            "why_not_kernel": trace.own or None,
+            "lost": trace.lost,
+            "traces_kept": trace.kept,
+            "traces_cut": trace.cut,
+            "none": [{"why": why, "trials": trials} for why, trials in trace.none.items()],
+        }
+        for trace in analysis.block_layer
     ]
 
 
-def _sentences(one: BlockLayer) -> Iterator[str]:
-    given = one.figures
-    moved = given.get("reads", 0.0) + given.get("writes", 0.0)
-    if not moved or "device_ms_mean" not in given:
-        yield f"{one.label}: no data went to or from the device."
+def _sentences(trace: BlockLayer) -> Iterator[str]:
+    figures = trace.figures
+    moved = figures.get("reads", 0.0) + figures.get("writes", 0.0)
+    if not moved or "device_ms_mean" not in figures:
+        yield f"{trace.label}: no data went to or from the device."
         return
-    waited = f"waited {_ms(given['queue_ms_mean'])} in the queue and " if "queue_ms_mean" in given else ""
-    p99 = f" (99 % of them at most {_ms(given['device_ms_p99'])})" if "device_ms_p99" in given else ""
-    yield f"{one.label}: a request {waited}took {_ms(given['device_ms_mean'])} in the device{p99}."
-    if order := _order(one, moved):
+    waited = f"waited {_ms(figures['queue_ms_mean'])} in the queue and " if "queue_ms_mean" in figures else ""
+    p99 = f" (99 % of them at most {_ms(figures['device_ms_p99'])})" if "device_ms_p99" in figures else ""
+    yield f"{trace.label}: a request {waited}took {_ms(figures['device_ms_mean'])} in the device{p99}."
+    if order := _order(trace, moved):
         yield order
-    if given.get("flushes", 0.0) and "flush_ms_mean" in given:
-        yield f"{_count(given['flushes'])} flushes took {_ms(given['flush_ms_mean'])} each."
+    if figures.get("flushes", 0.0) and "flush_ms_mean" in figures:
+        yield f"{_count(figures['flushes'])} flushes took {_ms(figures['flush_ms_mean'])} each."
 
 
-def _order(one: BlockLayer, moved: float) -> str:
+def _order(trace: BlockLayer, moved: float) -> str:
     """Return in which order the requests of a trial went to the device."""
-    run, apart = one.figures.get("sorted_run_requests_mean"), one.figures.get("seek_bytes_mean")
+    run, apart = trace.figures.get("sorted_run_requests_mean"), trace.figures.get("seek_bytes_mean")
     if run is None or apart is None:
         return ""
-    waiting, depth = one.figures.get("waiting_bios_mean", 0.0), one.figures.get("device_depth_mean")
+    waiting, depth = trace.figures.get("waiting_bios_mean", 0.0), trace.figures.get("device_depth_mean")
     lay = f"they lay {size(apart)} apart on average" + (f", {number(depth)} in the device at a time" if depth else "")
     if run < SORTED_ABOVE:
         return f"{_count(moved)} requests went there in no order to speak of (runs of {number(run)}); {lay}."
     sorted_ = f"in sorted runs of {number(run)} (random order has runs of {BY_CHANCE:g})"
-    if waiting >= 1 and one.scheduler not in {"", "none"}:
-        return f"{one.scheduler} sent {_count(moved)} on {sorted_}, with {number(waiting)} to choose from; {lay}."
+    if waiting >= 1 and trace.scheduler not in {"", "none"}:
+        return f"{trace.scheduler} sent {_count(moved)} on {sorted_}, with {number(waiting)} to choose from; {lay}."
     return f"{_count(moved)} requests went there {sorted_}; {lay}."
 
 
-def _shortcomings(found: list[BlockLayer]) -> Iterator[str]:
+def _shortcomings(traces: list[BlockLayer]) -> Iterator[str]:
     reasons, standing_in = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
-    for one in found:
-        for why, trials in one.none.items():
-            reasons[why].append(f"{one.label} in {count(trials, 'trial')}" if one.trials else one.label)
-        if one.own:
-            standing_in[one.own].append(one.label)
+    for trace in traces:
+        for why, trials in trace.none.items():
+            reasons[why].append(f"{trace.label} in {count(trials, 'trial')}" if trace.trials else trace.label)
+        if trace.own:
+            standing_in[trace.own].append(trace.label)
     for why, where_not in reasons.items():
         yield f"No block trace of {'; '.join(where_not)}: {why.rstrip('.')}."
     for why, labels in standing_in.items():
@@ -121,37 +126,39 @@ def _shortcomings(found: list[BlockLayer]) -> Iterator[str]:
             f"{'; '.join(labels)}: these figures come from the emulated disk's own trace, which has no times in the"
             f" queue; the kernel made no block trace: {why.rstrip('.')}."
         )
-    for one in found:
-        if one.kept:
+    for trace in traces:
+        if trace.kept:
             cut = (
-                f"; in {count(one.cut, 'trial')} the file is full or could not be written to its end" if one.cut else ""
+                f"; in {count(trace.cut, 'trial')} the file is full or could not be written to its end"
+                if trace.cut
+                else ""
             )
-            yield f"{one.label}: the requests of {count(one.kept, 'trial')} are kept, trials/*/{KEPT}{cut}."
-        if one.lost:
+            yield f"{trace.label}: the requests of {count(trace.kept, 'trial')} are kept, trials/*/{KEPT}{cut}."
+        if trace.lost:
             yield (
-                f"{one.label}: {count(one.lost, 'event')} of the block trace were lost, the kernel's buffer being full;"
-                " these figures are of the rest."
+                f"{trace.label}: {count(trace.lost, 'event')} of the block trace were lost, the kernel's buffer being"
+                " full; these figures are of the rest."
             )
 
 
-def _row(one: BlockLayer) -> tuple[str, ...]:
-    given = one.figures
-    requests = given.get("reads", 0.0) + given.get("writes", 0.0)
-    most = f" ({_count(given['device_depth_max'])})" if "device_depth_max" in given else ""
+def _row(trace: BlockLayer) -> tuple[str, ...]:
+    figures = trace.figures
+    requests = figures.get("reads", 0.0) + figures.get("writes", 0.0)
+    most = f" ({_count(figures['device_depth_max'])})" if "device_depth_max" in figures else ""
     return (
-        one.label,
+        trace.label,
         _count(requests),
-        _both(one, "queue_ms"),
-        _both(one, "device_ms"),
-        _both(one, "flush_ms"),
-        size(given["seek_bytes_mean"]).replace(" ", NO_BREAK) if "seek_bytes_mean" in given else UNKNOWN,
-        number(given["sorted_run_requests_mean"]) if "sorted_run_requests_mean" in given else UNKNOWN,
-        f"{number(given['device_depth_mean'])}{most}" if "device_depth_mean" in given else UNKNOWN,
+        _both(trace, "queue_ms"),
+        _both(trace, "device_ms"),
+        _both(trace, "flush_ms"),
+        size(figures["seek_bytes_mean"]).replace(" ", NO_BREAK) if "seek_bytes_mean" in figures else UNKNOWN,
+        number(figures["sorted_run_requests_mean"]) if "sorted_run_requests_mean" in figures else UNKNOWN,
+        f"{number(figures['device_depth_mean'])}{most}" if "device_depth_mean" in figures else UNKNOWN,
     )
 
 
-def _both(one: BlockLayer, name: str) -> str:
-    mean, p99 = one.figures.get(f"{name}_mean"), one.figures.get(f"{name}_p99")
+def _both(trace: BlockLayer, name: str) -> str:
+    mean, p99 = trace.figures.get(f"{name}_mean"), trace.figures.get(f"{name}_p99")
     if mean is None:
         return "-"
     return number(mean) if p99 is None else f"{number(mean)} ({number(p99)})"

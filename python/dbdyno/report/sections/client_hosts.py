@@ -56,7 +56,7 @@ def start_sentence(loads: Sequence[LoadFromHosts]) -> str:
 
 def network_sentence(verdict: Finding, analysis: Analysis) -> str:
     """Return what the network has of a query's time, with the verdict's level; empty where that is not known."""
-    load = next((one for one in analysis.client_hosts if one.id == verdict.level_id), None)
+    load = next((load for load in analysis.client_hosts if load.id == verdict.level_id), None)
     trips = [host for host in load.hosts if math.isfinite(host.rtt_ms_min)] if load else []
     if not trips:
         return ""
@@ -116,9 +116,9 @@ def _known(value: float, form: Callable[[float], str]) -> str:
 
 
 def _values(load: LoadFromHosts) -> dict[str, object]:
-    """Return the same for programs."""
+    """Return what each client host did as values."""
     hosts = [
-        {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in one.items()}
-        for one in map(asdict, load.hosts)
+        {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in host.items()}
+        for host in map(asdict, load.hosts)
     ]
     return {"treatment": load.label, "started_within_us": load.started_within_us, "hosts": hosts}

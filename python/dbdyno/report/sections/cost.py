@@ -19,24 +19,24 @@ YEARS_SHOWN_MOST = 100.0  # no drive is kept for longer
 
 def section(source: Source) -> Section:
     """Return the table and its sentences; for programs alone where the study gives no prices."""
-    found, data = source.analysis.cost, {"cost": cost_json(source.analysis)}
-    if found is None or not found.treatments:
+    cost, data = source.analysis.cost, {"cost": cost_json(source.analysis)}
+    if cost is None or not cost.treatments:
         return Section("cost", "Cost", data=data)
-    money = found.prices.currency
+    money = cost.prices.currency
     figures = (f"{money} to buy", f"queries/s per {money}", f"{money} per million queries", "years until worn")
     headings = ("treatment", "drives", *figures)
-    table = Table("Cost of each treatment", headings, tuple(map(_row, found.treatments)))
+    table = Table("Cost of each treatment", headings, tuple(map(_row, cost.treatments)))
     return Section("cost", "Cost", (table, *bullets(cost_lines(source.analysis))), data=data)
 
 
-def _row(one: TreatmentCost) -> tuple[str, ...]:
+def _row(treatment: TreatmentCost) -> tuple[str, ...]:
     return (
-        one.label,
-        str(one.device.drives * one.device.copies),
-        _amount(one.purchase),
-        estimate_text(one.per_second_per_money),
-        estimate_text(one.per_million),
-        _years(one.wear_years),
+        treatment.label,
+        str(treatment.device.drives * treatment.device.copies),
+        _amount(treatment.purchase),
+        estimate_text(treatment.per_second_per_money),
+        estimate_text(treatment.per_million),
+        _years(treatment.wear_years),
     )
 
 
@@ -44,29 +44,34 @@ def cost_lines(analysis: Analysis) -> list[str]:
     """Return a sentence for each comparison and each demand, and what the figures rest on."""
     if analysis.cost is None or not analysis.cost.treatments:
         return []
-    found = analysis.cost
-    lines = [_compared(one, found) for one in found.comparisons]
-    offered = _offered(found, analysis.treatments)
-    return [*lines, *offered, *_demands(found, analysis.treatments), *_footing(found, analysis.treatments)]
+    cost = analysis.cost
+    lines = [_comparison_sentence(comparison, cost) for comparison in cost.comparisons]
+    offered = _unknown_capacities(cost, analysis.treatments)
+    return [*lines, *offered, *_demands(cost, analysis.treatments), *_footing(cost, analysis.treatments)]
 
 
-def _compared(one: CostComparison, cost: Cost) -> str:
-    effect = one.per_million
+def _comparison_sentence(comparison: CostComparison, cost: Cost) -> str:
+    effect = comparison.per_million
     if not effect.known:
-        priced = all(math.isfinite(of.purchase) for of in cost.treatments if of.id in {one.level_id, one.baseline_id})
+        priced = all(
+            math.isfinite(treatment.purchase)
+            for treatment in cost.treatments
+            if treatment.id in {comparison.level_id, comparison.baseline_id}
+        )
         why = "their highest rate was not measured" if priced else "a price is missing"
-        return f"{one.level} against {one.baseline}: cost per query {UNKNOWN}, because {why}."
+        return f"{comparison.level} against {comparison.baseline}: cost per query {UNKNOWN}, because {why}."
     interval = f" (95 % interval {percent_range(effect.low, effect.high)})" if effect.bounded else ""
     size = percent(effect.value if effect.value >= TWICE else abs(effect.value), sign=effect.value >= TWICE)
     by = f"{size} as much" if effect.value >= TWICE else f"{size} {'more' if effect.value > 0 else 'less'}"
     than = "as" if effect.value >= TWICE else "than"
-    sentence = f"A query costs {by} with {one.level} {than} with {one.baseline}{interval}, both used to the full."
-    return " ".join([sentence, *_break_even(one), *_pays_back(one, cost)])
+    sides = f"with {comparison.level} {than} with {comparison.baseline}"
+    sentence = f"A query costs {by} {sides}{interval}, both used to the full."
+    return " ".join([sentence, *_break_even(comparison), *_pays_back(comparison, cost)])
 
 
-def _offered(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
+def _unknown_capacities(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
     """Yield of which treatments nothing is said that needs the most they can do, and what would measure it."""
-    kept_up = [one for one in cost.treatments if not one.capacity_known]
+    kept_up = [treatment for treatment in cost.treatments if not treatment.capacity_known]
     if kept_up:
         yield (
             f"The load asks {_labels(kept_up, treatments)} for a rate of its own, by rate or pauses, so what they can"
@@ -75,48 +80,52 @@ def _offered(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
         )
 
 
-def _break_even(one: CostComparison) -> Iterator[str]:
-    if one.break_even is None:
+def _break_even(comparison: CostComparison) -> Iterator[str]:
+    if comparison.break_even is None:
         return
-    found, estimate = one.break_even, one.break_even_per_second
-    if found.for_good is None:
-        some = f", though {one.dearer} is in between, first at {_rate(found.first)}" if found.first is not None else ""
-        yield f"{one.cheaper} is the cheaper one at up to {_rate(found.searched)} and on{some}."
-    elif found.for_good == 0:
-        yield f"{one.dearer} is cheaper over the years at any load, though it costs more to buy."
+    break_even, estimate = comparison.break_even, comparison.break_even_per_second
+    if break_even.for_good is None:
+        some = (
+            f", though {comparison.dearer} is in between, first at {_rate(break_even.first)}"
+            if break_even.first is not None
+            else ""
+        )
+        yield f"{comparison.cheaper} is the cheaper one at up to {_rate(break_even.searched)} and on{some}."
+    elif break_even.for_good == 0:
+        yield f"{comparison.dearer} is cheaper over the years at any load, though it costs more to buy."
     else:
         low, high = estimate.low, estimate.high
         interval = f"; 95 % interval {number(low)} to {number(high)}/s" if estimate.bounded else ""
-        a_day = f"{_many(found.for_good * SECONDS_PER_DAY)} a day"
-        yield f"{one.dearer} is the cheaper one from {_rate(found.for_good)} on ({a_day}{interval})."
+        a_day = f"{_many(break_even.for_good * SECONDS_PER_DAY)} a day"
+        yield f"{comparison.dearer} is the cheaper one from {_rate(break_even.for_good)} on ({a_day}{interval})."
 
 
-def _pays_back(one: CostComparison, cost: Cost) -> Iterator[str]:
-    if math.isfinite(one.pays_back_years):
+def _pays_back(comparison: CostComparison, cost: Cost) -> Iterator[str]:
+    if math.isfinite(comparison.pays_back_years):
         demand = _rate(cost.prices.demand_per_second or 0.0)
-        yield (
-            f"Serving {demand}, what it costs more to buy is saved in power after {number(one.pays_back_years)} years."
-        )
+        years = number(comparison.pays_back_years)
+        yield f"Serving {demand}, what it costs more to buy is saved in power after {years} years."
 
 
 def _demands(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
     prices = cost.prices
-    asked = [_rate(prices.demand_per_second)] if prices.demand_per_second is not None else []
-    asked += [f"{prices.data_bytes / 1e9:,.4g} GB"] if prices.data_bytes is not None else []
-    unknown = [one for one in cost.treatments if one.demand is None and one.capacity_known]
-    if asked and unknown:
-        yield f"{' and '.join(asked)} with {_labels(unknown, treatments)}: {UNKNOWN}, because no capacity is given."
+    demands = [_rate(prices.demand_per_second)] if prices.demand_per_second is not None else []
+    demands += [f"{prices.data_bytes / 1e9:,.4g} GB"] if prices.data_bytes is not None else []
+    unknown = [treatment for treatment in cost.treatments if treatment.demand is None and treatment.capacity_known]
+    if demands and unknown:
+        yield f"{' and '.join(demands)} with {_labels(unknown, treatments)}: {UNKNOWN}, because no capacity is given."
     alike: dict[tuple[str, int, str], list[TreatmentCost]] = {}
-    for one in cost.treatments:
-        if one.demand is not None:
-            alike.setdefault((one.device.name, one.demand.sets, one.demand.bound), []).append(one)
+    for treatment in cost.treatments:
+        if treatment.demand is not None:
+            key = (treatment.device.name, treatment.demand.sets, treatment.demand.bound)
+            alike.setdefault(key, []).append(treatment)
     why = {"one": "one does it", "speed": "because of the speed", "capacity": "because of the capacity"}
-    for (_, sets, bound), found in alike.items():
-        drives = sets * found[0].device.drives * found[0].device.copies
-        totals = sorted(one.demand.total for one in found if one.demand is not None)
+    for (_, sets, bound), group in alike.items():
+        drives = sets * group[0].device.drives * group[0].device.copies
+        totals = sorted(treatment.demand.total for treatment in group if treatment.demand is not None)
         total = " to ".join(dict.fromkeys((_amount(totals[0]), _amount(totals[-1]))))
-        what = f"{count(sets, 'set')} of {_labels(found, treatments, ' or ')}, {count(drives, 'drive')} ({why[bound]})"
-        yield f"{' and '.join(asked)} take {what}: {total} {prices.currency} over {prices.life_years:g} years."
+        what = f"{count(sets, 'set')} of {_labels(group, treatments, ' or ')}, {count(drives, 'drive')} ({why[bound]})"
+        yield f"{' and '.join(demands)} take {what}: {total} {prices.currency} over {prices.life_years:g} years."
 
 
 def _footing(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
@@ -128,25 +137,39 @@ def _footing(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
     )
     if prices.price_per_kwh is None:
         yield "Power is not included: the study gives no price_per_kwh."
-    missing = [one for one in cost.treatments if prices.price_per_kwh is not None and one.device.watts is None]
+    missing = [
+        treatment
+        for treatment in cost.treatments
+        if prices.price_per_kwh is not None and treatment.device.watts is None
+    ]
     if missing:
         yield f"Without power, as no watts are given: {_labels(missing, treatments)}."
-    guessed = [one for one in cost.treatments if one.device.endurance_bytes is not None and not one.amplification_known]
+    guessed = [
+        treatment
+        for treatment in cost.treatments
+        if treatment.device.endurance_bytes is not None and not treatment.amplification_known
+    ]
     if guessed:
         yield (
             f"How much more than it is sent a drive writes is unknown of {_labels(guessed, treatments)} and taken as 1:"
             " the years until worn are at most that many."
         )
-    counted = [one for one in cost.treatments if one.device.endurance_bytes is not None and one.amplification_known]
+    counted = [
+        treatment
+        for treatment in cost.treatments
+        if treatment.device.endurance_bytes is not None and treatment.amplification_known
+    ]
     if counted:
-        each = "; ".join(f"{one.label} {number(one.offered.write_amplification)} times" for one in counted)
+        each = "; ".join(
+            f"{treatment.label} {number(treatment.offered.write_amplification)} times" for treatment in counted
+        )
         yield f"What drives write for each byte they are sent, by their own counters: {each}."
     sources = "; ".join(f"{device.name}: {device.source}" for device in prices.devices)
     yield f"Prices and data: {sources}."
 
 
-def _labels(found: Sequence[TreatmentCost], treatments: Sequence[Named], between: str = ", ") -> str:
-    return treatments_named([one.id for one in found], treatments, between)
+def _labels(priced: Sequence[TreatmentCost], treatments: Sequence[Named], between: str = ", ") -> str:
+    return treatments_named([treatment.id for treatment in priced], treatments, between)
 
 
 def _amount(value: float) -> str:
@@ -175,12 +198,12 @@ def _many(value: float) -> str:
 
 def cost_json(analysis: Analysis) -> dict[str, Any] | None:
     """Return all figures; ``None`` where the study gives no prices."""
-    found = analysis.cost
-    if found is None:
+    cost = analysis.cost
+    if cost is None:
         return None
     return {
-        "prices": asdict(found.prices),
-        "treatments": [{**asdict(one), "device": one.device.name} for one in found.treatments],
-        "comparisons": [asdict(one) for one in found.comparisons],
+        "prices": asdict(cost.prices),
+        "treatments": [{**asdict(treatment), "device": treatment.device.name} for treatment in cost.treatments],
+        "comparisons": [asdict(comparison) for comparison in cost.comparisons],
         "lines": cost_lines(analysis),
     }

@@ -24,19 +24,19 @@ NOTE = (
 
 def section(source: Source) -> Section | None:
     """Return the curves of each factor that is an amount; none where there is none."""
-    found = source.analysis.curves
-    if not found:
+    all_curves = source.analysis.curves
+    if not all_curves:
         return None
     first = opening_curve(source)
     shown: list[Block] = []
-    for one in found:
-        knees = tuple(Item(knee_sentence(line, one)) for line in one.lines)
-        shown.append(List(knees, heading=capital(f"{one.metric.words} by {one.factor}")))
-        shown += [] if one is first else [Abridged((curve.chart(one),))]
-    for rate, latency in _stepped(found):
+    for curves in all_curves:
+        knees = tuple(Item(knee_sentence(line, curves)) for line in curves.lines)
+        shown.append(List(knees, heading=capital(f"{curves.metric.words} by {curves.factor}")))
+        shown += [] if curves is first else [Abridged((curve.chart(curves),))]
+    for rate, latency in _rates_and_latencies(all_curves):
         shown.append(Abridged((curve.against_latency(rate, latency),)))
-    figures = Details("How to read these curves, and their figures", (Paragraph(NOTE, "soft"), *_tables(found)))
-    return Section("curves", "By level", (*shown, figures), data={"curves": [_json(one) for one in found]})
+    figures = Details("How to read these curves, and their figures", (Paragraph(NOTE, "soft"), *_tables(all_curves)))
+    return Section("curves", "By level", (*shown, figures), data={"curves": [_json(curves) for curves in all_curves]})
 
 
 def opening_curve(source: Source) -> Curves | None:
@@ -44,34 +44,34 @@ def opening_curve(source: Source) -> Curves | None:
     analysis = source.analysis
     if source.safety is not None or analysis.noise_floor or analysis.ranking:
         return None
-    return next((one for one in analysis.curves if one.primary), None)
+    return next((curves for curves in analysis.curves if curves.primary), None)
 
 
-def _stepped(found: Sequence[Curves]) -> Iterator[tuple[Curves, Curves]]:
+def _rates_and_latencies(all_curves: Sequence[Curves]) -> Iterator[tuple[Curves, Curves]]:
     """Yield throughput and latency by each factor that is the load offered, where both are known of the same levels."""
-    for rate in found:
-        for latency in found:
+    for rate in all_curves:
+        for latency in all_curves:
             ends = (rate.metric.name, latency.metric.name)
             if rate.offered and rate.factor == latency.factor and ends == (RATE, LATENCY) and _alike(rate, latency):
                 yield rate, latency
 
 
-def _alike(one: Curves, other: Curves) -> bool:
-    ids = [[[point.treatment for point in line.points] for line in curves.lines] for curves in (one, other)]
+def _alike(rate: Curves, latency: Curves) -> bool:
+    ids = [[[point.treatment for point in line.points] for line in curves.lines] for curves in (rate, latency)]
     return ids[0] == ids[1]
 
 
-def _tables(found: Sequence[Curves]) -> Iterator[Table]:
+def _tables(all_curves: Sequence[Curves]) -> Iterator[Table]:
     """Yield a table for each factor: a row for each treatment, a column for each metric."""
-    for factor in dict.fromkeys(one.factor for one in found):
-        ours = [one for one in found if one.factor == factor]
-        values = [{point.treatment: point.value for line in one.lines for point in line.points} for one in ours]
+    for factor in dict.fromkeys(curves.factor for curves in all_curves):
+        ours = [curves for curves in all_curves if curves.factor == factor]
+        values = [{point.treatment: point.value for line in curves.lines for point in line.points} for curves in ours]
         rows = tuple(
             (_row_name(line, factor, point.level), *(_cell(value.get(point.treatment)) for value in values))
             for line in ours[0].lines
             for point in line.points
         )
-        yield Table(f"Figures by {factor}", ("treatment", *(one.metric.heading for one in ours)), rows)
+        yield Table(f"Figures by {factor}", ("treatment", *(curves.metric.heading for curves in ours)), rows)
 
 
 def _row_name(line: Curve, factor: str, level: str) -> str:
@@ -82,26 +82,26 @@ def _cell(value: Estimate | None) -> str:
     return "-" if value is None else estimate_text(value)
 
 
-def _json(one: Curves) -> dict[str, Any]:
+def _json(curves: Curves) -> dict[str, Any]:
     return {
-        **fields(one, "factor unit"),
-        "metric": one.metric.name,
+        **fields(curves, "factor unit"),
+        "metric": curves.metric.name,
         "share": SHARE,
-        "lines": [_line_json(line, one) for line in one.lines],
+        "lines": [_line_json(line, curves) for line in curves.lines],
     }
 
 
 def _line_json(line: Curve, curves: Curves) -> dict[str, Any]:
-    levels, found = [point.level for point in line.points], line.plateau
+    levels, plateau = [point.level for point in line.points], line.plateau
     return {
         **fields(line, "at blocks"),
         "points": [
             {**fields(point, "treatment level amount"), **effect_values(point.value, "value"), "blocks": point.value.n}
             for point in line.points
         ],
-        "knee": _turn(found.knee if found else None, levels),
-        "worse_beyond": _turn(found.leaves if found else None, levels),
-        "worse_between": [levels[place] for place in found.dips] if found else [],
+        "knee": _turn(plateau.knee if plateau else None, levels),
+        "worse_beyond": _turn(plateau.leaves if plateau else None, levels),
+        "worse_between": [levels[place] for place in plateau.dips] if plateau else [],
         "text": knee_sentence(line, curves),
     }
 

@@ -60,25 +60,25 @@ def whole_plots_line(design: Design) -> str:
 
 def main_effects(analysis: Analysis) -> list[Explained]:
     """Return a sentence for each main effect."""
-    return [_main_effect(one, analysis) for one in analysis.factors.main_effects]
+    return [_main_effect(main_effect, analysis) for main_effect in analysis.factors.main_effects]
 
 
 def interactions(analysis: Analysis) -> list[Explained]:
     """Return a sentence for each interaction, those of the clearest pair of factors first."""
     places = {pair: place for place, pair in enumerate(analysis.factors.pairs())}
-    ordered = sorted(analysis.factors.interactions, key=lambda one: places[one.here.factor, one.here.other])
-    return [_interaction(one, analysis) for one in ordered]
+    ordered = sorted(analysis.factors.interactions, key=lambda effect: places[effect.here.factor, effect.here.other])
+    return [_interaction(effect, analysis) for effect in ordered]
 
 
-def _main_effect(one: MainEffect, analysis: Analysis) -> Explained:
-    verdict = one.verdict
+def _main_effect(main_effect: MainEffect, analysis: Analysis) -> Explained:
+    verdict = main_effect.verdict
     # A mean over cells is called one before its word is read: single cells may have other words.
-    subject = f"On average over {listed(one.averaged_over)}, {one.factor} {one.level}"
-    baseline = level_label(one.factor, one.baseline)
-    figures = f"{_of_single_comparisons(one, analysis)}: {figures_text(verdict, analysis.metric.words)}"
+    subject = f"On average over {listed(main_effect.averaged_over)}, {main_effect.factor} {main_effect.level}"
+    baseline = level_label(main_effect.factor, main_effect.baseline)
+    figures = f"{_of_single_comparisons(main_effect, analysis)}: {figures_text(verdict, analysis.metric.words)}"
     reasons = [evidence(verdict)]
-    if one.depends_on:
-        reasons.append(f"Its effect differs with {listed(one.depends_on)}, see below: the average hides that.")
+    if main_effect.depends_on:
+        reasons.append(f"Its effect differs with {listed(main_effect.depends_on)}, see below: the average hides that.")
     sentence = sentence_of(verdict, (subject, baseline), analysis.margin, figures)
     return sentence, [] if verdict.verdict == Word.NOT_COMPARABLE else reasons
 
@@ -98,16 +98,16 @@ def _of_single_comparisons(effect: MainEffect, analysis: Analysis) -> str:
     return f" (of the {count(len(words), 'single comparison')}, {counted(words)})"
 
 
-def _interaction(one: Interaction, analysis: Analysis) -> Explained:
-    here, there, verdict = one.here, one.there, one.verdict
-    word = Strong(one.word.interaction_text, one.word.interaction_text)
+def _interaction(interaction_effect: Interaction, analysis: Analysis) -> Explained:
+    here, there, verdict = interaction_effect.here, interaction_effect.there, interaction_effect.verdict
+    word = Strong(interaction_effect.word.interaction_text, interaction_effect.word.interaction_text)
     effect = f"effect of {here.factor} {here.level} against {here.baseline}"
     places = f"between {here.other} {_at(here, analysis.metric.words)} and {_at(there)}"
     figures = f": the ratio of the two is {_ratio(verdict.effect.value)} ({certainty(verdict, _ratio_range(verdict))})."
     reasons = [evidence(verdict).replace("cludes 0", "cludes 1")]  # a ratio of 1 is a difference of 0
-    match one.word:
+    match interaction_effect.word:
         case Word.FASTER | Word.SLOWER:
-            return (f"The {effect} ", word, f" {places}{figures}"), [_same_side(one, analysis)]
+            return (f"The {effect} ", word, f" {places}{figures}"), [_same_side(interaction_effect, analysis)]
         case Word.EQUIVALENT:
             within = f" within {margin_text(analysis.margin)} {places}{figures}"
             return (f"The {effect} ", word, within), reasons
@@ -119,10 +119,10 @@ def _interaction(one: Interaction, analysis: Analysis) -> Explained:
             return (f"The {effect} is ", word, rest), []
 
 
-def _at(one: SimpleEffect, words: str = "") -> str:
+def _at(simple: SimpleEffect, words: str = "") -> str:
     """Return ``"ssd-sata (+12 % queries per second, faster)"``."""
-    size = percent(one.verdict.effect.value)
-    return f"{one.at} ({size}{' ' if words else ''}{words}, {one.verdict.verdict})"
+    size = percent(simple.verdict.effect.value)
+    return f"{simple.at} ({size}{' ' if words else ''}{words}, {simple.verdict.verdict})"
 
 
 def _ratio(difference: float) -> str:
@@ -134,46 +134,50 @@ def _ratio_range(verdict: Finding) -> str:
     return f"{_ratio(effect.low)} to {_ratio(effect.high)}" if effect.bounded else UNKNOWN
 
 
-def _same_side(one: Interaction, analysis: Analysis) -> str:
+def _same_side(interaction_effect: Interaction, analysis: Analysis) -> str:
     """Return why an interaction is believed."""
-    above = one.verdict.effect.value > 0
-    same = sum((value > 0) == above for _, value in one.verdict.by_block)
-    blocks = f"all {same} blocks" if same == one.verdict.blocks else f"{same} of {one.verdict.blocks} blocks"
-    judged = sum(other.word is not Word.NOT_COMPARABLE for other in analysis.factors.interactions)
+    above = interaction_effect.verdict.effect.value > 0
+    same = sum((value > 0) == above for _, value in interaction_effect.verdict.by_block)
+    blocks = interaction_effect.verdict.blocks
+    blocks_text = f"all {same} blocks" if same == blocks else f"{same} of {blocks} blocks"
+    judged = sum(other_effect.word is not Word.NOT_COMPARABLE for other_effect in analysis.factors.interactions)
     side = "above" if above else "below"
-    over = f"{p_value(one.verdict.p_adjusted)} over {count(judged, 'interaction')}"
-    return f"The ratio lies {side} 1 in {blocks} ({over}), and the interval excludes 1."
+    over = f"{p_value(interaction_effect.verdict.p_adjusted)} over {count(judged, 'interaction')}"
+    return f"The ratio lies {side} 1 in {blocks_text} ({over}), and the interval excludes 1."
 
 
 def factors_json(design: Design, analysis: Analysis) -> dict[str, Any]:
-    """Return all of it for programs; differences are fractions, interactions ratios of two simple effects."""
+    """Return the effects of factors as values; differences are fractions, interactions ratios of two simple effects."""
     factors = analysis.factors
     return {
         "hard_to_change": [factor.name for factor in design.factors if factor.hard_to_change],
         "main_effects": [
             {
-                **fields(one, "factor level baseline averaged_over depends_on"),
-                **_difference(one.verdict),
-                "reason": reason_text(one.verdict.reason),
-                "reason_code": reason_code(one.verdict.reason),
+                **fields(main_effect, "factor level baseline averaged_over depends_on"),
+                **_difference(main_effect.verdict),
+                "reason": reason_text(main_effect.verdict.reason),
+                "reason_code": reason_code(main_effect.verdict.reason),
             }
-            for one in factors.main_effects
+            for main_effect in factors.main_effects
         ],
-        "interactions": [_interaction_as_dict(one) for one in factors.interactions],
+        "interactions": [_interaction_as_dict(interaction_effect) for interaction_effect in factors.interactions],
     }
 
 
-def _interaction_as_dict(one: Interaction) -> dict[str, Any]:
-    effect = one.verdict.effect
+def _interaction_as_dict(interaction_effect: Interaction) -> dict[str, Any]:
+    effect = interaction_effect.verdict.effect
     return {
-        **fields(one.here, "factor level baseline other"),
-        "simple_effects": [{"at": simple.at, **_difference(simple.verdict)} for simple in (one.here, one.there)],
+        **fields(interaction_effect.here, "factor level baseline other"),
+        "simple_effects": [
+            {"at": simple.at, **_difference(simple.verdict)}
+            for simple in (interaction_effect.here, interaction_effect.there)
+        ],
         "ratio": 1 + effect.value,
-        **p_values(one.verdict),
-        "blocks": one.verdict.blocks,
+        **p_values(interaction_effect.verdict),
+        "blocks": interaction_effect.verdict.blocks,
         "low": 1 + effect.low,
         "high": 1 + effect.high,
-        "verdict": one.word.interaction_text,
+        "verdict": interaction_effect.word.interaction_text,
     }
 
 

@@ -31,28 +31,31 @@ ONE_VOTE = (
 
 
 def section(source: Source) -> Section:
-    """Return it for a study on several hosts; empty of one."""
+    """Return the section for a study on several hosts; it is empty for a study on one."""
     analysis = source.analysis
-    found = analysis.fleet
-    shown = _shown(source.run, found, analysis) if found else ()
-    return Section("hosts", "Hosts", shown, data={"hosts": fleet_json(source.run, found, analysis)})
+    fleet = analysis.fleet
+    shown = _shown(source.run, fleet, analysis) if fleet else ()
+    return Section("hosts", "Hosts", shown, data={"hosts": fleet_json(source.run, fleet, analysis)})
 
 
-def _shown(run: Run, found: FleetFindings, analysis: Analysis) -> tuple[Block, ...]:
-    shown: list[Block] = [*bullets([*host_lines(found), *data_lines(run)]), *disk_table(run), *apart_table(run)]
-    if found.like_these:
-        ordered = [found.of(one.verdict) for one in by_interest(analysis.verdicts, analysis)]
-        items = (Item(like_these_sentence(one, analysis), tuple(filter(None, [spread_text(one)]))) for one in ordered)
-        shown += [Paragraph(ONE_VOTE), List(tuple(items), "verdicts"), by_host_table(found, analysis)]
-    levels = tuple(Item(level_sentence(one, analysis)) for one in (*found.levels, *found.effects))
+def _shown(run: Run, fleet: FleetFindings, analysis: Analysis) -> tuple[Block, ...]:
+    shown: list[Block] = [*bullets([*host_lines(fleet), *data_lines(run)]), *disk_table(run), *apart_table(run)]
+    if fleet.like_these:
+        ordered = [fleet.of(comparison.verdict) for comparison in by_interest(analysis.verdicts, analysis)]
+        items = (
+            Item(like_these_sentence(like_these, analysis), tuple(filter(None, [spread_text(like_these)])))
+            for like_these in ordered
+        )
+        shown += [Paragraph(ONE_VOTE), List(tuple(items), "verdicts"), by_host_table(fleet, analysis)]
+    levels = tuple(Item(level_sentence(difference, analysis)) for difference in (*fleet.levels, *fleet.effects))
     shown += [List(levels, "verdicts", "What is fixed to hosts")] if levels else []
-    return (*shown, *(noise_blocks(found.noise) if found.noise else ()))
+    return (*shown, *(noise_blocks(fleet.noise) if fleet.noise else ()))
 
 
-def host_lines(found: FleetFindings) -> list[str]:
+def host_lines(fleet: FleetFindings) -> list[str]:
     """Return how many blocks of each host count."""
-    with_blocks = [f"{host} ({count(blocks, 'block')})" for host, blocks in found.blocks.items() if blocks]
-    without = [host for host, blocks in found.blocks.items() if not blocks]
+    with_blocks = [f"{host} ({count(blocks, 'block')})" for host, blocks in fleet.blocks.items() if blocks]
+    without = [host for host, blocks in fleet.blocks.items() if not blocks]
     lines = [f"Hosts under test: {listed(with_blocks)}."] if with_blocks else []
     return [*lines, f"No usable block on {listed(without)}."] if without else lines
 
@@ -69,10 +72,15 @@ def disks_of(run: Run) -> dict[str, dict[str, Any]]:
 
 
 def disk_table(run: Run) -> tuple[Table, ...]:
-    """Return the same as a table; nothing where the study names no disks."""
+    """Return the disks as a table; nothing where the study names no disks."""
     rows = tuple(
-        (host, one["device"], *(str(one[name] or UNOBSERVED) for name in ("model", "serial")), _size(one["size_bytes"]))
-        for host, one in disks_of(run).items()
+        (
+            host,
+            disk["device"],
+            *(str(disk[name] or UNOBSERVED) for name in ("model", "serial")),
+            _size(disk["size_bytes"]),
+        )
+        for host, disk in disks_of(run).items()
     )
     return (Table("The disk of each host", ("host", "disk", "model", "serial", "size"), rows),) if rows else ()
 
@@ -90,28 +98,31 @@ def apart_table(run: Run) -> tuple[Table, ...]:
     return (Table("In what the hosts differ", ("fact", *facts), rows, "settings"),) if rows else ()
 
 
-def by_host_table(found: FleetFindings, analysis: Analysis) -> Table:
+def by_host_table(fleet: FleetFindings, analysis: Analysis) -> Table:
     """Return each host's effect, of the first comparisons."""
     columns = by_interest(analysis.verdicts, analysis)[:COLUMNS_MAX]
-    values = [{each.host: each.value for each in found.of(one.verdict).hosts} for one in columns]
-    headings = ("host", "blocks", *(one.name for one in columns))
+    values = [
+        {host_effect.host: host_effect.value for host_effect in fleet.of(comparison.verdict).hosts}
+        for comparison in columns
+    ]
+    headings = ("host", "blocks", *(comparison.name for comparison in columns))
     rows = tuple(
-        (host, str(blocks), *(percent(one[host]) if host in one else "-" for one in values))
-        for host, blocks in found.blocks.items()
+        (host, str(blocks), *(percent(effects[host]) if host in effects else "-" for effects in values))
+        for host, blocks in fleet.blocks.items()
     )
     return Table(f"{analysis.metric.heading} on each host", headings, rows)
 
 
-def fleet_json(run: Run, found: FleetFindings | None, analysis: Analysis) -> dict[str, Any] | None:
-    """Return all of it for programs; null of a study on one host."""
-    if found is None:
+def fleet_json(run: Run, fleet: FleetFindings | None, analysis: Analysis) -> dict[str, Any] | None:
+    """Return what the section shows as values; None for a study on one host."""
+    if fleet is None:
         return None
     return {
-        "blocks": found.blocks,
+        "blocks": fleet.blocks,
         "data_sha256": data_of(run),
         "disks": disks_of(run),
-        "like_these": [like_these_json(one, analysis) for one in found.like_these],
-        "levels": [level_json(one, analysis) for one in found.levels],
-        "effects_by_level": [level_json(one, analysis) for one in found.effects],
-        "noise": noise_json(found.noise) if found.noise else None,
+        "like_these": [like_these_json(like_these, analysis) for like_these in fleet.like_these],
+        "levels": [level_json(difference, analysis) for difference in fleet.levels],
+        "effects_by_level": [level_json(difference, analysis) for difference in fleet.effects],
+        "noise": noise_json(fleet.noise) if fleet.noise else None,
     }

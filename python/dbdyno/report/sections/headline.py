@@ -34,17 +34,17 @@ def _all(source: Source) -> list[str]:
     speed, names = headline(source.run, source.analysis), names_of(source.run.design.treatments)
     if source.safety is None:
         return speed
-    opening = [one for one in speed[:1] if one.endswith(":")]
+    opening = [sentence for sentence in speed[:1] if sentence.endswith(":")]
     crash = crash_sentences(source.safety, names, begun=bool(opening))
     few = len(names.levels) <= FEW and len(names.factors) == 1
     apart = {*of_hosts(source.analysis)}  # of speed alone: beside what was lost it would be taken for all of it
-    return [*opening, *crash, *(one for one in speed[len(opening) :] if few and one not in apart)]
+    return [*opening, *crash, *(sentence for sentence in speed[len(opening) :] if few and sentence not in apart)]
 
 
 def headline(run: Run, analysis: Analysis) -> list[str]:
     """Return the sentences; the first answers what the most interesting comparison asks."""
     sentences = [*leading(analysis), *_of_comparisons(analysis)] or [_without_comparison(analysis)]
-    pairs = [(one.baseline_id, one.level_id) for one in analysis.verdicts]
+    pairs = [(verdict.baseline_id, verdict.level_id) for verdict in analysis.verdicts]
     defaults = filter(None, [headline_defaults(analysis.server_defaults, pairs)])
     sentences += [*defaults, *of_hosts(analysis), *beside_comparisons(analysis)]
     so_far = run.ended != "done" and analysis.blocks.trials
@@ -80,32 +80,34 @@ def _of_comparisons(analysis: Analysis) -> list[str]:
     if answer := _nothing_known(ordered, analysis) or the_best_of_all(ordered, analysis):
         return [answer]
     groups: dict[tuple[tuple[str, ...], str], list[Versus]] = {}
-    for one in ordered:
-        groups.setdefault((one.factors, one.baseline), []).append(one)
-    found = list(groups.values())
-    shown = found if len(found) <= SENTENCES_MAX else found[: SENTENCES_MAX - 1]
-    left = [one.verdict.verdict for group in found[len(shown) :] for one in group]
+    for comparison in ordered:
+        groups.setdefault((comparison.factors, comparison.baseline), []).append(comparison)
+    all_groups = list(groups.values())
+    shown = all_groups if len(all_groups) <= SENTENCES_MAX else all_groups[: SENTENCES_MAX - 1]
+    left = [comparison.verdict.verdict for group in all_groups[len(shown) :] for comparison in group]
     rest = [f"{count(len(left), 'other comparison')}: {counted(left)}."] if left else []
     return [*(_Group(group, analysis).sentence() for group in shown), *rest]
 
 
 def _nothing_known(ordered: Sequence[Versus], analysis: Analysis) -> str:
     """Return one sentence where several comparisons are all undecided, or none of them can be judged."""
-    words = {one.verdict.verdict for one in ordered}
+    words = {comparison.verdict.verdict for comparison in ordered}
     if len(ordered) == 1 or not all(word.is_open for word in words):
         return ""
     first = ordered[0].verdict
     if Word.UNDECIDED not in words:
         return f"Nothing can be compared: {why_not_comparable(first)}."
-    lacking = {what_is_lacking(one.verdict) for one in ordered if one.verdict.verdict == Word.UNDECIDED}
+    lacking = {
+        what_is_lacking(comparison.verdict) for comparison in ordered if comparison.verdict.verdict == Word.UNDECIDED
+    }
     why = next(iter(lacking)) if len(lacking) == 1 else "below is what each comparison lacks"
-    means = [one for one in analysis.factors.main_effects if not one.verdict.verdict.is_open]
+    means = [mean for mean in analysis.factors.main_effects if not mean.verdict.verdict.is_open]
     if not means:
         return f"Nothing is decided yet: {why}."
     averages = [
-        f"{one.factor} {one.level} is {one.verdict.verdict} {_to(one.verdict.verdict)} {one.baseline} on average over"
-        f" {listed(one.averaged_over)}"
-        for one in means
+        f"{mean.factor} {mean.level} is {mean.verdict.verdict} {_to(mean.verdict.verdict)} {mean.baseline} on average"
+        f" over {listed(mean.averaged_over)}"
+        for mean in means
     ]
     return f"No single comparison is decided yet: {why}. But {listed(averages, LISTED_MAX)}."
 
@@ -120,11 +122,11 @@ class _Group:
     def __init__(self, group: Sequence[Versus], analysis: Analysis) -> None:
         self.group, self.analysis = group, analysis
         self.baseline = group[0].baseline
-        self.several = len({one.level for one in group}) > 1
+        self.several = len({comparison.level for comparison in group}) > 1
 
     def sentence(self) -> str:
         """Return one clause for each word that there is."""
-        words = dict.fromkeys(one.verdict.verdict for one in self.group)
+        words = dict.fromkeys(comparison.verdict.verdict for comparison in self.group)
         clauses: list[str] = []
         for word in words:
             clauses += self._clauses(word, later=bool(clauses))
@@ -135,47 +137,54 @@ class _Group:
 
     def _clauses(self, word: Word, *, later: bool) -> list[str]:
         by_level: dict[str, list[Versus]] = {}
-        for one in self.group:
-            if one.verdict.verdict == word:
-                by_level.setdefault(one.level, []).append(one)
+        for comparison in self.group:
+            if comparison.verdict.verdict == word:
+                by_level.setdefault(comparison.level, []).append(comparison)
         if word.is_different:
             return [listed([self._different(each) for each in by_level.values()], LISTED_MAX)]
-        each = [f"{level}{self._where(found)}" if self.several else "" for level, found in by_level.items()]
-        names, found = listed(each, LISTED_MAX), [one for level in by_level.values() for one in level]
+        each = [f"{level}{self._where(group)}" if self.several else "" for level, group in by_level.items()]
+        names = listed(each, LISTED_MAX)
+        comparisons = [comparison for group in by_level.values() for comparison in group]
         match word:
             case Word.EQUIVALENT:
-                return [self._no_difference(names, found)]
+                return [self._no_difference(names, comparisons)]
             case Word.UNDECIDED:
-                return [self._open(names, found, later=later)]
+                return [self._open(names, comparisons, later=later)]
             case _:
-                why = why_not_comparable(found[0].verdict)
-                where = "" if self.several else self._where(found)
-                return [f"{names or found[0].level} can't be compared with {self.baseline}{where}: {why}"]
+                why = why_not_comparable(comparisons[0].verdict)
+                where = "" if self.several else self._where(comparisons)
+                return [f"{names or comparisons[0].level} can't be compared with {self.baseline}{where}: {why}"]
 
-    def _different(self, found: Sequence[Versus]) -> str:
+    def _different(self, comparisons: Sequence[Versus]) -> str:
         """Return ``"ssd-sata is 5.9 times as fast as hdd-7200"``, over all places where it is so."""
-        effects = [one.verdict.effect.value for one in found]
+        effects = [comparison.verdict.effect.value for comparison in comparisons]
         baseline = "" if self.several else self.baseline
-        different = how_different(found[0].verdict.verdict, effects, self.analysis.metric, baseline, self._where(found))
-        return f"{found[0].level} is {different}"
+        different = how_different(
+            comparisons[0].verdict.verdict, effects, self.analysis.metric, baseline, self._where(comparisons)
+        )
+        return f"{comparisons[0].level} is {different}"
 
-    def _no_difference(self, names: str, found: Sequence[Versus]) -> str:
+    def _no_difference(self, names: str, comparisons: Sequence[Versus]) -> str:
         beyond = f"no difference beyond {margin_text(self.analysis.margin)}"
         if self.several:
-            return f"{names} {'make' if len({one.level for one in found}) > 1 else 'makes'} {beyond}"
+            levels = {comparison.level for comparison in comparisons}
+            return f"{names} {'make' if len(levels) > 1 else 'makes'} {beyond}"
         if noun := self._noun():
-            return f"{noun} makes {beyond}{self._where(found)}"
-        return f"{found[0].level} and {self.baseline} show {beyond}{self._where(found)}"
+            return f"{noun} makes {beyond}{self._where(comparisons)}"
+        return f"{comparisons[0].level} and {self.baseline} show {beyond}{self._where(comparisons)}"
 
-    def _open(self, names: str, found: Sequence[Versus], *, later: bool) -> str:
-        step = hardest(one.verdict.lack for one in found if one.verdict.lack)
-        lacking = what_is_lacking(next(one.verdict for one in found if one.verdict.lack == step))
+    def _open(self, names: str, comparisons: Sequence[Versus], *, later: bool) -> str:
+        step = hardest(comparison.verdict.lack for comparison in comparisons if comparison.verdict.lack)
+        lacking = what_is_lacking(
+            next(comparison.verdict for comparison in comparisons if comparison.verdict.lack == step)
+        )
         if self.several:
-            return f"{names} {'are' if len({one.level for one in found}) > 1 else 'is'} still open: {lacking}"
-        where = self._where(found).strip()
+            levels = {comparison.level for comparison in comparisons}
+            return f"{names} {'are' if len(levels) > 1 else 'is'} still open: {lacking}"
+        where = self._where(comparisons).strip()
         if later:
             return f"{where}{' ' if where else ''}that is still open: {lacking}"
-        what = f"{noun} matters" if (noun := self._noun()) else f"{found[0].level} differs from {self.baseline}"
+        what = f"{noun} matters" if (noun := self._noun()) else f"{comparisons[0].level} differs from {self.baseline}"
         return f"whether {what}{f' {where}' if where else ''} is still open: {lacking}"
 
     def _noun(self) -> str:
@@ -186,12 +195,12 @@ class _Group:
             return ""
         return f"the {factors[0]}" if factors[0] in _NOUNS else factors[0]
 
-    def _where(self, found: Sequence[Versus]) -> str:
+    def _where(self, comparisons: Sequence[Versus]) -> str:
         """Return where it is so; nothing where it is so everywhere."""
-        of_level = [one for one in self.group if one.level == found[0].level]
-        if len(found) == len(of_level) == found[0].places:
+        of_level = [comparison for comparison in self.group if comparison.level == comparisons[0].level]
+        if len(comparisons) == len(of_level) == comparisons[0].places:
             return ""
-        places = [one.place for one in found if one.place]
+        places = [comparison.place for comparison in comparisons if comparison.place]
         return f" {_places(places)}" if places else ""
 
 

@@ -39,7 +39,7 @@ def _picture(source: Source) -> Chart | None:
         points, names = placed(safety, analysis.treatments), names_of(source.run.design.treatments)
         return plane.chart(points, analysis.metric, names, many(safety.mode)) if len(points) > 1 else None
     if (curves := opening_curve(source)) is not None:
-        chart = curve.chart(curves, {each.baseline_id for each in analysis.verdicts})
+        chart = curve.chart(curves, {verdict.baseline_id for verdict in analysis.verdicts})
         return replace(chart, caption=capital(f"{curves.metric.words} by {curves.factor}"))
     return _versions(analysis)
 
@@ -48,9 +48,11 @@ def _versions(analysis: Analysis) -> Chart | None:
     """Return versions of a server as bars, where nothing else varies and all are compared with one of them."""
     rows = [row for row in analysis.treatments if row.metric.known]
     comparisons = in_order(analysis)
-    baselines = {one.verdict.baseline_id for one in comparisons}
-    alone = {one.factors for one in comparisons} == {VERSIONS} and len(baselines) == 1
-    findings = {one.verdict.level_id: one.verdict for one in comparisons if one.verdict.effect.known}
+    baselines = {comparison.verdict.baseline_id for comparison in comparisons}
+    alone = {comparison.factors for comparison in comparisons} == {VERSIONS} and len(baselines) == 1
+    findings = {
+        comparison.verdict.level_id: comparison.verdict for comparison in comparisons if comparison.verdict.effect.known
+    }
     if not alone or not FEW <= len(rows) <= MANY or len(findings) + 1 != len(rows):
         return None
     return bars.chart(rows, findings, analysis.metric)
@@ -77,9 +79,9 @@ def figures(source: Source) -> Iterator[tuple[str, str]]:
     analysis = source.analysis
     if (safety := source.safety) is not None:
         names = names_of(source.run.design.treatments)
-        for one in safety.treatments:
-            lost = one.tally.lost
-            yield f"{lost.seen:,} of {lost.cuts:,}", f"{many(safety.mode)} lost commits: {names.long(one.id)}"
+        for treatment in safety.treatments:
+            lost = treatment.tally.lost
+            yield f"{lost.seen:,} of {lost.cuts:,}", f"{many(safety.mode)} lost commits: {names.long(treatment.id)}"
         return
     if (curves := opening_curve(source)) is not None and not is_nothing_decided(analysis):
         yield from _knee_figures(curves)

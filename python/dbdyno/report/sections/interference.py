@@ -36,10 +36,10 @@ def interference_summary(run: Run, analysis: Analysis) -> str:
     counting = [trial for row in analysis.blocks.trials.values() for trial in row.values()]
     kept = sum(trial.disturbed for trial in counting)
     others = sum(trial.disturbed for trial in run.trials) - kept
-    one = others == 1
+    single = others == 1
     if not kept:
-        unused = f"Interference in {count(others, 'trial')}, which {'is' if one else 'are'} not used"
-        return f"{unused}: no verdict rests on {'it' if one else 'them'}." if others else ""
+        unused = f"Interference in {count(others, 'trial')}, which {'is' if single else 'are'} not used"
+        return f"{unused}: no verdict rests on {'it' if single else 'them'}." if others else ""
     text = f"Interference in {kept:,} of {count(len(counting), 'trial')} that the verdicts rest on"
     also = f" (and in {others:,} more, not used)" if others else ""
     return f"{text}{also}: stop the other programs on this host and run the study again."
@@ -72,7 +72,7 @@ def others_lines(run: Run, analysis: Analysis) -> list[str]:
     counting = [trial.disturbance for trial in run.trials if _counts(trial, analysis)]
     parts = []
     for name in _WHAT:
-        known = [value for one in counting if (value := figure(one, name)) is not None]
+        known = [value for disturbance in counting if (value := figure(disturbance, name)) is not None]
         parts += [_amount(name, max(known))] if known else []
     return [f"At most, in a trial that counts: {', '.join(parts)}."] if parts else []
 
@@ -100,12 +100,12 @@ def _counts(trial: Trial, analysis: Analysis) -> bool:
 def beyond(trial: Trial) -> list[str]:
     """Return what was beyond its limit, ``"other processes took 46 % of the CPU (limit 5.5 %; sh 0.93 cores)"``."""
     limits = trial.disturbance.get("limits")
-    found = []
+    excesses = []
     for name in _WHAT:
         value, limit = figure(trial.disturbance, name), figure(limits, name)
         if name in trial.disturbance.get("beyond", ()) and value is not None and limit is not None:
-            found.append(f"{_amount(name, value)} (limit {_size(name, limit)}{_who(name, trial)})")
-    return found
+            excesses.append(f"{_amount(name, value)} (limit {_size(name, limit)}{_who(name, trial)})")
+    return excesses
 
 
 def _amount(name: str, value: float) -> str:

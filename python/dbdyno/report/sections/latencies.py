@@ -34,16 +34,16 @@ def section(source: Source) -> Section | None:
     """Return the curves and the table, of loads of dbdyno's own: other programs' figures are a section of their own."""
     analysis = source.analysis
     curves = percentiles.shown(analysis)
-    rows = [(row, found) for row in analysis.treatments for found in latencies_of(analysis.blocks.of(row.id))]
+    rows = [(row, latencies) for row in analysis.treatments for latencies in latencies_of(analysis.blocks.of(row.id))]
     if not rows and not curves:
         return None
     data = {
-        "latencies": [{"treatment": row.id, **found} for row, found in rows],
-        "percentiles": [_values(one) for one in curves],
+        "latencies": [{"treatment": row.id, **latencies} for row, latencies in rows],
+        "percentiles": [_values(curve) for curve in curves],
     }
     # Where the whole histogram of events is known, their percentiles stand in its table alone.
-    known = {one.treatment for one in curves}
-    others = [(row.label, found) for row, found in rows if found["of"] != EVENT or row.id not in known]
+    known = {curve.treatment for curve in curves}
+    others = [(row.label, latencies) for row, latencies in rows if latencies["of"] != EVENT or row.id not in known]
     blocks = (*_of_events(curves, source), *_of_kinds(others))
     return Section("latencies", "Latencies", blocks, data=data)
 
@@ -59,14 +59,14 @@ def _of_events(curves: Sequence[PercentileCurve], source: Source) -> tuple[Block
                 Paragraph(note + _INTERVALS, "soft"),
                 Details("Percentiles in figures", (_table(curves, labels, _with_interval),)),
             ),
-            (_table(curves, labels, lambda one: number(one.value)), Paragraph(note, "soft")),
+            (_table(curves, labels, lambda estimate: number(estimate.value)), Paragraph(note, "soft")),
         ),
     )
 
 
 def _lacking(curves: Sequence[PercentileCurve]) -> str:
     """Return of how many trials the histograms are unknown, where they are of any."""
-    lacking = sum(one.without for one in curves)
+    lacking = sum(curve.without for curve in curves)
     return f" Of {count(lacking, 'trial')} the histogram is unknown." if lacking else ""
 
 
@@ -74,35 +74,39 @@ def _table(
     curves: Sequence[PercentileCurve], labels: Mapping[str, str], cell: Callable[[Estimate], str | Cell]
 ) -> Table:
     rows = []
-    for one in curves:
-        at = {point.percentile: cell(point.latency_ms) for point in one.points}
+    for curve in curves:
+        at = {point.percentile: cell(point.latency_ms) for point in curve.points}
         figures = (at.get(percent, "-") for percent in TABLED)
-        rows.append((labels[one.treatment], f"{one.events:,}", *figures, number(one.largest_ms)))
+        rows.append((labels[curve.treatment], f"{curve.events:,}", *figures, number(curve.largest_ms)))
     headings = ("treatment", "events", *(f"p{percent:g} ms" for percent in TABLED), "max ms")
     return Table("Percentiles of latency of events", headings, tuple(rows))
 
 
-def _with_interval(one: Estimate) -> Cell:
-    return Cell(number(one.value), f"{number(one.low)} to {number(one.high)}" if one.bounded else "")
+def _with_interval(estimate: Estimate) -> Cell:
+    return Cell(
+        number(estimate.value), f"{number(estimate.low)} to {number(estimate.high)}" if estimate.bounded else ""
+    )
 
 
-def _values(one: PercentileCurve) -> dict[str, Any]:
-    points = [{"percentile": at.percentile, **effect_values(at.latency_ms, "latency_ms")} for at in one.points]
-    counted = {"events": one.events, "trials": one.trials, "trials_without": one.without}
-    return {"treatment": one.treatment, **counted, "latency_ms_max": one.largest_ms, "points": points}
+def _values(curve: PercentileCurve) -> dict[str, Any]:
+    points = [{"percentile": at.percentile, **effect_values(at.latency_ms, "latency_ms")} for at in curve.points]
+    counted = {"events": curve.events, "trials": curve.trials, "trials_without": curve.without}
+    return {"treatment": curve.treatment, **counted, "latency_ms_max": curve.largest_ms, "points": points}
 
 
 def _of_kinds(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> tuple[Block, ...]:
     if not rows:
         return ()
     headings = ("treatment", "of", "number", *_PERCENTILES.values(), "max ms")
-    cells = tuple((label, str(found["of"]), f"{found['count']:,}", *_times(found)) for label, found in rows)
+    cells = tuple(
+        (label, str(latencies["of"]), f"{latencies['count']:,}", *_times(latencies)) for label, latencies in rows
+    )
     table, note = Table(_summary(rows), headings, cells), Paragraph(_OF_KINDS, "soft")
     return (Abridged((Details(_summary(rows), (table, note)),), (table, note)),)
 
 
 def _summary(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    events = any(found["of"] == EVENT for _, found in rows)
+    events = any(latencies["of"] == EVENT for _, latencies in rows)
     return f"Percentiles of {'events and of ' if events else ''}each kind of statement"
 
 
@@ -112,20 +116,23 @@ def latencies_of(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
     events = [part(trial.load, "latency_ns") for trial in trials]
     parts = {name: [part(part(trial.load, "operations"), name) for trial in trials] for name in kinds}
     for name, summaries in {EVENT: events, **(parts if len(parts) > 1 else {})}.items():
-        counted = [one for one in summaries if figure(one, "count")]
+        counted = [summary for summary in summaries if figure(summary, "count")]
         if counted:
-            yield {"of": name, "count": int(sum(one["count"] for one in counted)), **_milliseconds(counted)}
+            yield {"of": name, "count": int(sum(summary["count"] for summary in counted)), **_milliseconds(counted)}
 
 
 def _milliseconds(summaries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    found = {}
+    latencies = {}
     for name in _PERCENTILES:
-        known = [value for one in summaries if (value := figure(one, name)) is not None]
-        found[f"latency_ms_{name}"] = fmean(known) / 1e6 if known else math.nan
-    largest = (figure(one, "max") for one in summaries)
-    return {**found, "latency_ms_max": max((value / 1e6 for value in largest if value is not None), default=math.nan)}
+        known = [value for summary in summaries if (value := figure(summary, name)) is not None]
+        latencies[f"latency_ms_{name}"] = fmean(known) / 1e6 if known else math.nan
+    largest = (figure(summary, "max") for summary in summaries)
+    return {
+        **latencies,
+        "latency_ms_max": max((value / 1e6 for value in largest if value is not None), default=math.nan),
+    }
 
 
-def _times(found: Mapping[str, Any]) -> Iterator[str]:
+def _times(latencies: Mapping[str, Any]) -> Iterator[str]:
     for name in (*_PERCENTILES, "max"):
-        yield number(found[f"latency_ms_{name}"])
+        yield number(latencies[f"latency_ms_{name}"])

@@ -91,7 +91,7 @@ def reach_text(analysis: Analysis, floor: NoiseFloor) -> str:
     if not floor.reach:
         return f"What a study can show on {_host(analysis)} can't be known from so few blocks; run at least 6."
     compared, margin = count(floor.comparisons, "comparison"), analysis.margin
-    within = any(one.difference is not None and one.difference < margin for one in floor.reach)
+    within = any(reach.difference is not None and reach.difference < margin for reach in floor.reach)
     inside = f" One inside the margin of {margin_text(margin)} is called equivalent, though real." if within else ""
     return (
         f"What a study of {compared} can show on {_host(analysis)} with a fixed number of blocks, in 80 of 100 runs:"
@@ -102,7 +102,7 @@ def reach_text(analysis: Analysis, floor: NoiseFloor) -> str:
 
 def reach_rows(floor: NoiseFloor) -> list[tuple[str, str, str]]:
     """Return the table of reach, as ``REACH_HEADINGS``."""
-    return [(str(one.blocks), _reach(one.difference), _reach(one.margin)) for one in floor.reach]
+    return [(str(reach.blocks), _reach(reach.difference), _reach(reach.margin)) for reach in floor.reach]
 
 
 def _reach(value: float | None) -> str:
@@ -113,25 +113,25 @@ def order_lines(floor: NoiseFloor) -> list[str]:
     """Return what fixed orders would have shown, had A and B been run in them."""
     if not floor.orders:
         return []
-    fixed = [one for one in floor.orders if one.order != "random"]
-    fooled = any(one.means_differ or one.welch_differs for one in fixed)
+    fixed = [trial_order for trial_order in floor.orders if trial_order.order != "random"]
+    fooled = any(trial_order.means_differ or trial_order.welch_differs for trial_order in fixed)
     verdict = "would have lied" if fooled else "would not have lied this time"
-    return [f"A fixed order {verdict}:", *(_order(one) for one in floor.orders)]
+    return [f"A fixed order {verdict}:", *(_order(trial_order) for trial_order in floor.orders)]
 
 
-def _order(one: Ordered) -> str:
+def _order(trial_order: Ordered) -> str:
     rule = f'"means differ by more than {margin_text(NAIVE_DIFFERENCE)}"'
-    difference = f"{percent(one.difference)} between the means, Welch's {p_value(one.p_welch)}"
-    match one.means_differ, one.welch_differs:
+    difference = f"{percent(trial_order.difference)} between the means, Welch's {p_value(trial_order.p_welch)}"
+    match trial_order.means_differ, trial_order.welch_differs:
         case True, True:
-            said = f"{rule} and Welch's test both find a difference that is not there"
+            outcome = f"{rule} and Welch's test both find a difference that is not there"
         case True, False:
-            said = f"{rule} finds a difference that is not there, Welch's test does not"
+            outcome = f"{rule} finds a difference that is not there, Welch's test does not"
         case False, True:
-            said = f"Welch's test finds a difference that is not there, {rule} does not"
+            outcome = f"Welch's test finds a difference that is not there, {rule} does not"
         case _:
-            said = f"neither {rule} nor Welch's test finds a difference"
-    return f"{_ORDERS[one.order]}: {difference}; {said}."
+            outcome = f"neither {rule} nor Welch's test finds a difference"
+    return f"{_ORDERS[trial_order.order]}: {difference}; {outcome}."
 
 
 def noise_floor_json(floor: NoiseFloor | None) -> dict[str, Any] | None:
@@ -144,8 +144,10 @@ def noise_floor_json(floor: NoiseFloor | None) -> dict[str, Any] | None:
         "spread": fields(floor.spread, _ESTIMATE),
         "between_starts": fields(floor.between_starts, _ESTIMATE),
         "drift": fields(floor.drift, _ESTIMATE),
-        "reach": [fields(one, "blocks difference margin") for one in floor.reach],
-        "orders": [fields(one, "order difference p_welch means_differ welch_differs") for one in floor.orders],
+        "reach": [fields(reach, "blocks difference margin") for reach in floor.reach],
+        "orders": [
+            fields(trial_order, "order difference p_welch means_differ welch_differs") for trial_order in floor.orders
+        ],
     }
 
 
@@ -155,8 +157,8 @@ def _size(fraction: float) -> str:
     return percent(fraction, sign=False)
 
 
-def _sizes(found: Estimate) -> str:
-    return f"{_size(found.low).removesuffix(' %')} to {_size(found.high)}"
+def _sizes(estimate: Estimate) -> str:
+    return f"{_size(estimate.low).removesuffix(' %')} to {_size(estimate.high)}"
 
 
 def _share(fraction: float) -> str:

@@ -65,7 +65,7 @@ def _charts(source: Source, drawn: list[Drawn]) -> TimeCharts:
             for group, places in groupby(range(len(drawn)), key=lambda place: drawn[place].panel.group)
         ),
         FOLDED,
-        {"treatments": looks, "panels": [payload(one, places) for one in drawn], "phases": phases},
+        {"treatments": looks, "panels": [payload(drawn_panel, places) for drawn_panel in drawn], "phases": phases},
     )
 
 
@@ -118,11 +118,13 @@ _WORDS = {Word.FASTER: "steadier", Word.SLOWER: "less steady", Word.EQUIVALENT: 
 def steadiness_section(source: Source) -> Section:
     """Return which treatments are steadier than which, and each one's variation."""
     analysis = source.analysis
-    found, data = analysis.steadiness, {"steadiness": steadiness_json(analysis)}
-    if found is None:
+    steadiness, data = analysis.steadiness, {"steadiness": steadiness_json(analysis)}
+    if steadiness is None:
         return Section("steadiness", "Steadiness", data=data)
-    items = tuple(Item(steadiness_sentence(verdict)) for verdict in found.verdicts)
-    rows = tuple(_row(each) for each in sorted(found.treatments, key=lambda each: each.variation.value))
+    items = tuple(Item(steadiness_sentence(verdict)) for verdict in steadiness.verdicts)
+    rows = tuple(
+        _row(treatment) for treatment in sorted(steadiness.treatments, key=lambda treatment: treatment.variation.value)
+    )
     blocks = (
         List(items, "verdicts"),
         Table("Steadiness", STEADINESS_HEADINGS, rows),
@@ -162,23 +164,23 @@ def _part(value: float) -> str:
 
 
 def steadiness_json(analysis: Analysis) -> dict[str, Any] | None:
-    """Return all of it, as the JSON report has it."""
-    found = analysis.steadiness
-    if found is None:
+    """Return the steadiness of treatments, as the JSON report has it."""
+    steadiness = analysis.steadiness
+    if steadiness is None:
         return None
     return {
         "margin": MARGIN,
         "treatments": [
             {
-                "treatment_id": each.treatment,
-                "treatment": each.label,
-                "unit": each.unit,
-                "variation": each.variation.value,
-                "variation_min": each.variation.low,
-                "variation_max": each.variation.high,
-                **fields(each, "median slow"),
+                "treatment_id": treatment.treatment,
+                "treatment": treatment.label,
+                "unit": treatment.unit,
+                "variation": treatment.variation.value,
+                "variation_min": treatment.variation.low,
+                "variation_max": treatment.variation.high,
+                **fields(treatment, "median slow"),
             }
-            for each in found.treatments
+            for treatment in steadiness.treatments
         ],
         "verdicts": [
             {
@@ -188,6 +190,6 @@ def steadiness_json(analysis: Analysis) -> dict[str, Any] | None:
                 "verdict": _WORDS.get(verdict.verdict, verdict.verdict),
                 "sentence": plain(steadiness_sentence(verdict)),
             }
-            for verdict in found.verdicts
+            for verdict in steadiness.verdicts
         ],
     }

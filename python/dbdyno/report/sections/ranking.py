@@ -18,8 +18,8 @@ NAME_MAX = 16  # characters of a heading; longer names are numbered
 
 def section(source: Source) -> Section:
     """Return the ranking over the loads of a run, if it has several."""
-    found = ranking_section(source.analysis.ranking)
-    return replace(found, heading=marked(found.heading, source.run))
+    ranking = ranking_section(source.analysis.ranking)
+    return replace(ranking, heading=marked(ranking.heading, source.run))
 
 
 def ranking_section(ranking: Ranking | None) -> Section:

@@ -74,37 +74,44 @@ def _shown(each: Beside) -> Iterator[Block]:
 def _table(beside: Beside) -> Table:
     """Return a row for each figure, or for each comparison that it is in."""
     unit = f" {beside.table.unit}" if beside.table.unit else ""
-    baselines = [one.baseline for figure in beside.figures for one in figure.against]
+    baselines = [comparison.baseline for figure in beside.figures for comparison in figure.against]
     start = ("treatment", "called there", f"reported{unit}", f"here, {beside.metric.heading} (min to max)")
     compared = ("against", "reported", "here (95 % interval)", "in words") if baselines else ()
     rows: list[tuple[str, ...]] = []
     for figure in beside.figures:
-        own = (figure.row.label, figure.row.called, _published(figure.row), _measured(figure))
+        own = (figure.row.label, figure.row.called, _published_text(figure.row), _measured_text(figure))
         alone = ("baseline" if figure.row in baselines else "", "", "", "") if baselines else ()
-        rows += [(*own, *_compared(figure.row, one)) for one in figure.against] or [(*own, *alone)]
+        rows += [(*own, *_comparison_cells(figure.row, comparison)) for comparison in figure.against] or [
+            (*own, *alone)
+        ]
     return Table("Reported and measured here", (*start, *compared), tuple(rows))
 
 
-def _published(row: ReportedRow) -> str:
+def _published_text(row: ReportedRow) -> str:
     between = f" ({number(row.min)} to {number(row.max)})" if row.min is not None and row.max is not None else ""
     return f"{number(row.value)}{between}"
 
 
-def _measured(figure: Figure) -> str:
+def _measured_text(figure: Figure) -> str:
     if not figure.row.treatment:
         return NOT_HERE
-    found = figure.measured
-    if not found.known:
+    measured = figure.measured
+    if not measured.known:
         return UNKNOWN
-    between = f" ({number(found.low)} to {number(found.high)})" if found.n > 1 else ""
-    return f"{number(found.value)}{between}"
+    between = f" ({number(measured.low)} to {number(measured.high)})" if measured.n > 1 else ""
+    return f"{number(measured.value)}{between}"
 
 
-def _compared(row: ReportedRow, one: PublishedComparison) -> tuple[str, str, str, str]:
-    words = _OF_FIGURES[one.agreement]
-    if one.agreement == "undecided here" and _inside(one.published, one.verdict.effect):
+def _comparison_cells(row: ReportedRow, comparison: PublishedComparison) -> tuple[str, str, str, str]:
+    words = _OF_FIGURES[comparison.agreement]
+    if comparison.agreement == "undecided here" and _inside(comparison.published, comparison.verdict.effect):
         words += "; theirs is inside our interval"
-    return (_apart(row, one.baseline), percent(one.published), effect_text(one.verdict.effect), words)
+    return (
+        _apart(row, comparison.baseline),
+        percent(comparison.published),
+        effect_text(comparison.verdict.effect),
+        words,
+    )
 
 
 def _inside(value: float, effect: Estimate) -> bool:
@@ -153,18 +160,18 @@ def _figures(claim: Checked, beside: Beside) -> str:
 
 def summary_line(beside: Beside) -> str:
     """Return how many of the table's comparisons came out how; empty where there is none."""
-    met = [one.agreement for figure in beside.figures for one in figure.against]
+    met = [comparison.agreement for figure in beside.figures for comparison in figure.against]
     if not met:
         return ""
-    counts = [f"{met.count(one)} {words}" for one, words in _IN_SHORT.items() if one in met]
+    counts = [f"{met.count(agreement)} {words}" for agreement, words in _IN_SHORT.items() if agreement in met]
     return f"{count(len(met), 'reported difference')}: {', '.join(counts)}."
 
 
 def reported_json(analysis: Analysis) -> list[dict[str, Any]]:
-    """Return all of it, as the JSON report has it."""
+    """Return the published tables and claims, as the JSON report has them."""
     return [
         {
-            **asdict(each.table),
+            **asdict(beside.table),
             "rows": [
                 {
                     **asdict(figure.row),
@@ -172,9 +179,9 @@ def reported_json(analysis: Analysis) -> list[dict[str, Any]]:
                     "here": figure.measured.value,
                     "here_min": figure.measured.low,
                     "here_max": figure.measured.high,
-                    "against": [_held(one) for one in figure.against],
+                    "against": [_comparison_json(comparison) for comparison in figure.against],
                 }
-                for figure in each.figures
+                for figure in beside.figures
             ],
             "claims": [
                 {
@@ -183,20 +190,20 @@ def reported_json(analysis: Analysis) -> list[dict[str, Any]]:
                         {"level_id": verdict.level_id, "baseline_id": verdict.baseline_id, "agreement": agreement}
                         for verdict, agreement in claim.outcomes
                     ],
-                    "sentence": claim_line(claim, each),
+                    "sentence": claim_line(claim, beside),
                 }
-                for claim in each.claims
+                for claim in beside.claims
             ],
         }
-        for each in analysis.beside
+        for beside in analysis.beside
     ]
 
 
-def _held(one: PublishedComparison) -> dict[str, Any]:
+def _comparison_json(comparison: PublishedComparison) -> dict[str, Any]:
     return {
-        "baseline_id": one.verdict.baseline_id,
-        "reported": one.published,
-        **effect_values(one.verdict.effect),
-        "verdict": one.verdict.verdict,
-        "agreement": one.agreement,
+        "baseline_id": comparison.verdict.baseline_id,
+        "reported": comparison.published,
+        **effect_values(comparison.verdict.effect),
+        "verdict": comparison.verdict.verdict,
+        "agreement": comparison.agreement,
     }

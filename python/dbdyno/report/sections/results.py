@@ -138,9 +138,11 @@ def cells(analysis: Analysis) -> Table | None:
     of = {verdict.level_id: verdict for verdict in analysis.verdicts}
     headings = ("", *(f"{level} {unit}" for unit, _ in columns for level in levels))
     rows = []
-    for name, found in grouped.items():
-        figures = [number(value(found[level])) if level in found else "-" for _, value in columns for level in levels]
-        times = [_times(of.get(found[level].id), analysis) if level in found else "-" for level in others]
+    for name, by_level in grouped.items():
+        figures = [
+            number(value(by_level[level])) if level in by_level else "-" for _, value in columns for level in levels
+        ]
+        times = [_times(of.get(by_level[level].id), analysis) if level in by_level else "-" for level in others]
         rows.append((name, *figures, *times))
     return Table("By cell", (*headings, *(f"{level}: times as fast" for level in others)), tuple(rows))
 
@@ -155,9 +157,9 @@ def _compared_factor(verdicts: list[Finding], summaries: dict[str, TreatmentSumm
         }
         for verdict in verdicts
     ]
-    found = set().union(*differ)
-    everywhere = all(found <= row.levels.keys() for row in summaries.values())
-    return found.pop() if len(found) == 1 and everywhere else ""
+    factors = set().union(*differ)
+    everywhere = all(factors <= row.levels.keys() for row in summaries.values())
+    return factors.pop() if len(factors) == 1 and everywhere else ""
 
 
 def _cell(row: TreatmentSummary, factor: str) -> str:
@@ -167,14 +169,16 @@ def _cell(row: TreatmentSummary, factor: str) -> str:
 def _figures(analysis: Analysis, levels: int) -> list[tuple[str, _Value]]:
     """Return what is shown of each treatment: unit and value."""
     seconds = [row.seconds_real_mean for row in analysis.treatments if math.isfinite(row.seconds_real_mean)]
-    found: list[tuple[str, _Value]] = []
+    figures: list[tuple[str, _Value]] = []
     if seconds and max(seconds) > TIME_BOUND * min(seconds):
-        found.append(("s", lambda row: row.seconds_real_mean))
+        figures.append(("s", lambda row: row.seconds_real_mean))
     if analysis.metric.name == "queries_per_second":
-        found.append(("s/1,000", lambda row: 1000 / row.queries_per_second if row.queries_per_second > 0 else math.nan))
+        figures.append(
+            ("s/1,000", lambda row: 1000 / row.queries_per_second if row.queries_per_second > 0 else math.nan)
+        )
     else:
-        found.append((analysis.metric.heading, lambda row: row.metric_mean))
-    return found if levels <= LEVELS_MAX else found[:1]
+        figures.append((analysis.metric.heading, lambda row: row.metric_mean))
+    return figures if levels <= LEVELS_MAX else figures[:1]
 
 
 def _times(verdict: Finding | None, analysis: Analysis) -> str:
@@ -209,14 +213,14 @@ OF_PROGRAMS = (
 def tool_figures_section(source: Source) -> Section:
     """Return what a program not of dbdyno reported, if one was run."""
     analysis = source.analysis
-    found = means(analysis)
-    data = {"figures": [{"treatment": id_, "metrics": each} for id_, each in found.items()] or None}
-    if not found:
+    by_treatment = means(analysis)
+    data = {"figures": [{"treatment": id_, "metrics": metrics} for id_, metrics in by_treatment.items()] or None}
+    if not by_treatment:
         return Section("figures", "Figures", data=data)
-    names = [name for name in (*OF_PROGRAMS, *LATENCIES) if any(name in each for each in found.values())]
+    names = [name for name in (*OF_PROGRAMS, *LATENCIES) if any(name in metrics for metrics in by_treatment.values())]
     known = METRICS | {analysis.metric.name: analysis.metric}
     rows = (
-        (row.label, *(number(found.get(row.id, {}).get(name, math.nan)) for name in names))
+        (row.label, *(number(by_treatment.get(row.id, {}).get(name, math.nan)) for name in names))
         for row in analysis.treatments
     )
     headings = ("treatment", *(known[name].heading for name in names))
@@ -227,14 +231,14 @@ def tool_figures_section(source: Source) -> Section:
 
 def means(analysis: Analysis) -> dict[str, dict[str, float]]:
     """Return treatment -> metric -> mean of the trials that have it; empty where the load was dbdyno's own."""
-    found: dict[str, dict[str, float]] = {}
+    by_treatment: dict[str, dict[str, float]] = {}
     for row in analysis.treatments:
         trials = analysis.blocks.of(row.id)
         for name in (*OF_PROGRAMS, *LATENCIES):
             known = [value for trial in trials if math.isfinite(value := value_of(trial.metrics, name))]
             if known:
-                found.setdefault(row.id, {})[name] = fmean(known)
-    return found if any(set(OF_PROGRAMS) & set(each) for each in found.values()) else {}
+                by_treatment.setdefault(row.id, {})[name] = fmean(known)
+    return by_treatment if any(set(OF_PROGRAMS) & set(metrics) for metrics in by_treatment.values()) else {}
 
 
 # Trials that failed: what, where, why.
@@ -244,8 +248,9 @@ def failures_section(source: Source) -> Section:
     """Return a line for each of them: what, where, why."""
     failures, labels = source.run.failures, source.run.design.labels
     lines = [
-        f"{one.id} ({labels.get(one.treatment, one.treatment)}, block {one.block}, attempt {one.attempt}): {one.cause}"
-        for one in failures
+        f"{failure.id} ({labels.get(failure.treatment, failure.treatment)}, block {failure.block},"
+        f" attempt {failure.attempt}): {failure.cause}"
+        for failure in failures
     ]
-    values = [{"trial": one.id, **fields(one, "treatment block attempt cause")} for one in failures]
+    values = [{"trial": failure.id, **fields(failure, "treatment block attempt cause")} for failure in failures]
     return Section("failures", "Failed trials", bullets(lines), data={"failures": values})

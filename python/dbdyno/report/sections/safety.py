@@ -72,8 +72,13 @@ def table(source: Source, safety: CrashSafety, names: Names) -> Table:
         *("recovery s", source.analysis.metric.heading),
     )
     rows: list[tuple[str | Cell, ...]] = [
-        (names.short(one.id), Cell(WORD[one.word], tone=TONES[one.word]), *_figures(one.tally), number(rates[one.id]))
-        for one in safety.treatments
+        (
+            names.short(treatment.id),
+            Cell(WORD[treatment.word], tone=TONES[treatment.word]),
+            *_figures(treatment.tally),
+            number(rates[treatment.id]),
+        )
+        for treatment in safety.treatments
     ]
     control = safety.control
     if control is not None and not (control.compared and control.id in rates):
@@ -111,7 +116,7 @@ def _tail(tally: Tally) -> str:
 
 def _note(source: Source, safety: CrashSafety, names: Names) -> str:
     """Return how cuts were made, of how many runs, and what the control lost."""
-    runs = min((one.tally.runs for one in safety.treatments if one.tally.cuts), default=0)
+    runs = min((treatment.tally.runs for treatment in safety.treatments if treatment.tally.cuts), default=0)
     parts = [f'{many(safety.mode).capitalize()} are those of "{source.beside.run.title}".'] if source.beside else []
     parts.append(model_text(safety))
     if INDEPENDENT_SECTORS & set(safety.survivors):
@@ -130,7 +135,7 @@ def _details(safety: CrashSafety, names: Names) -> tuple[Block, ...]:
     """Return what a reader may want to check, folded on a page; a report in brief leaves it out."""
     folded = (
         ("Outcomes", (_outcomes(safety, names),)),
-        *((("Causes of damage", (found,)),) if (found := _causes(safety, names)) else ()),
+        *((("Causes of damage", (causes,)),) if (causes := _causes(safety, names)) else ()),
         ("Bounds", (_bounds(safety, names), Paragraph(_BOUNDS, "soft"))),
         *((("By stratum", (_strata(safety, names),)),) if len(safety.strata) > 1 else ()),
         *((("By host", (host_table(safety, names),)),) if safety.by_host else ()),
@@ -138,7 +143,9 @@ def _details(safety: CrashSafety, names: Names) -> tuple[Block, ...]:
     )
     full = tuple(Details(summary, blocks) for summary, blocks in folded)
     short = tuple(Section("", summary, blocks) for summary, blocks in folded)
-    doubts = bullets([f"{names.long(one.id)}: {doubt_text(one.doubts, safety.mode)}." for one in _undecided(safety)])
+    undecided = _undecided(safety)
+    lines = [f"{names.long(treatment.id)}: {doubt_text(treatment.doubts, safety.mode)}." for treatment in undecided]
+    doubts = bullets(lines)
     return (Abridged((*doubts, *full), (*doubts, *short), ()),)
 
 
@@ -150,25 +157,31 @@ _BOUNDS = (
 
 
 def _undecided(safety: CrashSafety) -> list[TreatmentSafety]:
-    return [one for one in safety.treatments if one.word == "undecided"]
+    return [treatment for treatment in safety.treatments if treatment.word == "undecided"]
 
 
 def _outcomes(safety: CrashSafety, names: Names) -> Table:
-    headings = (names.heading, "runs", "cuts", *(SHORT[one] for one in OUTCOMES), "with holes", "most commits")
+    headings = (names.heading, "runs", "cuts", *(SHORT[outcome] for outcome in OUTCOMES), "with holes", "most commits")
     rows = []
-    for one in safety.treatments:
-        tally = one.tally
+    for treatment in safety.treatments:
+        tally = treatment.tally
         counted = (f"{tally.outcomes[outcome]:,}" for outcome in OUTCOMES)
         most = f"{tally.tail.commits_most:,}" if tally.tail else UNKNOWN
-        rows.append((names.short(one.id), str(tally.runs), str(tally.cuts), *counted, str(tally.holes), most))
+        rows.append((names.short(treatment.id), str(tally.runs), str(tally.cuts), *counted, str(tally.holes), most))
     return Table(f"Outcomes of {many(safety.mode)}, worst first", headings, tuple(rows))
 
 
 def _causes(safety: CrashSafety, names: Names) -> Table | None:
     rows = tuple(
-        (names.short(one.id), SHORT[cause.outcome], one_line(cause.text) or UNKNOWN, f"{cause.cuts:,}", _kept(cause))
-        for one in safety.treatments
-        for cause in one.causes
+        (
+            names.short(treatment.id),
+            SHORT[cause.outcome],
+            one_line(cause.text) or UNKNOWN,
+            f"{cause.cuts:,}",
+            _kept(cause),
+        )
+        for treatment in safety.treatments
+        for cause in treatment.causes
     )
     headings = (names.heading, "found", "cause", "cuts", "such a cut")
     return Table("Causes of damage", headings, rows, words=(1, 2, 4)) if rows else None
@@ -184,10 +197,10 @@ def _bounds(safety: CrashSafety, names: Names) -> Table:
         "independent cuts",
     )
     rows = [
-        (names.short(one.id), what, *_bound(share))
-        for one in safety.treatments
-        if one.tally.cuts
-        for what, share in (("any loss", one.tally.lost), ("damage", one.tally.damage))
+        (names.short(treatment.id), what, *_bound(share))
+        for treatment in safety.treatments
+        if treatment.tally.cuts
+        for what, share in (("any loss", treatment.tally.lost), ("damage", treatment.tally.damage))
     ]
     return Table("Bounds", headings, tuple(rows), words=(1,))
 
@@ -212,9 +225,9 @@ def _strata(safety: CrashSafety, names: Names) -> Table:
         "recovery s",
     )
     rows = [
-        (names.short(one.id), stratum_text(stratum), *_figures(tally))
-        for one in safety.treatments
-        for stratum, tally in one.strata.items()
+        (names.short(treatment.id), stratum_text(stratum), *_figures(tally))
+        for treatment in safety.treatments
+        for stratum, tally in treatment.strata.items()
     ]
     control = safety.control
     if control is not None and not control.compared:
@@ -222,55 +235,56 @@ def _strata(safety: CrashSafety, names: Names) -> Table:
     return Table("By stratum", headings, tuple(rows), words=(1, 5))
 
 
-_ASKED = {"loss": "how often anything is lost", "damage": "how often worse than that", "amount": "ms lost"}
+_QUESTIONS = {"loss": "how often anything is lost", "damage": "how often worse than that", "amount": "ms lost"}
 
 
 def _differences(safety: CrashSafety, names: Names) -> Table:
     rows = tuple(
         (
-            f"{names.short(one.level_id)} vs {names.short(one.baseline_id)}",
-            _ASKED[one.asked],
-            one.found,
-            _of_sides(one),
-            p_value(one.p).removeprefix("p ").removeprefix("= "),
+            f"{names.short(difference.level_id)} vs {names.short(difference.baseline_id)}",
+            _QUESTIONS[difference.asked],
+            difference.found,
+            _of_sides(difference),
+            p_value(difference.p).removeprefix("p ").removeprefix("= "),
         )
-        for one in safety.differences
+        for difference in safety.differences
     )
     headings = ("comparison", "asked", "found", "figures", "p (Holm)")
     return Table("Differences, tested by runs", headings, rows, words=(1, 2, 3))
 
 
-def _of_sides(one: SafetyDifference) -> str:
-    if one.ratio is not None:
-        return f"{percent(one.ratio.value)} ({percent_range(one.ratio.low, one.ratio.high)})"
-    return f"{one.level[0]:,} of {one.level[1]:,} against {one.baseline[0]:,} of {one.baseline[1]:,}"
+def _of_sides(difference: SafetyDifference) -> str:
+    if difference.ratio is not None:
+        return f"{percent(difference.ratio.value)} ({percent_range(difference.ratio.low, difference.ratio.high)})"
+    (level_seen, level_cuts), (baseline_seen, baseline_cuts) = difference.level, difference.baseline
+    return f"{level_seen:,} of {level_cuts:,} against {baseline_seen:,} of {baseline_cuts:,}"
 
 
 def safety_json(safety: CrashSafety, choice: Choice, source: Source) -> dict[str, Any]:
-    """Return all of it as values."""
+    """Return what cuts showed of all treatments as values."""
     return {
         "mode": safety.mode,
         "run": source.beside.run.title if source.beside else None,
         "at_least": safety.at_least,
-        "treatments": [_treatment_json(one, safety.mode) for one in safety.treatments],
+        "treatments": [_treatment_json(treatment, safety.mode) for treatment in safety.treatments],
         "control": _control_json(safety.control) if safety.control else None,
         "correlation": asdict(safety.correlation),
-        "differences": [_difference_json(one) for one in safety.differences],
+        "differences": [_difference_json(difference) for difference in safety.differences],
         "by_host": hosts_json(safety),
         "pareto": list(choice.pareto),
     }
 
 
-def _treatment_json(one: TreatmentSafety, mode: str) -> dict[str, Any]:
+def _treatment_json(treatment: TreatmentSafety, mode: str) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "label": one.label,
-        "verdict": one.word,
-        "doubts": [doubt_text((each,), mode) for each in one.doubts],
-        "runs_failed": one.failed,
-        "causes": [asdict(cause) for cause in one.causes],
-        **_tally_json(one.tally),
-        "strata": _strata_json(one.strata),
+        "id": treatment.id,
+        "label": treatment.label,
+        "verdict": treatment.word,
+        "doubts": [doubt_text((doubt,), mode) for doubt in treatment.doubts],
+        "runs_failed": treatment.failed,
+        "causes": [asdict(cause) for cause in treatment.causes],
+        **_tally_json(treatment.tally),
+        "strata": _strata_json(treatment.strata),
     }
 
 
@@ -293,5 +307,5 @@ def _tally_json(tally: Tally) -> dict[str, Any]:
     return {**asdict(tally), "worst": tally.worst if tally.cuts else None}
 
 
-def _difference_json(one: SafetyDifference) -> dict[str, Any]:
-    return asdict(one)
+def _difference_json(difference: SafetyDifference) -> dict[str, Any]:
+    return asdict(difference)

@@ -21,37 +21,39 @@ def section(source: Source) -> Section:
     return defaults_section(source.analysis.server_defaults)
 
 
-def defaults_section(found: Sequence[ServerDefaults]) -> Section:
+def defaults_section(server_pairs: Sequence[ServerDefaults]) -> Section:
     """Return a line for each pair of servers, and on a page a folded table of all."""
-    full = tuple(block for one in found for block in (Paragraph(line(one, more=""), "soft"), _folded(one)))
-    short = tuple(Paragraph(line(one, more=" on the page (--html FILE)"), "soft") for one in found)
+    full = tuple(
+        block for servers in server_pairs for block in (Paragraph(line(servers, more=""), "soft"), _details(servers))
+    )
+    short = tuple(Paragraph(line(servers, more=" on the page (--html FILE)"), "soft") for servers in server_pairs)
     return Section(
-        "server-defaults", "", (Abridged(full, short),), data={"server_defaults": _json(found)}, opening=True
+        "server-defaults", "", (Abridged(full, short),), data={"server_defaults": _json(server_pairs)}, opening=True
     )
 
 
-def line(one: ServerDefaults, more: str) -> str:
+def line(servers: ServerDefaults, more: str) -> str:
     """Return ``"Defaults differ, mysql-5.6 -> mysql-5.7: sync_binlog 0 -> 1, 23 more on the page."``."""
-    shown = [setting for setting in one.differing if setting.matters][:NAMED_MAX] or one.differing[:NAMED_MAX]
-    left = len(one.differing) - len(shown) + len(one.only_before) + len(one.only_after)
+    shown = [setting for setting in servers.differing if setting.matters][:NAMED_MAX] or servers.differing[:NAMED_MAX]
+    left = len(servers.differing) - len(shown) + len(servers.only_before) + len(servers.only_after)
     parts = [_brief(setting) for setting in shown] + ([f"{left} more{more}"] if left else [])
-    if one.before == one.after:
-        return f"Settings{_of_which(one)} differ between the runs: {', '.join(parts)}."
-    return f"Defaults differ, {one.before} -> {one.after}: {', '.join(parts)}."
+    if servers.before == servers.after:
+        return f"Settings{_of_which(servers)} differ between the runs: {', '.join(parts)}."
+    return f"Defaults differ, {servers.before} -> {servers.after}: {', '.join(parts)}."
 
 
-def _of_which(one: ServerDefaults) -> str:
+def _of_which(servers: ServerDefaults) -> str:
     """Return which version both sides have, where that is known."""
-    return f" of {one.before}" if one.before else ""
+    return f" of {servers.before}" if servers.before else ""
 
 
-def headline_defaults(found: Sequence[ServerDefaults], pairs: Collection[tuple[str, str]]) -> str:
+def headline_defaults(server_pairs: Sequence[ServerDefaults], pairs: Collection[tuple[str, str]]) -> str:
     """Return what in durability or logging was compared though the study does not set it; empty where nothing.
 
     ``pairs`` are the comparisons that a headline speaks of, as ids of baseline and level. ``"mysql-9 writes a binary
     log and mariadb-11.8 does not: not set by the study, so part of what was compared."``
     """
-    clauses = defaults_clauses([one for one in found if set(one.pairs) & set(pairs)])
+    clauses = defaults_clauses([servers for servers in server_pairs if set(servers.pairs) & set(pairs)])
     if not clauses:
         return ""
     left = len(clauses) - CLAUSES_MAX
@@ -59,19 +61,19 @@ def headline_defaults(found: Sequence[ServerDefaults], pairs: Collection[tuple[s
     return f"{shown}: not set by the study, so part of what was compared."
 
 
-def defaults_clauses(found: Sequence[ServerDefaults]) -> list[str]:
+def defaults_clauses(server_pairs: Sequence[ServerDefaults]) -> list[str]:
     """Return a clause for each setting in durability or logging that servers differ in, what matters most first.
 
     Servers that differ from a baseline in the same way share one: ``"mysql-8.0 and mysql-9 write a binary log and
     mysql-5.6 does not"``.
     """
     levels: dict[tuple[str, Setting], list[str]] = {}  # baseline and setting -> servers against it
-    for one in found:
-        for setting in one.durability_and_logging:
-            levels.setdefault((one.before, setting), []).append(one.after or "the server after")
+    for servers in server_pairs:
+        for setting in servers.durability_and_logging:
+            levels.setdefault((servers.before, setting), []).append(servers.after or "the server after")
     order = list(CONCERNS)
     by_setting = sorted(levels.items(), key=lambda item: order.index(item[0][1].name))
-    return [_clause(setting, baseline, servers) for (baseline, setting), servers in by_setting]
+    return [_clause(setting, baseline, labels) for (baseline, setting), labels in by_setting]
 
 
 def _clause(setting: Setting, baseline: str, servers: Sequence[str]) -> str:
@@ -116,28 +118,28 @@ def _cut(value: str) -> str:
     return value if len(value) <= VALUE_MAX else f"{value[:VALUE_MAX]}…"
 
 
-def _folded(one: ServerDefaults) -> Block:
-    rows = tuple((setting.name, setting.before or '""', setting.after or '""') for setting in one.differing)
-    same = one.before == one.after
-    sides = ("before", "after") if same else (one.before, one.after)
+def _details(servers: ServerDefaults) -> Block:
+    rows = tuple((setting.name, setting.before or '""', setting.after or '""') for setting in servers.differing)
+    same = servers.before == servers.after
+    sides = ("before", "after") if same else (servers.before, servers.after)
     table = Table("Settings that differ though the study did not set them", ("setting", *sides), rows, "settings")
-    servers = ("the server before", "the server after") if same else sides
+    names_of_sides = ("the server before", "the server after") if same else sides
     alone = [
         Paragraph(f"Only {name} has {count(len(names), 'further setting')}: {', '.join(names)}.", "soft")
-        for name, names in zip(servers, (one.only_before, one.only_after), strict=True)
+        for name, names in zip(names_of_sides, (servers.only_before, servers.only_after), strict=True)
         if names
     ]
     blocks: tuple[Block, ...] = (Paragraph(NOTE, "soft"), *([table] if rows else []), *alone)
-    of = f"Settings{_of_which(one)} that differ between the runs"
-    title = of if same else f"Defaults that differ between {one.before} and {one.after}"
+    of = f"Settings{_of_which(servers)} that differ between the runs"
+    title = of if same else f"Defaults that differ between {servers.before} and {servers.after}"
     return Details(title, blocks, len(rows))
 
 
-def _json(found: Sequence[ServerDefaults]) -> list[dict[str, Any]]:
+def _json(server_pairs: Sequence[ServerDefaults]) -> list[dict[str, Any]]:
     return [
         {
-            "before": one.before,
-            "after": one.after,
+            "before": servers.before,
+            "after": servers.after,
             "differing": [
                 {
                     "name": setting.name,
@@ -146,11 +148,11 @@ def _json(found: Sequence[ServerDefaults]) -> list[dict[str, Any]]:
                     "matters": setting.matters,
                     "concern": setting.concern,
                 }
-                for setting in one.differing
+                for setting in servers.differing
             ],
-            "only_before": one.only_before,
-            "only_after": one.only_after,
-            "treatments": [{"before": before, "after": after} for before, after in one.pairs],
+            "only_before": servers.only_before,
+            "only_after": servers.only_after,
+            "treatments": [{"before": before, "after": after} for before, after in servers.pairs],
         }
-        for one in found
+        for servers in server_pairs
     ]

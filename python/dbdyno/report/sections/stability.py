@@ -26,22 +26,23 @@ def section(source: Source) -> Section:
     return Section("stability", "Stability", shown, data={"stability": stability_json(analysis)})
 
 
-def stability_sentence(found: Stability, unit: str) -> str:
+def stability_sentence(stability: Stability, unit: str) -> str:
     """Return what a series does, as ``"changed regime at 214 s from 61 to 36 events/s"``."""
-    one, other = rate_text(found.one), rate_text(found.other)
-    several = f" ({found.changes} changes, the largest)" if found.changes > 1 else ""
-    intervals = f"intervals of {seconds(found.interval_s)}"
+    first_rate, second_rate = rate_text(stability.one), rate_text(stability.other)
+    several = f" ({stability.changes} changes, the largest)" if stability.changes > 1 else ""
+    change = f"from {first_rate} to {second_rate} {unit}"
+    intervals = f"intervals of {seconds(stability.interval_s)}"
     sentences: dict[Kind, str] = {
-        "steady": f"steady after {seconds(found.settled_s)}" if found.settled_s > 0 else "steady throughout",
-        "drift": f"drifted from {one} to {other} {unit}",
-        "regime change": f"changed regime{several} at {seconds(found.at_s)} from {one} to {other} {unit}",
-        "sawtooth": f"sawtooth, period {seconds(found.period_s)}",
-        "jagged": f"jagged, {one} {unit} or less in the worst 1 % of {intervals}, {other} at the median",
-        "bimodal": f"bimodal, now {one}, now {other} {unit} in {intervals}",
+        "steady": f"steady after {seconds(stability.settled_s)}" if stability.settled_s > 0 else "steady throughout",
+        "drift": f"drifted {change}",
+        "regime change": f"changed regime{several} at {seconds(stability.at_s)} {change}",
+        "sawtooth": f"sawtooth, period {seconds(stability.period_s)}",
+        "jagged": f"jagged, {first_rate} {unit} or less in the worst 1 % of {intervals}, {second_rate} at the median",
+        "bimodal": f"bimodal, now {first_rate}, now {second_rate} {unit} in {intervals}",
         "unsettled": "never settled, in no known pattern",
         "too short": "too short to tell",
     }
-    return sentences[found.kind]
+    return sentences[stability.kind]
 
 
 def rate_text(value: float) -> str:
@@ -95,13 +96,13 @@ def _name(each: TreatmentStability) -> str:
     return f"{each.label}, phase {each.phase}" if each.phase and each.typical.kind != "too short" else each.label
 
 
-def _of(each: TreatmentStability) -> str:
+def _of(treatment: TreatmentStability) -> str:
     """Return how many trials are like that, and how many of the others never settled."""
-    trials = count(each.trials, "trial")
-    said = f" ({each.of_class} of {trials})" if each.of_class < each.trials else f" ({trials})"
-    if each.never_settled > (0 if math.isfinite(each.typical.settled_s) else each.of_class):
-        return f"{said}; {each.never_settled} of {trials} never settled"
-    return said
+    trials = count(treatment.trials, "trial")
+    trials_text = f" ({treatment.of_class} of {trials})" if treatment.of_class < treatment.trials else f" ({trials})"
+    if treatment.never_settled > (0 if math.isfinite(treatment.typical.settled_s) else treatment.of_class):
+        return f"{trials_text}; {treatment.never_settled} of {trials} never settled"
+    return trials_text
 
 
 def stability_rows(analysis: Analysis) -> list[tuple[str, str, str, str, str]]:
@@ -119,33 +120,40 @@ def stability_rows(analysis: Analysis) -> list[tuple[str, str, str, str, str]]:
 
 
 def stability_json(analysis: Analysis) -> list[dict[str, Any]]:
-    """Return all of it, as the JSON report has it."""
+    """Return the stability of treatments and trials, as the JSON report has it."""
     return [
         {
-            "treatment_id": each.treatment,
-            "treatment": each.label,
-            "phase": each.phase or None,
-            "unit": each.unit,
-            **_figures(each.typical, each.unit),
-            **fields(each, "trials of_class too_short never_settled"),
-            "by_trial": [{"trial": id_, **_figures(one, each.unit)} for id_, one in each.by_trial],
+            "treatment_id": treatment.treatment,
+            "treatment": treatment.label,
+            "phase": treatment.phase or None,
+            "unit": treatment.unit,
+            **_figures(treatment.typical, treatment.unit),
+            **fields(treatment, "trials of_class too_short never_settled"),
+            "by_trial": [
+                {"trial": id_, **_figures(stability, treatment.unit)} for id_, stability in treatment.by_trial
+            ],
         }
-        for each in analysis.stability
+        for treatment in analysis.stability
     ]
 
 
-def _figures(found: Stability, unit: str) -> dict[str, Any]:
+def _figures(stability: Stability, unit: str) -> dict[str, Any]:
     """Return the class, its sentence and those figures that the class has."""
-    figures: dict[str, Any] = {"class": found.kind, "sentence": stability_sentence(found, unit)}
-    match found.kind:
+    figures: dict[str, Any] = {"class": stability.kind, "sentence": stability_sentence(stability, unit)}
+    match stability.kind:
         case "regime change":
-            figures |= {"at_s": found.at_s, "before": found.one, "after": found.other, "changes": found.changes}
+            figures |= {
+                "at_s": stability.at_s,
+                "before": stability.one,
+                "after": stability.other,
+                "changes": stability.changes,
+            }
         case "drift":
-            figures |= {"first": found.one, "last": found.other}
+            figures |= {"first": stability.one, "last": stability.other}
         case "sawtooth":
-            figures |= {"period_s": found.period_s}
+            figures |= {"period_s": stability.period_s}
         case "jagged":
-            figures |= {"worst": found.one, "median": found.other}
+            figures |= {"worst": stability.one, "median": stability.other}
         case "bimodal":
-            figures |= {"high": found.one, "low": found.other}
-    return {**figures, **fields(found, "settled_s interval_s")}
+            figures |= {"high": stability.one, "low": stability.other}
+    return {**figures, **fields(stability, "settled_s interval_s")}

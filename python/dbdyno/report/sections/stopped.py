@@ -45,7 +45,7 @@ def stopping(run: Run, analysis: Analysis) -> dict[str, Any]:
 
 def stopped_lines(run: Run, analysis: Analysis) -> list[str]:
     """Return why the run stopped, and what its looks mean: at most a sentence each."""
-    return [line for line in (why_it_stopped(run, analysis), _extended(run), looks_text(analysis)) if line]
+    return [line for line in (why_it_stopped(run, analysis), _extension_text(run), looks_text(analysis)) if line]
 
 
 def why_it_stopped(run: Run, analysis: Analysis) -> str:
@@ -101,7 +101,7 @@ def _left(run: Run, analysis: Analysis) -> str:
     return f"; {left} of {count(of, 'comparison')} {are} undecided"
 
 
-def _extended(run: Run) -> str:
+def _extension_text(run: Run) -> str:
     if run.extended_from is None:
         return ""
     return (
@@ -140,7 +140,7 @@ def interval_words(analysis: Analysis) -> IntervalWords:
         return IntervalWords("mean of the log ratios", name, "always-valid t sequence", looks_text(analysis))
     if not (looks := looks_text(analysis)):
         # What is taken out was estimated, which no exact distribution knows of.
-        fitted = any(one.carry_over and one.carry_over.taken_out for one in analysis.verdicts)
+        fitted = any(verdict.carry_over and verdict.carry_over.taken_out for verdict in analysis.verdicts)
         exact = "" if fitted else "exact "
         return IntervalWords("Hodges-Lehmann", f"{exact}95 % interval", f"{exact}signed-rank test", "")
     name = "95 % interval, which allows for the looks: it holds at all of them together"

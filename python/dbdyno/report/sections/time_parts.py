@@ -28,16 +28,20 @@ def section(source: Source) -> Section:
 def time_table(analysis: Analysis) -> Table:
     """Return one row per treatment whose time is known; a part that is next to nothing in all has no column."""
     treatments = analysis.why.treatments
-    longest = max(one.figures["latency_ms"] for one in treatments)
-    parts = [name for name in PARTS if any(one.figures.get(name, 0.0) >= SEEN * longest for one in treatments)]
+    longest = max(treatment.figures["latency_ms"] for treatment in treatments)
+    parts = [
+        name for name in PARTS if any(treatment.figures.get(name, 0.0) >= SEEN * longest for treatment in treatments)
+    ]
     rows = []
-    for one in treatments:
-        known = (duration(one.figures[name]) if name in one.figures else "unknown" for name in parts)
-        rows.append((one.label, duration(one.figures["latency_ms"]), *known))
+    for treatment in treatments:
+        known = (duration(treatment.figures[name]) if name in treatment.figures else "unknown" for name in parts)
+        rows.append((treatment.label, duration(treatment.figures["latency_ms"]), *known))
     return Table(
         "Time of a query, by part",
         ("treatment", "mean latency", *(PART_NAMES[name] for name in parts)),
         tuple(rows),
         parts=tuple(name.removesuffix("_ms") for name in parts),
-        shares=tuple(tuple(100 * one.figures.get(name, 0.0) / longest for name in parts) for one in treatments),
+        shares=tuple(
+            tuple(100 * treatment.figures.get(name, 0.0) / longest for name in parts) for treatment in treatments
+        ),
     )

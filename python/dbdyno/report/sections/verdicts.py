@@ -22,7 +22,7 @@ from dbdyno.report.why import explanation, short_reason
 def verdicts_section(source: Source) -> Section:
     """Return a sentence for each planned comparison, and why it came out so."""
     analysis = source.analysis
-    ordered = [one.verdict for one in by_interest(analysis.verdicts, analysis)]
+    ordered = [comparison.verdict for comparison in by_interest(analysis.verdicts, analysis)]
     items = tuple(verdict_item(verdict, analysis) for verdict in ordered)
     shown: Block = List(items, "verdicts") if items else Paragraph(NO_VERDICT)
     data = {"verdicts": [verdict_json(verdict, analysis) for verdict in analysis.verdicts]}
@@ -59,7 +59,7 @@ def verdict_json(verdict: Finding, analysis: Analysis) -> dict[str, Any]:
         "withheld": verdict.withheld_for is not None,
         "lacks": verdict.lack.lack.name if verdict.lack else None,
         "blocks_lacking": (verdict.lack.blocks or None) if verdict.lack else None,
-        "trust": [one.name for one in verdict.trust],
+        "trust": [trust.name for trust in verdict.trust],
         "safety": _safety(verdict),
     }
 
@@ -72,7 +72,7 @@ def _safety(finding: Finding) -> dict[str, Any] | None:
     return {
         "level_durable": finding.safety.level.durable,
         "baseline_durable": finding.safety.baseline.durable,
-        **{f"{side}_risks": [f"{one.gap} {one.value}".strip() for one in gaps] for side, gaps in risks.items()},
+        **{f"{side}_risks": [f"{risk.gap} {risk.value}".strip() for risk in gaps] for side, gaps in risks.items()},
     }
 
 
@@ -87,18 +87,18 @@ def _totals(totals: Totals) -> dict[str, Any]:
 
 def carry_over_json(verdict: Finding) -> dict[str, Any] | None:
     """Return the figures; ``None`` where carry-over can't be known."""
-    found = verdict.carry_over
-    if found is None:
+    carry_over = verdict.carry_over
+    if carry_over is None:
         return None
     measured = verdict.as_measured
     return {
-        **effect_values(found.difference, "difference"),
-        **fields(found, "p shift seen taken_out"),
+        **effect_values(carry_over.difference, "difference"),
+        **fields(carry_over, "p shift seen taken_out"),
         "as_measured": effect_values(measured) if measured else None,
     }
 
 
-# Verdicts of every pair, asked for when the figures were there to be seen.
+# Verdicts of every pair: a question that was put only after the figures could be seen.
 
 
 def every_pair_section(source: Source) -> Section:
@@ -138,8 +138,8 @@ def secondary_section(source: Source) -> Section:
 def secondary_lines(analysis: Analysis) -> list[str]:
     """Return a line per comparison in which something stands out, and what the whole rests on."""
     by_comparison = [list(group) for _, group in groupby(analysis.secondary, key=_comparison)]
-    lines = [_line(group) for group in by_comparison if any(one.stands_out for one in group)]
-    quiet = [_against(group[0]) for group in by_comparison if not any(one.stands_out for one in group)]
+    lines = [_line(group) for group in by_comparison if any(secondary.stands_out for secondary in group)]
+    quiet = [_against(group[0]) for group in by_comparison if not any(secondary.stands_out for secondary in group)]
     if quiet:
         where = "; ".join(quiet) if len(quiet) <= NAMED_MAX else f"{len(quiet)} comparisons"
         lines.append(f"Nothing stands out in {where}.")
@@ -148,7 +148,7 @@ def secondary_lines(analysis: Analysis) -> list[str]:
 
 def secondary_note(analysis: Analysis) -> str:
     """Return what was looked at and how far to trust it."""
-    metrics = list(dict.fromkeys(one.metric for one in analysis.secondary))
+    metrics = list(dict.fromkeys(secondary.metric for secondary in analysis.secondary))
     figures = (
         f"{count(len(analysis.secondary), 'figure')} {'was' if len(analysis.secondary) == 1 else 'were'} looked at"
     )
@@ -158,52 +158,56 @@ def secondary_note(analysis: Analysis) -> str:
     )
 
 
-def _comparison(one: Secondary) -> tuple[str, str]:
-    return one.baseline_id, one.level_id
+def _comparison(secondary: Secondary) -> tuple[str, str]:
+    return secondary.baseline_id, secondary.level_id
 
 
-def _against(one: Secondary) -> str:
-    return f"{one.level} against {one.baseline}"
+def _against(secondary: Secondary) -> str:
+    return f"{secondary.level} against {secondary.baseline}"
 
 
 def _line(group: list[Secondary]) -> str:
-    also = ", ".join(f"{METRICS[one.metric].words} {_figures(one)}" for one in group if one.stands_out)
+    also = ", ".join(
+        f"{METRICS[secondary.metric].words} {_figures(secondary)}" for secondary in group if secondary.stands_out
+    )
     return f"{_against(group[0])}, also: {also}."
 
 
-def _figures(one: Secondary) -> str:
-    interval = f"{percent_range(one.effect.low, one.effect.high)}, " if one.effect.bounded else ""
-    return f"{percent(one.effect.value)} (exploratory; {interval}{p_value(one.p_adjusted)})"
+def _figures(secondary: Secondary) -> str:
+    interval = f"{percent_range(secondary.effect.low, secondary.effect.high)}, " if secondary.effect.bounded else ""
+    return f"{percent(secondary.effect.value)} (exploratory; {interval}{p_value(secondary.p_adjusted)})"
 
 
 def _table(analysis: Analysis) -> Table:
     """Return one row per comparison, its cells by metric, empty where there is no figure."""
-    names = list(dict.fromkeys(one.metric for one in analysis.secondary))
+    names = list(dict.fromkeys(secondary.metric for secondary in analysis.secondary))
     rows: list[tuple[str | Cell, ...]] = []
     for _, group in groupby(analysis.secondary, key=_comparison):
-        of = {one.metric: one for one in group}
+        of = {secondary.metric: secondary for secondary in group}
         rows.append((_against(next(iter(of.values()))), *(_cell(of[name]) if name in of else "" for name in names)))
     headings = ("secondary metrics", *(METRICS[name].words for name in names))
     return Table("Other metrics of the planned comparisons", headings, tuple(rows))
 
 
-def _cell(one: Secondary) -> Cell:
-    interval = percent_range(one.effect.low, one.effect.high) if one.effect.bounded else "interval unknown"
-    return Cell(percent(one.effect.value), interval, one.stands_out)
+def _cell(secondary: Secondary) -> Cell:
+    interval = (
+        percent_range(secondary.effect.low, secondary.effect.high) if secondary.effect.bounded else "interval unknown"
+    )
+    return Cell(percent(secondary.effect.value), interval, secondary.stands_out)
 
 
 def secondary_json(analysis: Analysis) -> list[dict[str, Any]]:
     """Return all of them, as the JSON report has them."""
     return [
         {
-            **fields(one, "metric baseline level baseline_id level_id"),
-            **effect_values(one.effect),
-            "p": one.p_adjusted,
-            "p_unadjusted": one.p,
-            "stands_out": one.stands_out,
-            "blocks": one.effect.n,
+            **fields(secondary, "metric baseline level baseline_id level_id"),
+            **effect_values(secondary.effect),
+            "p": secondary.p_adjusted,
+            "p_unadjusted": secondary.p,
+            "stands_out": secondary.stands_out,
+            "blocks": secondary.effect.n,
         }
-        for one in analysis.secondary
+        for secondary in analysis.secondary
     ]
 
 
@@ -229,12 +233,12 @@ def comparisons_section(source: Source) -> Section:
 def comparisons(analysis: Analysis, what: str = "comparison") -> Table:
     """Return one row per planned comparison, which is ``what`` they are called; the effect is one of the metric."""
     headings = (what, "verdict", f"{analysis.metric.heading} (95 % interval)", "p", "because")
-    rows = tuple(_row(one, analysis) for one in in_order(analysis))
+    rows = tuple(_row(comparison, analysis) for comparison in in_order(analysis))
     return Table("Comparisons", headings, rows, words=(1, 4))
 
 
-def _row(one: Versus, analysis: Analysis) -> tuple[str | Cell, ...]:
-    verdict = one.verdict
+def _row(comparison: Versus, analysis: Analysis) -> tuple[str | Cell, ...]:
+    verdict = comparison.verdict
     p = p_value(verdict.p_adjusted).removeprefix("p ").removeprefix("= ")
     word = Cell(verdict.verdict, tone=verdict.verdict)
-    return (one.name, word, effect_text(verdict.effect), p, short_reason(verdict, analysis))
+    return (comparison.name, word, effect_text(verdict.effect), p, short_reason(verdict, analysis))

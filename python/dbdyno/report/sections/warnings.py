@@ -27,7 +27,7 @@ def section(source: Source) -> Section:
     left = len(lines) - LINES_MAX
     short = [*lines[:LINES_MAX], *([f"{count(left, 'more warning')} with --details."] if left > 0 else [])]
     folded = (Details("Warnings", bullets(lines), len(lines), id="s-warnings"),) if lines else ()
-    shown = Abridged(folded, _marked(lines), _marked(short))
+    shown = Abridged(folded, _warning_paragraphs(lines), _warning_paragraphs(short))
     data = {"pools_filling": filling_json(source.analysis.pools_filling)}
     return Section("warnings", "", (shown,), data=data, opening=True)
 
@@ -43,7 +43,7 @@ def _of_cuts(source: Source) -> list[str]:
     return list(crash_warnings(source.safety, names_of(source.run.design.treatments)))
 
 
-def _marked(lines: Sequence[str]) -> tuple[Paragraph, ...]:
+def _warning_paragraphs(lines: Sequence[str]) -> tuple[Paragraph, ...]:
     return tuple(Paragraph(line, "warning") for line in lines)
 
 
@@ -84,13 +84,14 @@ def _of_treatments(run: Run, analysis: Analysis) -> Iterator[str]:
 
 
 def _of_comparisons(analysis: Analysis) -> Iterator[str]:
-    for one in by_interest(analysis.verdicts, analysis):
-        verdict = one.verdict
-        found = verdict.carry_over
-        if found is not None and found.seen:
-            what = "is taken out" if found.taken_out else "may be in the figures"
-            yield f"{one.name}: what one trial leaves for the next {what}."
+    for comparison in by_interest(analysis.verdicts, analysis):
+        verdict = comparison.verdict
+        carry_over = verdict.carry_over
+        if carry_over is not None and carry_over.seen:
+            what = "is taken out" if carry_over.taken_out else "may be in the figures"
+            yield f"{comparison.name}: what one trial leaves for the next {what}."
         if totals := totals_text(verdict.totals, verdict.blocks):
-            yield f"{one.name}: {totals[0].lower()}{totals[1:]}"
+            yield f"{comparison.name}: {totals[0].lower()}{totals[1:]}"
         if verdict.exaggeration.notable:
-            yield f"{one.name}: so few blocks may show about {verdict.exaggeration.factor:.1f} times what is there."
+            factor = f"{verdict.exaggeration.factor:.1f}"
+            yield f"{comparison.name}: so few blocks may show about {factor} times what is there."
