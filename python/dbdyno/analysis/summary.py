@@ -61,10 +61,10 @@ def summarise(
 
     ``findings`` are those of every two treatments; of the baseline against itself nothing is found.
     """
-    found = either_way(findings)
+    by_ids = either_way(findings)
     rows = []
     for treatment in design.treatments:
-        trials, against_baseline = blocks.of(treatment.id), found.get((treatment.id, design.baseline))
+        trials, against_baseline = blocks.of(treatment.id), by_ids.get((treatment.id, design.baseline))
         is_baseline = treatment.id == design.baseline
         seconds = _known(trials, "seconds_real")
         rows.append(

@@ -45,14 +45,14 @@ class SimulatedPoint:
 
 def split(text: str) -> list[str]:
     """Return what commas separate outside of parentheses: ``raid1(hdd-15k, 2),hdd-15k`` are two."""
-    found, depth = [""], 0
+    parts, depth = [""], 0
     for character in text:
         depth += {"(": 1, ")": -1}.get(character, 0)
         if character == "," and depth <= 0:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += character
-    return [part.strip() for part in found]
+            parts[-1] += character
+    return [part.strip() for part in parts]
 
 
 def combinations(
@@ -69,11 +69,11 @@ def combinations(
 def _combined(
     common: Mapping[str, Any], factors: Mapping[str, Sequence[tuple[str, Any]]], seeds: Sequence[int]
 ) -> Iterator[SimulatedPoint]:
-    for chosen in product(*factors.values()):
-        levels = dict(zip(factors, (text for text, _ in chosen), strict=True))
+    for combination in product(*factors.values()):
+        levels = dict(zip(factors, (text for text, _ in combination), strict=True))
         for seed in seeds:
             point = deepcopy(dict(common)) | {"seed": seed}
-            for name, (_, value) in zip(factors, chosen, strict=True):
+            for name, (_, value) in zip(factors, combination, strict=True):
                 _put(point, name, value)
             if all(job.get("direct", True) for job in point["load"].get("jobs", ({"direct": False},))):
                 point["load"].pop("cache", None)  # direct jobs go past it

@@ -78,7 +78,7 @@ def _files(point: Mapping[str, Any]) -> list[str]:
 
 def _renamed(point: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """The same point with other names of its files."""
-    found = {**point, "device": with_drive_files(point["device"], names.__getitem__)}
+    renamed = {**point, "device": with_drive_files(point["device"], names.__getitem__)}
     if files := point["load"].get("files"):
-        found["load"] = {**point["load"], "files": [names[path] for path in files]}
-    return found
+        renamed["load"] = {**point["load"], "files": [names[path] for path in files]}
+    return renamed
