@@ -117,7 +117,7 @@ def _same_change(relations: Relations, candidate: str, of: str) -> bool:
 
 def _keep_baseline(relations: Relations, baseline: str, unbeaten: list[str]) -> Choice:
     """Return that the baseline is kept, unless something that is not beaten either may be better."""
-    component = _connected(relations, baseline)
+    component = _component_of(relations, baseline)
     if len(relations.stacks) == 1:  # all others failed, so nothing speaks for it
         return Choice("open")
     if relations.perhaps_behind:  # what speaks against these would speak against the baseline as little
@@ -132,7 +132,7 @@ def _keep_baseline(relations: Relations, baseline: str, unbeaten: list[str]) -> 
     return Choice("any" if is_any else "keep", (baseline,), as_good)
 
 
-def _connected(relations: Relations, start: str) -> set[str]:
+def _component_of(relations: Relations, start: str) -> set[str]:
     """Return what equivalences connect with one treatment."""
     component, ahead = {start}, [start]
     while ahead:
@@ -204,8 +204,8 @@ def safety(pool: Sequence[str], durable: Durable, trials: Mapping[str, Sequence[
         worse=_unique(gap for gaps in worse.values() for gap in gaps),
         safer=tuple(id_ for id_, gaps in worse.items() if gaps),
         less_known=unknown and any(other_safety.durable for other_safety in others.values()),
-        synced=tuple(dict.fromkeys(_synced(trial) for id_ in pool for trial in trials[id_])),
-        disks=tuple(dict.fromkeys(_disk(trial) for each in trials.values() for trial in each)),
+        synced=tuple(dict.fromkeys(_flush_log(trial) for id_ in pool for trial in trials[id_])),
+        disks=tuple(dict.fromkeys(_disk(trial) for trials_of_id in trials.values() for trial in trials_of_id)),
     )
 
 
@@ -213,7 +213,7 @@ def _unique(gaps: Iterable[CommitRisk]) -> tuple[CommitRisk, ...]:
     return tuple(dict.fromkeys(gaps))
 
 
-def _synced(trial: Trial) -> str:
+def _flush_log(trial: Trial) -> str:
     return str(trial.observed.get("server", {}).get(FLUSH_LOG, ""))
 
 
@@ -291,10 +291,10 @@ def _under_all(choices: Sequence[LoadChoice]) -> list[LoadChoice]:
         for key, id_ in load_choice.pool().items()
         if key in common and id_ in load_choice.choice.take
     }
-    return [replace(load_choice, choice=_restricted(load_choice, kind, common, taken)) for load_choice in choices]
+    return [replace(load_choice, choice=_restrict_choice(load_choice, kind, common, taken)) for load_choice in choices]
 
 
-def _restricted(load_choice: LoadChoice, kind: Kind, common: set[Key], taken: set[Key]) -> Choice:
+def _restrict_choice(load_choice: LoadChoice, kind: Kind, common: set[Key], taken: set[Key]) -> Choice:
     """Return the choice under a load, of the stacks that may be taken under all; ``taken`` are so under any."""
     pool = {key: id_ for key, id_ in load_choice.pool().items() if key in common}
     take = tuple(id_ for key, id_ in pool.items() if key in (taken or common))
@@ -311,11 +311,11 @@ def free_factors(part: Sequence[LoadChoice]) -> tuple[Stack, tuple[Free, ...]]:
         return {}, ()
     names = dict.fromkeys(name for stack in stacks for name in stack)
     levels = {name: tuple(dict.fromkeys(stack.get(name, "") for stack in stacks)) for name in names}
-    fixed = {name: each[0] for name, each in levels.items() if len(each) == 1}
-    different = {name: each for name, each in levels.items() if len(each) > 1}
+    fixed = {name: factor_levels[0] for name, factor_levels in levels.items() if len(factor_levels) == 1}
+    different = {name: factor_levels for name, factor_levels in levels.items() if len(factor_levels) > 1}
     if prod(map(len, different.values())) != len(stacks):
         return fixed, ()
-    return fixed, tuple(_free(name, each, part) for name, each in different.items())
+    return fixed, tuple(_free(name, factor_levels, part) for name, factor_levels in different.items())
 
 
 def _free(name: str, levels: tuple[str, ...], part: Sequence[LoadChoice]) -> Free:
@@ -413,7 +413,7 @@ def _hold(run: Run, blocks: UsableBlocks, basis: AdviceBasis) -> Hold | None:
 
 def _is_load(factor: Factor) -> bool:
     """Return whether a factor is a circumstance, which nobody chooses: all that it gives belongs to the load."""
-    fields = {field for each in (factor.gives or {}).values() for field in each}
+    fields = {field for level_fields in (factor.gives or {}).values() for field in level_fields}
     return all(name.partition(".")[0] == "workload" for name in fields or {factor.section})
 
 
@@ -423,7 +423,7 @@ def _loads(design: Design) -> list[LoadGroup]:
     for treatment in design.treatments:
         for name, level in treatment.levels.items():
             levels.setdefault(name, set()).add(level)
-    varied = {name for name, each in levels.items() if len(each) > 1}
+    varied = {name for name, factor_levels in levels.items() if len(factor_levels) > 1}
     of_load = {factor.name for factor in design.factors if _is_load(factor)} & varied
     groups: dict[Key, LoadGroup] = {}
     for treatment in design.treatments:

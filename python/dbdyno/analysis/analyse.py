@@ -90,7 +90,9 @@ def analyse(
     figures = MetricFigures(run, blocks, primary.name)
     pairs = compared(figures, design.comparisons, latencies)
     all_secondary = secondary_metrics(run, blocks, rule)
-    verdicts = [_with(finding, all_secondary) for finding in judge(pairs, primary, design.margin, rule, feasible)]
+    verdicts = [
+        _add_secondary(finding, all_secondary) for finding in judge(pairs, primary, design.margin, rule, feasible)
+    ]
     unplanned = judge(compared(figures, pairs_not_planned(design), latencies), primary, design.margin, rule, feasible)
     steady = steadiness(run, blocks, load_series or {}, rule)
     treatments = summarise(design, blocks, failures, [*verdicts, *unplanned])
@@ -135,7 +137,7 @@ def analyse(
     )
 
 
-def _with(finding: Finding, all_secondary: Sequence[Secondary]) -> Finding:
+def _add_secondary(finding: Finding, all_secondary: Sequence[Secondary]) -> Finding:
     return replace(finding, secondary=tuple(secondary for secondary in all_secondary if secondary.ids == finding.ids))
 
 

@@ -90,7 +90,7 @@ def limiting_hosts(trials: Sequence[Trial]) -> tuple[str, ...]:
 
 
 def _host(name: str, trials: Sequence[Trial]) -> ClientHostShare:
-    figures = [host_figures for trial in trials if (host_figures := _of(trial, name))]
+    figures = [host_figures for trial in trials if (host_figures := _host_figures(trial, name))]
     starts = [
         abs(_number(host_figures, "start_off_us")) + _number(host_figures, "clock_bound_us") for host_figures in figures
     ]
@@ -100,7 +100,7 @@ def _host(name: str, trials: Sequence[Trial]) -> ClientHostShare:
         events_per_second=_median(figures, "events_per_second"),
         queries_per_second=_median(figures, "queries_per_second"),
         latency_ms_p99=_median(figures, "latency_ms_p99"),
-        moved=_moved(trials, name),
+        moved=_tail_shift(trials, name),
         started_within_us=max(starts, default=math.nan),
         clock_bound_us=max((_number(host_figures, "clock_bound_us") for host_figures in figures), default=math.nan),
         rtt_ms_min=_median(figures, "rtt_ms_min"),
@@ -112,12 +112,12 @@ def _host(name: str, trials: Sequence[Trial]) -> ClientHostShare:
     )
 
 
-def _moved(trials: Sequence[Trial], name: str) -> float:
+def _tail_shift(trials: Sequence[Trial], name: str) -> float:
     """Return the median over trials of what this host adds to the 99th percentile of all."""
     changes = []
     for trial in trials:
         of_all = _number(trial.load.get("latency_ns") or {}, "p99") / 1e6
-        of_others = _number(_of(trial, name), "latency_ms_p99_of_others")
+        of_others = _number(_host_figures(trial, name), "latency_ms_p99_of_others")
         if of_others > 0 and math.isfinite(of_all):
             changes.append(of_all / of_others - 1)
     return statistics.median(changes) if changes else math.nan
@@ -127,7 +127,7 @@ def _limits(name: str, trials: Sequence[Trial]) -> list[Limited]:
     """Return each way in which the host was the limit of any trial."""
     limits = []
     for by, (value_in, is_limit) in _RULES.items():
-        over = [value for trial in trials if is_limit(value := value_in(_of(trial, name)), trial)]
+        over = [value for trial in trials if is_limit(value := value_in(_host_figures(trial, name)), trial)]
         if over:
             limits.append(Limited(by, statistics.median(over), len(over), len(trials)))
     return limits
@@ -154,7 +154,7 @@ _RULES: dict[Limit, tuple[Callable[[Mapping[str, Any]], float], Callable[[float,
 }
 
 
-def _of(trial: Trial, name: str) -> Mapping[str, Any]:
+def _host_figures(trial: Trial, name: str) -> Mapping[str, Any]:
     """Return a host's figures of a trial; nothing where it took no part."""
     hosts = trial.load.get("client_hosts") or ()
     return next((host for host in hosts if host.get("host") == name), {})

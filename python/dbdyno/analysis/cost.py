@@ -265,12 +265,12 @@ def cost(
             by_pair[pair.baseline, pair.level],
             _comparison(by_id[pair.level], by_id[pair.baseline], prices, offered, rule),
         )
-        for pair in _compared(design, by_id)
+        for pair in _comparisons(design, by_id)
     ]
     return Cost(prices, costs, compared)
 
 
-def _compared(design: Design, by_id: Mapping[str, TreatmentCost]) -> list[Comparison]:
+def _comparisons(design: Design, by_id: Mapping[str, TreatmentCost]) -> list[Comparison]:
     return [
         pair
         for pair in design.comparisons

@@ -98,10 +98,10 @@ def plateau(
     if blocks < 2 or levels < 2:  # noqa: PLR2004
         return None
     good = logs if more_is_better else -logs
-    low, high = _intervals(_apart(good), rule(blocks), ALPHA / (levels - 1))
+    low, high = _intervals(_level_differences(good), rule(blocks), ALPHA / (levels - 1))
     if without_carry_over is not None:
         corrected = without_carry_over if more_is_better else -without_carry_over
-        others = _intervals(_apart(corrected), rule(blocks), ALPHA / (levels - 1))
+        others = _intervals(_level_differences(corrected), rule(blocks), ALPHA / (levels - 1))
         low, high = np.minimum(low, others[0]), np.maximum(high, others[1])
     if shown is not None:
         of_findings = shown if more_is_better else (-shown[1], -shown[0])
@@ -118,7 +118,7 @@ def plateau(
     return Plateau(first, last, levels, flat=bool(np.all(surely)), dips=dips)
 
 
-def _apart(good: Floats) -> Floats:
+def _level_differences(good: Floats) -> Floats:
     """Return the differences of every two levels, shape (better, other, blocks)."""
     return np.moveaxis(good[:, :, None] - good[:, None, :], 0, -1)
 

@@ -197,10 +197,10 @@ def means(columns: Columns, seconds: float) -> Figures:
     if not values:
         return {}
     table = np.stack(list(values.values()))  # (columns, samples)
-    known = np.isfinite(table) & (weights > 0)
-    weighed = np.where(known, weights, 0.0)
+    usable = np.isfinite(table) & (weights > 0)
+    weighed = np.where(usable, weights, 0.0)
     total = weighed.sum(axis=1)
-    mean = (weighed * np.where(known, table, 0.0)).sum(axis=1) / np.where(total > 0, total, np.nan)
+    mean = (weighed * np.where(usable, table, 0.0)).sum(axis=1) / np.where(total > 0, total, np.nan)
     return {name: float(value) for name, value in zip(values, mean, strict=True) if np.isfinite(value)}
 
 
@@ -341,8 +341,8 @@ def explain(
             pairs = [
                 (by_trial.get(row[ids[1]].id, {}), by_trial.get(row[ids[0]].id, {})) for row in blocks.trials.values()
             ]
-            changes[ids] = _changed(
-                time_spent[ids[0]], time_spent[ids[1]], pairs, rule(len(pairs)), _varied(design, *ids)
+            changes[ids] = _change_of_pair(
+                time_spent[ids[0]], time_spent[ids[1]], pairs, rule(len(pairs)), _varied_fields(design, *ids)
             )
     return Why(list(time_spent.values()), changes)
 
@@ -350,12 +350,12 @@ def explain(
 def _time_spent(id_: str, label: str, trials: Sequence[Trial], by_trial: Mapping[str, Figures]) -> TimeSpent:
     names = dict.fromkeys(name for trial in trials for name in by_trial[trial.id])
     mean = {name: _mean([by_trial[trial.id].get(name, math.nan) for trial in trials]) for name in names}
-    figures = {name: _bounded(name, value) for name, value in mean.items() if math.isfinite(value)}
+    figures = {name: _limit_share(name, value) for name, value in mean.items() if math.isfinite(value)}
     figures = _with_rest(figures)  # what one trial lacks is in the rest of all
     return TimeSpent(id_, label, len(trials), figures, limit(figures, _place(trials)))
 
 
-def _bounded(name: str, value: float) -> float:
+def _limit_share(name: str, value: float) -> float:
     """Return a share of a whole as one: the counters are coarse, and of a short trial they can say 102 %."""
     return min(1.0, max(0.0, value)) if name.endswith("_share") else value
 
@@ -368,7 +368,7 @@ def _with_rest(figures: Figures) -> Figures:
     return {**figures, "rest_ms": rest_ms if rest_ms > ROUNDING * figures["latency_ms"] else 0.0}
 
 
-def _only(figures: Figures, parts: set[str]) -> Figures:
+def _keep_parts(figures: Figures, parts: set[str]) -> Figures:
     """Return the figures with these parts alone; the others are in the rest."""
     return _with_rest({name: value for name, value in figures.items() if name in parts or name not in PARTS})
 
@@ -405,7 +405,7 @@ def _count_cpus(text: str) -> int:
     return sum(int(span[-1]) - int(span[0]) + 1 for span in ends)
 
 
-def _changed(
+def _change_of_pair(
     baseline: TimeSpent,
     level: TimeSpent,
     pairs: Sequence[tuple[Figures, Figures]],
@@ -417,7 +417,7 @@ def _changed(
     A part that any of these trials lacks is in the rest of both: like is compared with like.
     """
     common = set(PARTS).intersection(*(figures.keys() for pair in pairs for figures in pair))
-    pairs = [(_only(of_level, common), _only(of_baseline, common)) for of_level, of_baseline in pairs]
+    pairs = [(_keep_parts(of_level, common), _keep_parts(of_baseline, common)) for of_level, of_baseline in pairs]
     d = {
         name: np.array([of_level[name] - of_baseline[name] for of_level, of_baseline in pairs])
         for name in ("latency_ms", *PARTS)
@@ -428,8 +428,8 @@ def _changed(
     return Changed(
         baseline_id=baseline.id,
         level_id=level.id,
-        baseline=replace(baseline, figures=_only(baseline.figures, common)),
-        level=replace(level, figures=_only(level.figures, common)),
+        baseline=replace(baseline, figures=_keep_parts(baseline.figures, common)),
+        level=replace(level, figures=_keep_parts(level.figures, common)),
         differences={name: _difference(values, rule) for name, values in d.items()},
         variance_shares=variance_shares(parted),
         spread_parts_ms=parted,
@@ -472,7 +472,7 @@ def variance_shares(spread_ms: Mapping[str, float]) -> dict[str, float]:
     return {name: value / math.fsum(positive.values()) for name, value in positive.items()}
 
 
-def _varied(design: Design, baseline: str, level: str) -> tuple[tuple[str, str], ...]:
+def _varied_fields(design: Design, baseline: str, level: str) -> tuple[tuple[str, str], ...]:
     levels = {treatment.id: treatment.levels for treatment in design.treatments}
     return tuple(
         field
@@ -506,11 +506,11 @@ def block_layer(design: Design, blocks: UsableBlocks) -> list[BlockLayer]:
     for treatment in design.treatments:
         trials = [trial for trial in blocks.of(treatment.id) if trial.block_trace]
         if trials:
-            layers.append(_summed(treatment.id, treatment.label, trials))
+            layers.append(_sum_block_layer(treatment.id, treatment.label, trials))
     return layers
 
 
-def _summed(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
+def _sum_block_layer(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
     why = [str(trial.block_trace["none"]) for trial in trials if "none" in trial.block_trace]
     traced = [trial for trial in trials if "none" not in trial.block_trace]
     values = {

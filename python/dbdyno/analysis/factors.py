@@ -135,12 +135,12 @@ class _Study:
         """Return a finding for each contrast; all of them are one family."""
         rows = self.figures.contrasted(list(contrasts.values()))
         pairs = [
-            self._paired(name, contrast, contrasted)
+            self._pair_contrast(name, contrast, contrasted)
             for (name, contrast), contrasted in zip(contrasts.items(), rows, strict=True)
         ]
         return {finding.level_id: finding for finding in judge(pairs, self.metric, self.design.margin, self.rule)}
 
-    def _paired(self, name: str, contrast: Contrast, contrasted: Contrasted) -> Paired:
+    def _pair_contrast(self, name: str, contrast: Contrast, contrasted: Contrasted) -> Paired:
         blocks = self.figures.blocks
         needed = [treatment for treatment in self.design.treatments if treatment.id in contrast]
         obstacles = (
@@ -256,7 +256,7 @@ def _simple_effects(study: _Study, pairs: list[tuple[Factor, Factor]]) -> dict[_
         for level in study.others(factor)
         for at in (study.baseline(other), *study.others(other))
     ]
-    findings = study.find_or_judge({_key(*place): _simple(study, *place) for place in places})
+    findings = study.find_or_judge({_key(*place): _simple_contrast(study, *place) for place in places})
     return {
         (factor.name, level, other.name, at): SimpleEffect(
             factor.name, level, study.baseline(factor), other.name, at, findings[_key(factor, level, other, at)]
@@ -265,7 +265,7 @@ def _simple_effects(study: _Study, pairs: list[tuple[Factor, Factor]]) -> dict[_
     }
 
 
-def _simple(study: _Study, factor: Factor, level: str, other: Factor, at: str) -> Contrast:
+def _simple_contrast(study: _Study, factor: Factor, level: str, other: Factor, at: str) -> Contrast:
     return effect_of(study.design.treatments, factor.name, level, study.baseline(factor), {other.name: at})
 
 
@@ -283,7 +283,9 @@ def _interactions(
         for at in study.others(other)
     ]
     contrasts = {
-        _key(*place): difference(_simple(study, *place), _simple(study, *place[:3], study.baseline(place[2])))
+        _key(*place): difference(
+            _simple_contrast(study, *place), _simple_contrast(study, *place[:3], study.baseline(place[2]))
+        )
         for place in places
     }
     findings = study.judge_contrasts(contrasts)

@@ -293,7 +293,7 @@ def like_these(
 ) -> list[LikeThese]:
     """Return what each comparison says of hosts like these; ``pairs`` and ``verdicts`` are of the same ones."""
     values_of_pairs = [_by_host(on, pair) for pair in pairs]
-    statements = [_unjudged(pair, values) for pair, values in zip(pairs, values_of_pairs, strict=True)]
+    statements = [_figures_before_test(pair, values) for pair, values in zip(pairs, values_of_pairs, strict=True)]
     judged = [
         place
         for place, (verdict, statement) in enumerate(zip(verdicts, statements, strict=True))
@@ -327,7 +327,7 @@ def _by_host(on: OnHosts, pair: Paired) -> dict[str, Floats]:
     return on.by_host(dict(zip(pair.log_ratios, pair.d.tolist(), strict=True)))
 
 
-def _unjudged(pair: Paired, values: Mapping[str, Floats]) -> LikeThese:
+def _figures_before_test(pair: Paired, values: Mapping[str, Floats]) -> LikeThese:
     """Return what is known of a comparison before any test: each host's figure, and how far apart they are."""
     figures = {host: float(of_one_host(d)) for host, d in values.items()}
     mean = relative(float(np.mean(list(figures.values())))) if figures else float("nan")
@@ -428,7 +428,7 @@ class _LevelPair:
 
 def between_levels(on: OnHosts, values: Mapping[int, float], margin: float) -> list[BetweenLevels]:
     """Return each level against the first, of ``values``: block -> ln(metric). All of them are one family."""
-    return _judged(list(_level_pairs(on, values, None)), margin)
+    return _judge_levels(list(_level_pairs(on, values, None)), margin)
 
 
 def effects_between_levels(
@@ -438,7 +438,7 @@ def effects_between_levels(
 ) -> list[BetweenLevels]:
     """Return whether each comparison's effect, block -> log ratio, differs between levels. All are one family."""
     level_pairs = [level_pair for of, values in effects for level_pair in _level_pairs(on, values, of)]
-    return _judged(level_pairs, margin)
+    return _judge_levels(level_pairs, margin)
 
 
 def _level_pairs(on: OnHosts, values: Mapping[int, float], of: TwoTreatments | None) -> Iterator[_LevelPair]:
@@ -452,8 +452,8 @@ def _level_pairs(on: OnHosts, values: Mapping[int, float], of: TwoTreatments | N
             yield _LevelPair(factor, (names[0], name), (groups[0], group), of)
 
 
-def _judged(level_pairs: Sequence[_LevelPair], margin: float) -> list[BetweenLevels]:
-    differences = [_unjudged_levels(level_pair) for level_pair in level_pairs]
+def _judge_levels(level_pairs: Sequence[_LevelPair], margin: float) -> list[BetweenLevels]:
+    differences = [_levels_before_test(level_pair) for level_pair in level_pairs]
     places = [place for place, level_pair in enumerate(level_pairs) if min(level_pair.sizes) >= HOSTS_OF_LEVEL_MIN]
     if not places:
         return differences
@@ -487,7 +487,7 @@ def _word_of_levels(relation: Relation, sizes: tuple[int, int], family: int) -> 
             return Relation.UNDECIDED, LevelCode.HOSTS_DIFFER
 
 
-def _unjudged_levels(level_pair: _LevelPair) -> BetweenLevels:
+def _levels_before_test(level_pair: _LevelPair) -> BetweenLevels:
     first, second = level_pair.figures()
     sizes = level_pair.sizes
     code = LevelCode.TOO_FEW_HOSTS
@@ -668,7 +668,7 @@ def fleet_findings(
     treatment_ids = [treatment.id for treatment in design.treatments if treatment.id not in blocks.dropped]
     levels = block_levels(blocks, treatment_ids, design.metric)
     judged = [] if design.aa else [pair for pair in pairs if not pair.obstacle]
-    effects = [(_two(pair), dict(zip(pair.log_ratios, pair.d.tolist(), strict=True))) for pair in judged]
+    effects = [(_treatments_of(pair), dict(zip(pair.log_ratios, pair.d.tolist(), strict=True))) for pair in judged]
     return FleetFindings(
         blocks={host: usable.count(host) for host in design.fleet.hosts},
         like_these=[] if design.aa else like_these(on, pairs, verdicts, metric_of(design), design.margin),
@@ -678,7 +678,7 @@ def fleet_findings(
     )
 
 
-def _two(pair: Paired) -> TwoTreatments:
+def _treatments_of(pair: Paired) -> TwoTreatments:
     return TwoTreatments(pair.baseline, pair.level, pair.baseline_id, pair.level_id)
 
 

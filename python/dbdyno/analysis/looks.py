@@ -196,7 +196,7 @@ def _alphas() -> Floats:
     return np.unique(np.concatenate((np.geomspace(_SMALLEST_ALPHA, 1 - 1e-9, _KNOTS), shares, 2 * shares, large)))
 
 
-def _spent(look: _Look) -> Floats:
+def _alpha_spent(look: _Look) -> Floats:
     return _alphas() * math.expm1(-SPENDING * look.spending) / math.expm1(-SPENDING)
 
 
@@ -204,11 +204,13 @@ def _spent(look: _Look) -> Floats:
 def _bound(looks: tuple[_Look, ...], sides: Sides) -> Floats:
     """Return the bound of the last look for each alpha, in standard deviations."""
     if len(looks) == 1:
-        return np.asarray(-special.ndtri(_spent(looks[0]) / sides))
+        return np.asarray(-special.ndtri(_alpha_spent(looks[0]) / sides))
     before, now = looks[-2:]
     scale, nodes, density = math.sqrt(now.time - before.time), *_going_on(looks[:-1], sides)
     start = _bound(looks[:-1], sides) * math.sqrt(now.time)
-    return _crossed_by(start, nodes, density, scale, _spent(now) - _spent(before), sides) / math.sqrt(now.time)
+    return _crossed_by(start, nodes, density, scale, _alpha_spent(now) - _alpha_spent(before), sides) / math.sqrt(
+        now.time
+    )
 
 
 @functools.cache

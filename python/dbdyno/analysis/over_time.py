@@ -104,10 +104,10 @@ def shifts(values: Floats) -> list[int]:
     sums = np.concatenate(([0.0], np.cumsum(values - values.mean())))
     believed_edges: list[int] = []
     for pieces in _partitions(values[: len(values) // size * size].reshape(-1, size).mean(axis=1)):
-        edges = _refined(sums, [piece * size for piece in pieces], size)
+        edges = _refine_edges(sums, [piece * size for piece in pieces], size)
         parts = [values[start:end] for start, end in pairwise([0, *edges, len(values)])]
         # Parts may be too short only because the search is by pieces.
-        if min(map(len, parts)) >= SHORTEST * size and _believed(parts, smooth, matters):
+        if min(map(len, parts)) >= SHORTEST * size and _is_credible(parts, smooth, matters):
             believed_edges = edges
     return believed_edges
 
@@ -152,7 +152,7 @@ def _lengths(n: int) -> tuple[Floats, Bools]:
     return np.maximum(length, 1).astype(np.float64), length >= SHORTEST
 
 
-def _refined(sums: Floats, edges: list[int], reach: int) -> list[int]:
+def _refine_edges(sums: Floats, edges: list[int], reach: int) -> list[int]:
     """Move each edge, within ``reach`` samples, to where the levels on both sides fit best."""
     moved = [0, *edges, len(sums) - 1]
     for i in range(1, len(moved) - 1):
@@ -165,7 +165,7 @@ def _refined(sums: Floats, edges: list[int], reach: int) -> list[int]:
     return moved[1:-1]
 
 
-def _believed(parts: list[Floats], smooth: float, matters: float) -> bool:
+def _is_credible(parts: list[Floats], smooth: float, matters: float) -> bool:
     if any(abs(earlier - later) < matters for earlier, later in pairwise(map(median, parts))):
         return False
     residuals = np.concatenate([part - part.mean() for part in parts])
@@ -220,7 +220,7 @@ def classify(end_s: Floats, rate: Floats) -> Stability:
     if early := [start + edge for edge in edges if start + edge <= WARM_UP_MAX * len(rate)]:
         start = early[-1]  # a level that is left so soon is warm-up too
         edges = shifts(rate[start:])
-    rest, level = rate[start:], _levelled(rate[start:], edges)
+    rest, level = rate[start:], _remove_levels(rate[start:], edges)
     spacing_s = float(end_s[-1] - end_s[0]) / (len(end_s) - 1)
     stalls, change = _jagged(level), _regimes(end_s[start:], rest, edges)
     if stalls and change and stalls.other - stalls.one > abs(change.other - change.one):
@@ -232,7 +232,7 @@ def classify(end_s: Floats, rate: Floats) -> Stability:
     return replace(stability, settled_s=settled_s, interval_s=spacing_s)
 
 
-def _levelled(values: Floats, edges: list[int]) -> Floats:
+def _remove_levels(values: Floats, edges: list[int]) -> Floats:
     """Return the series around its mean without its changes of level, or, where it has none, without its curve."""
     if not edges:
         return values - curve(values) + float(values.mean())

@@ -166,11 +166,11 @@ def verdicts(target: Target, against: Target) -> tuple[Finding, ...]:
 
     One verdict a depth would be nine, too many for eight rounds to decide. All hold for the session alone.
     """
-    pairs = [_paired(operation, target, against) for operation in OPERATIONS]
+    pairs = [_pair_operation(operation, target, against) for operation in OPERATIONS]
     return tuple(judge([pair for pair in pairs if pair.log_ratios], METRICS["iops"], MARGIN))
 
 
-def _paired(operation: str, target: Target, against: Target) -> Paired:
+def _pair_operation(operation: str, target: Target, against: Target) -> Paired:
     common = sorted(key for key in target.steps.keys() & against.steps.keys() if key[0] == operation)
     ratios = [log_ratios(target.steps[key].by_round, against.steps[key].by_round) for key in common]
     rounds = set.intersection(*(set(by_round) for by_round in ratios)) if ratios else set()

@@ -82,7 +82,7 @@ def compact_letters(different: Bools) -> list[str]:
 
     Two share a letter exactly where they do not differ, and no letter can be taken away without breaking that.
     """
-    columns = _swept(_inserted(different))
+    columns = _sweep_letters(_insert_and_absorb(different))
     columns.sort(key=sorted)
     return [
         "".join(_letter(number) for number, column in enumerate(columns) if i in column) for i in range(len(different))
@@ -94,7 +94,7 @@ def _letter(number: int) -> str:
     return f"{ascii_lowercase[place]}{turn or ''}"
 
 
-def _inserted(different: Bools) -> Columns:
+def _insert_and_absorb(different: Bools) -> Columns:
     """Insert and absorb: begin with one letter for all; each difference splits the letters that both carry."""
     everyone = frozenset(range(len(different)))
     columns = [everyone] if everyone else []
@@ -108,7 +108,7 @@ def _inserted(different: Bools) -> Columns:
     return columns
 
 
-def _swept(columns: Columns) -> Columns:
+def _sweep_letters(columns: Columns) -> Columns:
     """Take letters away that say nothing new: from whoever shares another letter with all who carry this one."""
     swept = sorted(columns, key=sorted)
     for place in reversed(range(len(swept))):
@@ -224,10 +224,10 @@ def _tests(figures: MetricFigures, name: str) -> list[_Test]:
 def _complete(tests: Sequence[_Test]) -> list[str]:
     """Return the stacks of which every test has figures in the same blocks, at least two."""
     first = tests[0].ids if tests else {}
-    return [stack for stack in first if len(_shared(tests, stack)) >= MIN_USABLE_BLOCKS]
+    return [stack for stack in first if len(_shared_places(tests, stack)) >= MIN_USABLE_BLOCKS]
 
 
-def _shared(tests: Sequence[_Test], stack: str) -> list[int]:
+def _shared_places(tests: Sequence[_Test], stack: str) -> list[int]:
     places = [test.places(stack).keys() for test in tests]
     return sorted(set(places[0]).intersection(*places[1:]))
 
@@ -265,7 +265,7 @@ def _ranking(
         for finding, of_tests in zip(overall, parts, strict=True)
     ]
     tied = ties(findings, stacks, more_is_better=about.more_is_better)
-    scores = _scores(findings, reference, len(_shared(tests, reference)))
+    scores = _scores(findings, reference, len(_shared_places(tests, reference)))
     by_test = {
         test.name: _scores(
             _findings([test], [(reference, stack) for stack in ordered[1:]], about, rule), reference, len(tests)
@@ -289,7 +289,7 @@ def _ranking(
             for place, stack in enumerate(sorted(stacks, key=lambda stack: -worth[stack]), 1)
         ),
         ties=tied,
-        blocks=min(len(_shared(tests, stack)) for stack in stacks),
+        blocks=min(len(_shared_places(tests, stack)) for stack in stacks),
         left_out=tuple(sorted({stack for test in tests for stack in test.ids} - set(stacks))),
     )
 
@@ -301,8 +301,8 @@ def _findings(
     runs: dict[int, list[_Test]] = {}
     for test in tests:
         runs.setdefault(id(test.figures), []).append(test)
-    of_runs = [_contrasted(of_run, pairs, 1 / len(tests)) for of_run in runs.values()]
-    paired = [_together(pair, [of_run[at] for of_run in of_runs]) for at, pair in enumerate(pairs)]
+    of_runs = [_contrast_parts(of_run, pairs, 1 / len(tests)) for of_run in runs.values()]
+    paired = [_pair_of_stacks(pair, [of_run[at] for of_run in of_runs]) for at, pair in enumerate(pairs)]
     return judge(paired, about, tests[0].figures.run.design.margin, rule)
 
 
@@ -315,7 +315,7 @@ class _Part:
     carry_over: CarryOver | None
 
 
-def _contrasted(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight: float) -> list[_Part]:
+def _contrast_parts(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight: float) -> list[_Part]:
     figures = tests[0].figures
     place = {block: at for at, block in enumerate(figures.blocks.trials)}
     contrasts = [
@@ -336,7 +336,7 @@ def _contrasted(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight
     return parts
 
 
-def _together(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
+def _pair_of_stacks(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
     """Return two stacks compared by what all runs add up to; carry-over is out of it where any run shows it clearly."""
     places = sorted(set(parts[0].measured).intersection(*(part.measured for part in parts[1:])))
     without = [part.without_carry_over or part.measured for part in parts]

@@ -118,20 +118,20 @@ def _beside(
     judged = {
         (verdict.baseline_id, verdict.level_id): verdict
         for family in families
-        for verdict in judge(_paired(run, blocks, family, table.metric), of, run.design.margin, rule)
+        for verdict in judge(_pair_figures(run, blocks, family, table.metric), of, run.design.margin, rule)
     }
     return Beside(
         table=table,
         metric=of,
         figures=[_figure(row, table, blocks, judged, run) for row in table.rows],
         claims=[
-            _checked(claim, steady if claim.direction in STEADY else judged, run.design.margin, of)
+            _check_claim(claim, steady if claim.direction in STEADY else judged, run.design.margin, of)
             for claim in table.claims
         ],
     )
 
 
-def _paired(run: Run, blocks: UsableBlocks, comparisons: list[Comparison], name: str) -> list[Paired]:
+def _pair_figures(run: Run, blocks: UsableBlocks, comparisons: list[Comparison], name: str) -> list[Paired]:
     labels = run.design.labels
     of_trials = "queries_per_second" if name == SECONDS_PER_1000 else name
     pairs = []
@@ -179,7 +179,7 @@ def of_difference(published: float, verdict: Finding, margin: float) -> Agreemen
     return "other size" if (published > 0) == (verdict.effect.value > 0) else "contradicts"
 
 
-def _checked(claim: ReportedClaim, judged: Verdicts, margin: float, of: Metric) -> Checked:
+def _check_claim(claim: ReportedClaim, judged: Verdicts, margin: float, of: Metric) -> Checked:
     pairs = [(pair.baseline, pair.level) for pair in claim.pairs]
     verdicts = [judged[pair] for pair in pairs if pair in judged]
     return Checked(claim, tuple((verdict, of_claim(claim, verdict, margin, of)) for verdict in verdicts))

@@ -68,7 +68,7 @@ def correlation(runs: Sequence[Sequence[Cut]]) -> Correlation:
     runs_with_cuts = [cuts for cuts in runs if cuts]
     if runs_with_cuts and all(len(cuts) == 1 for cuts in runs_with_cuts):
         return ALONE
-    return analysed(_ranked(runs_with_cuts))
+    return analysed(_rank_cuts(runs_with_cuts))
 
 
 def analysed(groups: Sequence[Floats]) -> Correlation:
@@ -93,7 +93,7 @@ def _amount(cut: Cut) -> float:
     return (len(OUTCOMES) - OUTCOMES.index(cut.outcome)) * _LONGEST_MS + (cut.lost_ms or 0.0)
 
 
-def _ranked(runs: Sequence[Sequence[Cut]]) -> list[Floats]:
+def _rank_cuts(runs: Sequence[Sequence[Cut]]) -> list[Floats]:
     """Return each run's cuts as ranks (0 to 1) of what was lost among all cuts of their stratum, ties in the middle."""
     strata: dict[object, list[float]] = {}
     for cuts in runs:
@@ -286,12 +286,12 @@ def _sums(scores: Sequence[int], chosen: int) -> Floats:
 
 def fisher(seen: int, of: int, seen_other: int, of_other: int) -> float:
     """Return the p of Fisher's exact test, two-sided as twice the smaller tail: what it is if cuts are independent."""
-    both, of_both = seen + seen_other, of + of_other
+    seen_in_both, of_both = seen + seen_other, of + of_other
     if not of or not of_other:
         return 1.0
-    low, high = max(0, both - of_other), min(both, of)
-    ways = _choose(of_both, both)
-    chances = {k: math.exp(_choose(of, k) + _choose(of_other, both - k) - ways) for k in range(low, high + 1)}
+    low, high = max(0, seen_in_both - of_other), min(seen_in_both, of)
+    ways = _choose(of_both, seen_in_both)
+    chances = {k: math.exp(_choose(of, k) + _choose(of_other, seen_in_both - k) - ways) for k in range(low, high + 1)}
     below = sum(chance for k, chance in chances.items() if k <= seen)
     above = sum(chance for k, chance in chances.items() if k >= seen)
     return min(1.0, 2 * min(below, above) * _TIE)
@@ -413,8 +413,8 @@ def causes(trials: Iterable[Trial]) -> tuple[Cause, ...]:
         for cut in trial.cuts:
             if is_damage(cut):
                 cuts_by_cause.setdefault((cut.outcome, _NUMBER.sub("#", cut.cause)), []).append((trial, cut))
-    each = [_cause(outcome, cuts) for (outcome, _), cuts in cuts_by_cause.items()]
-    return tuple(sorted(each, key=lambda cause: (OUTCOMES.index(cause.outcome), -cause.cuts))[:MOST])
+    all_causes = [_cause(outcome, cuts) for (outcome, _), cuts in cuts_by_cause.items()]
+    return tuple(sorted(all_causes, key=lambda cause: (OUTCOMES.index(cause.outcome), -cause.cuts))[:MOST])
 
 
 def _cause(outcome: Outcome, cuts: list[tuple[Trial, Cut]]) -> Cause:
@@ -429,8 +429,10 @@ def _cause(outcome: Outcome, cuts: list[tuple[Trial, Cut]]) -> Cause:
 # counts, is no member of it (Tarone 1990): that depends on both sides' sum alone.
 
 
-Asked = Literal["loss", "damage", "amount"]  # how often anything is lost; how often worse; how many ms, where both lose
-Found = Literal["more", "less", "no difference shown"]
+Question = Literal[
+    "loss", "damage", "amount"
+]  # how often anything is lost; how often worse; how many ms, where both lose
+Answer = Literal["more", "less", "no difference shown"]
 BOTH_LOSE = 0.5  # of the cuts of either side, for amounts to be compared
 ByBlock = Mapping[str, Mapping[int, list[Cut]]]  # treatment id -> block -> the cuts of its run
 
@@ -441,8 +443,8 @@ class SafetyDifference:
 
     level_id: str
     baseline_id: str
-    asked: Asked
-    found: Found
+    asked: Question
+    found: Answer
     p: float  # Holm's, over the family
     p_unadjusted: float  # by runs; of amounts by blocks
     p_if_independent: float | None  # Fisher's over cuts; None of amounts
@@ -458,12 +460,12 @@ def differences(comparisons: list[Comparison], by_block: ByBlock) -> list[Safety
     ]
     raw = [difference for comparison in compared for difference in _of_pair(comparison, by_block)]
     adjusted = holm([difference.p_unadjusted for difference in raw]) if raw else ()
-    return [_judged(difference, float(p)) for difference, p in zip(raw, adjusted, strict=True)]
+    return [_with_answer(difference, float(p)) for difference, p in zip(raw, adjusted, strict=True)]
 
 
 def _of_pair(pair: Comparison, by_block: ByBlock) -> Iterator[SafetyDifference]:
     sides = by_block[pair.level], by_block[pair.baseline]
-    conditions: dict[Asked, Callable[[Cut], bool]] = {"loss": lambda cut: cut.is_loss, "damage": is_damage}
+    conditions: dict[Question, Callable[[Cut], bool]] = {"loss": lambda cut: cut.is_loss, "damage": is_damage}
     for question, condition in conditions.items():
         counts_by_run = [[(sum(map(condition, cuts)), len(cuts)) for cuts in side.values()] for side in sides]
         level, baseline = ((sum(seen for seen, _ in side), sum(of for _, of in side)) for side in counts_by_run)
@@ -501,8 +503,8 @@ def _typical(side: Mapping[int, list[Cut]]) -> dict[int, float]:
     return {block: statistics.median(values) for block, values in lost.items() if values}
 
 
-def _judged(difference: SafetyDifference, p: float) -> SafetyDifference:
-    answer: Found = "no difference shown"
+def _with_answer(difference: SafetyDifference, p: float) -> SafetyDifference:
+    answer: Answer = "no difference shown"
     if p <= ALPHA:
         if difference.ratio is not None:
             answer = "more" if difference.ratio.value > 0 else "less"
@@ -689,7 +691,7 @@ def _of_treatment(run: Run, id_: str, hosts: Sequence[str], related: Correlation
             for host in hosts}  # fmt: skip
     on_hosts = []
     for host, own in runs.items():
-        others = [cuts for other, each in runs.items() if other != host for cuts in each]
+        others = [cuts for other, cuts_of_runs in runs.items() if other != host for cuts in cuts_of_runs]
         if own:
             on_hosts.append(CutsOnHost(id_, host, tally(own, related), _p(own, others)))
     return on_hosts
@@ -698,12 +700,16 @@ def _of_treatment(run: Run, id_: str, hosts: Sequence[str], related: Correlation
 def _p(own: Sequence[Sequence[Cut]], others: Sequence[Sequence[Cut]]) -> float:
     """Return the p of both questions together; NaN where there is nothing to count on either side (Tarone 1990)."""
     conditions: tuple[Of, Of] = (lambda cut: cut.is_loss, is_damage)
-    sides = [(_seen(own, condition), _seen(others, condition)) for condition in conditions]
-    p_values = [p_by_runs(*both) for both in sides if any(seen for side in both for seen, _ in side)]
+    sides = [(_count_cuts(own, condition), _count_cuts(others, condition)) for condition in conditions]
+    p_values = [
+        p_by_runs(*sides_of_condition)
+        for sides_of_condition in sides
+        if any(seen for side in sides_of_condition for seen, _ in side)
+    ]
     return min(1.0, len(p_values) * min(p_values)) if p_values else math.nan
 
 
-def _seen(runs: Sequence[Sequence[Cut]], of: Of) -> Seen:
+def _count_cuts(runs: Sequence[Sequence[Cut]], of: Of) -> Seen:
     return [(sum(map(of, cuts)), len(cuts)) for cuts in runs]
 
 
@@ -901,8 +907,8 @@ def choice(safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ti
     if not safe:
         return Choice((), (), (), line)
     first = safe[0]
-    alike = [candidate for candidate in safe if candidate is first or _tied(ties, candidate, first)]
-    ahead = [candidate for candidate in ordered[: ordered.index(first)] if not _tied(ties, candidate, first)]
+    alike = [candidate for candidate in safe if candidate is first or _are_tied(ties, candidate, first)]
+    ahead = [candidate for candidate in ordered[: ordered.index(first)] if not _are_tied(ties, candidate, first)]
     return Choice(
         take=tuple(candidate.safety.id for candidate in alike),
         slower=tuple(candidate.safety.id for candidate in safe if candidate not in alike),
@@ -911,7 +917,7 @@ def choice(safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ti
     )
 
 
-def _tied(ties: Ties, first: Placed, second: Placed) -> bool:
+def _are_tied(ties: Ties, first: Placed, second: Placed) -> bool:
     letters = [set(ties.letters.get(candidate.safety.id, "")) for candidate in (first, second)]
     if all(letters):
         return bool(letters[0] & letters[1])
@@ -962,14 +968,14 @@ def joined(speed: Run, crash: Run) -> CrashSafety:
             if difference.level_id in ours and difference.baseline_id in ours
         ],
         by_host=tuple(
-            _renamed(cuts_by_host, ids_now[cuts_by_host.treatment])
+            _rename_treatment(cuts_by_host, ids_now[cuts_by_host.treatment])
             for cuts_by_host in safety.by_host
             if cuts_by_host.treatment in ids_now
         ),
     )
 
 
-def _renamed(cuts_by_host: ByHost, id_: str) -> ByHost:
+def _rename_treatment(cuts_by_host: ByHost, id_: str) -> ByHost:
     return ByHost(id_, tuple(replace(on_host, treatment=id_) for on_host in cuts_by_host.hosts))
 
 

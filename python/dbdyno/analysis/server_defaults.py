@@ -56,7 +56,7 @@ def server_defaults(run: Run) -> list[ServerDefaults]:
     defaults_by_names: dict[tuple[str, str], ServerDefaults] = {}
     for pair in run.design.comparisons:
         sides = treatments[pair.baseline], treatments[pair.level]
-        old, new = (_of(run, side) for side in sides)
+        old, new = (_trials_of(run, side) for side in sides)
         names = _names(sides, (old, new))
         if names[0] != names[1]:
             _add(defaults_by_names, compared_settings(*names, _variables(old), _variables(new), set_by(run)), sides)
@@ -69,7 +69,7 @@ def defaults_of_two_runs(
     """Return one for each pair of servers that two runs measured the same treatments with, where they differ."""
     defaults_by_names: dict[tuple[str, str], ServerDefaults] = {}
     for sides in matched:
-        first, second = _of(before, sides[0]), _of(after, sides[1])
+        first, second = _trials_of(before, sides[0]), _trials_of(after, sides[1])
         names, set_by_study = (_version(first), _version(second)), set_by(before) | set_by(after)
         _add(defaults_by_names, compared_settings(*names, _variables(first), _variables(second), set_by_study), sides)
     return list(defaults_by_names.values())
@@ -100,7 +100,7 @@ def set_by(run: Run) -> set[str]:
     return {name.rpartition(".")[2].replace("-", "_") for name in names}
 
 
-def _of(run: Run, treatment: Treatment) -> list[Trial]:
+def _trials_of(run: Run, treatment: Treatment) -> list[Trial]:
     return [trial for trial in run.trials if trial.treatment == treatment.id]
 
 

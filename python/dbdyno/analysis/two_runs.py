@@ -5,10 +5,10 @@ those of two independent groups (``unpaired``), and cover only the noise inside 
 can't have touched, a *control*, shows what the host did: what a treatment gained against its control inside the blocks
 of each run is compared instead, and a change of the host that touches both alike is out of it.
 
-Whether a word may be said at all is one rule (``_withheld``). Treatments that nothing distinguishes between the runs
-are controls, unless one was named. Where that are all of them, there is no change to judge: what moved is the host.
-Where a control is not shown to be as before, what the others did is of host and change together. And where others used
-the host beside half of the trials of a run or more, nothing is decided.
+Whether a word may be said at all is one rule (``_withhold_words``). Treatments that nothing distinguishes between the
+runs are controls, unless one was named. Where that are all of them, there is no change to judge: what moved is the
+host. Where a control is not shown to be as before, what the others did is of host and change together. And where others
+used the host beside half of the trials of a run or more, nothing is decided.
 """
 
 import math
@@ -136,7 +136,7 @@ def matched_treatments(before: Run, after: Run, names: Sequence[str]) -> list[tu
     """
     old = {treatment.label: treatment for treatment in before.design.treatments}
     new = {treatment.label: treatment for treatment in after.design.treatments}
-    renamed = dict(_renamed(name, old, new) for name in names)
+    renamed = dict(_parse_pair(name, old, new) for name in names)
     if min(len(renamed), len(set(renamed.values()))) < len(names):
         raise RefusedError("named twice")
     if len(old) == len(new) == 1:
@@ -152,7 +152,7 @@ def matched_treatments(before: Run, after: Run, names: Sequence[str]) -> list[tu
     return matched
 
 
-def _renamed(name: str, old: Mapping[str, Treatment], new: Mapping[str, Treatment]) -> tuple[str, str]:
+def _parse_pair(name: str, old: Mapping[str, Treatment], new: Mapping[str, Treatment]) -> tuple[str, str]:
     """Return the two labels; either may have "=" in it, as drives with numbers of their own do."""
     for place in (i for i, char in enumerate(name) if char == "="):
         left, right = name[:place].strip(), name[place + 1 :].strip()
@@ -330,13 +330,13 @@ def compare(
     return Compared(
         metric=primary,
         margin=width,
-        changes=_withheld(_changes([_group(sides, pair) for pair in judged], primary, width), cause),
-        control=_withheld([shift], disturbed)[0] if shift else None,
+        changes=_withhold_words(_changes([_group(sides, pair) for pair in judged], primary, width), cause),
+        control=_withhold_words([shift], disturbed)[0] if shift else None,
         controls=tuple(new.label for _, new in controls),
         control_is_named=named is not None,
         nothing_changed=nothing_changed,
         interference=interference,
-        against_control=_withheld(_changes(against, primary, width), disturbed),
+        against_control=_withhold_words(_changes(against, primary, width), disturbed),
         matched=matched,
         only_before=[
             treatment.label for treatment in before.design.treatments if treatment not in [old for old, _ in matched]
@@ -355,7 +355,7 @@ def _is_control(sides: tuple[_Side, _Side], pair: Pair) -> bool:
     return usable and not distinctions(sides[0].run, sides[1].run, pair)
 
 
-def _withheld(changes: Sequence[Change], cause: Withheld | None) -> list[Change]:
+def _withhold_words(changes: Sequence[Change], cause: Withheld | None) -> list[Change]:
     """Return changes whose word is not given, for ``cause``; what had none to give says so only of a missing change.
 
     Their intervals are not given either: they cover the noise inside the runs, and what may have made the difference is
@@ -414,7 +414,7 @@ def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolutio
 
 def _changes(groups: Sequence[_Group], primary: Metric, margin: float) -> list[Change]:
     """Judge groups that are one family."""
-    judged = iter(_judged([group for group in groups if not group.obstacle], primary, margin))
+    judged = iter(_judge_groups([group for group in groups if not group.obstacle], primary, margin))
     return [_without_figures(group, group.obstacle) if group.obstacle else next(judged) for group in groups]
 
 
@@ -430,7 +430,7 @@ def _without_figures(group: _Group, reason: Reason | Obstacle) -> Change:
     )
 
 
-def _judged(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterator[Change]:
+def _judge_groups(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterator[Change]:
     if not groups:
         return
     units = [group.resolution.log_width for group in groups]

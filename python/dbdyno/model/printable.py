@@ -98,10 +98,10 @@ def prometheus_text(text: str) -> str:
 def json_text(text: str) -> str:
     r"""Return JSON with each character in it that is not printable as ``\uXXXX``, which readers of JSON take back."""
     lines = text.split("\n")
-    return "\n".join(line if line.isprintable() else "".join(map(_escaped, line)) for line in lines)
+    return "\n".join(line if line.isprintable() else "".join(map(_escape, line)) for line in lines)
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     if char.isprintable():
         return char
     units = char.encode("utf-16-be", "surrogatepass")
@@ -137,11 +137,11 @@ def short(text: str, length_max: int = SAID_MAX) -> str:
 
 def glued(text: str, *, labels: bool = True) -> str:
     """Return ``one_line(text)`` with no-break spaces inside figures ("3 %", "p = 0.02", "8 blocks") and labels."""
-    line = _FIGURES.sub(_unbroken, one_line(text))
-    return _LABELS.sub(_unbroken, line) if labels else line
+    line = _FIGURES.sub(_no_break, one_line(text))
+    return _LABELS.sub(_no_break, line) if labels else line
 
 
-def _unbroken(match: re.Match[str]) -> str:
+def _no_break(match: re.Match[str]) -> str:
     return match[0].replace(" ", NO_BREAK)
 
 

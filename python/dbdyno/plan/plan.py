@@ -230,8 +230,8 @@ def _row(study: Study, row: RowSection, treatments: Sequence[Treatment]) -> Repo
     candidates = fitting(study, row.levels)
     order = [factor.name for factor in study.factors]
     names = sorted(row.levels, key=lambda name: order.index(name) if name in order else len(order))
-    wanted = Treatment("", {name: level_label(row.levels[name]) for name in names})
-    treatment = _of(treatments, candidates[0]) if candidates else wanted
+    unmeasured = Treatment("", {name: level_label(row.levels[name]) for name in names})
+    treatment = _of(treatments, candidates[0]) if candidates else unmeasured
     return ReportedRow(treatment.label, row.as_, treatment.id, float(row.value), _figure(row.min), _figure(row.max))
 
 
@@ -576,7 +576,7 @@ class Plan:
         elif self.design.until == "blocks" and blocks < MIN_BLOCKS:
             smallest = min(1, count * smallest_p(blocks))
             yield (
-                f"{_counted(blocks, 'block')} can't decide {_counted(count, 'comparison')} at 5 %: "
+                f"{_count_text(blocks, 'block')} can't decide {_count_text(count, 'comparison')} at 5 %: "
                 f"the smallest p the exact test can show, times {count} (Holm), is {smallest:.3g}; "
                 f"give blocks = {MIN_BLOCKS} or more"
             )
@@ -598,7 +598,7 @@ def _seconds_of(spec: TrialSpec) -> float:
     return seconds + (GUEST_OVERHEAD_SECONDS if spec.stack.is_booted else OVERHEAD_SECONDS)
 
 
-def _counted(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 

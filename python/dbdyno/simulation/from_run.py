@@ -130,8 +130,8 @@ class SimulationPlan:
             if not outcome["reads"]["requests"] + outcome["writes"]["requests"]:
                 raise UserError(f"{self.folder}: the trace of {self.trial.id} holds nothing of its measured run")
             trials = _trials(self.run, id_)
-            measured = _measured(self.folder, trials) if trials else None
-            predictions.append(Predicted(by_id[id_], outcome, _predicted(outcome), measured))
+            measured = _measured_figures(self.folder, trials) if trials else None
+            predictions.append(Predicted(by_id[id_], outcome, _predicted_figures(outcome), measured))
         return Prediction(
             self.source,
             self.trial.id,
@@ -153,10 +153,10 @@ def planned(folder: Path, treatment: str, replay: str, seed: int) -> SimulationP
     if run.is_simulated:
         raise UserError(f"{folder} is a simulated run; a prediction needs the trace of a measured one")
     source = _source(run, treatment)
-    trial = _traced(folder, run, source)
+    trial = _trial_with_trace(folder, run, source)
     load: dict[str, Any] = {"kind": "trace", "files": [str(folder / "trials" / trial.id / KEPT)], "format": "blkparse"}
     load["replay"] = replay or "closed"
-    if window := _recorded(trial).get("measured_s"):
+    if window := _recording_of(trial).get("measured_s"):
         load["window_s"] = window
     points, refused = {}, {}
     for candidate in run.design.treatments:
@@ -186,11 +186,11 @@ def _trials(run: Run, treatment: str) -> list[Trial]:
     return usable_blocks(run).of(treatment) or [trial for trial in run.trials if trial.treatment == treatment]
 
 
-def _recorded(trial: Trial) -> Recorded:
+def _recording_of(trial: Trial) -> Recorded:
     return trial.block_trace.get("recorded") or {}
 
 
-def _traced(folder: Path, run: Run, source: Treatment) -> Trial:
+def _trial_with_trace(folder: Path, run: Run, source: Treatment) -> Trial:
     """Return the first trial of the treatment with a trace."""
     for trial in _trials(run, source.id):
         file = folder / "trials" / trial.id / KEPT
@@ -202,7 +202,7 @@ def _traced(folder: Path, run: Run, source: Treatment) -> Trial:
 
 
 def _remarks(trial: Trial) -> list[str]:
-    recorded = _recorded(trial)
+    recorded = _recording_of(trial)
     remarks = []
     if not recorded.get("measured_s"):
         remarks.append("The trace does not say when measuring began: its warm-up is replayed, too.")
@@ -215,13 +215,13 @@ def _remarks(trial: Trial) -> list[str]:
     return remarks
 
 
-def _predicted(outcome: Mapping[str, Any]) -> DeviceFigures:
+def _predicted_figures(outcome: Mapping[str, Any]) -> DeviceFigures:
     columns, ways = outcome["columns"], [outcome[way]["latency"] for way in ("reads", "writes")]
     latency_ns = sum(way["mean_ns"] * way["count"] for way in ways) / (sum(way["count"] for way in ways) or math.nan)
     return DeviceFigures(columns["r/s"] + columns["w/s"], columns["await"], latency_ns / 1e6)
 
 
-def _measured(folder: Path, trials: Sequence[Trial]) -> DeviceFigures:
+def _measured_figures(folder: Path, trials: Sequence[Trial]) -> DeviceFigures:
     """Return means over trials: iostat's columns from their series, latency from the figures of their block trace."""
     watched = read_series(folder, [trial.id for trial in trials])
     means = [iostat_means(watched.get(trial.id, {}).get("block_device", {})) for trial in trials]

@@ -881,7 +881,7 @@ def _of_jobs(
     if request.cache and "0" not in direct:
         where = f"write direct=0 into {request.files[0]}" if request.files else "give --direct 0"
         raise UserError(f"--{next(iter(request.cache))} is of the page cache, which these jobs go past; {where}")
-    places = {f"load.jobs[0].{known}": f"--{word}" for word, known in FIELDS.items()}
+    places = {f"load.jobs[0].{field_name}": f"--{word}" for word, field_name in FIELDS.items()}
     if request.files:
         places = {"load": str(request.files[0])}
     reach = reach_bytes(list(jobs))
@@ -929,9 +929,9 @@ def _of_trace(request: SweepRequest, watch: Callable[[float, int], None]) -> Poi
     if replay not in {"open", "closed"}:
         raise UserError(f"--replay is open or closed, not {replay[:40]}")
     fields: dict[str, Any] = {"files": [str(path) for path in request.files], "replay": replay}
-    chosen = {"format": request.format, "speed": request.speed, "device": request.trace_device}
-    chosen |= {"time_unit": request.time_unit, "length_unit": request.length_unit}
-    fields |= {name: value for name, value in chosen.items() if value is not None}
+    trace_fields = {"format": request.format, "speed": request.speed, "device": request.trace_device}
+    trace_fields |= {"time_unit": request.time_unit, "length_unit": request.length_unit}
+    fields |= {name: value for name, value in trace_fields.items() if value is not None}
     if request.fold:
         if request.size_bytes is None:
             raise UserError("--fold needs --size, the size of the device that the trace is folded onto")

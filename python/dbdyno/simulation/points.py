@@ -63,10 +63,10 @@ def combinations(
     A factor is a field of the point, or one of ``tunables`` (``set:NAME``), or an option of its jobs (``fio:WORD``), or
     fields of its load (``load:NAME``); a level is its text and its value.
     """
-    return list(_combined(common, factors, seeds))
+    return list(_combine(common, factors, seeds))
 
 
-def _combined(
+def _combine(
     common: Mapping[str, Any], factors: Mapping[str, Sequence[tuple[str, Any]]], seeds: Sequence[int]
 ) -> Iterator[SimulatedPoint]:
     for combination in product(*factors.values()):
@@ -74,13 +74,13 @@ def _combined(
         for seed in seeds:
             point = deepcopy(dict(common)) | {"seed": seed}
             for name, (_, value) in zip(factors, combination, strict=True):
-                _put(point, name, value)
+                _put_value(point, name, value)
             if all(job.get("direct", True) for job in point["load"].get("jobs", ({"direct": False},))):
                 point["load"].pop("cache", None)  # direct jobs go past it
             yield SimulatedPoint(levels, point)
 
 
-def _put(point: dict[str, Any], name: str, value: Any) -> None:  # noqa: ANN401 - a field's value
+def _put_value(point: dict[str, Any], name: str, value: Any) -> None:  # noqa: ANN401 - a field's value
     if name.startswith(SET):
         point.setdefault("tunables", {})[name.removeprefix(SET)] = value
     elif name.startswith(FIO):

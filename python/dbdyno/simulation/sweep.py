@@ -61,7 +61,7 @@ def simulated(
     for place, point in enumerate(points):
         alike.setdefault(point.key, []).append(place)
     shorten = _brief if len(points) > BRIEF_FROM else dict
-    for key, outcome, cpu_s in _kept(results) if results else ():
+    for key, outcome, cpu_s in _read_results(results) if results else ():
         for place in alike.pop(key, ()):
             yield place, PointOutcome(points[place], shorten(outcome), cpu_s)
     if not alike:
@@ -69,9 +69,9 @@ def simulated(
     pending = [points[same[0]] for same in alike.values()]
     with opened([point.point for point in pending]) as by:
         try:
-            for point_outcome in _ended(by, pending, len(points) - len(pending), report):
+            for point_outcome in _outcomes(by, pending, len(points) - len(pending), report):
                 if results:
-                    _keep(results, point_outcome)
+                    _store_outcome(results, point_outcome)
                 for place in alike[point_outcome.point.key]:
                     yield place, PointOutcome(points[place], shorten(point_outcome.outcome), point_outcome.cpu_s)
         except ValueError as error:
@@ -85,7 +85,7 @@ def _brief(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
     return {sys.intern(name): _brief(item) for name, item in value.items() if name not in LARGE}
 
 
-def _ended(
+def _outcomes(
     by: Simulators, points: Sequence[SimulatedPoint], done: int, report: Callable[[SweepProgress], None]
 ) -> Iterator[PointOutcome]:
     """Yield results as they come, a few points ahead of them at work: memory does not grow with the sweep."""
@@ -110,7 +110,7 @@ def _ended(
         report(SweepProgress(done, sum(by.spread.progress()), by.spread.hosts()))
 
 
-def _kept(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
+def _read_results(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
     """Yield key, outcome and CPU seconds of each result in a file; a line that a crash cut off is cut away."""
     whole = 0
     try:
@@ -134,7 +134,7 @@ def _kept(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
         raise UserError(f"{path}: can't be read: {error.strerror}") from None
 
 
-def _keep(path: Path, point_outcome: PointOutcome) -> None:
+def _store_outcome(path: Path, point_outcome: PointOutcome) -> None:
     entry = {"key": point_outcome.point.key, "cpu_s": point_outcome.cpu_s, "levels": dict(point_outcome.point.levels),
              "point": point_outcome.point.point, "outcome": point_outcome.outcome}  # fmt: skip
     try:

@@ -233,7 +233,7 @@ def holm(p: npt.ArrayLike) -> Floats:
     order = np.argsort(values, axis=-1, kind="stable")
     factors = np.arange(values.shape[-1], 0, -1) if values.ndim else np.ones(())
     raised = np.maximum.accumulate(np.take_along_axis(values, order, axis=-1) * factors, axis=-1)
-    return _back(np.minimum(raised, 1.0), order)
+    return _restore_order(np.minimum(raised, 1.0), order)
 
 
 def holm_levels(p: npt.ArrayLike, alpha: float) -> Floats:
@@ -262,10 +262,10 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     m = values.shape[-1]
     scaled = np.take_along_axis(values, order, axis=-1) * m / np.arange(1, m + 1)
     lowered = np.flip(np.minimum.accumulate(np.flip(scaled, axis=-1), axis=-1), axis=-1)
-    return _back(np.minimum(lowered, 1.0), order)
+    return _restore_order(np.minimum(lowered, 1.0), order)
 
 
-def _back(adjusted: Floats, order: Ints) -> Floats:
+def _restore_order(adjusted: Floats, order: Ints) -> Floats:
     placed = np.empty_like(adjusted)
     np.put_along_axis(placed, order, adjusted, axis=-1)
     return placed

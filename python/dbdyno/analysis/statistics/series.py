@@ -118,20 +118,20 @@ def trend(places: Ints, groups: Ints, values: Floats, level: float = 0.95, *, lo
     if n < unknowns + SPARE_MIN:
         return Estimate.unknown(n)
     if n > MOST:
-        places, groups, values = _pooled(places, groups, values)
+        places, groups, values = _pool_neighbours(places, groups, values)
         unknowns = 2
     x = np.zeros((len(values), unknowns))
     x[np.arange(len(values)), groups] = 1
     x[:, -1] = places - places.mean()
     y = values - values.mean()
-    remembering = (_remembering(covariance, x, y) for covariance in (covariances(places) if long_memory else ()))
-    weights, slopes, errors = _together((_forgetting(places, x, y), *remembering))
+    remembering = (_fit_covariance(covariance, x, y) for covariance in (covariances(places) if long_memory else ()))
+    weights, slopes, errors = _join_families((_fit_ar1(places, x, y), *remembering))
     freedom = len(values) - unknowns
     value, low, high = (_quantile(weights, slopes, errors, freedom, p) for p in (0.5, (1 - level) / 2, (1 + level) / 2))
     return Estimate(value, low, high, n)
 
 
-def _pooled(places: Ints, groups: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
+def _pool_neighbours(places: Ints, groups: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
     """Return at most ``MOST`` values: the groups' levels are taken out, and neighbours' means stand for them."""
     levels = np.bincount(groups, values) / np.bincount(groups)
     parts = np.array_split(np.arange(len(values)), MOST)
@@ -145,7 +145,7 @@ def _pooled(places: Ints, groups: Ints, values: Floats) -> tuple[Ints, Ints, Flo
 _Family = tuple[Floats, Floats, Floats]  # log weight, slope and the slope's standard error, of each kind of noise
 
 
-def _together(families: tuple[_Family, ...]) -> _Family:
+def _join_families(families: tuple[_Family, ...]) -> _Family:
     """Return weights that add up to 1, slopes and standard errors of all kinds; each family begins with the same."""
     logs = np.concatenate([log_weight - np.log(len(log_weight)) for log_weight, _, _ in families])
     weights = np.exp(logs - logs.max())
@@ -153,7 +153,7 @@ def _together(families: tuple[_Family, ...]) -> _Family:
     return weights / weights.sum(), slopes, errors
 
 
-def _forgetting(places: Ints, x: Floats, y: Floats) -> _Family:
+def _fit_ar1(places: Ints, x: Floats, y: Floats) -> _Family:
     """Return what each rho of AR(1) noise makes of the values.
 
     Subtracting ``rho^gap`` times the value before makes the noise of all values independent, and dividing by what is
@@ -165,19 +165,19 @@ def _forgetting(places: Ints, x: Floats, y: Floats) -> _Family:
     white_y = np.concatenate((np.full((len(_RHO), 1), y[0]), (y[1:] - correlation * y[:-1]) / deviation), axis=1)
     first = np.broadcast_to(x[0], (len(_RHO), 1, unknowns))
     white_x = np.concatenate((first, (x[1:] - correlation[..., None] * x[:-1]) / deviation[..., None]), axis=1)
-    return _fitted(white_x, white_y, np.log(deviation).sum(axis=1))
+    return _fit_independent(white_x, white_y, np.log(deviation).sum(axis=1))
 
 
-def _remembering(covariance: Floats, x: Floats, y: Floats) -> _Family:
+def _fit_covariance(covariance: Floats, x: Floats, y: Floats) -> _Family:
     """Return what noise of each covariance, shape (kinds, n, n), makes of the values."""
     roots = np.linalg.cholesky(covariance)
     columns = np.concatenate((x, y[:, None]), axis=1)
     white = np.linalg.solve(roots, np.broadcast_to(columns, (len(roots), *columns.shape)))
     size = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-    return _fitted(white[..., :-1], white[..., -1], size)
+    return _fit_independent(white[..., :-1], white[..., -1], size)
 
 
-def _fitted(white_x: Floats, white_y: Floats, log_size: Floats) -> _Family:
+def _fit_independent(white_x: Floats, white_y: Floats, log_size: Floats) -> _Family:
     """Return the fit to values whose noise has been made independent, for each kind of noise.
 
     ``log_size`` is half the logarithm of the covariance's determinant. The weight is the likelihood with levels, slope

@@ -329,10 +329,10 @@ class MetricFigures:
     def contrasted(self, contrasts: Sequence[Contrast]) -> list[Contrasted]:
         """Return contrasts that are one family, each with its carry-over, by Holm over all of them."""
         measured = [self.by_block(contrast) for contrast in contrasts]
-        if self._fitted is None:
+        if self._fit is None:
             return [Contrasted(values) for values in measured]
         carry_overs = [
-            self._taken(contrast, list(values)) for contrast, values in zip(contrasts, measured, strict=True)
+            self._carry_over_of(contrast, list(values)) for contrast, values in zip(contrasts, measured, strict=True)
         ]
         adjusted = (
             holm([1.0 if carry_over is None else float(carry_over.p) for carry_over in carry_overs]).tolist()
@@ -340,14 +340,14 @@ class MetricFigures:
             else []
         )
         return [
-            self._contrasted(values, carry_over, p)
+            self._contrast_figures(values, carry_over, p)
             for values, carry_over, p in zip(measured, carry_overs, adjusted, strict=True)
         ]
 
     @cached_property
     def logs_without_carry_over(self) -> Mapping[str, Mapping[int, float]] | None:
         """``logs`` less what the trial before left, of all treatments alike; None where that can't be estimated."""
-        fitted = self._fitted
+        fitted = self._fit
         if fitted is None or not self._is_estimable(fitted):
             return None
         ran = self._ran
@@ -392,7 +392,7 @@ class MetricFigures:
         return math.log(value) if math.isfinite(value) and value > 0 else math.nan
 
     @cached_property
-    def _fitted(self) -> Fit | None:
+    def _fit(self) -> Fit | None:
         """The carry-over of the whole run; None where none can be, or none is in any comparison.
 
         Where every trial comes after one of the baseline, what that leaves is in all of them alike. A simulated trial
@@ -409,15 +409,17 @@ class MetricFigures:
         rows = [row for id_, row in zip(self.treatments, weights, strict=True) if id_ not in self.blocks.dropped]
         return all(bool(taken_out(self._ran, fitted, row).known) for row in rows if row.any())
 
-    def _taken(self, contrast: Contrast, at: Sequence[int]) -> CarryOverEstimate | None:
-        if not at or self._fitted is None:
+    def _carry_over_of(self, contrast: Contrast, at: Sequence[int]) -> CarryOverEstimate | None:
+        if not at or self._fit is None:
             return None
         rows = [self._rows[block] for block in at]
         ran = self._ran
         part = TrialOrder(ran.logs[rows], ran.treatment[rows], ran.before[rows], ran.treatments)
-        return taken_out(part, self._fitted, np.array([contrast.get(id_, 0.0) for id_ in self.treatments]))
+        return taken_out(part, self._fit, np.array([contrast.get(id_, 0.0) for id_ in self.treatments]))
 
-    def _contrasted(self, values: Mapping[int, float], estimate: CarryOverEstimate | None, p: float) -> Contrasted:
+    def _contrast_figures(
+        self, values: Mapping[int, float], estimate: CarryOverEstimate | None, p: float
+    ) -> Contrasted:
         if estimate is None or not estimate.known:
             return Contrasted(values)
         low, value, high = (relative(float(end)) for end in (estimate.low, estimate.difference, estimate.high))

@@ -432,7 +432,7 @@ class _Family:
                 far_off=int(far_off(d).sum()),
                 resolution=pair.resolution,
             )
-            withheld, would_be = self._withheld(i, relation)
+            withheld, would_be = self._withheld_word(i, relation)
             different = relation in {Relation.HIGHER, Relation.LOWER}
             reason = replace(
                 bare_reason,
@@ -467,7 +467,7 @@ class _Family:
                 else None,
             )
 
-    def _withheld(self, place: int, relation: Relation) -> tuple[Cause | None, Relation]:
+    def _withheld_word(self, place: int, relation: Relation) -> tuple[Cause | None, Relation]:
         """Return why the word that the ratios measured give is not given, and which that is; None where it stands."""
         if not self.each[place]:
             return None, relation
@@ -588,8 +588,8 @@ def _lack(reason: Reason, blocks: int, is_feasible: Callable[[int], bool]) -> Ne
     if reason.withheld_for is not None:
         return NextStep(_LACK_OF_CAUSE[type(reason.withheld_for)])
     if reason.p_best > ALPHA:
-        wanted = reason.fewest if reason.excludes_zero else max(reason.fewest, reason.needed)
-        return NextStep(Lack.MORE_BLOCKS, wanted - blocks)
+        blocks_wanted = reason.fewest if reason.excludes_zero else max(reason.fewest, reason.needed)
+        return NextStep(Lack.MORE_BLOCKS, blocks_wanted - blocks)
     if mostly(reason.disturbed, blocks):
         return NextStep(Lack.QUIET_HOST)
     if reason.resolution.too_coarse(reason.margin):
