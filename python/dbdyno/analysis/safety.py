@@ -702,9 +702,7 @@ def _p(own: Sequence[Sequence[Cut]], others: Sequence[Sequence[Cut]]) -> float:
     conditions: tuple[Of, Of] = (lambda cut: cut.is_loss, is_damage)
     sides = [(_count_cuts(own, condition), _count_cuts(others, condition)) for condition in conditions]
     p_values = [
-        p_by_runs(*sides_of_condition)
-        for sides_of_condition in sides
-        if any(seen for side in sides_of_condition for seen, _ in side)
+        p_by_runs(*side_counts) for side_counts in sides if any(seen for side in side_counts for seen, _ in side)
     ]
     return min(1.0, len(p_values) * min(p_values)) if p_values else math.nan
 
