@@ -24,8 +24,8 @@ def _room(before: str, after: Sequence[str]) -> int:
 def wrapped(text: str) -> list[str]:
     """Return the lines of a text, continued further to the right; only a word that is too long by itself stands out."""
     indent = " " * (len(text) - len(text.lstrip(" ")) + 2)
-    lines = (
+    folded = (
         textwrap.wrap(line, PROGRESS_COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
         for line in text.splitlines()
     )
-    return [part for parts in lines for part in parts]
+    return [line for lines in folded for line in lines]

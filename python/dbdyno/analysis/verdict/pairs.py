@@ -286,9 +286,9 @@ def compared(
     return pairs
 
 
-def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], numbers: Iterable[int]) -> int:
+def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], block_numbers: Iterable[int]) -> int:
     """Return in how many of the blocks others disturbed a trial of these treatments."""
-    return sum(any(blocks.trials[block][id_].disturbed for id_ in treatments) for block in numbers)
+    return sum(any(blocks.trials[block][id_].disturbed for id_ in treatments) for block in block_numbers)
 
 
 def _not_of_the_drive(pair: Paired, blocks: UsableBlocks, metric: str, margin: float) -> Iterator[OtherRatios]:
