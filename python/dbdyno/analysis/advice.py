@@ -47,11 +47,11 @@ class Relations:
     def unbeaten(self) -> list[str]:
         """Those that nothing is shown to be faster than."""
         slower = {slower for _, slower in self.faster} | self.behind | self.perhaps_behind
-        return [one for one in self.stacks if one not in slower]
+        return [id_ for id_ in self.stacks if id_ not in slower]
 
-    def are_alike(self, one: str, other: str) -> bool:
+    def are_alike(self, first: str, second: str) -> bool:
         """Whether a planned verdict says so."""
-        return frozenset((one, other)) in self.alike
+        return frozenset((first, second)) in self.alike
 
 
 @dataclass(frozen=True)
@@ -68,77 +68,79 @@ class Choice:
         return (*self.take, *self.as_good)
 
 
-def choose(known: Relations) -> Choice:
+def choose(relations: Relations) -> Choice:
     """Return what may be taken."""
-    unbeaten = known.unbeaten
-    if known.baseline in unbeaten:
-        return _kept(known, known.baseline, unbeaten)
-    taken = [one for one in unbeaten if _leads_to_baseline(known, one)]
+    unbeaten = relations.unbeaten
+    if relations.baseline in unbeaten:
+        return _keep_baseline(relations, relations.baseline, unbeaten)
+    taken = [id_ for id_ in unbeaten if _leads_to_baseline(relations, id_)]
     if not taken:
         return Choice("open")
-    taken += [one for one in unbeaten if one not in taken and any(_same_change(known, one, of) for of in taken)]
-    return Choice("take", tuple(taken), _as_good(known, taken, unbeaten))
+    taken += [id_ for id_ in unbeaten if id_ not in taken and any(_same_change(relations, id_, of) for of in taken)]
+    return Choice("take", tuple(taken), _as_good(relations, taken, unbeaten))
 
 
-def _as_good(known: Relations, taken: Iterable[str], unbeaten: Iterable[str]) -> tuple[str, ...]:
-    others = (one for one in unbeaten if one not in taken)
-    return tuple(one for one in others if any(known.are_alike(one, of) for of in taken))
+def _as_good(relations: Relations, taken: Iterable[str], unbeaten: Iterable[str]) -> tuple[str, ...]:
+    others = (id_ for id_ in unbeaten if id_ not in taken)
+    return tuple(id_ for id_ in others if any(relations.are_alike(id_, of) for of in taken))
 
 
-def _leads_to_baseline(known: Relations, start: str) -> bool:
+def _leads_to_baseline(relations: Relations, start: str) -> bool:
     """Return whether one is faster than the baseline, or than what is faster than that, and so on.
 
     Where there is no baseline, whether it is faster than anything.
     """
-    seen, ahead = {start}, [start]
+    visited, ahead = {start}, [start]
     while ahead:
-        one = ahead.pop()
-        slower = {slower for faster, slower in known.faster if faster == one}
-        if known.baseline in slower or (known.baseline is None and slower):
+        id_ = ahead.pop()
+        slower = {slower for faster, slower in relations.faster if faster == id_}
+        if relations.baseline in slower or (relations.baseline is None and slower):
             return True
-        ahead += slower - seen
-        seen |= slower
+        ahead += slower - visited
+        visited |= slower
     return False
 
 
-def _same_change(known: Relations, one: str, of: str) -> bool:
+def _same_change(relations: Relations, candidate: str, of: str) -> bool:
     """Return whether one has what another one changed of the baseline, and is faster than the same without that."""
-    if known.baseline is None:
+    if relations.baseline is None:
         return False
-    stack, base, taken = known.stacks[one], known.stacks[known.baseline], known.stacks[of]
-    changed = {name: level for name, level in taken.items() if base.get(name) != level}
+    stack, base, taken_stack = relations.stacks[candidate], relations.stacks[relations.baseline], relations.stacks[of]
+    changed = {name: level for name, level in taken_stack.items() if base.get(name) != level}
     if not changed.items() <= stack.items():
         return False
     without = {name: base[name] if name in changed and name in base else level for name, level in stack.items()}
-    return any((one, other) in known.faster for other, levels in known.stacks.items() if levels == without)
+    return any(
+        (candidate, other) in relations.faster for other, levels in relations.stacks.items() if levels == without
+    )
 
 
-def _kept(known: Relations, baseline: str, unbeaten: list[str]) -> Choice:
+def _keep_baseline(relations: Relations, baseline: str, unbeaten: list[str]) -> Choice:
     """Return that the baseline is kept, unless something that is not beaten either may be better."""
-    component = _connected(known, baseline)
-    if len(known.stacks) == 1:  # all others failed, so nothing speaks for it
+    component = _component_of(relations, baseline)
+    if len(relations.stacks) == 1:  # all others failed, so nothing speaks for it
         return Choice("open")
-    if known.perhaps_behind:  # what speaks against these would speak against the baseline as little
+    if relations.perhaps_behind:  # what speaks against these would speak against the baseline as little
         return Choice("open")
-    for one in unbeaten:
-        beats_it = any(faster == one and slower in component for faster, slower in known.faster)
-        by_a_chain_alone = one != baseline and not known.are_alike(one, baseline)
-        if one not in component or (by_a_chain_alone and beats_it):
+    for id_ in unbeaten:
+        beats_it = any(faster == id_ and slower in component for faster, slower in relations.faster)
+        by_a_chain_alone = id_ != baseline and not relations.are_alike(id_, baseline)
+        if id_ not in component or (by_a_chain_alone and beats_it):
             return Choice("open")
-    as_good = tuple(one for one in unbeaten if one != baseline)
-    is_any = known.every_stack and len(unbeaten) == len(known.stacks) > 1
+    as_good = tuple(id_ for id_ in unbeaten if id_ != baseline)
+    is_any = relations.every_stack and len(unbeaten) == len(relations.stacks) > 1
     return Choice("any" if is_any else "keep", (baseline,), as_good)
 
 
-def _connected(known: Relations, start: str) -> set[str]:
+def _component_of(relations: Relations, start: str) -> set[str]:
     """Return what equivalences connect with one treatment."""
-    found, ahead = {start}, [start]
+    component, ahead = {start}, [start]
     while ahead:
-        one = ahead.pop()
-        more = {each for pair in known.alike if one in pair for each in pair} - found
-        found |= more
+        id_ = ahead.pop()
+        more = {neighbour for pair in relations.alike if id_ in pair for neighbour in pair} - component
+        component |= more
         ahead += more
-    return found
+    return component
 
 
 # What a recommendation costs in safety, by the settings that trials read back.
@@ -161,46 +163,49 @@ class Safety:
     disks: tuple[str, ...]  # kinds of the disks below all that was compared: "emulated", "real"
 
 
-def safest(choice: Choice, known: Relations, durable: Durable) -> Choice:
+def safest(choice: Choice, relations: Relations, durable: Durable) -> Choice:
     """Return the choice without what another one in it does more safely that is as good by the same right.
 
     That is one which is shown to be faster as well, or which is equivalent; to the latter the baseline gives way, too.
     What is as good and may be had less safely than that is not offered.
     """
     pool, ahead = choice.pool, choice.take if choice.kind == "take" else ()
-    better = {one: [of for of in pool if of in ahead or known.are_alike(one, of)] for one in pool}
-    kept = [one for one in pool if not any(is_safer(of, one, durable) for of in better[one])]
-    take = tuple(one for one in choice.take if one in kept)
-    as_good = tuple(one for one in kept if one not in take)
+    better = {id_: [of for of in pool if of in ahead or relations.are_alike(id_, of)] for id_ in pool}
+    remaining = [id_ for id_ in pool if not any(is_safer(of, id_, durable) for of in better[id_])]
+    take = tuple(id_ for id_ in choice.take if id_ in remaining)
+    as_good = tuple(id_ for id_ in remaining if id_ not in take)
     if not take:
         return Choice("safer" if choice.kind in {"keep", "any"} else choice.kind, as_good)
-    if any(is_safer(of, one, durable) for one in kept for of in kept):
+    if any(is_safer(of, id_, durable) for id_ in remaining for of in remaining):
         as_good = ()
     kind = "keep" if choice.kind == "any" and len(take) + len(as_good) < len(pool) else choice.kind
     return replace(choice, kind=kind, take=take, as_good=as_good)
 
 
-def is_safer(one: str, other: str, durable: Durable) -> bool:
+def is_safer(first_id: str, second_id: str, durable: Durable) -> bool:
     """Return whether the first keeps commits that the second may lose, and loses none that the second keeps."""
-    first, second = durable.get(one), durable.get(other)
+    first, second = durable.get(first_id), durable.get(second_id)
     return bool(first and second and added_risks(second, first) and not added_risks(first, second))
 
 
 def safety(pool: Sequence[str], durable: Durable, trials: Mapping[str, Sequence[Trial]]) -> Safety:
     """Return what taking any of some treatments means beside all others that were measured."""
-    own = [found for one in pool if (found := durable.get(one))]
-    others = {id_: found for id_, found in durable.items() if found}
-    worse = {id_: [gap for one in own for gap in added_risks(one, found)] for id_, found in others.items()}
-    unknown = any(one.durable is None for one in own)
+    own = [own_safety for id_ in pool if (own_safety := durable.get(id_))]
+    others = {id_: other_safety for id_, other_safety in durable.items() if other_safety}
+    worse = {
+        id_: [gap for own_safety in own for gap in added_risks(own_safety, other_safety)]
+        for id_, other_safety in others.items()
+    }
+    unknown = any(own_safety.durable is None for own_safety in own)
     return Safety(
-        durable=None if unknown or not own else all(one.durable for one in own),
+        durable=None if unknown or not own else all(own_safety.durable for own_safety in own),
         served=bool(own),
-        lacking=_unique(gap for one in own for gap in one.lacking),
+        lacking=_unique(gap for own_safety in own for gap in own_safety.lacking),
         worse=_unique(gap for gaps in worse.values() for gap in gaps),
         safer=tuple(id_ for id_, gaps in worse.items() if gaps),
-        less_known=unknown and any(found.durable for found in others.values()),
-        synced=tuple(dict.fromkeys(_synced(trial) for one in pool for trial in trials[one])),
-        disks=tuple(dict.fromkeys(_disk(trial) for each in trials.values() for trial in each)),
+        less_known=unknown and any(other_safety.durable for other_safety in others.values()),
+        synced=tuple(dict.fromkeys(_flush_log(trial) for id_ in pool for trial in trials[id_])),
+        disks=tuple(dict.fromkeys(_disk(trial) for trials_of_id in trials.values() for trial in trials_of_id)),
     )
 
 
@@ -208,7 +213,7 @@ def _unique(gaps: Iterable[CommitRisk]) -> tuple[CommitRisk, ...]:
     return tuple(dict.fromkeys(gaps))
 
 
-def _synced(trial: Trial) -> str:
+def _flush_log(trial: Trial) -> str:
     return str(trial.observed.get("server", {}).get(FLUSH_LOG, ""))
 
 
@@ -260,33 +265,38 @@ def key_of(levels: Stack) -> Key:
     return tuple(levels.items())
 
 
-def same_for_all(chosen: Sequence[LoadChoice]) -> list[list[LoadChoice]]:
+def same_for_all(choices: Sequence[LoadChoice]) -> list[list[LoadChoice]]:
     """Return the loads in parts, in each of which the same may be taken: in one part if anything may be under all."""
-    if together := _under_all(chosen):
+    if together := _under_all(choices):
         return [together]
     parts: dict[tuple[Kind, frozenset[Key]], list[LoadChoice]] = {}
-    for one in chosen:
-        parts.setdefault((one.choice.kind, frozenset(one.pool())), []).append(one)
+    for load_choice in choices:
+        parts.setdefault((load_choice.choice.kind, frozenset(load_choice.pool())), []).append(load_choice)
     return list(parts.values())
 
 
-def _under_all(chosen: Sequence[LoadChoice]) -> list[LoadChoice]:
+def _under_all(choices: Sequence[LoadChoice]) -> list[LoadChoice]:
     """Return the loads with what may be taken under all of them; empty where nothing may, or a load is open."""
-    kinds: set[Kind] = {one.choice.kind for one in chosen}
+    kinds: set[Kind] = {load_choice.choice.kind for load_choice in choices}
     if kinds == {"open"}:
-        return list(chosen)
-    common = set.intersection(*(set(one.pool()) for one in chosen))
+        return list(choices)
+    common = set.intersection(*(set(load_choice.pool()) for load_choice in choices))
     if "open" in kinds or not common:
         return []
     ordered: tuple[Kind, ...] = ("take", "safer", "keep", "any")
-    kind = next(one for one in ordered if one in kinds)
-    taken = {key for one in chosen for key, id_ in one.pool().items() if key in common and id_ in one.choice.take}
-    return [replace(one, choice=_restricted(one, kind, common, taken)) for one in chosen]
+    kind = next(kind for kind in ordered if kind in kinds)
+    taken = {
+        key
+        for load_choice in choices
+        for key, id_ in load_choice.pool().items()
+        if key in common and id_ in load_choice.choice.take
+    }
+    return [replace(load_choice, choice=_restrict_choice(load_choice, kind, common, taken)) for load_choice in choices]
 
 
-def _restricted(one: LoadChoice, kind: Kind, common: set[Key], taken: set[Key]) -> Choice:
+def _restrict_choice(load_choice: LoadChoice, kind: Kind, common: set[Key], taken: set[Key]) -> Choice:
     """Return the choice under a load, of the stacks that may be taken under all; ``taken`` are so under any."""
-    pool = {key: id_ for key, id_ in one.pool().items() if key in common}
+    pool = {key: id_ for key, id_ in load_choice.pool().items() if key in common}
     take = tuple(id_ for key, id_ in pool.items() if key in (taken or common))
     return Choice(kind, take, tuple(id_ for id_ in pool.values() if id_ not in take))
 
@@ -296,34 +306,34 @@ def free_factors(part: Sequence[LoadChoice]) -> tuple[Stack, tuple[Free, ...]]:
 
     The second is empty, too, where they are not all combinations of some levels: then each must be named.
     """
-    stacks = [dict(key) for key in dict.fromkeys(key for one in part for key in one.pool())]
+    stacks = [dict(key) for key in dict.fromkeys(key for load_choice in part for key in load_choice.pool())]
     if not stacks:
         return {}, ()
     names = dict.fromkeys(name for stack in stacks for name in stack)
     levels = {name: tuple(dict.fromkeys(stack.get(name, "") for stack in stacks)) for name in names}
-    fixed = {name: each[0] for name, each in levels.items() if len(each) == 1}
-    different = {name: each for name, each in levels.items() if len(each) > 1}
+    fixed = {name: factor_levels[0] for name, factor_levels in levels.items() if len(factor_levels) == 1}
+    different = {name: factor_levels for name, factor_levels in levels.items() if len(factor_levels) > 1}
     if prod(map(len, different.values())) != len(stacks):
         return fixed, ()
-    return fixed, tuple(_free(name, each, part) for name, each in different.items())
+    return fixed, tuple(_free(name, factor_levels, part) for name, factor_levels in different.items())
 
 
 def _free(name: str, levels: tuple[str, ...], part: Sequence[LoadChoice]) -> Free:
-    steps = [step for one in part for step in _not_distinguished(name, one)]
-    of_study = {stack.get(name, "") for one in part for stack in one.load.stacks.values()}
+    steps = [step for load_choice in part for step in _not_distinguished(name, load_choice)]
+    of_study = {stack.get(name, "") for load_choice in part for stack in load_choice.load.stacks.values()}
     return Free(name, levels, of_study == set(levels), hardest(steps))
 
 
-def _not_distinguished(name: str, one: LoadChoice) -> list[NextStep]:
+def _not_distinguished(name: str, load_choice: LoadChoice) -> list[NextStep]:
     """Return what comparisons lack that show no equivalence, of stacks that differ in this factor alone."""
     steps = []
-    for first, second in combinations(one.choice.pool, 2):
-        levels, others = dict(one.load.stacks[first]), dict(one.load.stacks[second])
-        if {each for each in levels | others if levels.get(each) != others.get(each)} != {name}:
+    for first, second in combinations(load_choice.choice.pool, 2):
+        levels, other_levels = dict(load_choice.load.stacks[first]), dict(load_choice.load.stacks[second])
+        if {factor for factor in levels | other_levels if levels.get(factor) != other_levels.get(factor)} != {name}:
             continue
         pair = frozenset((first, second))
-        if pair not in one.alike:
-            steps.append(one.lacking.get(pair, NextStep(Lack.A_COMPARISON)))
+        if pair not in load_choice.alike:
+            steps.append(load_choice.lacking.get(pair, NextStep(Lack.A_COMPARISON)))
     return steps
 
 
@@ -373,95 +383,95 @@ class AdviceBasis:
     filling: Collection[str] = ()  # ids of treatments whose buffer pool was still being filled
 
 
-def advise(run: Run, blocks: UsableBlocks, metric: Metric, found: AdviceBasis) -> Advice:
+def advise(run: Run, blocks: UsableBlocks, metric: Metric, basis: AdviceBasis) -> Advice:
     """Return what the verdicts carry: nothing is recommended that any comparison shows to be slower than another."""
     design = run.design
-    if hold := _hold(run, blocks, found):
+    if hold := _hold(run, blocks, basis):
         return Advice(hold)
-    loads, judged = _loads(design), _Judged(design, blocks, metric, found)
+    loads, judge = _loads(design), _Judge(design, blocks, metric, basis)
     if all(len(load.stacks) < 2 for load in loads):  # noqa: PLR2004 - a choice
         return Advice(
-            Hold.LOAD_ALONE, step=hardest(judged.open.values()) if judged.open.keys() == judged.planned else None
+            Hold.LOAD_ALONE, step=hardest(judge.open.values()) if judge.open.keys() == judge.planned else None
         )
-    chosen = [one for load in loads if (one := judged.chosen(load))]
-    if not chosen:
+    choices = [load_choice for load in loads if (load_choice := judge.choice_under(load))]
+    if not choices:
         return Advice(Hold.NOTHING_COMPARED)
     return Advice(
-        parts=tuple(judged.recommended(part, whole=len(part) == len(chosen)) for part in same_for_all(chosen))
+        parts=tuple(judge.recommendation(part, whole=len(part) == len(choices)) for part in same_for_all(choices))
     )
 
 
-def _hold(run: Run, blocks: UsableBlocks, found: AdviceBasis) -> Hold | None:
+def _hold(run: Run, blocks: UsableBlocks, basis: AdviceBasis) -> Hold | None:
     if not blocks.trials:
         return Hold.NO_BLOCK
     if run.design.aa is not None:
         return Hold.SAME_TREATMENTS
-    if not found.verdicts:
+    if not basis.verdicts:
         return Hold.NOTHING_COMPARED
     return Hold.UNFINISHED if run.ended != "done" else None
 
 
 def _is_load(factor: Factor) -> bool:
     """Return whether a factor is a circumstance, which nobody chooses: all that it gives belongs to the load."""
-    given = {field for each in (factor.gives or {}).values() for field in each}
-    return all(name.partition(".")[0] == "workload" for name in given or {factor.section})
+    fields = {field for level_fields in (factor.gives or {}).values() for field in level_fields}
+    return all(name.partition(".")[0] == "workload" for name in fields or {factor.section})
 
 
 def _loads(design: Design) -> list[LoadGroup]:
     """Return the treatments by the load that they stand under; only factors that vary count."""
     levels: dict[str, set[str]] = {}
-    for one in design.treatments:
-        for name, level in one.levels.items():
+    for treatment in design.treatments:
+        for name, level in treatment.levels.items():
             levels.setdefault(name, set()).add(level)
-    varied = {name for name, each in levels.items() if len(each) > 1}
+    varied = {name for name, factor_levels in levels.items() if len(factor_levels) > 1}
     of_load = {factor.name for factor in design.factors if _is_load(factor)} & varied
-    found: dict[Key, LoadGroup] = {}
-    for one in design.treatments:
-        load = {name: level for name, level in one.levels.items() if name in of_load}
-        stack = {name: level for name, level in one.levels.items() if name in varied - of_load}
-        found.setdefault(key_of(load), LoadGroup(load, {})).stacks[one.id] = stack
-    return list(found.values())
+    groups: dict[Key, LoadGroup] = {}
+    for treatment in design.treatments:
+        load = {name: level for name, level in treatment.levels.items() if name in of_load}
+        stack = {name: level for name, level in treatment.levels.items() if name in varied - of_load}
+        groups.setdefault(key_of(load), LoadGroup(load, {})).stacks[treatment.id] = stack
+    return list(groups.values())
 
 
-class _Judged:
+class _Judge:
     """The comparisons of a run, as far as each carries a recommendation."""
 
-    def __init__(self, design: Design, blocks: UsableBlocks, metric: Metric, found: AdviceBasis) -> None:
-        self.design, self.blocks, self.metric, self.found = design, blocks, metric, found
-        self.trials = {one.id: blocks.of(one.id) for one in design.treatments}
+    def __init__(self, design: Design, blocks: UsableBlocks, metric: Metric, basis: AdviceBasis) -> None:
+        self.design, self.blocks, self.metric, self.basis = design, blocks, metric, basis
+        self.trials = {treatment.id: blocks.of(treatment.id) for treatment in design.treatments}
         self.durable = {id_: durability([trial.observed for trial in trials]) for id_, trials in self.trials.items()}
-        self.open = {one.ids: step for one in found.verdicts if (step := self._step(one))}
-        self.planned = {one.ids for one in found.verdicts}
+        self.open = {finding.ids: step for finding in basis.verdicts if (step := self._step(finding))}
+        self.planned = {finding.ids for finding in basis.verdicts}
 
-    def chosen(self, load: LoadGroup) -> LoadChoice | None:
+    def choice_under(self, load: LoadGroup) -> LoadChoice | None:
         """Return what may be taken under a load; nothing where no two stacks were compared under it."""
-        inside = [one for one in self.found.verdicts if one.ids <= load.stacks.keys()]
+        inside = [finding for finding in self.basis.verdicts if finding.ids <= load.stacks.keys()]
         if not inside:
             return None
-        known = self._relations(load, inside)
-        choice = safest(choose(known), known, self.durable)
+        relations = self._relations(load, inside)
+        choice = safest(choose(relations), relations, self.durable)
         lacking = {pair: step for pair, step in self.open.items() if pair <= load.stacks.keys()}
-        unbeaten = known.unbeaten
+        unbeaten = relations.unbeaten
         slower = tuple(
-            one
-            for one in known.stacks
-            if one not in unbeaten and one not in known.perhaps_behind
+            id_
+            for id_ in relations.stacks
+            if id_ not in unbeaten and id_ not in relations.perhaps_behind
             # Nobody is advised against what is more durable for being slower.
-            if not any(is_safer(one, other, self.durable) for other in known.stacks)
+            if not any(is_safer(id_, other, self.durable) for other in relations.stacks)
         )
-        return LoadChoice(load, choice, known.alike, lacking, slower)
+        return LoadChoice(load, choice, relations.alike, lacking, slower)
 
     def _relations(self, load: LoadGroup, inside: Sequence[Finding]) -> Relations:
-        compared = {id_ for one in inside for id_ in one.ids}
+        compared = {id_ for finding in inside for id_ in finding.ids}
         stacks = {id_: stack for id_, stack in load.stacks.items() if id_ in compared - self.blocks.dropped}
-        base = next(one.levels for one in self.design.treatments if one.id == self.design.baseline)
-        carried = [one for one in inside if one.ids not in self.open]
+        base = next(treatment.levels for treatment in self.design.treatments if treatment.id == self.design.baseline)
+        carried = [finding for finding in inside if finding.ids not in self.open]
         behind, perhaps_behind = self._behind(load.stacks)
         return Relations(
             stacks,
             next((id_ for id_, stack in stacks.items() if stack.items() <= base.items()), None),
-            frozenset(_in_order(one) for one in carried if one.verdict.is_different),
-            frozenset(one.ids for one in carried if one.verdict is Word.EQUIVALENT),
+            frozenset(_in_order(finding) for finding in carried if finding.verdict.is_different),
+            frozenset(finding.ids for finding in carried if finding.verdict is Word.EQUIVALENT),
             behind,
             perhaps_behind,
             every_stack=len(stacks) == len(load.stacks),
@@ -469,10 +479,10 @@ class _Judged:
 
     def _behind(self, stacks: Mapping[str, Stack]) -> tuple[frozenset[str], frozenset[str]]:
         """Return what is slower than another one by any finding, and what is so only by findings that carry nothing."""
-        findings = [*self.found.verdicts, *self.found.unplanned]
-        differing = [one for one in findings if one.verdict.is_different and one.ids <= stacks.keys()]
-        surely = {_in_order(one)[1] for one in differing if not self._step(one)}
-        return frozenset(surely), frozenset(_in_order(one)[1] for one in differing) - surely
+        findings = [*self.basis.verdicts, *self.basis.unplanned]
+        differing = [finding for finding in findings if finding.verdict.is_different and finding.ids <= stacks.keys()]
+        surely = {_in_order(finding)[1] for finding in differing if not self._step(finding)}
+        return frozenset(surely), frozenset(_in_order(finding)[1] for finding in differing) - surely
 
     def _step(self, finding: Finding) -> NextStep | None:
         """Return why a finding carries no recommendation; nothing where it does."""
@@ -480,7 +490,7 @@ class _Judged:
             return finding.lack
         if finding.mostly_disturbed:
             return NextStep(Lack.QUIET_HOST)
-        if finding.ids & set(self.found.filling):
+        if finding.ids & set(self.basis.filling):
             return NextStep(Lack.LONGER_WARM_UP)
         if finding.totals_disagree:
             return NextStep(Lack.NO_STALLS)
@@ -489,34 +499,37 @@ class _Judged:
     def _step_of_equivalence(self, finding: Finding) -> NextStep | None:
         """Return what keeps two from differing that is neither of them."""
         ids = finding.baseline_id, finding.level_id
-        changed = self.found.why.changes.get(ids)
+        changed = self.basis.why.changes.get(ids)
         limits = [changed.baseline.limit, changed.level.limit] if changed else []
-        if any(one.kind == "client" and one.full for one in limits):
+        if any(limit.kind == "client" and limit.full for limit in limits):
             return NextStep(Lack.STRONGER_LOAD_GENERATOR)
         if self.metric.name.endswith(_RATES) and not all(shows_capacity(self.trials[id_]) for id_ in ids):
             return NextStep(Lack.HIGHER_RATE)
         return None
 
-    def recommended(self, part: Sequence[LoadChoice], *, whole: bool) -> Recommended:
+    def recommendation(self, part: Sequence[LoadChoice], *, whole: bool) -> Recommended:
         """Return what may be taken under some loads, which is the same under all of them."""
         choice = Choice(
             part[0].choice.kind,
-            tuple(id_ for one in part for id_ in one.choice.take),
-            tuple(id_ for one in part for id_ in one.choice.as_good),
+            tuple(id_ for load_choice in part for id_ in load_choice.choice.take),
+            tuple(id_ for load_choice in part for id_ in load_choice.choice.as_good),
         )
         fixed, free = free_factors(part)
-        steps = [step for one in part for step in one.lacking.values()]
+        steps = [step for load_choice in part for step in load_choice.lacking.values()]
         is_open = choice.kind == "open"
         return Recommended(
-            loads=() if whole else tuple(one.load.levels for one in part),
+            loads=() if whole else tuple(load_choice.load.levels for load_choice in part),
             choice=choice,
             fixed=fixed,
             free=free,
-            slower=tuple(id_ for one in part for id_ in one.slower),
+            slower=tuple(id_ for load_choice in part for id_ in load_choice.slower),
             step=(hardest(steps) or NextStep(Lack.A_COMPARISON)) if is_open else None,
             safety=None if is_open else safety(choice.pool, self.durable, self.trials),
             at_odds=tuple(
-                one for finding in self.found.verdicts if finding.ids <= set(choice.pool) for one in finding.at_odds
+                secondary
+                for finding in self.basis.verdicts
+                if finding.ids <= set(choice.pool)
+                for secondary in finding.at_odds
             ),
         )
 

@@ -89,17 +89,19 @@ def analyse(
     rule, feasible = _rule(run), partial(is_feasible, design=design)
     figures = MetricFigures(run, blocks, primary.name)
     pairs = compared(figures, design.comparisons, latencies)
-    others = secondary_metrics(run, blocks, rule)
-    verdicts = [_with(one, others) for one in judge(pairs, primary, design.margin, rule, feasible)]
+    all_secondary = secondary_metrics(run, blocks, rule)
+    verdicts = [
+        _add_secondary(finding, all_secondary) for finding in judge(pairs, primary, design.margin, rule, feasible)
+    ]
     unplanned = judge(compared(figures, pairs_not_planned(design), latencies), primary, design.margin, rule, feasible)
     steady = steadiness(run, blocks, load_series or {}, rule)
     treatments = summarise(design, blocks, failures, [*verdicts, *unplanned])
-    kept = [one.id for one in design.treatments if one.id not in blocks.dropped]
-    tied = ties([*verdicts, *unplanned], kept, more_is_better=primary.more_is_better)
+    treatment_ids = [treatment.id for treatment in design.treatments if treatment.id not in blocks.dropped]
+    tied = ties([*verdicts, *unplanned], treatment_ids, more_is_better=primary.more_is_better)
     shown = unplanned if each_pair else []
     why = explain(design, blocks, [*verdicts, *shown], watched or {}, rule)
     filling = pools_filling(design, blocks, watched or {})
-    found = AdviceBasis(verdicts, unplanned, why, [one.id for one in filling])
+    basis = AdviceBasis(verdicts, unplanned, why, [pool.id for pool in filling])
     return Analysis(
         title=run.title,
         question=run.question,
@@ -107,7 +109,7 @@ def analyse(
         margin=run.design.margin,
         verdicts=verdicts,
         every_pair=shown,
-        secondary=others,
+        secondary=all_secondary,
         ranking=ranking_of_run(run, blocks, rule, [*verdicts, *unplanned]),
         treatments=treatments,
         ties=tied,
@@ -126,7 +128,7 @@ def analyse(
         steadiness=steady,
         server_defaults=server_defaults(run),
         pools_filling=filling,
-        advice=advise(run, blocks, primary, found),
+        advice=advise(run, blocks, primary, basis),
         percentiles=percentile_curves(run.design, blocks, latencies or {}),
         safety=crash_safety(run),
         fleet=fleet_findings(run, blocks, pairs, verdicts),
@@ -135,8 +137,8 @@ def analyse(
     )
 
 
-def _with(finding: Finding, others: Sequence[Secondary]) -> Finding:
-    return replace(finding, secondary=tuple(one for one in others if one.ids == finding.ids))
+def _add_secondary(finding: Finding, all_secondary: Sequence[Secondary]) -> Finding:
+    return replace(finding, secondary=tuple(secondary for secondary in all_secondary if secondary.ids == finding.ids))
 
 
 def planned_verdicts(run: Run, blocks: UsableBlocks, latencies: Mapping[str, Latencies] | None = None) -> list[Finding]:

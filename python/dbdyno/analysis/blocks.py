@@ -33,12 +33,12 @@ class UsableBlocks:
         return sum(value <= 0 for value in self._figures(treatment, metric).values())
 
     def _figures(self, treatment: str, metric: str) -> dict[int, float]:
-        known = self._read.get((treatment, metric))
-        if known is None:
+        figures = self._read.get((treatment, metric))
+        if figures is None:
             rows = ((block, row[treatment]) for block, row in self.trials.items() if treatment in row)
-            known = {block: value_of(trial.metrics, metric) for block, trial in rows}
-            self._read[treatment, metric] = known
-        return known
+            figures = {block: value_of(trial.metrics, metric) for block, trial in rows}
+            self._read[treatment, metric] = figures
+        return figures
 
     def of(self, treatment: str) -> list[Trial]:
         """Return the treatment's trials, by block."""
@@ -64,7 +64,7 @@ def usable_blocks(run: Run) -> UsableBlocks:
     latest = attempts_that_count(attempts, {treatment.id for treatment in design.tried} - run.dropped)
     whole = {block: trials[block, attempt] for block, attempt in latest.items()}
     return UsableBlocks(
-        trials={block: {id_: one for id_, one in row.items() if id_ in compared} for block, row in whole.items()},
+        trials={block: {id_: trial for id_, trial in row.items() if id_ in compared} for block, row in whole.items()},
         dropped=run.dropped,
         void=tuple(sorted(place for place in attempts if latest.get(place[0]) != place[1])),
         control={block: row[design.control.id] for block, row in whole.items() if design.control.id in row}

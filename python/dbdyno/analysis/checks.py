@@ -151,7 +151,7 @@ class CacheRanOut:
 
 def cache_ran_out(trials: Sequence[Trial]) -> CacheRanOut | None:
     """Return when the fast cache of a treatment's drive ran out; ``None`` if it has none, or in no trial did."""
-    caches = [found for trial in trials if (found := _cache(trial))]
+    caches = [cache for trial in trials if (cache := _cache(trial))]
     ran_out = [after_s for cache in caches if math.isfinite(after_s := value_of(cache, "ran_out_s"))]
     if not ran_out:
         return None
@@ -166,7 +166,7 @@ def cache_ran_out(trials: Sequence[Trial]) -> CacheRanOut | None:
 
 def _cache(trial: Trial) -> FastCache | None:
     """Return what the disk reported of its cache; of several that of the one whose cache ran out first."""
-    reported = [each.get("fast_cache") for each in trial.device.get("disks") or [trial.device]]
+    reported = [disk.get("fast_cache") for disk in trial.device.get("disks") or [trial.device]]
     caches = [cache for cache in reported if cache]
     return min(caches, key=lambda cache: _or_never(value_of(cache, "ran_out_s")), default=None)
 
@@ -213,17 +213,17 @@ class PoolFilling:
 
 def pools_filling(design: Design, blocks: UsableBlocks, watched: Status) -> list[PoolFilling]:
     """Return the treatments of which more than half of the trials that were watched were still filling their pool."""
-    found = []
+    pools = []
     for treatment in design.treatments:
-        seen = [
+        fillings = [
             filling(status, value_of(trial.metrics, "seconds_real"))
             for trial in blocks.of(treatment.id)
             if (status := watched.get(trial.id, {}).get("server_status"))
         ]
-        fills = [each for each in seen if each]
-        if 2 * len(fills) > len(seen):
-            found.append(PoolFilling(treatment.id, _mean(fills), len(fills), len(seen)))
-    return found
+        fills = [fill for fill in fillings if fill]
+        if 2 * len(fills) > len(fillings):
+            pools.append(PoolFilling(treatment.id, _mean(fills), len(fills), len(fillings)))
+    return pools
 
 
 def filling(status: Columns, seconds: float) -> Filling | None:
@@ -245,12 +245,12 @@ def filling(status: Columns, seconds: float) -> Filling | None:
     gauged = bool(len(free) and len(total) and np.isfinite(free).all() and total[-1] > 0)
     if not _fell(of_first, of_last, gauged=gauged) or (gauged and not _grew(free, total, float(np.nansum(pages)))):
         return None
-    left = float(free[-1] / total[-1]) if gauged else math.nan
-    return Filling(of_first[0] / of_first[1], of_last[0] / of_last[1], left)
+    free_share = float(free[-1] / total[-1]) if gauged else math.nan
+    return Filling(of_first[0] / of_first[1], of_last[0] / of_last[1], free_share)
 
 
-def _in_third(which: int, third: np.ndarray[tuple[int], np.dtype[np.int64]], *counts: Floats) -> list[float]:
-    return [float(np.nansum(each[third == which])) for each in counts]
+def _in_third(part: int, third: np.ndarray[tuple[int], np.dtype[np.int64]], *counts: Floats) -> list[float]:
+    return [float(np.nansum(samples[third == part])) for samples in counts]
 
 
 def _fell(first: Sequence[float], last: Sequence[float], *, gauged: bool) -> bool:
@@ -274,9 +274,9 @@ def _mean(fills: Sequence[Filling]) -> Filling:
         return math.fsum(values) / len(values)
 
     return Filling(
-        mean([one.first_per_query for one in fills]),
-        mean([one.last_per_query for one in fills]),
-        mean([one.free_at_the_end for one in fills]),
+        mean([fill.first_per_query for fill in fills]),
+        mean([fill.last_per_query for fill in fills]),
+        mean([fill.free_at_the_end for fill in fills]),
     )
 
 

@@ -73,47 +73,51 @@ class LoadFromHosts:
 
 def loads_from_hosts(design: Design, blocks: UsableBlocks) -> list[LoadFromHosts]:
     """Return the treatments whose load came from other hosts."""
-    found = []
+    loads = []
     for treatment in design.treatments:
         trials = [trial for trial in blocks.of(treatment.id) if trial.load.get("client_hosts")]
         if trials:
-            names = [str(one["host"]) for one in trials[0].load["client_hosts"] or ()]
+            names = [str(host["host"]) for host in trials[0].load["client_hosts"] or ()]
             hosts = tuple(_host(name, trials) for name in names)
-            found.append(LoadFromHosts(treatment.id, treatment.label, len(trials), hosts))
-    return found
+            loads.append(LoadFromHosts(treatment.id, treatment.label, len(trials), hosts))
+    return loads
 
 
 def limiting_hosts(trials: Sequence[Trial]) -> tuple[str, ...]:
     """Return the hosts that were the limit in more than half of a treatment's trials."""
-    named = [str(one["host"]) for trial in trials[:1] for one in trial.load.get("client_hosts") or ()]
+    named = [str(host["host"]) for trial in trials[:1] for host in trial.load.get("client_hosts") or ()]
     return tuple(name for name in named if any(limit.of < 2 * limit.trials for limit in _limits(name, trials)))
 
 
 def _host(name: str, trials: Sequence[Trial]) -> ClientHostShare:
-    figures = [one for trial in trials if (one := _of(trial, name))]
-    starts = [abs(_number(one, "start_off_us")) + _number(one, "clock_bound_us") for one in figures]
+    figures = [host_figures for trial in trials if (host_figures := _host_figures(trial, name))]
+    starts = [
+        abs(_number(host_figures, "start_off_us")) + _number(host_figures, "clock_bound_us") for host_figures in figures
+    ]
     return ClientHostShare(
         name=name,
         clients=round(_median(figures, "clients")),
         events_per_second=_median(figures, "events_per_second"),
         queries_per_second=_median(figures, "queries_per_second"),
         latency_ms_p99=_median(figures, "latency_ms_p99"),
-        moved=_moved(trials, name),
+        moved=_tail_shift(trials, name),
         started_within_us=max(starts, default=math.nan),
-        clock_bound_us=max((_number(one, "clock_bound_us") for one in figures), default=math.nan),
+        clock_bound_us=max((_number(host_figures, "clock_bound_us") for host_figures in figures), default=math.nan),
         rtt_ms_min=_median(figures, "rtt_ms_min"),
         rtt_ms_median=_median(figures, "rtt_ms_median"),
-        retransmits=round(math.fsum(n for one in figures if math.isfinite(n := _number(one, "retransmits")))),
+        retransmits=round(
+            math.fsum(n for host_figures in figures if math.isfinite(n := _number(host_figures, "retransmits")))
+        ),
         limits=tuple(limit for limit in _limits(name, trials) if limit.of < 2 * limit.trials),
     )
 
 
-def _moved(trials: Sequence[Trial], name: str) -> float:
+def _tail_shift(trials: Sequence[Trial], name: str) -> float:
     """Return the median over trials of what this host adds to the 99th percentile of all."""
     changes = []
     for trial in trials:
         of_all = _number(trial.load.get("latency_ns") or {}, "p99") / 1e6
-        of_others = _number(_of(trial, name), "latency_ms_p99_of_others")
+        of_others = _number(_host_figures(trial, name), "latency_ms_p99_of_others")
         if of_others > 0 and math.isfinite(of_all):
             changes.append(of_all / of_others - 1)
     return statistics.median(changes) if changes else math.nan
@@ -121,12 +125,12 @@ def _moved(trials: Sequence[Trial], name: str) -> float:
 
 def _limits(name: str, trials: Sequence[Trial]) -> list[Limited]:
     """Return each way in which the host was the limit of any trial."""
-    found = []
+    limits = []
     for by, (value_in, is_limit) in _RULES.items():
-        over = [value for trial in trials if is_limit(value := value_in(_of(trial, name)), trial)]
+        over = [value for trial in trials if is_limit(value := value_in(_host_figures(trial, name)), trial)]
         if over:
-            found.append(Limited(by, statistics.median(over), len(over), len(trials)))
-    return found
+            limits.append(Limited(by, statistics.median(over), len(over), len(trials)))
+    return limits
 
 
 def _is_late(value: float, trial: Trial) -> bool:
@@ -150,15 +154,15 @@ _RULES: dict[Limit, tuple[Callable[[Mapping[str, Any]], float], Callable[[float,
 }
 
 
-def _of(trial: Trial, name: str) -> Mapping[str, Any]:
+def _host_figures(trial: Trial, name: str) -> Mapping[str, Any]:
     """Return a host's figures of a trial; nothing where it took no part."""
     hosts = trial.load.get("client_hosts") or ()
-    return next((one for one in hosts if one.get("host") == name), {})
+    return next((host for host in hosts if host.get("host") == name), {})
 
 
 def _median(figures: Sequence[Mapping[str, Any]], name: str) -> float:
-    known = [value for one in figures if math.isfinite(value := _number(one, name))]
-    return statistics.median(known) if known else math.nan
+    values = [value for host_figures in figures if math.isfinite(value := _number(host_figures, name))]
+    return statistics.median(values) if values else math.nan
 
 
 def _number(mapping: Mapping[str, Any], name: str) -> float:

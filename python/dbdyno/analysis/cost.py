@@ -56,11 +56,11 @@ def break_even(first: Curve, second: Curve) -> BreakEven:
     looked at by its ends, and where the order changes inside, by halving.
     """
     curves = (first, second)
-    searched = max(one.fewest * one.serves for one in curves) + SETS_MOST * min(one.serves for one in curves)
-    jumps = {k * one.serves for one in curves for k in range(one.fewest, math.floor(searched / one.serves) + 1)}
+    searched = max(curve.fewest * curve.serves for curve in curves) + SETS_MOST * min(curve.serves for curve in curves)
+    jumps = {k * curve.serves for curve in curves for k in range(curve.fewest, math.floor(searched / curve.serves) + 1)}
     edges = [0.0, *sorted(jumps | {searched})]
     cost_a, cost_b = first.cost, second.cost
-    found: float | None = None
+    first_demand: float | None = None
     for_good: float | None = None
     for low, high in pairwise(edges):
         start = low + (high - low) * 1e-9
@@ -71,10 +71,10 @@ def break_even(first: Curve, second: Curve) -> BreakEven:
             for_good = _crossing(cost_a, cost_b, start, high)
         if not cheaper_at_end:
             for_good = None
-        here = low if cheaper_at_start else for_good
-        if found is None and here is not None:
-            found = here
-    return BreakEven(found, for_good, searched)
+        crossing = low if cheaper_at_start else for_good
+        if first_demand is None and crossing is not None:
+            first_demand = crossing
+    return BreakEven(first_demand, for_good, searched)
 
 
 def _crossing(cost_a: CostOfDemand, cost_b: CostOfDemand, low: float, high: float) -> float:
@@ -119,9 +119,9 @@ def wear_years(device: DevicePrice, offered: MeasuredRate, busy: float) -> float
     """
     if device.endurance_bytes is None:
         return math.nan
-    taken = device.endurance_bytes * device.data_drives * device.rated_write_amplification
+    writable_bytes = device.endurance_bytes * device.data_drives * device.rated_write_amplification
     per_second = offered.queries_per_second * offered.written_bytes_per_query * offered.write_amplification * busy
-    return math.inf if per_second == 0 else taken / per_second / SECONDS_PER_YEAR
+    return math.inf if per_second == 0 else writable_bytes / per_second / SECONDS_PER_YEAR
 
 
 def power_per_year(device: DevicePrice, prices: Prices, busy: float) -> float:
@@ -244,31 +244,33 @@ def cost(
     if prices is None:
         return None
     offered = {
-        one.id: {block: offered_by(row[one.id]) for block, row in blocks.trials.items() if one.id in row}
-        for one in design.treatments
-        if one.id not in blocks.dropped and prices.of(one.id)
+        treatment.id: {
+            block: offered_by(row[treatment.id]) for block, row in blocks.trials.items() if treatment.id in row
+        }
+        for treatment in design.treatments
+        if treatment.id not in blocks.dropped and prices.of(treatment.id)
     }
     offered = {
-        id_: {b: load for b, load in each.items() if load.queries_per_second > 0} for id_, each in offered.items()
+        id_: {b: load for b, load in loads.items() if load.queries_per_second > 0} for id_, loads in offered.items()
     }
-    found = []
-    for one in design.treatments:
-        device = prices.of(one.id)
-        if device and offered.get(one.id):
-            found.append(_treatment(one, device, prices, offered[one.id], blocks.of(one.id), rule))
-    by_id = {one.id: one for one in found}
-    by_pair = {(one.baseline_id, one.level_id): one for one in findings}
+    costs = []
+    for treatment in design.treatments:
+        device = prices.of(treatment.id)
+        if device and offered.get(treatment.id):
+            costs.append(_treatment(treatment, device, prices, offered[treatment.id], blocks.of(treatment.id), rule))
+    by_id = {treatment_cost.id: treatment_cost for treatment_cost in costs}
+    by_pair = {(finding.baseline_id, finding.level_id): finding for finding in findings}
     compared = [
         _as_wide_as(
             by_pair[pair.baseline, pair.level],
             _comparison(by_id[pair.level], by_id[pair.baseline], prices, offered, rule),
         )
-        for pair in _compared(design, by_id)
+        for pair in _comparisons(design, by_id)
     ]
-    return Cost(prices, found, compared)
+    return Cost(prices, costs, compared)
 
 
-def _compared(design: Design, by_id: Mapping[str, TreatmentCost]) -> list[Comparison]:
+def _comparisons(design: Design, by_id: Mapping[str, TreatmentCost]) -> list[Comparison]:
     return [
         pair
         for pair in design.comparisons
@@ -304,7 +306,7 @@ def _treatment(  # noqa: PLR0913, PLR0917  (a treatment and what it is priced by
 ) -> TreatmentCost:
     mean, price, capacity_known = _mean(list(by_block.values())), purchase(device), shows_capacity(trials)
     at_most = by_block if capacity_known else {}
-    per_money = {block: one.queries_per_second / price for block, one in at_most.items()} if price > 0 else {}
+    per_money = {block: load.queries_per_second / price for block, load in at_most.items()} if price > 0 else {}
     return TreatmentCost(
         id=named.id,
         label=named.label,
@@ -314,8 +316,8 @@ def _treatment(  # noqa: PLR0913, PLR0917  (a treatment and what it is priced by
         amplification_known=all(amplification(trial) is not None for trial in trials),
         capacity_known=capacity_known,
         per_second_per_money=estimate_of(per_money, rule),
-        per_million=estimate_of({b: cost_per_million(device, prices, one) for b, one in at_most.items()}, rule),
-        wear_years=estimate_of({b: wear_years(device, one, prices.used) for b, one in by_block.items()}, rule),
+        per_million=estimate_of({b: cost_per_million(device, prices, load) for b, load in at_most.items()}, rule),
+        wear_years=estimate_of({b: wear_years(device, load, prices.used) for b, load in by_block.items()}, rule),
         power_per_year=power_per_year(device, prices, prices.used) if prices.price_per_kwh is not None else math.nan,
         demand=_demand(device, prices, mean) if capacity_known or not prices.demand_per_second else None,
     )
@@ -324,9 +326,9 @@ def _treatment(  # noqa: PLR0913, PLR0917  (a treatment and what it is priced by
 def _mean(loads: Sequence[MeasuredRate]) -> MeasuredRate:
     n = len(loads)
     return MeasuredRate(
-        math.fsum(one.queries_per_second for one in loads) / n,
-        math.fsum(one.written_bytes_per_query for one in loads) / n,
-        math.fsum(one.write_amplification for one in loads) / n,
+        math.fsum(load.queries_per_second for load in loads) / n,
+        math.fsum(load.written_bytes_per_query for load in loads) / n,
+        math.fsum(load.write_amplification for load in loads) / n,
     )
 
 
@@ -336,20 +338,20 @@ def estimate_of(by_block: Mapping[int, float], rule: Callable[[int], Rule]) -> E
     if not logs or len(logs) < len(by_block):
         same = set(by_block.values())
         return Estimate(math.inf, math.inf, math.inf, len(by_block)) if same == {math.inf} else Estimate.unknown()
-    found = evidence(np.fromiter(logs.values(), dtype=np.float64), rule(len(logs)), margin=1.0)
-    low, high = (float(np.exp(end)) if np.isfinite(end) else float(end) for end in (found.low, found.high))
-    return Estimate(float(np.exp(found.value)), low, high, len(logs))
+    figures = evidence(np.fromiter(logs.values(), dtype=np.float64), rule(len(logs)), margin=1.0)
+    low, high = (float(np.exp(end)) if np.isfinite(end) else float(end) for end in (figures.low, figures.high))
+    return Estimate(float(np.exp(figures.value)), low, high, len(logs))
 
 
 def _demand(device: DevicePrice, prices: Prices, mean: MeasuredRate) -> Demand | None:
     if prices.demand_per_second is None and prices.data_bytes is None:
         return None
-    wanted = prices.demand_per_second or 0.0
-    speed, data = sets_for_speed(mean, wanted), sets_for_data(device, prices.data_bytes)
+    demand = prices.demand_per_second or 0.0
+    speed, data = sets_for_speed(mean, demand), sets_for_data(device, prices.data_bytes)
     if not math.isfinite(data):
         return None
     bound = "one" if speed == data == 1 else "speed" if speed >= data else "capacity"
-    return Demand(int(max(speed, data)), bound, cost_of_demand(device, prices, mean, wanted))
+    return Demand(int(max(speed, data)), bound, cost_of_demand(device, prices, mean, demand))
 
 
 def _comparison(
@@ -359,31 +361,34 @@ def _comparison(
     offered: Mapping[str, Mapping[int, MeasuredRate]],
     rule: Callable[[int], Rule],
 ) -> CostComparison:
-    known = level.capacity_known and baseline.capacity_known
+    capacities_known = level.capacity_known and baseline.capacity_known
     by_block = {
-        one.id: {b: cost_per_million(one.device, prices, load) for b, load in offered[one.id].items()}
-        for one in (level, baseline)
+        side.id: {b: cost_per_million(side.device, prices, load) for b, load in offered[side.id].items()}
+        for side in (level, baseline)
     }
-    d = log_ratios(by_block[level.id], by_block[baseline.id]) if known else {}
-    found = CostComparison(
+    d = log_ratios(by_block[level.id], by_block[baseline.id]) if capacities_known else {}
+    comparison = CostComparison(
         level=level.label,
         baseline=baseline.label,
         level_id=level.id,
         baseline_id=baseline.id,
         per_million=relative_effect(np.fromiter(d.values(), dtype=np.float64, count=len(d)), rule(len(d))),
     )
-    at_rest = {one.id: cost_of_demand(one.device, prices, one.offered, 0.0) for one in (level, baseline)}
-    if not known or not all(map(math.isfinite, at_rest.values())) or len(set(at_rest.values())) == 1:
-        return found
-    dear, cheap = sorted((level, baseline), key=lambda one: -at_rest[one.id])
-    each = {
+    at_rest = {side.id: cost_of_demand(side.device, prices, side.offered, 0.0) for side in (level, baseline)}
+    if not capacities_known or not all(map(math.isfinite, at_rest.values())) or len(set(at_rest.values())) == 1:
+        return comparison
+    dear, cheap = sorted((level, baseline), key=lambda side: -at_rest[side.id])
+    break_evens = {
         block: break_even(_curve(cheap, prices, offered[cheap.id][block]), _curve(dear, prices, load))
         for block, load in offered[dear.id].items()
         if block in offered[cheap.id]
     }
-    starts = {block: math.nan if one.for_good is None else one.for_good for block, one in sorted(each.items())}
+    starts = {
+        block: math.nan if of_block.for_good is None else of_block.for_good
+        for block, of_block in sorted(break_evens.items())
+    }
     return replace(
-        found,
+        comparison,
         dearer=dear.label,
         cheaper=cheap.label,
         break_even=break_even(_curve(cheap, prices, cheap.offered), _curve(dear, prices, dear.offered)),
@@ -409,22 +414,22 @@ def _as_wide_as(finding: Finding, compared: CostComparison) -> CostComparison:
     return replace(compared, per_million=replace(effect, low=ends[0], high=ends[1]))
 
 
-def _curve(one: TreatmentCost, prices: Prices, load: MeasuredRate) -> Curve:
-    for_data = sets_for_data(one.device, prices.data_bytes)
+def _curve(side: TreatmentCost, prices: Prices, load: MeasuredRate) -> Curve:
+    for_data = sets_for_data(side.device, prices.data_bytes)
     fewest = int(for_data) if math.isfinite(for_data) else 1
-    return Curve(lambda demand: cost_of_demand(one.device, prices, load, demand), load.queries_per_second, fewest)
+    return Curve(lambda demand: cost_of_demand(side.device, prices, load, demand), load.queries_per_second, fewest)
 
 
 def _pays_back(dear: TreatmentCost, cheap: TreatmentCost, prices: Prices) -> float:
     """Return after how many years the power that the dearer one saves has paid for it, serving the demand."""
     if dear.demand is None or cheap.demand is None or prices.demand_per_second is None:
         return math.nan
-    wanted = prices.demand_per_second
+    demand = prices.demand_per_second
     bought = dear.demand.sets * dear.purchase - cheap.demand.sets * cheap.purchase
     a_year = [
-        one.demand.sets * power_per_year(one.device, prices, prices.used * wanted / serves)
-        for one in (dear, cheap)
-        if one.demand and (serves := one.demand.sets * one.offered.queries_per_second) > 0
+        side.demand.sets * power_per_year(side.device, prices, prices.used * demand / serves)
+        for side in (dear, cheap)
+        if side.demand and (serves := side.demand.sets * side.offered.queries_per_second) > 0
     ]
     saved = a_year[1] - a_year[0]
     return bought / saved if bought > 0 and saved > 0 else math.nan

@@ -98,10 +98,10 @@ def plateau(
     if blocks < 2 or levels < 2:  # noqa: PLR2004
         return None
     good = logs if more_is_better else -logs
-    low, high = _intervals(_apart(good), rule(blocks), ALPHA / (levels - 1))
+    low, high = _intervals(_level_differences(good), rule(blocks), ALPHA / (levels - 1))
     if without_carry_over is not None:
         corrected = without_carry_over if more_is_better else -without_carry_over
-        others = _intervals(_apart(corrected), rule(blocks), ALPHA / (levels - 1))
+        others = _intervals(_level_differences(corrected), rule(blocks), ALPHA / (levels - 1))
         low, high = np.minimum(low, others[0]), np.maximum(high, others[1])
     if shown is not None:
         of_findings = shown if more_is_better else (-shown[1], -shown[0])
@@ -118,7 +118,7 @@ def plateau(
     return Plateau(first, last, levels, flat=bool(np.all(surely)), dips=dips)
 
 
-def _apart(good: Floats) -> Floats:
+def _level_differences(good: Floats) -> Floats:
     """Return the differences of every two levels, shape (better, other, blocks)."""
     return np.moveaxis(good[:, :, None] - good[:, None, :], 0, -1)
 
@@ -136,12 +136,12 @@ def _intervals(d: Floats, rule: Rule, alpha: float) -> tuple[Floats, Floats]:
     return np.where(itself, 0.0, low), np.where(itself, 0.0, high)
 
 
-def _first(which: Bools) -> int:
-    return int(np.argmax(which))
+def _first(mask: Bools) -> int:
+    return int(np.argmax(mask))
 
 
-def _last(which: Bools) -> int:
-    return len(which) - 1 - int(np.argmax(which[::-1]))
+def _last(mask: Bools) -> int:
+    return len(mask) - 1 - int(np.argmax(mask[::-1]))
 
 
 LEVELS_MIN = 3  # two are a comparison
@@ -188,7 +188,7 @@ def curves(
 
     ``findings`` are those of every two treatments, of the study's metric.
     """
-    found, design = [], run.design
+    all_curves, design = [], run.design
     for factor in design.factors:
         amounts = quantity_of(factor.levels)
         if amounts is None or len(factor.levels) < LEVELS_MIN:
@@ -200,8 +200,8 @@ def curves(
             lines = tuple(measured.lines(design.treatments, factor, amounts))
             if lines:
                 ours = metric.name == primary.name
-                found.append(Curves(factor.name, amounts.unit, metric, _is_offered(factor), ours, lines))
-    return found
+                all_curves.append(Curves(factor.name, amounts.unit, metric, _is_offered(factor), ours, lines))
+    return all_curves
 
 
 def _is_offered(factor: Factor) -> bool:
@@ -234,42 +234,57 @@ class _Measured:
         for at, by_level in groups.items():
             ids = {level: by_level[level].id for level in sorted(by_level, key=amount.__getitem__)}
             values = {level: self.figures.logs[id_] for level, id_ in ids.items()}
-            known = [level for level in ids if values[level]]
-            if len(known) < LEVELS_MIN:
+            known_levels = [level for level in ids if values[level]]
+            if len(known_levels) < LEVELS_MIN:
                 continue
-            shown = {level: map(math.exp, self.figures.measured_logs[ids[level]].values()) for level in known}
+            measured = {level: map(math.exp, self.figures.measured_logs[ids[level]].values()) for level in known_levels}
             points = (
-                CurvePoint(ids[level], level, amount[level], geometric_mean(shown[level], ALPHA)) for level in known
+                CurvePoint(ids[level], level, amount[level], geometric_mean(measured[level], ALPHA))
+                for level in known_levels
             )
-            common = common_blocks(values[level] for level in known)
-            logs = _array([values[level] for level in known], common)
+            common = common_blocks(values[level] for level in known_levels)
+            logs = _array([values[level] for level in known_levels], common)
             corrected = self.figures.logs_without_carry_over
-            found = plateau(
+            level_plateau = plateau(
                 logs,
                 self.rule,
                 more_is_better=self.metric.more_is_better,
-                without_carry_over=_array([corrected[ids[level]] for level in known], common) if corrected else None,
-                shown=self._ends_shown([ids[level] for level in known]),
+                without_carry_over=_array([corrected[ids[level]] for level in known_levels], common)
+                if corrected
+                else None,
+                shown=self._ends_shown([ids[level] for level in known_levels]),
             )
-            yield Curve(dict(at), tuple(points), found, len(logs))
+            yield Curve(dict(at), tuple(points), level_plateau, len(logs))
 
     def _ends_shown(self, ids: Sequence[str]) -> tuple[Floats, Floats] | None:
         """Return the ends shown of each level against each other, shape (levels, levels); None where none are."""
         if self.shown is None:
             return None
         unknown = (-math.inf, math.inf)
-        ends = [[(0.0, 0.0) if one == of else self.shown.get((one, of), unknown) for of in ids] for one in ids]
+        ends = [
+            [
+                (0.0, 0.0) if level_id == baseline_id else self.shown.get((level_id, baseline_id), unknown)
+                for baseline_id in ids
+            ]
+            for level_id in ids
+        ]
         low, high = np.moveaxis(np.array(ends, dtype=np.float64), -1, 0)
         return low, high
 
 
 def _intervals_shown(findings: Sequence[Finding], metric: Metric) -> dict[tuple[str, str], tuple[float, float]] | None:
     """Return the bounded intervals that are shown; None of a metric that nothing is found of."""
-    found = either_way(one for one in findings if one.metric == metric.name)
-    effects = {pair: one.effect for pair, one in found.items() if one.effect.bounded}
-    return {pair: (math.log1p(one.low), math.log1p(one.high)) for pair, one in effects.items()} if found else None
+    by_pair = either_way(finding for finding in findings if finding.metric == metric.name)
+    effects = {pair: finding.effect for pair, finding in by_pair.items() if finding.effect.bounded}
+    return (
+        {pair: (math.log1p(effect.low), math.log1p(effect.high)) for pair, effect in effects.items()}
+        if by_pair
+        else None
+    )
 
 
 def _array(values: Sequence[Mapping[int, float]], blocks: Sequence[int]) -> Floats:
     """Return the logarithms of blocks that all have, shape (blocks, levels)."""
-    return np.array([[one[block] for one in values] for block in blocks], dtype=np.float64).reshape(-1, len(values))
+    return np.array([[by_block[block] for by_block in values] for block in blocks], dtype=np.float64).reshape(
+        -1, len(values)
+    )

@@ -59,13 +59,13 @@ Watched = Mapping[str, Columns]  # probe -> column -> samples of one trial
 
 def parts(latency_ms: float, shares: Mapping[str, float]) -> Figures:
     """Return the parts of a latency, in ms, from what each would come to by itself; unknown ones are left out."""
-    found: Figures = {}
-    left = latency_ms
+    parts_ms: Figures = {}
+    left_ms = latency_ms
     for name in PARTS[:-1]:
         if name in shares:
-            found[name] = min(left, max(0.0, shares[name]))
-            left = max(0.0, left - found[name])
-    return {**found, "rest_ms": left}
+            parts_ms[name] = min(left_ms, max(0.0, shares[name]))
+            left_ms = max(0.0, left_ms - parts_ms[name])
+    return {**parts_ms, "rest_ms": left_ms}
 
 
 def figures(trial: Trial, watched: Watched) -> Figures:
@@ -78,44 +78,44 @@ def figures(trial: Trial, watched: Watched) -> Figures:
         return {}
     seconds = value_of(trial.metrics, "seconds_real")
     queries = value_of(trial.metrics, "queries_per_second") / rate
-    found: Figures = {"latency_ms": latency, "queries": queries, "under_way": latency * rate / 1000}
-    found |= _processor(trial, watched, rate, queries, seconds)
-    found |= _device(trial, watched, rate, seconds)
-    found |= _waits(trial, watched, rate, seconds)
-    found = {name: value for name, value in found.items() if math.isfinite(value)}
-    return found | parts(latency, _each_alone(found, rate))
+    known_figures: Figures = {"latency_ms": latency, "queries": queries, "under_way": latency * rate / 1000}
+    known_figures |= _processor(trial, watched, rate, queries, seconds)
+    known_figures |= _device(trial, watched, rate, seconds)
+    known_figures |= _waits(trial, watched, rate, seconds)
+    known_figures = {name: value for name, value in known_figures.items() if math.isfinite(value)}
+    return known_figures | parts(latency, _each_alone(known_figures, rate))
 
 
 _OF_DEVICE = {"busy_share", "flush_share", "reads", "read_each_ms", "writes", "write_each_ms"}
 
 
-def _each_alone(found: Figures, rate: float) -> Figures:
+def _each_alone(figures: Figures, rate: float) -> Figures:
     """Return what each part would come to if it had all of the event to itself, in ms."""
-    waiting_ms = max(1.0, found["under_way"]) * 1000 / rate  # of all events in flight, per event
+    waiting_ms = max(1.0, figures["under_way"]) * 1000 / rate  # of all events in flight, per event
     alone: Figures = {}
-    if "server_cores" in found:
-        alone["cpu_ms"] = found["server_cores"] * 1000 / rate
-    if "lock_waiters" in found:
-        alone["lock_ms"] = found["lock_waiters"] * 1000 / rate
-    if found.keys() >= _OF_DEVICE:
-        alone["read_ms"] = found["reads"] * found["read_each_ms"]
-        alone["flush_ms"] = found["flush_share"] * waiting_ms
-        writing = found["writes"] * found["write_each_ms"] * rate / 1000  # mean write requests in flight
-        alone["write_ms"] = min(max(0.0, found["busy_share"] - found["flush_share"]), writing) * waiting_ms
+    if "server_cores" in figures:
+        alone["cpu_ms"] = figures["server_cores"] * 1000 / rate
+    if "lock_waiters" in figures:
+        alone["lock_ms"] = figures["lock_waiters"] * 1000 / rate
+    if figures.keys() >= _OF_DEVICE:
+        alone["read_ms"] = figures["reads"] * figures["read_each_ms"]
+        alone["flush_ms"] = figures["flush_share"] * waiting_ms
+        writing = figures["writes"] * figures["write_each_ms"] * rate / 1000  # mean write requests in flight
+        alone["write_ms"] = min(max(0.0, figures["busy_share"] - figures["flush_share"]), writing) * waiting_ms
     return alone
 
 
 def _processor(trial: Trial, watched: Watched, rate: float, queries: float, seconds: float) -> Figures:
     host = means(watched.get("host_cpu", {}), seconds)
     per_second = rate * queries / 1e6
-    found = {
+    figures = {
         "server_cores": value_of(trial.metrics, "server_cpu_us_per_query") * per_second,
         "client_cores": value_of(trial.metrics, "client_cpu_us_per_query") * per_second,
     }
     if "%idle" in host and not _elsewhere(trial):
-        found["host_busy_share"] = 1 - min(100.0, host["%idle"] + host.get("%iowait", 0.0)) / 100
-        found["stolen_share"] = host.get("%steal", math.nan) / 100
-    return found
+        figures["host_busy_share"] = 1 - min(100.0, host["%idle"] + host.get("%iowait", 0.0)) / 100
+        figures["stolen_share"] = host.get("%steal", math.nan) / 100
+    return figures
 
 
 def _elsewhere(trial: Trial) -> bool:
@@ -129,16 +129,16 @@ def _device(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figu
     mean = means(watched.get("block_device", {}), seconds)
     if not {"r/s", "w/s", "%util"} <= mean.keys():
         return {}
-    found = {"busy_share": min(1.0, mean["%util"] / 100)}
+    figures = {"busy_share": min(1.0, mean["%util"] / 100)}
     for kind, letter in (("read", "r"), ("write", "w"), ("flush", "f")):
         count, waited = mean.get(f"{letter}/s", 0.0), mean.get(f"{letter}_waited", 0.0)
-        found[f"{kind}s" if kind != "flush" else "flushes"] = count / rate
-        found[f"{kind}_each_ms"] = waited / count if count else 0.0
+        figures[f"{kind}s" if kind != "flush" else "flushes"] = count / rate
+        figures[f"{kind}_each_ms"] = waited / count if count else 0.0
         if kind == "flush":
-            found["flush_share"] = min(found["busy_share"], waited / 1000 / _devices(trial))
-    found["read_each_ms"] = _traced_read_ms(trial) or found["read_each_ms"]
-    found["requests_under_way"] = (mean.get("r_waited", 0.0) + mean.get("w_waited", 0.0)) / 1000
-    return found
+            figures["flush_share"] = min(figures["busy_share"], waited / 1000 / _devices(trial))
+    figures["read_each_ms"] = _traced_read_ms(trial) or figures["read_each_ms"]
+    figures["requests_under_way"] = (mean.get("r_waited", 0.0) + mean.get("w_waited", 0.0)) / 1000
+    return figures
 
 
 def _traced_read_ms(trial: Trial) -> float | None:
@@ -150,8 +150,8 @@ def _traced_read_ms(trial: Trial) -> float | None:
 def _devices(trial: Trial) -> float:
     """Return on how many devices the filesystem stood; the counters of all are added up."""
     device = trial.observed.get("device")
-    found = device.get("devices") if isinstance(device, Mapping) else None
-    return float(found) if isinstance(found, int) and found > 0 else 1.0
+    count = device.get("devices") if isinstance(device, Mapping) else None
+    return float(count) if isinstance(count, int) and count > 0 else 1.0
 
 
 def _waits(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figures:
@@ -197,10 +197,10 @@ def means(columns: Columns, seconds: float) -> Figures:
     if not values:
         return {}
     table = np.stack(list(values.values()))  # (columns, samples)
-    known = np.isfinite(table) & (weights > 0)
-    weighed = np.where(known, weights, 0.0)
+    usable = np.isfinite(table) & (weights > 0)
+    weighed = np.where(usable, weights, 0.0)
     total = weighed.sum(axis=1)
-    mean = (weighed * np.where(known, table, 0.0)).sum(axis=1) / np.where(total > 0, total, np.nan)
+    mean = (weighed * np.where(usable, table, 0.0)).sum(axis=1) / np.where(total > 0, total, np.nan)
     return {name: float(value) for name, value in zip(values, mean, strict=True) if np.isfinite(value)}
 
 
@@ -246,8 +246,8 @@ def limit(mean: Figures, place: Place) -> Limit:
     at a time and so can fill any, or else a hard disk. Of a solid-state drive utilisation says only that there was
     some request, which is no limit.
     """
-    if found := _processors(mean, place):
-        return found
+    if processor_limit := _processors(mean, place):
+        return processor_limit
     if mean.get("busy_share", 0.0) >= FULL:
         if mean["flush_share"] >= NEARLY_ALL * mean["busy_share"]:
             return Limit("flushes", mean["flush_share"], full=True)
@@ -316,55 +316,61 @@ class Why:
 
 
 def explain(
-    design: Design, blocks: UsableBlocks, verdicts: Sequence[Finding], seen: Seen, rule: Callable[[int], Rule]
+    design: Design,
+    blocks: UsableBlocks,
+    verdicts: Sequence[Finding],
+    watched_by_trial: Seen,
+    rule: Callable[[int], Rule],
 ) -> Why:
     """Return where the time went in each treatment, and what changed in each comparison that has a verdict."""
     by_trial = {
-        trial.id: figures(trial, seen[trial.id])
+        trial.id: figures(trial, watched_by_trial[trial.id])
         for row in blocks.trials.values()
         for trial in row.values()
-        if seen.get(trial.id)
+        if watched_by_trial.get(trial.id)
     }
-    known = {}
+    time_spent = {}
     for treatment in design.treatments:
         trials = [trial for trial in blocks.of(treatment.id) if by_trial.get(trial.id)]
         if trials and treatment.id not in blocks.dropped:
-            known[treatment.id] = _time_spent(treatment.id, treatment.label, trials, by_trial)
+            time_spent[treatment.id] = _time_spent(treatment.id, treatment.label, trials, by_trial)
     changes = {}
     for verdict in verdicts:
         ids = (verdict.baseline_id, verdict.level_id)
-        if verdict.verdict != Word.NOT_COMPARABLE and set(ids) <= known.keys():
+        if verdict.verdict != Word.NOT_COMPARABLE and set(ids) <= time_spent.keys():
             pairs = [
                 (by_trial.get(row[ids[1]].id, {}), by_trial.get(row[ids[0]].id, {})) for row in blocks.trials.values()
             ]
-            changes[ids] = _changed(known[ids[0]], known[ids[1]], pairs, rule(len(pairs)), _varied(design, *ids))
-    return Why(list(known.values()), changes)
+            changes[ids] = _change_of_pair(
+                time_spent[ids[0]], time_spent[ids[1]], pairs, rule(len(pairs)), _varied_fields(design, *ids)
+            )
+    return Why(list(time_spent.values()), changes)
 
 
 def _time_spent(id_: str, label: str, trials: Sequence[Trial], by_trial: Mapping[str, Figures]) -> TimeSpent:
     names = dict.fromkeys(name for trial in trials for name in by_trial[trial.id])
     mean = {name: _mean([by_trial[trial.id].get(name, math.nan) for trial in trials]) for name in names}
-    found = {name: _bounded(name, value) for name, value in mean.items() if math.isfinite(value)}
-    found = _with_rest(found)  # what one trial lacks is in the rest of all
-    return TimeSpent(id_, label, len(trials), found, limit(found, _place(trials)))
+    figures = {name: _limit_share(name, value) for name, value in mean.items() if math.isfinite(value)}
+    figures = _with_rest(figures)  # what one trial lacks is in the rest of all
+    return TimeSpent(id_, label, len(trials), figures, limit(figures, _place(trials)))
 
 
-def _bounded(name: str, value: float) -> float:
+def _limit_share(name: str, value: float) -> float:
     """Return a share of a whole as one: the counters are coarse, and of a short trial they can say 102 %."""
     return min(1.0, max(0.0, value)) if name.endswith("_share") else value
 
 
-def _with_rest(found: Figures) -> Figures:
+def _with_rest(figures: Figures) -> Figures:
     """Return the figures with the rest that their parts leave; without it where the whole is not known."""
-    if "latency_ms" not in found:
-        return found
-    rest_ms = found["latency_ms"] - math.fsum(found.get(name, 0.0) for name in PARTS[:-1])
-    return {**found, "rest_ms": rest_ms if rest_ms > ROUNDING * found["latency_ms"] else 0.0}
+    if "latency_ms" not in figures:
+        return figures
+    rest_ms = figures["latency_ms"] - math.fsum(figures.get(name, 0.0) for name in PARTS[:-1])
+    return {**figures, "rest_ms": rest_ms if rest_ms > ROUNDING * figures["latency_ms"] else 0.0}
 
 
-def _only(found: Figures, parts: set[str]) -> Figures:
+def _keep_parts(figures: Figures, parts: set[str]) -> Figures:
     """Return the figures with these parts alone; the others are in the rest."""
-    return _with_rest({name: value for name, value in found.items() if name in parts or name not in PARTS})
+    return _with_rest({name: value for name, value in figures.items() if name in parts or name not in PARTS})
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -389,17 +395,17 @@ def _place(trials: Sequence[Trial]) -> Place:
 
 
 def _at(observed: Mapping[str, object], layer: str) -> Mapping[str, object]:
-    found = observed.get(layer)
-    return found if isinstance(found, Mapping) else {}
+    facts = observed.get(layer)
+    return facts if isinstance(facts, Mapping) else {}
 
 
 def _count_cpus(text: str) -> int:
     """Return how many processors a list such as ``"0-3,8"`` names."""
     ends = [part.split("-") for part in text.split(",") if part.replace("-", "").isdigit()]
-    return sum(int(each[-1]) - int(each[0]) + 1 for each in ends)
+    return sum(int(span[-1]) - int(span[0]) + 1 for span in ends)
 
 
-def _changed(
+def _change_of_pair(
     baseline: TimeSpent,
     level: TimeSpent,
     pairs: Sequence[tuple[Figures, Figures]],
@@ -411,19 +417,19 @@ def _changed(
     A part that any of these trials lacks is in the rest of both: like is compared with like.
     """
     common = set(PARTS).intersection(*(figures.keys() for pair in pairs for figures in pair))
-    pairs = [(_only(one, common), _only(other, common)) for one, other in pairs]
+    pairs = [(_keep_parts(of_level, common), _keep_parts(of_baseline, common)) for of_level, of_baseline in pairs]
     d = {
-        name: np.array([one[name] - other[name] for one, other in pairs])
+        name: np.array([of_level[name] - of_baseline[name] for of_level, of_baseline in pairs])
         for name in ("latency_ms", *PARTS)
-        if all(name in one and name in other for one, other in pairs)
+        if all(name in of_level and name in of_baseline for of_level, of_baseline in pairs)
     }
     spread_known = len(pairs) >= MIN_BLOCKS and "latency_ms" in d
     parted = spread_parts(d) if spread_known else {}
     return Changed(
         baseline_id=baseline.id,
         level_id=level.id,
-        baseline=replace(baseline, figures=_only(baseline.figures, common)),
-        level=replace(level, figures=_only(level.figures, common)),
+        baseline=replace(baseline, figures=_keep_parts(baseline.figures, common)),
+        level=replace(level, figures=_keep_parts(level.figures, common)),
         differences={name: _difference(values, rule) for name, values in d.items()},
         variance_shares=variance_shares(parted),
         spread_parts_ms=parted,
@@ -433,8 +439,8 @@ def _changed(
 
 
 def _difference(values: Floats, rule: Rule) -> Estimate:
-    found = evidence(values, rule, margin=1.0)
-    return Estimate(float(found.value), float(found.low), float(found.high), len(values))
+    effect = evidence(values, rule, margin=1.0)
+    return Estimate(float(effect.value), float(effect.low), float(effect.high), len(values))
 
 
 def spread_parts(d: Mapping[str, Floats]) -> dict[str, float]:
@@ -466,8 +472,8 @@ def variance_shares(spread_ms: Mapping[str, float]) -> dict[str, float]:
     return {name: value / math.fsum(positive.values()) for name, value in positive.items()}
 
 
-def _varied(design: Design, baseline: str, level: str) -> tuple[tuple[str, str], ...]:
-    levels = {one.id: one.levels for one in design.treatments}
+def _varied_fields(design: Design, baseline: str, level: str) -> tuple[tuple[str, str], ...]:
+    levels = {treatment.id: treatment.levels for treatment in design.treatments}
     return tuple(
         field
         for factor in design.factors
@@ -496,15 +502,15 @@ class BlockLayer:
 
 def block_layer(design: Design, blocks: UsableBlocks) -> list[BlockLayer]:
     """Return an element for each treatment of which a block trace was asked for; empty where none was."""
-    found = []
+    layers = []
     for treatment in design.treatments:
         trials = [trial for trial in blocks.of(treatment.id) if trial.block_trace]
         if trials:
-            found.append(_summed(treatment.id, treatment.label, trials))
-    return found
+            layers.append(_sum_block_layer(treatment.id, treatment.label, trials))
+    return layers
 
 
-def _summed(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
+def _sum_block_layer(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
     why = [str(trial.block_trace["none"]) for trial in trials if "none" in trial.block_trace]
     traced = [trial for trial in trials if "none" not in trial.block_trace]
     values = {
@@ -516,12 +522,12 @@ def _summed(id_: str, label: str, trials: Sequence[Trial]) -> BlockLayer:
         id=id_,
         label=label,
         trials=len(traced),
-        figures={name: math.fsum(each) / len(each) for name, each in values.items() if each},
+        figures={name: math.fsum(samples) / len(samples) for name, samples in values.items() if samples},
         scheduler=_scheduler(trials[0].observed),
         lost=round(math.fsum(figure_at(trial.block_trace, "lost") or 0.0 for trial in traced)),
         kept=len(files),
         cut=sum(bool(file.get("full") or file.get("failed")) for file in files),
-        own=next((str(own) for trial in traced if (own := trial.block_trace.get("why_not_kernel"))), ""),
+        own=next((str(reason) for trial in traced if (reason := trial.block_trace.get("why_not_kernel"))), ""),
         none={reason: why.count(reason) for reason in dict.fromkeys(why)},
     )
 

@@ -39,15 +39,15 @@ def effect_of(
 
     Only treatments that have the levels ``at`` count: none given, it is a main effect; some given, a simple effect.
     """
-    there = [treatment for treatment in treatments if at.items() <= treatment.levels.items()]
-    above = [treatment.id for treatment in there if treatment.levels[factor] == level]
-    below = [treatment.id for treatment in there if treatment.levels[factor] == baseline]
+    matching = [treatment for treatment in treatments if at.items() <= treatment.levels.items()]
+    above = [treatment.id for treatment in matching if treatment.levels[factor] == level]
+    below = [treatment.id for treatment in matching if treatment.levels[factor] == baseline]
     return {id_: 1 / len(above) for id_ in above} | {id_: -1 / len(below) for id_ in below}
 
 
-def difference(one: Contrast, other: Contrast) -> Contrast:
-    """Return ``one - other``: of two simple effects of one factor, its interaction with the other."""
-    return {id_: one.get(id_, 0.0) - other.get(id_, 0.0) for id_ in {**one, **other}}
+def difference(minuend: Contrast, subtrahend: Contrast) -> Contrast:
+    """Return ``minuend - subtrahend``: of two simple effects of one factor, its interaction with the other."""
+    return {id_: minuend.get(id_, 0.0) - subtrahend.get(id_, 0.0) for id_ in {**minuend, **subtrahend}}
 
 
 def weights(contrast: Contrast, treatments: Sequence[Treatment]) -> Floats:
@@ -104,14 +104,14 @@ class Factorial:
     def pairs(self) -> list[tuple[str, str]]:
         """Return (factor, other) of each interaction, the clearest first."""
         ranked = sorted(self.interactions, key=_clearness)
-        return list(dict.fromkeys((one.here.factor, one.here.other) for one in ranked))
+        return list(dict.fromkeys((interaction.here.factor, interaction.here.other) for interaction in ranked))
 
 
-def _clearness(one: Interaction) -> tuple[bool, bool, float, float]:
-    verdict = one.verdict
+def _clearness(interaction: Interaction) -> tuple[bool, bool, float, float]:
+    verdict = interaction.verdict
     if not verdict.effect.known:
         return (True, True, 1.0, 0.0)
-    return (False, not one.word.is_different, verdict.p_adjusted, -abs(math.log1p(verdict.effect.value)))
+    return (False, not interaction.word.is_different, verdict.p_adjusted, -abs(math.log1p(verdict.effect.value)))
 
 
 @dataclass(frozen=True)
@@ -124,42 +124,51 @@ class _Study:
 
     def find_or_judge(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
         """Return the same, where each contrast that is a pair with a finding has that."""
-        found = {name: one for name, contrast in contrasts.items() if (one := self.findings.get(_pair_of(contrast)))}
-        return found | self.judge_contrasts({name: one for name, one in contrasts.items() if name not in found})
+        known_findings = {
+            name: finding for name, contrast in contrasts.items() if (finding := self.findings.get(_pair_of(contrast)))
+        }
+        return known_findings | self.judge_contrasts(
+            {name: contrast for name, contrast in contrasts.items() if name not in known_findings}
+        )
 
     def judge_contrasts(self, contrasts: dict[str, Contrast]) -> dict[str, Finding]:
         """Return a finding for each contrast; all of them are one family."""
-        each = self.figures.contrasted(list(contrasts.values()))
-        pairs = [self._paired(*item, found) for item, found in zip(contrasts.items(), each, strict=True)]
-        return {one.level_id: one for one in judge(pairs, self.metric, self.design.margin, self.rule)}
+        rows = self.figures.contrasted(list(contrasts.values()))
+        pairs = [
+            self._pair_contrast(name, contrast, contrasted)
+            for (name, contrast), contrasted in zip(contrasts.items(), rows, strict=True)
+        ]
+        return {finding.level_id: finding for finding in judge(pairs, self.metric, self.design.margin, self.rule)}
 
-    def _paired(self, name: str, contrast: Contrast, found: Contrasted) -> Paired:
+    def _pair_contrast(self, name: str, contrast: Contrast, contrasted: Contrasted) -> Paired:
         blocks = self.figures.blocks
-        needed = [one for one in self.design.treatments if one.id in contrast]
-        obstacles = (obstacle(one.id, one.label, blocks, self.metric.name, of_contrast=True) for one in needed)
+        needed = [treatment for treatment in self.design.treatments if treatment.id in contrast]
+        obstacles = (
+            obstacle(treatment.id, treatment.label, blocks, self.metric.name, of_contrast=True) for treatment in needed
+        )
         return Paired(
             *("", "", "", name),
-            log_ratios=dict(found.by_block),
+            log_ratios=dict(contrasted.by_block),
             obstacle=first(obstacles),
             resolution=self.figures.resolution(contrast),
-            carry_over=found.carry_over,
-            without_carry_over=found.without_carry_over,
-            disturbed=self._disturbed(contrast, found.by_block),
+            carry_over=contrasted.carry_over,
+            without_carry_over=contrasted.without_carry_over,
+            disturbed=self._disturbed(contrast, contrasted.by_block),
         )
 
-    def _disturbed(self, contrast: Contrast, which: Iterable[int]) -> int:
+    def _disturbed(self, contrast: Contrast, blocks: Iterable[int]) -> int:
         trials = self.figures.blocks.trials
-        return sum(any(trials[block][id_].disturbed for id_ in contrast) for block in which)
+        return sum(any(trials[block][id_].disturbed for id_ in contrast) for block in blocks)
 
     def cells(self, factor: Factor, level: str) -> list[Finding]:
         """Return the findings that a main effect is the mean of; nothing where any pair has none."""
-        by_levels = {tuple(sorted(one.levels.items())): one.id for one in self.design.treatments}
-        above = [one for one in self.design.treatments if one.levels[factor.name] == level]
-        found = []
-        for one in above:
-            below = by_levels.get(tuple(sorted({**one.levels, factor.name: self.baseline(factor)}.items())), "")
-            found.append(self.findings.get((one.id, below)))
-        return [one for one in found if one] if all(found) else []
+        by_levels = {tuple(sorted(treatment.levels.items())): treatment.id for treatment in self.design.treatments}
+        above = [treatment for treatment in self.design.treatments if treatment.levels[factor.name] == level]
+        findings = []
+        for treatment in above:
+            below = by_levels.get(tuple(sorted({**treatment.levels, factor.name: self.baseline(factor)}.items())), "")
+            findings.append(self.findings.get((treatment.id, below)))
+        return [finding for finding in findings if finding] if all(findings) else []
 
     def baseline(self, factor: Factor) -> str:
         levels = next(treatment.levels for treatment in self.design.treatments if treatment.id == self.design.baseline)
@@ -195,19 +204,19 @@ def _pair_of(contrast: Contrast) -> tuple[str, str]:
     return (above[0], below[0]) if len(above) == len(below) == 1 else ("", "")
 
 
-def _effect_and_other(one: Factor, two: Factor) -> tuple[Factor, Factor]:
+def _effect_and_other(earlier: Factor, later: Factor) -> tuple[Factor, Factor]:
     """Return whose effect an interaction is put as, and under which other factor.
 
     The load is a circumstance rather than a remedy; so is what is hard to change; so is what a study names first.
     """
-    rank = (two.section == "workload", two.hard_to_change) > (one.section == "workload", one.hard_to_change)
-    return (one, two) if rank else (two, one)
+    rank = (later.section == "workload", later.hard_to_change) > (earlier.section == "workload", earlier.hard_to_change)
+    return (earlier, later) if rank else (later, earlier)
 
 
 def _main_effects(study: _Study, factors: list[Factor], interactions: list[Interaction]) -> list[MainEffect]:
     keys = {f"{factor.name}={level}": (factor, level) for factor in factors for level in study.others(factor)}
     treatments = study.design.treatments
-    found = study.judge_contrasts(
+    findings = study.judge_contrasts(
         {key: effect_of(treatments, f.name, level, study.baseline(f)) for key, (f, level) in keys.items()}
     )
     names = [factor.name for factor in factors]
@@ -218,7 +227,7 @@ def _main_effects(study: _Study, factors: list[Factor], interactions: list[Inter
             baseline=study.baseline(factor),
             averaged_over=tuple(name for name in names if name != factor.name),
             depends_on=tuple(name for name in names if _depends(interactions, factor.name, level, name)),
-            verdict=adopt_common_word(found[key], study.cells(factor, level)),
+            verdict=adopt_common_word(findings[key], study.cells(factor, level)),
         )
         for key, (factor, level) in keys.items()
     ]
@@ -227,11 +236,14 @@ def _main_effects(study: _Study, factors: list[Factor], interactions: list[Inter
 def _depends(interactions: list[Interaction], factor: str, level: str, on: str) -> bool:
     """Return whether the effect of a level is known to differ with another factor, whichever way it was put."""
     differing = (
-        {(one.there.factor, one.there.level, one.there.other), (one.there.other, one.there.at, one.there.factor)}
-        for one in interactions
-        if one.word.is_different
+        {
+            (interaction.there.factor, interaction.there.level, interaction.there.other),
+            (interaction.there.other, interaction.there.at, interaction.there.factor),
+        }
+        for interaction in interactions
+        if interaction.word.is_different
     )
-    return any((factor, level, on) in each for each in differing)
+    return any((factor, level, on) in ways for ways in differing)
 
 
 _Place = tuple[str, str, str, str]  # factor, level, other, its level
@@ -244,16 +256,16 @@ def _simple_effects(study: _Study, pairs: list[tuple[Factor, Factor]]) -> dict[_
         for level in study.others(factor)
         for at in (study.baseline(other), *study.others(other))
     ]
-    found = study.find_or_judge({_key(*place): _simple(study, *place) for place in places})
+    findings = study.find_or_judge({_key(*place): _simple_contrast(study, *place) for place in places})
     return {
         (factor.name, level, other.name, at): SimpleEffect(
-            factor.name, level, study.baseline(factor), other.name, at, found[_key(factor, level, other, at)]
+            factor.name, level, study.baseline(factor), other.name, at, findings[_key(factor, level, other, at)]
         )
         for factor, level, other, at in places
     }
 
 
-def _simple(study: _Study, factor: Factor, level: str, other: Factor, at: str) -> Contrast:
+def _simple_contrast(study: _Study, factor: Factor, level: str, other: Factor, at: str) -> Contrast:
     return effect_of(study.design.treatments, factor.name, level, study.baseline(factor), {other.name: at})
 
 
@@ -271,15 +283,17 @@ def _interactions(
         for at in study.others(other)
     ]
     contrasts = {
-        _key(*place): difference(_simple(study, *place), _simple(study, *place[:3], study.baseline(place[2])))
+        _key(*place): difference(
+            _simple_contrast(study, *place), _simple_contrast(study, *place[:3], study.baseline(place[2]))
+        )
         for place in places
     }
-    found = study.judge_contrasts(contrasts)
+    findings = study.judge_contrasts(contrasts)
     return [
         Interaction(
             here=simple[factor.name, level, other.name, study.baseline(other)],
             there=simple[factor.name, level, other.name, at],
-            verdict=found[_key(factor, level, other, at)],
+            verdict=findings[_key(factor, level, other, at)],
         )
         for factor, level, other, at in places
     ]

@@ -50,21 +50,21 @@ class OnHosts:
 
     def by_host(self, values: Mapping[int, float]) -> dict[str, Floats]:
         """Return host -> its values, shape (blocks,), in the order of the fleet; a host without any is left out."""
-        found: dict[str, list[float]] = {host: [] for host in self.fleet.hosts}
+        values_by_host: dict[str, list[float]] = {host: [] for host in self.fleet.hosts}
         for block, value in values.items():
-            if (host := self.of_block.get(block, "")) in found:
-                found[host].append(value)
-        return {host: np.asarray(each) for host, each in found.items() if each}
+            if (host := self.of_block.get(block, "")) in values_by_host:
+                values_by_host[host].append(value)
+        return {host: np.asarray(host_values) for host, host_values in values_by_host.items() if host_values}
 
 
 def block_levels(blocks: UsableBlocks, treatments: list[str], metric: str) -> dict[int, float]:
     """Return block -> mean ln(metric) over these treatments, of blocks in which all of them have a figure above 0."""
-    found = {}
+    levels = {}
     for block, row in blocks.trials.items():
         values = [value_of(row[id_].metrics, metric) for id_ in treatments if id_ in row]
-        if len(values) == len(treatments) and values and all(np.isfinite(one) and one > 0 for one in values):
-            found[block] = float(np.mean(np.log(values)))
-    return found
+        if len(values) == len(treatments) and values and all(np.isfinite(value) and value > 0 for value in values):
+            levels[block] = float(np.mean(np.log(values)))
+    return levels
 
 
 # What one figure per host says of hosts like these: estimate, interval, p, equivalence. Here n counts hosts.
@@ -116,8 +116,8 @@ def evidence_over_hosts(values: Floats, margin: float, family: int = 1) -> Evide
     n = values.shape[-1]
     bound = log_margin(margin)
     if by_ranks(n, family):
-        found = evidence(values, Looks.single(n), margin)
-        return replace(found, p_equivalence=np.maximum(found.p_equivalence, _p_with_one_more(values, bound)))
+        figures = evidence(values, Looks.single(n), margin)
+        return replace(figures, p_equivalence=np.maximum(figures.p_equivalence, _p_with_one_more(values, bound)))
     value = np.asarray(np.mean(values, axis=-1))
     if n < HOSTS_MIN:
         nothing, ones = np.full(value.shape, np.inf), np.ones(value.shape)
@@ -135,8 +135,8 @@ def _p_with_one_more(values: Floats, bound: float) -> Floats:
     """Return the p of "the mean is ``bound`` or more" with a further host, the larger of those to either side."""
     middle = np.median(values, axis=-1, keepdims=True)
     ends = values.min(axis=-1, keepdims=True), values.max(axis=-1, keepdims=True)
-    each = [np.concatenate((values, middle + ONE_MORE * (end - middle)), axis=-1) for end in ends]
-    return np.maximum(*(mean_p_beyond(one, bound) for one in each))
+    extended = [np.concatenate((values, middle + ONE_MORE * (end - middle)), axis=-1) for end in ends]
+    return np.maximum(*(mean_p_beyond(sample, bound) for sample in extended))
 
 
 # Parts of a variance, one inside the other: how much comes with the host, how much with what is repeated on it.
@@ -182,10 +182,12 @@ class Groups:
     @classmethod
     def of(cls, values: Sequence[Floats]) -> "Groups":
         """Return the layout of groups, each of shape (any number above 0,)."""
-        squares = sum(float(np.sum((one - one.mean()) ** 2)) for one in values)
-        freedom = sum(len(one) - 1 for one in values)
+        squares = sum(float(np.sum((group - group.mean()) ** 2)) for group in values)
+        freedom = sum(len(group) - 1 for group in values)
         inside = MeanSquare(squares / freedom if freedom else 0.0, freedom)
-        return cls(np.array([one.mean() for one in values]), np.array([len(one) for one in values], float), inside)
+        return cls(
+            np.array([group.mean() for group in values]), np.array([len(group) for group in values], float), inside
+        )
 
     @property
     def size(self) -> float:
@@ -195,8 +197,8 @@ class Groups:
     @property
     def between(self) -> MeanSquare:
         """The mean square of the means, as if each were of ``size`` values."""
-        found = MeanSquare.around_mean(self.means)
-        return MeanSquare(self.size * found.value, found.freedom)
+        mean_square = MeanSquare.around_mean(self.means)
+        return MeanSquare(self.size * mean_square.value, mean_square.freedom)
 
     def deviation(self) -> Estimate:
         """Return the standard deviation between groups, that of the noise in their means taken out."""
@@ -220,7 +222,9 @@ def share_of(between: Estimate, inside: MeanSquare) -> Estimate:
     """
     if not between.bounded or not inside.value > 0:
         return Estimate.unknown(between.n)
-    value, low, high = (one**2 / (one**2 + inside.value) for one in (between.value, between.low, between.high))
+    value, low, high = (
+        deviation**2 / (deviation**2 + inside.value) for deviation in (between.value, between.low, between.high)
+    )
     return Estimate(value, low, high, between.n)
 
 
@@ -235,7 +239,7 @@ def component(top: MeanSquare, bottom: MeanSquare, n: float) -> Estimate:
     for tail in TAILS:
         above = bottom.value * float(special.fdtri(top.freedom, bottom.freedom, tail))
         ends.append(top.freedom * (top.value - above) / (n * float(special.chdtri(top.freedom, 1 - tail))))
-    value, low, high = (math.sqrt(max(0.0, one)) for one in ((top.value - bottom.value) / n, *ends))
+    value, low, high = (math.sqrt(max(0.0, variance)) for variance in ((top.value - bottom.value) / n, *ends))
     return Estimate(value, low, high, top.freedom + 1)
 
 
@@ -288,24 +292,24 @@ def like_these(
     margin: float,
 ) -> list[LikeThese]:
     """Return what each comparison says of hosts like these; ``pairs`` and ``verdicts`` are of the same ones."""
-    each = [_by_host(on, pair) for pair in pairs]
-    found = [_unjudged(pair, values) for pair, values in zip(pairs, each, strict=True)]
+    values_of_pairs = [_by_host(on, pair) for pair in pairs]
+    statements = [_figures_before_test(pair, values) for pair, values in zip(pairs, values_of_pairs, strict=True)]
     judged = [
         place
-        for place, (verdict, one) in enumerate(zip(verdicts, found, strict=True))
-        if not isinstance(verdict.reason, Obstacle) and len(one.hosts) >= HOSTS_MIN
+        for place, (verdict, statement) in enumerate(zip(verdicts, statements, strict=True))
+        if not isinstance(verdict.reason, Obstacle) and len(statement.hosts) >= HOSTS_MIN
     ]
     if not judged:
-        return found
+        return statements
     family = len(judged)
-    values = [np.array([float(of_one_host(d)) for d in each[place].values()]) for place in judged]
-    figures = Evidence.of_each([evidence_over_hosts(one, margin, family) for one in values])
+    values = [np.array([float(of_one_host(d)) for d in values_of_pairs[place].values()]) for place in judged]
+    figures = Evidence.of_each([evidence_over_hosts(host_values, margin, family) for host_values in values])
     words, p, p_equivalence = relations(figures, margin), holm(figures.p), holm(figures.p_equivalence)
     for at, place in enumerate(judged):
         n = len(values[at])
         word, code = _word(Relation(words[at]), verdicts[place], metric)
-        found[place] = replace(
-            found[place],
+        statements[place] = replace(
+            statements[place],
             word=word,
             code=code,
             effect=relative_estimate(float(figures.value[at]), float(figures.low[at]), float(figures.high[at]), n),
@@ -315,7 +319,7 @@ def like_these(
             p_equivalence=float(p_equivalence[at]),
             family=family,
         )
-    return found
+    return statements
 
 
 def _by_host(on: OnHosts, pair: Paired) -> dict[str, Floats]:
@@ -323,7 +327,7 @@ def _by_host(on: OnHosts, pair: Paired) -> dict[str, Floats]:
     return on.by_host(dict(zip(pair.log_ratios, pair.d.tolist(), strict=True)))
 
 
-def _unjudged(pair: Paired, values: Mapping[str, Floats]) -> LikeThese:
+def _figures_before_test(pair: Paired, values: Mapping[str, Floats]) -> LikeThese:
     """Return what is known of a comparison before any test: each host's figure, and how far apart they are."""
     figures = {host: float(of_one_host(d)) for host, d in values.items()}
     mean = relative(float(np.mean(list(figures.values())))) if figures else float("nan")
@@ -332,7 +336,7 @@ def _unjudged(pair: Paired, values: Mapping[str, Floats]) -> LikeThese:
         word=Word.UNDECIDED,
         code=HostsCode.NOT_COMPARABLE if pair.obstacle or not figures else HostsCode.TOO_FEW_HOSTS,
         effect=replace(Estimate.unknown(len(figures)), value=mean),
-        hosts=tuple(OfHost(host, len(values[host]), relative(one)) for host, one in figures.items()),
+        hosts=tuple(OfHost(host, len(values[host]), relative(figure)) for host, figure in figures.items()),
         spread=Groups.of(list(values.values())).deviation() if len(values) > 1 else Estimate.unknown(len(values)),
     )
 
@@ -403,7 +407,7 @@ class BetweenLevels:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _LevelPair:
     """A contrast: the blocks' figures of each host, logs."""
 
     factor: str
@@ -424,7 +428,7 @@ class _Asked:
 
 def between_levels(on: OnHosts, values: Mapping[int, float], margin: float) -> list[BetweenLevels]:
     """Return each level against the first, of ``values``: block -> ln(metric). All of them are one family."""
-    return _judged(list(_asked(on, values, None)), margin)
+    return _judge_levels(list(_level_pairs(on, values, None)), margin)
 
 
 def effects_between_levels(
@@ -433,38 +437,40 @@ def effects_between_levels(
     margin: float,
 ) -> list[BetweenLevels]:
     """Return whether each comparison's effect, block -> log ratio, differs between levels. All are one family."""
-    asked = [one for of, values in effects for one in _asked(on, values, of)]
-    return _judged(asked, margin)
+    level_pairs = [level_pair for of, values in effects for level_pair in _level_pairs(on, values, of)]
+    return _judge_levels(level_pairs, margin)
 
 
-def _asked(on: OnHosts, values: Mapping[int, float], of: TwoTreatments | None) -> Iterator[_Asked]:
-    found = on.by_host(values)
+def _level_pairs(on: OnHosts, values: Mapping[int, float], of: TwoTreatments | None) -> Iterator[_LevelPair]:
+    values_by_host = on.by_host(values)
     for factor, level_of in on.fleet.levels.items():
         names = list(dict.fromkeys(level_of[host] for host in on.fleet.hosts if host in level_of))
-        groups = [{host: found[host] for host in found if level_of.get(host) == name} for name in names]
+        groups = [
+            {host: values_by_host[host] for host in values_by_host if level_of.get(host) == name} for name in names
+        ]
         for name, group in zip(names[1:], groups[1:], strict=True):
-            yield _Asked(factor, (names[0], name), (groups[0], group), of)
+            yield _LevelPair(factor, (names[0], name), (groups[0], group), of)
 
 
-def _judged(asked: Sequence[_Asked], margin: float) -> list[BetweenLevels]:
-    found = [_unjudged_levels(one) for one in asked]
-    places = [place for place, one in enumerate(asked) if min(one.sizes) >= HOSTS_OF_LEVEL_MIN]
+def _judge_levels(level_pairs: Sequence[_LevelPair], margin: float) -> list[BetweenLevels]:
+    differences = [_levels_before_test(level_pair) for level_pair in level_pairs]
+    places = [place for place, level_pair in enumerate(level_pairs) if min(level_pair.sizes) >= HOSTS_OF_LEVEL_MIN]
     if not places:
-        return found
-    figures = unpaired_family([asked[place].figures() for place in places], margin)
+        return differences
+    figures = unpaired_family([level_pairs[place].figures() for place in places], margin)
     words, p, p_equivalence = relations(figures, margin), holm(figures.p), holm(figures.p_equivalence)
     for at, place in enumerate(places):
         value, low, high = (float(getattr(figures, name)[at]) for name in ("value", "low", "high"))
-        word, code = _word_of_levels(Relation(words[at]), asked[place].sizes, len(places))
-        found[place] = replace(
-            found[place],
+        word, code = _word_of_levels(Relation(words[at]), level_pairs[place].sizes, len(places))
+        differences[place] = replace(
+            differences[place],
             word=word,
             code=code,
-            effect=relative_estimate(value, low, high, sum(asked[place].sizes)),
+            effect=relative_estimate(value, low, high, sum(level_pairs[place].sizes)),
             p_adjusted=float(p[at]),
             p_equivalence=float(p_equivalence[at]),
         )
-    return found
+    return differences
 
 
 def _word_of_levels(relation: Relation, sizes: tuple[int, int], family: int) -> tuple[Relation, LevelCode]:
@@ -481,40 +487,43 @@ def _word_of_levels(relation: Relation, sizes: tuple[int, int], family: int) -> 
             return Relation.UNDECIDED, LevelCode.HOSTS_DIFFER
 
 
-def _unjudged_levels(one: _Asked) -> BetweenLevels:
-    first, second = one.figures()
-    sizes = one.sizes
+def _levels_before_test(level_pair: _LevelPair) -> BetweenLevels:
+    first, second = level_pair.figures()
+    sizes = level_pair.sizes
     code = LevelCode.TOO_FEW_HOSTS
     if not min(sizes):
         code = LevelCode.NO_HOST
     elif sizes == (1, 1):
         code = LevelCode.ONE_HOST_EACH
     value = relative(float(second.mean() - first.mean())) if min(sizes) else float("nan")
-    each = [
-        OfLevel(name, tuple(OfHost(host, len(group[host]), _said(x, one)) for host, x in zip(group, of, strict=True)))
-        for name, group, of in zip(one.names, one.groups, (first, second), strict=True)
+    of_levels = [
+        OfLevel(
+            name,
+            tuple(OfHost(host, len(group[host]), _figure_of(x, level_pair)) for host, x in zip(group, of, strict=True)),
+        )
+        for name, group, of in zip(level_pair.names, level_pair.groups, (first, second), strict=True)
     ]
     return BetweenLevels(
-        factor=one.factor,
-        baseline=each[0],
-        level=each[1],
+        factor=level_pair.factor,
+        baseline=of_levels[0],
+        level=of_levels[1],
         word=Relation.UNDECIDED,
         code=code,
         effect=replace(Estimate.unknown(sum(sizes)), value=value),
-        machines=_machines(one) if code is LevelCode.ONE_HOST_EACH else None,
-        of=one.of,
+        machines=_machines(level_pair) if code is LevelCode.ONE_HOST_EACH else None,
+        of=level_pair.of,
     )
 
 
-def _said(log: float, one: _Asked) -> float:
-    return float(np.exp(log)) if one.of is None else relative(log)
+def _figure_of(log: float, level_pair: _LevelPair) -> float:
+    return float(np.exp(log)) if level_pair.of is None else relative(log)
 
 
-def _machines(one: _Asked) -> Estimate:
+def _machines(level_pair: _LevelPair) -> Estimate:
     """Return one machine against the other, from their blocks."""
-    x, y = (next(iter(group.values())) for group in one.groups)
-    found = unpaired_evidence(x, y, margin=1.0)
-    return relative_estimate(float(found.value), float(found.low), float(found.high), len(x) + len(y))
+    x, y = (next(iter(group.values())) for group in level_pair.groups)
+    figures = unpaired_evidence(x, y, margin=1.0)
+    return relative_estimate(float(figures.value), float(figures.low), float(figures.high), len(x) + len(y))
 
 
 # What an A/A run over several hosts says of them: which part of the variance comes with what, and which host is odd.
@@ -557,7 +566,7 @@ class FleetNoise:
     @property
     def odd(self) -> tuple[Left, ...]:
         """The hosts that stand apart."""
-        return tuple(one for one in self.each if one.odd)
+        return tuple(left_out for left_out in self.each if left_out.odd)
 
 
 def fleet_noise(
@@ -570,9 +579,13 @@ def fleet_noise(
 
     ``halves`` are the ratios of the second half of each trial to its first.
     """
-    found = on.by_host(levels)
-    groups = Groups.of(list(found.values())) if found else Groups.of([np.zeros(1)])
-    between = Groups.of([in_halves(one) for one in found.values()]).deviation() if found else Estimate.unknown()
+    logs_by_host = on.by_host(levels)
+    groups = Groups.of(list(logs_by_host.values())) if logs_by_host else Groups.of([np.zeros(1)])
+    between = (
+        Groups.of([in_halves(logs) for logs in logs_by_host.values()]).deviation()
+        if logs_by_host
+        else Estimate.unknown()
+    )
     trial = _of_a_trial([d for _, d in sorted(log_ratios.items())])
     of_blocks = MeanSquare(TRIALS * groups.inside.value, groups.inside.freedom)
     inside = MeanSquare.around_mean(np.log(halves) / 2)  # a trial is the mean of two halves
@@ -582,7 +595,7 @@ def fleet_noise(
         between_starts=component(trial, inside, 1) if inside.freedom else trial.deviation(),
         inside=inside.deviation(),
         share_of_hosts=share_of(between, groups.inside),
-        each=left_one_out(found, groups.inside.value),
+        each=left_one_out(logs_by_host, groups.inside.value),
     )
 
 
@@ -592,11 +605,14 @@ def _of_a_trial(d: Sequence[float]) -> MeanSquare:
     return MeanSquare(of_ratio.value / TRIALS, of_ratio.freedom)
 
 
-def left_one_out(found: Mapping[str, Floats], variance: float) -> tuple[Left, ...]:
-    """Return each host against the others; ``found`` is host -> ln(metric) by block, ``variance`` that of a block."""
-    means = np.array([one.mean() for one in found.values()])
-    errors = variance / np.array([len(one) for one in found.values()], dtype=np.float64)
-    hosts = [OfHost(host, len(one), float(np.exp(one.mean()))) for host, one in found.items()]
+def left_one_out(logs_by_host: Mapping[str, Floats], variance: float) -> tuple[Left, ...]:
+    """Return each host against the others.
+
+    ``logs_by_host`` is host -> ln(metric) by block, ``variance`` that of a block.
+    """
+    means = np.array([logs.mean() for logs in logs_by_host.values()])
+    errors = variance / np.array([len(logs) for logs in logs_by_host.values()], dtype=np.float64)
+    hosts = [OfHost(host, len(logs), float(np.exp(logs.mean()))) for host, logs in logs_by_host.items()]
     if len(hosts) < 2:  # noqa: PLR2004 - there are no others
         return tuple(Left(host, np.nan, 1.0) for host in hosts)
     apart, p = odd_p(means, errors)
@@ -637,7 +653,7 @@ class FleetFindings:
     def of(self, compared: TwoTreatments) -> LikeThese:
         """Return what a planned comparison says of hosts like these."""
         ids = compared.baseline_id, compared.level_id
-        return next(one for one in self.like_these if (one.baseline_id, one.level_id) == ids)
+        return next(statement for statement in self.like_these if (statement.baseline_id, statement.level_id) == ids)
 
 
 def fleet_findings(
@@ -649,10 +665,10 @@ def fleet_findings(
         return None
     on = OnHosts.of(design.fleet, blocks)
     usable = list(on.of_block.values())
-    kept = [one.id for one in design.treatments if one.id not in blocks.dropped]
-    levels = block_levels(blocks, kept, design.metric)
+    treatment_ids = [treatment.id for treatment in design.treatments if treatment.id not in blocks.dropped]
+    levels = block_levels(blocks, treatment_ids, design.metric)
     judged = [] if design.aa else [pair for pair in pairs if not pair.obstacle]
-    effects = [(_two(pair), dict(zip(pair.log_ratios, pair.d.tolist(), strict=True))) for pair in judged]
+    effects = [(_treatments_of(pair), dict(zip(pair.log_ratios, pair.d.tolist(), strict=True))) for pair in judged]
     return FleetFindings(
         blocks={host: usable.count(host) for host in design.fleet.hosts},
         like_these=[] if design.aa else like_these(on, pairs, verdicts, metric_of(design), design.margin),
@@ -662,13 +678,13 @@ def fleet_findings(
     )
 
 
-def _two(pair: Paired) -> TwoTreatments:
+def _treatments_of(pair: Paired) -> TwoTreatments:
     return TwoTreatments(pair.baseline, pair.level, pair.baseline_id, pair.level_id)
 
 
 def _noise(run: Run, blocks: UsableBlocks, levels: dict[int, float], on: OnHosts) -> FleetNoise:
     metric = run.design.metric
-    a, b = (blocks.values(one.id, metric) for one in run.design.treatments)
+    a, b = (blocks.values(treatment.id, metric) for treatment in run.design.treatments)
     trials = [trial for row in blocks.trials.values() for trial in row.values()] if metric in RATES else []
     halves = [ratio for trial in trials if (ratio := trial.load.get("second_half_ratio"))]
     return fleet_noise(on, levels, log_ratios(b, a), halves)

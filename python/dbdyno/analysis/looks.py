@@ -48,8 +48,8 @@ def growth(d: Floats, looks: tuple[int, ...]) -> Floats:
     for before, now in pairwise(ranks):
         common = np.sum(before * now[..., : before.shape[-1]], axis=-1)
         apart -= np.log(common**2 / (np.sum(before**2, axis=-1) * np.sum(now**2, axis=-1)))
-    found = apart / np.log(looks[-1] / looks[0])
-    return np.asarray(np.clip(np.round(found / STEP) * STEP, STEADY, STEEPEST))
+    slope = apart / np.log(looks[-1] / looks[0])
+    return np.asarray(np.clip(np.round(slope / STEP) * STEP, STEADY, STEEPEST))
 
 
 def are_alike(d: Floats) -> Bools:
@@ -146,10 +146,10 @@ class Looks:
         looks = (*(look for look in self.taken[:-1] if self.first <= look < now), now)
         grown, alike = growth(d, looks), are_alike(d)
         kinds = [(size, same) for size in np.unique(grown) for same in (False, True)]
-        each = [
+        cases = [
             (replace(self, growth=float(size), alike=same), (grown == size) & (alike == same)) for size, same in kinds
         ]
-        return tuple((seen, np.asarray(those)) for seen, those in each if np.any(those))
+        return tuple((of_kind, np.asarray(rows)) for of_kind, rows in cases if np.any(rows))
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ def sequential_p(p: Floats, looks: Looks, sides: Sides = 2) -> Floats:
         return p
     alphas, levels = _table(looks.deciding, sides)
     logs = np.log(np.maximum(p, levels[0]))
-    found = np.exp(np.interp(logs, np.log(levels), np.log(alphas)))
-    return np.where(p > levels[-1], 1.0, np.maximum(found, p))
+    alpha_of_p = np.exp(np.interp(logs, np.log(levels), np.log(alphas)))
+    return np.where(p > levels[-1], 1.0, np.maximum(alpha_of_p, p))
 
 
 @functools.cache
@@ -196,7 +196,7 @@ def _alphas() -> Floats:
     return np.unique(np.concatenate((np.geomspace(_SMALLEST_ALPHA, 1 - 1e-9, _KNOTS), shares, 2 * shares, large)))
 
 
-def _spent(look: _Look) -> Floats:
+def _alpha_spent(look: _Look) -> Floats:
     return _alphas() * math.expm1(-SPENDING * look.spending) / math.expm1(-SPENDING)
 
 
@@ -204,11 +204,13 @@ def _spent(look: _Look) -> Floats:
 def _bound(looks: tuple[_Look, ...], sides: Sides) -> Floats:
     """Return the bound of the last look for each alpha, in standard deviations."""
     if len(looks) == 1:
-        return np.asarray(-special.ndtri(_spent(looks[0]) / sides))
+        return np.asarray(-special.ndtri(_alpha_spent(looks[0]) / sides))
     before, now = looks[-2:]
     scale, nodes, density = math.sqrt(now.time - before.time), *_going_on(looks[:-1], sides)
     start = _bound(looks[:-1], sides) * math.sqrt(now.time)
-    return _crossed_by(start, nodes, density, scale, _spent(now) - _spent(before), sides) / math.sqrt(now.time)
+    return _crossed_by(start, nodes, density, scale, _alpha_spent(now) - _alpha_spent(before), sides) / math.sqrt(
+        now.time
+    )
 
 
 @functools.cache

@@ -77,29 +77,31 @@ def noise_floor(run: Run, blocks: UsableBlocks) -> NoiseFloor | None:
     used = {trial.id for row in blocks.trials.values() for trial in row.values()}
     trials = [(place, trial) for place, trial in enumerate(run.trials) if trial.id in used]
     values = [(place, trial, value_of(trial.metrics, run.design.metric)) for place, trial in trials]
-    known = _without_hosts([(place, trial, value) for place, trial, value in values if value > 0])
+    figures = _without_hosts([(place, trial, value) for place, trial, value in values if value > 0])
     a, b = (blocks.values(treatment.id, run.design.metric) for treatment in run.design.treatments)
     d = np.asarray(list(log_ratios(b, a).values()))
-    halves = [trial.load.get("second_half_ratio") for _, trial, _ in known] if run.design.metric in RATES else []
+    halves = [trial.load.get("second_half_ratio") for _, trial, _ in figures] if run.design.metric in RATES else []
     return NoiseFloor(
         treatment=run.design.aa.treatment,
         comparisons=run.design.aa.comparisons,
         spread=_spread(d),
         reach=reach(d, run.design.aa.comparisons),
-        drift=drift_over_run([place for place, _, _ in known], ["A"] * len(known), [value for _, _, value in known]),
-        orders=orders([value for _, _, value in known], [trial.treatment == "t2" for _, trial, _ in known]),
+        drift=drift_over_run(
+            [place for place, _, _ in figures], ["A"] * len(figures), [value for _, _, value in figures]
+        ),
+        orders=orders([value for _, _, value in figures], [trial.treatment == "t2" for _, trial, _ in figures]),
         between_starts=between_starts(d, [ratio for ratio in halves if ratio]),
     )
 
 
-def _without_hosts(known: list[tuple[int, Trial, float]]) -> list[tuple[int, Trial, float]]:
+def _without_hosts(figures: list[tuple[int, Trial, float]]) -> list[tuple[int, Trial, float]]:
     """Return the trials' figures as if all hosts were equally fast; on one host as they are."""
-    hosts = {trial.host for _, trial, _ in known}
+    hosts = {trial.host for _, trial, _ in figures}
     if len(hosts) < 2:  # noqa: PLR2004
-        return known
-    logs = {host: np.mean([math.log(value) for _, trial, value in known if trial.host == host]) for host in hosts}
-    whole = np.mean([math.log(value) for _, _, value in known])
-    return [(at, trial, value * float(np.exp(whole - logs[trial.host]))) for at, trial, value in known]
+        return figures
+    logs = {host: np.mean([math.log(value) for _, trial, value in figures if trial.host == host]) for host in hosts}
+    whole = np.mean([math.log(value) for _, _, value in figures])
+    return [(at, trial, value * float(np.exp(whole - logs[trial.host]))) for at, trial, value in figures]
 
 
 def _spread(d: Floats) -> Estimate:
@@ -116,13 +118,13 @@ def reach(d: Floats, comparisons: int) -> tuple[Reach, ...]:
     if len(d) < MIN_BLOCKS:
         return ()
     sigma, freedom = float(np.std(d, ddof=1)), len(d) - 1
-    asked = []
+    reaches = []
     for blocks in BLOCKS_ASKED:
         share = ALPHA / comparisons
         # The signed rank has its part of the error alone: what the mean of a large effect shows as well is not counted.
         multiples = multiple(blocks, RANKS_OF_ONE_LOOK * share, freedom, 1), multiple(blocks, 2 * share, freedom, 2)
-        asked.append(Reach(blocks, *(None if c is None else relative(c * sigma) for c in multiples)))
-    return tuple(asked)
+        reaches.append(Reach(blocks, *(None if c is None else relative(c * sigma) for c in multiples)))
+    return tuple(reaches)
 
 
 @functools.cache

@@ -102,14 +102,14 @@ def shifts(values: Floats) -> list[int]:
     smooth = float(np.sum((values - curve(values)) ** 2))
     matters = MATTERS * median(values)
     sums = np.concatenate(([0.0], np.cumsum(values - values.mean())))
-    found: list[int] = []
+    believed_edges: list[int] = []
     for pieces in _partitions(values[: len(values) // size * size].reshape(-1, size).mean(axis=1)):
-        edges = _refined(sums, [piece * size for piece in pieces], size)
+        edges = _refine_edges(sums, [piece * size for piece in pieces], size)
         parts = [values[start:end] for start, end in pairwise([0, *edges, len(values)])]
         # Parts may be too short only because the search is by pieces.
-        if min(map(len, parts)) >= SHORTEST * size and _believed(parts, smooth, matters):
-            found = edges
-    return found
+        if min(map(len, parts)) >= SHORTEST * size and _is_credible(parts, smooth, matters):
+            believed_edges = edges
+    return believed_edges
 
 
 def _without_spikes(values: Floats) -> Floats:
@@ -125,12 +125,12 @@ def _partitions(means: Floats) -> list[list[int]]:
     """
     n = len(means)
     centred = means - means.mean()
-    sums, squares = (np.concatenate(([0.0], np.cumsum(each))) for each in (centred, centred**2))
+    sums, squares = (np.concatenate(([0.0], np.cumsum(terms))) for terms in (centred, centred**2))
     length, allowed = _lengths(n)
     cost = squares[None, :] - squares[:, None] - (sums[None, :] - sums[:, None]) ** 2 / length
     cost[~allowed] = np.inf
     best, begun, every = cost[0], [], np.arange(n + 1)
-    found = []
+    partitions = []
     for _ in range(SHIFTS_MAX):
         totals = best[:, None] + cost  # (start of the last level, end)
         begun.append(np.argmin(totals, axis=0))
@@ -140,8 +140,8 @@ def _partitions(means: Floats) -> list[list[int]]:
         places = [n]
         for level in reversed(begun):
             places.append(int(level[places[-1]]))
-        found.append(sorted(places[1:]))
-    return found
+        partitions.append(sorted(places[1:]))
+    return partitions
 
 
 @lru_cache(maxsize=8)
@@ -152,7 +152,7 @@ def _lengths(n: int) -> tuple[Floats, Bools]:
     return np.maximum(length, 1).astype(np.float64), length >= SHORTEST
 
 
-def _refined(sums: Floats, edges: list[int], reach: int) -> list[int]:
+def _refine_edges(sums: Floats, edges: list[int], reach: int) -> list[int]:
     """Move each edge, within ``reach`` samples, to where the levels on both sides fit best."""
     moved = [0, *edges, len(sums) - 1]
     for i in range(1, len(moved) - 1):
@@ -165,15 +165,15 @@ def _refined(sums: Floats, edges: list[int], reach: int) -> list[int]:
     return moved[1:-1]
 
 
-def _believed(parts: list[Floats], smooth: float, matters: float) -> bool:
-    if any(abs(one - other) < matters for one, other in pairwise(map(median, parts))):
+def _is_credible(parts: list[Floats], smooth: float, matters: float) -> bool:
+    if any(abs(earlier - later) < matters for earlier, later in pairwise(map(median, parts))):
         return False
     residuals = np.concatenate([part - part.mean() for part in parts])
     # A free place of one more level soaks up noise, as the steepest step in it would.
     free = (len(parts) - 2) * STANDARD_ERRORS**2 * long_run_variance(residuals, len(parts))
     if float(residuals @ residuals) + free >= smooth:
         return False
-    return all(stands_apart(one, other, residuals, unknowns=len(parts)) for one, other in pairwise(parts))
+    return all(stands_apart(earlier, later, residuals, unknowns=len(parts)) for earlier, later in pairwise(parts))
 
 
 Kind = Literal["steady", "drift", "regime change", "sawtooth", "jagged", "bimodal", "unsettled", "too short"]
@@ -220,19 +220,19 @@ def classify(end_s: Floats, rate: Floats) -> Stability:
     if early := [start + edge for edge in edges if start + edge <= WARM_UP_MAX * len(rate)]:
         start = early[-1]  # a level that is left so soon is warm-up too
         edges = shifts(rate[start:])
-    rest, level = rate[start:], _levelled(rate[start:], edges)
+    rest, level = rate[start:], _remove_levels(rate[start:], edges)
     spacing_s = float(end_s[-1] - end_s[0]) / (len(end_s) - 1)
     stalls, change = _jagged(level), _regimes(end_s[start:], rest, edges)
     if stalls and change and stalls.other - stalls.one > abs(change.other - change.one):
         change = None  # the stalls are the greater trouble
-    found = _sawtooth(level, spacing_s) or _bimodal(level) or change or stalls or _drift(rest)
-    found = found or Stability("steady" if first.settled else "unsettled")
-    settles = found.kind not in NEVER_SETTLES
+    stability = _sawtooth(level, spacing_s) or _bimodal(level) or change or stalls or _drift(rest)
+    stability = stability or Stability("steady" if first.settled else "unsettled")
+    settles = stability.kind not in NEVER_SETTLES
     settled_s = (float(end_s[start - 1]) if start else 0.0) if settles else np.nan
-    return replace(found, settled_s=settled_s, interval_s=spacing_s)
+    return replace(stability, settled_s=settled_s, interval_s=spacing_s)
 
 
-def _levelled(values: Floats, edges: list[int]) -> Floats:
+def _remove_levels(values: Floats, edges: list[int]) -> Floats:
     """Return the series around its mean without its changes of level, or, where it has none, without its curve."""
     if not edges:
         return values - curve(values) + float(values.mean())
@@ -292,12 +292,12 @@ def _regimes(end_s: Floats, rate: Floats, edges: list[int]) -> Stability | None:
     levels = [float(np.median(part)) for part in np.split(rate, edges)]
     largest = int(np.argmax(np.abs(np.diff(levels))))
     at_s = float(end_s[edges[largest] - 1])
-    one, other = levels[largest : largest + 2]
-    return Stability("regime change", at_s=at_s, changes=len(edges), one=one, other=other)
+    before, after = levels[largest : largest + 2]
+    return Stability("regime change", at_s=at_s, changes=len(edges), one=before, other=after)
 
 
 def _jagged(level: Floats) -> Stability | None:
-    worst, median = (float(each) for each in np.quantile(level, [0.01, 0.5]))
+    worst, median = (float(quantile) for quantile in np.quantile(level, [0.01, 0.5]))
     return Stability("jagged", one=max(0.0, worst), other=median) if worst < JAGGED * median else None
 
 
@@ -362,11 +362,11 @@ def gathered(ends: Floats, lengths: Floats, rates: Floats) -> Rates:
     counts = rates * lengths
     if not counts.sum() > 0:
         return Rates(np.empty(0), np.empty(0))
-    each = max(len(rates) / SAMPLES_MAX, COUNTED_MIN * len(rates) / float(counts.sum()))
-    each = min(len(rates), max(1, math.ceil(each - 0.01)))  # a little short is not worth twice the length
-    whole = len(rates) // each
-    count, seconds = (values[: whole * each].reshape(whole, each).sum(axis=1) for values in (counts, lengths))
-    return Rates(ends[each - 1 : whole * each : each], count / seconds)
+    size = max(len(rates) / SAMPLES_MAX, COUNTED_MIN * len(rates) / float(counts.sum()))
+    size = min(len(rates), max(1, math.ceil(size - 0.01)))  # a little short is not worth twice the length
+    whole = len(rates) // size
+    count, seconds = (values[: whole * size].reshape(whole, size).sum(axis=1) for values in (counts, lengths))
+    return Rates(ends[size - 1 : whole * size : size], count / seconds)
 
 
 # How steady each treatment's load was over time: the class of every usable trial's series, and of most of them.
@@ -406,16 +406,17 @@ class TreatmentStability:
 
 def settling(design: Design, blocks: UsableBlocks, series: LoadSeries) -> list[TreatmentStability]:
     """Return the stability of each treatment and phase of which there are series, in the order of the study."""
-    found = []
+    stabilities = []
     for treatment in design.treatments:
         by_phase: dict[tuple[str, str], list[tuple[str, Stability]]] = {}
         for trial in blocks.of(treatment.id):
             for phase, unit, rates in _rates(series.get(trial.id, {}), design.metric):
                 by_phase.setdefault((phase, unit), []).append((trial.id, classify(rates.end_s, rates.rate)))
-        found += [
-            _typical(treatment.id, treatment.label, phase, unit, each) for (phase, unit), each in by_phase.items()
+        stabilities += [
+            _typical(treatment.id, treatment.label, phase, unit, of_phase)
+            for (phase, unit), of_phase in by_phase.items()
         ]
-    return found
+    return stabilities
 
 
 @dataclass(frozen=True)
@@ -432,27 +433,28 @@ class PhaseRates:
 def _rates(columns: Mapping[str, npt.NDArray[np.generic]], metric: str) -> list[tuple[str, str, Rates]]:
     """Return phase, unit and rates of a trial's load, intervals gathered until each counts enough."""
     return [
-        (each.phase, each.unit, gathered(each.ends_s, each.lengths_s, each.rate)) for each in raw_rates(columns, metric)
+        (phase_rates.phase, phase_rates.unit, gathered(phase_rates.ends_s, phase_rates.lengths_s, phase_rates.rate))
+        for phase_rates in raw_rates(columns, metric)
     ]
 
 
 def raw_rates(columns: Mapping[str, npt.NDArray[np.generic]], metric: str) -> list[PhaseRates]:
     """Return the rates of each phase of a trial's load; phases are not alike by nature, so each is judged by itself."""
-    wanted = (("rows_per_second", "rows/s"), *_COLUMNS) if metric == "rows_per_second" else _COLUMNS
-    column, unit = next(((name, unit) for name, unit in wanted if name in columns), ("", ""))
+    rate_columns = (("rows_per_second", "rows/s"), *_COLUMNS) if metric == "rows_per_second" else _COLUMNS
+    column, unit = next(((name, unit) for name, unit in rate_columns if name in columns), ("", ""))
     if not column or "t_s" not in columns:
         return []
     ends, rate = floats(columns["t_s"]), floats(columns[column])
-    known = np.isfinite(ends) & np.isfinite(rate) & (ends > 0)
-    ends, rate = ends[known], rate[known]
+    usable = np.isfinite(ends) & np.isfinite(rate) & (ends > 0)
+    ends, rate = ends[usable], rate[usable]
     order = np.argsort(ends, kind="stable")
     ends, rate = ends[order], rate[order]
-    kept = len(at_middles(ends, rate)[0])
-    lengths = np.diff(ends, prepend=0.0)[:kept]
-    ends, rate = ends[:kept], rate[:kept]
+    count = len(at_middles(ends, rate)[0])
+    lengths = np.diff(ends, prepend=0.0)[:count]
+    ends, rate = ends[:count], rate[:count]
     if "phase" not in columns:
-        return [PhaseRates("", unit, ends, lengths, rate)] if kept else []
-    phases = np.asarray(columns["phase"]).astype(str)[known][order][:kept]
+        return [PhaseRates("", unit, ends, lengths, rate)] if count else []
+    phases = np.asarray(columns["phase"]).astype(str)[usable][order][:count]
     return [
         PhaseRates(phase, unit, ends[phases == phase], lengths[phases == phase], rate[phases == phase])
         for phase in dict.fromkeys(phases.tolist())
@@ -462,16 +464,16 @@ def raw_rates(columns: Mapping[str, npt.NDArray[np.generic]], metric: str) -> li
 def _typical(
     treatment: str, label: str, phase: str, unit: str, trials: Sequence[tuple[str, Stability]]
 ) -> TreatmentStability:
-    kinds = Counter(each.kind for _, each in trials)
+    kinds = Counter(stability.kind for _, stability in trials)
     judged = Counter({kind: number for kind, number in kinds.items() if kind != "too short"}) or kinds
     most = min(judged, key=lambda kind: (-judged[kind], WORST_FIRST.index(kind)))
-    alike = [each for _, each in trials if each.kind == most]
+    alike = [stability for _, stability in trials if stability.kind == most]
     figures = {
-        field.name: float(np.median([getattr(each, field.name) for each in alike]))
+        field.name: float(np.median([getattr(stability, field.name) for stability in alike]))
         for field in fields(Stability)
         if field.type in {"float", float}
     }
-    changes = int(np.median([each.changes for each in alike]))
+    changes = int(np.median([stability.changes for stability in alike]))
     return TreatmentStability(
         treatment=treatment,
         label=label,

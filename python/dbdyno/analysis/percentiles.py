@@ -54,17 +54,19 @@ def percentile_curves(
     design: Design, blocks: UsableBlocks, latencies: Mapping[str, Latencies]
 ) -> list[PercentileCurve]:
     """Return a curve for each treatment of which any counted trial has a histogram, in the order of the study."""
-    found = []
+    curves = []
     for treatment in design.treatments:
         trials = blocks.of(treatment.id)
-        known = [latencies[trial.id] for trial in trials if trial.id in latencies]
-        if known:
-            events = sum(int(one.count.sum()) for one in known)
-            largest_ns = max(float(one.latency_ns[-1]) for one in known)
-            without = len(trials) - len(known)
-            curve = PercentileCurve(treatment.id, events, len(known), without, percentiles(known), largest_ns / 1e6)
-            found.append(curve)
-    return found
+        histograms = [latencies[trial.id] for trial in trials if trial.id in latencies]
+        if histograms:
+            events = sum(int(histogram.count.sum()) for histogram in histograms)
+            largest_ns = max(float(histogram.latency_ns[-1]) for histogram in histograms)
+            without = len(trials) - len(histograms)
+            curve = PercentileCurve(
+                treatment.id, events, len(histograms), without, percentiles(histograms), largest_ns / 1e6
+            )
+            curves.append(curve)
+    return curves
 
 
 def percentiles(trials: Sequence[Latencies]) -> tuple[PercentilePoint, ...]:
@@ -79,7 +81,7 @@ def percentiles(trials: Sequence[Latencies]) -> tuple[PercentilePoint, ...]:
     events = int(together.sum())
     shown = np.array([parts for parts in PERCENTILES if events - _rank(parts, events) >= ABOVE_MIN], np.int64)
     at = _values_at(values, together, shown)
-    without_one = [_values_at(values, together - one, shown) for one in counts] if len(counts) > 1 else []
+    without_one = [_values_at(values, together - own_counts, shown) for own_counts in counts] if len(counts) > 1 else []
     bounds = _bounds(at, without_one)
     return tuple(
         PercentilePoint(parts / (PARTS / 100), Estimate(value / 1e6, low / 1e6, high / 1e6, len(trials)))
@@ -89,11 +91,11 @@ def percentiles(trials: Sequence[Latencies]) -> tuple[PercentilePoint, ...]:
 
 def on_common_values(trials: Sequence[Latencies]) -> tuple[npt.NDArray[np.float64], Integers]:
     """Return all latencies that any trial met, ascending, and how often each trial met each: (trials, latencies)."""
-    values, place = np.unique(np.concatenate([one.latency_ns for one in trials]), return_inverse=True)
-    ends = np.cumsum([len(one.latency_ns) for one in trials])[:-1]
+    values, place = np.unique(np.concatenate([trial.latency_ns for trial in trials]), return_inverse=True)
+    ends = np.cumsum([len(trial.latency_ns) for trial in trials])[:-1]
     counts = [
-        np.bincount(where, one.count, len(values)).astype(np.int64)
-        for where, one in zip(np.split(place, ends), trials, strict=True)
+        np.bincount(where, trial.count, len(values)).astype(np.int64)
+        for where, trial in zip(np.split(place, ends), trials, strict=True)
     ]
     return values, np.array(counts)
 
@@ -184,7 +186,7 @@ def merged_percentile_evidence(  # noqa: PLR0913, PLR0917
     t_beyond = min(pairs.least(above=bound), pairs.least(below=-bound)) if abs(value) < bound else 0.0
     if isinstance(rule, AlwaysValid):
         low, high = pairs.within(always_valid_multiplier(n, alpha))
-        p, p_beyond = (_always_valid_p(one, n) for one in (t, t_beyond))
+        p, p_beyond = (_always_valid_p(statistic, n) for statistic in (t, t_beyond))
         p_now, p_equivalence = p, p_beyond / 2 if t_beyond else 1.0
     else:
         nominal = nominal_level(rule, alpha)
@@ -213,8 +215,8 @@ class MergedHistograms:
     @property
     def cause(self) -> EventsTogether:
         """What may have made the word that the trials' own percentiles give."""
-        found = self.evidence(Looks.single(len(self.level)), 1.0, ALPHA, 0.0)
-        ratio = relative_estimate(float(found.value), float(found.low), float(found.high), len(self.level))
+        figures = self.evidence(Looks.single(len(self.level)), 1.0, ALPHA, 0.0)
+        ratio = relative_estimate(float(figures.value), float(figures.low), float(figures.high), len(self.level))
         return EventsTogether(self.percentile, ratio)
 
     def evidence(self, rule: Rule, margin: float, alpha: float, unit: float) -> Evidence:
@@ -223,16 +225,16 @@ class MergedHistograms:
 
 
 def histograms_in(
-    blocks: UsableBlocks, treatments: Sequence[str], which: Iterable[int], latencies: Mapping[str, Latencies]
+    blocks: UsableBlocks, treatments: Sequence[str], block_numbers: Iterable[int], latencies: Mapping[str, Latencies]
 ) -> list[list[Latencies]] | None:
     """Return the histograms of each treatment's trials in these blocks; ``None`` where any trial's is unknown.
 
     To leave out just the blocks without one would be to compare other blocks than the trials' own percentiles do.
     """
-    rows = [blocks.trials[block] for block in which]
-    found = [[latencies.get(row[treatment].id) for row in rows] for treatment in treatments]
-    known = [[one for one in each if one is not None] for each in found]
-    return known if rows and all(len(each) == len(rows) for each in known) else None
+    rows = [blocks.trials[block] for block in block_numbers]
+    by_treatment = [[latencies.get(row[treatment].id) for row in rows] for treatment in treatments]
+    histograms = [[histogram for histogram in of_treatment if histogram is not None] for of_treatment in by_treatment]
+    return histograms if rows and all(len(of_treatment) == len(rows) for of_treatment in histograms) else None
 
 
 def _nothing() -> Evidence:
@@ -296,8 +298,8 @@ class _Pairs:
         """Return the ends of the ratios that are not refused."""
         if not np.isfinite(t):
             return -np.inf, np.inf
-        kept = self.t <= t
-        return float(self.low[kept].min()), float(self.high[kept].max())
+        inside = self.t <= t
+        return float(self.low[inside].min()), float(self.high[inside].max())
 
 
 def _t_of_pairs(first: Floats, second: Floats, room: tuple[float, float] | None = None) -> Floats:
@@ -307,17 +309,19 @@ def _t_of_pairs(first: Floats, second: Floats, room: tuple[float, float] | None 
     corrected for. The first average may be anything in ``room``, where that is given: what refuses least is taken.
     """
     n, x, y = len(first), first.mean(axis=0)[:, None], second.mean(axis=0)
-    one, two = first - first.mean(axis=0), second - y
-    v, w = ((each**2).sum(axis=0) / (n - 1) * (1 + _RIDGE) + _LEAST_VARIANCE for each in (one, two))
+    off_first, off_second = first - first.mean(axis=0), second - y
+    v, w = (
+        (off_mean**2).sum(axis=0) / (n - 1) * (1 + _RIDGE) + _LEAST_VARIANCE for off_mean in (off_first, off_second)
+    )
     v = v[:, None]
-    both = one.T @ two / (n - 1)
+    covariance = off_first.T @ off_second / (n - 1)
     if room is not None:
-        x = np.clip(y * both / w, *room)
-    determinant = v * w - both**2
-    a, b = (x * w - y * both) / determinant, (y * v - x * both) / determinant
+        x = np.clip(y * covariance / w, *room)
+    determinant = v * w - covariance**2
+    a, b = (x * w - y * covariance) / determinant, (y * v - x * covariance) / determinant
     quadratic = np.maximum(a * x + b * y, 0.0)
-    third = a**3 * (one**3).mean(axis=0)[:, None] + b**3 * (two**3).mean(axis=0)
-    third += 3 * a * b * (a * ((one**2).T @ two) + b * (one.T @ two**2)) / n
+    third = a**3 * (off_first**3).mean(axis=0)[:, None] + b**3 * (off_second**3).mean(axis=0)
+    third += 3 * a * b * (a * ((off_first**2).T @ off_second) + b * (off_first.T @ off_second**2)) / n
     skewness = third / np.maximum(quadratic, np.finfo(float).tiny) ** 1.5
     return _allowing_for_skewness(np.sqrt(n * quadratic), skewness, n)
 
@@ -353,10 +357,10 @@ def swaps(blocks: int) -> Floats:
     """
     free = min(blocks - 1, SWAPPED_BLOCKS)
     size = 2**free
-    own = [1 << place for place in range(free)]
-    others = (_GOLDEN * number % size for number in range(1, size))
-    more = [number for number in others if number.bit_count() > 1][: max(0, blocks - 1 - free)]
-    numbers: Ints = np.array([0, *own, *more])
+    powers = [1 << place for place in range(free)]
+    multiples = (_GOLDEN * number % size for number in range(1, size))
+    more = [number for number in multiples if number.bit_count() > 1][: max(0, blocks - 1 - free)]
+    numbers: Ints = np.array([0, *powers, *more])
     common = np.bitwise_and(np.arange(size)[:, None], np.resize(numbers, blocks)).astype(np.int64)
     return np.asarray(np.where(np.bitwise_count(common) % 2 == 1, -1.0, 1.0))
 

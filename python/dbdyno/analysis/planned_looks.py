@@ -34,13 +34,13 @@ def likely_blocks(spread: float, margin: float) -> tuple[int, int] | None:
     size = spread / math.log1p(margin)
     if size > SPREADS[-1]:
         return None
-    alike, apart = (_between(size, each) for each in (BLOCKS_WHERE_ALIKE, BLOCKS_AT_TWO_MARGINS))
+    alike, apart = (_between(size, blocks) for blocks in (BLOCKS_WHERE_ALIKE, BLOCKS_AT_TWO_MARGINS))
     return alike, apart
 
 
 def _between(size: float, blocks: tuple[float, ...]) -> int:
     """Return the blocks of a spread between two that were simulated, in proportion."""
-    place = max(1, next(at for at, one in enumerate(SPREADS) if one >= size))
+    place = max(1, next(at for at, spread in enumerate(SPREADS) if spread >= size))
     low, high = SPREADS[place - 1], SPREADS[place]
     share = min(1.0, max(0.0, (size - low) / (high - low)))
     return math.ceil(blocks[place - 1] + share * (blocks[place] - blocks[place - 1]))

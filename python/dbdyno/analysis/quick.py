@@ -88,8 +88,8 @@ class Quick:
     @property
     def session_seconds(self) -> float:
         """How long both targets were measured, which is what a verdict on them is about; models take no time."""
-        both = [self.target, *([self.against] if self.against else [])]
-        return sum(one.seconds for one in both if one.kind != "model")
+        targets = [self.target, *([self.against] if self.against else [])]
+        return sum(target.seconds for target in targets if target.kind != "model")
 
     @property
     def flush_is_cheap(self) -> bool:
@@ -106,7 +106,7 @@ class Quick:
 def target_of(measured: Mapping[str, Any]) -> Target:
     """Return a target of what ``dbdyno-disk measure`` printed of it."""
     facts, fill = measured["facts"], measured["fill"]
-    steps = [_step(one) for one in measured["steps"]]
+    steps = [_step(step) for step in measured["steps"]]
     return Target(
         name=measured["target"],
         kind=facts["kind"],
@@ -114,14 +114,18 @@ def target_of(measured: Mapping[str, Any]) -> Target:
         region_bytes=facts["region_bytes"],
         fill_bytes_per_second=fill["bytes"] * 1e9 / max(1, fill["elapsed_ns"]) if fill else math.nan,
         steps={(step.operation, step.depth): step for step in steps},
-        seconds=sum(each["elapsed_ns"] for one in measured["steps"] for each in one["rounds"]) / 1e9,
+        seconds=sum(measured_round["elapsed_ns"] for step in measured["steps"] for measured_round in step["rounds"])
+        / 1e9,
     )
 
 
-def _step(one: Mapping[str, Any]) -> DepthStep:
-    by_round = {place: each["operations"] * 1e9 / each["elapsed_ns"] for place, each in enumerate(one["rounds"], 1)}
+def _step(step: Mapping[str, Any]) -> DepthStep:
+    by_round = {
+        place: measured_round["operations"] * 1e9 / measured_round["elapsed_ns"]
+        for place, measured_round in enumerate(step["rounds"], 1)
+    }
     rate = geometric_mean(by_round.values(), ALPHA)
-    return DepthStep(one["operation"], one["bytes"], one["depth"], rate, by_round, one["latency_ns"])
+    return DepthStep(step["operation"], step["bytes"], step["depth"], rate, by_round, step["latency_ns"])
 
 
 def noise_of(target: Target) -> Estimate:
@@ -146,8 +150,8 @@ def least_shown(noise: Estimate) -> float | None:
 
 def likeness(target: Target, drives: Sequence[Target]) -> Likeness | None:
     """Return the drive whose rates are nearest: the root mean square of the log ratios over the steps both have."""
-    found = [(_distance(target, drive), drive.name) for drive in drives]
-    distance, drive = min(((d, name) for d, name in found if math.isfinite(d)), default=(math.nan, ""))
+    distances = [(_distance(target, drive), drive.name) for drive in drives]
+    distance, drive = min(((d, name) for d, name in distances if math.isfinite(d)), default=(math.nan, ""))
     return Likeness(drive, math.exp(distance), math.exp(distance) <= ALIKE_MAX) if drive else None
 
 
@@ -162,15 +166,15 @@ def verdicts(target: Target, against: Target) -> tuple[Finding, ...]:
 
     One verdict a depth would be nine, too many for eight rounds to decide. All hold for the session alone.
     """
-    pairs = [_paired(operation, target, against) for operation in OPERATIONS]
+    pairs = [_pair_operation(operation, target, against) for operation in OPERATIONS]
     return tuple(judge([pair for pair in pairs if pair.log_ratios], METRICS["iops"], MARGIN))
 
 
-def _paired(operation: str, target: Target, against: Target) -> Paired:
+def _pair_operation(operation: str, target: Target, against: Target) -> Paired:
     common = sorted(key for key in target.steps.keys() & against.steps.keys() if key[0] == operation)
-    each = [log_ratios(target.steps[key].by_round, against.steps[key].by_round) for key in common]
-    rounds = set.intersection(*(set(one) for one in each)) if each else set()
-    mean = {place: math.fsum(one[place] for one in each) / len(each) for place in sorted(rounds)}
+    ratios = [log_ratios(target.steps[key].by_round, against.steps[key].by_round) for key in common]
+    rounds = set.intersection(*(set(by_round) for by_round in ratios)) if ratios else set()
+    mean = {place: math.fsum(by_round[place] for by_round in ratios) / len(ratios) for place in sorted(rounds)}
     return Paired(against.name, target.name, f"{operation} against", operation, mean)
 
 

@@ -54,24 +54,27 @@ def ties(findings: Sequence[Finding], names: Sequence[str], *, more_is_better: b
     Letters follow the findings alone, so that other names give the same letters.
     """
     none = dict.fromkeys(names, "")
-    judged = [one for one in findings if isinstance(one.reason, Reason)]
-    usable = [name for name in names if any(name in one.ids for one in judged)]
+    judged = [finding for finding in findings if isinstance(finding.reason, Reason)]
+    usable = [name for name in names if any(name in finding.ids for finding in judged)]
     if not judged:
         return Ties(none, 0)
-    reasons = [one.reason for one in judged if isinstance(one.reason, Reason)]
+    reasons = [finding.reason for finding in judged if isinstance(finding.reason, Reason)]
     if all(reason.p_best > ALPHA for reason in reasons):
-        return Ties(none, len(judged), max(one.blocks for one in judged))
+        return Ties(none, len(judged), max(finding.blocks for finding in judged))
     place = {name: at for at, name in enumerate(usable)}
     different = np.zeros((len(usable), len(usable)), dtype=bool)
     ahead = np.zeros(different.shape)
-    for one in judged:
-        i, j = place[one.level_id], place[one.baseline_id]
-        different[i, j] = different[j, i] = one.verdict.is_different
-        ahead[i, j] = math.log1p(one.effect.value) * (1 if more_is_better else -1)
+    for finding in judged:
+        i, j = place[finding.level_id], place[finding.baseline_id]
+        different[i, j] = different[j, i] = finding.verdict.is_different
+        ahead[i, j] = math.log1p(finding.effect.value) * (1 if more_is_better else -1)
         ahead[j, i] = -ahead[i, j]
     order = np.argsort(-ahead.sum(axis=1), kind="stable")
     letters = compact_letters(different[np.ix_(order, order)])
-    return Ties(none | {usable[i]: each for i, each in zip(order.tolist(), letters, strict=True)}, len(judged))
+    return Ties(
+        none | {usable[i]: letters_of_name for i, letters_of_name in zip(order.tolist(), letters, strict=True)},
+        len(judged),
+    )
 
 
 def compact_letters(different: Bools) -> list[str]:
@@ -79,7 +82,7 @@ def compact_letters(different: Bools) -> list[str]:
 
     Two share a letter exactly where they do not differ, and no letter can be taken away without breaking that.
     """
-    columns = _swept(_inserted(different))
+    columns = _sweep_letters(_insert_and_absorb(different))
     columns.sort(key=sorted)
     return [
         "".join(_letter(number) for number, column in enumerate(columns) if i in column) for i in range(len(different))
@@ -91,29 +94,29 @@ def _letter(number: int) -> str:
     return f"{ascii_lowercase[place]}{turn or ''}"
 
 
-def _inserted(different: Bools) -> Columns:
+def _insert_and_absorb(different: Bools) -> Columns:
     """Insert and absorb: begin with one letter for all; each difference splits the letters that both carry."""
     everyone = frozenset(range(len(different)))
     columns = [everyone] if everyone else []
     for i, j in combinations(range(len(different)), 2):
         if different[i, j]:
-            both = [column for column in columns if i in column and j in column]
+            shared = [column for column in columns if i in column and j in column]
             columns = [column for column in columns if not (i in column and j in column)]
-            for half in (column - {one} for column in both for one in (i, j)):
+            for half in (column - {index} for column in shared for index in (i, j)):
                 if not any(half <= column for column in columns):
                     columns = [column for column in columns if not column <= half] + [half]
     return columns
 
 
-def _swept(columns: Columns) -> Columns:
+def _sweep_letters(columns: Columns) -> Columns:
     """Take letters away that say nothing new: from whoever shares another letter with all who carry this one."""
-    kept = sorted(columns, key=sorted)
-    for place in reversed(range(len(kept))):
-        for one in sorted(kept[place], reverse=True):
-            others = [column for k, column in enumerate(kept) if k != place and one in column]
-            if others and kept[place] - {one} <= frozenset().union(*others):
-                kept[place] -= {one}
-    return [column for column in kept if column]
+    swept = sorted(columns, key=sorted)
+    for place in reversed(range(len(swept))):
+        for index in sorted(swept[place], reverse=True):
+            others = [column for k, column in enumerate(swept) if k != place and index in column]
+            if others and swept[place] - {index} <= frozenset().union(*others):
+                swept[place] -= {index}
+    return [column for column in swept if column]
 
 
 WORKLOAD = "workload"  # the section of the study whose factors make tests
@@ -185,8 +188,8 @@ def rank_runs(named: Sequence[tuple[str, Run]], baseline: str | None = None) -> 
     metrics = {run.design.metric: name for name, run in named}
     if len(metrics) > 1:
         raise RefusedError("metrics of runs", metrics=metrics)
-    each = [(name, MetricFigures(run, usable_blocks(run), run.design.metric)) for name, run in named]
-    tests = [test for name, figures in each for test in _tests(figures, name if len(named) > 1 else "")]
+    named_figures = [(name, MetricFigures(run, usable_blocks(run), run.design.metric)) for name, run in named]
+    tests = [test for name, figures in named_figures for test in _tests(figures, name if len(named) > 1 else "")]
     common = _complete(tests)
     if len(common) < MIN_STACKS:
         raise RefusedError("too few stacks", common=common, stacks={name: _stacks(run) for name, run in named})
@@ -210,21 +213,21 @@ def _split(design: Design, treatment: Treatment) -> tuple[str, str]:
 def _tests(figures: MetricFigures, name: str) -> list[_Test]:
     design = figures.run.design
     labels = {treatment.id: _split(design, treatment) for treatment in design.treatments}
-    found: dict[str, _Test] = {}
+    tests: dict[str, _Test] = {}
     for id_, (stack, load) in labels.items():
         test_name = " / ".join(part for part in (name, load) if part) or design.metric
-        test = found.setdefault(load, _Test(test_name, labels[design.baseline][0], figures, {}))
+        test = tests.setdefault(load, _Test(test_name, labels[design.baseline][0], figures, {}))
         test.ids[stack] = id_
-    return list(found.values())
+    return list(tests.values())
 
 
 def _complete(tests: Sequence[_Test]) -> list[str]:
     """Return the stacks of which every test has figures in the same blocks, at least two."""
     first = tests[0].ids if tests else {}
-    return [stack for stack in first if len(_shared(tests, stack)) >= MIN_USABLE_BLOCKS]
+    return [stack for stack in first if len(_shared_places(tests, stack)) >= MIN_USABLE_BLOCKS]
 
 
-def _shared(tests: Sequence[_Test], stack: str) -> list[int]:
+def _shared_places(tests: Sequence[_Test], stack: str) -> list[int]:
     places = [test.places(stack).keys() for test in tests]
     return sorted(set(places[0]).intersection(*places[1:]))
 
@@ -252,15 +255,17 @@ def _ranking(
     stacks = _complete(tests)
     reference = baseline or (tests[0].baseline if tests[0].baseline in stacks else stacks[0])
     ordered = [reference, *(stack for stack in stacks if stack != reference)]
-    found = _findings(tests, list(combinations(ordered, 2)), about, rule)
+    overall = _findings(tests, list(combinations(ordered, 2)), about, rule)
     by_ids = either_way(of_treatments)
-    parts = ([by_ids.get((test.ids[one.level], test.ids[one.baseline])) for test in tests] for one in found)
+    parts = (
+        [by_ids.get((test.ids[finding.level], test.ids[finding.baseline])) for test in tests] for finding in overall
+    )
     findings = [
-        adopt_common_word(one, [part for part in each if part]) if all(each) else one
-        for one, each in zip(found, parts, strict=True)
+        adopt_common_word(finding, [part for part in of_tests if part]) if all(of_tests) else finding
+        for finding, of_tests in zip(overall, parts, strict=True)
     ]
     tied = ties(findings, stacks, more_is_better=about.more_is_better)
-    scores = _scores(findings, reference, len(_shared(tests, reference)))
+    scores = _scores(findings, reference, len(_shared_places(tests, reference)))
     by_test = {
         test.name: _scores(
             _findings([test], [(reference, stack) for stack in ordered[1:]], about, rule), reference, len(tests)
@@ -284,7 +289,7 @@ def _ranking(
             for place, stack in enumerate(sorted(stacks, key=lambda stack: -worth[stack]), 1)
         ),
         ties=tied,
-        blocks=min(len(_shared(tests, stack)) for stack in stacks),
+        blocks=min(len(_shared_places(tests, stack)) for stack in stacks),
         left_out=tuple(sorted({stack for test in tests for stack in test.ids} - set(stacks))),
     )
 
@@ -296,8 +301,8 @@ def _findings(
     runs: dict[int, list[_Test]] = {}
     for test in tests:
         runs.setdefault(id(test.figures), []).append(test)
-    of_runs = [_contrasted(of_run, pairs, 1 / len(tests)) for of_run in runs.values()]
-    paired = [_together(pair, [of_run[at] for of_run in of_runs]) for at, pair in enumerate(pairs)]
+    of_runs = [_contrast_parts(of_run, pairs, 1 / len(tests)) for of_run in runs.values()]
+    paired = [_pair_of_stacks(pair, [of_run[at] for of_run in of_runs]) for at, pair in enumerate(pairs)]
     return judge(paired, about, tests[0].figures.run.design.margin, rule)
 
 
@@ -310,7 +315,7 @@ class _Part:
     carry_over: CarryOver | None
 
 
-def _contrasted(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight: float) -> list[_Part]:
+def _contrast_parts(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight: float) -> list[_Part]:
     figures = tests[0].figures
     place = {block: at for at, block in enumerate(figures.blocks.trials)}
     contrasts = [
@@ -318,31 +323,33 @@ def _contrasted(tests: Sequence[_Test], pairs: Sequence[tuple[str, str]], weight
         for baseline, level in pairs
     ]
     parts = []
-    for one in figures.contrasted(contrasts):
-        at = [place[block] for block in one.by_block]
-        without = one.without_carry_over
+    for contrasted in figures.contrasted(contrasts):
+        at = [place[block] for block in contrasted.by_block]
+        without = contrasted.without_carry_over
         parts.append(
             _Part(
-                dict(zip(at, one.by_block.values(), strict=True)),
+                dict(zip(at, contrasted.by_block.values(), strict=True)),
                 None if without is None else dict(zip(at, without.tolist(), strict=True)),
-                one.carry_over,
+                contrasted.carry_over,
             )
         )
     return parts
 
 
-def _together(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
+def _pair_of_stacks(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
     """Return two stacks compared by what all runs add up to; carry-over is out of it where any run shows it clearly."""
     places = sorted(set(parts[0].measured).intersection(*(part.measured for part in parts[1:])))
     without = [part.without_carry_over or part.measured for part in parts]
-    known = [part.carry_over for part in parts if part.carry_over is not None]
+    carry_overs = [part.carry_over for part in parts if part.carry_over is not None]
     is_asked = any(part.without_carry_over is not None for part in parts)
     return Paired(
         *pair,
         *pair,
         log_ratios={place: math.fsum(part.measured[place] for part in parts) for place in places},
-        carry_over=next((one for one in known if one.taken_out), known[0] if known else None),
-        without_carry_over=np.array([math.fsum(one[place] for one in without) for place in places])
+        carry_over=next(
+            (carry_over for carry_over in carry_overs if carry_over.taken_out), carry_overs[0] if carry_overs else None
+        ),
+        without_carry_over=np.array([math.fsum(values[place] for values in without) for place in places])
         if is_asked and places
         else None,
     )
@@ -351,8 +358,10 @@ def _together(pair: tuple[str, str], parts: Sequence[_Part]) -> Paired:
 def _scores(findings: Sequence[Finding], reference: str, blocks: int) -> dict[str, Estimate]:
     """Return each stack's ratio to the reference, which is 1 of itself."""
     ratios = {
-        one.level_id: replace(one.effect, value=1 + one.effect.value, low=1 + one.effect.low, high=1 + one.effect.high)
-        for one in findings
-        if one.baseline_id == reference
+        finding.level_id: replace(
+            finding.effect, value=1 + finding.effect.value, low=1 + finding.effect.low, high=1 + finding.effect.high
+        )
+        for finding in findings
+        if finding.baseline_id == reference
     }
     return {reference: Estimate(1.0, 1.0, 1.0, blocks), **ratios}

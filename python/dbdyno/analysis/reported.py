@@ -84,9 +84,9 @@ class Beside:
     @property
     def all_agree(self) -> bool:
         """Whether nothing that was compared came out otherwise; a study's reasons for differences then say nothing."""
-        met = [one.agreement for figure in self.figures for one in figure.against]
-        met += [agreement for claim in self.claims for _, agreement in claim.outcomes]
-        return all(one in {"agrees", "not measured here"} for one in met)
+        agreements = [comparison.agreement for figure in self.figures for comparison in figure.against]
+        agreements += [agreement for claim in self.claims for _, agreement in claim.outcomes]
+        return all(agreement in {"agrees", "not measured here"} for agreement in agreements)
 
 
 def beside(
@@ -111,52 +111,53 @@ def _beside(
 ) -> Beside:
     of = REPORTED_METRICS[table.metric]
     planned = list(run.design.comparisons)
-    asked = [pair for claim in table.claims for pair in claim.pairs]
-    further = list(dict.fromkeys((one.baseline, one.level) for one in asked))
-    held = {(one.baseline, one.level) for one in planned}
-    families = planned, [Comparison(*pair) for pair in further if pair not in held]
+    claimed = [pair for claim in table.claims for pair in claim.pairs]
+    further = list(dict.fromkeys((comparison.baseline, comparison.level) for comparison in claimed))
+    planned_pairs = {(comparison.baseline, comparison.level) for comparison in planned}
+    families = planned, [Comparison(*pair) for pair in further if pair not in planned_pairs]
     judged = {
         (verdict.baseline_id, verdict.level_id): verdict
         for family in families
-        for verdict in judge(_paired(run, blocks, family, table.metric), of, run.design.margin, rule)
+        for verdict in judge(_pair_figures(run, blocks, family, table.metric), of, run.design.margin, rule)
     }
     return Beside(
         table=table,
         metric=of,
         figures=[_figure(row, table, blocks, judged, run) for row in table.rows],
         claims=[
-            _checked(claim, steady if claim.direction in STEADY else judged, run.design.margin, of)
+            _check_claim(claim, steady if claim.direction in STEADY else judged, run.design.margin, of)
             for claim in table.claims
         ],
     )
 
 
-def _paired(run: Run, blocks: UsableBlocks, comparisons: list[Comparison], name: str) -> list[Paired]:
+def _pair_figures(run: Run, blocks: UsableBlocks, comparisons: list[Comparison], name: str) -> list[Paired]:
     labels = run.design.labels
     of_trials = "queries_per_second" if name == SECONDS_PER_1000 else name
     pairs = []
-    for one in comparisons:
-        ends = (one.baseline, one.level)
+    for comparison in comparisons:
+        ends = (comparison.baseline, comparison.level)
         below, above = (values_of(blocks, id_, name) for id_ in ends)
         obstacles = (obstacle(id_, labels[id_], blocks, of_trials) for id_ in ends)
-        pairs.append(Paired.of(run.design, one, log_ratios(above, below), first(obstacles)))
+        pairs.append(Paired.of(run.design, comparison, log_ratios(above, below), first(obstacles)))
     return pairs
 
 
 def _figure(row: ReportedRow, table: ReportedTable, blocks: UsableBlocks, judged: Verdicts, run: Run) -> Figure:
     values = [value for value in values_of(blocks, row.treatment, table.metric).values() if math.isfinite(value)]
     measured = Estimate(float(np.mean(values)), min(values), max(values), len(values)) if values else Estimate.unknown()
-    found = []
+    against = []
     for baseline in table.rows:
         verdict = judged.get((baseline.treatment, row.treatment)) if row.treatment else None
         planned = any(
-            (one.baseline, one.level) == (baseline.treatment, row.treatment) for one in run.design.comparisons
+            (comparison.baseline, comparison.level) == (baseline.treatment, row.treatment)
+            for comparison in run.design.comparisons
         )
         if verdict is not None and planned:
             published = row.value / baseline.value - 1
             agreement = of_difference(published, verdict, run.design.margin)
-            found.append(PublishedComparison(baseline, published, verdict, agreement))
-    return Figure(row, measured, tuple(found))
+            against.append(PublishedComparison(baseline, published, verdict, agreement))
+    return Figure(row, measured, tuple(against))
 
 
 def of_difference(published: float, verdict: Finding, margin: float) -> Agreement:
@@ -178,23 +179,23 @@ def of_difference(published: float, verdict: Finding, margin: float) -> Agreemen
     return "other size" if (published > 0) == (verdict.effect.value > 0) else "contradicts"
 
 
-def _checked(claim: ReportedClaim, judged: Verdicts, margin: float, of: Metric) -> Checked:
+def _check_claim(claim: ReportedClaim, judged: Verdicts, margin: float, of: Metric) -> Checked:
     pairs = [(pair.baseline, pair.level) for pair in claim.pairs]
-    found = [judged[pair] for pair in pairs if pair in judged]
-    return Checked(claim, tuple((verdict, of_claim(claim, verdict, margin, of)) for verdict in found))
+    verdicts = [judged[pair] for pair in pairs if pair in judged]
+    return Checked(claim, tuple((verdict, of_claim(claim, verdict, margin, of)) for verdict in verdicts))
 
 
 def of_claim(claim: ReportedClaim, verdict: Finding, margin: float, of: Metric) -> Agreement:
     """Return how a claim goes with a verdict: first its direction, then its size."""
     if verdict.verdict == Word.NOT_COMPARABLE:
         return "not comparable here"
-    said = (STEADY.get(claim.direction) or Word(claim.direction)) if claim.direction else None
-    if said is not None and verdict.verdict != said:
+    claimed = (STEADY.get(claim.direction) or Word(claim.direction)) if claim.direction else None
+    if claimed is not None and verdict.verdict != claimed:
         if verdict.verdict == Word.UNDECIDED:
             return "undecided here"
         if verdict.verdict == Word.EQUIVALENT:
             return "equivalent here"
-        return "different here" if said == Word.EQUIVALENT else "contradicts"
+        return "different here" if claimed == Word.EQUIVALENT else "contradicts"
     return _size(claim, verdict, margin, of)
 
 

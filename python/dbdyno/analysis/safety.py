@@ -65,10 +65,10 @@ ALONE = Correlation(0, 0.0, 1.0, may_be=False)  # each run has one cut
 
 def correlation(runs: Sequence[Sequence[Cut]]) -> Correlation:
     """Return it of the control's runs; of runs with one cut each there is none, of fewer than 2 runs it isn't known."""
-    kept = [cuts for cuts in runs if cuts]
-    if kept and all(len(cuts) == 1 for cuts in kept):
+    runs_with_cuts = [cuts for cuts in runs if cuts]
+    if runs_with_cuts and all(len(cuts) == 1 for cuts in runs_with_cuts):
         return ALONE
-    return analysed(_ranked(kept))
+    return analysed(_rank_cuts(runs_with_cuts))
 
 
 def analysed(groups: Sequence[Floats]) -> Correlation:
@@ -77,11 +77,11 @@ def analysed(groups: Sequence[Floats]) -> Correlation:
     if k < 2 or n <= k:  # noqa: PLR2004
         return Correlation(k, math.nan, math.nan, may_be=True)
     whole = np.concatenate(groups)
-    between = sum(len(one) * (one.mean() - whole.mean()) ** 2 for one in groups) / (k - 1)
-    inside = sum(float(np.sum((one - one.mean()) ** 2)) for one in groups) / (n - k)
+    between = sum(len(group) * (group.mean() - whole.mean()) ** 2 for group in groups) / (k - 1)
+    inside = sum(float(np.sum((group - group.mean()) ** 2)) for group in groups) / (n - k)
     if between == 0 and inside == 0:  # all lost the same: that says nothing
         return Correlation(k, math.nan, math.nan, may_be=True)
-    per_run = (n - sum(len(one) ** 2 for one in groups) / n) / (k - 1)  # Donner 1986, unequal groups
+    per_run = (n - sum(len(group) ** 2 for group in groups) / n) / (k - 1)  # Donner 1986, unequal groups
     within = (between - inside) / (between + (per_run - 1) * inside)
     p = float(special.fdtrc(k - 1, n - k, between / inside)) if inside > 0 else 0.0
     level = LEVEL_OF_FEW if k < FEW_RUNS else LEVEL
@@ -93,7 +93,7 @@ def _amount(cut: Cut) -> float:
     return (len(OUTCOMES) - OUTCOMES.index(cut.outcome)) * _LONGEST_MS + (cut.lost_ms or 0.0)
 
 
-def _ranked(runs: Sequence[Sequence[Cut]]) -> list[Floats]:
+def _rank_cuts(runs: Sequence[Sequence[Cut]]) -> list[Floats]:
     """Return each run's cuts as ranks (0 to 1) of what was lost among all cuts of their stratum, ties in the middle."""
     strata: dict[object, list[float]] = {}
     for cuts in runs:
@@ -150,14 +150,14 @@ def upper_by_runs(shares: Sequence[float], alpha: float = ALPHA) -> float:
     """Return the one-sided upper bound of the mean of runs' shares, each 0 to 1; 1 where there is no run."""
     if not shares:
         return 1.0
-    if all(one in {0.0, 1.0} for one in shares):
+    if all(value in {0.0, 1.0} for value in shares):
         return upper(sum(shares), len(shares), alpha)
     return _gaffke(tuple(sorted(Counter(shares).items())), alpha)
 
 
 def lower_by_runs(shares: Sequence[float], alpha: float = ALPHA) -> float:
     """Return the one-sided lower bound of the same; 0 where there is no run."""
-    return 1.0 - upper_by_runs([1.0 - one for one in shares], alpha)
+    return 1.0 - upper_by_runs([1.0 - value for value in shares], alpha)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -168,16 +168,16 @@ def _gaffke(counted: tuple[tuple[float, int], ...], alpha: float) -> float:
     """
     counts = Counter(dict(counted))
     counts[1.0] += 1
-    values, weights = (np.array(each, dtype=np.float64) for each in zip(*sorted(counts.items()), strict=True))
+    values, weights = (np.array(column, dtype=np.float64) for column in zip(*sorted(counts.items()), strict=True))
     low, high = float(values[0]), 1.0
     f_low, f_high = 1 - alpha, -alpha
     for step in range(_STEPS):
         place = (low + high) / 2 if step % 3 == 0 else (low * f_high - high * f_low) / (f_high - f_low)
-        found = _chance_above(place, values, weights) - alpha
-        if found > 0:
-            low, f_low = place, found
+        excess = _chance_above(place, values, weights) - alpha
+        if excess > 0:
+            low, f_low = place, excess
         else:
-            high, f_high = place, found
+            high, f_high = place, excess
         if high - low < _CLOSE:
             break
     return high
@@ -194,8 +194,8 @@ def _chance_above(place: float, values: Floats, weights: Floats) -> float:
     scale = 1 / math.sqrt(float(np.sum(weights * from_place**2)))
     steps = scale * tangent
     logs = np.log1p(-1j * from_place[:, None] * steps)
-    found = np.exp(-np.sum(weights[:, None] * logs, axis=0)).imag / steps
-    return 0.5 + scale * float(np.sum(found * weight)) / math.pi
+    integrand = np.exp(-np.sum(weights[:, None] * logs, axis=0)).imag / steps
+    return 0.5 + scale * float(np.sum(integrand * weight)) / math.pi
 
 
 @functools.cache
@@ -206,37 +206,37 @@ def _quadrature() -> tuple[Floats, Floats]:
     return np.asarray(np.tan(angles)), np.asarray(weights * math.pi / 4 / np.cos(angles) ** 2)
 
 
-def share(found: Seen, correlation: Correlation) -> Share:
+def share(counts: Seen, correlation: Correlation) -> Share:
     """Return how often something happens, of what was seen of it in each run."""
-    each = [seen / of for seen, of in found if of]
-    seen, cuts = sum(one for one, _ in found), sum(of for _, of in found)
-    at_most = upper_by_runs(each)
+    shares = [seen / of for seen, of in counts if of]
+    seen, cuts = sum(seen for seen, _ in counts), sum(of for _, of in counts)
+    at_most = upper_by_runs(shares)
     return Share(
         seen=seen,
         cuts=cuts,
-        runs_with=sum(one > 0 for one, _ in found),
-        runs=len(found),
+        runs_with=sum(seen > 0 for seen, _ in counts),
+        runs=len(counts),
         at_most=at_most,
         if_independent=upper(seen, cuts),
-        effective_cuts=effective_cuts(found, correlation) if seen else float(cuts),
-        low=lower_by_runs(each, ALPHA / 2) if seen else 0.0,
-        high=upper_by_runs(each, ALPHA / 2) if seen else at_most,
+        effective_cuts=effective_cuts(counts, correlation) if seen else float(cuts),
+        low=lower_by_runs(shares, ALPHA / 2) if seen else 0.0,
+        high=upper_by_runs(shares, ALPHA / 2) if seen else at_most,
     )
 
 
-def effective_cuts(found: Seen, correlation: Correlation) -> float:
+def effective_cuts(counts: Seen, correlation: Correlation) -> float:
     """Return how many independent cuts say as much; 1 of a single run of several cuts.
 
     n / deff, times the squared ratio of Student's quantiles (Korn and Graubard 1998); deff is the variance between
     runs, by linearisation, over that of independent cuts; or, if larger, what the control's correlation comes to.
     """
-    runs, cuts = len(found), sum(of for _, of in found)
-    if all(of <= 1 for _, of in found):
+    runs, cuts = len(counts), sum(of for _, of in counts)
+    if all(of <= 1 for _, of in counts):
         return float(cuts)
     if runs < 2:  # noqa: PLR2004 - no variance between runs
         return 1.0
-    p = sum(one for one, _ in found) / cuts
-    between = runs / (runs - 1) * sum((one - p * of) ** 2 for one, of in found) / cuts**2
+    p = sum(seen for seen, _ in counts) / cuts
+    between = runs / (runs - 1) * sum((seen - p * of) ** 2 for seen, of in counts) / cuts**2
     independent = p * (1 - p) / cuts
     deff = max(1.0, between / independent if independent > 0 else 1.0)
     if correlation.may_be and math.isfinite(correlation.within):
@@ -262,7 +262,7 @@ _TIE = 1 + 1e-9
 
 def p_by_runs(first: Seen, second: Seen) -> float:
     """Return the two-sided p, twice the smaller tail; 1 where a side has no run."""
-    first, second = ([one for one in side if one[1]] for side in (first, second))
+    first, second = ([count for count in side if count[1]] for side in (first, second))
     if not first or not second:
         return 1.0
     equal = len({of for _, of in (*first, *second)}) == 1
@@ -278,20 +278,20 @@ def _sums(scores: Sequence[int], chosen: int) -> Floats:
     table = np.zeros((chosen + 1, sum(scores) + 1))  # number chosen x their sum, each being chosen with chance q
     table[0, 0] = 1.0
     for score in scores:
-        taken = np.zeros_like(table)
-        taken[1:, score:] = table[:-1, : table.shape[1] - score]
-        table = (1 - q) * table + q * taken
+        with_score = np.zeros_like(table)
+        with_score[1:, score:] = table[:-1, : table.shape[1] - score]
+        table = (1 - q) * table + q * with_score
     return np.asarray(table[chosen] / table[chosen].sum())
 
 
 def fisher(seen: int, of: int, seen_other: int, of_other: int) -> float:
     """Return the p of Fisher's exact test, two-sided as twice the smaller tail: what it is if cuts are independent."""
-    both, of_both = seen + seen_other, of + of_other
+    seen_in_both, of_both = seen + seen_other, of + of_other
     if not of or not of_other:
         return 1.0
-    low, high = max(0, both - of_other), min(both, of)
-    ways = _choose(of_both, both)
-    chances = {k: math.exp(_choose(of, k) + _choose(of_other, both - k) - ways) for k in range(low, high + 1)}
+    low, high = max(0, seen_in_both - of_other), min(seen_in_both, of)
+    ways = _choose(of_both, seen_in_both)
+    chances = {k: math.exp(_choose(of, k) + _choose(of_other, seen_in_both - k) - ways) for k in range(low, high + 1)}
     below = sum(chance for k, chance in chances.items() if k <= seen)
     above = sum(chance for k, chance in chances.items() if k >= seen)
     return min(1.0, 2 * min(below, above) * _TIE)
@@ -344,26 +344,28 @@ class Tally:
     @property
     def worst(self) -> Outcome:
         """The worst that was found; "nothing" without a cut."""
-        return next((one for one in OUTCOMES if self.outcomes[one]), "nothing")
+        return next((outcome for outcome in OUTCOMES if self.outcomes[outcome]), "nothing")
 
 
 def tally(runs: Runs, correlation: Correlation) -> Tally:
     """Return what the cuts of a treatment come to; runs without any don't count."""
-    kept = [cuts for cuts in runs if cuts]
-    cuts = [cut for each in kept for cut in each]
+    runs_with_cuts = [cuts for cuts in runs if cuts]
+    cuts = [cut for cuts_of_run in runs_with_cuts for cut in cuts_of_run]
     counted = Counter(cut.outcome for cut in cuts)
     seconds = [sum(s for step, s in cut.recovery_s.items() if step in _TO_RECOVER) for cut in cuts if cut.recovery_s]
 
-    def seen(condition: Callable[[Cut], bool]) -> Share:
-        return share([(sum(map(condition, each)), len(each)) for each in kept], correlation)
+    def share_of(condition: Callable[[Cut], bool]) -> Share:
+        return share(
+            [(sum(map(condition, cuts_of_run)), len(cuts_of_run)) for cuts_of_run in runs_with_cuts], correlation
+        )
 
     return Tally(
         cuts=len(cuts),
-        runs=len(kept),
-        outcomes={one: counted[one] for one in OUTCOMES},
-        lost=seen(lambda cut: cut.is_loss),
-        damage=seen(is_damage),
-        each={one: seen(lambda cut, one=one: cut.outcome == one) for one in OUTCOMES[:-1]},  # type: ignore[misc]
+        runs=len(runs_with_cuts),
+        outcomes={outcome: counted[outcome] for outcome in OUTCOMES},
+        lost=share_of(lambda cut: cut.is_loss),
+        damage=share_of(is_damage),
+        each={outcome: share_of(lambda cut, outcome=outcome: cut.outcome == outcome) for outcome in OUTCOMES[:-1]},  # type: ignore[misc]
         tail=_tail(cuts),
         holes=sum(cut.holes > 0 for cut in cuts),
         recovery_s_median=statistics.median(seconds) if seconds else None,
@@ -406,18 +408,18 @@ class Cause:
 
 def causes(trials: Iterable[Trial]) -> tuple[Cause, ...]:
     """Return the causes of a treatment's damage, the worst outcome first, of these the most frequent: at most 5."""
-    found: dict[tuple[Outcome, str], list[tuple[Trial, Cut]]] = {}
+    cuts_by_cause: dict[tuple[Outcome, str], list[tuple[Trial, Cut]]] = {}
     for trial in trials:
         for cut in trial.cuts:
             if is_damage(cut):
-                found.setdefault((cut.outcome, _NUMBER.sub("#", cut.cause)), []).append((trial, cut))
-    each = [_cause(outcome, cuts) for (outcome, _), cuts in found.items()]
-    return tuple(sorted(each, key=lambda one: (OUTCOMES.index(one.outcome), -one.cuts))[:MOST])
+                cuts_by_cause.setdefault((cut.outcome, _NUMBER.sub("#", cut.cause)), []).append((trial, cut))
+    all_causes = [_cause(outcome, cuts) for (outcome, _), cuts in cuts_by_cause.items()]
+    return tuple(sorted(all_causes, key=lambda cause: (OUTCOMES.index(cause.outcome), -cause.cuts))[:MOST])
 
 
 def _cause(outcome: Outcome, cuts: list[tuple[Trial, Cut]]) -> Cause:
     """Return it, named by a cut that was kept, if one was."""
-    trial, cut = next((one for one in cuts if one[1].kept), cuts[0])
+    trial, cut = next((trial_and_cut for trial_and_cut in cuts if trial_and_cut[1].kept), cuts[0])
     return Cause(outcome, cut.cause, len(cuts), name_of(trial, cut), kept=bool(cut.kept))
 
 
@@ -427,8 +429,10 @@ def _cause(outcome: Outcome, cuts: list[tuple[Trial, Cut]]) -> Cause:
 # counts, is no member of it (Tarone 1990): that depends on both sides' sum alone.
 
 
-Asked = Literal["loss", "damage", "amount"]  # how often anything is lost; how often worse; how many ms, where both lose
-Found = Literal["more", "less", "no difference shown"]
+Question = Literal[
+    "loss", "damage", "amount"
+]  # how often anything is lost; how often worse; how many ms, where both lose
+Answer = Literal["more", "less", "no difference shown"]
 BOTH_LOSE = 0.5  # of the cuts of either side, for amounts to be compared
 ByBlock = Mapping[str, Mapping[int, list[Cut]]]  # treatment id -> block -> the cuts of its run
 
@@ -439,8 +443,8 @@ class SafetyDifference:
 
     level_id: str
     baseline_id: str
-    asked: Asked
-    found: Found
+    asked: Question
+    found: Answer
     p: float  # Holm's, over the family
     p_unadjusted: float  # by runs; of amounts by blocks
     p_if_independent: float | None  # Fisher's over cuts; None of amounts
@@ -451,32 +455,43 @@ class SafetyDifference:
 
 def differences(comparisons: list[Comparison], by_block: ByBlock) -> list[SafetyDifference]:
     """Return what the planned comparisons show; those between treatments without cuts are left out."""
-    compared = [one for one in comparisons if by_block.get(one.level) and by_block.get(one.baseline)]
-    raw = [found for one in compared for found in _of_pair(one, by_block)]
-    adjusted = holm([one.p_unadjusted for one in raw]) if raw else ()
-    return [_judged(one, float(p)) for one, p in zip(raw, adjusted, strict=True)]
+    compared = [
+        comparison for comparison in comparisons if by_block.get(comparison.level) and by_block.get(comparison.baseline)
+    ]
+    raw = [difference for comparison in compared for difference in _of_pair(comparison, by_block)]
+    adjusted = holm([difference.p_unadjusted for difference in raw]) if raw else ()
+    return [_with_answer(difference, float(p)) for difference, p in zip(raw, adjusted, strict=True)]
 
 
 def _of_pair(pair: Comparison, by_block: ByBlock) -> Iterator[SafetyDifference]:
     sides = by_block[pair.level], by_block[pair.baseline]
-    conditions: dict[Asked, Callable[[Cut], bool]] = {"loss": lambda cut: cut.is_loss, "damage": is_damage}
-    for asked, condition in conditions.items():
-        each = [[(sum(map(condition, cuts)), len(cuts)) for cuts in side.values()] for side in sides]
-        level, baseline = ((sum(seen for seen, _ in side), sum(of for _, of in side)) for side in each)
+    conditions: dict[Question, Callable[[Cut], bool]] = {"loss": lambda cut: cut.is_loss, "damage": is_damage}
+    for question, condition in conditions.items():
+        counts_by_run = [[(sum(map(condition, cuts)), len(cuts)) for cuts in side.values()] for side in sides]
+        level, baseline = ((sum(seen for seen, _ in side), sum(of for _, of in side)) for side in counts_by_run)
         if level[0] + baseline[0]:
-            p = p_by_runs(*each)
-            shown = fisher(*level, *baseline)
+            p = p_by_runs(*counts_by_run)
+            p_if_independent = fisher(*level, *baseline)
             yield SafetyDifference(
-                pair.level, pair.baseline, asked, "no difference shown", p, p, shown, level, baseline, None
+                pair.level,
+                pair.baseline,
+                question,
+                "no difference shown",
+                p,
+                p,
+                p_if_independent,
+                level,
+                baseline,
+                None,
             )
     losing = [[cut for cuts in side.values() for cut in cuts] for side in sides]
     counts = [(sum(cut.lost_ms is not None for cut in side), len(side)) for side in losing]
     if all(seen >= BOTH_LOSE * of for seen, of in counts):
         ratios = log_ratios(*(_typical(side) for side in sides))
         if len(ratios) > 1:
-            found = evidence(np.array(list(ratios.values())), Looks.single(len(ratios)), margin=1.0)
-            ratio = relative_estimate(float(found.value), float(found.low), float(found.high), len(ratios))
-            p = float(found.p)
+            log_ratio = evidence(np.array(list(ratios.values())), Looks.single(len(ratios)), margin=1.0)
+            ratio = relative_estimate(float(log_ratio.value), float(log_ratio.low), float(log_ratio.high), len(ratios))
+            p = float(log_ratio.p)
             yield SafetyDifference(
                 pair.level, pair.baseline, "amount", "no difference shown", p, p, None, counts[0], counts[1], ratio
             )
@@ -488,15 +503,15 @@ def _typical(side: Mapping[int, list[Cut]]) -> dict[int, float]:
     return {block: statistics.median(values) for block, values in lost.items() if values}
 
 
-def _judged(one: SafetyDifference, p: float) -> SafetyDifference:
-    found: Found = "no difference shown"
+def _with_answer(difference: SafetyDifference, p: float) -> SafetyDifference:
+    answer: Answer = "no difference shown"
     if p <= ALPHA:
-        if one.ratio is not None:
-            found = "more" if one.ratio.value > 0 else "less"
+        if difference.ratio is not None:
+            answer = "more" if difference.ratio.value > 0 else "less"
         else:
-            more = one.level[0] * one.baseline[1] > one.baseline[0] * one.level[1]
-            found = "more" if more else "less"
-    return SafetyDifference(**{**vars(one), "p": p, "found": found})
+            more = difference.level[0] * difference.baseline[1] > difference.baseline[0] * difference.level[1]
+            answer = "more" if more else "less"
+    return SafetyDifference(**{**vars(difference), "p": p, "found": answer})
 
 
 # The word for each treatment, and why nothing can be said of one: values, no prose.
@@ -579,34 +594,40 @@ class Control:
         """
         if self.dropped:
             return ControlFailed()
-        telling = [one.lost for stratum, one in self.strata.items() if stratum.when in TELLING] or [self.tally.lost]
-        seen, cuts = sum(one.seen for one in telling), sum(one.cuts for one in telling)
+        telling = [stratum_tally.lost for stratum, stratum_tally in self.strata.items() if stratum.when in TELLING] or [
+            self.tally.lost
+        ]
+        seen, cuts = sum(loss.seen for loss in telling), sum(loss.cuts for loss in telling)
         if seen < CONTROL_LEAST * cuts or not cuts:
             return ControlKept(seen, cuts)
-        kept = [(stratum, one.lost) for stratum, one in self.strata.items() if one.lost.seen < CONTROL_FLOOR * one.cuts]
-        return ControlKept(kept[0][1].seen, kept[0][1].cuts, kept[0][0]) if kept else None
+        below_floor = [
+            (stratum, stratum_tally.lost)
+            for stratum, stratum_tally in self.strata.items()
+            if stratum_tally.lost.seen < CONTROL_FLOOR * stratum_tally.cuts
+        ]
+        return ControlKept(below_floor[0][1].seen, below_floor[0][1].cuts, below_floor[0][0]) if below_floor else None
 
 
-def word_of(found: Tally, doubts: tuple[Doubt, ...]) -> Word:
+def word_of(tally: Tally, doubts: tuple[Doubt, ...]) -> Word:
     """Return the word; a loss that was seen is one whatever else may be doubted."""
-    if found.damage.seen:
+    if tally.damage.seen:
         return "not crash-safe"
-    if found.lost.seen:
+    if tally.lost.seen:
         return "loses the newest commits"
     return "undecided" if doubts else "no loss seen"
 
 
-def doubts_about(found: Tally, control: Control | None, failed: int, *, dropped: bool) -> tuple[Doubt, ...]:
+def doubts_about(tally: Tally, control: Control | None, failed: int, *, dropped: bool) -> tuple[Doubt, ...]:
     """Return what speaks against "no loss seen", the weightiest first; ``failed``: runs of the treatment."""
     doubts: list[Doubt] = []
-    if dropped or failed > FAILED_MOST * (failed + found.runs):
-        doubts.append(RunsFailed(failed, found.runs))
+    if dropped or failed > FAILED_MOST * (failed + tally.runs):
+        doubts.append(RunsFailed(failed, tally.runs))
     if control is None:
         doubts.append(NoControl())
-    elif kept := control.doubt:
-        doubts.append(kept)
-    if not found.lost.seen and found.lost.at_most > BOUND_MOST:
-        doubts.append(TooFewCuts(found.cuts, found.runs, found.lost.at_most))
+    elif doubt := control.doubt:
+        doubts.append(doubt)
+    if not tally.lost.seen and tally.lost.at_most > BOUND_MOST:
+        doubts.append(TooFewCuts(tally.cuts, tally.runs, tally.lost.at_most))
     return tuple(doubts)
 
 
@@ -644,8 +665,8 @@ class ByHost:
     @property
     def differs(self) -> bool:
         """Whether hosts differ in the worst that was seen (nothing, a lost tail, damage), or are shown to differ."""
-        kinds = {_kind(one.tally) for one in self.hosts}
-        return len(kinds) > 1 or any(one.is_odd for one in self.hosts)
+        kinds = {_kind(on_host.tally) for on_host in self.hosts}
+        return len(kinds) > 1 or any(on_host.is_odd for on_host in self.hosts)
 
 
 def by_host(run: Run, treatments: Sequence[str], related: Correlation) -> tuple[ByHost, ...]:
@@ -655,39 +676,43 @@ def by_host(run: Run, treatments: Sequence[str], related: Correlation) -> tuple[
         return ()
     order = run.design.fleet.hosts if run.design.fleet else hosts
     hosts.sort(key=lambda host: order.index(host) if host in order else len(order))
-    raw = [one for id_ in treatments for one in _of_treatment(run, id_, hosts, related)]
-    asked = [one for one in raw if not math.isnan(one.p)]
-    adjusted = dict(zip(map(id, asked), holm([one.p for one in asked]) if asked else (), strict=True))
-    judged = [replace(one, p=float(adjusted.get(id(one), 1.0))) for one in raw]
-    found = ((id_, tuple(one for one in judged if one.treatment == id_)) for id_ in treatments)
-    return tuple(ByHost(id_, each) for id_, each in found if each)
+    raw = [on_host for id_ in treatments for on_host in _of_treatment(run, id_, hosts, related)]
+    countable = [on_host for on_host in raw if not math.isnan(on_host.p)]
+    adjusted = dict(
+        zip(map(id, countable), holm([on_host.p for on_host in countable]) if countable else (), strict=True)
+    )
+    judged = [replace(on_host, p=float(adjusted.get(id(on_host), 1.0))) for on_host in raw]
+    by_treatment = ((id_, tuple(on_host for on_host in judged if on_host.treatment == id_)) for id_ in treatments)
+    return tuple(ByHost(id_, on_hosts) for id_, on_hosts in by_treatment if on_hosts)
 
 
 def _of_treatment(run: Run, id_: str, hosts: Sequence[str], related: Correlation) -> list[CutsOnHost]:
-    runs = {host: [one.cuts for one in run.trials if one.treatment == id_ and one.host == host and one.cuts]
+    runs = {host: [trial.cuts for trial in run.trials if trial.treatment == id_ and trial.host == host and trial.cuts]
             for host in hosts}  # fmt: skip
-    found = []
+    on_hosts = []
     for host, own in runs.items():
-        others = [cuts for other, each in runs.items() if other != host for cuts in each]
+        others = [cuts for other, cuts_of_runs in runs.items() if other != host for cuts in cuts_of_runs]
         if own:
-            found.append(CutsOnHost(id_, host, tally(own, related), _p(own, others)))
-    return found
+            on_hosts.append(CutsOnHost(id_, host, tally(own, related), _p(own, others)))
+    return on_hosts
 
 
 def _p(own: Sequence[Sequence[Cut]], others: Sequence[Sequence[Cut]]) -> float:
     """Return the p of both questions together; NaN where there is nothing to count on either side (Tarone 1990)."""
-    asked: tuple[Of, Of] = (lambda cut: cut.is_loss, is_damage)
-    sides = [(_seen(own, of), _seen(others, of)) for of in asked]
-    each = [p_by_runs(*both) for both in sides if any(seen for side in both for seen, _ in side)]
-    return min(1.0, len(each) * min(each)) if each else math.nan
+    conditions: tuple[Of, Of] = (lambda cut: cut.is_loss, is_damage)
+    sides = [(_count_cuts(own, condition), _count_cuts(others, condition)) for condition in conditions]
+    p_values = [
+        p_by_runs(*side_counts) for side_counts in sides if any(seen for side in side_counts for seen, _ in side)
+    ]
+    return min(1.0, len(p_values) * min(p_values)) if p_values else math.nan
 
 
-def _seen(runs: Sequence[Sequence[Cut]], of: Of) -> Seen:
+def _count_cuts(runs: Sequence[Sequence[Cut]], of: Of) -> Seen:
     return [(sum(map(of, cuts)), len(cuts)) for cuts in runs]
 
 
-def _kind(found: Tally) -> str:
-    return "damage" if found.damage.seen else "tail" if found.lost.seen else "nothing"
+def _kind(tally: Tally) -> str:
+    return "damage" if tally.damage.seen else "tail" if tally.lost.seen else "nothing"
 
 
 Cuts = list[list[Cut]]  # of each run
@@ -710,7 +735,7 @@ class TreatmentSafety:
     @property
     def only_in(self) -> tuple[Stratum, ...]:
         """The strata in which it lost, where it lost in some and not in others."""
-        losing = tuple(stratum for stratum, one in self.strata.items() if one.lost.seen)
+        losing = tuple(stratum for stratum, stratum_tally in self.strata.items() if stratum_tally.lost.seen)
         return losing if len(losing) < len(self.strata) else ()
 
 
@@ -729,33 +754,40 @@ class CrashSafety:
     @property
     def when(self) -> tuple[When, ...]:
         """When the power was cut."""
-        return tuple(dict.fromkeys(one.when for one in self.strata))
+        return tuple(dict.fromkeys(stratum.when for stratum in self.strata))
 
     @property
     def survivors(self) -> tuple[Survivors, ...]:
         """What survived of what was not durable; empty of kills of the server."""
-        return tuple(dict.fromkeys(one.survivors for one in self.strata if one.survivors))
+        return tuple(dict.fromkeys(stratum.survivors for stratum in self.strata if stratum.survivors))
 
     @property
     def at_least(self) -> bool:
         """Whether losses may be larger than was seen: more was unflushed somewhere than is kept track of."""
-        return any(one.tally.limit_reached for one in self.treatments)
+        return any(treatment.tally.limit_reached for treatment in self.treatments)
 
 
 def crash_safety(run: Run) -> CrashSafety | None:
     """Return what the cuts of a run show; None where there are none."""
-    found = [cut for trial in run.trials for cut in trial.cuts]
-    if not found:
+    cuts = [cut for trial in run.trials for cut in trial.cuts]
+    if not cuts:
         return None
-    strata = tuple(sorted({Stratum(cut.when, cut.survivors) for cut in found}, key=_place))
+    strata = tuple(sorted({Stratum(cut.when, cut.survivors) for cut in cuts}, key=_place))
     control = run.design.control
     related = correlation(_cuts_of(run, control.id) if control else [])
     judged = _control(run, control, strata, related) if control else None
-    failures = Counter(one.treatment for one in run.failures)
-    treatments = [_treatment(run, one, strata, judged, related, failures[one.id]) for one in run.design.treatments]
-    by_block = {one.id: _by_run(run, one.id) for one in run.design.treatments if one.id not in run.dropped}
+    failures = Counter(failure.treatment for failure in run.failures)
+    treatments = [
+        _treatment(run, treatment, strata, judged, related, failures[treatment.id])
+        for treatment in run.design.treatments
+    ]
+    by_block = {
+        treatment.id: _by_run(run, treatment.id)
+        for treatment in run.design.treatments
+        if treatment.id not in run.dropped
+    }
     return CrashSafety(
-        found[0].mode,
+        cuts[0].mode,
         treatments,
         judged,
         related,
@@ -765,8 +797,8 @@ def crash_safety(run: Run) -> CrashSafety | None:
     )
 
 
-def _place(one: Stratum) -> tuple[int, int]:
-    return WHEN.index(one.when), SURVIVORS.index(one.survivors) if one.survivors else -1
+def _place(stratum: Stratum) -> tuple[int, int]:
+    return WHEN.index(stratum.when), SURVIVORS.index(stratum.survivors) if stratum.survivors else -1
 
 
 def _treatment(  # noqa: PLR0913, PLR0917 - a run's facts and the treatment's
@@ -798,8 +830,11 @@ def _control(run: Run, control: Treatment, strata: tuple[Stratum, ...], related:
 def _by_stratum(cuts: Cuts, strata: tuple[Stratum, ...], related: Correlation) -> dict[Stratum, Tally]:
     """Return the tally of each stratum."""
     return {
-        one: tally([[cut for cut in each if Stratum(cut.when, cut.survivors) == one] for each in cuts], related)
-        for one in strata
+        stratum: tally(
+            [[cut for cut in cuts_of_run if Stratum(cut.when, cut.survivors) == stratum] for cuts_of_run in cuts],
+            related,
+        )
+        for stratum in strata
     }
 
 
@@ -809,11 +844,11 @@ def _cuts_of(run: Run, treatment: str) -> Cuts:
 
 def _by_run(run: Run, treatment: str) -> dict[int, list[Cut]]:
     """Return block -> the cuts of its run; of a repeated block those of all attempts."""
-    found: dict[int, list[Cut]] = {}
+    cuts_by_block: dict[int, list[Cut]] = {}
     for trial in run.trials:
         if trial.treatment == treatment and trial.cuts:
-            found.setdefault(trial.block, []).extend(trial.cuts)
-    return found
+            cuts_by_block.setdefault(trial.block, []).extend(trial.cuts)
+    return cuts_by_block
 
 
 # What to take where both count, safety and speed: of what lost nothing the fastest; and what is on the Pareto line.
@@ -848,8 +883,12 @@ class Placed:
 def placed(safety: CrashSafety, treatments: Sequence[TreatmentSummary]) -> list[Placed]:
     """Return the treatments whose speed is known and that have cuts."""
     speeds = {row.id: row.metric for row in treatments}
-    each = [Placed(one, speeds[one.id]) for one in safety.treatments if one.id in speeds and one.tally.cuts]
-    return [one for one in each if one.speed.known]
+    with_speed = [
+        Placed(treatment, speeds[treatment.id])
+        for treatment in safety.treatments
+        if treatment.id in speeds and treatment.tally.cuts
+    ]
+    return [candidate for candidate in with_speed if candidate.speed.known]
 
 
 def choice(safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ties, *, more_is_better: bool) -> Choice:
@@ -857,37 +896,39 @@ def choice(safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ti
 
     Where there are no letters, as so few blocks can't tell so many pairs apart, those whose intervals meet are alike.
     """
-    known = placed(safety, treatments)
-    ordered = sorted(known, key=lambda one: -one.speed.value if more_is_better else one.speed.value)
-    safe = [one for one in ordered if one.safety.word == "no loss seen"]
+    candidates = placed(safety, treatments)
+    ordered = sorted(
+        candidates, key=lambda candidate: -candidate.speed.value if more_is_better else candidate.speed.value
+    )
+    safe = [candidate for candidate in ordered if candidate.safety.word == "no loss seen"]
     line = pareto(ordered)
     if not safe:
         return Choice((), (), (), line)
     first = safe[0]
-    alike = [one for one in safe if one is first or _tied(ties, one, first)]
-    ahead = [one for one in ordered[: ordered.index(first)] if not _tied(ties, one, first)]
+    alike = [candidate for candidate in safe if candidate is first or _are_tied(ties, candidate, first)]
+    ahead = [candidate for candidate in ordered[: ordered.index(first)] if not _are_tied(ties, candidate, first)]
     return Choice(
-        take=tuple(one.safety.id for one in alike),
-        slower=tuple(one.safety.id for one in safe if one not in alike),
-        faster=tuple(Faster(one.safety.id, one.speed.value / first.speed.value) for one in ahead),
+        take=tuple(candidate.safety.id for candidate in alike),
+        slower=tuple(candidate.safety.id for candidate in safe if candidate not in alike),
+        faster=tuple(Faster(candidate.safety.id, candidate.speed.value / first.speed.value) for candidate in ahead),
         pareto=line,
     )
 
 
-def _tied(ties: Ties, one: Placed, other: Placed) -> bool:
-    letters = [set(ties.letters.get(each.safety.id, "")) for each in (one, other)]
+def _are_tied(ties: Ties, first: Placed, second: Placed) -> bool:
+    letters = [set(ties.letters.get(candidate.safety.id, "")) for candidate in (first, second)]
     if all(letters):
         return bool(letters[0] & letters[1])
-    return one.speed.low <= other.speed.high and other.speed.low <= one.speed.high
+    return first.speed.low <= second.speed.high and second.speed.low <= first.speed.high
 
 
 def pareto(ordered: Sequence[Placed]) -> tuple[str, ...]:
     """Return those, from the fastest down, whose bound lies below that of all that are faster."""
     line, least = [], float("inf")
-    for one in ordered:
-        if one.safety.tally.lost.at_most < least:
-            line.append(one.safety.id)
-            least = one.safety.tally.lost.at_most
+    for candidate in ordered:
+        if candidate.safety.tally.lost.at_most < least:
+            line.append(candidate.safety.id)
+            least = candidate.safety.tally.lost.at_most
     return tuple(line)
 
 
@@ -900,33 +941,40 @@ def joined(speed: Run, crash: Run) -> CrashSafety:
     Treatments are the same where their labels are, the order of factors aside. Raises ``RefusedError`` where one of the
     speed run is not in the crash run, or where that one has no cuts.
     """
-    found = crash_safety(crash)
-    if found is None:
+    safety = crash_safety(crash)
+    if safety is None:
         raise RefusedError("no cuts", title=crash.title)
-    ids = {_levels(one): one.id for one in crash.design.treatments}
-    lacking = [one.label for one in speed.design.treatments if _levels(one) not in ids]
+    ids = {_levels(treatment): treatment.id for treatment in crash.design.treatments}
+    lacking = [treatment.label for treatment in speed.design.treatments if _levels(treatment) not in ids]
     if lacking:
-        theirs = [one.label for one in crash.design.treatments]
+        theirs = [treatment.label for treatment in crash.design.treatments]
         raise RefusedError("other treatments", lacking=lacking, theirs=theirs, title=crash.title)
-    by_id = {one.id: one for one in found.treatments}
-    ours = {ids[_levels(one)]: one.id for one in speed.design.treatments}
-    control = found.control
+    by_id = {treatment.id: treatment for treatment in safety.treatments}
+    ours = {ids[_levels(treatment)]: treatment.id for treatment in speed.design.treatments}
+    control = safety.control
     # A control that is none of the treatments keeps its id.
     ids_now = ours | ({control.id: control.id} if control and not control.compared else {})
     return replace(
-        found,
-        treatments=[replace(by_id[ids[_levels(one)]], id=one.id, label=one.label) for one in speed.design.treatments],
-        differences=[
-            replace(one, level_id=ours[one.level_id], baseline_id=ours[one.baseline_id])
-            for one in found.differences
-            if one.level_id in ours and one.baseline_id in ours
+        safety,
+        treatments=[
+            replace(by_id[ids[_levels(treatment)]], id=treatment.id, label=treatment.label)
+            for treatment in speed.design.treatments
         ],
-        by_host=tuple(_renamed(one, ids_now[one.treatment]) for one in found.by_host if one.treatment in ids_now),
+        differences=[
+            replace(difference, level_id=ours[difference.level_id], baseline_id=ours[difference.baseline_id])
+            for difference in safety.differences
+            if difference.level_id in ours and difference.baseline_id in ours
+        ],
+        by_host=tuple(
+            _rename_treatment(cuts_by_host, ids_now[cuts_by_host.treatment])
+            for cuts_by_host in safety.by_host
+            if cuts_by_host.treatment in ids_now
+        ),
     )
 
 
-def _renamed(one: ByHost, id_: str) -> ByHost:
-    return ByHost(id_, tuple(replace(on, treatment=id_) for on in one.hosts))
+def _rename_treatment(cuts_by_host: ByHost, id_: str) -> ByHost:
+    return ByHost(id_, tuple(replace(on_host, treatment=id_) for on_host in cuts_by_host.hosts))
 
 
 def _levels(treatment: Treatment) -> frozenset[tuple[str, str]]:
@@ -948,12 +996,12 @@ class LostInBoth:
 
 def lost_in_both(before: Run, after: Run, matched: Sequence[tuple[Treatment, Treatment]]) -> list[LostInBoth]:
     """Return it of each treatment that has cuts in both runs."""
-    each = [(new.label, _seen_in_run(before, old.id), _seen_in_run(after, new.id)) for old, new in matched]
-    known = [one for one in each if one[1] and one[2]]
-    adjusted = holm([p_by_runs(one, other) for _, one, other in known]) if known else ()
+    counts = [(new.label, _seen_in_run(before, old.id), _seen_in_run(after, new.id)) for old, new in matched]
+    counted = [row for row in counts if row[1] and row[2]]
+    adjusted = holm([p_by_runs(earlier, later) for _, earlier, later in counted]) if counted else ()
     return [
-        LostInBoth(label, _sum(one), _sum(other), float(p))
-        for (label, one, other), p in zip(known, adjusted, strict=True)
+        LostInBoth(label, _sum(earlier), _sum(later), float(p))
+        for (label, earlier, later), p in zip(counted, adjusted, strict=True)
     ]
 
 
@@ -962,5 +1010,5 @@ def _seen_in_run(run: Run, treatment: str) -> Seen:
     return [(sum(cut.is_loss for cut in cuts), len(cuts)) for cuts in of_it]
 
 
-def _sum(seen: Seen) -> tuple[int, int]:
-    return sum(one for one, _ in seen), sum(of for _, of in seen)
+def _sum(counts: Seen) -> tuple[int, int]:
+    return sum(seen for seen, _ in counts), sum(of for _, of in counts)

@@ -45,95 +45,109 @@ class ServerDefaults:
     @property
     def durability_and_logging(self) -> list[Setting]:
         """What differs in durability or logging, and takes effect: of the binary log only where both write one."""
-        known = {one.name: one for one in self.differing if ABSENT not in {one.before, one.after}}
-        asked = (name for name in CONCERNS if self.both_log or name not in BINARY_LOG_SETTINGS)
-        return [known[name] for name in asked if name in known]
+        by_name = {setting.name: setting for setting in self.differing if ABSENT not in {setting.before, setting.after}}
+        names = (name for name in CONCERNS if self.both_log or name not in BINARY_LOG_SETTINGS)
+        return [by_name[name] for name in names if name in by_name]
 
 
 def server_defaults(run: Run) -> list[ServerDefaults]:
     """Return one for each pair of servers that a planned comparison has; none where each has the same server."""
-    known = {treatment.id: treatment for treatment in run.design.treatments}
-    found: dict[tuple[str, str], ServerDefaults] = {}
+    treatments = {treatment.id: treatment for treatment in run.design.treatments}
+    defaults_by_names: dict[tuple[str, str], ServerDefaults] = {}
     for pair in run.design.comparisons:
-        sides = known[pair.baseline], known[pair.level]
-        old, new = (_of(run, side) for side in sides)
+        sides = treatments[pair.baseline], treatments[pair.level]
+        old, new = (_trials_of(run, side) for side in sides)
         names = _names(sides, (old, new))
         if names[0] != names[1]:
-            _add(found, compared_settings(*names, _variables(old), _variables(new), set_by(run)), sides)
-    return list(found.values())
+            _add(defaults_by_names, compared_settings(*names, _variables(old), _variables(new), set_by(run)), sides)
+    return list(defaults_by_names.values())
 
 
 def defaults_of_two_runs(
     before: Run, after: Run, matched: Sequence[tuple[Treatment, Treatment]]
 ) -> list[ServerDefaults]:
     """Return one for each pair of servers that two runs measured the same treatments with, where they differ."""
-    found: dict[tuple[str, str], ServerDefaults] = {}
+    defaults_by_names: dict[tuple[str, str], ServerDefaults] = {}
     for sides in matched:
-        first, second = _of(before, sides[0]), _of(after, sides[1])
-        names, asked = (_version(first), _version(second)), set_by(before) | set_by(after)
-        _add(found, compared_settings(*names, _variables(first), _variables(second), asked), sides)
-    return list(found.values())
+        first, second = _trials_of(before, sides[0]), _trials_of(after, sides[1])
+        names, set_by_study = (_version(first), _version(second)), set_by(before) | set_by(after)
+        _add(defaults_by_names, compared_settings(*names, _variables(first), _variables(second), set_by_study), sides)
+    return list(defaults_by_names.values())
 
 
 def _add(
-    found: dict[tuple[str, str], ServerDefaults], defaults: ServerDefaults | None, sides: tuple[Treatment, Treatment]
+    defaults_by_names: dict[tuple[str, str], ServerDefaults],
+    defaults: ServerDefaults | None,
+    sides: tuple[Treatment, Treatment],
 ) -> None:
     """Add what two treatments differ in, under the names of their servers; the first that have them stand for all."""
     if defaults is None:
         return
     names = defaults.before, defaults.after
-    same = found.get(names, defaults)
+    same = defaults_by_names.get(names, defaults)
     pairs, both_log = (*same.pairs, (sides[0].id, sides[1].id)), same.both_log or defaults.both_log
-    found[names] = replace(same, pairs=pairs, both_log=both_log)
+    defaults_by_names[names] = replace(same, pairs=pairs, both_log=both_log)
 
 
 def set_by(run: Run) -> set[str]:
     """Return the names of the variables that the study sets, in whichever way."""
-    of_levels = (name for factor in run.design.factors for given in (factor.gives or {}).values() for name in given)
-    names = {*run.study.get("server", {}).get("settings", {}), *(one.name for one in run.design.factors), *of_levels}
+    of_levels = (name for factor in run.design.factors for fields in (factor.gives or {}).values() for name in fields)
+    names = {
+        *run.study.get("server", {}).get("settings", {}),
+        *(factor.name for factor in run.design.factors),
+        *of_levels,
+    }
     return {name.rpartition(".")[2].replace("-", "_") for name in names}
 
 
-def _of(run: Run, treatment: Treatment) -> list[Trial]:
+def _trials_of(run: Run, treatment: Treatment) -> list[Trial]:
     return [trial for trial in run.trials if trial.treatment == treatment.id]
 
 
 def _names(sides: Sequence[Treatment], trials: Sequence[Sequence[Trial]]) -> tuple[str, str]:
     """Return the servers by their levels, where these differ, otherwise by their versions."""
-    levels = [one.levels.get("server", "") for one in sides]
-    versions = [_version(each) for each in trials]
+    levels = [side.levels.get("server", "") for side in sides]
+    versions = [_version(of_side) for of_side in trials]
     before, after = levels if levels[0] != levels[1] else versions
     return before, after
 
 
 def _version(trials: Iterable[Trial]) -> str:
-    return next((str(one.observed["server"].get("version", "")) for one in trials if "server" in one.observed), "")
+    return next(
+        (str(trial.observed["server"].get("version", "")) for trial in trials if "server" in trial.observed), ""
+    )
 
 
 def _variables(trials: Iterable[Trial]) -> Mapping[str, str]:
-    return next((one.server_variables for one in trials if one.server_variables), {})
+    return next((trial.server_variables for trial in trials if trial.server_variables), {})
 
 
 def compared_settings(
-    before: str, after: str, old: Mapping[str, str], new: Mapping[str, str], asked: Iterable[str]
+    before: str, after: str, old: Mapping[str, str], new: Mapping[str, str], set_by_study: Iterable[str]
 ) -> ServerDefaults | None:
-    """Return what differs of two servers' settings but those ``asked`` for, which a study sets.
+    """Return what differs of two servers' settings but those in ``set_by_study``, which a study sets.
 
     ``before`` and ``after`` are what they are called, ``old`` and ``new`` their settings by name. None where the
     settings of a side are not known, or nothing differs.
     """
-    asked = set(asked)
+    set_by_study = set(set_by_study)
     if not old or not new:
         return None
     names = sorted(old.keys() & new.keys() | (old.keys() | new.keys()) & _RANK.keys(), key=_place)
-    both = (Setting(name, old.get(name, ABSENT), new.get(name, ABSENT)) for name in names if name not in asked)
-    differing = [one for one in both if plain_value(one.name, one.before) != plain_value(one.name, one.after)]
+    settings = (
+        Setting(name, old.get(name, ABSENT), new.get(name, ABSENT)) for name in names if name not in set_by_study
+    )
+    differing = [
+        setting
+        for setting in settings
+        if plain_value(setting.name, setting.before) != plain_value(setting.name, setting.after)
+    ]
     only_before, only_after = (
-        sorted(one.keys() - other.keys() - _RANK.keys() - asked) for one, other in ((old, new), (new, old))
+        sorted(own.keys() - other.keys() - _RANK.keys() - set_by_study) for own, other in ((old, new), (new, old))
     )
     if not (differing or only_before or only_after):
         return None
-    both_log = all(plain_value(BINARY_LOG, one.get(BINARY_LOG, "")) == "on" for one in (old, new))
+    both_log = all(plain_value(BINARY_LOG, variables.get(BINARY_LOG, "")) == "on" for variables in (old, new))
     return ServerDefaults(before, after, differing, only_before, only_after, both_log=both_log)
 
 

@@ -72,7 +72,7 @@ def steadiness(run: Run, blocks: UsableBlocks, series: LoadSeries, rule: Callabl
     if not run.design.steadiness:
         return None
     by_block: dict[str, dict[int, float]] = {}
-    found = []
+    treatments = []
     for treatment in run.design.treatments:
         seconds: dict[int, Floats] = {}
         unit = ""
@@ -82,14 +82,14 @@ def steadiness(run: Run, blocks: UsableBlocks, series: LoadSeries, rule: Callabl
         values = {block: variation(rate) for block, rate in seconds.items()}
         by_block[treatment.id] = {block: value for block, value in values.items() if math.isfinite(value)}
         if by_block[treatment.id]:
-            found.append(
+            treatments.append(
                 _of_treatment(treatment.id, treatment.label, unit, list(by_block[treatment.id].values()), seconds)
             )
     pairs = [
-        Paired.of(run.design, one, log_ratios(by_block[one.level], by_block[one.baseline]))
-        for one in run.design.comparisons
+        Paired.of(run.design, comparison, log_ratios(by_block[comparison.level], by_block[comparison.baseline]))
+        for comparison in run.design.comparisons
     ]
-    return Steadiness(found, judge(pairs, VARIATION, MARGIN, rule)) if found else None
+    return Steadiness(treatments, judge(pairs, VARIATION, MARGIN, rule)) if treatments else None
 
 
 def _seconds(series: LoadSeries, trial: str, metric: str) -> tuple[str, Floats]:

@@ -84,15 +84,15 @@ def more_blocks(design: Design, blocks: int, verdicts: Sequence[Finding]) -> int
 
     A run that stops when all is decided goes on to the first look at which its slowest comparison is.
     """
-    left = design.blocks - blocks
+    remaining = design.blocks - blocks
     if design.until == "blocks":
-        return left
+        return remaining
     needed = [_needed(verdict, design, len(verdicts)) for verdict in verdicts if not settled(verdict, design)]
     if blocks < MIN_BLOCKS or any(n is None for n in needed):
         return None
     target = max((n for n in needed if n is not None), default=blocks)
     looks = planned_looks(design.blocks) if design.until != "open" else range(blocks, design.blocks + 1)
-    return next((look - blocks for look in looks if look >= max(target, blocks + 1)), left)
+    return next((look - blocks for look in looks if look >= max(target, blocks + 1)), remaining)
 
 
 def _needed(verdict: Finding, design: Design, comparisons: int) -> int | None:

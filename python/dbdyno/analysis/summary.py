@@ -61,12 +61,12 @@ def summarise(
 
     ``findings`` are those of every two treatments; of the baseline against itself nothing is found.
     """
-    found = either_way(findings)
+    by_ids = either_way(findings)
     rows = []
     for treatment in design.treatments:
-        trials, against_baseline = blocks.of(treatment.id), found.get((treatment.id, design.baseline))
+        trials, against_baseline = blocks.of(treatment.id), by_ids.get((treatment.id, design.baseline))
         is_baseline = treatment.id == design.baseline
-        seconds = _known(trials, "seconds_real")
+        seconds = _finite_values(trials, "seconds_real")
         rows.append(
             TreatmentSummary(
                 id=treatment.id,
@@ -79,10 +79,10 @@ def summarise(
                 seconds_real_min=min(seconds, default=math.nan),
                 seconds_real_mean=_mean(seconds),
                 seconds_real_max=max(seconds, default=math.nan),
-                metric_mean=_mean(_known(trials, design.metric)),
+                metric_mean=_mean(_finite_values(trials, design.metric)),
                 metric=_typical(blocks.values(treatment.id, design.metric).values()),
-                latency_ms={name: _mean(_known(trials, name)) for name in LATENCY_PERCENTILES},
-                **{name: _mean(_known(trials, name)) for name in _MEANS},
+                latency_ms={name: _mean(_finite_values(trials, name)) for name in LATENCY_PERCENTILES},
+                **{name: _mean(_finite_values(trials, name)) for name in _MEANS},
                 overload=overload(trials),
                 cache_ran_out=cache_ran_out(trials),
                 effect=against_baseline.effect if against_baseline else Estimate.unknown(),
@@ -91,7 +91,7 @@ def summarise(
     return rows
 
 
-def _known(trials: Sequence[Trial], name: str) -> list[float]:
+def _finite_values(trials: Sequence[Trial], name: str) -> list[float]:
     values = (value_of(trial.metrics, name) for trial in trials)
     return [value for value in values if math.isfinite(value)]
 

@@ -5,10 +5,10 @@ those of two independent groups (``unpaired``), and cover only the noise inside 
 can't have touched, a *control*, shows what the host did: what a treatment gained against its control inside the blocks
 of each run is compared instead, and a change of the host that touches both alike is out of it.
 
-Whether a word may be said at all is one rule (``_withheld``). Treatments that nothing distinguishes between the runs
-are controls, unless one was named. Where that are all of them, there is no change to judge: what moved is the host.
-Where a control is not shown to be as before, what the others did is of host and change together. And where others used
-the host beside half of the trials of a run or more, nothing is decided.
+Whether a word may be said at all is one rule (``_withhold_words``). Treatments that nothing distinguishes between the
+runs are controls, unless one was named. Where that are all of them, there is no change to judge: what moved is the
+host. Where a control is not shown to be as before, what the others did is of host and change together. And where others
+used the host beside half of the trials of a run or more, nothing is decided.
 """
 
 import math
@@ -72,25 +72,29 @@ def distinctions(before: Run, after: Run, pair: tuple[Treatment, Treatment]) -> 
     """
     old, new = pair
     set_to = settings_of(before, old), settings_of(after, new)
-    seen = _read_back(before, old), _read_back(after, new)
-    both = seen[0].keys() & seen[1].keys()
+    read_back = _read_back(before, old), _read_back(after, new)
+    common = read_back[0].keys() & read_back[1].keys()
     names = {name for name in set_to[0].keys() | set_to[1].keys() if set_to[0].get(name) != set_to[1].get(name)}
-    names |= {name for name in both if None not in (seen[0][name], seen[1][name]) and seen[0][name] != seen[1][name]}
+    names |= {
+        name
+        for name in common
+        if None not in (read_back[0][name], read_back[1][name]) and read_back[0][name] != read_back[1][name]
+    }
     for defaults in defaults_of_two_runs(before, after, [pair]):
-        names |= {f"server.{one.name}" for one in defaults.differing if one.matters}
-    servers = {str(each["stack.server"]) for each in set_to if "stack.server" in each}
+        names |= {f"server.{default.name}" for default in defaults.differing if default.matters}
+    servers = {str(settings["stack.server"]) for settings in set_to if "stack.server" in settings}
     return tuple(sorted(names | {f"version {name}" for name in _versions(before, after, servers)}))
 
 
 def settings_of(run: Run, treatment: Treatment) -> dict[str, Any]:
     """Return what the study sets for a treatment, by section and field: what varies at its own level."""
-    levels = {f"{one.section}.{one.name}" for one in run.design.factors if not one.gives}
+    levels = {f"{factor.section}.{factor.name}" for factor in run.design.factors if not factor.gives}
     body = {name: section for name, section in run.study.items() if name != _LEVELS}
-    found = {name: value for name, value in _leaves(body) if name not in levels}
+    settings = {name: value for name, value in _leaves(body) if name not in levels}
     for factor in run.design.factors:
         level = treatment.levels.get(factor.name, "")
-        found |= (factor.gives or {}).get(level, {}) if factor.gives else {f"{factor.section}.{factor.name}": level}
-    return found | ({"design.settle": run.design.settle} if run.design.settle else {})
+        settings |= (factor.gives or {}).get(level, {}) if factor.gives else {f"{factor.section}.{factor.name}": level}
+    return settings | ({"design.settle": run.design.settle} if run.design.settle else {})
 
 
 def _versions(before: Run, after: Run, servers: set[str]) -> Iterator[str]:
@@ -102,14 +106,14 @@ def _versions(before: Run, after: Run, servers: set[str]) -> Iterator[str]:
 
 def _read_back(run: Run, treatment: Treatment) -> dict[str, Any]:
     """Return what each trial of a treatment read back, by layer and name; None where it was not always the same."""
-    each = [
+    readings = [
         dict(_leaves({layer: of for layer, of in trial.observed.items() if layer not in _OF_BEGINNING}))
         for trial in run.trials
         if trial.treatment == treatment.id
     ]
-    names = set().union(*each)
-    alike = {name: all(trial.get(name) == each[0].get(name) for trial in each) for name in names}
-    return {name: each[0].get(name) if alike[name] else None for name in names}
+    names = set().union(*readings)
+    alike = {name: all(trial.get(name) == readings[0].get(name) for trial in readings) for name in names}
+    return {name: readings[0].get(name) if alike[name] else None for name in names}
 
 
 def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -130,21 +134,25 @@ def matched_treatments(before: Run, after: Run, names: Sequence[str]) -> list[tu
         RefusedError: A name is unknown or used twice, or no treatment is in both runs.
 
     """
-    old = {one.label: one for one in before.design.treatments}
-    new = {one.label: one for one in after.design.treatments}
-    renamed = dict(_renamed(name, old, new) for name in names)
+    old = {treatment.label: treatment for treatment in before.design.treatments}
+    new = {treatment.label: treatment for treatment in after.design.treatments}
+    renamed = dict(_parse_pair(name, old, new) for name in names)
     if min(len(renamed), len(set(renamed.values()))) < len(names):
         raise RefusedError("named twice")
     if len(old) == len(new) == 1:
         return [(next(iter(old.values())), next(iter(new.values())))]
     free = new.keys() - set(renamed.values())
-    found = [(one, new[renamed.get(label, label)]) for label, one in old.items() if label in renamed or label in free]
-    if not found:
+    matched = [
+        (treatment, new[renamed.get(label, label)])
+        for label, treatment in old.items()
+        if label in renamed or label in free
+    ]
+    if not matched:
         raise RefusedError("nothing in common", before=list(old), after=list(new))
-    return found
+    return matched
 
 
-def _renamed(name: str, old: Mapping[str, Treatment], new: Mapping[str, Treatment]) -> tuple[str, str]:
+def _parse_pair(name: str, old: Mapping[str, Treatment], new: Mapping[str, Treatment]) -> tuple[str, str]:
     """Return the two labels; either may have "=" in it, as drives with numbers of their own do."""
     for place in (i for i, char in enumerate(name) if char == "="):
         left, right = name[:place].strip(), name[place + 1 :].strip()
@@ -159,12 +167,12 @@ def control_among(
     """Return the treatment of that label in both runs; raises ``RefusedError`` where it is not, or nothing else is."""
     if label is None:
         return None
-    found = next((pair for pair in matched if label in {one.label for one in pair}), None)
-    if found is None:
+    control = next((pair for pair in matched if label in {treatment.label for treatment in pair}), None)
+    if control is None:
         raise RefusedError("no such control", label=label, known=[old.label for old, _ in matched])
     if len(matched) == 1:
         raise RefusedError("control alone", label=label)
-    return found
+    return control
 
 
 MIN_TRIALS = 2  # of either run
@@ -268,15 +276,15 @@ class _Side:
 
     def levels(self, treatments: Sequence[Treatment]) -> dict[int, float]:
         """Block -> mean ln(metric) of treatments, where all of them have a figure."""
-        return block_levels(self.blocks, [one.id for one in treatments], self.run.design.metric)
+        return block_levels(self.blocks, [treatment.id for treatment in treatments], self.run.design.metric)
 
     def mean(self, treatments: Sequence[Treatment]) -> float:
         """The mean of the metric itself; of several treatments the geometric mean over them of each block."""
-        return float(np.mean(np.exp(list(found.values())))) if (found := self.levels(treatments)) else math.nan
+        return float(np.mean(np.exp(list(levels.values())))) if (levels := self.levels(treatments)) else math.nan
 
     def interference(self, treatments: Sequence[Treatment]) -> Interference | None:
         """Whether others disturbed half of the trials of these treatments or more."""
-        trials = [trial for one in treatments for trial in self.blocks.of(one.id)]
+        trials = [trial for treatment in treatments for trial in self.blocks.of(treatment.id)]
         disturbed = sum(trial.disturbed for trial in trials)
         return Interference(self.name, disturbed, len(trials)) if mostly(disturbed, len(trials)) else None
 
@@ -303,7 +311,7 @@ def compare(
         RefusedError: The runs can't be compared, or a label is unknown.
 
     """
-    _see_that_they_compare(before, after)
+    _check_comparable(before, after)
     width = _margin(before, after, margin)
     matched = matched_treatments(before, after, names)
     named = control_among(matched, control)
@@ -312,8 +320,8 @@ def compare(
     nothing_changed = not named and not any(distinctions(before, after, pair) for pair in matched)
     judged = [pair for pair in matched if nothing_changed or pair not in controls]
     primary = metric_of(after.design)
-    told = [side.interference([pair[at] for pair in matched]) for at, side in enumerate(sides)]
-    interference = tuple(one for one in told if one)
+    interferences = [side.interference([pair[at] for pair in matched]) for at, side in enumerate(sides)]
+    interference = tuple(of_side for of_side in interferences if of_side)
     shift = _changes([_group(sides, *controls)], primary, width)[0] if controls else None
     against = [_group(sides, pair, against=controls) for pair in judged] if controls and not nothing_changed else []
     moved = shift is not None and shift.verdict not in {Word.EQUIVALENT, Word.NOT_COMPARABLE}
@@ -322,16 +330,20 @@ def compare(
     return Compared(
         metric=primary,
         margin=width,
-        changes=_withheld(_changes([_group(sides, pair) for pair in judged], primary, width), cause),
-        control=_withheld([shift], disturbed)[0] if shift else None,
+        changes=_withhold_words(_changes([_group(sides, pair) for pair in judged], primary, width), cause),
+        control=_withhold_words([shift], disturbed)[0] if shift else None,
         controls=tuple(new.label for _, new in controls),
         control_is_named=named is not None,
         nothing_changed=nothing_changed,
         interference=interference,
-        against_control=_withheld(_changes(against, primary, width), disturbed),
+        against_control=_withhold_words(_changes(against, primary, width), disturbed),
         matched=matched,
-        only_before=[one.label for one in before.design.treatments if one not in [old for old, _ in matched]],
-        only_after=[one.label for one in after.design.treatments if one not in [new for _, new in matched]],
+        only_before=[
+            treatment.label for treatment in before.design.treatments if treatment not in [old for old, _ in matched]
+        ],
+        only_after=[
+            treatment.label for treatment in after.design.treatments if treatment not in [new for _, new in matched]
+        ],
         drifts=(drift_of(before, sides[0].blocks), drift_of(after, sides[1].blocks)),
         server_defaults=defaults_of_two_runs(before, after, matched),
     )
@@ -343,27 +355,27 @@ def _is_control(sides: tuple[_Side, _Side], pair: Pair) -> bool:
     return usable and not distinctions(sides[0].run, sides[1].run, pair)
 
 
-def _withheld(changes: Sequence[Change], cause: Withheld | None) -> list[Change]:
+def _withhold_words(changes: Sequence[Change], cause: Withheld | None) -> list[Change]:
     """Return changes whose word is not given, for ``cause``; what had none to give says so only of a missing change.
 
     Their intervals are not given either: they cover the noise inside the runs, and what may have made the difference is
     not of that kind.
     """
-    asked = isinstance(cause, NothingChanged)
+    nothing_changed = isinstance(cause, NothingChanged)
     return [
         replace(
-            one,
+            change,
             verdict=Word.UNDECIDED,
             withheld_for=cause,
-            effect=replace(one.effect, low=-math.inf, high=math.inf),
+            effect=replace(change.effect, low=-math.inf, high=math.inf),
         )
-        if cause and one.verdict != Word.NOT_COMPARABLE and (asked or not one.verdict.is_open)
-        else one
-        for one in changes
+        if cause and change.verdict != Word.NOT_COMPARABLE and (nothing_changed or not change.verdict.is_open)
+        else change
+        for change in changes
     ]
 
 
-def _see_that_they_compare(before: Run, after: Run) -> None:
+def _check_comparable(before: Run, after: Run) -> None:
     metrics = before.design.metric, after.design.metric
     if metrics[0] != metrics[1]:
         raise RefusedError("other metric", before=metrics[0], after=metrics[1])
@@ -373,11 +385,11 @@ def _see_that_they_compare(before: Run, after: Run) -> None:
             raise RefusedError("other load", name=name, before=loads[0], after=loads[1])
 
 
-def _margin(before: Run, after: Run, given: float | None) -> float:
+def _margin(before: Run, after: Run, margin: float | None) -> float:
     margins = before.design.margin, after.design.margin
-    if given is None and margins[0] != margins[1]:
+    if margin is None and margins[0] != margins[1]:
         raise RefusedError("other margin", before=margins[0], after=margins[1])
-    return margins[0] if given is None else given
+    return margins[0] if margin is None else margin
 
 
 def _group(sides: tuple[_Side, _Side], *pairs: Pair, against: Sequence[Pair] = ()) -> _Group:
@@ -388,21 +400,21 @@ def _group(sides: tuple[_Side, _Side], *pairs: Pair, against: Sequence[Pair] = (
         control = side.levels([pair[at] for pair in against]) if against else dict.fromkeys(level, 0.0)
         logs.append(np.array([level[block] - control[block] for block in sorted(level.keys() & control.keys())]))
         means.append(math.nan if against else side.mean([pair[at] for pair in pairs]))
-    each = [(pair[at], at) for pair in (*pairs, *against) for at in (0, 1)]
-    obstacles = [sides[at].obstacle(one, len(logs[at])) for one, at in each]
+    treatments = [(pair[at], at) for pair in (*pairs, *against) for at in (0, 1)]
+    obstacles = [sides[at].obstacle(treatment, len(logs[at])) for treatment, at in treatments]
     before, after = (" + ".join(dict.fromkeys(pair[at].label for pair in pairs)) for at in (0, 1))
     coarse = _resolution(sides, pairs, against)
     return _Group(before, after, logs[0], logs[1], (means[0], means[1]), first(obstacles), coarse)
 
 
 def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolution:
-    each = ((1 / len(pairs), pair[at], at) for pairs in means for pair in pairs for at in (0, 1))
-    return combined((weight, sides[at].resolutions.get(one.id, FINE_ENOUGH)) for weight, one, at in each)
+    terms = ((1 / len(pairs), pair[at], at) for pairs in means for pair in pairs for at in (0, 1))
+    return combined((weight, sides[at].resolutions.get(treatment.id, FINE_ENOUGH)) for weight, treatment, at in terms)
 
 
 def _changes(groups: Sequence[_Group], primary: Metric, margin: float) -> list[Change]:
     """Judge groups that are one family."""
-    judged = iter(_judged([group for group in groups if not group.obstacle], primary, margin))
+    judged = iter(_judge_groups([group for group in groups if not group.obstacle], primary, margin))
     return [_without_figures(group, group.obstacle) if group.obstacle else next(judged) for group in groups]
 
 
@@ -418,7 +430,7 @@ def _without_figures(group: _Group, reason: Reason | Obstacle) -> Change:
     )
 
 
-def _judged(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterator[Change]:
+def _judge_groups(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterator[Change]:
     if not groups:
         return
     units = [group.resolution.log_width for group in groups]

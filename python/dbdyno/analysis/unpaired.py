@@ -38,8 +38,8 @@ EXACT_PAIRS = 10_000  # m x n; the exact distribution of more takes seconds, and
 
 def differences(x: Floats, y: Floats) -> Floats:
     """Return the m n differences ``y_j - x_i`` in ascending order on the last axis."""
-    each = y[..., None, :] - x[..., :, None]
-    return np.sort(each.reshape(*each.shape[:-2], -1), axis=-1)
+    matrix = y[..., None, :] - x[..., :, None]
+    return np.sort(matrix.reshape(*matrix.shape[:-2], -1), axis=-1)
 
 
 @functools.cache
@@ -60,10 +60,10 @@ def _probabilities(m: int, n: int) -> Floats:
     for i in range(1, m + 1):
         following = [np.ones(1)]
         for j in range(1, n + 1):
-            found = np.zeros(i * j + 1)
-            found[: (i - 1) * j + 1] += i / (i + j) * row[j]
-            found[i:] += j / (i + j) * following[j - 1]
-            following.append(found)
+            probabilities = np.zeros(i * j + 1)
+            probabilities[: (i - 1) * j + 1] += i / (i + j) * row[j]
+            probabilities[i:] += j / (i + j) * following[j - 1]
+            following.append(probabilities)
         row = following
     return row[n]
 
@@ -91,18 +91,18 @@ def unpaired_evidence(
     """
     m, n = x.shape[-1], y.shape[-1]
     bound = np.broadcast_to(log_margin(margin) - np.asarray(unit, dtype=np.float64), x.shape[:-1])
-    each = y[..., None, :] - x[..., :, None]
-    found, cdf = differences(x, y), rank_sum_cdf(m, n)
+    matrix = y[..., None, :] - x[..., :, None]
+    ascending, cdf = differences(x, y), rank_sum_cdf(m, n)
     by_means = welch_interval(x, y, alpha)
-    low, high = _interval_by_order(each, found, alpha)
+    low, high = _interval_by_order(matrix, ascending, alpha)
     low, high = np.minimum(low, by_means[0]), np.maximum(high, by_means[1])
-    p = np.maximum(exact_p(found, cdf), brunner_munzel_p(each))
+    p = np.maximum(exact_p(ascending, cdf), brunner_munzel_p(matrix))
     p = np.maximum(p, welch_p_each(x, y))
-    by_ranks = np.maximum(exact_p_above(found, -bound, cdf), exact_p_below(found, bound, cdf))
-    unequal = np.maximum(brunner_munzel_p_above(each, -bound), brunner_munzel_p_above(-each, -bound))
+    by_ranks = np.maximum(exact_p_above(ascending, -bound, cdf), exact_p_below(ascending, bound, cdf))
+    unequal = np.maximum(brunner_munzel_p_above(matrix, -bound), brunner_munzel_p_above(-matrix, -bound))
     p_equivalence = np.maximum(np.maximum(by_ranks, unequal), two_means_p_beyond(x, y, bound))
     too_coarse = np.asarray(unit) > MARGIN_SHARE * log_margin(margin)
-    value = np.asarray(np.median(found, axis=-1))
+    value = np.asarray(np.median(ascending, axis=-1))
     return Evidence(value, low - unit, high + unit, p, p, np.where(too_coarse, 1.0, p_equivalence))
 
 
@@ -115,20 +115,20 @@ def unpaired_family(
     difference is called one; ``units`` are the steps of coarse figures.
     """
     steps = units or [0.0] * len(groups)
-    asked = [unpaired_evidence(x, y, margin, alpha, unit=unit) for (x, y), unit in zip(groups, steps, strict=True)]
-    levels = holm_levels([float(one.p) for one in asked], alpha)
-    each = zip(groups, steps, levels, strict=True)
-    return Evidence.of_each([unpaired_evidence(x, y, margin, float(level), unit=unit) for (x, y), unit, level in each])
+    at_alpha = [unpaired_evidence(x, y, margin, alpha, unit=unit) for (x, y), unit in zip(groups, steps, strict=True)]
+    levels = holm_levels([float(pair_evidence.p) for pair_evidence in at_alpha], alpha)
+    rows = zip(groups, steps, levels, strict=True)
+    return Evidence.of_each([unpaired_evidence(x, y, margin, float(level), unit=unit) for (x, y), unit, level in rows])
 
 
-def _interval_by_order(each: Floats, found: Floats, alpha: float) -> tuple[Floats, Floats]:
+def _interval_by_order(matrix: Floats, ascending: Floats, alpha: float) -> tuple[Floats, Floats]:
     """Return the interval that spans that of the rank sum and that of Brunner and Munzel's test."""
-    m, n = each.shape[-2:]
+    m, n = matrix.shape[-2:]
     k = exactly_dropped(rank_sum_cdf(m, n), alpha)
     if k < 0:
-        return np.full(found.shape[:-1], -np.inf), np.full(found.shape[:-1], np.inf)
-    below = np.minimum(brunner_munzel_rejected(each, found, alpha), k)
-    above = np.minimum(brunner_munzel_rejected(-each, -found[..., ::-1], alpha), k)
-    low = np.take_along_axis(found, below[..., None], axis=-1)[..., 0]
-    high = np.take_along_axis(found, found.shape[-1] - 1 - above[..., None], axis=-1)[..., 0]
+        return np.full(ascending.shape[:-1], -np.inf), np.full(ascending.shape[:-1], np.inf)
+    below = np.minimum(brunner_munzel_rejected(matrix, ascending, alpha), k)
+    above = np.minimum(brunner_munzel_rejected(-matrix, -ascending[..., ::-1], alpha), k)
+    low = np.take_along_axis(ascending, below[..., None], axis=-1)[..., 0]
+    high = np.take_along_axis(ascending, ascending.shape[-1] - 1 - above[..., None], axis=-1)[..., 0]
     return low, high

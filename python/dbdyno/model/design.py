@@ -16,7 +16,7 @@ class Treatment:
     @property
     def label(self) -> str:
         """Levels joined for display, e.g. ``"hdd-7200 / none / clients 10"``: what is no word goes by its factor."""
-        return " / ".join(level_label(*each) for each in self.levels.items()) or "as written"
+        return " / ".join(level_label(*factor_level) for factor_level in self.levels.items()) or "as written"
 
 
 def level_label(factor: str, level: str) -> str:
@@ -61,18 +61,18 @@ class Factor:
     def said(self) -> list[str]:
         """Return what each named level gives: ``"vendor: innodb_flush_method O_DIRECT, scheduler none"``."""
         named = {
-            level: [f"{field.rpartition('.')[2]} {value}" for field, value in given.items()]
-            for level, given in (self.gives or {}).items()
+            level: [f"{field.rpartition('.')[2]} {value}" for field, value in fields.items()]
+            for level, fields in (self.gives or {}).items()
         }
         return [f"{level}: {', '.join(fields) or AS_STANDS}" for level, fields in named.items()]
 
-    def differing(self, one: str, other: str) -> tuple[tuple[str, str], ...]:
+    def differing(self, level: str, other_level: str) -> tuple[tuple[str, str], ...]:
         """Return what differs between two levels: (section, field) of each."""
-        if one == other:
+        if level == other_level:
             return ()
         if not self.gives:
             return ((self.section, self.name),)
-        first, second = self.gives.get(one, {}), self.gives.get(other, {})
+        first, second = self.gives.get(level, {}), self.gives.get(other_level, {})
         fields = [name for name in {**first, **second} if first.get(name) != second.get(name)]
         return tuple((section, name) for section, _, name in (field.rpartition(".") for field in fields))
 

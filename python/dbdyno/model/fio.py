@@ -84,10 +84,10 @@ def _command_lines(text: str) -> Iterator[JobLine]:
         goes_on = line.endswith("\\")
         words, is_whole = _shell_words(line.removesuffix("\\"))
         goes_on &= is_whole
-        for at, given in enumerate(words):
-            if not re.match("--?[a-z]", given):
+        for at, argument in enumerate(words):
+            if not re.match("--?[a-z]", argument):
                 continue
-            word, equals, value = given.lstrip("-").partition("=")
+            word, equals, value = argument.lstrip("-").partition("=")
             if not equals and at + 1 < len(words) and not words[at + 1].startswith("-"):
                 value = words[at + 1]
             word = word.lower().replace("-", "_")
@@ -126,26 +126,26 @@ def variables_in(value: str) -> list[str]:
     return [match[1] or match[2] for match in _VARIABLE.finditer(value)]
 
 
-def with_variables(value: str, known: Mapping[str, str]) -> str:
+def with_variables(value: str, variables: Mapping[str, str]) -> str:
     """Return a value with what stands for ``${NAME}`` and fio's own ``$ncpus`` and so on.
 
     Raises ``ValueError`` with the variable that is not set, is secret by its name, or holds what would be read as more
     than a value.
     """
 
-    def found(match: re.Match[str]) -> str:
+    def value_of(match: re.Match[str]) -> str:
         name = match[1] or match[2]
-        if name not in known:
+        if name not in variables:
             raise ValueError(f"holds ${{{name}}}, which is not set; set it, such as {name}=... before the command")
         if SECRET_NAME.search(name.lower()):
             raise ValueError(f"holds ${{{name}}}, a secret by its name, which a run would keep; give it another name")
-        if not _VARIABLE_VALUE.fullmatch(known[name]):
+        if not _VARIABLE_VALUE.fullmatch(variables[name]):
             raise ValueError(
                 f"holds ${{{name}}}, whose value is not a plain word; set it to the value that fio should read"
             )
-        return known[name]
+        return variables[name]
 
-    return _VARIABLE.sub(found, value)
+    return _VARIABLE.sub(value_of, value)
 
 
 def with_values(text: str, values: Mapping[str, str]) -> str:
@@ -170,10 +170,10 @@ def fio_bytes(text: str, kb_base: int = KB_BASES[0]) -> int:
     number, prefix = match.groups()
     is_binary = (kb_base == KB_BASES[0]) != (prefix or "").endswith("i")
     factor: int = (1024 if is_binary else 1000) ** (" kmgtp".index(prefix[0]) if prefix else 0)
-    found = int(number, 16) * factor if number.startswith("0x") else round(float(number) * factor)
-    if found >= SIZE_LIMIT_BYTES:
+    size = int(number, 16) * factor if number.startswith("0x") else round(float(number) * factor)
+    if size >= SIZE_LIMIT_BYTES:
         raise ValueError("is too large; sizes are below 8 EiB")
-    return found
+    return size
 
 
 def fio_percent(text: str) -> int | None:
@@ -220,8 +220,8 @@ def fio_range(text: str, kb_base: int = KB_BASES[0]) -> tuple[tuple[int, int], t
         least, dash, most = way.replace(":", "-", 1).partition("-")
         if not dash:
             raise ValueError("is no range of sizes; write the smallest and the largest, such as 4k-64k")
-        found = sorted((fio_bytes(least.strip(), kb_base), fio_bytes(most.strip(), kb_base)))
-        return found[0], found[1]
+        ends = sorted((fio_bytes(least.strip(), kb_base), fio_bytes(most.strip(), kb_base)))
+        return ends[0], ends[1]
 
     read, write = _reads_and_writes(text)
     return bounds(read), bounds(write)
@@ -239,17 +239,17 @@ def _shares(text: str, kb_base: int) -> list[tuple[int, int]]:
     entries = [entry.partition("/") for entry in text.split(":")]
     if len(entries) > SPLITS_MOST:
         raise ValueError(f"has more than {SPLITS_MOST} sizes, as many as fio takes")
-    given = [int(percent) if percent.isdecimal() and len(percent) < 4 else None for _, _, percent in entries]  # noqa: PLR2004
-    if any(percent and share is None for (_, _, percent), share in zip(entries, given, strict=True)):
+    percentages = [int(percent) if percent.isdecimal() and len(percent) < 4 else None for _, _, percent in entries]  # noqa: PLR2004
+    if any(percent and share is None for (_, _, percent), share in zip(entries, percentages, strict=True)):
         raise ValueError("has a share that is no whole percentage; write it as fio does, such as 4k/60:16k/40")
-    left = 100 - sum(share for share in given if share is not None)
-    blank = given.count(None)
-    if left < 0 or (not blank and left):
-        raise ValueError(f"has shares of {100 - left} %; together they are 100 %")
-    even, odd = divmod(left, blank) if blank else (0, 0)
-    found = []
-    for (size, _, _), share in zip(entries, given, strict=True):
+    remainder = 100 - sum(share for share in percentages if share is not None)
+    blank = percentages.count(None)
+    if remainder < 0 or (not blank and remainder):
+        raise ValueError(f"has shares of {100 - remainder} %; together they are 100 %")
+    even, odd = divmod(remainder, blank) if blank else (0, 0)
+    shares = []
+    for (size, _, _), share in zip(entries, percentages, strict=True):
         extra = share is None and odd > 0
         odd -= extra
-        found.append((fio_bytes(size.strip(), kb_base), share if share is not None else even + extra))
-    return [one for one in found if one[1]]
+        shares.append((fio_bytes(size.strip(), kb_base), share if share is not None else even + extra))
+    return [entry for entry in shares if entry[1]]

@@ -28,7 +28,7 @@ def _less(name: str, words: str, heading: str, unit: str) -> Metric:
 
 
 def _by_name(*metrics: Metric) -> dict[str, Metric]:
-    return {one.name: one for one in metrics}
+    return {metric.name: metric for metric in metrics}
 
 
 # What a trial may carry.
@@ -151,8 +151,8 @@ def step_stated(load: Mapping[str, Any], name: str) -> Step:
     if not isinstance(stored, Mapping):
         return steps_of(str(load.get("kind"))).get(name, Step()) if load.get("kind") else Step()
     of_metric = stored.get(name)
-    known = of_metric if isinstance(of_metric, Mapping) else {}
-    return Step(*(max(0.0, _finite(known.get(part))) for part in ("absolute", "relative")))
+    steps = of_metric if isinstance(of_metric, Mapping) else {}
+    return Step(*(max(0.0, _finite(steps.get(part))) for part in ("absolute", "relative")))
 
 
 def _finite(value: object) -> float:
@@ -173,10 +173,10 @@ REPORTED_METRICS: dict[str, Metric] = METRICS | _by_name(
 
 def metric_of(design: Design) -> Metric:
     """Return what the verdicts of a design are about; a program's own figure goes by the study's unit."""
-    found = METRICS[design.metric]
+    metric = METRICS[design.metric]
     if not design.unit or not design.metric.startswith("figure_"):
-        return found
-    return replace(found, words=design.unit, heading=design.unit, unit=design.unit)
+        return metric
+    return replace(metric, words=design.unit, heading=design.unit, unit=design.unit)
 
 
 def value_of(metrics: Mapping[str, object], name: str) -> float:

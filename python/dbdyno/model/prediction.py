@@ -40,4 +40,4 @@ class Prediction:
     @property
     def of_source(self) -> Predicted | None:
         """The load under its own treatment."""
-        return next((one for one in self.each if one.treatment == self.source), None)
+        return next((predicted for predicted in self.each if predicted.treatment == self.source), None)

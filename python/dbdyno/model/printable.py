@@ -81,10 +81,10 @@ def xml_attribute(text: str) -> str:
 
 def command_text(text: str, more: str = "") -> str:
     """Return a text as a command of GitHub's workflows takes it; what is in ``more`` is escaped, too."""
-    shown = printable(text).replace("%", "%25")
+    escaped = printable(text).replace("%", "%25")
     for char in more:
-        shown = shown.replace(char, f"%{ord(char):02X}")
-    return shown
+        escaped = escaped.replace(char, f"%{ord(char):02X}")
+    return escaped
 
 
 def prometheus_text(text: str) -> str:
@@ -98,10 +98,10 @@ def prometheus_text(text: str) -> str:
 def json_text(text: str) -> str:
     r"""Return JSON with each character in it that is not printable as ``\uXXXX``, which readers of JSON take back."""
     lines = text.split("\n")
-    return "\n".join(line if line.isprintable() else "".join(map(_escaped, line)) for line in lines)
+    return "\n".join(line if line.isprintable() else "".join(map(_escape, line)) for line in lines)
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     if char.isprintable():
         return char
     units = char.encode("utf-16-be", "surrogatepass")
@@ -113,14 +113,14 @@ def csv_text(text: str) -> str:
 
     What is no number and begins so, behind blanks too, is known from a number by being one that ``float`` reads.
     """
-    shown = printable(text, " ")
+    cell = printable(text, " ")
     if not text.lstrip().startswith(FORMULA_BEGINS) and not text.startswith(("\t", "\r", "\n")):
-        return shown
+        return cell
     try:
         float(text)
     except ValueError:
-        return f"'{shown}"
-    return shown
+        return f"'{cell}"
+    return cell
 
 
 def one_line(text: str) -> str:
@@ -131,18 +131,18 @@ def one_line(text: str) -> str:
 def short(text: str, length_max: int = SAID_MAX) -> str:
     """Return what a server or a tool said as one line, cut after ``length_max`` characters."""
     line = one_line(text[:length_max])
-    left = len(text[length_max:].encode(errors="replace"))
-    return f"{line} ... ({left} more bytes)" if left else line
+    bytes_left = len(text[length_max:].encode(errors="replace"))
+    return f"{line} ... ({bytes_left} more bytes)" if bytes_left else line
 
 
 def glued(text: str, *, labels: bool = True) -> str:
     """Return ``one_line(text)`` with no-break spaces inside figures ("3 %", "p = 0.02", "8 blocks") and labels."""
-    line = _FIGURES.sub(_unbroken, one_line(text))
-    return _LABELS.sub(_unbroken, line) if labels else line
+    line = _FIGURES.sub(_no_break, one_line(text))
+    return _LABELS.sub(_no_break, line) if labels else line
 
 
-def _unbroken(found: re.Match[str]) -> str:
-    return found[0].replace(" ", NO_BREAK)
+def _no_break(match: re.Match[str]) -> str:
+    return match[0].replace(" ", NO_BREAK)
 
 
 def clipped(text: str, most: int = LABEL_MAX) -> str:
@@ -160,5 +160,5 @@ def distinguishable(texts: Sequence[str], most: int = LABEL_MAX) -> list[str]:
         return short
     long = [name for name in names if len(name) > most]
     ends = zip(min(long), max(long), strict=False)  # what these two begin with, all begin with
-    alike = next((place for place, (one, other) in enumerate(ends) if one != other), 0)
+    alike = next((place for place, (first, second) in enumerate(ends) if first != second), 0)
     return [clipped(f"…{name[max(0, alike - 1) :]}", most) if len(name) > most else name for name in names]

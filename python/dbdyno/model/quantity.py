@@ -69,26 +69,26 @@ def is_off(shown: str) -> bool:
     return shown.strip().lower() in {"off", "0", "no", "false", ""}
 
 
-def same_value(asked: object, shown: str) -> bool:
+def same_value(value: object, shown: str) -> bool:
     """Whether a setting shows what was asked for, over its spellings: ``256M`` is 268435456; true, ON and 1 are one."""
-    left, right = _spelled(asked), _spelled(shown)
+    left, right = _canonical(value), _canonical(shown)
     if isinstance(left, Decimal) and isinstance(right, Decimal) and _DECIMALS_SHOWN.fullmatch(shown):
         left = round(left, 6)
-    return left == right or _switched(left) == _switched(right)
+    return left == right or _switch_word(left) == _switch_word(right)
 
 
-def _spelled(value: object) -> str | Decimal:
+def _canonical(value: object) -> str | Decimal:
     """A number without its unit and to its last digit, or a word in lower case."""
     text = ("on" if value else "off") if isinstance(value, bool) else str(value).strip().lower()
     if len(text) <= _DIGITS_MAX and _PLAIN_NUMBER.fullmatch(text):
         return Decimal(text)
-    found = _NUMBER_AND_UNIT.fullmatch(text)
-    if found and len(text) <= _DIGITS_MAX and (factor := _OF_SERVERS.get(found[2].upper(), 0)):
-        return Decimal(found[1]) * factor
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    if match and len(text) <= _DIGITS_MAX and (factor := _OF_SERVERS.get(match[2].upper(), 0)):
+        return Decimal(match[1]) * factor
     return text
 
 
-def _switched(value: str | Decimal) -> str | Decimal:
+def _switch_word(value: str | Decimal) -> str | Decimal:
     return SWITCHES.get(str(int(value)) if value in {0, 1} else str(value), value)
 
 

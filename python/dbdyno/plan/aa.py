@@ -22,7 +22,7 @@ def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = 
     if study.crash is not None:
         raise UserError(f"{study.path}: an A/A run is about speed, [crash] about what is lost; leave [crash] out")
     whole = make_plan(study, seed=seed)
-    chosen = _chosen(whole, treatment)
+    chosen = _treatment_of_label(whole, treatment)
     alone = make_plan(study.at(chosen.levels), seed=seed)
     (spec,) = alone.specs.values()
     hosts = len(alone.design.fleet.hosts) if alone.design.fleet else 1
@@ -50,11 +50,11 @@ def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = 
     return replace(alone, study=named, design=design, specs=dict.fromkeys(LABELS, spec), reported=[], prices=None)
 
 
-def _chosen(plan: Plan, label: str | None) -> Treatment:
+def _treatment_of_label(plan: Plan, label: str | None) -> Treatment:
     if label is None:
-        return next(one for one in plan.design.treatments if one.id == plan.design.baseline)
-    labels = {one.label: one for one in plan.design.treatments}
+        return next(treatment for treatment in plan.design.treatments if treatment.id == plan.design.baseline)
+    labels = {treatment.label: treatment for treatment in plan.design.treatments}
     if label not in labels:
-        known = ", ".join(f'"{one}"' for one in labels)
+        known = ", ".join(f'"{name}"' for name in labels)
         raise UserError(f"--treatment {label!r} is none of this study; it has {known}{did_you_mean(label, labels)}")
     return labels[label]

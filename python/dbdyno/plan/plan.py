@@ -107,7 +107,7 @@ def control_of(treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec], 
     base = specs[baseline]
     mode: CrashMode = base.crash.mode if base.crash else "power"
     spec, called, why = _losing(base, mode)
-    same = next((one for one in treatments if specs[one.id] == spec), None)
+    same = next((treatment for treatment in treatments if specs[treatment.id] == spec), None)
     return Control(same or Treatment(ID, {ID: f"control ({called})"}), spec, why)
 
 
@@ -140,7 +140,9 @@ def prices_in(cost: Cost | None, treatments: Sequence[Treatment], specs: Mapping
     """The study's prices; ``None`` where it has no ``[cost]``."""
     if cost is None:
         return None
-    return _prices(cost, {one.id: names_of(one.levels, specs[one.id].stack.device) for one in treatments})
+    return _prices(
+        cost, {treatment.id: names_of(treatment.levels, specs[treatment.id].stack.device) for treatment in treatments}
+    )
 
 
 def prices_for(study: Study, run: Run) -> Prices:
@@ -153,18 +155,21 @@ def prices_for(study: Study, run: Run) -> Prices:
         raise UserError(
             f"{study.path}: its [cost] counts one disk, but trials of this run stood on two (stack.devices)"
         )
-    names = {one.id: names_of(one.levels, device if isinstance(device, str) else "") for one in run.design.treatments}
-    found = _prices(study.cost, names)
-    if not found.devices:
+    names = {
+        treatment.id: names_of(treatment.levels, device if isinstance(device, str) else "")
+        for treatment in run.design.treatments
+    }
+    prices = _prices(study.cost, names)
+    if not prices.devices:
         known = ", ".join(sorted(set().union(*names.values()) - {""}))
         raise UserError(f"{study.path}: its [cost] names no device of this run; those are {known}")
-    return found
+    return prices
 
 
 def _prices(cost: Cost, names: Mapping[str, set[str]]) -> Prices:
     """A device that no treatment stands on is left out; ``names`` are those of each treatment's device."""
     devices = [
-        _device(name, device, [id_ for id_, known in names.items() if name in known], cost.common)
+        _device(name, device, [id_ for id_, device_names in names.items() if name in device_names], cost.common)
         for name, device in cost.devices.items()
     ]
     return Prices(
@@ -222,21 +227,21 @@ def _table(study: Study, table: ReportedSection, treatments: Sequence[Treatment]
 
 
 def _row(study: Study, row: RowSection, treatments: Sequence[Treatment]) -> ReportedRow:
-    found = fitting(study, row.levels)
+    candidates = fitting(study, row.levels)
     order = [factor.name for factor in study.factors]
     names = sorted(row.levels, key=lambda name: order.index(name) if name in order else len(order))
-    wanted = Treatment("", {name: level_label(row.levels[name]) for name in names})
-    treatment = _of(treatments, found[0]) if found else wanted
+    unmeasured = Treatment("", {name: level_label(row.levels[name]) for name in names})
+    treatment = _of(treatments, candidates[0]) if candidates else unmeasured
     return ReportedRow(treatment.label, row.as_, treatment.id, float(row.value), _figure(row.min), _figure(row.max))
 
 
 def _claim(study: Study, claim: ClaimSection, treatments: Sequence[Treatment]) -> ReportedClaim:
-    found = [
+    comparisons = [
         Comparison(_of(treatments, baseline).id, _of(treatments, treatment).id)
         for treatment, baseline in pairs(study, claim)
     ]
     limits = _figure(claim.times_min), _figure(claim.times_max)
-    return ReportedClaim(claim.text, found, claim.treatment is not None, claim.direction, *limits)
+    return ReportedClaim(claim.text, comparisons, claim.treatment is not None, claim.direction, *limits)
 
 
 def _of(treatments: Sequence[Treatment], levels: Mapping[str, str]) -> Treatment:
@@ -339,17 +344,17 @@ _PAGES_OF_ROWS = 3  # at most: bytes of InnoDB's pages for a byte of rows, index
 def crash_warnings(crash: CrashSection, blocks: int) -> Iterator[str]:
     """Yield what can be foreseen of the answer: trials, or trials with some kind of cut, that are too few for one."""
     cuts = planned_cuts(crash, blocks)
-    each = cuts // len(crash.strata)
+    per_stratum = cuts // len(crash.strata)
     if (bound := bound_of_none(blocks)) > BOUND_MOST:
         few = "1 trial of each treatment is" if blocks == 1 else f"{blocks} trials of each treatment are"
         yield (
             f"{few} too few to call anything safe: if none loses, up to {100 * bound:.3g} % of such cuts still may, "
             f"as cuts of one trial are alike; {_remedy(crash, cuts)}"
         )
-    elif min(each, blocks) < RUNS_LEAST:
-        alone = f"{100 * bound_of_none(each):.3g} %" if each else "nothing"
+    elif min(per_stratum, blocks) < RUNS_LEAST:
+        alone = f"{100 * bound_of_none(per_stratum):.3g} %" if per_stratum else "nothing"
         yield (
-            f"of each of the {len(crash.strata)} kinds of cut there are about {each}, which alone show at best "
+            f"of each of the {len(crash.strata)} kinds of cut there are about {per_stratum}, which alone show at best "
             f"{alone}; give crash.cuts = {RUNS_LEAST * len(crash.strata)} for a bound of 10 % to each"
         )
 
@@ -400,10 +405,13 @@ def _of_disks(fleet: Fleet) -> Iterator[str]:
     for host, disk in fleet.disks.items():
         if name := disk.serial or (disk.device if disk.device.startswith("/dev/disk/by-id/") else ""):
             hosts.setdefault(name, []).append(host)
-    for name, found in hosts.items():
-        if len(found) > 1:
-            all_ = "both" if len(found) == 2 else "all"  # noqa: PLR2004
-            yield f"{listed(found)} name the same disk, {name}; if it is one that {all_} of them see, {all_} erase it"
+    for name, host_names in hosts.items():
+        if len(host_names) > 1:
+            all_ = "both" if len(host_names) == 2 else "all"  # noqa: PLR2004
+            yield (
+                f"{listed(host_names)} name the same disk, {name}; "
+                f"if it is one that {all_} of them see, {all_} erase it"
+            )
 
 
 DRAWN_SEED_END = 2**32  # a drawn seed is to be typed again; a given one may be longer
@@ -505,7 +513,7 @@ class Plan:
 
     def check_own_files(self) -> None:
         """See that the user's own files are still what was planned. Raises ``HostError``: trials of two are no run."""
-        for path, text in (one for files in self.own_files.values() for one in files.items()):
+        for path, text in (path_and_text for files in self.own_files.values() for path_and_text in files.items()):
             if _text(path) != text:
                 raise HostError(_CHANGED.format(path))
         for path, sha256 in self.file_hashes.items():
@@ -539,12 +547,12 @@ class Plan:
         fleet = self.design.fleet
         if fleet is None or not self.kernels():
             return {}
-        share, found = -(-blocks // len(fleet.hosts)), {}
+        share, reboots = -(-blocks // len(fleet.hosts)), {}
         for host in fleet.hosts:
             its = self.on_host(host)
             order = [self.specs[slot.treatment].booted_kernel for n in range(1, share + 1) for slot in its.slots(n, 1)]
-            found[host] = 2 + sum(one != other for one, other in pairwise(order))
-        return found
+            reboots[host] = 2 + sum(kernel != next_kernel for kernel, next_kernel in pairwise(order))
+        return reboots
 
     def warnings(self) -> Iterator[str]:
         """What to change in the study file, and what can be foreseen of the answer."""
@@ -568,7 +576,7 @@ class Plan:
         elif self.design.until == "blocks" and blocks < MIN_BLOCKS:
             smallest = min(1, count * smallest_p(blocks))
             yield (
-                f"{_counted(blocks, 'block')} can't decide {_counted(count, 'comparison')} at 5 %: "
+                f"{_count_text(blocks, 'block')} can't decide {_count_text(count, 'comparison')} at 5 %: "
                 f"the smallest p the exact test can show, times {count} (Holm), is {smallest:.3g}; "
                 f"give blocks = {MIN_BLOCKS} or more"
             )
@@ -590,7 +598,7 @@ def _seconds_of(spec: TrialSpec) -> float:
     return seconds + (GUEST_OVERHEAD_SECONDS if spec.stack.is_booted else OVERHEAD_SECONDS)
 
 
-def _counted(count: int, what: str) -> str:
+def _count_text(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
@@ -599,9 +607,9 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
 
     Drawn, not fixed: else all studies of one shape share one order, and a second run repeats the error of the first.
     """
-    given = study.design.seed if seed is None else seed
-    made = list(study.combinations())
-    treatments = [Treatment(f"t{number}", levels) for number, (levels, _) in enumerate(made, 1)]
+    fixed_seed = study.design.seed if seed is None else seed
+    levels_and_specs = list(study.combinations())
+    treatments = [Treatment(f"t{number}", levels) for number, (levels, _) in enumerate(levels_and_specs, 1)]
     baseline = _baseline(study, treatments)
     stop_rule = stop_rule or StopRule.of_study(study)
     if study.crash and stop_rule.until != "blocks":
@@ -610,9 +618,9 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
     if trials > TRIALS_MAX and stop_rule.until != "open":
         text = f"{len(treatments)} treatments in {stop_rule.blocks} blocks are {trials:,} trials"
         raise UserError(f"{study.path}: {text}; a run has at most {TRIALS_MAX:,}: give --blocks for fewer")
-    specs = {t.id: spec for t, (_, spec) in zip(treatments, made, strict=True)}
+    specs = {t.id: spec for t, (_, spec) in zip(treatments, levels_and_specs, strict=True)}
     control = control_of(treatments, specs, baseline.id) if study.crash else None
-    load = made[0][1].workload
+    load = levels_and_specs[0][1].workload
     metric = study.design.metric or load.metric
     design = Design(
         treatments=treatments,
@@ -622,7 +630,7 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
         margin=study.design.margin,
         metric=metric,
         unit=getattr(load, "unit", "") if metric.startswith("figure_") else "",
-        seed=secrets.randbelow(DRAWN_SEED_END) if given is None else given,
+        seed=secrets.randbelow(DRAWN_SEED_END) if fixed_seed is None else fixed_seed,
         interference=_interference(study),
         settle=study.design.settle or 0.0,
         secondary_metrics=_secondary(study, load, metric),
@@ -642,7 +650,7 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
     hashes = {path: _sha256(path) for path in secret}
     return Plan(
         study, design, specs, own_files, hashes, _variables(specs.values()), reported, prices,
-        seed_is_drawn=given is None, control=control,
+        seed_is_drawn=fixed_seed is None, control=control,
     )  # fmt: skip
 
 
@@ -673,8 +681,8 @@ def _factors(study: Study) -> list[Factor]:
 
 def _interference(study: Study) -> Interference:
     """What others do to the host changes how long cuts take, not what they leave: no block of them is repeated."""
-    asked = "interference" in study.design.model_fields_set
-    return study.design.interference if asked or not study.crash else "note"
+    is_stated = "interference" in study.design.model_fields_set
+    return study.design.interference if is_stated or not study.crash else "note"
 
 
 def _secondary(study: Study, load: WorkloadSection, primary: str) -> list[str]:
@@ -739,7 +747,7 @@ def _comparisons(study: Study, treatments: list[Treatment], baseline: Treatment)
         others = [t.id for t in treatments if t is not baseline]
         yield from (Comparison(baseline.id, id_) for id_ in others)
         if study.design.compare == "every-pair":
-            yield from (Comparison(one, other) for one, other in combinations(others, 2))
+            yield from (Comparison(baseline_id, level_id) for baseline_id, level_id in combinations(others, 2))
         return
     reference = _reference_levels(study)
     for treatment in treatments:
@@ -759,14 +767,14 @@ def fast_caches(plan: Plan) -> Iterator[dict[str, Any]]:
     stacks = [spec.stack for spec in plan.specs.values()]
     for device, size in dict.fromkeys((stack.model, stack.size) for stack in stacks if stack.model):
         drive = device_models(device, size)[0]
-        if (here := drive.get("fast_cache_bytes")) is not None:
-            yield {"device": device, "bytes": here, "drive_bytes": drive.get("drive_fast_cache_bytes")}
+        if (cache_bytes := drive.get("fast_cache_bytes")) is not None:
+            yield {"device": device, "bytes": cache_bytes, "drive_bytes": drive.get("drive_fast_cache_bytes")}
 
 
 def fast_cache_lines(plan: Plan) -> list[str]:
     """Return them in words, a line each."""
     return [
-        f"{one['device']}: {drive_bytes(one['bytes'])}"
-        + ("" if one["bytes"] == one["drive_bytes"] else f"; the drive has {drive_bytes(one['drive_bytes'])}")
-        for one in fast_caches(plan)
+        f"{cache['device']}: {drive_bytes(cache['bytes'])}"
+        + ("" if cache["bytes"] == cache["drive_bytes"] else f"; the drive has {drive_bytes(cache['drive_bytes'])}")
+        for cache in fast_caches(plan)
     ]

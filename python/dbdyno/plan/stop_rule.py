@@ -52,28 +52,32 @@ class StopOptions:
             other = "--until-decided" if self.until_decided else "--max-blocks"
             raise UserError(f"--blocks fixes the number of blocks, {other} lets the data decide; give one")
 
-    def override(self, given: StopRule) -> StopRule:
-        """What a new run is to do where the study says ``given``."""
+    def override(self, study_rule: StopRule) -> StopRule:
+        """What a new run is to do where the study says ``study_rule``."""
         self.check()
         if self.blocks is not None:
-            given = StopRule("blocks", self.blocks, None, given.budget_seconds)
+            study_rule = StopRule("blocks", self.blocks, None, study_rule.budget_seconds)
         elif self.until_decided:
-            given = StopRule("open", self.max_blocks or MAX_BLOCKS, None, given.budget_seconds)
+            study_rule = StopRule("open", self.max_blocks or MAX_BLOCKS, None, study_rule.budget_seconds)
         elif self.max_blocks is not None:
-            given = replace(given, until="decided" if given.until == "blocks" else given.until, blocks=self.max_blocks)
-        return given if self.budget_seconds is None else replace(given, budget_seconds=self.budget_seconds)
+            study_rule = replace(
+                study_rule,
+                until="decided" if study_rule.until == "blocks" else study_rule.until,
+                blocks=self.max_blocks,
+            )
+        return study_rule if self.budget_seconds is None else replace(study_rule, budget_seconds=self.budget_seconds)
 
-    def for_resume(self, held: StopRule, into: Path) -> StopRule:
-        """What a run that was begun with ``held`` is to do. Raises ``UserError`` where that would change its plan.
+    def for_resume(self, earlier: StopRule, into: Path) -> StopRule:
+        """What a run that was begun with ``earlier`` is to do. Raises ``UserError`` where that would change its plan.
 
         Only the always-valid sequence allows to go on for whatever the results look like; its time counts anew.
         """
         self.check()
         if self.until_decided:
             return StopRule("open", self.max_blocks or MAX_BLOCKS, None, self.budget_seconds)
-        if self.override(held) != held:
+        if self.override(earlier) != earlier:
             raise UserError(
                 f"{into} was begun with another plan of when to stop, and a run keeps it: go on without --blocks, "
                 "--max-blocks and --budget, or with --until-decided, which goes beyond any plan"
             )
-        return held
+        return earlier

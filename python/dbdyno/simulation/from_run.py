@@ -39,7 +39,7 @@ def point_of(run: Run, treatment: Treatment, recorded: tuple[Treatment, Trial], 
     """
     source, trial = recorded
     for factor in run.design.factors:
-        levels = [one.levels.get(factor.name, "") for one in (source, treatment)]
+        levels = [side.levels.get(factor.name, "") for side in (source, treatment)]
         for section, name in factor.differing(*levels):
             if (section, name) not in SIMULATED and section != TUNABLES:
                 raise ValueError(f"{section}.{name} is no setting of a simulated device or queue")
@@ -47,12 +47,12 @@ def point_of(run: Run, treatment: Treatment, recorded: tuple[Treatment, Trial], 
     observed = (own or trial).observed.get("device", {})
     if observed.get("kind") != "emulated":
         raise ValueError("the device is not an emulated drive, so it has no model")
-    device = str(_given(run, treatment, "stack", "device") or observed.get("model"))
-    size = _given(run, treatment, "stack", "size")
+    device = str(_study_value(run, treatment, "stack", "device") or observed.get("model"))
+    size = _study_value(run, treatment, "stack", "size")
     bytes_ = observed["size_bytes"] if own or size is None else size_bytes(str(size))
     device_models(device, bytes_)
-    scheduler = queue.get("scheduler") or _given(run, treatment, "stack", "scheduler")
-    requests = queue.get("nr_requests") or _given(run, treatment, "queue", "nr_requests")
+    scheduler = queue.get("scheduler") or _study_value(run, treatment, "stack", "scheduler")
+    requests = queue.get("nr_requests") or _study_value(run, treatment, "queue", "nr_requests")
     return {
         "device": device, "size_bytes": bytes_, "kernel": KERNEL, "scheduler": scheduler, "queue_depth": LOOP_TAGS,
         "nr_requests": None if requests is None else int(requests),
@@ -61,41 +61,43 @@ def point_of(run: Run, treatment: Treatment, recorded: tuple[Treatment, Trial], 
 
 
 def _tunables(run: Run, treatment: Treatment, scheduler: str | None) -> dict[str, int]:
-    known = kernels_by_name()[KERNEL].schedulers
-    if scheduler is not None and scheduler not in known:
+    schedulers = kernels_by_name()[KERNEL].schedulers
+    if scheduler is not None and scheduler not in schedulers:
         raise ValueError(
-            f"scheduler {scheduler} is none of the simulated kernel {KERNEL}, which has {', '.join(known)}"
+            f"scheduler {scheduler} is none of the simulated kernel {KERNEL}, which has {', '.join(schedulers)}"
         )
-    own = known[scheduler or next(iter(known))]
-    found = {}
+    known_tunables = schedulers[scheduler or next(iter(schedulers))]
+    tunables = {}
     for name in _named_tunables(run):
-        value = _given(run, treatment, TUNABLES, name)
+        value = _study_value(run, treatment, TUNABLES, name)
         if value is None:
             continue
-        if name not in own:
+        if name not in known_tunables:
             raise ValueError(f"{TUNABLES}.{name} is not simulated")
-        found[name] = int(value)
-        if not own[name].least <= found[name] <= own[name].most:
-            raise ValueError(f"{TUNABLES}.{name} {value} is outside of {own[name].least} to {own[name].most}")
-    return found
+        tunables[name] = int(value)
+        if not known_tunables[name].least <= tunables[name] <= known_tunables[name].most:
+            raise ValueError(
+                f"{TUNABLES}.{name} {value} is outside of {known_tunables[name].least} to {known_tunables[name].most}"
+            )
+    return tunables
 
 
 def _named_tunables(run: Run) -> list[str]:
     names = list(run.study.get("queue", {}).get("iosched", {}))
     for factor in run.design.factors:
-        given = [field for level in (factor.gives or {}).values() for field in level]
-        fields = given or [f"{factor.section}.{factor.name}"]
+        level_fields = [field for level in (factor.gives or {}).values() for field in level]
+        fields = level_fields or [f"{factor.section}.{factor.name}"]
         names += [field.removeprefix(f"{TUNABLES}.") for field in fields if field.startswith(f"{TUNABLES}.")]
     return list(dict.fromkeys(names))
 
 
-def _given(run: Run, treatment: Treatment, section: str, name: str) -> Any:  # noqa: ANN401 - what a study holds
+def _study_value(run: Run, treatment: Treatment, section: str, name: str) -> Any:  # noqa: ANN401 - what a study holds
     """Return what the study gives a treatment; None where it says nothing."""
     for factor in run.design.factors:
         level = treatment.levels.get(factor.name, "")
-        given = (factor.gives or {}).get(level, {}).get(f"{section}.{name}")
-        if given is not None:
-            return given
+        level_value = (factor.gives or {}).get(level, {}).get(f"{section}.{name}")
+        if level_value is not None:
+            return level_value
         if not factor.gives and (factor.section, factor.name) == (section, name):
             return level
     body: Any = run.study
@@ -122,16 +124,21 @@ class SimulationPlan:
 
     def prediction(self, outcomes: Sequence[Mapping[str, Any]]) -> Prediction:
         """Return what comes of it; an outcome for each point. Raises ``UserError`` where nothing was replayed."""
-        by_id = {one.id: one for one in self.run.design.treatments}
-        each = []
+        by_id = {treatment.id: treatment for treatment in self.run.design.treatments}
+        predictions = []
         for id_, outcome in zip(self.points, outcomes, strict=True):
             if not outcome["reads"]["requests"] + outcome["writes"]["requests"]:
                 raise UserError(f"{self.folder}: the trace of {self.trial.id} holds nothing of its measured run")
             trials = _trials(self.run, id_)
-            measured = _measured(self.folder, trials) if trials else None
-            each.append(Predicted(by_id[id_], outcome, _predicted(outcome), measured))
+            measured = _measured_figures(self.folder, trials) if trials else None
+            predictions.append(Predicted(by_id[id_], outcome, _predicted_figures(outcome), measured))
         return Prediction(
-            self.source, self.trial.id, self.load["replay"], tuple(each), self.refused, tuple(_remarks(self.trial))
+            self.source,
+            self.trial.id,
+            self.load["replay"],
+            tuple(predictions),
+            self.refused,
+            tuple(_remarks(self.trial)),
         )
 
 
@@ -146,44 +153,44 @@ def planned(folder: Path, treatment: str, replay: str, seed: int) -> SimulationP
     if run.is_simulated:
         raise UserError(f"{folder} is a simulated run; a prediction needs the trace of a measured one")
     source = _source(run, treatment)
-    trial = _traced(folder, run, source)
+    trial = _trial_with_trace(folder, run, source)
     load: dict[str, Any] = {"kind": "trace", "files": [str(folder / "trials" / trial.id / KEPT)], "format": "blkparse"}
     load["replay"] = replay or "closed"
-    if window := _recorded(trial).get("measured_s"):
+    if window := _recording_of(trial).get("measured_s"):
         load["window_s"] = window
     points, refused = {}, {}
-    for one in run.design.treatments:
+    for candidate in run.design.treatments:
         try:
-            point = point_of(run, one, (source, trial), next(iter(_trials(run, one.id)), None))
+            point = point_of(run, candidate, (source, trial), next(iter(_trials(run, candidate.id)), None))
         except ValueError as error:
-            refused[one.label] = str(error)
+            refused[candidate.label] = str(error)
         else:
-            levels = {"device": one.label}
-            points[one.id] = SimulatedPoint(levels, {**point, "seed": seed, "warm_up_s": 0.0, "load": load})
+            levels = {"device": candidate.label}
+            points[candidate.id] = SimulatedPoint(levels, {**point, "seed": seed, "warm_up_s": 0.0, "load": load})
     if not points:
         raise UserError(f"{folder}: no treatment can be simulated: {'; '.join(dict.fromkeys(refused.values()))}")
     return SimulationPlan(folder, run, source, trial, load, points, refused)
 
 
 def _source(run: Run, treatment: str) -> Treatment:
-    wanted = treatment or run.design.baseline
-    for one in run.design.treatments:
-        if wanted in {one.id, one.label}:
-            return one
-    known = ", ".join(f"{one.id} ({one.label})" for one in run.design.treatments)
+    name = treatment or run.design.baseline
+    for candidate in run.design.treatments:
+        if name in {candidate.id, candidate.label}:
+            return candidate
+    known = ", ".join(f"{candidate.id} ({candidate.label})" for candidate in run.design.treatments)
     raise UserError(f"--treatment {treatment[:60]!r} is none of this run's; there are {known}")
 
 
 def _trials(run: Run, treatment: str) -> list[Trial]:
     """Return the trials that count; where none does, those that finished."""
-    return usable_blocks(run).of(treatment) or [one for one in run.trials if one.treatment == treatment]
+    return usable_blocks(run).of(treatment) or [trial for trial in run.trials if trial.treatment == treatment]
 
 
-def _recorded(trial: Trial) -> Recorded:
+def _recording_of(trial: Trial) -> Recorded:
     return trial.block_trace.get("recorded") or {}
 
 
-def _traced(folder: Path, run: Run, source: Treatment) -> Trial:
+def _trial_with_trace(folder: Path, run: Run, source: Treatment) -> Trial:
     """Return the first trial of the treatment with a trace."""
     for trial in _trials(run, source.id):
         file = folder / "trials" / trial.id / KEPT
@@ -195,32 +202,32 @@ def _traced(folder: Path, run: Run, source: Treatment) -> Trial:
 
 
 def _remarks(trial: Trial) -> list[str]:
-    recorded = _recorded(trial)
-    found = []
+    recorded = _recording_of(trial)
+    remarks = []
     if not recorded.get("measured_s"):
-        found.append("The trace does not say when measuring began: its warm-up is replayed, too.")
+        remarks.append("The trace does not say when measuring began: its warm-up is replayed, too.")
     if recorded.get("full"):
-        found.append(f"The trace of {trial.id} is full and ends early: only its beginning is replayed.")
+        remarks.append(f"The trace of {trial.id} is full and ends early: only its beginning is replayed.")
     if recorded.get("failed"):
-        found.append(f"The trace of {trial.id} could not be written to its end: {recorded['failed']}.")
+        remarks.append(f"The trace of {trial.id} could not be written to its end: {recorded['failed']}.")
     if lost := figure_at(trial.block_trace, "lost"):
-        found.append(f"{lost:,.0f} events of the trace were lost when it was recorded.")
-    return found
+        remarks.append(f"{lost:,.0f} events of the trace were lost when it was recorded.")
+    return remarks
 
 
-def _predicted(outcome: Mapping[str, Any]) -> DeviceFigures:
+def _predicted_figures(outcome: Mapping[str, Any]) -> DeviceFigures:
     columns, ways = outcome["columns"], [outcome[way]["latency"] for way in ("reads", "writes")]
     latency_ns = sum(way["mean_ns"] * way["count"] for way in ways) / (sum(way["count"] for way in ways) or math.nan)
     return DeviceFigures(columns["r/s"] + columns["w/s"], columns["await"], latency_ns / 1e6)
 
 
-def _measured(folder: Path, trials: Sequence[Trial]) -> DeviceFigures:
+def _measured_figures(folder: Path, trials: Sequence[Trial]) -> DeviceFigures:
     """Return means over trials: iostat's columns from their series, latency from the figures of their block trace."""
     watched = read_series(folder, [trial.id for trial in trials])
-    each = [iostat_means(watched.get(trial.id, {}).get("block_device", {})) for trial in trials]
+    means = [iostat_means(watched.get(trial.id, {}).get("block_device", {})) for trial in trials]
     return DeviceFigures(
-        _mean([rate for rate, _ in each]),
-        _mean([wait for _, wait in each]),
+        _mean([rate for rate, _ in means]),
+        _mean([wait for _, wait in means]),
         _mean([_latency_ms(trial.block_trace) for trial in trials]),
     )
 
@@ -231,8 +238,8 @@ def _latency_ms(trace: Mapping[str, Any]) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if math.isfinite(value)]
-    return fmean(known) if known else math.nan
+    finite = [value for value in values if math.isfinite(value)]
+    return fmean(finite) if finite else math.nan
 
 
 def iostat_means(columns: Mapping[str, Any]) -> tuple[float, float]:

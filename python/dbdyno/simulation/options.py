@@ -110,8 +110,8 @@ def _not_simulated(word: str) -> str:
         return "verify"
     if word.startswith(("steadystate", "ss_")):
         return "steadystate"
-    found = _SAME.get(word, word)
-    return found if found in NOT_SIMULATED else ""
+    base_word = _SAME.get(word, word)
+    return base_word if base_word in NOT_SIMULATED else ""
 
 
 # Words of those that a reader may miss in the result, so they are named.
@@ -210,7 +210,7 @@ def _put_blocks(job: Job, read: list[tuple[int, int]], write: list[tuple[int, in
         job["block_bytes"] = read[0][0]
         return
     job["block_bytes"] = min(size for size, _ in [*read, *write])
-    job["read_blocks"], job["write_blocks"] = [list(one) for one in read], [list(one) for one in write]
+    job["read_blocks"], job["write_blocks"] = [list(block) for block in read], [list(block) for block in write]
 
 
 def _kb_base(job: Job, text: str) -> None:
@@ -293,9 +293,9 @@ def _spread(job: Job, text: str) -> None:
     if name == "random":
         job.pop("spread", None)
     elif name in shapes:
-        given = parts[0] if parts else shapes[name]
+        shape = parts[0] if parts else shapes[name]
         try:
-            job["spread"] = {name: float(given or "")}
+            job["spread"] = {name: float(shape or "")}
         except ValueError:
             raise ValueError("has no number as its shape; write it as fio does, such as zipf:1.2") from None
     elif name == "zoned" and parts:
@@ -437,9 +437,9 @@ def jobs_of(path: Path, text: str) -> tuple[list[Job], list[str]]:
             raise UserError(f"{where}={line.value or 1} {error}") from None
     if not sections.jobs:
         raise UserError(f"{path}: holds no job; give a section such as [job]")
-    found = [_whole_job(one, passed_over) for one in sections.jobs]
-    _mark_groups(found, sections.names, sections.walls)
-    return [part for one in found for part in _processes_apart(one)], list(passed_over)
+    jobs = [_whole_job(job, passed_over) for job in sections.jobs]
+    _mark_groups(jobs, sections.names, sections.walls)
+    return [part for job in jobs for part in _processes_apart(job)], list(passed_over)
 
 
 @dataclass
@@ -515,20 +515,20 @@ def _kb_base_first(lines: Iterable[JobLine]) -> list[JobLine]:
     for line in lines:
         section += not line.word
         placed.append((section, line.word not in {"", "kb_base"}, line))
-    return [line for _, _, line in sorted(placed, key=lambda one: one[:2])]
+    return [line for _, _, line in sorted(placed, key=lambda entry: entry[:2])]
 
 
 def _whole_job(job: Job, passed_over: dict[str, None]) -> Job:
     """Return a job as its words say it together, in whichever order they stand."""
     apply_mix(job)
-    said = {word: job.pop(word) for word in ("kb_base", "engine", "io_bytes") if word in job}
-    if said.get("engine") in ONE_AT_A_TIME:
+    options = {word: job.pop(word) for word in ("kb_base", "engine", "io_bytes") if word in job}
+    if options.get("engine") in ONE_AT_A_TIME:
         job["depth"] = 1
     elif not job.get("direct", True) and job.get("depth", 1) > 1:
         job["depth"] = 1
         passed_over["iodepth (through the page cache a process does one after the other)"] = None
-    if "io_bytes" in said:
-        amount = max(round(said["io_bytes"] / _mean_block_bytes(job)), 1)
+    if "io_bytes" in options:
+        amount = max(round(options["io_bytes"] / _mean_block_bytes(job)), 1)
         job["ios"] = min(amount, job.get("ios", amount))
     for name in ("think_every", "run"):
         if job.get(name) == 0:
@@ -560,19 +560,21 @@ def _mean_block_bytes(job: Job) -> float:
 
 def on_a_drive(job: Mapping[str, Any], size_bytes: int) -> Job:
     """Return a job whose percentages are those of a drive of so many bytes, in whole pages."""
-    found, page = dict(job), 4096
+    job_on_drive, page = dict(job), 4096
     for name in ("offset", "range"):
-        if (percent := found.pop(f"{name}_percent", None)) is not None:
-            found[f"{name}_bytes"] = found.get(f"{name}_bytes", 0) + size_bytes * percent // 100 // page * page
+        if (percent := job_on_drive.pop(f"{name}_percent", None)) is not None:
+            job_on_drive[f"{name}_bytes"] = (
+                job_on_drive.get(f"{name}_bytes", 0) + size_bytes * percent // 100 // page * page
+            )
     if "range_percent" in job:
-        left = size_bytes - found.get("offset_bytes", 0)
-        if left <= 0:
+        room = size_bytes - job_on_drive.get("offset_bytes", 0)
+        if room <= 0:
             raise UserError(
-                f"a job begins {found['offset_bytes']} bytes into a drive of {size_bytes}; give less offset or"
+                f"a job begins {job_on_drive['offset_bytes']} bytes into a drive of {size_bytes}; give less offset or"
                 " offset_increment, or fewer processes"
             )
-        found["range_bytes"] = min(found["range_bytes"], left)
-    return found
+        job_on_drive["range_bytes"] = min(job_on_drive["range_bytes"], room)
+    return job_on_drive
 
 
 def times_of(jobs: list[Job]) -> tuple[float | None, float]:
@@ -637,14 +639,14 @@ def read_server_load(path: Path) -> ServerLoad:
             raise refuse(text, name)
         if not isinstance(table, dict):
             raise refuse(f"must be a table: [{name}]", name)
-        for key, given in table.items():
+        for key, setting in table.items():
             try:
-                levels = [(text, _in(tables[name], key, value)) for text, value in _levels(key, given)]
+                levels = [(text, _in(tables[name], key, value)) for text, value in _levels(key, setting)]
             except ValueError as error:
                 raise refuse(str(error), name, key) from None
             place = place_of(path, lines, Mistake((name, key), ""))
             load.places |= {f"load.{key}": place, f"load.{tables[name]}.{key}": place}
-            if isinstance(given, list):
+            if isinstance(setting, list):
                 load.factors[LOAD + key] = levels
             else:
                 merge(load.fields, levels[0][1])
@@ -655,8 +657,8 @@ def _in(table: str, key: str, value: object) -> dict[str, Any]:
     return {table: {key: value}} if table else {key: value}
 
 
-def _levels(key: str, given: object) -> Iterator[tuple[str, object]]:
-    values = given if isinstance(given, list) else [given]
+def _levels(key: str, setting: object) -> Iterator[tuple[str, object]]:
+    values = setting if isinstance(setting, list) else [setting]
     if not values:
         raise ValueError("is an empty list; give a value")
     texts = [str(value) for value in values]
@@ -727,20 +729,20 @@ class PointLoad:
     passed_over: Sequence[str] = ()  # words of the file that change nothing in a simulation
 
 
-def points_of(asked: SweepRequest, watch: Callable[[float, int], None]) -> tuple[PointLoad, list[SimulatedPoint]]:
+def points_of(request: SweepRequest, watch: Callable[[float, int], None]) -> tuple[PointLoad, list[SimulatedPoint]]:
     """Return the load and all points. ``watch`` hears how many requests of a trace have been read.
 
     Raises ``UserError`` with the option or the file and line that is wrong.
     """
-    load = _load(asked, watch)
-    factors = _factors(asked, {} if asked.files else asked.fio) | dict(load.factors)
-    seeds = range(asked.seed, asked.seed + asked.repeat)
+    load = _load(request, watch)
+    factors = _factors(request, {} if request.files else request.fio) | dict(load.factors)
+    seeds = range(request.seed, request.seed + request.repeat)
     common: dict[str, Any] = {
-        "size_bytes": asked.size_bytes or load.reach_bytes or SIZE_BYTES,
-        "warm_up_s": load.warm_up if asked.warm_up is None else asked.warm_up,
+        "size_bytes": request.size_bytes or load.reach_bytes or SIZE_BYTES,
+        "warm_up_s": load.warm_up if request.warm_up is None else request.warm_up,
         "load": load.fields,
     }
-    seconds = asked.seconds or load.seconds
+    seconds = request.seconds or load.seconds
     if seconds is not None:
         common["duration_s"] = seconds
     if span := seconds or load.span_s:
@@ -753,37 +755,37 @@ def points_of(asked: SweepRequest, watch: Callable[[float, int], None]) -> tuple
     return load, combinations(common, factors, seeds)
 
 
-def _factors(asked: SweepRequest, fio: Mapping[str, str]) -> dict[str, list[tuple[str, Any]]]:
+def _factors(request: SweepRequest, fio: Mapping[str, str]) -> dict[str, list[tuple[str, Any]]]:
     def texts(option: str, text: str) -> list[str]:
-        found = split(text)
-        if not all(found) or len(set(found)) < len(found):
+        parts = split(text)
+        if not all(parts) or len(set(parts)) < len(parts):
             raise UserError(f"{option} {text[:60]!r} holds an empty value, or one twice; separate values by one comma")
-        return found
+        return parts
 
-    found: dict[str, list[tuple[str, Any]]] = {
-        "device": [(text, text) for text in texts("--device", asked.device)],
-        "kernel": [(text, text) for text in texts("--kernel", asked.kernel)],
+    factors: dict[str, list[tuple[str, Any]]] = {
+        "device": [(text, text) for text in texts("--device", request.device)],
+        "kernel": [(text, text) for text in texts("--kernel", request.kernel)],
     }
-    if asked.scheduler:
-        found["scheduler"] = [(text, text) for text in texts("--scheduler", asked.scheduler)]
-    for name, option, given in (
-        ("nr_requests", "--nr-requests", asked.nr_requests),
-        ("queue_depth", "--queue-depth", asked.queue_depth),
+    if request.scheduler:
+        factors["scheduler"] = [(text, text) for text in texts("--scheduler", request.scheduler)]
+    for name, option, levels_text in (
+        ("nr_requests", "--nr-requests", request.nr_requests),
+        ("queue_depth", "--queue-depth", request.queue_depth),
     ):
-        if given:
-            found[name] = [(text, whole(option, text)) for text in texts(option, given)]
-    for text in asked.tunables:
+        if levels_text:
+            factors[name] = [(text, whole(option, text)) for text in texts(option, levels_text)]
+    for text in request.tunables:
         name, equals, values = text.partition("=")
         if not equals or not name:
             raise UserError(f"--set {text[:60]!r} is not TUNABLE=VALUE, such as fifo_batch=16")
-        found[name if name in QUEUE else SET + name] = [
+        factors[name if name in QUEUE else SET + name] = [
             (value, whole(f"--set {name}", value)) for value in texts(f"--set {name}", values)
         ]
     for word, values in fio.items():
-        found[FIO + word] = [(value, _job(word, value)) for value in texts(f"--{word}", values)]
-    for word, values in asked.cache.items():
-        found[LOAD + word] = [(value, {"cache": _cache(word, value)}) for value in texts(f"--{word}", values)]
-    return found
+        factors[FIO + word] = [(value, _job(word, value)) for value in texts(f"--{word}", values)]
+    for word, values in request.cache.items():
+        factors[LOAD + word] = [(value, {"cache": _cache(word, value)}) for value in texts(f"--{word}", values)]
+    return factors
 
 
 def _cache(word: str, value: str) -> dict[str, Any]:
@@ -809,101 +811,107 @@ def _job(word: str, value: str) -> dict[str, Any]:
     return apply_mix(job)
 
 
-def _load(asked: SweepRequest, watch: Callable[[float, int], None]) -> PointLoad:
-    if asked.files and asked.files[0].suffix == ".toml":
-        return _of_server(asked)
-    if not asked.files:
-        if "rw" not in asked.fio:
+def _load(request: SweepRequest, watch: Callable[[float, int], None]) -> PointLoad:
+    if request.files and request.files[0].suffix == ".toml":
+        return _of_server(request)
+    if not request.files:
+        if "rw" not in request.fio:
             raise UserError("give a trace, a job file of fio, or --rw such as --rw randwrite")
-        return _of_jobs([{}], f"jobs of {_said(asked.fio)}", asked)
-    head = _head(asked.files[0])
-    if asked.format is None and is_job_file(head):
-        if asked.fio:
-            word = next(iter(asked.fio))
-            raise UserError(f"--{word} is for jobs without a file; write {word} into {asked.files[0]}")
-        text = asked.files[0].read_text(errors="replace")
-        jobs, passed_over = jobs_of(asked.files[0], text)
+        return _of_jobs([{}], f"jobs of {_options_text(request.fio)}", request)
+    head = _head(request.files[0])
+    if request.format is None and is_job_file(head):
+        if request.fio:
+            word = next(iter(request.fio))
+            raise UserError(f"--{word} is for jobs without a file; write {word} into {request.files[0]}")
+        text = request.files[0].read_text(errors="replace")
+        jobs, passed_over = jobs_of(request.files[0], text)
         if any("read_iolog" in job for job in jobs):
-            return _of_iolog(jobs, asked, watch)
-        return _of_jobs(jobs, f"the jobs of {asked.files[0].name}", asked, passed_over)
-    for word in (*asked.fio, *asked.cache):
-        raise UserError(f"--{word} is for jobs, and {asked.files[0]} is a trace")
-    return _of_trace(asked, watch)
+            return _of_iolog(jobs, request, watch)
+        return _of_jobs(jobs, f"the jobs of {request.files[0].name}", request, passed_over)
+    for word in (*request.fio, *request.cache):
+        raise UserError(f"--{word} is for jobs, and {request.files[0]} is a trace")
+    return _of_trace(request, watch)
 
 
-def _of_iolog(jobs: list[dict[str, Any]], asked: SweepRequest, watch: Callable[[float, int], None]) -> PointLoad:
+def _of_iolog(jobs: list[dict[str, Any]], request: SweepRequest, watch: Callable[[float, int], None]) -> PointLoad:
     """Return the load of a job that replays a log: a trace."""
-    path = asked.files[0]
+    path = request.files[0]
     if len(jobs) > 1:
         raise UserError(f"{path}: read_iolog needs a job that is alone in its file; give the log itself")
-    speed = asked.speed or (jobs[0]["speed_percent"] / 100 if jobs[0].get("speed_percent") else None)
-    return _of_trace(replace(asked, files=(path.parent / jobs[0]["read_iolog"],), speed=speed), watch)
+    speed = request.speed or (jobs[0]["speed_percent"] / 100 if jobs[0].get("speed_percent") else None)
+    return _of_trace(replace(request, files=(path.parent / jobs[0]["read_iolog"],), speed=speed), watch)
 
 
-def _said(fio: Mapping[str, str]) -> str:
+def _options_text(fio: Mapping[str, str]) -> str:
     return ", ".join(f"{word}={values}" for word, values in fio.items())
 
 
-def _refuse_of_traces(asked: SweepRequest, load: str) -> None:
-    given_of_traces = {
-        "--replay": asked.replay, "--speed": asked.speed, "--trace-device": asked.trace_device,
-        "--time-unit": asked.time_unit, "--length-unit": asked.length_unit, "--fold": asked.fold,
+def _refuse_of_traces(request: SweepRequest, load: str) -> None:
+    trace_options = {
+        "--replay": request.replay, "--speed": request.speed, "--trace-device": request.trace_device,
+        "--time-unit": request.time_unit, "--length-unit": request.length_unit, "--fold": request.fold,
     }  # fmt: skip
-    for option, given in given_of_traces.items():
-        if given:
+    for option, value in trace_options.items():
+        if value:
             raise UserError(f"{option} is for traces; {load} no recorded times")
 
 
-def _of_server(asked: SweepRequest) -> PointLoad:
-    path = asked.files[0]
-    if len(asked.files) > 1:
-        raise UserError(f"{path} is a load by itself; leave out {asked.files[1]}")
-    for word in (*asked.fio, *asked.cache):
+def _of_server(request: SweepRequest) -> PointLoad:
+    path = request.files[0]
+    if len(request.files) > 1:
+        raise UserError(f"{path} is a load by itself; leave out {request.files[1]}")
+    for word in (*request.fio, *request.cache):
         raise UserError(f"--{word} is for jobs; write what this load has into {path}")
-    _refuse_of_traces(asked, f"{path} has")
-    found = read_server_load(path)
-    seconds = None if found.ends else SECONDS
-    said = f"[{found.kind}] of {path.name}"
-    return PointLoad(found.fields, seconds, 0.0, 0, "", said, factors=found.factors, places=found.places)
+    _refuse_of_traces(request, f"{path} has")
+    server_load = read_server_load(path)
+    seconds = None if server_load.ends else SECONDS
+    description = f"[{server_load.kind}] of {path.name}"
+    return PointLoad(
+        server_load.fields, seconds, 0.0, 0, "", description, factors=server_load.factors, places=server_load.places
+    )
 
 
-def _of_jobs(jobs: list[dict[str, Any]], said: str, asked: SweepRequest, passed_over: Sequence[str] = ()) -> PointLoad:
-    _refuse_of_traces(asked, "jobs have")
-    direct = [str(int(job.get("direct", True))) for job in jobs] if asked.files else split(asked.fio.get("direct", "1"))
-    if asked.cache and "0" not in direct:
-        where = f"write direct=0 into {asked.files[0]}" if asked.files else "give --direct 0"
-        raise UserError(f"--{next(iter(asked.cache))} is of the page cache, which these jobs go past; {where}")
-    places = {f"load.jobs[0].{known}": f"--{word}" for word, known in FIELDS.items()}
-    if asked.files:
-        places = {"load": str(asked.files[0])}
+def _of_jobs(
+    jobs: list[dict[str, Any]], description: str, request: SweepRequest, passed_over: Sequence[str] = ()
+) -> PointLoad:
+    _refuse_of_traces(request, "jobs have")
+    direct = (
+        [str(int(job.get("direct", True))) for job in jobs] if request.files else split(request.fio.get("direct", "1"))
+    )
+    if request.cache and "0" not in direct:
+        where = f"write direct=0 into {request.files[0]}" if request.files else "give --direct 0"
+        raise UserError(f"--{next(iter(request.cache))} is of the page cache, which these jobs go past; {where}")
+    places = {f"load.jobs[0].{field_name}": f"--{word}" for word, field_name in FIELDS.items()}
+    if request.files:
+        places = {"load": str(request.files[0])}
     reach = reach_bytes(list(jobs))
-    size = asked.size_bytes or reach or SIZE_BYTES
+    size = request.size_bytes or reach or SIZE_BYTES
     groups: dict[str, list[dict[str, Any]]] = {}
     for job in jobs:
         job.pop("speed_percent", None)
         groups.setdefault(job.pop("group", ""), []).append(on_a_drive(job, size))
     if len(groups) > 1:
-        factors = {JOBS: [(name, _phase(group, asked)) for name, group in groups.items()]}
-        said += ", one group after the other, each on a drive as it is at first"
+        factors = {JOBS: [(name, _phase(group, request)) for name, group in groups.items()]}
+        description += ", one group after the other, each on a drive as it is at first"
         longest = max((value.get("duration_s", 0.0) for _, value in factors[JOBS]), default=0.0)
         return PointLoad(
-            {"kind": "jobs", "jobs": []}, longest or None, 0.0, reach, "", said,
+            {"kind": "jobs", "jobs": []}, longest or None, 0.0, reach, "", description,
             factors=factors, places=places, passed_over=passed_over,
         )  # fmt: skip
     (alone,) = groups.values()
-    found = _phase(alone, asked)
+    phase = _phase(alone, request)
     return PointLoad(
-        found["load"], found.get("duration_s"), found["warm_up_s"], reach, "", said,
+        phase["load"], phase.get("duration_s"), phase["warm_up_s"], reach, "", description,
         places=places, passed_over=passed_over,
     )  # fmt: skip
 
 
-def _phase(jobs: list[dict[str, Any]], asked: SweepRequest) -> dict[str, Any]:
+def _phase(jobs: list[dict[str, Any]], request: SweepRequest) -> dict[str, Any]:
     """Return the fields of a point whose load are these jobs beside each other, and how long it is."""
     runtime, ramp = times_of(jobs)
     ends = bool(jobs) and all(job.get("ios") for job in jobs)
-    seconds = asked.seconds or runtime or (None if ends else SECONDS)
-    warm_up = ramp if asked.warm_up is None else asked.warm_up
+    seconds = request.seconds or runtime or (None if ends else SECONDS)
+    warm_up = ramp if request.warm_up is None else request.warm_up
     length = {} if seconds is None else {"duration_s": seconds}
     return {"load": {"kind": "jobs", "jobs": jobs}, "warm_up_s": warm_up, **length}
 
@@ -916,16 +924,16 @@ def _head(path: Path) -> bytes:
         raise UserError(f"{path}: can't be read: {error.strerror}") from None
 
 
-def _of_trace(asked: SweepRequest, watch: Callable[[float, int], None]) -> PointLoad:
-    replay = asked.replay or "open"
+def _of_trace(request: SweepRequest, watch: Callable[[float, int], None]) -> PointLoad:
+    replay = request.replay or "open"
     if replay not in {"open", "closed"}:
         raise UserError(f"--replay is open or closed, not {replay[:40]}")
-    fields: dict[str, Any] = {"files": [str(path) for path in asked.files], "replay": replay}
-    chosen = {"format": asked.format, "speed": asked.speed, "device": asked.trace_device}
-    chosen |= {"time_unit": asked.time_unit, "length_unit": asked.length_unit}
-    fields |= {name: value for name, value in chosen.items() if value is not None}
-    if asked.fold:
-        if asked.size_bytes is None:
+    fields: dict[str, Any] = {"files": [str(path) for path in request.files], "replay": replay}
+    trace_fields = {"format": request.format, "speed": request.speed, "device": request.trace_device}
+    trace_fields |= {"time_unit": request.time_unit, "length_unit": request.length_unit}
+    fields |= {name: value for name, value in trace_fields.items() if value is not None}
+    if request.fold:
+        if request.size_bytes is None:
             raise UserError("--fold needs --size, the size of the device that the trace is folded onto")
         fields["fold"] = True
     try:
@@ -933,17 +941,21 @@ def _of_trace(asked: SweepRequest, watch: Callable[[float, int], None]) -> Point
     except ValueError as error:
         raise UserError(in_words(str(error), {})) from None
     counts = dict(summary["devices"])
-    if asked.trace_device is None and len(counts) > 1:
+    if request.trace_device is None and len(counts) > 1:
         devices = ", ".join(f"{name} ({count} requests)" for name, count in counts.items())
-        raise UserError(f"{asked.files[0]} is of several devices: {devices}; choose one by --trace-device")
+        raise UserError(f"{request.files[0]} is of several devices: {devices}; choose one by --trace-device")
     if not summary["requests"]:
         names = f"; it has {', '.join(counts)}" if counts else ""
-        raise UserError(f"{asked.files[0]} holds no request{' of that device' if asked.trace_device else ''}{names}")
+        raise UserError(
+            f"{request.files[0]} holds no request{' of that device' if request.trace_device else ''}{names}"
+        )
     reach = -(-summary["end_sector"] * 512 // GIB) * GIB
-    said = f"a trace of {summary['requests']:,} requests in {summary['span_s']:,.4g} s, {replay} replay"
+    description = f"a trace of {summary['requests']:,} requests in {summary['span_s']:,.4g} s, {replay} replay"
     end_bytes = summary["end_sector"] * 512
-    if asked.fold and asked.size_bytes is not None and end_bytes > asked.size_bytes:
-        said += f", folded from {format_bytes(end_bytes)} onto {format_bytes(asked.size_bytes)}"
+    if request.fold and request.size_bytes is not None and end_bytes > request.size_bytes:
+        description += f", folded from {format_bytes(end_bytes)} onto {format_bytes(request.size_bytes)}"
     # The size is what the trace reaches, unless given, and may be more than a drive has.
-    places = {} if asked.size_bytes else {"size_bytes": "give --fold and --size, or a larger --device"}
-    return PointLoad({"kind": "trace", **fields}, None, 0.0, reach, replay, said, summary["span_s"], places=places)
+    places = {} if request.size_bytes else {"size_bytes": "give --fold and --size, or a larger --device"}
+    return PointLoad(
+        {"kind": "trace", **fields}, None, 0.0, reach, replay, description, summary["span_s"], places=places
+    )

@@ -45,14 +45,14 @@ class SimulatedPoint:
 
 def split(text: str) -> list[str]:
     """Return what commas separate outside of parentheses: ``raid1(hdd-15k, 2),hdd-15k`` are two."""
-    found, depth = [""], 0
+    parts, depth = [""], 0
     for character in text:
         depth += {"(": 1, ")": -1}.get(character, 0)
         if character == "," and depth <= 0:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += character
-    return [part.strip() for part in found]
+            parts[-1] += character
+    return [part.strip() for part in parts]
 
 
 def combinations(
@@ -63,24 +63,24 @@ def combinations(
     A factor is a field of the point, or one of ``tunables`` (``set:NAME``), or an option of its jobs (``fio:WORD``), or
     fields of its load (``load:NAME``); a level is its text and its value.
     """
-    return list(_combined(common, factors, seeds))
+    return list(_combine(common, factors, seeds))
 
 
-def _combined(
+def _combine(
     common: Mapping[str, Any], factors: Mapping[str, Sequence[tuple[str, Any]]], seeds: Sequence[int]
 ) -> Iterator[SimulatedPoint]:
-    for chosen in product(*factors.values()):
-        levels = dict(zip(factors, (text for text, _ in chosen), strict=True))
+    for combination in product(*factors.values()):
+        levels = dict(zip(factors, (text for text, _ in combination), strict=True))
         for seed in seeds:
             point = deepcopy(dict(common)) | {"seed": seed}
-            for name, (_, value) in zip(factors, chosen, strict=True):
-                _put(point, name, value)
+            for name, (_, value) in zip(factors, combination, strict=True):
+                _put_value(point, name, value)
             if all(job.get("direct", True) for job in point["load"].get("jobs", ({"direct": False},))):
                 point["load"].pop("cache", None)  # direct jobs go past it
             yield SimulatedPoint(levels, point)
 
 
-def _put(point: dict[str, Any], name: str, value: Any) -> None:  # noqa: ANN401 - a field's value
+def _put_value(point: dict[str, Any], name: str, value: Any) -> None:  # noqa: ANN401 - a field's value
     if name.startswith(SET):
         point.setdefault("tunables", {})[name.removeprefix(SET)] = value
     elif name.startswith(FIO):

@@ -32,7 +32,7 @@ class Simulators:
 
     def begin(self, point: Mapping[str, Any]) -> "Future[Done]":
         """Simulate a point beside all else; ``result`` has what comes of it."""
-        return self.spread.submit(json.dumps(_renamed(point, self.names) if self.names else point))
+        return self.spread.submit(json.dumps(_rename_files(point, self.names) if self.names else point))
 
     def result(self, future: "Future[Done]") -> Done:
         """What came of a point, waited for if need be.
@@ -76,9 +76,9 @@ def _files(point: Mapping[str, Any]) -> list[str]:
     return [*point["load"].get("files", ()), *drive_files(point["device"])]
 
 
-def _renamed(point: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _rename_files(point: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """The same point with other names of its files."""
-    found = {**point, "device": with_drive_files(point["device"], names.__getitem__)}
+    renamed = {**point, "device": with_drive_files(point["device"], names.__getitem__)}
     if files := point["load"].get("files"):
-        found["load"] = {**point["load"], "files": [names[path] for path in files]}
-    return found
+        renamed["load"] = {**point["load"], "files": [names[path] for path in files]}
+    return renamed

@@ -47,11 +47,11 @@ class SweepProgress:
 def simulated(
     points: Sequence[SimulatedPoint],
     results: Path | None,
-    said: Callable[[SweepProgress], None],
+    report: Callable[[SweepProgress], None],
     places: Mapping[str, str] | None = None,
     opened: Opened = simulators,
 ) -> Iterator[tuple[int, PointOutcome]]:
-    """Yield what comes of each point with its place, in the order in which they end; ``said`` hears how far it is.
+    """Yield what comes of each point with its place, in the order in which they end; ``report`` hears how far it is.
 
     With ``results``, what stands in that file is not simulated again, and nothing is left out there. Of more than
     ``BRIEF_FROM`` points outcomes are yielded without what is ``LARGE``. Raises ``UserError`` where a point is wrong,
@@ -60,20 +60,20 @@ def simulated(
     alike: dict[str, list[int]] = {}
     for place, point in enumerate(points):
         alike.setdefault(point.key, []).append(place)
-    shown = _brief if len(points) > BRIEF_FROM else dict
-    for key, outcome, cpu_s in _kept(results) if results else ():
+    shorten = _brief if len(points) > BRIEF_FROM else dict
+    for key, outcome, cpu_s in _read_results(results) if results else ():
         for place in alike.pop(key, ()):
-            yield place, PointOutcome(points[place], shown(outcome), cpu_s)
+            yield place, PointOutcome(points[place], shorten(outcome), cpu_s)
     if not alike:
         return
-    left = [points[same[0]] for same in alike.values()]
-    with opened([point.point for point in left]) as by:
+    pending = [points[same[0]] for same in alike.values()]
+    with opened([point.point for point in pending]) as by:
         try:
-            for found in _ended(by, left, len(points) - len(left), said):
+            for point_outcome in _outcomes(by, pending, len(points) - len(pending), report):
                 if results:
-                    _keep(results, found)
-                for place in alike[found.point.key]:
-                    yield place, PointOutcome(points[place], shown(found.outcome), found.cpu_s)
+                    _store_outcome(results, point_outcome)
+                for place in alike[point_outcome.point.key]:
+                    yield place, PointOutcome(points[place], shorten(point_outcome.outcome), point_outcome.cpu_s)
         except ValueError as error:
             raise UserError(in_words(str(error), places or {})) from None
 
@@ -85,8 +85,8 @@ def _brief(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
     return {sys.intern(name): _brief(item) for name, item in value.items() if name not in LARGE}
 
 
-def _ended(
-    by: Simulators, points: Sequence[SimulatedPoint], done: int, said: Callable[[SweepProgress], None]
+def _outcomes(
+    by: Simulators, points: Sequence[SimulatedPoint], done: int, report: Callable[[SweepProgress], None]
 ) -> Iterator[PointOutcome]:
     """Yield results as they come, a few points ahead of them at work: memory does not grow with the sweep."""
     waiting = iter(points)
@@ -104,13 +104,13 @@ def _ended(
         except queue.Empty:
             pass
         else:
-            found = by.result(future)
+            result = by.result(future)
             done += 1
-            yield PointOutcome(at_work.pop(future), json.loads(found.text), found.cpu_s)
-        said(SweepProgress(done, sum(by.spread.progress()), by.spread.hosts()))
+            yield PointOutcome(at_work.pop(future), json.loads(result.text), result.cpu_s)
+        report(SweepProgress(done, sum(by.spread.progress()), by.spread.hosts()))
 
 
-def _kept(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
+def _read_results(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
     """Yield key, outcome and CPU seconds of each result in a file; a line that a crash cut off is cut away."""
     whole = 0
     try:
@@ -124,19 +124,19 @@ def _kept(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
                 whole += len(line)
                 try:
                     entry = json.loads(line)
-                    found = entry["key"], dict(entry["outcome"]), float(entry["cpu_s"])
+                    result = entry["key"], dict(entry["outcome"]), float(entry["cpu_s"])
                 except (ValueError, KeyError, TypeError):
                     raise UserError(f"{path}: line {number} is no result of a simulation; name another file") from None
-                yield found
+                yield result
     except FileNotFoundError:
         return
     except OSError as error:
         raise UserError(f"{path}: can't be read: {error.strerror}") from None
 
 
-def _keep(path: Path, found: PointOutcome) -> None:
-    entry = {"key": found.point.key, "cpu_s": found.cpu_s, "levels": dict(found.point.levels),
-             "point": found.point.point, "outcome": found.outcome}  # fmt: skip
+def _store_outcome(path: Path, point_outcome: PointOutcome) -> None:
+    entry = {"key": point_outcome.point.key, "cpu_s": point_outcome.cpu_s, "levels": dict(point_outcome.point.levels),
+             "point": point_outcome.point.point, "outcome": point_outcome.outcome}  # fmt: skip
     try:
         with path.open("a") as file:
             file.write(json.dumps(entry) + "\n")

@@ -41,7 +41,7 @@ def nothing_kept():
 def test_bounds_equal_published_ones(monkeypatch):
     """Lan-DeMets, Pocock's type, five equal looks, two-sided 5 %: Jennison and Turnbull's and gsDesign's z."""
     alphas = alpha_spending._alphas()
-    monkeypatch.setattr(alpha_spending, "_spent", lambda look: alphas * math.log1p((math.e - 1) * look.spending))
+    monkeypatch.setattr(alpha_spending, "_alpha_spent", lambda look: alphas * math.log1p((math.e - 1) * look.spending))
     levels = [alpha_spending.nominal_level(looks, 0.05) for looks in EQUAL]
     z = [stats.norm.isf(level / 2) for level in levels]
     assert z == pytest.approx([2.438, 2.427, 2.410, 2.397, 2.386], abs=0.001)

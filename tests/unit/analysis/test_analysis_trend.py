@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from benches.honesty.hosts import long_memory
 from dbdyno.analysis.over_time import drift_over_run
-from dbdyno.analysis.statistics.series import _RHO, FRACTIONAL, _forgetting, _remembering, covariances, trend
+from dbdyno.analysis.statistics.series import _RHO, FRACTIONAL, _fit_ar1, _fit_covariance, covariances, trend
 
 
 def alike(rng, n, rho):
@@ -25,7 +25,7 @@ def test_each_slope_is_that_of_generalised_least_squares_with_the_whole_covarian
     group = np.concatenate((np.arange(groups), rng.integers(0, groups, n - groups)))
     x = np.column_stack([*(group == one for one in range(groups)), places]).astype(float)
     y = rng.normal(5, 1, n)
-    _, slopes, errors = _forgetting(places, x, y)
+    _, slopes, errors = _fit_ar1(places, x, y)
     rho = _RHO[at]
     precision = np.linalg.inv(rho ** np.abs(places[:, None] - places[None, :]))
     found = np.linalg.solve(x.T @ precision @ x, x.T @ precision @ y)
@@ -58,7 +58,7 @@ def test_each_kind_of_memory_is_fitted_by_generalised_least_squares(kind):
     x = np.column_stack([np.ones(25), places]).astype(float)
     y = rng.normal(5, 1, 25)
     covariance = covariances(places)[0 if kind >= 0 else 1]
-    _, slopes, errors = _remembering(covariance, x, y)
+    _, slopes, errors = _fit_covariance(covariance, x, y)
     precision = np.linalg.inv(covariance[kind])
     found = np.linalg.solve(x.T @ precision @ x, x.T @ precision @ y)
     rest = y - x @ found

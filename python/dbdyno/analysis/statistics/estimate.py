@@ -55,9 +55,9 @@ Bools = npt.NDArray[np.bool_]
 
 def median(values: npt.ArrayLike) -> float:
     """Return the median of one or more numbers, none of them NaN: as numpy's, which for few takes longer."""
-    found = np.asarray(values, dtype=np.float64)
-    low, high = (len(found) - 1) // 2, len(found) // 2
-    ordered = np.partition(found, (low, high))
+    numbers = np.asarray(values, dtype=np.float64)
+    low, high = (len(numbers) - 1) // 2, len(numbers) // 2
+    ordered = np.partition(numbers, (low, high))
     return float((ordered[low] + ordered[high]) / 2)
 
 
@@ -101,10 +101,10 @@ def geometric_mean(values: Iterable[float], alpha: float) -> Estimate:
 
     Nothing is known of none, either.
     """
-    given = np.array(list(values), dtype=np.float64)
-    if not len(given) or np.any(given <= 0):
-        return Estimate.unknown(len(given))
-    logs = np.log(given)
+    numbers = np.array(list(values), dtype=np.float64)
+    if not len(numbers) or np.any(numbers <= 0):
+        return Estimate.unknown(len(numbers))
+    logs = np.log(numbers)
     value, freedom = float(np.mean(logs)), len(logs) - 1
     if freedom < 1:
         return Estimate(math.exp(value), -math.inf, math.inf, len(logs))

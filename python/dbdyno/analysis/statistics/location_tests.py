@@ -1,6 +1,6 @@
 """Exact tests by counting: the statistic is how many of a sample's values lie on one side of a location.
 
-``found`` are the values in ascending order on the last axis, shape (..., N): Walsh averages, or differences of two
+``shifts`` are the values in ascending order on the last axis, shape (..., N): Walsh averages, or differences of two
 groups. ``cdf`` is the distribution of the count where there is nothing to find, for counts of 0 .. N.
 """
 
@@ -16,23 +16,23 @@ from dbdyno.analysis.statistics.scipy_special import special
 TIE = 1e-12  # log ratios closer than this are equal, whatever rounding did to their last bits
 
 
-def exact_p_above(found: Floats, value: npt.ArrayLike, cdf: Floats) -> Floats:
+def exact_p_above(shifts: Floats, value: npt.ArrayLike, cdf: Floats) -> Floats:
     """Return the one-sided p of "the location lies above ``value``", shape (...); one that equals it counts against."""
-    return _tail(np.sum(found > np.asarray(value)[..., None] + TIE, axis=-1), cdf)
+    return _tail(np.sum(shifts > np.asarray(value)[..., None] + TIE, axis=-1), cdf)
 
 
-def exact_p_below(found: Floats, value: npt.ArrayLike, cdf: Floats) -> Floats:
+def exact_p_below(shifts: Floats, value: npt.ArrayLike, cdf: Floats) -> Floats:
     """Return the one-sided p of "the location lies below ``value``", shape (...)."""
-    return _tail(np.sum(found < np.asarray(value)[..., None] - TIE, axis=-1), cdf)
+    return _tail(np.sum(shifts < np.asarray(value)[..., None] - TIE, axis=-1), cdf)
 
 
 def _tail(on_the_side: Ints, cdf: Floats) -> Floats:
     return np.asarray(cdf[len(cdf) - 1 - on_the_side])
 
 
-def exact_p(found: Floats, cdf: Floats) -> Floats:
+def exact_p(shifts: Floats, cdf: Floats) -> Floats:
     """Return the two-sided p of "the location is not 0", shape (...): twice the smaller one-sided one."""
-    return np.asarray(np.minimum(1.0, 2 * np.minimum(exact_p_above(found, 0.0, cdf), exact_p_below(found, 0.0, cdf))))
+    return np.asarray(np.minimum(1.0, 2 * np.minimum(exact_p_above(shifts, 0.0, cdf), exact_p_below(shifts, 0.0, cdf))))
 
 
 def exactly_dropped(cdf: Floats, alpha: float) -> int:
@@ -183,13 +183,13 @@ def _p_of_room(room: Floats, error: Floats, degrees: float | Floats) -> Floats:
 # Arguments ``each`` are the differences ``y_j - x_i``, shape (..., m, n).
 
 
-def brunner_munzel_p_above(each: Floats, shift: float | Floats) -> Floats:
+def brunner_munzel_p_above(differences: Floats, shift: float | Floats) -> Floats:
     """Return the one-sided p of "y lies more than ``shift`` above x"; shapes (...). Of a single value it is 1."""
-    m, n = each.shape[-2:]
+    m, n = differences.shape[-2:]
     if min(m, n) < 2:  # noqa: PLR2004
-        return np.ones(each.shape[:-2])
-    left = each - np.asarray(shift)[..., None, None]
-    wins = (left > TIE) + 0.5 * (np.abs(left) <= TIE)
+        return np.ones(differences.shape[:-2])
+    shifted = differences - np.asarray(shift)[..., None, None]
+    wins = (shifted > TIE) + 0.5 * (np.abs(shifted) <= TIE)
     of_x, of_y = wins.mean(axis=-1), wins.mean(axis=-2)
     a, b = np.var(of_x, axis=-1, ddof=1) / m, np.var(of_y, axis=-1, ddof=1) / n
     apart = wins.mean(axis=(-2, -1)) - 0.5
@@ -199,24 +199,24 @@ def brunner_munzel_p_above(each: Floats, shift: float | Floats) -> Floats:
     return np.where(a + b > 0, p, np.where(apart > 0, 0.0, 1.0))
 
 
-def brunner_munzel_p(each: Floats) -> Floats:
+def brunner_munzel_p(differences: Floats) -> Floats:
     """Return the two-sided p of "there is a shift", shape (...)."""
-    above, below = brunner_munzel_p_above(each, 0.0), brunner_munzel_p_above(-each, 0.0)
+    above, below = brunner_munzel_p_above(differences, 0.0), brunner_munzel_p_above(-differences, 0.0)
     return np.asarray(np.minimum(1.0, 2 * np.minimum(above, below)))
 
 
-def brunner_munzel_rejected(each: Floats, found: Floats, alpha: float) -> Ints:
+def brunner_munzel_rejected(differences: Floats, ascending: Floats, alpha: float) -> Ints:
     """Return how many of the smallest differences lie outside the interval of ``1 - alpha``, shape (...).
 
-    ``found`` are the same differences in ascending order, shape (..., m n). The test is asked between one difference
-    and the next, by bisection from the middle one.
+    ``ascending`` are the same differences in ascending order, shape (..., m n). The test is asked between one
+    difference and the next, by bisection from the middle one.
     """
-    low = np.zeros(found.shape[:-1], dtype=np.int64)
-    high = np.full(low.shape, found.shape[-1] // 2)
+    low = np.zeros(ascending.shape[:-1], dtype=np.int64)
+    high = np.full(low.shape, ascending.shape[-1] // 2)
     while np.any(high - low > 1):
         middle = (low + high) // 2
-        sides = np.take_along_axis(found, np.stack((np.maximum(middle - 1, 0), middle), axis=-1), axis=-1)
-        outside = brunner_munzel_p_above(each, sides.mean(axis=-1)) <= alpha / 2
+        sides = np.take_along_axis(ascending, np.stack((np.maximum(middle - 1, 0), middle), axis=-1), axis=-1)
+        outside = brunner_munzel_p_above(differences, sides.mean(axis=-1)) <= alpha / 2
         low, high = np.where(outside, middle, low), np.where(outside, high, middle)
     return low
 
@@ -233,7 +233,7 @@ def holm(p: npt.ArrayLike) -> Floats:
     order = np.argsort(values, axis=-1, kind="stable")
     factors = np.arange(values.shape[-1], 0, -1) if values.ndim else np.ones(())
     raised = np.maximum.accumulate(np.take_along_axis(values, order, axis=-1) * factors, axis=-1)
-    return _back(np.minimum(raised, 1.0), order)
+    return _restore_order(np.minimum(raised, 1.0), order)
 
 
 def holm_levels(p: npt.ArrayLike, alpha: float) -> Floats:
@@ -262,10 +262,10 @@ def benjamini_hochberg(p: npt.ArrayLike) -> Floats:
     m = values.shape[-1]
     scaled = np.take_along_axis(values, order, axis=-1) * m / np.arange(1, m + 1)
     lowered = np.flip(np.minimum.accumulate(np.flip(scaled, axis=-1), axis=-1), axis=-1)
-    return _back(np.minimum(lowered, 1.0), order)
+    return _restore_order(np.minimum(lowered, 1.0), order)
 
 
-def _back(adjusted: Floats, order: Ints) -> Floats:
+def _restore_order(adjusted: Floats, order: Ints) -> Floats:
     placed = np.empty_like(adjusted)
     np.put_along_axis(placed, order, adjusted, axis=-1)
     return placed

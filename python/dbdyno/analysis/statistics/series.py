@@ -39,14 +39,14 @@ def _of_ar1(residuals: Floats, unknowns: int) -> float:
         return squares / max(1, n - unknowns)
     rho = float(residuals[1:] @ residuals[:-1]) / squares
     rho = min(_RHO_MAX, max(0.0, (n * rho + unknowns) / (n - 2 - unknowns)))
-    left = residuals[1:] - rho * residuals[:-1]
-    return float(left @ left) / (n - unknowns) / (1 - rho) ** 2
+    innovations = residuals[1:] - rho * residuals[:-1]
+    return float(innovations @ innovations) / (n - unknowns) / (1 - rho) ** 2
 
 
-def stands_apart(one: Floats, other: Floats, residuals: Floats, unknowns: int = 1) -> bool:
+def stands_apart(first: Floats, second: Floats, residuals: Floats, unknowns: int = 1) -> bool:
     """Return whether two neighbouring parts differ by more than noise, that of ``residuals``, would make them."""
-    length = len(one) * len(other) / (len(one) + len(other))
-    apart = float(one.mean() - other.mean())
+    length = len(first) * len(second) / (len(first) + len(second))
+    apart = float(first.mean() - second.mean())
     return apart**2 * length > STANDARD_ERRORS**2 * long_run_variance(residuals, unknowns)
 
 
@@ -76,8 +76,8 @@ def covariances(places: Ints) -> tuple[Floats, Floats]:
     apart = np.abs(places[:, None] - places[None, :])
     fractional = [_autocovariance(d, int(apart.max(initial=0)))[apart] for d in FRACTIONAL]
     walks = [_walk(since, apart, exponent) for exponent in WALKS]
-    both = [_walk(since, apart, 0.5) + own * np.eye(len(places)) for own in OWN_NOISE]
-    return np.stack(fractional), np.stack([*walks, *both])
+    noisy_walks = [_walk(since, apart, 0.5) + variance * np.eye(len(places)) for variance in OWN_NOISE]
+    return np.stack(fractional), np.stack([*walks, *noisy_walks])
 
 
 def _autocovariance(d: float, longest: int) -> Floats:
@@ -118,25 +118,25 @@ def trend(places: Ints, groups: Ints, values: Floats, level: float = 0.95, *, lo
     if n < unknowns + SPARE_MIN:
         return Estimate.unknown(n)
     if n > MOST:
-        places, groups, values = _pooled(places, groups, values)
+        places, groups, values = _pool_neighbours(places, groups, values)
         unknowns = 2
     x = np.zeros((len(values), unknowns))
     x[np.arange(len(values)), groups] = 1
     x[:, -1] = places - places.mean()
     y = values - values.mean()
-    remembering = (_remembering(each, x, y) for each in (covariances(places) if long_memory else ()))
-    weights, slopes, errors = _together((_forgetting(places, x, y), *remembering))
+    remembering = (_fit_covariance(covariance, x, y) for covariance in (covariances(places) if long_memory else ()))
+    weights, slopes, errors = _join_families((_fit_ar1(places, x, y), *remembering))
     freedom = len(values) - unknowns
     value, low, high = (_quantile(weights, slopes, errors, freedom, p) for p in (0.5, (1 - level) / 2, (1 + level) / 2))
     return Estimate(value, low, high, n)
 
 
-def _pooled(places: Ints, groups: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
+def _pool_neighbours(places: Ints, groups: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
     """Return at most ``MOST`` values: the groups' levels are taken out, and neighbours' means stand for them."""
     levels = np.bincount(groups, values) / np.bincount(groups)
     parts = np.array_split(np.arange(len(values)), MOST)
-    left = values - levels[groups]
-    means = np.array([left[part].mean() for part in parts])
+    residuals = values - levels[groups]
+    means = np.array([residuals[part].mean() for part in parts])
     # In parts as long as each other; places between trials that are missing are too few to matter here.
     middle = np.array([round(float(places[part].mean())) for part in parts], dtype=np.int64)
     return middle, np.zeros(MOST, dtype=np.int64), means
@@ -145,7 +145,7 @@ def _pooled(places: Ints, groups: Ints, values: Floats) -> tuple[Ints, Ints, Flo
 _Family = tuple[Floats, Floats, Floats]  # log weight, slope and the slope's standard error, of each kind of noise
 
 
-def _together(families: tuple[_Family, ...]) -> _Family:
+def _join_families(families: tuple[_Family, ...]) -> _Family:
     """Return weights that add up to 1, slopes and standard errors of all kinds; each family begins with the same."""
     logs = np.concatenate([log_weight - np.log(len(log_weight)) for log_weight, _, _ in families])
     weights = np.exp(logs - logs.max())
@@ -153,31 +153,31 @@ def _together(families: tuple[_Family, ...]) -> _Family:
     return weights / weights.sum(), slopes, errors
 
 
-def _forgetting(places: Ints, x: Floats, y: Floats) -> _Family:
+def _fit_ar1(places: Ints, x: Floats, y: Floats) -> _Family:
     """Return what each rho of AR(1) noise makes of the values.
 
     Subtracting ``rho^gap`` times the value before makes the noise of all values independent, and dividing by what is
     left of it makes it equal.
     """
     unknowns = x.shape[1]
-    kept = _RHO[:, None] ** np.diff(places)
-    left = np.sqrt(1 - kept**2)
-    white_y = np.concatenate((np.full((len(_RHO), 1), y[0]), (y[1:] - kept * y[:-1]) / left), axis=1)
+    correlation = _RHO[:, None] ** np.diff(places)
+    deviation = np.sqrt(1 - correlation**2)
+    white_y = np.concatenate((np.full((len(_RHO), 1), y[0]), (y[1:] - correlation * y[:-1]) / deviation), axis=1)
     first = np.broadcast_to(x[0], (len(_RHO), 1, unknowns))
-    white_x = np.concatenate((first, (x[1:] - kept[..., None] * x[:-1]) / left[..., None]), axis=1)
-    return _fitted(white_x, white_y, np.log(left).sum(axis=1))
+    white_x = np.concatenate((first, (x[1:] - correlation[..., None] * x[:-1]) / deviation[..., None]), axis=1)
+    return _fit_independent(white_x, white_y, np.log(deviation).sum(axis=1))
 
 
-def _remembering(covariance: Floats, x: Floats, y: Floats) -> _Family:
+def _fit_covariance(covariance: Floats, x: Floats, y: Floats) -> _Family:
     """Return what noise of each covariance, shape (kinds, n, n), makes of the values."""
     roots = np.linalg.cholesky(covariance)
-    both = np.concatenate((x, y[:, None]), axis=1)
-    white = np.linalg.solve(roots, np.broadcast_to(both, (len(roots), *both.shape)))
+    columns = np.concatenate((x, y[:, None]), axis=1)
+    white = np.linalg.solve(roots, np.broadcast_to(columns, (len(roots), *columns.shape)))
     size = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-    return _fitted(white[..., :-1], white[..., -1], size)
+    return _fit_independent(white[..., :-1], white[..., -1], size)
 
 
-def _fitted(white_x: Floats, white_y: Floats, log_size: Floats) -> _Family:
+def _fit_independent(white_x: Floats, white_y: Floats, log_size: Floats) -> _Family:
     """Return the fit to values whose noise has been made independent, for each kind of noise.
 
     ``log_size`` is half the logarithm of the covariance's determinant. The weight is the likelihood with levels, slope
@@ -185,13 +185,13 @@ def _fitted(white_x: Floats, white_y: Floats, log_size: Floats) -> _Family:
     """
     n, unknowns = white_x.shape[1:]
     inner = white_x.transpose(0, 2, 1) @ white_x
-    found = np.linalg.solve(inner, white_x.transpose(0, 2, 1) @ white_y[..., None])
-    squares = np.sum((white_y - (white_x @ found)[..., 0]) ** 2, axis=1)
+    coefficients = np.linalg.solve(inner, white_x.transpose(0, 2, 1) @ white_y[..., None])
+    squares = np.sum((white_y - (white_x @ coefficients)[..., 0]) ** 2, axis=1)
     # Of an exact line: rounding, no noise.
     squares = np.maximum(squares, np.maximum(1e-24 * np.sum(white_y**2, axis=1), 1e-300))
     log_weight: Floats = -log_size - np.linalg.slogdet(inner)[1] / 2 - (n - unknowns) / 2 * np.log(squares)
     errors: Floats = np.sqrt(squares / (n - unknowns) * np.linalg.inv(inner)[:, -1, -1])
-    slopes = np.asarray(found[:, -1, 0], dtype=np.float64)
+    slopes = np.asarray(coefficients[:, -1, 0], dtype=np.float64)
     return log_weight, slopes, errors
 
 

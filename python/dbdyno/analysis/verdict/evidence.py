@@ -93,11 +93,11 @@ def step_of(values: Iterable[float]) -> float:
     Whole numbers have a step of 1, or what they have in common where there are enough of them; values with decimals
     that of the last.
     """
-    known = [value for value in values if math.isfinite(value) and value > 0]
-    distinct = set(known)
-    if not known or (len(distinct) == 1 and len(known) < SAME_MIN):
+    positive = [value for value in values if math.isfinite(value) and value > 0]
+    distinct = set(positive)
+    if not positive or (len(distinct) == 1 and len(positive) < SAME_MIN):
         return 0.0
-    finest = FINE * float(np.median(known))
+    finest = FINE * float(np.median(positive))
     for decimals in range(_DECIMALS):
         if 10.0**-decimals < finest:
             break
@@ -114,18 +114,18 @@ def resolutions(blocks: UsableBlocks, metric: str, unit: str = "") -> dict[str, 
 
     ``log_width`` is half a step's: two treatments that are compared have one whole step between them.
     """
-    own = _by_treatment(blocks, metric)
-    step = 0.0 if metric in EXACT else step_of(value for values in own.values() for value in values)
+    values_by_treatment = _by_treatment(blocks, metric)
+    step = 0.0 if metric in EXACT else step_of(value for values in values_by_treatment.values() for value in values)
     seconds = _by_treatment(blocks, "seconds_real") if metric.endswith(RATES) else {}
     of_time = _step_of_time(seconds)
-    found = {}
-    for treatment, values in own.items():
+    by_treatment = {}
+    for treatment, values in values_by_treatment.items():
         stated, stated_of_time = (_coarsest_stated(blocks, treatment, name) for name in (metric, "seconds_real"))
         by_value = resolution_of(values, Step(max(step, stated.absolute), stated.relative), unit)
         time = Step(max(of_time, stated_of_time.absolute), stated_of_time.relative)
         by_time = resolution_of(seconds.get(treatment, []), time, "s")
-        found[treatment] = max(by_value, by_time, key=lambda resolution: resolution.log_width)
-    return found
+        by_treatment[treatment] = max(by_value, by_time, key=lambda resolution: resolution.log_width)
+    return by_treatment
 
 
 def resolution_of(values: Sequence[float], step: Step, unit: str = "") -> Resolution:
@@ -144,24 +144,24 @@ def _coarsest_stated(blocks: UsableBlocks, treatment: str, metric: str) -> Step:
     return Step(max((step.absolute for step in stated), default=0.0), max((s.relative for s in stated), default=0.0))
 
 
-def combined(each: Iterable[tuple[float, Resolution]]) -> Resolution:
+def combined(weighted: Iterable[tuple[float, Resolution]]) -> Resolution:
     """Return the resolution of a weighted sum of logarithms, of each term's weight and resolution."""
-    terms = [(abs(weight), one) for weight, one in each if one.coarse]
+    terms = [(abs(weight), resolution) for weight, resolution in weighted if resolution.coarse]
     if not terms:
         return FINE_ENOUGH
-    coarsest = max((one for _, one in terms), key=lambda one: one.log_width)
-    width = math.fsum(weight * one.log_width for weight, one in terms)
+    coarsest = max((resolution for _, resolution in terms), key=lambda resolution: resolution.log_width)
+    width = math.fsum(weight * resolution.log_width for weight, resolution in terms)
     return replace(coarsest, log_width=width) if width >= FINE else FINE_ENOUGH
 
 
 def _by_treatment(blocks: UsableBlocks, metric: str) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    values_by_treatment: dict[str, list[float]] = {}
     for row in blocks.trials.values():
         for treatment, trial in row.items():
             value = value_of(trial.metrics, metric)
             if value > 0:
-                found.setdefault(treatment, []).append(value)
-    return found
+                values_by_treatment.setdefault(treatment, []).append(value)
+    return values_by_treatment
 
 
 def _step_of_time(seconds: Mapping[str, list[float]]) -> float:
@@ -209,9 +209,11 @@ class Evidence:
     p_equivalence: Floats  # of a difference as large as the margin or larger, allowing for the looks
 
     @classmethod
-    def of_each(cls, found: Sequence["Evidence"]) -> "Evidence":
+    def of_each(cls, comparisons: Sequence["Evidence"]) -> "Evidence":
         """Return the figures of many comparisons, those of each being numbers, as one; shape (comparisons,)."""
-        return cls(*(np.array([getattr(one, field.name) for one in found]) for field in fields(cls)))
+        return cls(
+            *(np.array([getattr(comparison, field.name) for comparison in comparisons]) for field in fields(cls))
+        )
 
     def at(self, place: int) -> "Evidence":
         """Return those of one of many comparisons."""
@@ -233,13 +235,13 @@ def evidence(
     step = np.asarray(unit, dtype=np.float64)
     bound = np.broadcast_to(log_margin(margin) - step, d.shape[:-1])
     alphas = np.broadcast_to(np.asarray(alpha, dtype=np.float64), d.shape[:-1])
-    found = _always_valid(d, bound, alphas) if isinstance(rule, AlwaysValid) else _at_looks(d, rule, bound, alphas)
+    figures = _always_valid(d, bound, alphas) if isinstance(rule, AlwaysValid) else _at_looks(d, rule, bound, alphas)
     too_coarse = step > MARGIN_SHARE * log_margin(margin)
     return replace(
-        found,
-        low=found.low - step,
-        high=found.high + step,
-        p_equivalence=np.where(too_coarse, 1.0, found.p_equivalence),
+        figures,
+        low=figures.low - step,
+        high=figures.high + step,
+        p_equivalence=np.where(too_coarse, 1.0, figures.p_equivalence),
     )
 
 
@@ -247,8 +249,8 @@ def _always_valid(d: Floats, bound: Floats, alphas: Floats) -> Evidence:
     value = np.asarray(np.mean(d, axis=-1))
     low, high = (np.empty(value.shape) for _ in range(2))
     for alpha in np.unique(alphas):
-        those = alphas == alpha
-        low[those], high[those] = always_valid_interval(d[those], float(alpha))
+        at_level = alphas == alpha
+        low[at_level], high[at_level] = always_valid_interval(d[at_level], float(alpha))
     p = always_valid_p(d)
     # Half of the two-sided p is that of one side: the sequence is symmetric.
     above, below = (always_valid_p(d, side) / 2 for side in (-bound, bound))
@@ -264,19 +266,19 @@ def _at_looks(d: Floats, rule: Looks, bound: Floats, alphas: Floats) -> Evidence
     sides = exact_p_above(averages, -bound, cdf), exact_p_below(averages, bound, cdf)
     p_beyond = np.maximum(np.maximum(*sides), mean_p_beyond(d, bound))
     low, high, p, p_equivalence = (np.empty(d.shape[:-1]) for _ in range(4))
-    for looks, those in rule.of(d):
+    for looks, rows in rule.of(d):
         of_mean, (ranks_have, mean_has) = replace(looks, first=FIRST_DECIDING), looks.shares
-        for alpha in np.unique(alphas[those]):
-            at = those & (alphas == alpha)
+        for alpha in np.unique(alphas[rows]):
+            at = rows & (alphas == alpha)
             ends = (
                 signed_rank_interval(averages[at], n, nominal_level(looks, ranks_have * float(alpha))),
                 large_effect_interval(d[at], value[at], nominal_level(of_mean, mean_has * float(alpha))),
             )
             low[at], high[at] = np.maximum(ends[0][0], ends[1][0]), np.minimum(ends[0][1], ends[1][1])
-        p[those] = _smaller(
-            sequential_p(p_ranks[those], looks) / ranks_have, sequential_p(p_mean[those], of_mean) / mean_has
+        p[rows] = _smaller(
+            sequential_p(p_ranks[rows], looks) / ranks_have, sequential_p(p_mean[rows], of_mean) / mean_has
         )
-        p_equivalence[those] = sequential_p(p_beyond[those], replace(looks, first=FIRST_EQUIVALENT), 1)
+        p_equivalence[rows] = sequential_p(p_beyond[rows], replace(looks, first=FIRST_EQUIVALENT), 1)
     if n < FIRST_EQUIVALENT and not rule.once:
         p_equivalence = np.ones(p.shape)
     # A single look shares alpha out between the two otherwise, by which its p could be the larger one by a little.
@@ -284,12 +286,12 @@ def _at_looks(d: Floats, rule: Looks, bound: Floats, alphas: Floats) -> Evidence
     return Evidence(value, low, high, p, p_now, p_equivalence)
 
 
-def _smaller(one: Floats, other: Floats) -> Floats:
-    return np.asarray(np.minimum(1.0, np.minimum(one, other)))
+def _smaller(first: Floats, second: Floats) -> Floats:
+    return np.asarray(np.minimum(1.0, np.minimum(first, second)))
 
 
 def evidence_of_each(
-    each: Sequence[Floats],
+    ratios: Sequence[Floats],
     rule: Callable[[int], Rule],
     margin: float,
     units: Sequence[float] = (),
@@ -301,22 +303,22 @@ def evidence_of_each(
     ``units`` are the steps of coarse figures, and ``alphas`` the levels of the intervals, see ``evidence``.
     """
     figures: dict[int, Evidence] = {}  # by place
-    steps = np.asarray(units, dtype=np.float64) if units else np.zeros(len(each))
-    levels = np.asarray(alphas, dtype=np.float64) if alphas else np.full(len(each), ALPHA)
-    for n in {len(d) for d in each}:
-        places = [place for place, d in enumerate(each) if len(d) == n]
-        stacked = np.stack([each[place] for place in places])
-        found = evidence(stacked, rule(n), margin, levels[places], unit=steps[places])
-        figures |= {place: found.at(row) for row, place in enumerate(places)}
-    return Evidence.of_each([figures[place] for place in range(len(each))])
+    steps = np.asarray(units, dtype=np.float64) if units else np.zeros(len(ratios))
+    levels = np.asarray(alphas, dtype=np.float64) if alphas else np.full(len(ratios), ALPHA)
+    for n in {len(d) for d in ratios}:
+        places = [place for place, d in enumerate(ratios) if len(d) == n]
+        stacked = np.stack([ratios[place] for place in places])
+        of_size = evidence(stacked, rule(n), margin, levels[places], unit=steps[places])
+        figures |= {place: of_size.at(row) for row, place in enumerate(places)}
+    return Evidence.of_each([figures[place] for place in range(len(ratios))])
 
 
 def relative_effect(d: Floats, rule: Rule, unit: float = 0.0) -> Estimate:
     """Return the relative difference that log ratios of shape (n,) come to, with its interval; unknown of no blocks."""
     if not len(d):
         return Estimate.unknown()
-    found = evidence(d, rule, margin=1.0, unit=unit)
-    return relative_estimate(float(found.value), float(found.low), float(found.high), len(d))
+    figures = evidence(d, rule, margin=1.0, unit=unit)
+    return relative_estimate(float(figures.value), float(figures.low), float(figures.high), len(d))
 
 
 def relative_estimate(value: float, low: float, high: float, n: int) -> Estimate:
@@ -324,18 +326,18 @@ def relative_estimate(value: float, low: float, high: float, n: int) -> Estimate
     return Estimate(relative(value), relative(low) if np.isfinite(low) else low, relative(high), n)
 
 
-def relations(found: Evidence, margin: float) -> Ints:
+def relations(figures: Evidence, margin: float) -> Ints:
     """Return a ``Relation`` for each comparison; those of one study stand on the last axis and share 5 % by Holm.
 
     A difference needs both its p and its interval. One whose whole interval lies inside the margin is equivalent: real,
     but smaller than anyone cares for. Equivalence needs a bounded interval, or it would stand beside an unknown one.
     """
     bound = log_margin(margin)
-    bounded = np.isfinite(found.low) & np.isfinite(found.high)
-    different = (holm(found.p) <= ALPHA) & ((found.low > 0) | (found.high < 0))
-    equivalent = (holm(found.p_equivalence) <= ALPHA) & bounded
-    inside = (found.low > -bound) & (found.high < bound)
-    word = np.where(found.value > 0, Relation.HIGHER, Relation.LOWER)
+    bounded = np.isfinite(figures.low) & np.isfinite(figures.high)
+    different = (holm(figures.p) <= ALPHA) & ((figures.low > 0) | (figures.high < 0))
+    equivalent = (holm(figures.p_equivalence) <= ALPHA) & bounded
+    inside = (figures.low > -bound) & (figures.high < bound)
+    word = np.where(figures.value > 0, Relation.HIGHER, Relation.LOWER)
     word = np.where(different & ~(equivalent & inside), word, Relation.UNDECIDED)
     return np.where(equivalent & (~different | inside), Relation.EQUIVALENT, word)
 

@@ -85,7 +85,9 @@ def fit(ran: TrialOrder) -> Fit:
     weight = usable.astype(np.float64)[..., None]
     logs = np.where(usable, ran.logs, 0.0)[..., None]
     names = np.arange(1, ran.treatments)
-    x = np.concatenate([(one[..., None] == names) for one in (ran.treatment, ran.before)], axis=-1).astype(np.float64)
+    x = np.concatenate([(column[..., None] == names) for column in (ran.treatment, ran.before)], axis=-1).astype(
+        np.float64
+    )
     in_block = np.maximum(weight.sum(axis=-2, keepdims=True), 1.0)
     x = weight * (x - (weight * x).sum(axis=-2, keepdims=True) / in_block)
     y = weight * (logs - (weight * logs).sum(axis=-2, keepdims=True) / in_block)
@@ -97,8 +99,10 @@ def fit(ran: TrialOrder) -> Fit:
     known = inverse @ gram
     rank = np.rint(np.trace(known, axis1=-2, axis2=-1))
     freedom = np.maximum(usable.sum(axis=-1) - 1, 0).sum(axis=-1) - rank
-    found, variance = _robust(x, y, inverse @ turned, usable.reshape(*rows, 1), np.maximum(freedom, 1.0))
-    left = np.concatenate((np.zeros((*found.shape[:-2], 1)), found[..., ran.treatments - 1 :, 0]), axis=-1)
+    coefficients, variance = _robust(x, y, inverse @ turned, usable.reshape(*rows, 1), np.maximum(freedom, 1.0))
+    left = np.concatenate(
+        (np.zeros((*coefficients.shape[:-2], 1)), coefficients[..., ran.treatments - 1 :, 0]), axis=-1
+    )
     return Fit(left, inverse, known, variance, freedom)
 
 
@@ -107,15 +111,15 @@ def _robust(x: Floats, y: Floats, solve: Floats, usable: Bools, freedom: Floats)
 
     A trial that stalled must not pass for carry-over. Huber and Ronchetti, "Robust Statistics", chapter 7.
     """
-    found, count = solve @ y, np.maximum(usable.sum(axis=(-2, -1)), 1)
+    coefficients, count = solve @ y, np.maximum(usable.sum(axis=(-2, -1)), 1)
     fitted_away = np.sqrt(np.maximum(1.0, count / freedom / 2))[..., None, None]
     for _ in range(_ROUNDS):
-        residuals = y - x @ found
+        residuals = y - x @ coefficients
         bound = _CLIP / NORMAL_MAD * fitted_away * _median(np.abs(residuals), usable)
         clipped = np.clip(residuals, -bound, bound)
-        found = found + solve @ clipped
+        coefficients = coefficients + solve @ clipped
     inside = np.sum(usable & (np.abs(residuals) <= bound), axis=(-2, -1)) / count
-    return found, np.sum(clipped**2, axis=(-2, -1)) / freedom / np.maximum(inside, 0.5) ** 2
+    return coefficients, np.sum(clipped**2, axis=(-2, -1)) / freedom / np.maximum(inside, 0.5) ** 2
 
 
 def _median(values: Floats, usable: Bools) -> Floats:
@@ -240,7 +244,7 @@ def correct(logs: Floats, covariates: Floats) -> Corrected:
     xx = np.einsum("...btq,...btr->...bqr", x, x)
     xy = np.einsum("...btq,...bt->...bq", x, y)
     yy = np.einsum("...bt,...bt->...b", y, y)
-    xx, xy, yy = (one.sum(axis=-axis, keepdims=True) - one for one, axis in ((xx, 3), (xy, 2), (yy, 1)))
+    xx, xy, yy = (sums.sum(axis=-axis, keepdims=True) - sums for sums, axis in ((xx, 3), (xy, 2), (yy, 1)))
     scale = np.trace(xx, axis1=-2, axis2=-1)[..., None, None]
     eye = np.eye(q)
     slopes = np.linalg.solve(xx + (_RIDGE * scale + 1e-300) * eye + np.where(used, 0.0, 1.0)[..., None, :, None] * eye,
@@ -249,8 +253,8 @@ def correct(logs: Floats, covariates: Floats) -> Corrected:
     count = np.maximum(used.sum(axis=-1), 1)[..., None]
     with np.errstate(divide="ignore", invalid="ignore"):
         f = (explained / count) / (np.maximum(yy - explained, 0.0) / freedom)
-        kept = np.where(explained > 0, np.clip(1 - count / f, 0.0, 1.0), 0.0)
-    slopes = slopes * np.nan_to_num(kept)[..., None]
+        shrinkage = np.where(explained > 0, np.clip(1 - count / f, 0.0, 1.0), 0.0)
+    slopes = slopes * np.nan_to_num(shrinkage)[..., None]
     moved = np.where(used[..., None, None, :], covariates, 0.0)
     centred = moved - moved.mean(axis=(-3, -2), keepdims=True)
     shift = np.einsum("...btq,...bq->...bt", centred, slopes)
@@ -268,22 +272,22 @@ def _residuals(values: Floats, axis: int, blocks_axis: int) -> Floats:
 def _moved_p(covariates: Floats) -> Floats:
     """Return the p of "treatments do not differ in it", (..., q): F of two-way analysis of variance."""
     *_, blocks, treatments, _ = covariates.shape
-    left = _residuals(covariates, axis=-2, blocks_axis=-3)
+    residuals = _residuals(covariates, axis=-2, blocks_axis=-3)
     means = covariates.mean(axis=-3)
     between = blocks * ((means - means.mean(axis=-2, keepdims=True)) ** 2).sum(axis=-2) / max(treatments - 1, 1)
     freedom = max((blocks - 1) * (treatments - 1), 1)
-    within = (left**2).sum(axis=(-3, -2)) / freedom
+    within = (residuals**2).sum(axis=(-3, -2)) / freedom
     with np.errstate(divide="ignore", invalid="ignore"):
         f = np.where(within > 0, between / within, 0.0)
     return np.asarray(special.fdtrc(max(treatments - 1, 1), freedom, f))
 
 
-def _correlation(predicted: Floats, left: Floats) -> Floats:
+def _correlation(predicted: Floats, residuals: Floats) -> Floats:
     """Return the correlation of what was predicted with what was left, over all trials; 0 where it is none."""
-    both = (predicted * left).sum(axis=(-2, -1))
-    norm = np.sqrt((predicted**2).sum(axis=(-2, -1)) * (left**2).sum(axis=(-2, -1)))
+    product = (predicted * residuals).sum(axis=(-2, -1))
+    norm = np.sqrt((predicted**2).sum(axis=(-2, -1)) * (residuals**2).sum(axis=(-2, -1)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.clip(np.nan_to_num(np.where(norm > 0, both / norm, 0.0)), 0.0, 1.0))
+        return np.asarray(np.clip(np.nan_to_num(np.where(norm > 0, product / norm, 0.0)), 0.0, 1.0))
 
 
 Contrast = Mapping[str, float]  # treatment id -> weight; the weights add up to 0
@@ -303,7 +307,7 @@ class MetricFigures:
 
     def __init__(self, run: Run, blocks: UsableBlocks, metric: str) -> None:
         self.run, self.blocks, self.metric = run, blocks, metric
-        self.treatments = [one.id for one in run.design.treatments]
+        self.treatments = [treatment.id for treatment in run.design.treatments]
         self.measured_logs = {
             id_: {} if id_ in blocks.dropped else logarithms(blocks.values(id_, metric)) for id_ in self.treatments
         }
@@ -311,8 +315,8 @@ class MetricFigures:
 
     def by_block(self, contrast: Contrast) -> dict[int, float]:
         """Return block -> the contrast, of the blocks in which all treatments it needs have a figure."""
-        each = [self.logs[id_] for id_ in contrast]
-        common = set[int].intersection(*(set(one) for one in each)) if each else set()
+        logs = [self.logs[id_] for id_ in contrast]
+        common = set[int].intersection(*(set(values) for values in logs)) if logs else set()
         return {
             block: math.fsum(weight * self.logs[id_][block] for id_, weight in contrast.items())
             for block in sorted(common)
@@ -324,29 +328,38 @@ class MetricFigures:
 
     def contrasted(self, contrasts: Sequence[Contrast]) -> list[Contrasted]:
         """Return contrasts that are one family, each with its carry-over, by Holm over all of them."""
-        measured = [self.by_block(one) for one in contrasts]
-        if self._fitted is None:
-            return [Contrasted(one) for one in measured]
-        taken = [self._taken(contrast, list(one)) for contrast, one in zip(contrasts, measured, strict=True)]
-        adjusted = holm([1.0 if one is None else float(one.p) for one in taken]).tolist() if taken else []
-        return [self._contrasted(values, one, p) for values, one, p in zip(measured, taken, adjusted, strict=True)]
+        measured = [self.by_block(contrast) for contrast in contrasts]
+        if self._fit is None:
+            return [Contrasted(values) for values in measured]
+        carry_overs = [
+            self._carry_over_of(contrast, list(values)) for contrast, values in zip(contrasts, measured, strict=True)
+        ]
+        adjusted = (
+            holm([1.0 if carry_over is None else float(carry_over.p) for carry_over in carry_overs]).tolist()
+            if carry_overs
+            else []
+        )
+        return [
+            self._contrast_figures(values, carry_over, p)
+            for values, carry_over, p in zip(measured, carry_overs, adjusted, strict=True)
+        ]
 
     @cached_property
     def logs_without_carry_over(self) -> Mapping[str, Mapping[int, float]] | None:
         """``logs`` less what the trial before left, of all treatments alike; None where that can't be estimated."""
-        fitted = self._fitted
+        fitted = self._fit
         if fitted is None or not self._is_estimable(fitted):
             return None
         ran = self._ran
         left = np.where(ran.before == UNKNOWN, fitted.left.mean(), fitted.left[np.maximum(ran.before, 0)])
         corrected = ran.logs - left
-        found: dict[str, dict[int, float]] = {id_: {} for id_ in self.treatments}
+        logs: dict[str, dict[int, float]] = {id_: {} for id_ in self.treatments}
         for block, row in self._rows.items():
             for place in np.flatnonzero(ran.treatment[row] != UNKNOWN):
                 id_ = self.treatments[ran.treatment[row, place]]
                 if block in self.logs[id_]:
-                    found[id_][block] = float(corrected[row, place])
-        return found
+                    logs[id_][block] = float(corrected[row, place])
+        return logs
 
     @cached_property
     def _resolutions(self) -> dict[str, Resolution]:
@@ -379,7 +392,7 @@ class MetricFigures:
         return math.log(value) if math.isfinite(value) and value > 0 else math.nan
 
     @cached_property
-    def _fitted(self) -> Fit | None:
+    def _fit(self) -> Fit | None:
         """The carry-over of the whole run; None where none can be, or none is in any comparison.
 
         Where every trial comes after one of the baseline, what that leaves is in all of them alike. A simulated trial
@@ -393,29 +406,31 @@ class MetricFigures:
     def _is_estimable(self, fitted: Fit) -> bool:
         """Return whether what each treatment leaves against the first can be estimated."""
         weights = np.eye(len(self.treatments)) - np.eye(len(self.treatments))[0]
-        kept = [row for id_, row in zip(self.treatments, weights, strict=True) if id_ not in self.blocks.dropped]
-        return all(bool(taken_out(self._ran, fitted, row).known) for row in kept if row.any())
+        rows = [row for id_, row in zip(self.treatments, weights, strict=True) if id_ not in self.blocks.dropped]
+        return all(bool(taken_out(self._ran, fitted, row).known) for row in rows if row.any())
 
-    def _taken(self, contrast: Contrast, at: Sequence[int]) -> CarryOverEstimate | None:
-        if not at or self._fitted is None:
+    def _carry_over_of(self, contrast: Contrast, at: Sequence[int]) -> CarryOverEstimate | None:
+        if not at or self._fit is None:
             return None
-        which = [self._rows[block] for block in at]
+        rows = [self._rows[block] for block in at]
         ran = self._ran
-        part = TrialOrder(ran.logs[which], ran.treatment[which], ran.before[which], ran.treatments)
-        return taken_out(part, self._fitted, np.array([contrast.get(id_, 0.0) for id_ in self.treatments]))
+        part = TrialOrder(ran.logs[rows], ran.treatment[rows], ran.before[rows], ran.treatments)
+        return taken_out(part, self._fit, np.array([contrast.get(id_, 0.0) for id_ in self.treatments]))
 
-    def _contrasted(self, values: Mapping[int, float], taken: CarryOverEstimate | None, p: float) -> Contrasted:
-        if taken is None or not taken.known:
+    def _contrast_figures(
+        self, values: Mapping[int, float], estimate: CarryOverEstimate | None, p: float
+    ) -> Contrasted:
+        if estimate is None or not estimate.known:
             return Contrasted(values)
-        low, value, high = (relative(float(end)) for end in (taken.low, taken.difference, taken.high))
-        shift = relative(-float(taken.difference) / len(self.treatments))
-        found = CarryOver(Estimate(value, low, high, len(values)), p, shift)
+        low, value, high = (relative(float(end)) for end in (estimate.low, estimate.difference, estimate.high))
+        shift = relative(-float(estimate.difference) / len(self.treatments))
+        carry_over = CarryOver(Estimate(value, low, high, len(values)), p, shift)
         if p <= CLEAR:
-            return Contrasted(values, replace(found, taken_out=True), taken.widened)
+            return Contrasted(values, replace(carry_over, taken_out=True), estimate.widened)
         if p <= LIKELY:
-            return Contrasted(values, found, taken.widened)
-        asked = len(self.treatments) < MANY_TREATMENTS or p < ASKED
-        return Contrasted(values, found, taken.corrected if asked else None)
+            return Contrasted(values, carry_over, estimate.widened)
+        is_asked = len(self.treatments) < MANY_TREATMENTS or p < ASKED
+        return Contrasted(values, carry_over, estimate.corrected if is_asked else None)
 
 
 @dataclass(frozen=True)
@@ -439,8 +454,8 @@ def _at_one_speed(
     logs: Mapping[str, Mapping[int, float]], blocks: UsableBlocks
 ) -> tuple[HostSpeed | None, dict[str, dict[int, float]]]:
     """Return ln(metric) as if the host had always been equally fast, and what that took; as measured where unknown."""
-    measured = {id_: dict(each) for id_, each in logs.items()}
-    ids = [id_ for id_, each in logs.items() if each]
+    measured = {id_: dict(by_block) for id_, by_block in logs.items()}
+    ids = [id_ for id_, by_block in logs.items() if by_block]
     common = common_blocks(logs[id_] for id_ in ids)
     trials = [[blocks.trials[block][id_] for id_ in ids] for block in common]
     every = [trial for row in trials for trial in row]
@@ -448,12 +463,12 @@ def _at_one_speed(
     if not names or len(ids) < 2:  # noqa: PLR2004
         return None, measured
     covariates = np.log([[[trial.host_speed[name] for name in names] for trial in row] for row in trials])
-    found = correct(np.array([[logs[id_][block] for id_ in ids] for block in common]), covariates)
+    corrected = correct(np.array([[logs[id_][block] for id_ in ids] for block in common]), covariates)
     for row, block in enumerate(common):
         for column, id_ in enumerate(ids):
-            measured[id_][block] = float(found.logs[row, column])
-    used = tuple(name for name, is_used in zip(names, found.used.tolist(), strict=True) if is_used)
-    return HostSpeed(names, used, float(found.r)), measured
+            measured[id_][block] = float(corrected.logs[row, column])
+    used = tuple(name for name, is_used in zip(names, corrected.used.tolist(), strict=True) if is_used)
+    return HostSpeed(names, used, float(corrected.r)), measured
 
 
 def difference_of_pair(baseline: str, level: str) -> Contrast:
@@ -467,15 +482,15 @@ def predecessors(run: Run) -> dict[str, str]:
     Each host has an order of its own. Attempts that don't count ran, too. One in which a trial failed left the host in
     an unknown state, so nothing is known of the trials in it and of the first after it; nor of the very first.
     """
-    found = {}
+    treatment_before = {}
     for host in {trial.host for trial in run.trials}:
         ordered = sorted((trial for trial in run.trials if trial.host == host), key=_place)
         failed = sorted({(failure.block, failure.attempt) for failure in run.failures if failure.host == host})
         for before, trial in pairwise(ordered):
             since, until = _place(before)[:2], _place(trial)[:2]
-            if not any(since <= one <= until for one in failed):
-                found[trial.id] = before.treatment
-    return found
+            if not any(since <= attempt <= until for attempt in failed):
+                treatment_before[trial.id] = before.treatment
+    return treatment_before
 
 
 def _place(trial: Trial) -> tuple[int, int, int]:
@@ -484,5 +499,5 @@ def _place(trial: Trial) -> tuple[int, int, int]:
 
 def common_blocks(logs: Iterable[Mapping[int, float]]) -> list[int]:
     """Return the blocks that all have, ascending."""
-    each = [set(one) for one in logs]
-    return sorted(set[int].intersection(*each)) if each else []
+    block_sets = [set(by_block) for by_block in logs]
+    return sorted(set[int].intersection(*block_sets)) if block_sets else []

@@ -208,7 +208,11 @@ class Finding(TwoTreatments):
     def at_odds(self) -> tuple[Secondary, ...]:
         """Other metrics that differ beyond the margin, where the study's own does not."""
         margin = self.reason.margin if isinstance(self.reason, Reason) else 0.0
-        return tuple(one for one in self.secondary if self.verdict is Word.EQUIVALENT and one.is_at_odds(margin))
+        return tuple(
+            secondary
+            for secondary in self.secondary
+            if self.verdict is Word.EQUIVALENT and secondary.is_at_odds(margin)
+        )
 
     @property
     def winner(self) -> str | None:
@@ -235,14 +239,14 @@ def reverse(finding: Finding) -> Finding:
         carry_over=finding.carry_over.reverse() if finding.carry_over else None,
         as_measured=finding.as_measured.inverse() if finding.as_measured else None,
         safety=PairSafety(level=safety.baseline, baseline=safety.level) if safety else None,
-        secondary=tuple(one.reverse() for one in finding.secondary),
+        secondary=tuple(secondary.reverse() for secondary in finding.secondary),
     )
 
 
 def either_way(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
     """Return the findings by the ids of level and baseline, each also as what it says the other way round."""
-    as_found = {(one.level_id, one.baseline_id): one for one in findings}
-    return {(baseline, level): reverse(one) for (level, baseline), one in as_found.items()} | as_found
+    as_found = {(finding.level_id, finding.baseline_id): finding for finding in findings}
+    return {(baseline, level): reverse(finding) for (level, baseline), finding in as_found.items()} | as_found
 
 
 def adopt_common_word(mean: Finding, parts: Sequence[Finding]) -> Finding:
@@ -251,13 +255,13 @@ def adopt_common_word(mean: Finding, parts: Sequence[Finding]) -> Finding:
     If the intervals of all parts hold, so does their mean: what differs in every part differs on average. The interval
     is no wider than the mean of theirs.
     """
-    words = {one.verdict for one in parts}
+    words = {part.verdict for part in parts}
     if len(words) != 1 or not parts[0].verdict.is_different or mean.verdict == parts[0].verdict:
         return mean
-    if not isinstance(mean.reason, Reason) or not all(one.effect.bounded for one in parts):
+    if not isinstance(mean.reason, Reason) or not all(part.effect.bounded for part in parts):
         return mean
-    low = math.expm1(math.fsum(math.log1p(one.effect.low) for one in parts) / len(parts))
-    high = math.expm1(math.fsum(math.log1p(one.effect.high) for one in parts) / len(parts))
+    low = math.expm1(math.fsum(math.log1p(part.effect.low) for part in parts) / len(parts))
+    high = math.expm1(math.fsum(math.log1p(part.effect.high) for part in parts) / len(parts))
     ends = max(mean.effect.low, low), min(mean.effect.high, high)
     low, high = ends if ends[0] <= ends[1] else (low, high)
     word = parts[0].verdict
@@ -400,8 +404,8 @@ class _Family:
         self.pairs, self.metric, self.margin, self.rule, self.is_feasible = pairs, metric, margin, rule, is_feasible
         p = evidence_of_pairs(pairs, margin, rule).combined.p
         self.levels = holm_levels(p, ALPHA)
-        seen = evidence_of_pairs(pairs, margin, rule, self.levels.tolist())
-        self.measured, self.combined, self.each = seen.measured, seen.combined, seen.each
+        of_pairs = evidence_of_pairs(pairs, margin, rule, self.levels.tolist())
+        self.measured, self.combined, self.each = of_pairs.measured, of_pairs.combined, of_pairs.each
 
     def findings(self) -> Iterator[Finding]:
         """Yield the finding of each comparison."""
@@ -416,7 +420,7 @@ class _Family:
             needed = _blocks_needed(pair, self.margin, len(self.pairs))
             best = 0.0 if isinstance(rule, AlwaysValid) else smallest_p(n)
             p_best = float(holm([*self.combined.p[:i], best, *self.combined.p[i + 1 :]])[i])
-            found = reason_of(
+            bare_reason = reason_of(
                 *(relation, effect, d, self.metric),
                 p_mean=float(mean.mean_p_beyond(d, log_margin(self.margin))),
                 margin=self.margin,
@@ -428,10 +432,10 @@ class _Family:
                 far_off=int(far_off(d).sum()),
                 resolution=pair.resolution,
             )
-            withheld, would_be = self._withheld(i, relation)
+            withheld, would_be = self._withheld_word(i, relation)
             different = relation in {Relation.HIGHER, Relation.LOWER}
             reason = replace(
-                found,
+                bare_reason,
                 exaggeration=exaggeration(d, float(ours.value), rule, len(self.pairs))
                 if different
                 else NO_EXAGGERATION,
@@ -463,14 +467,14 @@ class _Family:
                 else None,
             )
 
-    def _withheld(self, place: int, relation: Relation) -> tuple[Cause | None, Relation]:
+    def _withheld_word(self, place: int, relation: Relation) -> tuple[Cause | None, Relation]:
         """Return why the word that the ratios measured give is not given, and which that is; None where it stands."""
         if not self.each[place]:
             return None, relation
-        rest = [self.combined.at(one) for one in range(len(self.pairs))]
+        rest = [self.combined.at(other_place) for other_place in range(len(self.pairs))]
 
-        def word(one: Evidence) -> Relation:
-            family = Evidence.of_each([*rest[:place], one, *rest[place + 1 :]])
+        def word(figures: Evidence) -> Relation:
+            family = Evidence.of_each([*rest[:place], figures, *rest[place + 1 :]])
             return Relation(relations(family, self.margin)[place])
 
         measured = self.measured.at(place)
@@ -478,11 +482,11 @@ class _Family:
         if would_be in {Relation.UNDECIDED, relation}:
             return None, relation
         causes = [self.pairs[place].carry_over] if self.pairs[place].without_carry_over is not None else []
-        every = [*causes, *(one.cause for one in self.pairs[place].alternatives)]
-        for cause, other in zip(every, self.each[place], strict=True):
-            if word(both(measured, other)) is not would_be:
+        every = [*causes, *(alternative.cause for alternative in self.pairs[place].alternatives)]
+        for cause, figures in zip(every, self.each[place], strict=True):
+            if word(both(measured, figures)) is not would_be:
                 return cause, would_be
-        return next((one for one in every if one is not None), None), would_be
+        return next((cause for cause in every if cause is not None), None), would_be
 
 
 @dataclass(frozen=True)
@@ -501,10 +505,10 @@ def evidence_of_pairs(
     alphas, units = list(levels) or [ALPHA] * len(pairs), [pair.resolution.log_width for pair in pairs]
     measured = evidence_of_each([pair.measured for pair in pairs], rule, margin, units, alphas)
     each: list[list[Evidence]] = [[] for _ in pairs]
-    asked = [(place, pair.without_carry_over) for place, pair in enumerate(pairs)]
-    places = [place for place, without in asked if without is not None]
+    without_carry_over = [(place, pair.without_carry_over) for place, pair in enumerate(pairs)]
+    places = [place for place, without in without_carry_over if without is not None]
     if places:
-        ratios = [without for _, without in asked if without is not None]
+        ratios = [without for _, without in without_carry_over if without is not None]
         units_asked, alphas_asked = ([values[place] for place in places] for values in (units, alphas))
         corrected = evidence_of_each(ratios, rule, margin, units_asked, alphas_asked)
         for row, place in enumerate(places):
@@ -513,36 +517,38 @@ def evidence_of_pairs(
     for place, pair in enumerate(pairs):
         if pair.alternatives:
             (now,) = _rules_of([pair], rule)
-            each[place] += [one.evidence(now, margin, alphas[place], units[place]) for one in pair.alternatives]
+            each[place] += [
+                alternative.evidence(now, margin, alphas[place], units[place]) for alternative in pair.alternatives
+            ]
         whole = measured.at(place)
-        for other in each[place]:
-            whole = both(whole, other)
+        for figures in each[place]:
+            whole = both(whole, figures)
         combined.append(replace(whole, value=each[place][0].value) if pair.is_corrected else whole)
     return EvidenceOfPairs(measured, Evidence.of_each(combined), each)
 
 
 def _rules_of(pairs: Sequence[Paired], rule: Callable[[int], Rule]) -> list[Rule]:
     """Return each comparison's rule of so many blocks, with the growth of the differences that it shows."""
-    found: dict[int, Rule] = {}  # by place
+    rules: dict[int, Rule] = {}  # by place
     for n in {len(pair.log_ratios) for pair in pairs}:
         places, now = [place for place, pair in enumerate(pairs) if len(pair.log_ratios) == n], rule(n)
         if isinstance(now, Looks):
-            seen = now.of(np.stack([pairs[place].measured for place in places]))
-            found |= {places[row]: looks for looks, those in seen for row in np.flatnonzero(those)}
+            looks_of_rows = now.of(np.stack([pairs[place].measured for place in places]))
+            rules |= {places[row]: looks for looks, rows in looks_of_rows for row in np.flatnonzero(rows)}
         else:
-            found |= dict.fromkeys(places, now)
-    return [found[place] for place in range(len(pairs))]
+            rules |= dict.fromkeys(places, now)
+    return [rules[place] for place in range(len(pairs))]
 
 
-def both(one: Evidence, other: Evidence) -> Evidence:
-    """Return what can be said only if both say it; estimates are those of ``one``."""
+def both(first: Evidence, second: Evidence) -> Evidence:
+    """Return what can be said only if both say it; estimates are those of ``first``."""
     return replace(
-        one,
-        low=np.minimum(one.low, other.low),
-        high=np.maximum(one.high, other.high),
-        p=np.maximum(one.p, other.p),
-        p_now=np.maximum(one.p_now, other.p_now),
-        p_equivalence=np.maximum(one.p_equivalence, other.p_equivalence),
+        first,
+        low=np.minimum(first.low, second.low),
+        high=np.maximum(first.high, second.high),
+        p=np.maximum(first.p, second.p),
+        p_now=np.maximum(first.p_now, second.p_now),
+        p_equivalence=np.maximum(first.p_equivalence, second.p_equivalence),
     )
 
 
@@ -553,8 +559,8 @@ def _blocks_needed(pair: Paired, margin: float, comparisons: int) -> int | None:
     return blocks_to_resolve(pair.d, margin, comparisons)
 
 
-def _lack_of_obstacle(found: Obstacle, blocks: int) -> NextStep:
-    match found:
+def _lack_of_obstacle(obstacle: Obstacle, blocks: int) -> NextStep:
+    match obstacle:
         case Dropped() | ZeroFigures():
             return NextStep(Lack.A_TREATMENT_THAT_RUNS)
         case InNameOnly():
@@ -582,8 +588,8 @@ def _lack(reason: Reason, blocks: int, is_feasible: Callable[[int], bool]) -> Ne
     if reason.withheld_for is not None:
         return NextStep(_LACK_OF_CAUSE[type(reason.withheld_for)])
     if reason.p_best > ALPHA:
-        wanted = reason.fewest if reason.excludes_zero else max(reason.fewest, reason.needed)
-        return NextStep(Lack.MORE_BLOCKS, wanted - blocks)
+        blocks_wanted = reason.fewest if reason.excludes_zero else max(reason.fewest, reason.needed)
+        return NextStep(Lack.MORE_BLOCKS, blocks_wanted - blocks)
     if mostly(reason.disturbed, blocks):
         return NextStep(Lack.QUIET_HOST)
     if reason.resolution.too_coarse(reason.margin):

@@ -52,15 +52,15 @@ class NotGranted:
 def not_granted(trials: Sequence[Trial]) -> tuple[NotGranted, ...]:
     """Return what trials of a treatment were not granted, by name; nothing of runs that did not look."""
     lacking: dict[str, list[Trial]] = {}
-    said: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for trial in trials:
-        found = _server(trial).get(NOT_GRANTED)
-        for name, sentence in found.items() if isinstance(found, Mapping) else ():
+        refusals = _server(trial).get(NOT_GRANTED)
+        for name, sentence in refusals.items() if isinstance(refusals, Mapping) else ():
             lacking.setdefault(str(name), []).append(trial)
-            said.setdefault(str(name), short(str(sentence)))
+            sentences.setdefault(str(name), short(str(sentence)))
     return tuple(
-        NotGranted(short(name), shown_value(those, name), said[name], len(those), len(trials))
-        for name, those in sorted(lacking.items())
+        NotGranted(short(name), shown_value(lacking_trials, name), sentences[name], len(lacking_trials), len(trials))
+        for name, lacking_trials in sorted(lacking.items())
     )
 
 
@@ -69,7 +69,7 @@ def in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> tupl
 
     So both of them were measured without it; ``None`` where the two differ in fact, or in more than that.
     """
-    levels = {one.id: one.levels for one in design.treatments}
+    levels = {treatment.id: treatment.levels for treatment in design.treatments}
     level, baseline = levels[pair.level], levels[pair.baseline]
     differing = [name for name in level if level[name] != baseline.get(name)]
     if len(differing) != 1:
@@ -77,12 +77,14 @@ def in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> tupl
     setting = _plain(differing[0].rpartition(".")[2])
     sides = (pair.level, pair.baseline)
     lacking = [
-        {_plain(one.name): one for one in not_granted(blocks.of(id_)) if one.trials == one.of}.get(setting)
+        {_plain(refusal.name): refusal for refusal in not_granted(blocks.of(id_)) if refusal.trials == refusal.of}.get(
+            setting
+        )
         for id_ in sides
     ]
-    for id_, one, other, at_other in zip(sides, lacking, reversed(sides), reversed(lacking), strict=True):
-        if one is not None and (at_other is not None or is_without(blocks.of(other), one.name)):
-            return id_, one
+    for id_, refusal, other_id, at_other in zip(sides, lacking, reversed(sides), reversed(lacking), strict=True):
+        if refusal is not None and (at_other is not None or is_without(blocks.of(other_id), refusal.name)):
+            return id_, refusal
     return None
 
 
@@ -97,12 +99,12 @@ def _plain(name: str) -> str:
 
 def shown_value(trials: Sequence[Trial], name: str) -> str:
     """Return what a setting was in a treatment, as the server showed it; empty where no trial read it back."""
-    return next((short(str(found[name])) for trial in trials if name in (found := _server(trial))), "")
+    return next((short(str(settings[name])) for trial in trials if name in (settings := _server(trial))), "")
 
 
 def _server(trial: Trial) -> Mapping[str, object]:
-    found = trial.observed.get("server")
-    return found if isinstance(found, Mapping) else {}
+    settings = trial.observed.get("server")
+    return settings if isinstance(settings, Mapping) else {}
 
 
 # Failures and disturbances that struck one of two treatments more often than the other.
@@ -147,8 +149,8 @@ def struck(run: Run, blocks: UsableBlocks) -> tuple[list[frozenset[str]], dict[i
         if attempt not in failed:
             spoiled.setdefault(attempt, set()).update(disturbed_among(trials))
     left_out = [frozenset(spoiled.get(attempt, ())) for attempt in blocks.void]
-    kept = {block: disturbed_among(list(trials.values())) for block, trials in blocks.trials.items()}
-    return left_out, kept
+    disturbed = {block: disturbed_among(list(trials.values())) for block, trials in blocks.trials.items()}
+    return left_out, disturbed
 
 
 def disturbed_among(trials: Sequence[Trial]) -> frozenset[str]:
@@ -166,15 +168,19 @@ def disturbed_among(trials: Sequence[Trial]) -> frozenset[str]:
 
 
 def _limits(trials: Sequence[Trial], name: str) -> Iterator[float]:
-    found = (trial.disturbance.get("limits", {}).get(name) for trial in trials)
-    return (limit for limit in found if limit is not None)
+    limits = (trial.disturbance.get("limits", {}).get(name) for trial in trials)
+    return (limit for limit in limits if limit is not None)
 
 
-def by_one(one: str, other: str, left_out: list[frozenset[str]], kept: Mapping[int, frozenset[str]]) -> Struck:
-    """Return what ``one`` spoiled and ``other`` did not."""
+def struck_alone(
+    id_: str, other_id: str, left_out: list[frozenset[str]], disturbed: Mapping[int, frozenset[str]]
+) -> Struck:
+    """Return what ``id_`` spoiled and ``other_id`` did not."""
     return Struck(
-        sum(one in which and other not in which for which in left_out),
-        tuple(block for block, which in sorted(kept.items()) if one in which and other not in which),
+        sum(id_ in treatments and other_id not in treatments for treatments in left_out),
+        tuple(
+            block for block, treatments in sorted(disturbed.items()) if id_ in treatments and other_id not in treatments
+        ),
     )
 
 
@@ -196,8 +202,8 @@ def spoiled_ratios(
     excess = more.attempts - fewer.attempts
     if p_alike(more.attempts, fewer.attempts) > SUSPECT or len(d) < 2:  # noqa: PLR2004
         return ()
-    which = labels if more is level else labels[::-1]
-    cause = UnequalFailures(which[0], more.attempts, which[1], fewer.attempts)
+    ordered_labels = labels if more is level else labels[::-1]
+    cause = UnequalFailures(ordered_labels[0], more.attempts, ordered_labels[1], fewer.attempts)
     return tuple(OtherRatios(bound, cause) for bound in _bounds(d, np.isin(at, more.kept), excess))
 
 
@@ -208,14 +214,14 @@ def _bounds(d: Floats, kept: Bools, excess: int) -> tuple[Floats, Floats]:
     nothing.
     """
     spread, trace = float(np.ptp(d)), TRACE * (d - d.mean())
-    found = []
+    bounds = []
     for extreme, order in ((d.min() - spread, -d), (d.max() + spread, d)):
         bound = d.copy()
         # Of those kept, the ones that are farthest from the extreme.
         places = [place for place in np.argsort(order, kind="stable") if kept[place]][:excess]
         bound[places] = extreme + trace[places]
-        found.append(np.concatenate((bound, np.full(excess - len(places), extreme))))
-    return found[0], found[1]
+        bounds.append(np.concatenate((bound, np.full(excess - len(places), extreme))))
+    return bounds[0], bounds[1]
 
 
 def compared(
@@ -228,40 +234,45 @@ def compared(
     """
     run, blocks, metric = figures.run, figures.blocks, figures.metric
     labels = run.design.labels
-    values = {one.id: blocks.values(one.id, metric) for one in run.design.treatments}
+    values = {treatment.id: blocks.values(treatment.id, metric) for treatment in run.design.treatments}
     obstacles = [
         first(
             (
-                *(obstacle(id_, labels[id_], blocks, metric) for id_ in (one.level, one.baseline)),
-                _in_name_only(run.design, blocks, one),
+                *(obstacle(id_, labels[id_], blocks, metric) for id_ in (comparison.level, comparison.baseline)),
+                _in_name_only(run.design, blocks, comparison),
             )
         )
-        for one in comparisons
+        for comparison in comparisons
     ]
-    judged = [one for one, in_the_way in zip(comparisons, obstacles, strict=True) if not in_the_way]
-    contrasts = [difference_of_pair(one.baseline, one.level) for one in judged]
+    judged = [comparison for comparison, in_the_way in zip(comparisons, obstacles, strict=True) if not in_the_way]
+    contrasts = [difference_of_pair(comparison.baseline, comparison.level) for comparison in judged]
     contrasted = dict(zip(map(id, judged), figures.contrasted(contrasts), strict=True))
-    left_out, kept = struck(run, blocks)
+    left_out, disturbed = struck(run, blocks)
     pairs = []
-    for one, in_the_way in zip(comparisons, obstacles, strict=True):
-        found = contrasted.get(id(one)) or Contrasted(log_ratios(values[one.level], values[one.baseline]))
-        ratios = dict(found.by_block)
+    for comparison, in_the_way in zip(comparisons, obstacles, strict=True):
+        contrast_figures = contrasted.get(id(comparison)) or Contrasted(
+            log_ratios(values[comparison.level], values[comparison.baseline])
+        )
+        ratios = dict(contrast_figures.by_block)
         pair = Paired(
-            baseline=labels[one.baseline],
-            level=labels[one.level],
-            baseline_id=one.baseline,
-            level_id=one.level,
+            baseline=labels[comparison.baseline],
+            level=labels[comparison.level],
+            baseline_id=comparison.baseline,
+            level_id=comparison.level,
             log_ratios=ratios,
             obstacle=in_the_way,
-            figures={block: (values[one.level][block], values[one.baseline][block]) for block in ratios},
-            resolution=figures.resolution(difference_of_pair(one.baseline, one.level)),
-            carry_over=found.carry_over,
-            without_carry_over=found.without_carry_over,
-            disturbed=_disturbed(blocks, (one.baseline, one.level), ratios),
-            safety=_safety(blocks, one),
+            figures={block: (values[comparison.level][block], values[comparison.baseline][block]) for block in ratios},
+            resolution=figures.resolution(difference_of_pair(comparison.baseline, comparison.level)),
+            carry_over=contrast_figures.carry_over,
+            without_carry_over=contrast_figures.without_carry_over,
+            disturbed=_disturbed(blocks, (comparison.baseline, comparison.level), ratios),
+            safety=_safety(blocks, comparison),
         )
         if not in_the_way:
-            by = [by_one(*ids, left_out, kept) for ids in ((one.level, one.baseline), (one.baseline, one.level))]
+            by = [
+                struck_alone(*ids, left_out, disturbed)
+                for ids in ((comparison.level, comparison.baseline), (comparison.baseline, comparison.level))
+            ]
             spoiled = spoiled_ratios(pair.d, tuple(ratios), (pair.level, pair.baseline), *by)
             pair = replace(
                 pair,
@@ -275,9 +286,9 @@ def compared(
     return pairs
 
 
-def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], which: Iterable[int]) -> int:
+def _disturbed(blocks: UsableBlocks, treatments: Sequence[str], block_numbers: Iterable[int]) -> int:
     """Return in how many of the blocks others disturbed a trial of these treatments."""
-    return sum(any(blocks.trials[block][id_].disturbed for id_ in treatments) for block in which)
+    return sum(any(blocks.trials[block][id_].disturbed for id_ in treatments) for block in block_numbers)
 
 
 def _not_of_the_drive(pair: Paired, blocks: UsableBlocks, metric: str, margin: float) -> Iterator[OtherRatios]:
@@ -303,8 +314,8 @@ def _events_together(
 
 
 def _in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> InNameOnly | None:
-    found = in_name_only(design, blocks, pair)
-    return InNameOnly(design.labels[found[0]], found[1].name, found[1].value) if found else None
+    difference = in_name_only(design, blocks, pair)
+    return InNameOnly(design.labels[difference[0]], difference[1].name, difference[1].value) if difference else None
 
 
 def _safety(blocks: UsableBlocks, pair: Comparison) -> PairSafety | None:
@@ -327,19 +338,23 @@ def obstacle(
 
 def every_pair(design: Design) -> list[Comparison]:
     """Return every two treatments; against the study's baseline where it is one of them, else as it was planned."""
-    planned = {(one.baseline, one.level) for one in design.comparisons}
-    found = []
+    planned = {(comparison.baseline, comparison.level) for comparison in design.comparisons}
+    comparisons = []
     for pair in combinations([treatment.id for treatment in design.treatments], 2):
         turned = pair[::-1]
         backwards = turned[0] == design.baseline or (pair[0] != design.baseline and turned in planned)
-        found.append(Comparison(*(turned if backwards else pair)))
-    return found
+        comparisons.append(Comparison(*(turned if backwards else pair)))
+    return comparisons
 
 
 def pairs_not_planned(design: Design) -> list[Comparison]:
     """Return every two treatments that the study does not compare by itself."""
-    planned = {frozenset((one.baseline, one.level)) for one in design.comparisons}
-    return [one for one in every_pair(design) if frozenset((one.baseline, one.level)) not in planned]
+    planned = {frozenset((comparison.baseline, comparison.level)) for comparison in design.comparisons}
+    return [
+        comparison
+        for comparison in every_pair(design)
+        if frozenset((comparison.baseline, comparison.level)) not in planned
+    ]
 
 
 # Secondary metrics, exploratory: hints at where else two treatments differ, never verdicts.
@@ -367,8 +382,8 @@ def secondary_metrics(run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule
     ]
     if not every:
         return []
-    found = evidence_of_pairs([pair for _, pair in every], design.margin, rule).combined
-    adjusted = benjamini_hochberg(found.p)
+    figures = evidence_of_pairs([pair for _, pair in every], design.margin, rule).combined
+    adjusted = benjamini_hochberg(figures.p)
     return [
         Secondary(
             metric=metric,
@@ -376,8 +391,10 @@ def secondary_metrics(run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule
             level=pair.level,
             baseline_id=pair.baseline_id,
             level_id=pair.level_id,
-            effect=relative_estimate(float(found.value[i]), float(found.low[i]), float(found.high[i]), len(pair.d)),
-            p=float(found.p[i]),
+            effect=relative_estimate(
+                float(figures.value[i]), float(figures.low[i]), float(figures.high[i]), len(pair.d)
+            ),
+            p=float(figures.p[i]),
             p_adjusted=float(adjusted[i]),
         )
         for i, (metric, pair) in enumerate(every)

@@ -119,7 +119,7 @@ Obstacle = Dropped | ZeroFigures | LimitedClients | TooFew | InNameOnly
 
 def first(obstacles: Iterable[Obstacle | None]) -> Obstacle | None:
     """Return the first that there is."""
-    return next((one for one in obstacles if one is not None), None)
+    return next((obstacle for obstacle in obstacles if obstacle is not None), None)
 
 
 @dataclass(frozen=True)
@@ -317,7 +317,7 @@ def reason_of(  # noqa: PLR0913  (what a word rests on)
     ``d`` are the log ratios, or the differences of every two trials of two runs; ``p_mean`` is that of a mean beyond
     the margin.
     """
-    found = Reason(
+    reason = Reason(
         code=Code.DIFFERENT,
         word=word_of(relation, more_is_better=metric.more_is_better),
         margin=margin,
@@ -332,31 +332,31 @@ def reason_of(  # noqa: PLR0913  (what a word rests on)
         excludes_zero=excludes_zero(effect),
         resolution=resolution,
     )
-    return replace(found, code=_code(found, relation, effect, spread=bool(np.ptp(d) > 0), mean_is_out=p_mean > ALPHA))
+    return replace(reason, code=_code(reason, relation, effect, spread=bool(np.ptp(d) > 0), mean_is_out=p_mean > ALPHA))
 
 
-def _code(found: Reason, relation: Relation, effect: Estimate, *, spread: bool, mean_is_out: bool) -> Code:
+def _code(reason: Reason, relation: Relation, effect: Estimate, *, spread: bool, mean_is_out: bool) -> Code:
     match relation:
         case Relation.HIGHER | Relation.LOWER:
             return Code.DIFFERENT
         case Relation.EQUIVALENT:
-            small = found.excludes_zero and found.p_adjusted <= ALPHA
+            small = reason.excludes_zero and reason.p_adjusted <= ALPHA
             return Code.REAL_BUT_SMALL if small else Code.MARGIN_RULED_OUT
-        case Relation.UNDECIDED if found.resolution.too_coarse(found.margin) and found.p_adjusted > ALPHA:
+        case Relation.UNDECIDED if reason.resolution.too_coarse(reason.margin) and reason.p_adjusted > ALPHA:
             return Code.TOO_COARSE
         case Relation.UNDECIDED:
-            return _code_undecided(found, effect, spread=spread, mean_is_out=mean_is_out)
+            return _code_undecided(reason, effect, spread=spread, mean_is_out=mean_is_out)
 
 
-def _code_undecided(found: Reason, effect: Estimate, *, spread: bool, mean_is_out: bool) -> Code:
-    bound = log_margin(found.margin)
-    if found.p_best > ALPHA:
+def _code_undecided(reason: Reason, effect: Estimate, *, spread: bool, mean_is_out: bool) -> Code:
+    bound = log_margin(reason.margin)
+    if reason.p_best > ALPHA:
         return Code.P_OUT_OF_REACH
     if not effect.bounded:
         return Code.NO_INTERVAL if spread else Code.NO_SPREAD
-    if found.p_adjusted <= ALPHA:
+    if reason.p_adjusted <= ALPHA:
         return Code.INTERVAL_INCLUDES_0
-    if found.excludes_zero:
+    if reason.excludes_zero:
         return Code.P_TOO_LARGE
     if relative(-bound) < effect.low and effect.high < relative(bound):
         return Code.MEAN_NOT_INSIDE if mean_is_out else Code.NOT_SURELY_INSIDE
