@@ -139,9 +139,9 @@ class ProgramWorkers(Workers):
         """As the contract says."""
         return {name: there.cores for name, there in self._hosts.items() if there.cores and name not in self._lost}
 
-    def begin(self, host: str, ticket: int, given: str) -> None:
+    def begin(self, host: str, ticket: int, argument: str) -> None:
         """As the contract says."""
-        self._hosts[host].tasks.put((ticket, given))
+        self._hosts[host].tasks.put((ticket, argument))
 
     def returned(self, seconds: float) -> list[Returned]:
         """As the contract says."""
