@@ -57,14 +57,14 @@ def examine(run: Path = RUN, cut: str = CUT_OR_ALL, hosts: Path | None = HOSTS, 
         _print_examination(sole_examination, json_=json_)
         same = sole_examination.is_same
     else:
-        each = _all(
+        examinations = _all(
             run,
             kept_states(run, loaded_run),
             hosts,
             lambda examination: None if json_ else print(line_of(examination), flush=True),
         )
-        print_json(all_as_dict(str(run), each)) if json_ else print(total_of(each))
-        same = all(examination.is_same for examination in each)
+        print_json(all_as_dict(str(run), examinations)) if json_ else print(total_of(examinations))
+        same = all(examination.is_same for examination in examinations)
     if not same:
         raise typer.Exit(1)
 

@@ -20,11 +20,11 @@ def needs_on_its_hosts(plan: "Plan", hosts: Path | None, erase: frozenset[str]) 
 
     if hosts is None:
         return []
-    made = make_requests(plan, "plan", erase, fresh_images=False)
+    request_for = make_requests(plan, "plan", erase, fresh_images=False)
     with connected(hosts) as connected_hosts:
         check_names(plan, connected_hosts.inventory)
         see_that_they_are_clients(plan.client_hosts(), connected_hosts.inventory)
-        answers = ask_all(connected_hosts.hosts, [made("facts", name) for name in _names(plan)])
+        answers = ask_all(connected_hosts.hosts, [request_for("facts", name) for name in _names(plan)])
         return as_needs(plan, answers, erase, connected_hosts.reboots.refusals(_names(plan), plan.kernels()))
 
 
@@ -44,11 +44,11 @@ def run_on_its_hosts(
     if hosts is None:
         raise UserError(f"{plan.study.path}: hosts.under_test names hosts; say by --hosts FILE how they are reached")
     names = _names(plan)
-    fact_requests = make_requests(plan, "asked", erase, fresh_images=fresh_images)
+    request_for = make_requests(plan, "asked", erase, fresh_images=fresh_images)
     with connected(hosts) as connected_hosts:
         asking.check_names(plan, connected_hosts.inventory)
         see_that_they_are_clients(plan.client_hosts(), connected_hosts.inventory)
-        of_hosts = asking.ask_all(connected_hosts.hosts, [fact_requests("facts", name) for name in names])
+        of_hosts = asking.ask_all(connected_hosts.hosts, [request_for("facts", name) for name in names])
         plan, answers = asking.decide_plan(
             plan, of_hosts, erase, connected_hosts.reboots.refusals(names, plan.kernels())
         )
