@@ -179,7 +179,7 @@ def unpack(shared):
     places = []
     for package in bundle(shared / "wheels").packages:
         with package.path.open("rb") as file, mock.patch.object(sys, "stdin", SimpleNamespace(buffer=file)):
-            installer.take(package.asked, arriving)
+            installer.take(package.description, arriving)
         places.append(str(arriving / package.sha256))
     environment = {**os.environ, "PYTHONPATH": ":".join(places)}
     # Labs are begun side by side: without this each of them would compile all that their hosts begin with.

@@ -27,12 +27,12 @@ def aa(
     erase: list[str] = ERASE,
 ) -> None:
     """Measure this host's noise floor: one treatment of a study, run under two labels; exits as run does."""
-    from dbdyno.cli.carry_out import carry_out, held
+    from dbdyno.cli.carry_out import carry_out, run_to_resume
     from dbdyno.plan.aa import aa_plan
     from dbdyno.study.load import load_study
 
     into = folder_for(into, study, resume=resume)
-    begun = held(into) if resume else None
+    begun = run_to_resume(into) if resume else None
     scale = scale or (begun.scale if begun else "")
     loaded = load_study(study, scale)
     if begun:

@@ -49,7 +49,7 @@ def carry_out(
     plan = with_host_decided(plan)
     lacking = unmet_needs(plan, erase, say_to_terminal)
     if lacking:
-        raise UserError("\n".join(one.said for one in lacking))
+        raise UserError("\n".join(need.said for need in lacking))
     with (
         TerminalProgress(plan.design.labels, plan.seconds_per_trial()) as progress,
         only_one(f"run {plan.study.path} into {into}", wait=wait, say=progress.say),
@@ -71,7 +71,7 @@ def carry_out(
     end_of_run(outcome, into, format_, html=html, details=details, again=again)
 
 
-def held(into: Path) -> "Run | None":
+def run_to_resume(into: Path) -> "Run | None":
     """The run to go on with; one that was killed before it wrote its header is begun anew.
 
     Trials that can't be read any more are left out, and a run that lacks them has not ended.
@@ -83,7 +83,7 @@ def held(into: Path) -> "Run | None":
         raise UserError(f"{into} does not exist, so there is no run to resume; leave out --resume")
     if not is_begun(into):
         return None
-    lost = [one.trial for one in lost_trials(into)]
+    lost = [lost_trial.trial for lost_trial in lost_trials(into)]
     run = read_run(into, without=lost)
     return replace(run, stopped="") if lost else run
 

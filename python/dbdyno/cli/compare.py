@@ -48,8 +48,8 @@ def compare(
     width = None if margin is None else fraction_of("--margin", margin)
     (first, second), _ = runs_in([before, after])
     with last_resort(before, after):
-        found = document(first, second, compared(first, second, margin=width, names=names, control=control))
-        print_document(found, format_)
+        comparison = document(first, second, compared(first, second, margin=width, names=names, control=control))
+        print_document(comparison, format_)
         if html is not None:
-            write_page(html, found, aside=format_ is not Format.TEXT)
-    conclude(found, fail_if, junit, annotations=annotations, aside=format_ is Format.JSON)
+            write_page(html, comparison, aside=format_ is not Format.TEXT)
+    conclude(comparison, fail_if, junit, annotations=annotations, aside=format_ is Format.JSON)

@@ -50,16 +50,21 @@ def examine(run: Path = RUN, cut: str = CUT_OR_ALL, hosts: Path | None = HOSTS, 
     from dbdyno.store.run_folder import read_run
 
     with last_resort(run):
-        held = read_run(run)
+        loaded_run = read_run(run)
     if cut:
-        trial, before = cut_called(held, cut)
-        (found,) = _all(run, [State(cut, before, kept_folder(run, trial, before))], hosts, lambda _: None)
-        _print_one(found, json_=json_)
-        same = found.is_same
+        trial, before = cut_called(loaded_run, cut)
+        (sole_examination,) = _all(run, [State(cut, before, kept_folder(run, trial, before))], hosts, lambda _: None)
+        _print_examination(sole_examination, json_=json_)
+        same = sole_examination.is_same
     else:
-        each = _all(run, kept_states(run, held), hosts, lambda one: None if json_ else print(line_of(one), flush=True))
-        print_json(all_as_dict(str(run), each)) if json_ else print(total_of(each))
-        same = all(one.is_same for one in each)
+        examinations = _all(
+            run,
+            kept_states(run, loaded_run),
+            hosts,
+            lambda examination: None if json_ else print(line_of(examination), flush=True),
+        )
+        print_json(all_as_dict(str(run), examinations)) if json_ else print(total_of(examinations))
+        same = all(examination.is_same for examination in examinations)
     if not same:
         raise typer.Exit(1)
 
@@ -70,18 +75,18 @@ def _all(
     """What is found on each, here or on hosts; ``shown`` has each as soon as it and those before it are known."""
     from dbdyno.system.interrupt import Interrupted
 
-    found: list[Examined] = []
+    examinations: list[Examined] = []
     if not states:
-        return found
+        return examinations
     try:
         with ExitStack() as stack:
             examining = _on_hosts(run, states, hosts, stack) if hosts else _here(run, stack)
-            for one in examining(states):
-                shown(one)
-                found.append(one)
+            for examination in examining(states):
+                shown(examination)
+                examinations.append(examination)
     except Interrupted:
         raise typer.Exit(INTERRUPTED) from None
-    return found
+    return examinations
 
 
 def _here(run: Path, stack: ExitStack) -> "Examining":
@@ -90,7 +95,7 @@ def _here(run: Path, stack: ExitStack) -> "Examining":
     from dbdyno.system.locks import alone_on_host, only_one
 
     if missing := lacking(examining=True):
-        raise UserError("\n".join(one.said for one in missing))
+        raise UserError("\n".join(need.said for need in missing))
     stack.enter_context(only_one("crash examine", wait=False, say=typer.echo))
     stack.enter_context(alone_on_host(wait=False, say=typer.echo))
     return here(run)
@@ -106,15 +111,15 @@ def _on_hosts(run: Path, states: "Sequence[State]", hosts: Path, stack: ExitStac
     return stack.enter_context(on_hosts(run, states, ExaminerAccess(there.hosts, there.why_lost, say)))
 
 
-def _print_one(one: "Examined", *, json_: bool) -> None:
+def _print_examination(examination: "Examined", *, json_: bool) -> None:
     from dataclasses import asdict
 
-    if one.again is None:
-        raise UserError(one.why) if one.is_damaged else TrialError(one.why)
-    values = {"cut": one.name, "same_outcome": one.is_same, "checked": one.is_checked}
-    values |= {"before": asdict(one.before), "again": asdict(one.again)}
-    text = examined_as_text(one.name, one.before, one.again)
-    print_done(text if one.is_checked else f"{text}\n{UNCHECKED}", values, json_=json_)
+    if examination.again is None:
+        raise UserError(examination.why) if examination.is_damaged else TrialError(examination.why)
+    values = {"cut": examination.name, "same_outcome": examination.is_same, "checked": examination.is_checked}
+    values |= {"before": asdict(examination.before), "again": asdict(examination.again)}
+    text = examined_as_text(examination.name, examination.before, examination.again)
+    print_done(text if examination.is_checked else f"{text}\n{UNCHECKED}", values, json_=json_)
 
 
 # ``dbdyno crash keep``: a state that a run has kept, as a raw image to be looked at by hand.
@@ -133,17 +138,17 @@ def keep(
     from dbdyno.store.run_folder import read_run
 
     with last_resort(run):
-        trial, found = cut_called(read_run(run), cut)
-    state = kept_folder(run, trial, found)
+        trial, cut_record = cut_called(read_run(run), cut)
+    state = kept_folder(run, trial, cut_record)
     if missing := lacking(examining=False):
-        raise UserError("\n".join(one.said for one in missing))
+        raise UserError("\n".join(need.said for need in missing))
     spec = spec_of(run, trial.treatment)
     folder.mkdir(parents=True, exist_ok=True)
     image = copy_out(state, spec, folder)
     filesystem = spec.stack.filesystem or ""
-    values = {"image": str(image), "filesystem": filesystem, "cut": cut, "outcome": found.outcome}
-    text = image_as_text(image, filesystem, cut, found)
-    is_checked = bool(found.kept_sha256)
+    values = {"image": str(image), "filesystem": filesystem, "cut": cut, "outcome": cut_record.outcome}
+    text = image_as_text(image, filesystem, cut, cut_record)
+    is_checked = bool(cut_record.kept_sha256)
     print_done(text if is_checked else f"{text}\n{UNCHECKED}", {**values, "checked": is_checked}, json_=json_)
 
 
@@ -165,12 +170,14 @@ def list_(
     from dbdyno.store.run_folder import read_run
 
     with last_resort(run):
-        held = read_run(run)
-        found = [(trial, cut) for trial, cut in cuts_of(held) if (cut.is_loss or not lost) and (cut.kept or not kept)]
+        loaded_run = read_run(run)
+        listed_cuts = [
+            (trial, cut) for trial, cut in cuts_of(loaded_run) if (cut.is_loss or not lost) and (cut.kept or not kept)
+        ]
         if json_:
-            print_json({"run": str(run), "cuts": [cut_as_dict(held, trial, cut) for trial, cut in found]})
+            print_json({"run": str(run), "cuts": [cut_as_dict(loaded_run, trial, cut) for trial, cut in listed_cuts]})
         else:
-            print(printable(cuts_as_text(held, found), keep="\n"))
+            print(printable(cuts_as_text(loaded_run, listed_cuts), keep="\n"))
 
 
 # Cuts in words.
@@ -181,19 +188,21 @@ _HEAD = ("cut", "treatment", "when", "survivors", "outcome", "state", "cause", "
 _NUMBERS_FROM = _HEAD.index("lost")
 
 
-def cuts_as_text(run: Run, found: Sequence[tuple[Trial, Cut]]) -> str:
+def cuts_as_text(run: Run, cuts: Sequence[tuple[Trial, Cut]]) -> str:
     """A line for each cut, worst outcomes first, and how many there are of each outcome."""
-    if not found:
+    if not cuts:
         has_cuts = any(trial.cuts for trial in run.trials)
         return "no such cut" if has_cuts else "this run has no cuts: they are of studies with [crash]"
-    worst_first = sorted(found, key=lambda one: OUTCOMES.index(one[1].outcome))
+    worst_first = sorted(cuts, key=lambda trial_and_cut: OUTCOMES.index(trial_and_cut[1].outcome))
     rows = [_row(run, trial, cut) for trial, cut in worst_first]
     has_hosts = len({trial.host for trial, _ in cuts_of(run)}) > 1
     if has_hosts:
         rows = [[name, trial.host, *rest] for (name, *rest), (trial, _) in zip(rows, worst_first, strict=True)]
-    met = Counter(cut.outcome for _, cut in found)
+    met = Counter(cut.outcome for _, cut in cuts)
     totals = [
-        f"{one}: {OUTCOME_WORDS[one]}, in {met[one]} of {count(len(found), 'cut')}" for one in OUTCOMES if met[one]
+        f"{outcome}: {OUTCOME_WORDS[outcome]}, in {met[outcome]} of {count(len(cuts), 'cut')}"
+        for outcome in OUTCOMES
+        if met[outcome]
     ]
     head, right = ((_HEAD[0], "host", *_HEAD[1:]), _NUMBERS_FROM + 1) if has_hosts else (_HEAD, _NUMBERS_FROM)
     return "\n".join([table(head, rows, right=right), "", *totals])
@@ -263,58 +272,60 @@ def examined_as_text(name: str, before: Cut, again: Cut) -> str:
     """Whether the outcome is the same, and how long each step took."""
     steps = ", ".join(f"{step} {seconds:.2f} s" for step, seconds in again.recovery_s.items())
     counted = f"{count(again.lost, 'acknowledged commit')} lost of {again.acked}"
-    return printable(f"{name}: {_found(before, again, cause=True)}\n{counted}; {steps}", keep="\n")
+    return printable(f"{name}: {_outcome_text(before, again, cause=True)}\n{counted}; {steps}", keep="\n")
 
 
-def line_of(one: "Examined") -> str:
+def line_of(examination: "Examined") -> str:
     """The same of one of many: nothing that differs from host to host where the outcome does not."""
-    if one.again is None:
-        return printable(f"{one.name}: not examined: {one.why}")
-    counted = f"{count(one.again.lost, 'acknowledged commit')} lost of {one.again.acked}"
-    found = printable(f"{one.name}: {_found(one.before, one.again, cause=not one.is_same)}; {counted}")
-    return found if one.is_checked else f"{found}; {UNCHECKED}"
+    if examination.again is None:
+        return printable(f"{examination.name}: not examined: {examination.why}")
+    counted = f"{count(examination.again.lost, 'acknowledged commit')} lost of {examination.again.acked}"
+    outcome_text = _outcome_text(examination.before, examination.again, cause=not examination.is_same)
+    line = printable(f"{examination.name}: {outcome_text}; {counted}")
+    return line if examination.is_checked else f"{line}; {UNCHECKED}"
 
 
-def _found(before: Cut, again: Cut, *, cause: bool) -> str:
-    found = f"{OUTCOME_WORDS[again.outcome]}{f': {again.cause}' * bool(again.cause and cause)}"
+def _outcome_text(before: Cut, again: Cut, *, cause: bool) -> str:
+    outcome_text = f"{OUTCOME_WORDS[again.outcome]}{f': {again.cause}' * bool(again.cause and cause)}"
     same = (
         "as when it was examined first"
         if again.outcome == before.outcome
         else f"before: {OUTCOME_WORDS[before.outcome]}"
     )
-    return f"{found} ({same})"
+    return f"{outcome_text} ({same})"
 
 
-def total_of(found: "Sequence[Examined]") -> str:
+def total_of(examinations: "Sequence[Examined]") -> str:
     """How many there were, and how many had the same outcome."""
-    if not found:
+    if not examinations:
         return "this run has kept no state"
-    return f"{count(len(found), 'kept state')} examined again: the same outcome in {sum(one.is_same for one in found)}"
+    alike = sum(examination.is_same for examination in examinations)
+    return f"{count(len(examinations), 'kept state')} examined again: the same outcome in {alike}"
 
 
-def all_as_dict(run: str, found: "Sequence[Examined]") -> dict[str, Any]:
+def all_as_dict(run: str, examinations: "Sequence[Examined]") -> dict[str, Any]:
     """Everything of many, for a script; a cause is that of before where the outcome is the same."""
     return {
         "run": run,
-        "same_outcome": all(one.is_same for one in found),
+        "same_outcome": all(examination.is_same for examination in examinations),
         "examined": [
             {
-                "cut": one.name,
-                "same_outcome": one.is_same,
-                "checked": one.is_checked,
-                "before": _state_alone(one.before),
-                "again": _again(one),
-                "why_not": one.why or None,
+                "cut": examination.name,
+                "same_outcome": examination.is_same,
+                "checked": examination.is_checked,
+                "before": _state_alone(examination.before),
+                "again": _again(examination),
+                "why_not": examination.why or None,
             }
-            for one in found
+            for examination in examinations
         ],
     }
 
 
-def _again(one: "Examined") -> dict[str, Any] | None:
-    if one.again is None:
+def _again(examination: "Examined") -> dict[str, Any] | None:
+    if examination.again is None:
         return None
-    return _state_alone(one.again) | ({"cause": one.before.cause} if one.is_same else {})
+    return _state_alone(examination.again) | ({"cause": examination.before.cause} if examination.is_same else {})
 
 
 def _state_alone(cut: Cut) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def stats_text(disk: dict[str, Any]) -> str:
         rows.append([kind, str(count), str(disk["errors"][kind]), *(_us(times[key]) for key in TIMES)])
     for name, key in PATH:
         if (times := disk.get(key)) and times["count"]:  # a disk attached by an older dbdyno knows of no path
-            rows.append([name, str(times["count"]), "", *(_us(times[one]) for one in TIMES)])
+            rows.append([name, str(times["count"]), "", *(_us(times[statistic]) for statistic in TIMES)])
     cache = disk["write_cache"] + (" (FLUSH ignored)" if disk.get("flush_ignored") else "")
     lines = [
         f"{disk['name']}, {disk['model']} ({disk['state']}), {format_bytes(disk['size_bytes'])}, {disk['device']}",
@@ -127,11 +127,11 @@ def stats_text(disk: dict[str, Any]) -> str:
 def _ways_text(ways: dict[str, Any], spun_seconds: float, spin_share_max: float) -> str:
     """What an answer takes to the block layer, by what it answers, and what it cost to be in time."""
     sizes = {"more": "larger"} | {str(size): f"to {format_bytes(size)}" for size in (4096, 16384, 65536, 262144)}
-    found = [f"{kind} {sizes[size]} {_us(ns)}" for kind in ("read", "write") for size, ns in ways[kind].items()]
+    parts = [f"{kind} {sizes[size]} {_us(ns)}" for kind in ("read", "write") for size, ns in ways[kind].items()]
     if (ns := ways["without_data"]) is not None:
-        found.append(f"without data {_us(ns)}")
+        parts.append(f"without data {_us(ns)}")
     spun = f"waits of {spun_seconds:.2f} s were spun, at most {spin_share_max:.0%} of a processor now"
-    return f"answers' way back, us: {', '.join(found) or 'none seen'}; {spun}"
+    return f"answers' way back, us: {', '.join(parts) or 'none seen'}; {spun}"
 
 
 def _us(nanoseconds: float | None) -> str:
@@ -159,37 +159,37 @@ def mode(
     from dbdyno.stack.disk_client import MODES
 
     wanted = one_of("the mode", mode, MODES)
-    found = find_disk(disk)
-    found.client().set_mode(wanted)
-    print_done(f"{found.name}: mode {mode}", {"name": found.name, "mode": mode}, json_=json_)
+    attached_disk = find_disk(disk)
+    attached_disk.client().set_mode(wanted)
+    print_done(f"{attached_disk.name}: mode {mode}", {"name": attached_disk.name, "mode": mode}, json_=json_)
 
 
 def snapshot(disk: str = DISK, name: str = SNAPSHOT, json_: bool = JSON) -> None:
     """Keep the content as the drive has it now, under a name; what a filesystem has not written yet is not in it."""
     from dbdyno.stack.attached import find_disk
 
-    found = find_disk(disk)
-    found.client().snapshot(name)
-    print_done(f"{found.name}: snapshot {name}", {"name": found.name, "snapshot": name}, json_=json_)
+    attached_disk = find_disk(disk)
+    attached_disk.client().snapshot(name)
+    print_done(f"{attached_disk.name}: snapshot {name}", {"name": attached_disk.name, "snapshot": name}, json_=json_)
 
 
 def restore(disk: str = DISK, name: str = SNAPSHOT, json_: bool = JSON) -> None:
     """Put the content back to what it was at a snapshot; unmount it first."""
     from dbdyno.stack.attached import find_disk
 
-    found = find_disk(disk)
-    found.refuse_if_used("restore it")
-    found.client().restore(name)
-    print_done(f"{found.name}: restored {name}", {"name": found.name, "restored": name}, json_=json_)
+    attached_disk = find_disk(disk)
+    attached_disk.refuse_if_used("restore it")
+    attached_disk.client().restore(name)
+    print_done(f"{attached_disk.name}: restored {name}", {"name": attached_disk.name, "restored": name}, json_=json_)
 
 
 def forget(disk: str = DISK, name: str = SNAPSHOT, json_: bool = JSON) -> None:
     """Drop a snapshot."""
     from dbdyno.stack.attached import find_disk
 
-    found = find_disk(disk)
-    found.client().forget(name)
-    print_done(f"{found.name}: forgot {name}", {"name": found.name, "forgotten": name}, json_=json_)
+    attached_disk = find_disk(disk)
+    attached_disk.client().forget(name)
+    print_done(f"{attached_disk.name}: forgot {name}", {"name": attached_disk.name, "forgotten": name}, json_=json_)
 
 
 # ``dbdyno disk stats | trace``: what a disk did.
@@ -203,8 +203,8 @@ def stats(
     """Show requests, times, lateness, the model's inner state and faults."""
     from dbdyno.stack.attached import find_disk, summary
 
-    found = find_disk(disk)
-    answer = {**summary(found), **found.client().stats(reset=reset)}
+    attached_disk = find_disk(disk)
+    answer = {**summary(attached_disk), **attached_disk.client().stats(reset=reset)}
     if json_:
         print_json(answer)
     else:
@@ -229,20 +229,22 @@ def trace(
     seconds = seconds_of("--for", for_) if for_ else 0.0
     if stop == bool(file):
         raise UserError("give a FILE to start a trace, or --stop to stop one")
-    found = find_disk(disk)
+    attached_disk = find_disk(disk)
     if stop:
-        _print_end(found.name, found.client().stop_trace(), json_=json_)
+        _print_end(attached_disk.name, attached_disk.client().stop_trace(), json_=json_)
         return
-    client = found.client()
+    client = attached_disk.client()
     client.start_trace(file.resolve(), written_as)
     if not seconds:
-        words = f"{found.name}: tracing into {file}; stop it with: dbdyno disk trace {found.name} --stop"
-        print_done(words, {"name": found.name, "file": str(file.resolve())}, json_=json_)
+        words = (
+            f"{attached_disk.name}: tracing into {file}; stop it with: dbdyno disk trace {attached_disk.name} --stop"
+        )
+        print_done(words, {"name": attached_disk.name, "file": str(file.resolve())}, json_=json_)
         return
     try:
         time.sleep(seconds)
     finally:
-        _print_end(found.name, client.stop_trace(), json_=json_)
+        _print_end(attached_disk.name, client.stop_trace(), json_=json_)
 
 
 def _print_end(name: str, trace: "TraceEnd", *, json_: bool) -> None:
@@ -265,24 +267,24 @@ def power_cut(
     """Cut the power: what was not flushed may be lost; everything fails until power-on."""
     from dbdyno.stack.attached import find_disk
 
-    found = find_disk(disk)
-    sector = sector or found.sector
+    attached_disk = find_disk(disk)
+    sector = sector or attached_disk.sector
     one_of("--sector", sector, (512, 4096))
-    cut = found.client().cut_power(seed, sector)
+    cut = attached_disk.client().cut_power(seed, sector)
     lost = f"{cut.lost_sectors} of {cut.unflushed_sectors} unflushed sectors of {sector} bytes are lost"
     if cut.write_cache != "volatile":
         lost = f"nothing acknowledged is lost (write cache: {cut.write_cache})"
-    words = f"{found.name}: power cut; {lost}; {cut.in_flight_failed} requests in flight failed"
-    print_done(words, {"name": found.name, **asdict(cut)}, json_=json_)
+    words = f"{attached_disk.name}: power cut; {lost}; {cut.in_flight_failed} requests in flight failed"
+    print_done(words, {"name": attached_disk.name, **asdict(cut)}, json_=json_)
 
 
 def power_on(disk: str = DISK, json_: bool = JSON) -> None:
     """Switch the power on again: the drive starts idle, with empty caches."""
     from dbdyno.stack.attached import find_disk
 
-    found = find_disk(disk)
-    found.client().power_on()
-    print_done(f"{found.name}: power on", {"name": found.name, "power": "on"}, json_=json_)
+    attached_disk = find_disk(disk)
+    attached_disk.client().power_on()
+    print_done(f"{attached_disk.name}: power on", {"name": attached_disk.name, "power": "on"}, json_=json_)
 
 
 # ``dbdyno disk fit``: a drive file from a drive.
@@ -311,18 +313,18 @@ def fit(
     if out is not None:
         _refuse_to_overwrite(out)
     size_bytes = bytes_of("--size", size) if size else None
-    asked = FitRequest(source, seconds_of("--time", time_), seed, size_bytes, write, erase=erase)
-    found = fitted(asked, _progress)
+    request = FitRequest(source, seconds_of("--time", time_), seed, size_bytes, write, erase=erase)
+    result = fitted(request, _progress)
     if out is not None:
-        write_whole(out, found["drive_file"].encode())
+        write_whole(out, result["drive_file"].encode())
     if json_:
-        print_json(found)
+        print_json(result)
     elif out is None:
-        sys.stdout.write(found["drive_file"])
-        _print_checks(found, aside=True)
+        sys.stdout.write(result["drive_file"])
+        _print_checks(result, aside=True)
     else:
-        print(f"drive file: {out}; {_counts(found)}")
-        _print_checks(found, aside=False)
+        print(f"drive file: {out}; {_counts(result)}")
+        _print_checks(result, aside=False)
 
 
 def _refuse_to_overwrite(out: Path) -> None:
@@ -334,24 +336,24 @@ def _refuse_to_overwrite(out: Path) -> None:
     refuse_to_overwrite(out, (b"# written by dbdyno disk fit",), "was not written by dbdyno disk fit")
 
 
-def _counts(found: dict[str, Any]) -> str:
-    sources = [figure["source"] for figure in found["figures"]]
+def _counts(result: dict[str, Any]) -> str:
+    sources = [figure["source"] for figure in result["figures"]]
     parts = [f"{count} {word}" for word in ("measured", "fitted", "default") if (count := sources.count(word))]
     return ", ".join(parts)
 
 
-def _print_checks(found: dict[str, Any], *, aside: bool) -> None:
+def _print_checks(result: dict[str, Any], *, aside: bool) -> None:
     """Print figures of the drive beside those of the model that its drive file makes."""
     from dbdyno.cli.output import table
 
     rows = [
         [check["what"], f"{check['drive']['value']:,.1f}", f"{check['model']:,.1f}" if "model" in check else ""]
-        for check in found["checks"]
+        for check in result["checks"]
     ]
     typer.echo(table(("", "drive", "model"), rows, 1), err=aside)
-    for field in found["cut_short"]:
+    for field in result["cut_short"]:
         typer.echo(f"note: {field} is coarser than it could be; give more --time", err=True)
-    for note in found["notes"]:
+    for note in result["notes"]:
         typer.echo(f"note: {note}", err=True)
 
 
@@ -378,10 +380,10 @@ def add_fault(disk: str, spec: dict[str, Any], what: str, *, json_: bool) -> Non
 
     if spec.get("every") is not None and spec.get("probability") is not None:
         raise UserError("--every and --probability exclude each other")
-    found = find_disk(disk)
-    found.client().add_fault(Fault(**spec))
-    words = f"{found.name}: {what}; end it with: dbdyno disk fault clear {found.name}"
-    print_done(words, {"name": found.name, "faults": [spec]}, json_=json_)
+    attached_disk = find_disk(disk)
+    attached_disk.client().add_fault(Fault(**spec))
+    words = f"{attached_disk.name}: {what}; end it with: dbdyno disk fault clear {attached_disk.name}"
+    print_done(words, {"name": attached_disk.name, "faults": [spec]}, json_=json_)
 
 
 fault_app = typer.Typer(help="Put faults into a disk, and end them.", rich_markup_mode=None)
@@ -448,10 +450,10 @@ def gone(disk: str = DISK, seed: int = SEED, json_: bool = JSON) -> None:
     """Pull the drive out: everything fails, and what was not flushed may be lost; fault clear puts it back."""
     from dbdyno.stack.attached import find_disk
 
-    found = find_disk(disk)
-    cut = found.client().pull_out(seed)
-    words = f"{found.name}: gone; {cut.lost_sectors} of {cut.unflushed_sectors} unflushed sectors are lost"
-    print_done(words, {"name": found.name, **asdict(cut)}, json_=json_)
+    attached_disk = find_disk(disk)
+    cut = attached_disk.client().pull_out(seed)
+    words = f"{attached_disk.name}: gone; {cut.lost_sectors} of {cut.unflushed_sectors} unflushed sectors are lost"
+    print_done(words, {"name": attached_disk.name, **asdict(cut)}, json_=json_)
 
 
 @fault_app.command("clear")
@@ -459,9 +461,9 @@ def clear(disk: str = DISK, json_: bool = JSON) -> None:
     """End all faults of a disk."""
     from dbdyno.stack.attached import find_disk
 
-    found = find_disk(disk)
-    found.client().clear_faults()
-    print_done(f"{found.name}: no faults", {"name": found.name, "faults": []}, json_=json_)
+    attached_disk = find_disk(disk)
+    attached_disk.client().clear_faults()
+    print_done(f"{attached_disk.name}: no faults", {"name": attached_disk.name, "faults": []}, json_=json_)
 
 
 # ``dbdyno disk models | attach | detach | list``: emulated disks outside of a study.
@@ -471,12 +473,12 @@ def models(json_: bool = JSON) -> None:
     """List the drives that can be emulated."""
     from dbdyno._native import device_models
 
-    found = device_models()
+    drive_models = device_models()
     if json_:
-        print_json(found)
+        print_json(drive_models)
         return
-    width = max(len(model["name"]) for model in found)
-    for model in found:
+    width = max(len(model["name"]) for model in drive_models)
+    for model in drive_models:
         print(f"{model['name']:{width}s}  {model['title']}")
 
 
@@ -549,11 +551,11 @@ def list_(json_: bool = JSON) -> None:
     """List the emulated disks of this host: attached ones, and those of runs in progress."""
     from dbdyno.stack.attached import attached_disks, disks_of_runs, summary
 
-    found = [*(summary(disk) for disk in attached_disks()), *disks_of_runs()]
+    disks = [*(summary(disk) for disk in attached_disks()), *disks_of_runs()]
     if json_:
-        print_json(found)
+        print_json(disks)
     else:
-        print(listed(found))
+        print(listed(disks))
 
 
 for command in (mode, snapshot, restore, forget, stats, trace, power_cut, power_on, fit):

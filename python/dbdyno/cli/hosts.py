@@ -25,11 +25,11 @@ def up(hosts: Path = FILE, json_: bool = JSON) -> None:
 
     inventory = read_inventory(hosts)
     with interruptible(_say):
-        found = bring_up(inventory, _say)
+        hosts_up = bring_up(inventory, _say)
     if json_:
-        print_json({"hosts": [asdict(one) for one in found]})
+        print_json({"hosts": [asdict(host) for host in hosts_up]})
     else:
-        print(f"{len(found)} hosts are up; dbdyno hosts down {hosts} puts them back")
+        print(f"{len(hosts_up)} hosts are up; dbdyno hosts down {hosts} puts them back")
 
 
 @app.command("status")
@@ -39,11 +39,11 @@ def status(hosts: Path = FILE, json_: bool = JSON) -> None:
     from dbdyno.hosts.bring_up import host_status
     from dbdyno.hosts.inventory import read_inventory
 
-    found, problem = host_status(read_inventory(hosts))
+    statuses, problem = host_status(read_inventory(hosts))
     if json_:
-        print_json({"hosts": [as_values(one) for one in found], "problem": problem})
+        print_json({"hosts": [as_values(host) for host in statuses], "problem": problem})
     else:
-        print(as_text(found, problem))
+        print(as_text(statuses, problem))
 
 
 @app.command("down")
@@ -54,10 +54,10 @@ def down(hosts: Path = FILE, json_: bool = JSON) -> None:
     from dbdyno.hosts.bring_up import bring_down
     from dbdyno.hosts.inventory import read_inventory
 
-    found = bring_down(read_inventory(hosts), _say)
+    restored_hosts = bring_down(read_inventory(hosts), _say)
     if json_:
-        print_json({"hosts": [asdict(one) for one in found]})
-    left = [one.name for one in found if one.problem]
+        print_json({"hosts": [asdict(host) for host in restored_hosts]})
+    left = [host.name for host in restored_hosts if host.problem]
     if left:
         raise HostError(f"{', '.join(left)}: see above; once that is fixed, dbdyno hosts down {hosts} again")
 

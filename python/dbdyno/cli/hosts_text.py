@@ -19,17 +19,17 @@ def as_values(status: "Status") -> dict[str, Any]:
     return values
 
 
-def as_text(found: "list[Status]", problem: str) -> str:
+def as_text(statuses: "list[Status]", problem: str) -> str:
     """All hosts, a line for each, and below what is wrong or to be known of one."""
     from dbdyno.study.units import format_bytes
 
     rows = []
-    for one in found:
-        facts, clock = one.facts, one.clocks.get("realtime")
+    for status in statuses:
+        facts, clock = status.facts, status.clocks.get("realtime")
         rows.append([
-            one.name,
-            ", ".join(one.roles),
-            {None: "-", True: "the same", False: "differs"}[one.same],
+            status.name,
+            ", ".join(status.roles),
+            {None: "-", True: "the same", False: "differs"}[status.same],
             f"{round(clock.offset_ns / 1e3):+,} us" if clock else "-",
             f"{clock.bound_ns / 1e3:,.0f} us" if clock else "-",
             f"{clock.round_trip_ns_min / 1e3:,.0f} us" if clock else "-",
@@ -39,25 +39,27 @@ def as_text(found: "list[Status]", problem: str) -> str:
             {None: "-", True: "yes", False: "no"}[facts.get("root")],
         ])  # fmt: skip
     lines = [table(_HEAD, rows, 6)]
-    lines += [hanging("", line) for one in found for line in _remarks(one)]
+    lines += [hanging("", line) for status in statuses for line in _remarks(status)]
     return "\n".join([*lines, problem] if problem else lines)
 
 
-def _remarks(one: "Status") -> list[str]:
+def _remarks(status: "Status") -> list[str]:
     """What else is to be known of a host."""
-    if one.problem:
-        return [one.problem]
-    source = one.facts.get("clock_source")
+    if status.problem:
+        return [status.problem]
+    source = status.facts.get("clock_source")
     remarks = []
-    if one.same is False:
+    if status.same is False:
         remarks.append(
-            f"{one.name}: another dbdyno ({one.facts['version']}) is there; dbdyno hosts up puts this one there"
+            f"{status.name}: another dbdyno ({status.facts['version']}) is there; dbdyno hosts up puts this one there"
         )
     if source and source not in _STEADY and source != "unknown":
         remarks.append(
-            f"{one.name}: its clock source is {source}, which takes a system call for each look at the clock"
+            f"{status.name}: its clock source is {source}, which takes a system call for each look at the clock"
         )
-    ntp = one.facts.get("ntp")
+    ntp = status.facts.get("ntp")
     if isinstance(ntp, dict):
-        remarks.append(f"{one.name}: chrony: {ntp.get('Leap status', 'unknown')}, {ntp.get('System time', 'unknown')}")
+        remarks.append(
+            f"{status.name}: chrony: {ntp.get('Leap status', 'unknown')}, {ntp.get('System time', 'unknown')}"
+        )
     return remarks

@@ -23,16 +23,18 @@ def images(context: typer.Context, json_: bool = JSON) -> None:
     from dbdyno.run.images import images_folder, kept_images, limit_bytes
     from dbdyno.study.units import format_bytes
 
-    found = [one.shown() for one in kept_images()]
+    shown_images = [image.shown() for image in kept_images()]
     limit = limit_bytes()
     if json_:
-        print_json({"folder": str(images_folder()), "limit_bytes": limit, "images": found})
+        print_json({"folder": str(images_folder()), "limit_bytes": limit, "images": shown_images})
         return
-    rows = [[one["key"][:KEY_CHARS], one["about"], one["used_at"], _size(one["bytes"])] for one in found]
+    rows = [
+        [image["key"][:KEY_CHARS], image["about"], image["used_at"], _size(image["bytes"])] for image in shown_images
+    ]
     if rows:
         print(table(("key", "what", "last used", "size"), rows, right=3))
-    total = sum(one["bytes"] for one in found)
-    print(f"{count(len(found), 'image')}, {_size(total)} of {format_bytes(limit)}, in {images_folder()}")
+    total = sum(image["bytes"] for image in shown_images)
+    print(f"{count(len(shown_images), 'image')}, {_size(total)} of {format_bytes(limit)}, in {images_folder()}")
 
 
 @app.command("clear")
@@ -45,17 +47,17 @@ def clear(
     from dbdyno.system.locks import only_one
 
     with only_one("images clear", wait=False, say=typer.echo):
-        found = [one for one in kept_images() if one.key.startswith(key)]
-        if key and len(found) != 1:
-            raise UserError(f"{key!r} names {len(found)} images; dbdyno images lists them")
-        removed = [one.shown() for one in found]  # of which nothing can be asked once they are gone
-        for one, shown in zip(found, removed, strict=True):
-            remove(one.path)
+        chosen_images = [image for image in kept_images() if image.key.startswith(key)]
+        if key and len(chosen_images) != 1:
+            raise UserError(f"{key!r} names {len(chosen_images)} images; dbdyno images lists them")
+        removed = [image.shown() for image in chosen_images]  # of which nothing can be asked once they are gone
+        for image, shown in zip(chosen_images, removed, strict=True):
+            remove(image.path)
             if not json_:
-                print(f"removed {one.key[:KEY_CHARS]} ({one.about}), {_size(shown['bytes'])}")
+                print(f"removed {image.key[:KEY_CHARS]} ({image.about}), {_size(shown['bytes'])}")
     if json_:
         print_json({"removed": removed})
-    elif not found:
+    elif not chosen_images:
         print("there is no image")
 
 

@@ -53,7 +53,7 @@ class Verb(TyperCommand):
             argv = [own_binary("dbdyno-load"), str(self.name), "--help"]
         except DbdynoError:
             return []
-        said = subprocess.run(
+        completed = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -62,10 +62,10 @@ class Verb(TyperCommand):
             timeout=5,
             check=False,
         )
-        loads = re.search(r"^loads: (.*)$", said.stdout, re.MULTILINE)
+        loads = re.search(r"^loads: (.*)$", completed.stdout, re.MULTILINE)
         if loads and not ctx.args and not incomplete.startswith("-"):
             words = loads[1].split(", ")
         else:
-            words = re.findall(r"^  (?:-\S, |    )(--[a-z-]+)", said.stdout, re.MULTILINE)
+            words = re.findall(r"^  (?:-\S, |    )(--[a-z-]+)", completed.stdout, re.MULTILINE)
             words += ["prepare", "run", "cleanup"]
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]

@@ -36,12 +36,12 @@ def sentence(error: TyperException) -> str:
 
 def _of_option(error: TyperException, command: str) -> str:
     """Return the sentence about an option that is none; empty where the mistake is another."""
-    given = getattr(error, "option_name", None)
-    if given is None or not hasattr(error, "possibilities"):
+    option = getattr(error, "option_name", None)
+    if option is None or not hasattr(error, "possibilities"):
         return ""
     near = " or ".join(sorted(error.possibilities or ()))
-    found = f"{command.partition(' ')[2] or 'dbdyno'} has no option {_shown(given)}"
-    return found + (f"; did you mean {near}?" if near else "")
+    refusal = f"{command.partition(' ')[2] or 'dbdyno'} has no option {_shown(option)}"
+    return refusal + (f"; did you mean {near}?" if near else "")
 
 
 def _of_value(error: TyperException) -> str:
@@ -55,13 +55,13 @@ def _of_value(error: TyperException) -> str:
         missing = type(error).__name__ == "MissingParameter"
         return f"{name} is missing" if missing else _of_path(name, str(getattr(error, "message", "")))
     first = details(include_url=False)[0]
-    given = _shown(str(first["input"]))
+    input_text = _shown(str(first["input"]))
     if parameter.type_descriptor.is_choice:
-        known = [str(getattr(one, "value", one)) for one in parameter.type_descriptor.choices]
+        known = [str(getattr(choice, "value", choice)) for choice in parameter.type_descriptor.choices]
         near = get_close_matches(str(first["input"]), known, 1)
-        allowed = f"{name} {given} is none of {', '.join(known)}"
+        allowed = f"{name} {input_text} is none of {', '.join(known)}"
         return f"{allowed}; did you mean {near[0]}?" if near else allowed
-    return f"{name} {given} must be {_wanted(first)}"
+    return f"{name} {input_text} must be {_wanted(first)}"
 
 
 def _of_path(name: str, message: str) -> str:
@@ -85,8 +85,8 @@ def _wanted(detail: dict[str, Any]) -> str:
             return str(detail["msg"]).removeprefix("Input should be ")
 
 
-def _shown(given: str) -> str:
-    return repr(given if len(given) <= SHOWN_MAX else f"{given[:SHOWN_MAX]}...")
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}...")
 
 
 USAGE, INTERRUPTED = 2, 130
@@ -159,18 +159,18 @@ class Verbs(TyperGroup):
                 formatter.write_dl(list(lines.items()))
 
 
-def no_verb_but_a_file(given: str) -> str:
+def no_verb_but_a_file(argument: str) -> str:
     """What is said where a study stands in the place of a verb."""
-    path = Path(given)
+    path = Path(argument)
     if path.exists():
-        return f"{given} is a file, not a command. Did you mean dbdyno plan {given}?"
-    return f"{given} is neither a command nor a file; a study is run by dbdyno run STUDY{near_file(path)}"
+        return f"{argument} is a file, not a command. Did you mean dbdyno plan {argument}?"
+    return f"{argument} is neither a command nor a file; a study is run by dbdyno run STUDY{near_file(path)}"
 
 
 def every_command() -> TyperGroup:
     """Return all of the command line, imported: for the manual page, and for tests that walk through it."""
     root = get_group(app)
-    root.commands = {name: verb_command(name) if name in VERBS else one for name, one in root.commands.items()}
+    root.commands = {name: verb_command(name) if name in VERBS else command for name, command in root.commands.items()}
     return root
 
 

@@ -121,10 +121,10 @@ def _needed_fields(request: "NewStudyRequest") -> list[str]:
     from dbdyno.study.new_study import missing_fields
 
     names = _names(request.vary)
-    given = [*names, *request.fields, *(["load"] if request.load else [])]
+    present_fields = [*names, *request.fields, *(["load"] if request.load else [])]
     if request.kind == "fio" and "job" not in names:  # a profile, unless a job file says it all
-        return [name for name in ("profile", "load") if name not in given]
-    return missing_fields(request.kind, given)
+        return [name for name in ("profile", "load") if name not in present_fields]
+    return missing_fields(request.kind, present_fields)
 
 
 def usual_vary(request: "NewStudyRequest") -> str:
@@ -254,7 +254,7 @@ def _write_or_ask_again(
 
 
 def _names(vary: "Iterable[str]") -> list[str]:
-    return [given.partition("=")[0].rpartition(".")[2] for given in vary]
+    return [variation.partition("=")[0].rpartition(".")[2] for variation in vary]
 
 
 def check_target(study: Path) -> None:
@@ -298,7 +298,7 @@ def _without(request: "NewStudyRequest", refused: "list[SettingOutcome]") -> "tu
         level = str(outcome.asked)
         place = f"--vary, level {level.lower() if isinstance(outcome.asked, bool) else level[:60]} of"
         left_out.append(LeftOut(outcome.name, place, outcome.text))
-        vary = [without_level(given, outcome.name, outcome.asked) for given in vary]
+        vary = [without_level(variation, outcome.name, outcome.asked) for variation in vary]
     if not any(vary):
         reasons = "; ".join(map(str, left_out))
         raise NothingToVaryError(f"nothing is left to vary; left out: {reasons}")
@@ -315,7 +315,7 @@ def _refused_levels(
     for outcome in dict.fromkeys(settings_not_taken(study, say) if request.vary else ()):
         if outcome.name == "settings":
             typer.echo(f"what {request.server} takes of the levels was not tried: {outcome.said}", err=True)
-        elif any(varies(given, outcome.name, outcome.asked) for given in request.vary):
+        elif any(varies(variation, outcome.name, outcome.asked) for variation in request.vary):
             yield outcome
 
 

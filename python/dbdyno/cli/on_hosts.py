@@ -20,12 +20,12 @@ def needs_on_its_hosts(plan: "Plan", hosts: Path | None, erase: frozenset[str]) 
 
     if hosts is None:
         return []
-    made = make_requests(plan, "plan", erase, fresh_images=False)
-    with connected(hosts) as found:
-        check_names(plan, found.inventory)
-        see_that_they_are_clients(plan.client_hosts(), found.inventory)
-        asked = ask_all(found.hosts, [made("facts", name) for name in _names(plan)])
-        return as_needs(plan, asked, erase, found.reboots.refusals(_names(plan), plan.kernels()))
+    request_for = make_requests(plan, "plan", erase, fresh_images=False)
+    with connected(hosts) as connected_hosts:
+        check_names(plan, connected_hosts.inventory)
+        see_that_they_are_clients(plan.client_hosts(), connected_hosts.inventory)
+        answers = ask_all(connected_hosts.hosts, [request_for("facts", name) for name in _names(plan)])
+        return as_needs(plan, answers, erase, connected_hosts.reboots.refusals(_names(plan), plan.kernels()))
 
 
 def run_on_its_hosts(
@@ -44,13 +44,15 @@ def run_on_its_hosts(
     if hosts is None:
         raise UserError(f"{plan.study.path}: hosts.under_test names hosts; say by --hosts FILE how they are reached")
     names = _names(plan)
-    asked = make_requests(plan, "asked", erase, fresh_images=fresh_images)
-    with connected(hosts) as found:
-        asking.check_names(plan, found.inventory)
-        see_that_they_are_clients(plan.client_hosts(), found.inventory)
-        of_hosts = asking.ask_all(found.hosts, [asked("facts", one) for one in names])
-        plan, answers = asking.decide_plan(plan, of_hosts, erase, found.reboots.refusals(names, plan.kernels()))
-        found.reboots.adopt(names)
+    request_for = make_requests(plan, "asked", erase, fresh_images=fresh_images)
+    with connected(hosts) as connected_hosts:
+        asking.check_names(plan, connected_hosts.inventory)
+        see_that_they_are_clients(plan.client_hosts(), connected_hosts.inventory)
+        of_hosts = asking.ask_all(connected_hosts.hosts, [request_for("facts", name) for name in names])
+        plan, answers = asking.decide_plan(
+            plan, of_hosts, erase, connected_hosts.reboots.refusals(names, plan.kernels())
+        )
+        connected_hosts.reboots.adopt(names)
         with TerminalProgress(plan.design.labels, plan.seconds_per_trial() / plan.blocks_at_once) as progress:
             for warning in plan.warnings():
                 progress.say(f"warning: {warning}")
@@ -61,7 +63,12 @@ def run_on_its_hosts(
                 progress.say(f"seed {plan.design.seed}, drawn for this run; {again}")
             try:
                 requests = make_requests(plan, coordinate.identity_of(into), erase, fresh_images=fresh_images)
-                access = HostAccess(found.hosts, found.why_lost, why_not_back=found.why_not_back, clients=found)
+                access = HostAccess(
+                    connected_hosts.hosts,
+                    connected_hosts.why_lost,
+                    why_not_back=connected_hosts.why_not_back,
+                    clients=connected_hosts,
+                )
                 return coordinate.run_on_hosts(plan, folder, progress, requests, access)
             finally:
                 folder.close()

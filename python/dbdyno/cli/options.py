@@ -73,9 +73,9 @@ def stop_options(
     from dbdyno.plan.stop_rule import StopOptions
 
     seconds = None if budget is None else seconds_of("--budget", budget)
-    asked = StopOptions(blocks, max_blocks, seconds, until_decided)
-    asked.check()
-    return asked
+    options = StopOptions(blocks, max_blocks, seconds, until_decided)
+    options.check()
+    return options
 
 
 # Where runs go unless ``--into`` says: ``runs/NAME-DATE-TIME``.

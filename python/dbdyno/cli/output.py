@@ -56,10 +56,10 @@ F = TypeVar("F", Format, ReportFormat)
 
 def with_json(format_: F, *, json_: bool) -> F:
     """Return the format that ``--format`` and ``--json`` ask for. Raises ``UserError`` where they contradict."""
-    asked = type(format_)("json")
-    if json_ and format_ not in {"text", asked}:
+    json_format = type(format_)("json")
+    if json_ and format_ not in {"text", json_format}:
         raise UserError(f"--json is --format json; leave out --json or --format {format_}")
-    return asked if json_ else format_
+    return json_format if json_ else format_
 
 
 def json_or_text(*, json_: bool) -> Format:

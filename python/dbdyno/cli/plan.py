@@ -69,15 +69,15 @@ def plan(
     from dbdyno.study.load import load_study
 
     loaded = load_study(study, scale)
-    asked = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
-    made = make_plan(loaded, seed=seed, stop_rule=asked.override(StopRule.of_study(loaded)))
+    options = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
+    made = make_plan(loaded, seed=seed, stop_rule=options.override(StopRule.of_study(loaded)))
     if made.design.fleet:
         needs = needs_on_its_hosts(made, hosts, frozenset(erase))
     else:
         with ports_over(made, hosts):  # which are looked at, and not changed
             needs = needs_of(made, frozenset(erase), say_to_terminal)
     show_plan(made, needs, json_=json_)
-    if not all(one.ok for one in needs):
+    if not all(need.ok for need in needs):
         whose = "the hosts" if made.design.fleet else "this host"
         raise UserError(f"{whose} can't run the study as it is; see above")
 
@@ -222,12 +222,12 @@ def _fixed(fleet: Fleet, host: str) -> Iterator[str]:
 
 def hosts_lines(needs: Iterable[Capability]) -> Iterator[str]:
     """What the hosts under test have answered, a line each."""
-    found = list(needs)
-    if not found:
+    host_needs = list(needs)
+    if not host_needs:
         yield "the hosts under test were not asked: --hosts FILE says how they are reached"
         return
-    yield "the hosts can't run it:" if any(not one.ok for one in found) else "all hosts can run it:"
-    yield from (f"  {one.said}" for one in found)
+    yield "the hosts can't run it:" if any(not need.ok for need in host_needs) else "all hosts can run it:"
+    yield from (f"  {need.said}" for need in host_needs)
 
 
 def blocks_as_dict(plan: Plan) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def crash_lines(plan: Plan) -> list[str]:
     ]
     lines.append(f"  when: {', '.join(crash.when)}")
     if crash.mode == "power":
-        lines.append(f"  survivors of what no FLUSH made durable: {', '.join(crash.survivors)}{_held(crash)}")
+        lines.append(f"  survivors of what no FLUSH made durable: {', '.join(crash.survivors)}{_hold_text(crash)}")
     if len(crash.strata) > 1:
         lines.append(f"  {len(crash.strata)} kinds of cut, about {cuts // len(crash.strata)} of each")
     return [
@@ -295,7 +295,7 @@ def _best(crash: CrashSection, blocks: int) -> str:
     )
 
 
-def _held(crash: CrashSection) -> str:
+def _hold_text(crash: CrashSection) -> str:
     return f" (holds back {1000 * crash.hold_seconds:g} ms)" if crash.hold_seconds else ""
 
 
@@ -313,9 +313,11 @@ def treatment_lines(plan: Plan) -> list[str]:
     if control is not None:
         part.setdefault(control.id, []).append("control")
     lines = [f"treatments ({len(design.treatments)}{' and a control' * (len(design.tried) > len(design.treatments))}):"]
-    for one in design.tried:
-        mark = f"   ({', '.join(part[one.id])})" if one.id in part and one in design.treatments else ""
-        lines.append(f"  {one.id}  {one.label}{mark}")
+    for treatment in design.tried:
+        mark = (
+            f"   ({', '.join(part[treatment.id])})" if treatment.id in part and treatment in design.treatments else ""
+        )
+        lines.append(f"  {treatment.id}  {treatment.label}{mark}")
     return lines
 
 
@@ -354,7 +356,7 @@ def servers_warnings(plan: Plan) -> Iterator[str]:
 
     differing = _differing(sides)
     for name in CONCERNS:
-        for clause in defaults_clauses([_only(one, name) for one in differing]):
+        for clause in defaults_clauses([_only(defaults, name) for defaults in differing]):
             yield f"by default {clause}: set {name} in [server.settings] to compare like with like"
 
 
@@ -370,26 +372,26 @@ def _differing(sides: list[tuple[TrialSpec, TrialSpec]]) -> "list[ServerDefaults
     """Return what each two of them differ in; equal ones once."""
     from dbdyno.analysis.server_defaults import compared_settings
 
-    found: list[ServerDefaults] = []
+    differing_defaults: list[ServerDefaults] = []
     for before, after in sides:
-        names, asked = (before.stack.server, after.stack.server), {*_given(before), *_given(after)}
-        one = compared_settings(*names, _settings(before), _settings(after), asked)
-        found += [one] if one and one not in found else []
-    return found
+        names, own_settings = (before.stack.server, after.stack.server), {*_own_settings(before), *_own_settings(after)}
+        defaults = compared_settings(*names, _settings(before), _settings(after), own_settings)
+        differing_defaults += [defaults] if defaults and defaults not in differing_defaults else []
+    return differing_defaults
 
 
 def _settings(spec: TrialSpec) -> Mapping[str, str]:
     """Return a treatment's settings, the study's before those of the server itself; empty where these aren't known."""
     known = unasked_settings(spec.stack.server)
-    return {**known, **_given(spec)} if known else {}
+    return {**known, **_own_settings(spec)} if known else {}
 
 
-def _given(spec: TrialSpec) -> dict[str, str]:
+def _own_settings(spec: TrialSpec) -> dict[str, str]:
     return {name.replace("-", "_"): str(value) for name, value in spec.server.settings.items()}
 
 
-def _only(found: "ServerDefaults", name: str) -> "ServerDefaults":
-    return replace(found, differing=[one for one in found.differing if one.name == name])
+def _only(defaults: "ServerDefaults", name: str) -> "ServerDefaults":
+    return replace(defaults, differing=[difference for difference in defaults.differing if difference.name == name])
 
 
 # What a run of a plan would touch on this host.
@@ -397,7 +399,7 @@ def _only(found: "ServerDefaults", name: str) -> "ServerDefaults":
 
 def touched(plan: Plan, needs: Iterable[Capability] = ()) -> list[str]:
     """What will be created, changed or erased on the host, a line each; ``needs`` say why a disk may be erased."""
-    proofs = {one.name: one.detail for one in needs if one.ok}
+    proofs = {need.name: need.detail for need in needs if need.ok}
     lines, raised = list[str](), list[TrialSpec]()
     for name, kind in KINDS.items():
         specs = [spec for spec in plan.specs.values() if spec.stack.kind == name]
@@ -452,13 +454,15 @@ def likely_blocks_text(design: Design, folder: Path = RUNS) -> str:
         return ""
     margin = design.margin
     if (spread := spread_of_this_host(folder)) is not None:
-        said = f"two trials of a block differ by {percent(spread, sign=False)} here (A/A run in {folder})"
+        spread_text = f"two trials of a block differ by {percent(spread, sign=False)} here (A/A run in {folder})"
         if (blocks := likely_blocks(spread, margin)) is None:
-            return f"likely blocks: {said}, too much for a margin of {margin_text(margin)}: make trials longer"
+            return f"likely blocks: {spread_text}, too much for a margin of {margin_text(margin)}: make trials longer"
         alike, apart = (min(each, design.blocks) for each in blocks)
-        return f"likely blocks: {said}: about {alike} for two that are alike, {apart} where they {_differ(margin)}"
-    known = [(one, blocks[0]) for one in EXAMPLES if (blocks := likely_blocks(one, margin))]
-    each = [f"{blocks} where two trials of a block differ by {margin_text(one)}" for one, blocks in known]
+        return (
+            f"likely blocks: {spread_text}: about {alike} for two that are alike, {apart} where they {_differ(margin)}"
+        )
+    known = [(example, blocks[0]) for example in EXAMPLES if (blocks := likely_blocks(example, margin))]
+    each = [f"{blocks} where two trials of a block differ by {margin_text(example)}" for example, blocks in known]
     return f"likely blocks: about {', '.join(each)}; dbdyno aa measures this host's spread" if each else ""
 
 
@@ -513,8 +517,8 @@ def _log_ratios(run: "Run") -> list[float]:
     if run.design.aa is None or run.ended != "done" or not _is_this_host(run.host):
         return []
     blocks = usable_blocks(run)
-    one, other = (blocks.values(each.id, run.design.metric) for each in run.design.treatments)
-    return [math.log(other[at] / one[at]) for at in one.keys() & other.keys() if one[at] > 0 and other[at] > 0]
+    first, second = (blocks.values(each.id, run.design.metric) for each in run.design.treatments)
+    return [math.log(second[at] / first[at]) for at in first.keys() & second.keys() if first[at] > 0 and second[at] > 0]
 
 
 def _is_this_host(host: dict[str, Any]) -> bool:
@@ -528,7 +532,7 @@ def _is_this_host(host: dict[str, Any]) -> bool:
 
 def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     """The plan for a terminal."""
-    lacking = [one for one in needs if not one.ok]
+    lacking = [need for need in needs if not need.ok]
     design, about = plan.design, plan.study.about
     booted = any(spec.stack.is_booted for spec in plan.specs.values())
     lines = [f"{about.title}{' (simulated)' * plan.is_simulated}{' (booted)' * booted}"]
@@ -553,36 +557,44 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
         "touches, on each host:" if design.fleet else "touches:",
         *(f"  {line}" for line in touched(plan, needs)),
     ]
-    otherwise = [one for one in needs if one.outcome and one.ok]
+    otherwise = [need for need in needs if need.outcome and need.ok]
     if otherwise:
-        lines += ["", "settings that the server takes otherwise than written:", *(f"  {one.said}" for one in otherwise)]
+        lines += [
+            "",
+            "settings that the server takes otherwise than written:",
+            *(f"  {need.said}" for need in otherwise),
+        ]
     for warning in (*plan.warnings(), *servers_warnings(plan), *_not_granted(otherwise)):
         lines += ["", f"warning: {warning}"]
     if design.fleet:
         lines += ["", *hosts_lines(needs)]
     elif lacking:
-        lines += ["", "this host can't run it:", *(f"  {one.said}" for one in lacking)]
+        lines += ["", "this host can't run it:", *(f"  {need.said}" for need in lacking)]
     else:
         lines += ["", f"Ready: dbdyno run {plan.study.path}{' (on any host: it is simulated)' * plan.is_simulated}"]
     return printable("\n".join(lines), keep="\n")
 
 
 def _named_levels(plan: Plan) -> list[str]:
-    given = [["", f"{one.name}:", *(f"  {said}" for said in one.said())] for one in plan.design.factors if one.gives]
-    return [line for lines in given for line in lines]
+    level_lines = [
+        ["", f"{factor.name}:", *(f"  {line}" for line in factor.said())]
+        for factor in plan.design.factors
+        if factor.gives
+    ]
+    return [line for lines in level_lines for line in lines]
 
 
 def _not_granted(needs: list[Capability]) -> Iterator[str]:
     """Yield one for each setting that a trial would have in name only."""
-    for one in needs:
-        if one.outcome and one.outcome.how == "not granted":
-            asked = str(one.outcome.asked).lower()
-            yield f"this host does not grant {one.outcome.name} = {asked}: what is measured is the server without it"
+    for need in needs:
+        if need.outcome and need.outcome.how == "not granted":
+            setting = f"{need.outcome.name} = {str(need.outcome.asked).lower()}"
+            yield f"this host does not grant {setting}: what is measured is the server without it"
 
 
-def _setting_as_dict(one: Capability, outcome: SettingOutcome) -> dict[str, Any]:
+def _setting_as_dict(need: Capability, outcome: SettingOutcome) -> dict[str, Any]:
     words = {name: getattr(outcome, name) for name in ("asked", "got", "how", "said")}
-    return {"place": one.name, "setting": outcome.name, **words, "taken": outcome.holds}
+    return {"place": need.name, "setting": outcome.name, **words, "taken": outcome.holds}
 
 
 def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
@@ -616,7 +628,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "awake": plan.awake(),
         "images": planned_images(plan),
         "touches": touched(plan, needs),
-        "settings": [_setting_as_dict(one, one.outcome) for one in needs if one.outcome],
-        "warnings": [*plan.warnings(), *servers_warnings(plan), *_not_granted([one for one in needs if one.ok])],
-        "lacking": [{"name": one.name, "detail": one.detail, "remedy": one.remedy} for one in needs if not one.ok],
+        "settings": [_setting_as_dict(need, need.outcome) for need in needs if need.outcome],
+        "warnings": [*plan.warnings(), *servers_warnings(plan), *_not_granted([need for need in needs if need.ok])],
+        "lacking": [{"name": need.name, "detail": need.detail, "remedy": need.remedy} for need in needs if not need.ok],
     }

@@ -83,8 +83,8 @@ class TerminalProgress:
             more = f"{sign}{count(blocks_left, 'more block')}, " if left else ""
             self._line, self._left = fitted(*named, [note]), f"{more}{left}"
         else:
-            said = before + printable(named[1][named[2]])
-            self.say(", ".join([said, *(part for part in (note, left) if part)]))
+            text = before + printable(named[1][named[2]])
+            self.say(", ".join([text, *(part for part in (note, left) if part)]))
 
     def trial_done(self, seconds: float) -> None:
         """A trial has ended."""

@@ -27,9 +27,9 @@ def quick(
     from dbdyno.run.quick import look
 
     refuse_to_overwrite(html)
-    found = document(look(place, against, rounds=rounds, seed=seed, progress=_progress))
-    print_document(found, json_or_text(json_=json_))
-    write_page(html, found, aside=json_)
+    report = document(look(place, against, rounds=rounds, seed=seed, progress=_progress))
+    print_document(report, json_or_text(json_=json_))
+    write_page(html, report, aside=json_)
 
 
 def _progress(done: int, rounds: int) -> None:

@@ -28,5 +28,5 @@ def rank(
     runs, _ = runs_in(folders)
     names = distinct_names([run.title for run in runs], folders)
     with last_resort(*folders):
-        found = rank_runs(list(zip(names, runs, strict=True)), baseline)
-        print_document(document(found, runs), format_)
+        ranking = rank_runs(list(zip(names, runs, strict=True)), baseline)
+        print_document(document(ranking, runs), format_)

@@ -50,17 +50,17 @@ def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, an
     from dbdyno.errors import UserError
     from dbdyno.report import outcome
 
-    found = outcome.compared(document)
-    failures = outcome.failed(found, [outcome.condition_of(text) for text in fail_if])
+    comparisons = outcome.compared(document)
+    failures = outcome.failed(comparisons, [outcome.condition_of(text) for text in fail_if])
     if junit is not None:
         try:
-            junit.write_text(outcome.junit(document.title, found, failures), encoding="utf-8")
+            junit.write_text(outcome.junit(document.title, comparisons, failures), encoding="utf-8")
         except OSError as error:
             raise UserError(f"{junit}: {error.strerror}") from None
     if annotations:
-        typer.echo("\n".join(outcome.annotations(document.title, found, failures)), err=aside)
-    for one, condition in failures.items():
-        typer.echo(f"--fail-if {condition.text}: {one.sentence}", err=True)
+        typer.echo("\n".join(outcome.annotations(document.title, comparisons, failures)), err=aside)
+    for comparison, condition in failures.items():
+        typer.echo(f"--fail-if {condition.text}: {comparison.sentence}", err=True)
     if failures:
         raise typer.Exit(CONDITION_HOLDS)
 
@@ -93,7 +93,7 @@ def write_prometheus(path: Path, folders: list[Path], runs: "list[tuple[Run, Ana
 
     names = [Path(os.path.realpath(folder)).name for folder in folders]
     labels = names if len(set(names)) == len(names) else list(map(str, folders))
-    exported = [Exported(label, *one) for label, one in zip(labels, runs, strict=True)]
+    exported = [Exported(label, *run_and_analysis) for label, run_and_analysis in zip(labels, runs, strict=True)]
     with last_resort(*folders):
         content = render(exported).encode("utf-8", "replace")
     write_whole(path, content)
@@ -256,9 +256,9 @@ def show_trials(folders: list[Path], *, parquet: bool) -> None:
     several = len(runs) > 1
     with last_resort(*folders):
         columns = columns_of(
-            {**({"run": one.name} if several else {}), **row}
-            for one in runs
-            for row in trial_rows(one.run, one.analysis)
+            {**({"run": member.name} if several else {}), **row}
+            for member in runs
+            for row in trial_rows(member.run, member.analysis)
         )
         if parquet:
             sys.stdout.buffer.write(as_parquet(columns))

@@ -38,17 +38,17 @@ def restore(hosts: Path | None = HOSTS, json_: bool = JSON) -> None:
     problems = unreadable()
     for problem in problems:
         typer.echo(problem, err=True)
-    found = [_put_back(one, aside=json_) for one in leftovers()]
+    outcomes = [_put_back(leftover, aside=json_) for leftover in leftovers()]
     there = restore_hosts(inventory) if inventory else []
-    restored = [one for one in found if "undone" in one]
+    restored = [outcome for outcome in outcomes if "undone" in outcome]
     if json_:
-        left_alone = [one for one in found if one and "undone" not in one]
+        left_alone = [outcome for outcome in outcomes if outcome and "undone" not in outcome]
         logs = {"damaged_logs": list(map(str, damaged)), "unreadable_logs": problems}
-        others = {"hosts": [asdict(one) for one in there]} if inventory else {}
+        others = {"hosts": [asdict(host) for host in there]} if inventory else {}
         print_json({"restored": restored, "left_alone": left_alone, **logs, **others})
     else:
         _say_of(there)
-    if problems or not all(one["whole"] for one in restored):
+    if problems or not all(outcome["whole"] for outcome in restored):
         raise HostError(
             "some of it could not be undone: see above; stop the programs that hold it, then run dbdyno restore again"
         )
@@ -58,40 +58,40 @@ def restore(hosts: Path | None = HOSTS, json_: bool = JSON) -> None:
         typer.echo(where + ("the host is as it was" if restored else "nothing to restore"))
 
 
-def _put_back(found: "Leftover", *, aside: bool) -> dict[str, Any]:
+def _put_back(leftover: "Leftover", *, aside: bool) -> dict[str, Any]:
     """Undo what a log says, and say so; what was undone, or whose it is; nothing where there was nothing to do."""
     from dbdyno.stack.undo.leftovers import replay, taken
 
     def say(text: str) -> None:
         print(text, file=sys.stderr if aside else sys.stdout)
 
-    about = {"what": found.what, "pid": found.owner.pid if found.owner else None}
-    with taken(found.path, say) as held:
-        if held:
-            say(f"{held.what} ({held.by}) has ended without putting the host back:")
+    about = {"what": leftover.what, "pid": leftover.owner.pid if leftover.owner else None}
+    with taken(leftover.path, say) as undo_log:
+        if undo_log:
+            say(f"{undo_log.what} ({undo_log.by}) has ended without putting the host back:")
             undone: list[str] = []
             return {
                 **about,
-                "whole": replay(held, _both(undone.append, lambda text: say(f"  {text}"))),
+                "whole": replay(undo_log, _both(undone.append, lambda text: say(f"  {text}"))),
                 "undone": undone,
             }
-        if found.path.exists():
-            where = "" if found.owner and found.owner.alive() else ", in another PID namespace"
-            say(f"left alone: {found.what} ({found.by} is running{where})")
+        if leftover.path.exists():
+            where = "" if leftover.owner and leftover.owner.alive() else ", in another PID namespace"
+            say(f"left alone: {leftover.what} ({leftover.by} is running{where})")
             return about
     return {}
 
 
 def _say_of(there: "list[Restored]") -> None:
     """What each host has undone; one that could not be put back is named as the error."""
-    for one in there:
-        for line in one.undone + one.left_alone or (() if one.problem else ("nothing to restore",)):
-            typer.echo(f"{one.name}: {line}")
+    for host in there:
+        for line in host.undone + host.left_alone or (() if host.problem else ("nothing to restore",)):
+            typer.echo(f"{host.name}: {line}")
 
 
 def _both(*takers: Callable[[str], None]) -> Callable[[str], None]:
     def take(text: str) -> None:
-        for one in takers:
-            one(text)
+        for taker in takers:
+            taker(text)
 
     return take

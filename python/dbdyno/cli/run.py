@@ -46,23 +46,23 @@ def run(
     erase: list[str] = ERASE,
 ) -> None:
     """Run a study; exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted."""
-    from dbdyno.cli.carry_out import carry_out, held, show_as_it_is
+    from dbdyno.cli.carry_out import carry_out, run_to_resume, show_as_it_is
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.execute import see_that_it_is_the_same
     from dbdyno.run.preflight import keeping_traces
     from dbdyno.study.load import load_study
 
-    asked = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
+    options = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
     into = folder_for(into, study, resume=resume)
-    begun = held(into) if resume else None
+    begun = run_to_resume(into) if resume else None
     scale = scale or (begun.scale if begun else "")
     loaded = load_study(study, scale)
     if begun:
-        stop_rule = asked.for_resume(StopRule.of_run(begun.design), into)
+        stop_rule = options.for_resume(StopRule.of_run(begun.design), into)
         seed = begun.design.seed if seed is None else seed
     else:
-        stop_rule = asked.override(StopRule.of_study(loaded))
+        stop_rule = options.override(StopRule.of_study(loaded))
     plan = make_plan(loaded, seed=seed, stop_rule=stop_rule)
     if keep_traces:
         plan = keeping_traces(plan)

@@ -23,18 +23,18 @@ def runs(
 
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder; name the folder that holds your runs")
-    found = sorted(_found(folder), key=lambda one: str(one["started_at"]), reverse=True)
+    summaries = sorted(_summaries(folder), key=lambda summary: str(summary["started_at"]), reverse=True)
     if json_:
-        print_json(found)
+        print_json(summaries)
         return
-    for one in found:
-        words = one["folder"], one["started_at"][:16].replace("T", " "), one["ended"]
-        print("  ".join(map(one_line, words)) + "\n  " + one_line(one["headline"]))
-    if not found:
+    for summary in summaries:
+        words = summary["folder"], summary["started_at"][:16].replace("T", " "), summary["ended"]
+        print("  ".join(map(one_line, words)) + "\n  " + one_line(summary["headline"]))
+    if not summaries:
         typer.echo(f"no runs in {folder}", err=True)
 
 
-def _found(folder: Path) -> Iterator[dict[str, Any]]:
+def _summaries(folder: Path) -> Iterator[dict[str, Any]]:
     from dbdyno.store.others import Budget
     from dbdyno.store.run_folder import is_begun
 
@@ -62,8 +62,8 @@ def _summary(path: Path, budget: "Budget") -> dict[str, Any]:
     except (DbdynoError, OSError) as error:  # another's folder must not hide those beside it
         return _unreadable(str(error))
     started = min((trial.started_at for trial in run.trials), default="")
-    found = headlined if run.trials else "No trial was finished."
-    about = {"title": run.title, "started_at": started, "ended": run.ended, "headline": found}
+    headline_text = headlined if run.trials else "No trial was finished."
+    about = {"title": run.title, "started_at": started, "ended": run.ended, "headline": headline_text}
     return {**about, "simulated": run.is_simulated}
 
 

@@ -31,28 +31,28 @@ def servers(context: typer.Context, json_: bool = JSON) -> None:
     from dbdyno.mysql.products import not_served
     from dbdyno.servers.sources.cache import known_servers
 
-    found = known_servers()
+    server_rows = known_servers()
     if json_:
-        print_json(found)
+        print_json(server_rows)
         return
     head = ("name", "on this host", "engines", "from", "MB to get", "MB unpacked")
     rows = [
         [
-            one["name"],
-            one["version"] or "no",
-            " ".join(one["engines"]),
-            one["source"],
-            str(one["download_mb"] or "-"),
-            str(one["unpacked_mb"] or "-"),
+            server["name"],
+            server["version"] or "no",
+            " ".join(server["engines"]),
+            server["source"],
+            str(server["download_mb"] or "-"),
+            str(server["unpacked_mb"] or "-"),
         ]
-        for one in found
-        if one["source"]
+        for server in server_rows
+        if server["source"]
     ]
     print(table(head, rows, right=4))
-    for one in found:
-        if one["problem"] and one["source"]:
-            print(f"{one['name']}: {one['problem']}")
-    print(not_served(*(one["name"] for one in found if not one["source"])))
+    for server in server_rows:
+        if server["problem"] and server["source"]:
+            print(f"{server['name']}: {server['problem']}")
+    print(not_served(*(server["name"] for server in server_rows if not server["source"])))
 
 
 @app.command("add")

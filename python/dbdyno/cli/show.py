@@ -97,16 +97,16 @@ def show(
         drawn = columns_drawn() if html is not None else {}
         analysed, series = read_analysed_and(folder, run, drawn, budget)
         analysis = analyse(run, each_pair=every_pair, **analysed)
-        found = document(run, analysis, series, beside=crash_run_beside(run, safety, budget))
-        print_document(found, format_, brief=brief)
+        report = document(run, analysis, series, beside=crash_run_beside(run, safety, budget))
+        print_document(report, format_, brief=brief)
         if brief:
             typer.echo()
         if html is not None:
-            write_page(html, found, aside=format_ is not Format.TEXT)
+            write_page(html, report, aside=format_ is not Format.TEXT)
     if brief:
         beside = [] if safety is None else ["--safety", str(safety)]
         say_where_the_rest_is(shlex.join(["dbdyno", "report", str(folder), *beside]), html=html is not None)
-    return Shown(found, [(run, analysis)])
+    return Shown(report, [(run, analysis)])
 
 
 def show_several(folders: list[Path], format_: Format, html: Path | None, *, details: bool) -> Shown:
@@ -118,13 +118,13 @@ def show_several(folders: list[Path], format_: Format, html: Path | None, *, det
     runs = members(folders)
     brief = format_ is Format.TEXT and not details
     with last_resort(*folders):
-        found = document(together(runs))
-        print_document(found, format_, brief=brief)
+        report = document(together(runs))
+        print_document(report, format_, brief=brief)
         if html is not None:
-            write_page(html, found, aside=format_ is not Format.TEXT)
+            write_page(html, report, aside=format_ is not Format.TEXT)
     if brief:
         say_where_the_rest_is("the same with", html=html is not None)
-    return Shown(found, [(one.run, one.analysis) for one in runs])
+    return Shown(report, [(member.run, member.analysis) for member in runs])
 
 
 # Several runs read for one report.
@@ -137,11 +137,11 @@ def members(folders: list[Path]) -> list["Member"]:
     from dbdyno.store.series import read_analysed
 
     runs, budget = runs_in(folders)
-    found = []
+    analysed_members = []
     for name, folder, run in zip(distinct_names([run.title for run in runs], folders), folders, runs, strict=True):
         with last_resort(folder):
-            found.append(Member(name, run, analyse(run, **read_analysed(folder, run, budget))))
-    return found
+            analysed_members.append(Member(name, run, analyse(run, **read_analysed(folder, run, budget))))
+    return analysed_members
 
 
 def runs_in(folders: list[Path]) -> "tuple[list[Run], Budget]":

@@ -30,21 +30,30 @@ if TYPE_CHECKING:
 # What ``dbdyno simulate`` prints: the result, and the kernels there are.
 
 
-def print_result(load: "PointLoad", found: "Sequence[PointOutcome]", *, details: bool, json_: bool) -> "Document":
+def print_result(load: "PointLoad", outcomes: "Sequence[PointOutcome]", *, details: bool, json_: bool) -> "Document":
     """Print what came of all points, as text or as JSON; return the report of it."""
     from dbdyno.report.simulation import Row, document
 
     by_levels: dict[tuple[str, ...], list[PointOutcome]] = {}
-    for one in found:
-        by_levels.setdefault(tuple(one.point.levels.values()), []).append(one)
-    rows = [Row(same[0].point.levels, tuple(one.outcome for one in same)) for same in by_levels.values()]
-    requests = sum(one.outcome[way]["requests"] for one in found for way in ("reads", "writes"))
-    cost = f"{requests:,} requests in {sum(one.cpu_s for one in found):,.3g} s of CPU."
+    for point_outcome in outcomes:
+        by_levels.setdefault(tuple(point_outcome.point.levels.values()), []).append(point_outcome)
+    rows = [
+        Row(same[0].point.levels, tuple(point_outcome.outcome for point_outcome in same)) for same in by_levels.values()
+    ]
+    requests = sum(point_outcome.outcome[way]["requests"] for point_outcome in outcomes for way in ("reads", "writes"))
+    cost = f"{requests:,} requests in {sum(point_outcome.cpu_s for point_outcome in outcomes):,.3g} s of CPU."
     if load.passed_over:
         cost = f"Passed over, as it changes nothing here: {', '.join(load.passed_over)}. {cost}"
     report = document(rows, load.said, load.replay, cost)
     if json_:
-        each = [{"levels": dict(one.point.levels), "point": one.point.point, "outcome": one.outcome} for one in found]
+        each = [
+            {
+                "levels": dict(point_outcome.point.levels),
+                "point": point_outcome.point.point,
+                "outcome": point_outcome.outcome,
+            }
+            for point_outcome in outcomes
+        ]
         whole = {"simulated": True, "load": load.said, "replay": load.replay or None}
         whole |= {"passed_over": list(load.passed_over), "combinations": report.data["rows"], "points": each}
         print_json(whole)
@@ -63,12 +72,12 @@ def print_kernels(*, json_: bool) -> None:
     for kernel in kernels():
         print(kernel["name"])
         for place, (name, tunables) in enumerate(kernel["schedulers"].items()):
-            settings = ", ".join(f"{one}={known['default']}{known['unit'] if known['unit'] != '0 or 1' else ''}"
-                                 for one, known in tunables.items())  # fmt: skip
+            settings = ", ".join(f"{tunable}={known['default']}{known['unit'] if known['unit'] != '0 or 1' else ''}"
+                                 for tunable, known in tunables.items())  # fmt: skip
             print(f"  {name}{' (default)' if not place else ''}{': ' + settings if settings else ''}")
 
 
-def given(**words: str) -> dict[str, str]:
+def filled_options(**words: str) -> dict[str, str]:
     """Return the options of these names that are not left out."""
     return {word: text for word, text in words.items() if text}
 
@@ -167,8 +176,8 @@ def all_simulated(
     if into is not None and into.is_dir():
         into /= "simulated.jsonl"
     running.begin(points)
-    found = dict(simulated(points, into, running.progress, places, opened))
-    return [found[place] for place in range(len(points))]
+    outcomes = dict(simulated(points, into, running.progress, places, opened))
+    return [outcomes[place] for place in range(len(points))]
 
 
 # ``dbdyno simulate --from RUN``: a run's recorded load under all of its treatments.
@@ -187,7 +196,7 @@ DEVICE, KERNEL = "hdd-7200", "6.x"  # unless given
 
 def simulate_from(
     folder: Path | None,
-    asked: "SweepRequest",
+    request: "SweepRequest",
     treatment: str,
     *,
     into: Path | None,
@@ -209,20 +218,20 @@ def simulate_from(
     if named := [
         option
         for name, option in OF_THE_RUN.items()
-        if (getattr(asked, name) or None) != (getattr(unset, name) or None)
+        if (getattr(request, name) or None) != (getattr(unset, name) or None)
     ]:
         raise UserError(f"--from takes load, devices and queues from the run; leave out {' and '.join(named)}")
     if html is not None:
         refuse_to_overwrite(html)
     with last_resort(folder):
-        plan = planned(folder, treatment, asked.replay, asked.seed)
+        plan = planned(folder, treatment, request.replay, request.seed)
     with Running(on_hosts=on_hosts) as running:
         each = all_simulated(list(plan.points.values()), into, running, elsewhere)
     with last_resort(folder):
-        prediction = plan.prediction([one.outcome for one in each])
+        prediction = plan.prediction([point_outcome.outcome for point_outcome in each])
         report = document(prediction, plan.run.title)
     if json_:
-        outcomes = [{"point": one.point.point, "outcome": one.outcome} for one in each]
+        outcomes = [{"point": point_outcome.point.point, "outcome": point_outcome.outcome} for point_outcome in each]
         print_json({**values(prediction), "points": outcomes})
     else:
         print_document(report, Format.TEXT, brief=not details)
@@ -288,11 +297,12 @@ def simulate(
     elsewhere = _elsewhere(hosts, dask)
     if speed is not None and speed <= 0:
         raise UserError(f"--speed {speed} must be above 0")
-    job = given(rw=rw, bs=bs, iodepth=iodepth, numjobs=numjobs, rwmixread=rwmixread)
-    asked = SweepRequest(
+    job = filled_options(rw=rw, bs=bs, iodepth=iodepth, numjobs=numjobs, rwmixread=rwmixread)
+    request = SweepRequest(
         files=files or (), device=device, kernel=kernel, scheduler=scheduler, nr_requests=nr_requests,
-        queue_depth=queue_depth, tunables=tunables, cache=given(memory=memory, filesystem=filesystem, mount=mount),
-        fio=job | given(thinktime=thinktime, fsync=fsync, direct=direct),
+        queue_depth=queue_depth, tunables=tunables,
+        cache=filled_options(memory=memory, filesystem=filesystem, mount=mount),
+        fio=job | filled_options(thinktime=thinktime, fsync=fsync, direct=direct),
         size_bytes=bytes_of(SIZE, size) if size else None,
         seconds=plain_seconds_of(SECONDS, seconds) if seconds else None,
         warm_up=plain_seconds_of(WARM_UP, warmup) if warmup else None,
@@ -301,15 +311,15 @@ def simulate(
     )  # fmt: skip
     if from_ is not None or treatment:
         simulate_from(
-            from_, asked, treatment, into=into, html=html, elsewhere=elsewhere, on_hosts=hosts is not None,
+            from_, request, treatment, into=into, html=html, elsewhere=elsewhere, on_hosts=hosts is not None,
             details=details, json_=json_,
         )  # fmt: skip
     else:
-        _run(asked, into, html, elsewhere, on_hosts=hosts is not None, details=details, json_=json_)
+        _run(request, into, html, elsewhere, on_hosts=hosts is not None, details=details, json_=json_)
 
 
 def _run(
-    asked: "SweepRequest",
+    request: "SweepRequest",
     into: Path | None,
     html: Path | None,
     elsewhere: "Elsewhere | None",
@@ -323,8 +333,8 @@ def _run(
     if html is not None:
         refuse_to_overwrite(html)
     with Running(on_hosts=on_hosts) as running:
-        load, points = points_of(asked, running.reading)
-        found = all_simulated(points, into, running, elsewhere, load.places)
-    document = print_result(load, found, details=details, json_=json_)
+        load, points = points_of(request, running.reading)
+        outcomes = all_simulated(points, into, running, elsewhere, load.places)
+    document = print_result(load, outcomes, details=details, json_=json_)
     if html is not None:
         write_page(html, document, aside=json_)

@@ -25,7 +25,7 @@ def quiet(suggest: Callable[[str], Iterable[str]]) -> Suggest:
 
     def of(incomplete: str) -> list[str]:
         try:
-            return sorted(one for one in suggest(incomplete) if one.startswith(incomplete))
+            return sorted(word for word in suggest(incomplete) if word.startswith(incomplete))
         except (OSError, ValueError, DbdynoError):
             return []
 
@@ -85,11 +85,11 @@ def levels(incomplete: str) -> Iterable[str]:
 
     known: dict[str, Iterable[str]] = {"device": devices(""), "scheduler": SCHEDULERS}
     known |= {"filesystem": KINDS, "server": servers("")}
-    field, _, given = incomplete.partition("=")
-    before, comma, _ = given.rpartition(",")
+    field, _, level_text = incomplete.partition("=")
+    before, comma, _ = level_text.rpartition(",")
     wanted = {field: known[field]} if field in known else known
     taken = before.split(",")
-    return [f"{name}={before}{comma}{one}" for name, all_ in wanted.items() for one in all_ if one not in taken]
+    return [f"{name}={before}{comma}{level}" for name, all_ in wanted.items() for level in all_ if level not in taken]
 
 
 # What the shell offers for a study, a run folder, a disk.
@@ -124,8 +124,10 @@ def run_folders(incomplete: str) -> Iterable[str]:
     if "/" not in incomplete and "runs".startswith(incomplete):
         incomplete = "runs/"
     above = incomplete.rpartition("/")[0]
-    found = sorted(Path(above or ("/" if incomplete.startswith("/") else ".")).glob("*/run.toml"))[:LOOKED_AT_MAX]
-    return _plain(f"{above}/{one.parent.name}" if "/" in incomplete else one.parent.name for one in found)
+    run_files = sorted(Path(above or ("/" if incomplete.startswith("/") else ".")).glob("*/run.toml"))[:LOOKED_AT_MAX]
+    return _plain(
+        f"{above}/{run_file.parent.name}" if "/" in incomplete else run_file.parent.name for run_file in run_files
+    )
 
 
 def kept_cuts(context: typer.Context, incomplete: str) -> list[str]:
@@ -134,7 +136,7 @@ def kept_cuts(context: typer.Context, incomplete: str) -> list[str]:
     @quiet
     def of_run(_: str) -> Iterable[str]:
         states = sorted(Path(context.params["run"]).glob("trials/*/cuts/*/about.json"))[:LOOKED_AT_MAX]
-        return _plain(f"{one.parents[2].name}/{one.parent.name}" for one in states)
+        return _plain(f"{state_file.parents[2].name}/{state_file.parent.name}" for state_file in states)
 
     return of_run(incomplete)
 
@@ -142,22 +144,22 @@ def kept_cuts(context: typer.Context, incomplete: str) -> list[str]:
 @quiet
 def studies(incomplete: str) -> Iterable[str]:
     """Offer study files, and folders; one folder alone would be followed by a space, so what is in it is offered."""
-    found = _toml_files(incomplete)
-    while len(found) == 1 and found[0].endswith("/"):
-        found = _toml_files(found[0])
-    return found
+    names = _toml_files(incomplete)
+    while len(names) == 1 and names[0].endswith("/"):
+        names = _toml_files(names[0])
+    return names
 
 
 def _toml_files(incomplete: str) -> list[str]:
     above, slash, begun = incomplete.rpartition("/")
-    found = []
+    names = []
     with os.scandir(f"{above}{slash}" or ".") as entries:
         for _, entry in zip(range(LOOKED_AT_MAX), entries, strict=False):
             if entry.name.startswith(begun) and not (entry.name.startswith(".") and not begun):
                 folder = entry.is_dir()
                 if folder or entry.name.endswith(".toml"):
-                    found.append(f"{above}{slash}{entry.name}{'/' if folder else ''}")
-    return list(_plain(found))
+                    names.append(f"{above}{slash}{entry.name}{'/' if folder else ''}")
+    return list(_plain(names))
 
 
 def _plain(names: Iterable[str]) -> Iterable[str]:

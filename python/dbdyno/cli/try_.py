@@ -39,11 +39,11 @@ def try_(
     from dbdyno.study.load import load_study
     from dbdyno.study.new_study import study_text
 
-    asked = {"kind": kind, "load": load, "clients": clients, "duration": duration}
+    load_fields = {"kind": kind, "load": load, "clients": clients, "duration": duration}
     into = new_folder("try")
     study = into.with_suffix(".toml")
     text = study_text(
-        fields, {name: value for name, value in asked.items() if value is not None}, study.parent, blocks=blocks
+        fields, {name: value for name, value in load_fields.items() if value is not None}, study.parent, blocks=blocks
     )
     study.parent.mkdir(parents=True, exist_ok=True)
     study.write_text(text, encoding="utf-8")
@@ -52,7 +52,7 @@ def try_(
     typer.echo(f"study: {study}", err=True)
     if plan:
         show_plan(made, needs := needs_of(made, frozenset(erase), say_to_terminal), json_=json_)
-        if not all(one.ok for one in needs):
+        if not all(need.ok for need in needs):
             raise UserError("this host can't run the study as it is; see above")
         return
     with _only_kept_if_taken(study, into):

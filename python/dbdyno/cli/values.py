@@ -68,10 +68,10 @@ def fraction_of(option: str, text: str) -> float:
     """Fraction of a percentage such as ``3%``, above 0 and below 1. Raises ``UserError``."""
     from dbdyno.model.quantity import fraction
 
-    found = _with_unit(option, text, fraction)
-    if not 0 < found < 1:
+    share = _with_unit(option, text, fraction)
+    if not 0 < share < 1:
         raise UserError(f"{option} {text!r} must be above 0% and below 100%")
-    return found
+    return share
 
 
 def nanoseconds_of(option: str, text: str) -> int:
@@ -90,14 +90,14 @@ def range_of(option: str, text: str) -> tuple[int, int]:
     return start, end
 
 
-def one_of(option: str, given: object, allowed: Sequence[T]) -> T:
+def one_of(option: str, value: object, allowed: Sequence[T]) -> T:
     """The value, which is among those allowed. Raises ``UserError`` where it is not."""
-    for one in allowed:
-        if one == given:
-            return one
-    raise UserError(f"{option} is {' or '.join(map(str, allowed))}, not {given}")
+    for allowed_value in allowed:
+        if allowed_value == value:
+            return allowed_value
+    raise UserError(f"{option} is {' or '.join(map(str, allowed))}, not {value}")
 
 
-def without_place(study: Path, said: str) -> str:
+def without_place(study: Path, text: str) -> str:
     """What was said of a study without its file and lines, where nobody can look at it any more."""
-    return re.sub(rf"(?m)^{re.escape(str(study))}:(\d+:)? ", "", said)
+    return re.sub(rf"(?m)^{re.escape(str(study))}:(\d+:)? ", "", text)

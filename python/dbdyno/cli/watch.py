@@ -62,15 +62,15 @@ def watch(
         raise UserError(f"--interval {interval!r} is too short for the kernel's counters; give at least 100ms")
     if json_ and csv:
         raise UserError("give --json or --csv, not both")
-    if runs := [Path(given) for given in devices if given and is_begun(Path(given))]:
+    if runs := [Path(name) for name in devices if name and is_begun(Path(name))]:
         if len(devices) > 1 or csv or trace or count:
             raise UserError(f"{runs[0]} is a run; watch it alone, with --json or --interval only")
         follow(runs[0], seconds, json_=json_)
         return
-    found = {one.name: one for given in devices for one in watchables(given)}
-    names = list(found)
+    watchables_by_name = {watchable.name: watchable for name in devices for watchable in watchables(name)}
+    names = list(watchables_by_name)
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb" and not (json_ or csv):
-        with Screen(list(found.values()), seconds, trace=trace) as screen:
+        with Screen(list(watchables_by_name.values()), seconds, trace=trace) as screen:
             _each(intervals(names, seconds, screen.pause, trace=trace), count, screen.show)
         return
     write = WRITERS["json" if json_ else "csv" if csv else "lines"](names, columns_of(trace=trace))
@@ -233,8 +233,8 @@ def lines(names: Sequence[str], columns: Sequence[str]) -> Callable[[Figures], N
             print(heading)
         shown += 1
         at = _now()
-        for device, found in figures.items():
-            cells = (_number(found[name], ".2f").rjust(widths[name]) for name in columns)
+        for device, device_figures in figures.items():
+            cells = (_number(device_figures[name], ".2f").rjust(widths[name]) for name in columns)
             print(" ".join([f"{at:29s} {device:{width}s}", *cells]), flush=True)
 
     return write
@@ -251,8 +251,8 @@ def csv(names: Sequence[str], columns: Sequence[str]) -> Callable[[Figures], Non
             print(",".join(["time", "device", *columns]))
             headed = True
         at = _now()
-        for device, found in figures.items():
-            print(",".join([at, device, *(_number(found[name], ".6g", "") for name in columns)]), flush=True)
+        for device, device_figures in figures.items():
+            print(",".join([at, device, *(_number(device_figures[name], ".6g", "") for name in columns)]), flush=True)
 
     return write
 
@@ -263,8 +263,8 @@ def objects(names: Sequence[str], columns: Sequence[str]) -> Callable[[Figures],
 
     def write(figures: Figures) -> None:
         at = _now()
-        for device, found in figures.items():
-            known = {name: found[name] if math.isfinite(found[name]) else None for name in columns}
+        for device, device_figures in figures.items():
+            known = {name: device_figures[name] if math.isfinite(device_figures[name]) else None for name in columns}
             print(json.dumps({"time": at, "device": device, **known}), flush=True)
 
     return write
@@ -323,7 +323,9 @@ class Screen:
 
     def __init__(self, devices: Sequence[Watchable], interval_seconds: float, *, trace: bool = False) -> None:
         self._devices, self._interval, self._trace = devices, interval_seconds, trace
-        self._history = {one.name: {name: deque[float](maxlen=HISTORY_MAX) for name in _DRAWN} for one in devices}
+        self._history = {
+            watchable.name: {name: deque[float](maxlen=HISTORY_MAX) for name in _DRAWN} for watchable in devices
+        }
         self._live = Live(console=Console(), screen=True, auto_refresh=False)
         self._bars = bars_of(self._live.console.encoding)
         self._keys = sys.stdin.isatty()
@@ -359,10 +361,10 @@ class Screen:
         keys = "q quits" if self._keys else "Ctrl-C quits"
         foot = Text(f"every {self._interval:g} s, columns as iostat -x (kB are 1024 bytes); {keys}", style="dim")
         drawn: list[Table | Text] = []
-        for one in self._devices:
-            drawn.append(self._table(one, figures[one.name]))
+        for watchable in self._devices:
+            drawn.append(self._table(watchable, figures[watchable.name]))
             if self._trace:
-                drawn.append(Text(traced_line(figures[one.name])))
+                drawn.append(Text(traced_line(figures[watchable.name])))
         self._live.update(Group(*drawn, foot), refresh=True)
 
     def _table(self, device: Watchable, columns: dict[str, float]) -> Table:

@@ -158,7 +158,7 @@ class Examiner:
                 disk.disarm_cuts()
         if failed:
             raise failed[0]
-        return next((one for one in disk.cuts() if one.name == name), None)
+        return next((cut_taken for cut_taken in disk.cuts() if cut_taken.name == name), None)
 
 
 def verified_by(
@@ -199,7 +199,7 @@ def cut_of(
     verified: Verified | None,
 ) -> Cut:
     """The record of a cut. Where nothing could be verified, no transaction is counted."""
-    found = worst(defects)
+    defect = worst(defects)
     cut_ns, window_ns = cut_and_window_ns
     counts = {}
     if verified:
@@ -208,9 +208,9 @@ def cut_of(
         oldest = verified.oldest_lost_ack_ns
         counts["lost_ms"] = None if oldest is None else (cut_ns - oldest) / 1e6
     return Cut(
-        *(planned.id, mode, planned.when, planned.survivors, planned.seed, (cut_ns - window_ns) / 1e9, found.outcome),
+        *(planned.id, mode, planned.when, planned.survivors, planned.seed, (cut_ns - window_ns) / 1e9, defect.outcome),
         **{"acked": 0, **counts},
-        cause=found.cause,
+        cause=defect.cause,
     )
 
 

@@ -111,7 +111,7 @@ class _Asking:
         if cut.when == "flush":
             self.disk.cut_on(name_of(cut), "flush", 1, seed=cut.seed)
         elif cut.when == "page-write":
-            ranges = sorted(self.page_ranges(), key=lambda one: one[0] - one[1])[:RANGES_MAX]
+            ranges = sorted(self.page_ranges(), key=lambda page_range: page_range[0] - page_range[1])[:RANGES_MAX]
             self.disk.cut_on(name_of(cut), "write", cut.nth, sorted(ranges))
         else:
             self.disk.cut(name_of(cut))
@@ -150,7 +150,7 @@ class PowerCuts(PlannedCuts):
 
     def examined(self, window_ns: tuple[int, int]) -> list[Cut]:
         """Each state raised, recovered and verified, and kept as evidence where that is asked for."""
-        about, found = self.about, []
+        about, cuts = self.about, []
         rig = rig_of(about.stack, self.section.recovery_limit, about.journal, about.folder)
         examiner = Examiner(rig, self.workload, self.section.recovery_limit, self.section.hold_seconds)
         due = [cut for cut in self.planned if cut.id in self.taken.cuts]
@@ -160,11 +160,11 @@ class PowerCuts(PlannedCuts):
             kept = KeptState(
                 cut, about.treatment, content.name, content.seed, taken.cut_ns, taken.cut_end_ns, window_ns[0]
             )
-            found.append(self._keep(kept))
+            cuts.append(self._keep(kept))
             self.disk.forget_cut(taken.name)  # its memory may be needed
             about.say(f"cut {number} of {len(due)}: {OUTCOME_WORDS[cut.outcome]}")
         about.lap(EXAMINING)
-        return found
+        return cuts
 
     def _keep(self, kept: KeptState) -> Cut:
         """Keep the state as evidence where that is asked for; returns the cut with where that lies."""

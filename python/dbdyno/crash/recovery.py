@@ -55,25 +55,27 @@ class SpoiltError(Exception):
 
 def worst(defects: Iterable[Defect]) -> Defect:
     """The worst of what was found, with all causes, worst first; nothing where nothing was found."""
-    ordered = sorted(defects, key=lambda one: OUTCOMES.index(one.outcome))
+    ordered = sorted(defects, key=lambda defect: OUTCOMES.index(defect.outcome))
     if not ordered:
         return Defect("nothing", "")
-    return Defect(ordered[0].outcome, short("; ".join(one.cause for one in ordered if one.cause), CAUSE_MAX))
+    return Defect(ordered[0].outcome, short("; ".join(defect.cause for defect in ordered if defect.cause), CAUSE_MAX))
 
 
 def defects_of(verified: Verified) -> list[Defect]:
     """What the verifier has against the recovered tables."""
-    found = [
+    defects = [
         Defect("table", f"table {table.table} needs repair: {table.text}") for table in verified.tables if not table.ok
     ]
-    if not (verified.complete or found):
-        found.append(Defect("table", "a table can't be read to its end"))
+    if not (verified.complete or defects):
+        defects.append(Defect("table", "a table can't be read to its end"))
     if spoilt := _spoilt(verified):
-        examples = "; ".join(f"{one.what}: {one.text}" for one in verified.examples[:2] if one.what != "lost")
-        found.append(Defect("inconsistent", f"{spoilt}{f' ({examples})' if examples else ''}"))
+        examples = "; ".join(
+            f"{example.what}: {example.text}" for example in verified.examples[:2] if example.what != "lost"
+        )
+        defects.append(Defect("inconsistent", f"{spoilt}{f' ({examples})' if examples else ''}"))
     if verified.lost:
-        found.append(Defect("tail", f"{count(verified.lost, 'acknowledged commit')} lost"))
-    return found
+        defects.append(Defect("tail", f"{count(verified.lost, 'acknowledged commit')} lost"))
+    return defects
 
 
 def _spoilt(verified: Verified) -> str:
@@ -84,12 +86,12 @@ def _spoilt(verified: Verified) -> str:
         "there with other values": verified.wrong,
         "there though refused or never sent": verified.ghost,
     }
-    said = [f"{count(number, 'commit')} {words}" for words, number in counts.items() if number]
+    phrases = [f"{count(number, 'commit')} {words}" for words, number in counts.items() if number]
     if verified.index_differences:
-        said.append(f"{count(verified.index_differences, 'difference')} between an index and its table")
+        phrases.append(f"{count(verified.index_differences, 'difference')} between an index and its table")
     if verified.balance_off:
-        said.append("the sum of all balances is off")
-    return ", ".join(said)
+        phrases.append("the sum of all balances is off")
+    return ", ".join(phrases)
 
 
 # How a damaged filesystem answers, though it let itself be mounted. EUCLEAN is what the kernel calls EFSCORRUPTED.
@@ -207,10 +209,10 @@ def damage(rig: Rig, on_device: StackContext, steps: Steps) -> list[Defect]:
             for device in on_device.devices:
                 await_free(device.path)  # or the checker and the second mount would see what is in memory
     with steps.step("check"):
-        found = rig.filesystem.damage(on_device)
-    if found:
+        damage_text = rig.filesystem.damage(on_device)
+    if damage_text:
         rig.see_that_it_is_well()
-    return [Defect("filesystem", found)] if found else []
+    return [Defect("filesystem", damage_text)] if damage_text else []
 
 
 @contextmanager

@@ -69,7 +69,7 @@ def _share(seed: int, *what: object) -> float:
 def _numbered(cuts: Sequence[PlannedCut]) -> list[PlannedCut]:
     """With the numbers that the load names its own cuts by."""
     return [
-        PlannedCut(**{**vars(cut), "number": 1 + sum(one.when == cut.when for one in cuts[:place])})
+        PlannedCut(**{**vars(cut), "number": 1 + sum(earlier_cut.when == cut.when for earlier_cut in cuts[:place])})
         for place, cut in enumerate(cuts)
     ]
 

@@ -93,9 +93,9 @@ class Agent:
             if not part:
                 return b""
             self._rest += part
-        found = bytes(self._rest[:size])
+        content = bytes(self._rest[:size])
         del self._rest[:size]
-        return found
+        return content
 
     def _is_in_time(self, reading: list[int], writing: list[int]) -> bool:
         """Wait until one can go on; while beats come, that takes no longer than they may stay away."""
@@ -106,11 +106,11 @@ class Agent:
         """Do what is asked; what comes of it, or why nothing does, goes back."""
         try:
             if what in SIDE:
-                found, content = side_answer(what, getattr(self._side, what)(*parse_arguments(question, body)))
+                answer, content = side_answer(what, getattr(self._side, what)(*parse_arguments(question, body)))
             else:
-                said = getattr(self, f"do_{what}")(**question)
-                found, content = said if isinstance(said, tuple) else (said, b"")
-            frame = pack_frame(number, found, content)
+                returned = getattr(self, f"do_{what}")(**question)
+                answer, content = returned if isinstance(returned, tuple) else (returned, b"")
+            frame = pack_frame(number, answer, content)
         except Exception as error:  # noqa: BLE001  (the asker must get an answer)
             frame = pack_frame(number, failure_answer(error))
         self._write(frame)
@@ -166,10 +166,10 @@ class Agent:
 
     def do_stop(self) -> dict[str, Any]:
         """Put back what killed processes have left, and remove what was sent and kept for studies."""
-        said, left = list[str](), list[str]()
-        whole = put_back(said.append, left.append)
+        lines, left = list[str](), list[str]()
+        whole = put_back(lines.append, left.append)
         if left or not whole:
-            return put_back_answer([*said, *left], whole=False)
+            return put_back_answer([*lines, *left], whole=False)
         parts = sum(1 for _ in parts_folder().iterdir()) if parts_folder().is_dir() else 0
         for folder, what in (
             (inputs_folder(), "files that were sent for simulations were removed"),
@@ -177,8 +177,8 @@ class Agent:
         ):
             if folder.is_dir():
                 shutil.rmtree(folder)  # what can't be removed is said as the error
-                said += [what] if what else []
-        return put_back_answer(said, whole=True)
+                lines += [what] if what else []
+        return put_back_answer(lines, whole=True)
 
     # Another kernel: see ``boot_entry``.
 

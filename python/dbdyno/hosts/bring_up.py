@@ -66,11 +66,11 @@ def bring_up(inventory: Inventory, say: Say) -> list[Brought]:
 
 def _address(inventory: Inventory, facts: Mapping[str, Facts]) -> str:
     """The address of this machine, as the hosts reach it. Raises ``HostError`` where none is known."""
-    seen = next((found.ssh_from for found in facts.values() if _is_of_this_machine(found.ssh_from)), "")
-    if found := inventory.cluster.address or seen:
-        return found
-    said = ", ".join(f"{name} reports {found.ssh_from or 'none'}" for name, found in facts.items())
-    why = f"no host reports an address of this machine as the origin of its ssh connection ({short(said)})"
+    seen = next((host_facts.ssh_from for host_facts in facts.values() if _is_of_this_machine(host_facts.ssh_from)), "")
+    if address := inventory.cluster.address or seen:
+        return address
+    reports = ", ".join(f"{name} reports {host_facts.ssh_from or 'none'}" for name, host_facts in facts.items())
+    why = f"no host reports an address of this machine as the origin of its ssh connection ({short(reports)})"
     raise HostError(f"{why}; set address in [cluster]")
 
 
@@ -185,12 +185,12 @@ def host_status(inventory: Inventory) -> tuple[list[Status], str]:
             clocks = offsets(channel)
         return Status(name, tuple(host.roles), True, "", facts.digest == ours, clocks, asdict(facts))  # noqa: FBT003  (by order)
 
-    found = []
+    statuses = []
     for name, answer in on_each(inventory.hosts, status).items():
         if isinstance(answer, Status):
-            found.append(answer)
+            statuses.append(answer)
         else:
             reached = type(answer) is not HostError  # a host without dbdyno was reached, too
-            found.append(Status(name, tuple(inventory.hosts[name].roles), reached, str(answer)))
+            statuses.append(Status(name, tuple(inventory.hosts[name].roles), reached, str(answer)))
     is_up = clusters.read_cluster(inventory.cluster.name) is not None
-    return found, "" if is_up else "the hosts are not up; run dbdyno hosts up"
+    return statuses, "" if is_up else "the hosts are not up; run dbdyno hosts up"

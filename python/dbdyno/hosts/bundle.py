@@ -37,7 +37,7 @@ class Package:
     path: Path
 
     @property
-    def asked(self) -> dict[str, object]:
+    def description(self) -> dict[str, object]:
         """As a host is asked whether it has it."""
         return {"name": self.name, "sha256": self.sha256, "size_bytes": self.path.stat().st_size}
 
@@ -83,28 +83,28 @@ def _needed() -> list[metadata.Distribution]:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    found: dict[str, metadata.Distribution] = {}
+    distributions: dict[str, metadata.Distribution] = {}
     wanted = list(ROOTS)
     while wanted:
         name = canonicalize_name(wanted.pop())
-        if name in found:
+        if name in distributions:
             continue
         try:
-            found[name] = metadata.distribution(name)
+            distributions[name] = metadata.distribution(name)
         except metadata.PackageNotFoundError:
             raise HostError(
                 f"{name} is not installed here as a package, so it can't be installed on other hosts"
             ) from None
-        for text in found[name].requires or []:
+        for text in distributions[name].requires or []:
             requirement = Requirement(text)
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 wanted.append(requirement.name)
-    return list(found.values())
+    return list(distributions.values())
 
 
 def _files(distribution: metadata.Distribution) -> dict[str, Path]:
     """Name inside a wheel -> file here."""
-    found = {}
+    files = {}
     label = f"{distribution.name}-{distribution.version}".replace("-", "_", distribution.name.count("-"))
     own_scripts = {point.name for point in distribution.entry_points if point.group == "console_scripts"}
     for member in distribution.files or []:
@@ -112,12 +112,12 @@ def _files(distribution: metadata.Distribution) -> dict[str, Path]:
         if member.suffix == ".pyc" or member.name in _OF_AN_INSTALLATION or not path.is_file():
             continue
         if ".." not in member.parts:
-            found[str(PurePosixPath(member))] = path
+            files[str(PurePosixPath(member))] = path
         elif path.parent == Path(sys.executable).parent and path.name not in own_scripts:
-            found[f"{label}.data/scripts/{path.name}"] = path
+            files[f"{label}.data/scripts/{path.name}"] = path
     if distribution.name != OURS:
-        return found
-    return dict(_ours(found, label))
+        return files
+    return dict(_ours(files, label))
 
 
 def _ours(recorded: dict[str, Path], label: str) -> Iterator[tuple[str, Path]]:

@@ -37,12 +37,12 @@ class Echo:
             raise ValueError("an echo does not have two times by two clocks")
         if not all(0 <= stamp <= _STAMP_MAX for stamp in (*received, *answered)):
             raise ValueError("an echo has an impossible time")
-        found = cls(sent[0], received[0], answered[0], back[0])
+        echo = cls(sent[0], received[0], answered[0], back[0])
         # Each end's difference of both clocks, read twice.
         here = (sent[1] - sent[0] + back[1] - back[0]) // 2
         there = (received[1] - received[0] + answered[1] - answered[0]) // 2
-        real = cls(found.sent + here, found.received + there, found.answered + there, found.back + here)
-        return {"monotonic": found, "realtime": real}
+        real = cls(echo.sent + here, echo.received + there, echo.answered + there, echo.back + here)
+        return {"monotonic": echo, "realtime": real}
 
     @property
     def on_the_way(self) -> int:

@@ -52,8 +52,8 @@ def read_cluster(name: str) -> Cluster | None:
     """The hosts of this name that were brought up. Raises ``HostError`` where their file is damaged."""
     path = cluster_folder(name) / "cluster.json"
     try:
-        found = json_object(read_regular(path, _RECORD_MAX_BYTES))
-        cluster = Cluster(str(found["name"]), str(found["address"]), dict(found["hosts"]))
+        record = json_object(read_regular(path, _RECORD_MAX_BYTES))
+        cluster = Cluster(str(record["name"]), str(record["address"]), dict(record["hosts"]))
         for fields in cluster.hosts.values():
             HostSection.model_validate(fields)
     except FileNotFoundError:

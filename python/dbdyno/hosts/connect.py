@@ -42,8 +42,8 @@ class HostWorkers(Workers):
         self._channels: dict[str, Channel] = {}
         self._cores: dict[str, int] = {}
         self._far: dict[str, Mapping[int, float]] = {}
-        self._asked: dict[str, Future[Answer]] = {}  # how far its calls are, until the answer is there
-        self._asked_at = time.monotonic()
+        self._pending_reports: dict[str, Future[Answer]] = {}  # how far its calls are, until the answer is there
+        self._reports_requested_at = time.monotonic()
         for name in names:
             try:
                 self.renew(name)
@@ -54,10 +54,10 @@ class HostWorkers(Workers):
         """As the contract says."""
         return {name: count for name, count in self._cores.items() if name not in self._lost}
 
-    def begin(self, host: str, ticket: int, given: str) -> None:
+    def begin(self, host: str, ticket: int, argument: str) -> None:
         """As the contract says."""
         channel = self._channels[host]
-        question = {"do": "call", "work": self._work, "ticket": ticket, "given": given}
+        question = {"do": "call", "work": self._work, "ticket": ticket, "given": argument}
         try:
             future = channel.submit(question)
         except HostError as error:
@@ -100,20 +100,20 @@ class HostWorkers(Workers):
 
     def missing_inputs(self, host: str, names: Sequence[str]) -> tuple[str, list[str]]:
         """As the contract says."""
-        found = self._channels[host].ask({"do": "lacking", "names": list(names)}, Inputs)
-        return found.folder, [name for name in names if name in found.lacking]
+        inputs = self._channels[host].ask({"do": "lacking", "names": list(names)}, Inputs)
+        return inputs.folder, [name for name in names if name in inputs.lacking]
 
     def progress(self) -> Mapping[int, float]:
         """As the contract says; asked for once a second, and never waited for."""
-        is_due = time.monotonic() > self._asked_at + _REPORT_SECONDS
-        self._asked_at = time.monotonic() if is_due else self._asked_at
+        is_due = time.monotonic() > self._reports_requested_at + _REPORT_SECONDS
+        self._reports_requested_at = time.monotonic() if is_due else self._reports_requested_at
         for host in self.cores():
             with suppress(HostError):
-                if host in self._asked and self._asked[host].done():
-                    said = read_answer(host, self._asked.pop(host).result().frame.content, HowFar)
-                    self._far[host] = {int(ticket): far for ticket, far in said.reached.items() if ticket.isdigit()}
-                if is_due and host not in self._asked:
-                    self._asked[host] = self._channels[host].submit({"do": "reached", "work": self._work})
+                if host in self._pending_reports and self._pending_reports[host].done():
+                    report = read_answer(host, self._pending_reports.pop(host).result().frame.content, HowFar)
+                    self._far[host] = {int(ticket): far for ticket, far in report.reached.items() if ticket.isdigit()}
+                if is_due and host not in self._pending_reports:
+                    self._pending_reports[host] = self._channels[host].submit({"do": "reached", "work": self._work})
         return {ticket: far for host in self.cores() for ticket, far in self._far.get(host, {}).items()}
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class HostWorkers(Workers):
             return None
         try:
             frame = done.result().frame
-            said = read_answer(host, frame.content, Called)
+            outcome = read_answer(host, frame.content, Called)
             text = frame.body.decode()
         except UnicodeDecodeError:
             self.leave_out(host, f"{host}: its call returned no text")
@@ -136,10 +136,10 @@ class HostWorkers(Workers):
         except HostError as error:
             self.leave_out(host, str(error))  # where its connection was lost and is there again, it takes part again
             return None
-        if not said.error:
-            return Returned(ticket, host, text, said.cpu_s)
-        kind = ValueError if said.error == ValueError.__name__ else RuntimeError
-        return Returned(ticket, host, "", said.cpu_s, kind(short(text, _SAID_MAX)))
+        if not outcome.error:
+            return Returned(ticket, host, text, outcome.cpu_s)
+        kind = ValueError if outcome.error == ValueError.__name__ else RuntimeError
+        return Returned(ticket, host, "", outcome.cpu_s, kind(short(text, _SAID_MAX)))
 
 
 class SshHosts(Hosts):
@@ -150,13 +150,13 @@ class SshHosts(Hosts):
         super().__init__(tuple(names), work)
         self._connections = connections
 
-    def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
+    def _ask(self, host: str, what: str, *arguments: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
         seconds = ANSWER_SECONDS + sum(
-            argument for argument in given if isinstance(argument, float)
+            argument for argument in arguments if isinstance(argument, float)
         )  # that it is asked to wait
         channel = self._connections.channel(host)
         try:
-            return channel.ask_side(what, given, seconds)
+            return channel.ask_side(what, arguments, seconds)
         except HostError:
             if why := self._connections.lost().get(host):
                 raise HostError(f"{host}: is lost: {why.removeprefix(f'{host}: ')}") from None
@@ -200,7 +200,7 @@ class Connected:
         Raises ``HostError`` where one is lost meanwhile.
         """
         names = self.inventory.hosts if hosts is None else hosts
-        return {name: found["monotonic"] for name, found in self._connections.offsets(names).items()}
+        return {name: clock_offsets["monotonic"] for name, clock_offsets in self._connections.offsets(names).items()}
 
     def lost(self) -> frozenset[str]:
         """The hosts that can't be worked on any more, known within 5 s, until they are back. Asks nothing of any."""

@@ -110,8 +110,8 @@ class Connections:
 
     def offsets(self, hosts: Collection[str] | None = None) -> dict[str, dict[str, Offset]]:
         """Host -> clock -> how far it is from ours, of all (or of these) that are not lost, one after the other."""
-        asked = [name for name in self._pulses if (hosts is None or name in hosts) and name not in self.lost()]
-        return {name: offsets(self.channel(name)) for name in asked}
+        names = [name for name in self._pulses if (hosts is None or name in hosts) and name not in self.lost()]
+        return {name: offsets(self.channel(name)) for name in names}
 
     def hold(self, hosts: Collection[str]) -> dict[str, GuardedWork]:
         """Have hosts be put back once their connections end; by what their work is known. Raises ``HostError``."""
@@ -168,17 +168,17 @@ class Connections:
         for pulse in there:
             for file in pulse.channel.files():
                 poll.register(file, select.POLLIN)
-        found = {file for file, _ in poll.poll(max(0.0, seconds) * 1000)}
-        if self._wake in found:
+        ready_files = {file for file, _ in poll.poll(max(0.0, seconds) * 1000)}
+        if self._wake in ready_files:
             with suppress(BlockingIOError):
                 eventfd_read(self._wake)
-        return found
+        return ready_files
 
 
 def guard_host(channel: Channel) -> GuardedWork:
     """Have a host be put back once its connection ends; by what its work is known. Raises ``HostError``."""
-    found = channel.ask({"do": "guard"}, Guarding)
-    return GuardedWork(found.token, found.folder)
+    guard = channel.ask({"do": "guard"}, Guarding)
+    return GuardedWork(guard.token, guard.folder)
 
 
 # Lost hosts are tried again for as long as a study or a sweep goes on over the others, each by a thread of its own.
@@ -257,12 +257,12 @@ class Rejoining:
         channel = reach_ready(self._inventory, name, self._inventory.hosts[name]).channel
         try:
             question = {"do": "restore", "token": self._work.get(name, GuardedWork()).token}
-            said = channel.ask(question, PutBack, 2 * ANSWER_SECONDS)
-            if not said.over:
+            restoration = channel.ask(question, PutBack, 2 * ANSWER_SECONDS)
+            if not restoration.over:
                 raise HostError(f"{name}: is being restored")  # noqa: TRY301  (closed below)
-            if not said.whole:
+            if not restoration.whole:
                 how = f"dbdyno restore --hosts {self._inventory.path}"
-                raise HostError(f"{name}: {'; '.join(for_people(said.undone))}; {how}")  # noqa: TRY301  (closed below)
+                raise HostError(f"{name}: {'; '.join(for_people(restoration.undone))}; {how}")  # noqa: TRY301  (closed below)
             self._work[name] = guard_host(channel)
             self._connections.again(name, channel)
         except BaseException:

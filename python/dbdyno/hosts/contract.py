@@ -170,12 +170,12 @@ class Hosts(ABC):
         """
 
     @abstractmethod
-    def _ask(self, host: str, what: str, *given: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
+    def _ask(self, host: str, what: str, *arguments: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
         """Call a method of a host's ``HostSide``. Raises ``HostError`` where the host is lost, else what it raises."""
 
-    def _call(self, host: str, what: str, *given: object, before_window: bool = False) -> Any:  # noqa: ANN401  (as above)
+    def _call(self, host: str, what: str, *arguments: object, before_window: bool = False) -> Any:  # noqa: ANN401  (as above)
         self._check(host, what, before_window=before_window)
-        return self._name_errors(host, what, lambda: self._ask(host, what, *given))
+        return self._name_errors(host, what, lambda: self._ask(host, what, *arguments))
 
     def _check(self, host: str, what: str, *, before_window: bool = False) -> None:
         if host not in self._names:
@@ -401,11 +401,11 @@ class Lines:
 
     def why_ended(self) -> str:
         """What it said last on standard error, or by what it has ended."""
-        said = self._errors.decode(errors="replace").strip()
-        return short(said[-200:]) or exit_words(self.code or 0)
+        error_text = self._errors.decode(errors="replace").strip()
+        return short(error_text[-200:]) or exit_words(self.code or 0)
 
     def _check(self, line_bytes: int) -> None:
         """Raise ``LieError`` where that is too much."""
         if line_bytes > self.line_bytes_max or self._lines > self.lines_max or self._bytes > self.bytes_max:
-            said = f"{self._lines} lines, {self._bytes} bytes"
-            raise LieError(f"{self.host}: says too much: {said}, and there is no end of it")
+            amount = f"{self._lines} lines, {self._bytes} bytes"
+            raise LieError(f"{self.host}: says too much: {amount}, and there is no end of it")

@@ -63,12 +63,12 @@ class DaskAgent(Agent):
         future = self._client.submit(_on_worker, self._digest, work, given, files, pure=False)
         self._calls[ticket] = future
         try:
-            said = json.loads(future.result())
+            outcome = json.loads(future.result())
         finally:
             self._calls.pop(ticket, None)
-        if said["error"] == HostError.__name__:
-            raise HostError(said["text"])
-        return {"cpu_s": said["cpu_s"], "error": said["error"]}, said["text"].encode()
+        if outcome["error"] == HostError.__name__:
+            raise HostError(outcome["text"])
+        return {"cpu_s": outcome["cpu_s"], "error": outcome["error"]}, outcome["text"].encode()
 
     def do_reached(self, work: str) -> dict[str, Any]:
         """As an agent's; a cluster is not asked meanwhile."""
@@ -80,11 +80,11 @@ class DaskAgent(Agent):
         return {}
 
 
-def _on_worker(digest: str, work: str, given: str, files: dict[str, bytes]) -> bytes:
+def _on_worker(digest: str, work: str, argument: str, files: dict[str, bytes]) -> bytes:
     """Sent as it is here, with nothing that it needs: the cluster's scheduler takes it apart, and has no dbdyno."""
     from dbdyno.hosts.dask_agent import call_on_worker
 
-    return call_on_worker(digest, work, given, files)
+    return call_on_worker(digest, work, argument, files)
 
 
 @cache
@@ -92,13 +92,13 @@ def _digest_here() -> str:
     return our_digest()
 
 
-def call_on_worker(digest: str, work: str, given: str, files: dict[str, bytes]) -> bytes:
-    """Call a function, on a worker; what came of it as JSON. ``files`` are those that ``given`` names."""
+def call_on_worker(digest: str, work: str, argument: str, files: dict[str, bytes]) -> bytes:
+    """Call a function, on a worker; what came of it as JSON. ``files`` are those that ``argument`` names."""
     from distributed import get_worker
 
     if _digest_here() != digest:
-        said = "dbdyno on the workers of the Dask cluster differs from this one; install the same wheel there"
-        return json.dumps({"text": said, "cpu_s": 0.0, "error": "HostError"}).encode()
+        mismatch = "dbdyno on the workers of the Dask cluster differs from this one; install the same wheel there"
+        return json.dumps({"text": mismatch, "cpu_s": 0.0, "error": "HostError"}).encode()
     worker = get_worker()
     folder = Path(worker.local_directory) / "dbdyno-inputs"  # which goes with the worker
     folder.mkdir(exist_ok=True)
@@ -113,7 +113,7 @@ def call_on_worker(digest: str, work: str, given: str, files: dict[str, bytes]) 
     def is_wanted() -> bool:
         return task is None or task.state == "executing"
 
-    text, cpu_s, error = side.call(0, given, is_wanted)
+    text, cpu_s, error = side.call(0, argument, is_wanted)
     kind = "" if error is None else type(error).__name__
     return json.dumps({"text": text if error is None else str(error), "cpu_s": cpu_s, "error": kind}).encode()
 

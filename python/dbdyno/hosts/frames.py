@@ -97,7 +97,7 @@ def parse_rows(body: bytes) -> list[Row]:
     *lines, rest = body.split(b"\n")
     if rest:
         raise ValueError("its last row is cut off")
-    found = []
+    rows = []
     for line in lines:
         row = json.loads(line) if len(line) <= _ROW_BYTES_MAX else None
         if (
@@ -106,27 +106,27 @@ def parse_rows(body: bytes) -> list[Row]:
             or any(isinstance(value, list | dict) for value in row)
         ):
             raise ValueError("it is not a list of rows")
-        found.append(tuple(row))
-    return found
+        rows.append(tuple(row))
+    return rows
 
 
-def side_question(what: str, given: Sequence[Any]) -> tuple[dict[str, object], bytes]:
+def side_question(what: str, arguments: Sequence[Any]) -> tuple[dict[str, object], bytes]:
     """The object and the body by which a method of ``HostSide`` is called."""
-    for place, argument in enumerate(given):
+    for place, argument in enumerate(arguments):
         if isinstance(argument, bytes) or (what == "begin_folder" and isinstance(argument, list)):
-            others = [*given[:place], *given[place + 1 :]]
+            others = [*arguments[:place], *arguments[place + 1 :]]
             is_rows = isinstance(argument, list)
             body = pack_rows(argument) if isinstance(argument, list) else argument
             return {"do": what, "given": others, "body_at": place, "rows": is_rows}, body
-    return {"do": what, "given": list(given)}, b""
+    return {"do": what, "given": list(arguments)}, b""
 
 
 def parse_arguments(question: Mapping[str, Any], body: bytes) -> list[Any]:
     """The arguments again."""
-    given = list(question["given"])
+    arguments = list(question["given"])
     if "body_at" in question:
-        given.insert(question["body_at"], parse_rows(body) if question["rows"] else body)
-    return given
+        arguments.insert(question["body_at"], parse_rows(body) if question["rows"] else body)
+    return arguments
 
 
 def side_answer(what: str, value: Any) -> tuple[dict[str, object], bytes]:  # noqa: ANN401  (what that method returns)
@@ -138,25 +138,25 @@ def side_answer(what: str, value: Any) -> tuple[dict[str, object], bytes]:  # no
             return {}, pack_rows(value)
         case "read":
             news, code = value
-            said = {"news": [[int(to_error), len(content)] for to_error, content in news], "code": code}
-            return said, b"".join(content for _, content in news)
+            header = {"news": [[int(to_error), len(content)] for to_error, content in news], "code": code}
+            return header, b"".join(content for _, content in news)
     return {"value": value}, b""
 
 
 def side_value(host: str, what: str, frame: Frame) -> Any:  # noqa: ANN401  (who asked knows, and looks at it)
     """What such a method returned, or raise what it raised. Raises ``LieError`` where it is neither."""
     try:
-        found = json_object(frame.content)
-        if "failed" in found:
-            raise _failure(host, value_of(_Failed, {"failed": found["failed"]}).failed)
+        document = json_object(frame.content)
+        if "failed" in document:
+            raise _failure(host, value_of(_Failed, {"failed": document["failed"]}).failed)
         match what:
             case "content" | "piece":
                 return frame.body
             case "entries" | "pieces":
                 return parse_rows(frame.body)
             case "read":
-                return _news_of(value_of(_News, found), frame.body)
-        return value_of(_Value, found).value
+                return _news_of(value_of(_News, document), frame.body)
+        return value_of(_Value, document).value
     except (ValueError, TypeError, RecursionError) as error:
         raise LieError(f"{host}: its answer can't be read: {short(str(error))}") from None
 
@@ -199,22 +199,22 @@ def failure_answer(error: Exception) -> dict[str, object]:
     return {"failed": {"kind": "host" if isinstance(error, HostError) else type(error).__name__, "text": str(error)}}
 
 
-def _failure(host: str, found: Failure) -> Exception:
-    text = short(found.text) or _SILENT
-    if found.kind == "os":
-        return OSError(found.number, text, short(found.file) or None)
-    return KeyError(text) if found.kind == "key" else HostError(f"{host}: {text}")
+def _failure(host: str, failure: Failure) -> Exception:
+    text = short(failure.text) or _SILENT
+    if failure.kind == "os":
+        return OSError(failure.number, text, short(failure.file) or None)
+    return KeyError(text) if failure.kind == "key" else HostError(f"{host}: {text}")
 
 
-def _news_of(said: _News, body: bytes) -> tuple[list[tuple[bool, bytes]], int | None]:
-    found, at = list[tuple[bool, bytes]](), 0
-    for entry in said.news:
+def _news_of(news: _News, body: bytes) -> tuple[list[tuple[bool, bytes]], int | None]:
+    chunks, at = list[tuple[bool, bytes]](), 0
+    for entry in news.news:
         to_error, length = entry
         if to_error not in {0, 1} or not 0 <= length <= len(body) - at:
             raise ValueError("it can't be the output of a program")
-        found.append((bool(to_error), body[at : at + length]))
+        chunks.append((bool(to_error), body[at : at + length]))
         at += length
-    return found, said.code
+    return chunks, news.code
 
 
 # What the agent, and the installer before it, answer to questions of their own.
@@ -375,29 +375,29 @@ def read_answer(host: str, content: bytes, kind: type[T]) -> T:
     Unknown fields are ignored, as a host may run another dbdyno.
     """
     try:
-        found = json_object(content)
-        if "failed" in found:
-            raise HostError(f"{host}: {_text_of(value_of(_Failed, {'failed': found['failed']}).failed)}")
-        if "error" in found and kind is not Called:
-            raise HostError(f"{host}: {short(value_of(Refused, {'error': found['error']}).error) or _SILENT}")
-        return _of_kind(kind, found)
+        document = json_object(content)
+        if "failed" in document:
+            raise HostError(f"{host}: {_failure_text(value_of(_Failed, {'failed': document['failed']}).failed)}")
+        if "error" in document and kind is not Called:
+            raise HostError(f"{host}: {short(value_of(Refused, {'error': document['error']}).error) or _SILENT}")
+        return _of_kind(kind, document)
     except ValueError as error:
         raise LieError(
             f"{host}: its answer can't be read: {short(str(error))}; dbdyno hosts up installs this dbdyno there"
         ) from None
 
 
-def _text_of(found: Failure) -> str:
+def _failure_text(failure: Failure) -> str:
     """What went wrong there, in a line."""
-    return (f"{short(found.file)}: " if found.file else "") + (short(found.text) or _SILENT)
+    return (f"{short(failure.file)}: " if failure.file else "") + (short(failure.text) or _SILENT)
 
 
-def _of_kind(kind: type[T], found: dict[str, object]) -> T:
+def _of_kind(kind: type[T], document: dict[str, object]) -> T:
     """The answer of a kind that an object holds. Raises ``ValueError``."""
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    told = {name: value for name, value in found.items() if name in known}
-    _check_list_lengths(told)
-    return value_of(kind, printable_document(told, _TEXT_MAX))
+    values = {name: value for name, value in document.items() if name in known}
+    _check_list_lengths(values)
+    return value_of(kind, printable_document(values, _TEXT_MAX))
 
 
 def _check_list_lengths(value: object) -> None:

@@ -62,12 +62,12 @@ def put_back(say: Callable[[str], None], leave: Callable[[str], None]) -> bool:
     ``leave`` takes what is left alone, as its process lives.
     """
     whole = True
-    for found in leftovers():
-        with taken(found.path, say) as held:
-            if held is not None:
-                whole = replay(held, say) and whole
-            elif found.path.exists():
-                leave(f"left alone: {found.what} ({found.by} is running)")
+    for leftover in leftovers():
+        with taken(leftover.path, say) as undo_log:
+            if undo_log is not None:
+                whole = replay(undo_log, say) and whole
+            elif leftover.path.exists():
+                leave(f"left alone: {leftover.what} ({leftover.by} is running)")
     return whole
 
 
@@ -80,7 +80,7 @@ def put_back_answer(
 
 def guards_work(token: str) -> bool:
     """Whether a guard still has work of that token to put back."""
-    undos = (undo for found in leftovers() for _, undo in found.undos)
+    undos = (undo for leftover in leftovers() for _, undo in leftover.undos)
     return bool(token) and any(isinstance(undo, EndProcesses) and undo.token == token for undo in undos)
 
 

@@ -216,14 +216,14 @@ class FolderSide:
 
 
 def _entry(path: Path, root: Path) -> Entry:
-    found = path.lstat()
-    mode, link = found.st_mode, ""
+    status = path.lstat()
+    mode, link = status.st_mode, ""
     if stat.S_ISLNK(mode):
         link = str(path.readlink())
     elif not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
         raise OSError(errno.EINVAL, "is neither a file, a folder nor a symbolic link", str(path))
-    size = found.st_size if stat.S_ISREG(mode) else 0
-    return str(path.relative_to(root)), mode, found.st_uid, found.st_gid, found.st_mtime_ns, size, link
+    size = status.st_size if stat.S_ISREG(mode) else 0
+    return str(path.relative_to(root)), mode, status.st_uid, status.st_gid, status.st_mtime_ns, size, link
 
 
 def _compared(entries: list[Entry]) -> list[tuple[object, ...]]:
@@ -236,7 +236,7 @@ def _compared(entries: list[Entry]) -> list[tuple[object, ...]]:
 
 def _data(path: Path) -> list[tuple[int, int]]:
     """Offsets and lengths of a file's data, each piece inside one of the stretches of ``PIECE_BYTES``."""
-    found, at = list[tuple[int, int]](), 0
+    extents, at = list[tuple[int, int]](), 0
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
         while True:
@@ -244,12 +244,12 @@ def _data(path: Path) -> list[tuple[int, int]]:
             hole = os.lseek(handle, at, os.SEEK_HOLE)
             while at < hole:
                 end = min(hole, at - at % PIECE_BYTES + PIECE_BYTES)
-                found.append((at, end - at))
+                extents.append((at, end - at))
                 at = end
     except OSError as error:
         if error.errno != errno.ENXIO:  # the end: only a hole is left
             raise
-        return found
+        return extents
     finally:
         os.close(handle)
 
@@ -282,15 +282,15 @@ class _Program:
 
     def news(self) -> list[tuple[bool, bytes]]:
         """What was written since the last time; whether to standard error, and the bytes."""
-        found = []
+        chunks = []
         with self.lock:
             for place, file in enumerate(self.files):
                 written = os.lseek(file, 0, os.SEEK_CUR)  # the program has the same place in the file
                 content = os.pread(file, min(CHUNK_BYTES, written - self.read[place]), self.read[place])
                 self.read[place] += len(content)
                 if content:
-                    found.append((bool(place), content))
-        return found
+                    chunks.append((bool(place), content))
+        return chunks
 
     def forget_if_over(self) -> None:
         """Give back the memory once it has ended, where nothing is left to be handed out."""
@@ -372,20 +372,20 @@ class HostSide(FolderSide):
         path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
         bound = [*(("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()), *argv]
         files = (output_file("stdout"), output_file("stderr"))
-        given = os.memfd_create("stdin")
-        os.write(given, stdin)
-        os.lseek(given, 0, os.SEEK_SET)
+        input_file = os.memfd_create("stdin")
+        os.write(input_file, stdin)
+        os.lseek(input_file, 0, os.SEEK_SET)
         try:
             process = subprocess.Popen(
                 bound,
-                stdin=given,
+                stdin=input_file,
                 stdout=files[0],
                 stderr=files[1],
                 env={**os.environ, "PATH": path, **environment},
                 start_new_session=True,
             )
         finally:
-            os.close(given)
+            os.close(input_file)
         name = secrets.token_hex(6)
         self._programs[name] = _Program(process, files)
         try:

@@ -23,21 +23,21 @@ _WHOLE = "whole"  # in an environment that was made to its end
 
 def main() -> None:
     """Read a request, answer it, go on as the agent where there is one."""
-    asked = json.loads(sys.stdin.buffer.readline().decode())
+    request = json.loads(sys.stdin.buffer.readline().decode())
     try:
-        answer, environment = prepare(asked)
+        answer, environment = prepare(request)
     except OSError as error:
-        place = error.filename or asked["folder"] or "its folder"
-        said = f"{place}: {error.strerror}; name another folder in the hosts file: folder = ..."
-        answer, environment = {"error": said}, None
+        place = error.filename or request["folder"] or "its folder"
+        reason = f"{place}: {error.strerror}; name another folder in the hosts file: folder = ..."
+        answer, environment = {"error": reason}, None
     except (ValueError, ImportError, zipfile.BadZipFile) as error:
         answer, environment = {"error": str(error)}, None
     send(answer)
     if environment is not None:
         python = str(environment / "bin/python")
         path = str(environment / "bin") + ":" + os.environ.get("PATH", os.defpath)
-        given = dict(os.environ, DBDYNO_STATE_DIR=answer["state"], PATH=path)
-        os.execve(python, [python, "-m", "dbdyno.hosts.agent"], given)  # noqa: S606  (no shell is wanted)
+        variables = dict(os.environ, DBDYNO_STATE_DIR=answer["state"], PATH=path)
+        os.execve(python, [python, "-m", "dbdyno.hosts.agent"], variables)  # noqa: S606  (no shell is wanted)
 
 
 def send(answer: "dict[str, Any]") -> None:
@@ -46,18 +46,18 @@ def send(answer: "dict[str, Any]") -> None:
     sys.stdout.buffer.flush()
 
 
-def prepare(asked: "dict[str, Any]") -> "tuple[dict[str, Any], Path | None]":
+def prepare(request: "dict[str, Any]") -> "tuple[dict[str, Any], Path | None]":
     """Take in what is lacking; the answer, and the environment, if there is one. Raises ``OSError``, ``ValueError``."""
-    folder = own_folder(asked["folder"])
-    own = folder / "hosts" / asked["name"]
+    folder = own_folder(request["folder"])
+    own = folder / "hosts" / request["name"]
     record = own / "environment"
     answer = {"folder": str(folder), "state": str(own / "state"), "installed": True}
-    if asked["packages"] is None:
-        found = Path(record.read_text()) if record.exists() else None
-        there = found is not None and (found / _WHOLE).exists()
+    if request["packages"] is None:
+        last_environment = Path(record.read_text()) if record.exists() else None
+        there = last_environment is not None and (last_environment / _WHOLE).exists()
         answer["installed"] = there
-        return answer, found if there else None
-    check_python(asked["python"], asked["machine"])
+        return answer, last_environment if there else None
+    check_python(request["python"], request["machine"])
     (own / "state").mkdir(parents=True, exist_ok=True)
     for passed in (own, own / "state"):
         passed.chmod(0o711)  # a server under test runs as another user, whom they let through
@@ -65,24 +65,24 @@ def prepare(asked: "dict[str, Any]") -> "tuple[dict[str, Any], Path | None]":
         fcntl.flock(lock, fcntl.LOCK_EX)
         packages = folder / "packages"
         packages.mkdir(exist_ok=True)
-        lacking = [package for package in asked["packages"] if not (packages / package["sha256"]).is_dir()]
+        lacking = [package for package in request["packages"] if not (packages / package["sha256"]).is_dir()]
         send({"lacking": [package["sha256"] for package in lacking]})
         for package in lacking:
             take(package, packages)
-        environment = make_environment(folder, asked)
+        environment = make_environment(folder, request)
     record.write_text(str(environment))
     return answer, environment
 
 
-def own_folder(given: "str | None") -> Path:
+def own_folder(path: "str | None") -> Path:
     """The folder for dbdyno's things; what lies there is run, so nobody else may write to it."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
-    folder = Path(given or ("/var/lib/dbdyno/hosts" if os.geteuid() == 0 else state + "/dbdyno/hosts"))
+    folder = Path(path or ("/var/lib/dbdyno/hosts" if os.geteuid() == 0 else state + "/dbdyno/hosts"))
     if not folder.exists():
         folder.mkdir(parents=True)
         folder.chmod(0o755)
-    found = folder.stat()
-    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+    status = folder.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         whose = " must belong to the ssh user and be writable by no one else; see folder in the hosts file"
         raise ValueError("the folder " + str(folder) + whose)
     return folder
@@ -92,8 +92,8 @@ def check_python(wanted: "list[int]", machine: str) -> None:
     """Raise ``ValueError`` where what runs here can't run what is sent."""
     here = list(sys.version_info[:2])
     if here != wanted:
-        said = "its Python is {}.{}, and dbdyno hosts up runs on Python {}.{}".format(*(here + wanted))
-        raise ValueError(said + ': name the same version in the hosts file: python = "python{}.{}"'.format(*wanted))
+        mismatch = "its Python is {}.{}, and dbdyno hosts up runs on Python {}.{}".format(*(here + wanted))
+        raise ValueError(mismatch + ': name the same version in the hosts file: python = "python{}.{}"'.format(*wanted))
     if platform.machine() != machine:
         raise ValueError("it is a " + platform.machine() + ", and the packages are for " + machine)
 
@@ -114,16 +114,16 @@ def take(package: "dict[str, Any]", packages: Path) -> None:
     arriving.rename(packages / package["sha256"])
 
 
-def make_environment(folder: Path, asked: "dict[str, Any]") -> Path:
+def make_environment(folder: Path, request: "dict[str, Any]") -> Path:
     """A venv that sees the packages; made once for each list of them."""
     import venv
 
-    environment = folder / "env-{}".format(asked["environment"])
+    environment = folder / "env-{}".format(request["environment"])
     if (environment / _WHOLE).exists():
         return environment
     shutil.rmtree(str(environment), ignore_errors=True)
     venv.EnvBuilder(symlinks=True, with_pip=False).create(str(environment))
-    places = [folder / "packages" / package["sha256"] for package in asked["packages"]]
+    places = [folder / "packages" / package["sha256"] for package in request["packages"]]
     version = "python{}.{}".format(*sys.version_info[:2])
     site = environment / "lib" / version / "site-packages"
     (site / "dbdyno-hosts.pth").write_text("".join(str(place) + "\n" for place in places))

@@ -71,7 +71,7 @@ class HostSection(Section):
     """How it is restarted with another kernel: `grub` (grub-reboot), `kexec` (systemctl kexec), or a program of
     yours on this machine, by its path from the folder of the file.
     """
-    boot_within: Annotated[Duration, Field(gt=0, le=6 * 3600), PlainSerializer(lambda given: f"{given:g}s")] = 900.0
+    boot_within: Annotated[Duration, Field(gt=0, le=6 * 3600), PlainSerializer(lambda seconds: f"{seconds:g}s")] = 900.0
     """In what time it is back then; else it counts as lost."""
     folder: Absolute | None = None
     """The folder for dbdyno's own things there; in the user's state folder if not given."""
@@ -96,8 +96,8 @@ class Inventory:
     @property
     def ssh_config(self) -> Path | None:
         """The configuration of ssh that the file names."""
-        given = self.cluster.ssh_config
-        return self.path.resolve().parent / given if given else None
+        config = self.cluster.ssh_config
+        return self.path.resolve().parent / config if config else None
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -107,31 +107,31 @@ def read_inventory(path: Path) -> Inventory:
     """Read and check a file of hosts. Raises ``UserError`` that names file, line and field of every mistake."""
     _refuse_open(path)
     _, raw, lines = read_document(path)
-    found: list[Mistake] = []
+    mistakes: list[Mistake] = []
     if raw.get("version") != VERSION:
-        given = f"is {shown(raw['version'])}" if "version" in raw else "is missing"
-        found.append(Mistake(("version",), f"{given}; this dbdyno reads version = {VERSION}"))
+        version_text = f"is {shown(raw['version'])}" if "version" in raw else "is missing"
+        mistakes.append(Mistake(("version",), f"{version_text}; this dbdyno reads version = {VERSION}"))
     for name in raw.keys() - set(SECTIONS):
         text = f"is unknown here; known are {', '.join(SECTIONS)}{did_you_mean(name, SECTIONS)}"
-        found.append(Mistake((name,), text))
-    cluster = _read(ClusterSection, raw.get("cluster", {}), ("cluster",), found)
-    hosts = _hosts(raw.get("host", {}), found)
-    found += _no_config(path, cluster.ssh_config) if cluster and cluster.ssh_config else []
-    found += _no_boot_programs(Inventory(path, cluster, hosts)) if cluster else []
-    if found or cluster is None:
-        in_order = sorted(found, key=lambda mistake: line_of(lines, mistake) or 0)
+        mistakes.append(Mistake((name,), text))
+    cluster = _read(ClusterSection, raw.get("cluster", {}), ("cluster",), mistakes)
+    hosts = _hosts(raw.get("host", {}), mistakes)
+    mistakes += _no_config(path, cluster.ssh_config) if cluster and cluster.ssh_config else []
+    mistakes += _no_boot_programs(Inventory(path, cluster, hosts)) if cluster else []
+    if mistakes or cluster is None:
+        in_order = sorted(mistakes, key=lambda mistake: line_of(lines, mistake) or 0)
         raise UserError("\n".join(dict.fromkeys(explain(path, lines, mistake) for mistake in in_order)))
     return Inventory(path, cluster, hosts)
 
 
-def _no_config(path: Path, given: str) -> list[Mistake]:
+def _no_config(path: Path, config_name: str) -> list[Mistake]:
     """What is wrong with the configuration of ssh that is named."""
-    config = path.resolve().parent / given
+    config = path.resolve().parent / config_name
     try:
         why = why_ssh_is_open_to_others(config) if config.is_file() else f"there is no file {config}"
     except OSError as error:
         why = f"{config}: {error.strerror}"
-    return [Mistake(("cluster", "ssh_config"), f"is {shown(given)}; {why}")] if why else []
+    return [Mistake(("cluster", "ssh_config"), f"is {shown(config_name)}; {why}")] if why else []
 
 
 def _refuse_open(path: Path) -> None:
@@ -144,35 +144,35 @@ def _refuse_open(path: Path) -> None:
         raise UserError(f"{path}: it decides which programs run here and on every host, but {why}")
 
 
-def _read(model: type[Model], table: object, where: tuple[str, ...], found: list[Mistake]) -> Model | None:
+def _read(model: type[Model], table: object, where: tuple[str, ...], mistakes: list[Mistake]) -> Model | None:
     """A section, or the mistakes in it."""
     if not isinstance(table, dict):
-        found.append(Mistake(where, f"is {shown(table)} but must be a section"))
+        mistakes.append(Mistake(where, f"is {shown(table)} but must be a section"))
         return None
     try:
         return model.model_validate(table)
     except ValidationError as error:
-        found += mistakes_of(error, model, where)
+        mistakes += mistakes_of(error, model, where)
         return None
 
 
-def _hosts(table: Any, found: list[Mistake]) -> dict[str, HostSection]:  # noqa: ANN401  (what TOML has there)
+def _hosts(table: Any, mistakes: list[Mistake]) -> dict[str, HostSection]:  # noqa: ANN401  (what TOML has there)
     if not isinstance(table, dict) or not table:
-        found.append(
+        mistakes.append(
             Mistake(("host",), 'names no host; give each a section of its own, such as [host.db1] ssh = "db1"')
         )
         return {}
     if len(table) > HOSTS_MAX:
-        found.append(Mistake(("host",), f"has {len(table)} hosts; at most {HOSTS_MAX} are read"))
+        mistakes.append(Mistake(("host",), f"has {len(table)} hosts; at most {HOSTS_MAX} are read"))
     hosts = {}
     for name, fields in table.items():
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,39}", name):
-            found.append(Mistake(("host", name), "must have at most 40 letters, digits and hyphens"))
-        section = _read(HostSection, fields, ("host", name), found)
+            mistakes.append(Mistake(("host", name), "must have at most 40 letters, digits and hyphens"))
+        section = _read(HostSection, fields, ("host", name), mistakes)
         if section is not None:
             hosts[name] = section
-            found += _broken(name, section)
-    found += _twice(hosts)
+            mistakes += _broken(name, section)
+    mistakes += _twice(hosts)
     return hosts
 
 
@@ -199,11 +199,11 @@ def _no_boot_programs(inventory: Inventory) -> Iterator[Mistake]:
 
 def _twice(hosts: dict[str, HostSection]) -> list[Mistake]:
     """Hosts that are one and the same."""
-    found = []
+    mistakes = []
     for field in ("ssh", "address"):
         first: dict[str, str] = {}
         for name, host in hosts.items():
             value = getattr(host, field)
             if value is not None and first.setdefault(value, name) != name:
-                found.append(Mistake(("host", name, field), f"is {shown(value)}, as of {first[value]}"))
-    return found
+                mistakes.append(Mistake(("host", name, field), f"is {shown(value)}, as of {first[value]}"))
+    return mistakes

@@ -48,26 +48,26 @@ def connected_to_dask(address: str, environment: Mapping[str, str] = os.environ)
 
 def _checked(address: str, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """The address with its scheme, and the texts of the certificates, none for TCP alone. Raises ``UserError``."""
-    given = address if "://" in address else f"tls://{address}"
+    url = address if "://" in address else f"tls://{address}"
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(url)
         is_one = parts.scheme in {"tls", "tcp"} and parts.hostname and parts.port and not parts.path and not parts.query
     except ValueError:
         is_one = False
     if not is_one:
         raise UserError(f"--dask {address[:100]!r}: is not the address of a scheduler, such as tls://10.0.0.1:8786")
     if parts.scheme == "tcp":
-        return given, {}
+        return url, {}
     tls = {}
     for what, name in _FILES.items():
         if not environment.get(name):
             names = ", ".join(_FILES.values())
             raise UserError(
-                f"--dask {given}: {name} is not set; TLS needs {names}, each the path of a PEM file; "
+                f"--dask {url}: {name} is not set; TLS needs {names}, each the path of a PEM file; "
                 "write tcp:// for a cluster without TLS"
             )
         try:
             tls[what] = read_regular(Path(environment[name]), TEXT_LIMIT_BYTES).decode("ascii")
         except (OSError, ValueError) as error:
             raise UserError(f"{environment[name]} ({name}): {getattr(error, 'strerror', None) or error}") from None
-    return given, tls
+    return url, tls

@@ -32,7 +32,7 @@ def reach(inventory: Inventory, name: str, host: HostSection, wheels: Bundle | N
     except EndedError as error:
         channel.close()
         wanted = "{}.{}".format(*sys.version_info[:2])
-        why = f"; is {host.python} (python in the hosts file) a Python {wanted}?" if not error.said else ""
+        why = f"; is {host.python} (python in the hosts file) a Python {wanted}?" if not error.is_explained else ""
         raise HostError(f"{error}{why}") from None
     except BaseException:
         channel.close()
@@ -44,7 +44,7 @@ def _install(channel: Channel, label: str, host: HostSection, wheels: Bundle | N
     question = {
         "name": label,
         "folder": host.folder,
-        "packages": [package.asked for package in wheels.packages] if wheels else None,
+        "packages": [package.description for package in wheels.packages] if wheels else None,
         "environment": wheels.environment if wheels else "",
         "python": list(sys.version_info[:2]),
         "machine": platform.machine(),
@@ -54,10 +54,10 @@ def _install(channel: Channel, label: str, host: HostSection, wheels: Bundle | N
         for package in wheels.packages:
             if package.sha256 in wanted:
                 channel.send_file(package.path, _INSTALL_SECONDS)
-        found = channel.answer_in_lines(Installed, _INSTALL_SECONDS)
+        installation = channel.answer_in_lines(Installed, _INSTALL_SECONDS)
     else:
-        found = channel.ask_in_lines(question, Installed)
-    if not found.installed:
+        installation = channel.ask_in_lines(question, Installed)
+    if not installation.installed:
         raise NotInstalledError(f"{channel.name}: dbdyno is not installed there; run dbdyno hosts up")
 
 

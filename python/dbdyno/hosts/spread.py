@@ -40,7 +40,7 @@ class Done:
 
 @dataclass
 class _Call:
-    given: str
+    argument: str
     future: "Future[Done]" = field(default_factory=Future)
 
 
@@ -71,9 +71,9 @@ class Spread:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def submit(self, given: str) -> "Future[Done]":
+    def submit(self, argument: str) -> "Future[Done]":
         """Have the function called; the future has what it returns or raises, ``HostError`` where no host is left."""
-        call = _Call(given)
+        call = _Call(argument)
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -110,9 +110,9 @@ class Spread:
     def _serve(self) -> None:
         while not self._closing.is_set():
             try:
-                found = self._workers.returned(_LOOK_AGAIN_SECONDS)
+                ended_calls = self._workers.returned(_LOOK_AGAIN_SECONDS)
                 with self._lock:
-                    for returned in found:
+                    for returned in ended_calls:
                         self._settle(returned)
                     self._give_up(self._workers.lost())
                     self._take_back()
@@ -182,7 +182,7 @@ class Spread:
             at_work[host] += 1
             ticket, call = next(self._tickets), self._waiting.popleft()
             self._at_work[ticket] = (host, call)
-            self._workers.begin(host, ticket, call.given)
+            self._workers.begin(host, ticket, call.argument)
 
     def _fail(self, error: Exception) -> None:
         """Nothing more comes of any call."""

@@ -82,17 +82,17 @@ _REMEDIES = {
 class EndedError(HostError):
     """The other end has ended."""
 
-    def __init__(self, text: str, *, said: bool) -> None:
+    def __init__(self, text: str, *, is_explained: bool) -> None:
         super().__init__(text)
-        self.said = said  # whether it, or ssh, said why
+        self.is_explained = is_explained  # whether it, or ssh, said why
 
 
 def ssh_command(target: str, config: Path | None, argv: Sequence[str]) -> list[str]:
     """Return the words that run a program on a host: the user's ssh, which checks host keys and asks for nothing."""
-    given = [word for option in _OPTIONS for word in ("-o", option)]
+    option_words = [word for option in _OPTIONS for word in ("-o", option)]
     file = ["-F", str(config)] if config else []
     # The login shell there splits it into these very words again.
-    return ["ssh", "-T", *file, *given, "--", target, shlex.join(argv)]
+    return ["ssh", "-T", *file, *option_words, "--", target, shlex.join(argv)]
 
 
 def login_command(target: str, config: Path | None) -> str:
@@ -133,7 +133,7 @@ class Channel:
         self._lines, self._rest = deque[bytes](), b""  # that came and were not read yet; the beginning of the next
         self._complaints: list[bytes] = []
         self._open: dict[int, _Open] = {}
-        self._asked = 0
+        self._last_number = 0
         self._frames: Arriving | None = None  # once it speaks in frames
         self._sending, self._lock = threading.Lock(), threading.Lock()
         self._ended_by: HostError | None = None
@@ -224,9 +224,9 @@ class Channel:
         answer = self.wait(self.submit(question, b"", seconds), seconds)
         return read_answer(self.name, answer.frame.content, kind)
 
-    def ask_side(self, what: str, given: Sequence[Any], seconds: float) -> Any:  # noqa: ANN401  (what it returns)
+    def ask_side(self, what: str, arguments: Sequence[Any], seconds: float) -> Any:  # noqa: ANN401  (what it returns)
         """Call a method of the host's ``HostSide``; raises what that raises, and ``HostError`` as above."""
-        frame = self.wait(self.submit(*side_question(what, given), seconds), seconds).frame
+        frame = self.wait(self.submit(*side_question(what, arguments), seconds), seconds).frame
         return side_value(self.name, what, frame)
 
     def submit(
@@ -251,20 +251,20 @@ class Channel:
             self._sending.release()
 
     def _submit(self, question: Mapping[str, Any], body: bytes, seconds: float) -> "Future[Answer]":
-        found = _Open(str(question["do"]), Future())
+        open_question = _Open(str(question["do"]), Future())
         with self._lock:
             if self._ended_by:
                 raise self._ended_by
-            self._asked += 1
-            number = self._asked
-            self._open[number] = found
+            self._last_number += 1
+            number = self._last_number
+            self._open[number] = open_question
         try:
             with shielded():  # half a frame would be the end of the connection, which is needed to put the host back
                 self._send(pack_frame(number, question, body), seconds)
         except HostError as error:
             self.fail(error)  # part of a frame may be on its way
             raise
-        return found.future
+        return open_question.future
 
     def wait(self, future: "Future[Answer]", seconds: float = ANSWER_SECONDS) -> Answer:
         """An answer, once it is there. Raises ``HostError``."""
@@ -293,10 +293,10 @@ class Channel:
             question.future.set_exception(self._ended_by)
 
     def _bounds(self, number: int) -> tuple[int, int]:
-        asked = self._open.get(number)
-        if asked is None:
+        open_question = self._open.get(number)
+        if open_question is None:
             raise LieError("has sent an answer without a question")
-        return OBJECT_BYTES_MAX, BODY_BYTES_MAX.get(asked.what, 0)
+        return OBJECT_BYTES_MAX, BODY_BYTES_MAX.get(open_question.what, 0)
 
     def _take_frames(self, part: bytes) -> None:
         """Hand answers to those who asked. Raises ``LieError`` for what is none."""
@@ -305,9 +305,9 @@ class Channel:
         try:
             for frame in self._frames.take(part):
                 with self._lock:
-                    asked = self._open.pop(frame.number, None)
-                if asked is not None:
-                    asked.future.set_result(Answer(frame, arrived))
+                    open_question = self._open.pop(frame.number, None)
+                if open_question is not None:
+                    open_question.future.set_result(Answer(frame, arrived))
         except LieError as error:
             raise LieError(f"{self.name}: {error}") from None
 
@@ -374,8 +374,8 @@ class Channel:
             self._errors.clear()
         self._complaints.append(part)
         if sum(map(len, self._complaints)) > _COMPLAINTS_MAX_BYTES:
-            said = f"writes more than {_COMPLAINTS_MAX_BYTES // 1024} KiB to standard error"
-            raise HostError(f"{self.name}: {said}, beginning with: {short(self._complained()[:100])}")
+            reason = f"writes more than {_COMPLAINTS_MAX_BYTES // 1024} KiB to standard error"
+            raise HostError(f"{self.name}: {reason}, beginning with: {short(self._complained()[:100])}")
 
     def _complained(self) -> str:
         return b"".join(self._complaints).decode(errors="replace")
@@ -390,20 +390,20 @@ class Channel:
                 while self._errors and select.select(self._errors, [], [], 0)[0]:
                     self._take_complaint()
         except HostError as error:
-            return EndedError(str(error), said=True)
+            return EndedError(str(error), is_explained=True)
         finally:
             os.close(ended)
         code = self._process.poll()
         if code is None:
             self._process.kill()
-        said = [line for line in self._complained().splitlines() if line.strip()]
+        complaint_lines = [line for line in self._complained().splitlines() if line.strip()]
         remedies = _REMEDIES if self._login else {}  # of ssh; another program says other things by the same words
-        known = ((line, remedy) for words, remedy in remedies.items() for line in said if words in line)
-        last = said[-1] if said else f"the connection ended (exit {code})"
+        known = ((line, remedy) for words, remedy in remedies.items() for line in complaint_lines if words in line)
+        last = complaint_lines[-1] if complaint_lines else f"the connection ended (exit {code})"
         cause, remedy = next(known, (last, ""))
         remedy = remedy.format(login=self._login)
         text = short(cause.strip(" @\t\r")).rstrip(".!")
-        return EndedError(f"{self.name}: {text}{f'; {remedy}' if remedy else ''}", said=bool(said))
+        return EndedError(f"{self.name}: {text}{f'; {remedy}' if remedy else ''}", is_explained=bool(complaint_lines))
 
 
 def offsets(channel: Channel, count: int = 128) -> dict[str, Offset]:
@@ -421,5 +421,5 @@ def _echoes(channel: Channel, count: int) -> "Iterator[dict[str, Echo]]":
     for _ in range(count):
         sent = now()
         answer = channel.wait(channel.submit({"do": "echo"}))
-        said = read_answer(channel.name, answer.frame.content, Echoed)
-        yield Echo.of(sent, said.received, said.answered, answer.arrived)
+        echo_times = read_answer(channel.name, answer.frame.content, Echoed)
+        yield Echo.of(sent, echo_times.received, echo_times.answered, answer.arrived)

@@ -43,8 +43,8 @@ def why_ssh_is_open_to_others(config: Path) -> str:
             return f"{path} is included too deep, or among more files than dbdyno reads"
         for keyword, words in _settings(read_regular(path, TEXT_LIMIT_BYTES).decode(errors="replace")):
             if keyword == "include":
-                found = [Path(file) for word in words for file in sorted(glob(str(_own(word))))]  # noqa: PTH207  (from the root on)
-                waiting += [(file, depth + 1) for file in found if file.is_file()]
+                included_paths = [Path(file) for word in words for file in sorted(glob(str(_own(word))))]  # noqa: PTH207  (from the root on)
+                waiting += [(file, depth + 1) for file in included_paths if file.is_file()]
             for named in _files_of(keyword, words):
                 if why := _why_open(named):
                     return f"it names {named}, and {why}"
@@ -79,8 +79,8 @@ def _words(text: str) -> list[str]:
 def _files_of(keyword: str, words: list[str]) -> Iterator[Path]:
     """Files that a line has ssh run, load or trust; what has to be looked up, or holds what ssh fills in, is none."""
     if keyword in _COMMANDS:
-        given = shlex.split(words[0]) if len(words) == 1 and " " in words[0] else words
-        named = [word.removeprefix("exec") for word in given]
+        command_words = shlex.split(words[0]) if len(words) == 1 and " " in words[0] else words
+        named = [word.removeprefix("exec") for word in command_words]
     elif keyword == "match":
         named = [part for word in words for part in word.split() if "exec" in map(str.lower, words)]
     else:

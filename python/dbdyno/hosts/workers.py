@@ -43,7 +43,7 @@ class Workers(ABC):
         """The hosts that are not lost, and how many calls each has processors for."""
 
     @abstractmethod
-    def begin(self, host: str, ticket: int, given: str) -> None:
+    def begin(self, host: str, ticket: int, argument: str) -> None:
         """Have a host call the function, beside or after those that it is at; ``returned`` has the ticket."""
 
     @abstractmethod
@@ -85,13 +85,13 @@ class Workers(ABC):
 
 def take_arrived(arrived: "queue.SimpleQueue[T]", seconds: float) -> list[T]:
     """All that is in a queue; where nothing is, one is waited for as long as said."""
-    found = list[T]()
+    arrivals = list[T]()
     try:
-        found.append(arrived.get(timeout=seconds))
+        arrivals.append(arrived.get(timeout=seconds))
         while True:
-            found.append(arrived.get_nowait())
+            arrivals.append(arrived.get_nowait())
     except queue.Empty:
-        return found
+        return arrivals
 
 
 # One host's side: what workers ask of it.
@@ -122,7 +122,7 @@ class WorkerSide:
         self._room = threading.Semaphore(cores_here())
 
     def call(
-        self, ticket: int, given: str, is_wanted: Callable[[], bool] = lambda: True
+        self, ticket: int, argument: str, is_wanted: Callable[[], bool] = lambda: True
     ) -> tuple[str, float, Exception | None]:
         """Return what the function does, its CPU seconds, and what it raised; it ends once it is not wanted."""
 
@@ -136,7 +136,7 @@ class WorkerSide:
             error: Exception | None = None
             try:
                 report(0.0)
-                text = self._work(given.replace(INPUT, json.dumps(f"{self._inputs}/")[1:-1]), report)
+                text = self._work(argument.replace(INPUT, json.dumps(f"{self._inputs}/")[1:-1]), report)
             except ValueError as raised:
                 error = ValueError(str(raised).replace(f"{self._inputs}/", INPUT))
             except Exception as raised:  # noqa: BLE001  (the asker must get an answer)
@@ -186,7 +186,7 @@ class LocalWorkers(Workers):
     def __init__(self, work: Work, names: Sequence[str] = ("",)) -> None:
         self._sides = {name: WorkerSide(work) for name in names}
         self._lost: dict[str, str] = {}
-        self._asked: dict[str, queue.SimpleQueue[tuple[int, str] | None]] = {}
+        self._task_queues: dict[str, queue.SimpleQueue[tuple[int, str] | None]] = {}
         self._threads: list[threading.Thread] = []
         self._returned: queue.SimpleQueue[Returned] = queue.SimpleQueue()
 
@@ -194,14 +194,14 @@ class LocalWorkers(Workers):
         """As the contract says."""
         return dict.fromkeys(self._sides.keys() - self._lost.keys(), cores_here())
 
-    def begin(self, host: str, ticket: int, given: str) -> None:
+    def begin(self, host: str, ticket: int, argument: str) -> None:
         """As the contract says."""
-        if host not in self._asked:
-            self._asked[host] = queue.SimpleQueue()
+        if host not in self._task_queues:
+            self._task_queues[host] = queue.SimpleQueue()
             for _ in range(cores_here()):
                 self._threads.append(threading.Thread(target=self._serve, args=(host,), daemon=True))
                 self._threads[-1].start()
-        self._asked[host].put((ticket, given))
+        self._task_queues[host].put((ticket, argument))
 
     def returned(self, seconds: float) -> list[Returned]:
         """As the contract says."""
@@ -228,14 +228,14 @@ class LocalWorkers(Workers):
         for side in self._sides.values():
             side.stop()
         for _ in self._threads:
-            for asked in self._asked.values():
-                asked.put(None)
+            for task_queue in self._task_queues.values():
+                task_queue.put(None)
         deadline = time.monotonic() + _END_SECONDS
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _serve(self, host: str) -> None:
         lower_priority()
-        while task := self._asked[host].get():
-            ticket, given = task
-            self._returned.put(Returned(ticket, host, *self._sides[host].call(ticket, given)))
+        while task := self._task_queues[host].get():
+            ticket, argument = task
+            self._returned.put(Returned(ticket, host, *self._sides[host].call(ticket, argument)))

@@ -36,7 +36,7 @@ class FitRequest:
     erase: str | None = None  # serial of a device that may lose its content
 
 
-def fit(asked: FitRequest, progress: Progress) -> dict[str, Any]:
+def fit(request: FitRequest, progress: Progress) -> dict[str, Any]:
     """Fit a drive: ``drive_file``, ``figures``, ``checks``, ``seconds``, ``cut_short``, ``notes``, ``host``.
 
     Raises:
@@ -44,39 +44,39 @@ def fit(asked: FitRequest, progress: Progress) -> dict[str, Any]:
         HostError: The device can't be read, or the device may not be written.
 
     """
-    place = Path(asked.source)
+    place = Path(request.source)
     least, most = SECONDS
-    if not least <= asked.seconds <= most:
+    if not least <= request.seconds <= most:
         raise UserError(f"--time must be from {least:.0f} s to 24 h")
-    arguments = ["--seconds", str(round(asked.seconds)), "--seed", str(asked.seed)]
+    arguments = ["--seconds", str(round(request.seconds)), "--seed", str(request.seed)]
     if place.is_block_device():
-        return _of_device(place, asked, arguments, progress)
-    if asked.erase:
-        raise UserError(f"--erase is for a block device, which {short(asked.source)} is not; leave it out")
+        return _of_device(place, request, arguments, progress)
+    if request.erase:
+        raise UserError(f"--erase is for a block device, which {short(request.source)} is not; leave it out")
     if place.is_absolute() and not place.exists():
         raise UserError(
-            f"{short(asked.source)} is not there; lsblk lists the devices, dbdyno disk list the emulated ones"
+            f"{short(request.source)} is not there; lsblk lists the devices, dbdyno disk list the emulated ones"
         )
     if place.exists() and place.suffix != ".toml":
         raise UserError(f"{place} is neither a block device nor a drive file ending in .toml")
-    if is_base_name(asked.source) and (unknown := unknown_drive(asked.source, "a block device", "a drive file")):
-        raise UserError(f'no drive model is called "{short(asked.source)}"; {unknown}')
-    size = [] if asked.size_bytes is None else ["--size", str(asked.size_bytes)]
-    write = ["--write"] if asked.write else []
-    return _fitted(["--model", asked.source, *size, *write, *arguments], asked.seconds, progress)
+    if is_base_name(request.source) and (unknown := unknown_drive(request.source, "a block device", "a drive file")):
+        raise UserError(f'no drive model is called "{short(request.source)}"; {unknown}')
+    size = [] if request.size_bytes is None else ["--size", str(request.size_bytes)]
+    write = ["--write"] if request.write else []
+    return _fitted(["--model", request.source, *size, *write, *arguments], request.seconds, progress)
 
 
-def _of_device(device: Path, asked: FitRequest, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
-    if asked.size_bytes is not None:
+def _of_device(device: Path, request: FitRequest, arguments: Sequence[str], progress: Progress) -> dict[str, Any]:
+    if request.size_bytes is not None:
         raise UserError(f"--size is for a model; {device} has a size of its own: leave --size out")
     if not os.access(device, os.R_OK):
         raise UserError(f"{device}: permission denied; run it with sudo")
-    if not (asked.write or asked.erase):
-        return _fitted(["--on", str(device), *arguments], asked.seconds, progress)
-    erasing = Erasing(frozenset([asked.erase] if asked.erase else []), command="dbdyno disk fit")
-    with erasing.holding(device.resolve(), asked.erase or _serial(device)) as held:
-        held.prove()
-        return _fitted(["--on", str(device), "--write", *arguments], asked.seconds, progress)
+    if not (request.write or request.erase):
+        return _fitted(["--on", str(device), *arguments], request.seconds, progress)
+    erasing = Erasing(frozenset([request.erase] if request.erase else []), command="dbdyno disk fit")
+    with erasing.holding(device.resolve(), request.erase or _serial(device)) as held_disk:
+        held_disk.prove()
+        return _fitted(["--on", str(device), "--write", *arguments], request.seconds, progress)
 
 
 def _serial(device: Path) -> str:
@@ -99,13 +99,13 @@ def _fitted(arguments: Sequence[str], seconds: float, progress: Progress) -> dic
                     progress(line["stage"])
                 else:
                     result = line
-            code, said = program.wait(), decoded(program.stderr.read()).strip().removeprefix("dbdyno-disk: ")
+            code, complaint = program.wait(), decoded(program.stderr.read()).strip().removeprefix("dbdyno-disk: ")
         finally:
             watch.cancel()
     if code == -signal.SIGKILL:
         raise HostError(f"not done after {GRACE * seconds + GRACE_SECONDS:,.0f} s: the disk hardly responds; see dmesg")
     if code == 2:  # noqa: PLR2004 - a mistake on the command line
-        raise UserError(short(said))
+        raise UserError(short(complaint))
     if code or not result:
-        raise HostError(said or f"dbdyno-disk fit ended with {code}")
+        raise HostError(complaint or f"dbdyno-disk fit ended with {code}")
     return result

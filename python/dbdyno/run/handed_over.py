@@ -36,12 +36,12 @@ def check_trial(folder: Path, slot: Slot) -> Trial:
 
 def check_series(folder: Path, events: Sequence[Finished]) -> None:
     """Raise ``UserError`` where the series of the trials can't be read within what is allowed to all of them."""
-    asked = [
+    requests = [
         SeriesRequest(event.trial, series, COLUMNS if series == LATENCIES else ".*")
         for event in events
         for series in sorted(Path(name).stem for name in event.sha256 if name.endswith(".parquet"))
     ]
-    for request, columns in read_each(folder, asked, {event.trial: event.sha256 for event in events}):
+    for request, columns in read_each(folder, requests, {event.trial: event.sha256 for event in events}):
         if request.series == LATENCIES:
             latencies_in(folder, request.trial, columns)
 

@@ -23,8 +23,8 @@ def end_with_starter() -> None:
 def request_and_send() -> tuple[bytes, Send]:
     """What standard input asks for, and what says a line; any thread may."""
     end_with_starter()
-    with os.fdopen(os.dup(_INPUT), "rb") as given:
-        content = given.read()
+    with os.fdopen(os.dup(_INPUT), "rb") as standard_input:
+        content = standard_input.read()
     output, lock = os.dup(_OUTPUT), threading.Lock()
     os.dup2(_ERROR, _OUTPUT)  # what any library prints must not get in between
 
@@ -55,6 +55,6 @@ def heartbeat(send: Send) -> Iterator[None]:
         thread.join()
 
 
-def as_of_host(said: str) -> str:
+def as_of_host(text: str) -> str:
     """What a host lacks, with a remedy that is one where nobody types a command."""
-    return said.replace("run it with sudo", 'have ssh log in as root, as in ssh = "root@..." of the hosts file')
+    return text.replace("run it with sudo", 'have ssh log in as root, as in ssh = "root@..." of the hosts file')

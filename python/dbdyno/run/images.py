@@ -91,18 +91,18 @@ def images_folder() -> Path:
 
 def kept_images() -> list[CachedImage]:
     """Every whole image, the one used last first."""
-    found = [kept for path in images_folder().glob("[!.]*") if (kept := _read(path))]
-    return sorted(found, key=lambda one: -one.used_at)
+    images = [kept for path in images_folder().glob("[!.]*") if (kept := _read(path))]
+    return sorted(images, key=lambda image: -image.used_at)
 
 
 def limit_bytes() -> int:
     """What all images together may take. Raises ``UserError`` where the user's own limit is none."""
-    given = os.environ.get(LIMIT_VARIABLE)
-    if given is None:
-        free = shutil.disk_usage(make_state_folder()).free + sum(one.bytes for one in kept_images())
+    limit_text = os.environ.get(LIMIT_VARIABLE)
+    if limit_text is None:
+        free = shutil.disk_usage(make_state_folder()).free + sum(image.bytes for image in kept_images())
         return min(LIMIT_BYTES, round(LIMIT_SHARE * free))
     try:
-        return size_bytes(given) if given != "0" else 0
+        return size_bytes(limit_text) if limit_text != "0" else 0
     except ValueError as error:
         raise UserError(f"{LIMIT_VARIABLE}: {error}") from None
 
@@ -176,18 +176,18 @@ def remove(path: Path) -> None:
 
 def digest(folder: Path) -> str:
     """SHA-256 over names and bytes of all in a folder but its record; zeros count as holes, as a copy may make them."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.name == RECORD and path.parent == folder:
             continue
         regular = path.is_file() and not path.is_symlink()
         what = path.stat().st_size if regular else str(path.readlink()) if path.is_symlink() else None
-        found.update(json.dumps([str(path.relative_to(folder)), what]).encode())
+        checksum.update(json.dumps([str(path.relative_to(folder)), what]).encode())
         if regular:
             for offset, block in blocks(path, _BLOCK_BYTES):
-                found.update(offset.to_bytes(8, "little"))
-                found.update(block)
-    return found.hexdigest()
+                checksum.update(offset.to_bytes(8, "little"))
+                checksum.update(block)
+    return checksum.hexdigest()
 
 
 def _read(path: Path) -> CachedImage | None:
@@ -210,13 +210,13 @@ def make_room(needed: int, using: set[str]) -> None:
             f"{LIMIT_VARIABLE})"
         )
     kept = kept_images()
-    taken = sum(one.bytes for one in kept)
-    for one in reversed(kept):
+    taken = sum(image.bytes for image in kept)
+    for image in reversed(kept):
         if taken + needed <= limit:
             return
-        if one.key not in using:
-            taken -= one.bytes
-            remove(one.path)
+        if image.key not in using:
+            taken -= image.bytes
+            remove(image.path)
     if taken + needed > limit:
         raise TrialError(f"the images in use leave no room for {format_bytes(needed)} more ({LIMIT_VARIABLE})")
 
@@ -288,8 +288,8 @@ class Images:
         return self._ports.kinds[spec.stack.kind].image_key(spec)
 
     def _maker(self, spec: TrialSpec, key: str) -> TrialSpec:
-        alike = (one for one in self._specs if one.stack.kind == spec.stack.kind)
-        return next((one for one in alike if self._key_of(one) == key), spec)
+        alike = (candidate for candidate in self._specs if candidate.stack.kind == spec.stack.kind)
+        return next((candidate for candidate in alike if self._key_of(candidate) == key), spec)
 
     def _make(self, spec: TrialSpec, kind: StackKind[Any], key: str) -> Image:
         with ExitStack() as undoing:
@@ -363,13 +363,13 @@ class Wanted:
 
 def wanted_images(specs: Sequence[TrialSpec], ports: Ports) -> list[Wanted]:
     """The images of these treatments that can be kept, in order; of treatments that share one, by the first."""
-    found = dict[str, Wanted]()
+    wanted = dict[str, Wanted]()
     for spec in specs:
         kind = ports.kinds[spec.stack.kind]
         if kind.IS_RAISED:
             on = depends_on(spec, kind.image_key(spec), ports)
-            found.setdefault(kept_key(on), Wanted(spec, kept_key(on), about_image(spec, kind), on))
-    return list(found.values())
+            wanted.setdefault(kept_key(on), Wanted(spec, kept_key(on), about_image(spec, kind), on))
+    return list(wanted.values())
 
 
 def depends_on(spec: TrialSpec, planned: str, ports: Ports) -> dict[str, Any]:
@@ -403,12 +403,12 @@ def about_image(spec: TrialSpec, kind: StackKind[Any]) -> str:
 
 def planned_images(plan: Plan) -> list[list[str]]:
     """Return the treatments by the image that they begin with, in the plan's order; none of an external server."""
-    found: dict[str, list[str]] = {}
+    treatments_by_image: dict[str, list[str]] = {}
     for id_, spec in plan.specs.items():
         kind = KINDS[spec.stack.kind]
         if kind.IS_RAISED:
-            found.setdefault(f"{spec.stack.kind} {kind.planned_key(spec)}", []).append(id_)
-    return list(found.values())
+            treatments_by_image.setdefault(f"{spec.stack.kind} {kind.planned_key(spec)}", []).append(id_)
+    return list(treatments_by_image.values())
 
 
 def prepared_lines(plan: Plan) -> list[str]:

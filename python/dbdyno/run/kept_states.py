@@ -57,7 +57,7 @@ def plan_of(folder: Path) -> Plan:
 def lacking(*, examining: bool) -> list[Capability]:
     """Return what this host lacks for a state to be copied out or, with ``examining``, to be raised."""
     needs = [fuse(), own_programs(), root(), *([loop()] if examining else [])]
-    return [one for one in needs if not one.ok]
+    return [need for need in needs if not need.ok]
 
 
 def copy_out(state: Path, spec: TrialSpec, into: Path) -> Path:

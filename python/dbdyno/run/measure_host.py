@@ -68,8 +68,8 @@ def _spent(before: Sequence[int], after: Sequence[int]) -> list[int]:
 
 def _why_no_disk() -> str:
     """What an emulated disk lacks here, with the remedy; empty where it can be had."""
-    lacking = [one for one in (capabilities.root(), capabilities.fuse(), capabilities.loop()) if not one.ok]
-    return "; ".join(one.said for one in lacking[:1])
+    lacking = [need for need in (capabilities.root(), capabilities.fuse(), capabilities.loop()) if not need.ok]
+    return "; ".join(need.said for need in lacking[:1])
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def _measured(device: Path | None, progress: Progress) -> dict[str, dict[str, An
     """Part to figures, as ``dbdyno-probe host`` prints them."""
     command = [own_binary("dbdyno-probe"), "host", "--each", str(EACH_SECONDS)]
     command += ["--device", str(device)] if device else []
-    found: dict[str, dict[str, Any]] = {}
+    figures: dict[str, dict[str, Any]] = {}
     with child(command, env=os.environ) as program:
         assert program.stdout is not None  # noqa: S101
         assert program.stderr is not None  # noqa: S101
@@ -97,16 +97,16 @@ def _measured(device: Path | None, progress: Progress) -> dict[str, dict[str, An
         watch.start()
         try:
             for line in map(json.loads, program.stdout):
-                found[line["measured"]] = line["figures"]
+                figures[line["measured"]] = line["figures"]
                 if (what := _NEXT.get(line["measured"])) and (device or what != "emulated disk"):
                     progress(what)
-            code, said = program.wait(), decoded(program.stderr.read()).strip()
+            code, complaint = program.wait(), decoded(program.stderr.read()).strip()
         finally:
             watch.cancel()
     if code:
-        said = said.removeprefix("dbdyno-probe: ") or f"not done after {LIMIT_SECONDS:g} s"
-        raise HostError(f"this host can't be measured: {said}; for the rest: dbdyno doctor --quick")
-    return found
+        complaint = complaint.removeprefix("dbdyno-probe: ") or f"not done after {LIMIT_SECONDS:g} s"
+        raise HostError(f"this host can't be measured: {complaint}; for the rest: dbdyno doctor --quick")
+    return figures
 
 
 def _figures(measured: dict[str, dict[str, Any]], beside: float, stolen: float, no_disk: str) -> HostMeasurement:

@@ -41,9 +41,9 @@ def ports_over(plan: Plan, hosts: Path | None) -> Iterator[Ports]:
             )
         yield HOST
         return
-    with connected(hosts) as found:
-        see_that_they_are_clients(wanted, found.inventory)
-        yield with_hosts(HOST, found)
+    with connected(hosts) as connected_hosts:
+        see_that_they_are_clients(wanted, connected_hosts.inventory)
+        yield with_hosts(HOST, connected_hosts)
 
 
 @contextmanager
@@ -70,9 +70,11 @@ def see_that_they_are_clients(names: list[str], inventory: Inventory) -> None:
             raise UserError(f"workload.clients_from names {name}, which {what} in {inventory.path}; {known}")
 
 
-def with_hosts(ports: Ports, found: Connected) -> Ports:
+def with_hosts(ports: Ports, connected_hosts: Connected) -> Ports:
     """The same ports with hosts: loads that come from other hosts do."""
-    return with_clients(replace(ports, connected=found), _address(found), Together(found).offer)
+    return with_clients(
+        replace(ports, connected=connected_hosts), _address(connected_hosts), Together(connected_hosts).offer
+    )
 
 
 def with_clients(ports: Ports, address: str, offer: Callable[[JointLoadRequest], JointLoad]) -> Ports:
@@ -80,10 +82,10 @@ def with_clients(ports: Ports, address: str, offer: Callable[[JointLoadRequest],
     return replace(ports, address=address, workload_of=partial(_workload, ports.workload_of, offer))
 
 
-def _address(found: Connected) -> str:
+def _address(connected_hosts: Connected) -> str:
     """Return where the hosts reach this machine."""
-    known = clusters.read_cluster(found.inventory.cluster.name)
-    return found.inventory.cluster.address or (known.address if known else "")
+    known = clusters.read_cluster(connected_hosts.inventory.cluster.name)
+    return connected_hosts.inventory.cluster.address or (known.address if known else "")
 
 
 def _workload(

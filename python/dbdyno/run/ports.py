@@ -46,7 +46,7 @@ class Simulations:
     """Simulations that may be begun before their trial is due. What a point comes to depends on nothing but itself."""
 
     def __init__(self, by: "Simulators | None" = None) -> None:
-        self._given = by
+        self._simulators = by
         self._begun: dict[str, Future[Done]] = {}
 
     @cached_property
@@ -54,7 +54,7 @@ class Simulations:
         """Those given, else the processors of this host: a run that simulates nothing does not load what does."""
         from dbdyno.simulation.simulators import Simulators
 
-        return self._given or Simulators()
+        return self._simulators or Simulators()
 
     def begin(self, point: str) -> None:
         """Simulate a point beside all else; an end of dbdyno does not wait for it."""

@@ -74,15 +74,15 @@ def check_settings(plan: Plan, say: Say) -> Iterator[Capability]:
         yield _untried("servers", f"{count(left, 'set')} of {len(sets)} were left out, as each costs a start")
     sets = sets[:TRIED_MAX]
     with Starting() as starting:
-        for number, one in enumerate(sets, 1):
+        for number, settings_set in enumerate(sets, 1):
             try:
-                outcomes = starting.try_settings(one.request, _counted(say, number, len(sets)))
+                outcomes = starting.try_settings(settings_set.request, _counted(say, number, len(sets)))
             except (DbdynoError, OSError) as error:
-                yield _untried(one.request.server, str(error))
+                yield _untried(settings_set.request.server, str(error))
                 return
             for setting in outcomes:
                 if setting.how != "as asked":
-                    yield _capability(plan, one, setting)
+                    yield _capability(plan, settings_set, setting)
 
 
 def _counted(say: Say, number: int, of: int) -> Say:
@@ -94,12 +94,12 @@ def _untried(server: str, why: str) -> Capability:
     return Capability(f"settings of {server}", ok=True, detail=f"not tried here: {why}", needed=False, outcome=outcome)
 
 
-def _capability(plan: Plan, one: _Set, setting: SettingOutcome) -> Capability:
-    name, field = f"{setting.name} of {one.request.server}", tuple[str, ...]()  # as dbdyno sets it
-    if setting.name in one.spec.server.settings:
+def _capability(plan: Plan, settings_set: _Set, setting: SettingOutcome) -> Capability:
+    name, field = f"{setting.name} of {settings_set.request.server}", tuple[str, ...]()  # as dbdyno sets it
+    if setting.name in settings_set.spec.server.settings:
         field = "server", "settings", setting.name
-        name = place_in(plan.study, one.spec, field)
-    remedy = _remedy(plan, one.spec, field, setting) if field and not setting.holds else ""
+        name = place_in(plan.study, settings_set.spec, field)
+    remedy = _remedy(plan, settings_set.spec, field, setting) if field and not setting.holds else ""
     return Capability(name, ok=setting.holds, detail=setting.text, remedy=remedy, field=field, outcome=setting)
 
 
@@ -116,18 +116,18 @@ def _remedy(plan: Plan, spec: TrialSpec, field: tuple[str, ...], outcome: Settin
 
 def _sets_of(plan: Plan) -> list[_Set]:
     """What is to be tried: each set of settings, or as many as it takes for each level to be in one."""
-    found: dict[tuple[str, str, tuple[tuple[str, Setting], ...]], _Set] = {}
+    sets_by_key: dict[tuple[str, str, tuple[tuple[str, Setting], ...]], _Set] = {}
     for spec in plan.specs.values():
         if not spec.server.settings or not _can_be_tried(spec):
             continue
         settings = tuple(sorted(spec.server.settings.items()))
         key = spec.stack.server, spec.stack.engine, settings
         clients, in_memory = spec.workload.connections, spec.stack.kind in IN_MEMORY
-        if key in found:
-            clients = max(clients, found[key].request.clients)
-            in_memory = in_memory or found[key].request.disk_in_memory
-        found[key] = _Set(StartRequest(*key, clients, in_memory), spec)
-    sets = list(found.values())
+        if key in sets_by_key:
+            clients = max(clients, sets_by_key[key].request.clients)
+            in_memory = in_memory or sets_by_key[key].request.disk_in_memory
+        sets_by_key[key] = _Set(StartRequest(*key, clients, in_memory), spec)
+    sets = list(sets_by_key.values())
     return sets if len(sets) <= ALL_MAX else _covering(sets)
 
 
@@ -144,48 +144,51 @@ def _can_be_tried(spec: TrialSpec) -> bool:
 def _covering(sets: list[_Set]) -> list[_Set]:
     """Of many sets those that bring a value that none before has."""
     kept, seen = [], set[tuple[object, ...]]()
-    for one in sets:
-        values = {(one.request.server, one.request.engine, name, repr(value)) for name, value in one.request.settings}
+    for settings_set in sets:
+        values = {
+            (settings_set.request.server, settings_set.request.engine, name, repr(value))
+            for name, value in settings_set.request.settings
+        }
         if values - seen:
-            kept.append(one)
+            kept.append(settings_set)
             seen |= values
     return kept
 
 
 def check_mkfs_options(plan: Plan) -> Iterator[Capability]:
     """What programs of this host have against making the plan's filesystems as it says; none is asked for defaults."""
-    asked: dict[MkfsOptions, TrialSpec] = {}
+    specs_by_options: dict[MkfsOptions, TrialSpec] = {}
     for spec in plan.specs.values():
         name, stack = spec.stack.filesystem, spec.stack
         if name and spec.filesystem.mkfs and KINDS[stack.kind].ON_HOST:
-            asked.setdefault(MkfsOptions(name, spec.filesystem.mkfs, stack.size, stack.devices), spec)
-    for options, spec in asked.items():
+            specs_by_options.setdefault(MkfsOptions(name, spec.filesystem.mkfs, stack.size, stack.devices), spec)
+    for options, spec in specs_by_options.items():
         try:
-            said = mkfs_complaint(options)
+            complaint = mkfs_complaint(options)
         except (DbdynoError, OSError) as error:
             if filesystem_capability(options.filesystem).ok:  # else that says why
                 detail = f"{options.options} was not tried here: {error}"
                 yield Capability(f"mkfs of {options.filesystem}", ok=True, detail=detail, needed=False)
             continue
-        if said:
+        if complaint:
             program = FILESYSTEMS[options.filesystem].command[0]
             outcome = SettingOutcome(
-                "mkfs", options.options, "refused", said=f"{options.options}: {program} says: {said}"
+                "mkfs", options.options, "refused", said=f"{options.options}: {program} says: {complaint}"
             )
             yield _filesystem_capability(plan, spec, outcome)
 
 
 def check_mount_options(plan: Plan) -> Iterator[Capability]:
     """What the kernel of this host has against mounting the plan's filesystems as it says."""
-    asked: dict[MountOptions, TrialSpec] = {}
+    specs_by_options: dict[MountOptions, TrialSpec] = {}
     for spec in plan.specs.values():
         name, stack, mount = spec.stack.filesystem, spec.stack, spec.filesystem.mount
         here = KINDS[stack.kind].ON_HOST and not KINDS[stack.kind].IN_GUEST  # in a guest, its own kernel says so
         if name and mount not in {"", "defaults"} and FILESYSTEMS[name].mountable and here:
             size = min(stack.size or IMAGE_BYTES, IMAGE_BYTES)  # a size is mkfs's to judge; a large one takes writes
             options = MountOptions(name, mount, spec.filesystem.mkfs, size, stack.devices)
-            asked.setdefault(options, spec)
-    for options, spec in asked.items():
+            specs_by_options.setdefault(options, spec)
+    for options, spec in specs_by_options.items():
         try:
             outcome = mount_outcome(options)
         except (DbdynoError, OSError) as error:
@@ -194,8 +197,8 @@ def check_mount_options(plan: Plan) -> Iterator[Capability]:
                 yield Capability(f"mount of {options.filesystem}", ok=True, detail=detail, needed=False)
             continue
         if not outcome.holds:
-            said = f"{options.options}: a mount of {options.filesystem} says: {outcome.said}"
-            yield _filesystem_capability(plan, spec, replace(outcome, said=said))
+            refusal = f"{options.options}: a mount of {options.filesystem} says: {outcome.said}"
+            yield _filesystem_capability(plan, spec, replace(outcome, said=refusal))
 
 
 def check_jobs(plan: Plan) -> Iterator[Capability]:
@@ -207,16 +210,16 @@ def check_jobs(plan: Plan) -> Iterator[Capability]:
         path, field = Path(job), ("workload", "job")
         text = read_text(path)
         try:
-            said = fio_complaint(render_job(text, {}, path.parent))
+            complaint = fio_complaint(render_job(text, {}, path.parent))
         except (DbdynoError, OSError) as error:
             yield Capability("fio's jobs", ok=True, detail=f"{path.name} was not tried here: {error}", needed=False)
             continue
-        if said:
-            word = re.search(r"(?:failed parsing |Bad option <)(\w+)", said)
+        if complaint:
+            word = re.search(r"(?:failed parsing |Bad option <)(\w+)", complaint)
             lines = (line for line in included(text, path.parent) if word and line.word == word[1])
             place = next((f"{line.where}: " for line in lines), "")
             where = place_in(plan.study, spec, field)
-            detail, remedy = f"{path.name}: {place}fio says: {said}", "fix that line, or leave it out"
+            detail, remedy = f"{path.name}: {place}fio says: {complaint}", "fix that line, or leave it out"
             yield Capability(where, ok=False, detail=detail, remedy=remedy, field=field)
 
 
@@ -246,28 +249,30 @@ def fit_settings(server: str, options: Options, say: Say) -> str:
                 )
             except (DbdynoError, OSError) as error:
                 return str(error)
-            if not _mend(options, [one for one in outcomes if one.name in options.settings]):
+            if not _mend(options, [outcome for outcome in outcomes if outcome.name in options.settings]):
                 return ""
     raise UserError(f"{server} takes different settings at each try; give it fewer, or write the study by hand")
 
 
 def settings_not_taken(study: Study, say: Say) -> list[SettingOutcome]:
     """What servers of this host do not take of a study's settings, and what could not be tried."""
-    found = [one.outcome for one in check_settings(make_plan(study, seed=0), say) if one.outcome]
-    return [one for one in found if not one.holds or one.how == "not tried"]
+    outcomes = [
+        capability.outcome for capability in check_settings(make_plan(study, seed=0), say) if capability.outcome
+    ]
+    return [outcome for outcome in outcomes if not outcome.holds or outcome.how == "not tried"]
 
 
 def _mend(options: Options, outcomes: list[SettingOutcome]) -> bool:
     """Change or leave out what is not taken as it is written; whether anything was."""
-    wrong = [one for one in outcomes if not one.holds or one.how == "not tried"]
-    limited = [one for one in wrong if one.how == "limited"]
+    wrong = [outcome for outcome in outcomes if not outcome.holds or outcome.how == "not tried"]
+    limited = [outcome for outcome in wrong if outcome.how == "limited"]
     # They share one limit: the others may fit without the largest.
-    largest = max(limited, key=lambda one: _number(one.asked), default=None)
-    for one in wrong:
-        if one.how == "adjusted" and one.name not in options.changed:
-            options.change(one.name, _as_setting(one.got), one.text)
-        elif one.how != "limited" or one is largest:
-            options.leave_out(one.name, one.said if one.how == "not tried" else one.text)
+    largest = max(limited, key=lambda outcome: _number(outcome.asked), default=None)
+    for outcome in wrong:
+        if outcome.how == "adjusted" and outcome.name not in options.changed:
+            options.change(outcome.name, _as_setting(outcome.got), outcome.text)
+        elif outcome.how != "limited" or outcome is largest:
+            options.leave_out(outcome.name, outcome.said if outcome.how == "not tried" else outcome.text)
     return bool(wrong)
 
 
@@ -288,22 +293,22 @@ def _as_setting(shown: str) -> Setting:
 
 def unmet_needs(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda _: None) -> list[Capability]:
     """What stands in the way of running a plan here, each with its remedy; empty if nothing does."""
-    return [one for one in needs_of(plan, erase, say) if not one.ok]
+    return [need for need in needs_of(plan, erase, say) if not need.ok]
 
 
 def needs_of(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda _: None) -> list[Capability]:
     """What a plan needs here; of each what there is, or the remedy. ``say`` is told what takes a moment."""
-    found: dict[str, Capability] = {one.name: one for one in _unknown_serials(plan, erase)}
+    needs: dict[str, Capability] = {need.name: need for need in _unknown_serials(plan, erase)}
     for spec in plan.specs.values():
-        for one in _needs(spec, erase):
-            if one.field and not one.ok:
-                placed = replace(one, name=place_in(plan.study, spec, one.field))
-                found[placed.said] = placed
+        for need in _needs(spec, erase):
+            if need.field and not need.ok:
+                placed = replace(need, name=place_in(plan.study, spec, need.field))
+                needs[placed.said] = placed
             else:
-                found[one.name] = one if one.name not in found or not one.ok else found[one.name]
-    for one in (*check_jobs(plan), *check_mkfs_options(plan), *check_mount_options(plan), *check_settings(plan, say)):
-        found[one.said] = one
-    return list(found.values())
+                needs[need.name] = need if need.name not in needs or not need.ok else needs[need.name]
+    for need in (*check_jobs(plan), *check_mkfs_options(plan), *check_mount_options(plan), *check_settings(plan, say)):
+        needs[need.said] = need
+    return list(needs.values())
 
 
 def with_host_decided(plan: Plan) -> Plan:
@@ -329,13 +334,13 @@ def _unknown_serials(plan: Plan, erase: frozenset[str]) -> Iterator[Capability]:
     for device in devices:
         with suppress(HostError):  # said of the device itself
             serials.append(identify(Path(device)).serial)
-    for given in sorted(erase.difference(serials)):
-        name, leave_out = f"--erase {given!r}", "leave it out"
+    for serial in sorted(erase.difference(serials)):
+        name, leave_out = f"--erase {serial!r}", "leave it out"
         if not devices:
             yield Capability(name, ok=False, detail="this study erases no real device", remedy=leave_out)
         elif len(serials) == len(devices):
             detail = f"no disk of this study has that serial; it has {', '.join(map(repr, serials))}"
-            remedy = did_you_mean(given, serials).removeprefix(". ")
+            remedy = did_you_mean(serial, serials).removeprefix(". ")
             yield Capability(name, ok=False, detail=detail, remedy=remedy or leave_out)
 
 
@@ -347,8 +352,8 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     tool = capabilities.tool(load.tool.names, load.tool.package) if load.tool else programs
     needs.append(tool)
     if tool.ok:
-        said, name = load.refused(), f"load of {load.tool.name}" if load.tool else "load generator"
-        needs.append(Capability(name, ok=not said, detail=said, remedy="fix [workload]"))
+        refusal, name = load.refused(), f"load of {load.tool.name}" if load.tool else "load generator"
+        needs.append(Capability(name, ok=not refusal, detail=refusal, remedy="fix [workload]"))
     return [*needs, *kind.needs_of_ground(spec, erase), *(() if kind.IN_GUEST else _process_needs(spec))]
 
 

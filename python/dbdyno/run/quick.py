@@ -46,9 +46,9 @@ def look(place: Path, against: str | None, *, rounds: int, seed: int, progress: 
     targets = ["--on", str(place), *_other(against)]
     region_bytes = _region_bytes(_folders(place, against))
     before = _processors()
-    found = _measured([*targets, "--seed", str(seed), "--region", str(region_bytes)], rounds, progress)
-    host = _host(before, _processors(), found["cpu_seconds"])
-    target, *others = map(quick.target_of, found["targets"])
+    measurements = _measured([*targets, "--seed", str(seed), "--region", str(region_bytes)], rounds, progress)
+    host = _host(before, _processors(), measurements["cpu_seconds"])
+    target, *others = map(quick.target_of, measurements["targets"])
     noise, drives = quick.noise_of(target), _drives(seed)
     return quick.Quick(
         target=target,
@@ -75,8 +75,8 @@ def _other(against: str | None) -> list[str]:
 
 
 def _folders(place: Path, against: str | None) -> list[Path]:
-    given = [place, *([Path(against)] if against and Path(against).exists() else [])]
-    return [path for path in given if path.is_dir()]
+    places = [place, *([Path(against)] if against and Path(against).exists() else [])]
+    return [path for path in places if path.is_dir()]
 
 
 def _usable(place: Path) -> Path:
@@ -120,15 +120,15 @@ def _measured(arguments: Sequence[str], rounds: int, progress: Progress) -> dict
                     progress(line["round"], line["rounds"])
                 else:
                     result = line
-            code, said = program.wait(), decoded(program.stderr.read()).strip()
+            code, complaint = program.wait(), decoded(program.stderr.read()).strip()
         finally:
             watch.cancel()
     if code == -signal.SIGKILL:
         raise HostError(f"not done after {limit_seconds:,} s: the disk hardly answers")
     if code == 2:  # noqa: PLR2004 - a mistake on the command line: of the name of a drive
-        raise UserError(said.removeprefix("dbdyno-disk: "))
+        raise UserError(complaint.removeprefix("dbdyno-disk: "))
     if code or not result:
-        raise HostError(said.removeprefix("dbdyno-disk: ") or f"dbdyno-disk measure ended with {code}")
+        raise HostError(complaint.removeprefix("dbdyno-disk: ") or f"dbdyno-disk measure ended with {code}")
     return result
 
 
@@ -136,8 +136,8 @@ def _drives(seed: int) -> list[quick.Target]:
     """Return every drive of the catalogue, measured by the same steps in virtual time; a second for all of them."""
     names = [model["name"] for model in device_models() if model["kind"] != "ideal"]
     arguments = [part for name in names for part in ("--model", name)]
-    found = _measured([*arguments, "--seed", str(seed)], MODEL_ROUNDS, lambda *_: None)
-    return [quick.target_of(target) for target in found["targets"]]
+    measurements = _measured([*arguments, "--seed", str(seed)], MODEL_ROUNDS, lambda *_: None)
+    return [quick.target_of(target) for target in measurements["targets"]]
 
 
 def _processors() -> list[int]:

@@ -48,13 +48,13 @@ def add(packed: tarfile.TarFile, path: Path, name: str, *, plain: bool = False) 
     ``plain`` leaves out what is not content: owners, modes and times. Raises ``OSError`` where ``extract`` would not
     take something: what is neither a file nor a folder, or has an odd name.
     """
-    about, found = packed.gettarinfo(path, name), path.lstat()
-    if about is None or not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+    about, status = packed.gettarinfo(path, name), path.lstat()
+    if about is None or not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         raise OSError(errno.EINVAL, "it is neither a file nor a folder", str(path))
     if any_limit(name) is None:
         raise OSError(errno.EINVAL, "its name can't be sent to another host", str(path))
-    if stat.S_ISREG(found.st_mode):  # its second name, too, is that of a file
-        about.type, about.linkname, about.size = tarfile.REGTYPE, "", found.st_size
+    if stat.S_ISREG(status.st_mode):  # its second name, too, is that of a file
+        about.type, about.linkname, about.size = tarfile.REGTYPE, "", status.st_size
     if plain:
         about.uid = about.gid = about.mtime = 0
         about.uname = about.gname = ""
@@ -63,8 +63,8 @@ def add(packed: tarfile.TarFile, path: Path, name: str, *, plain: bool = False) 
         _add_file(packed, about, path)
         return
     packed.addfile(about)
-    for one in sorted(path.iterdir()):
-        add(packed, one, f"{name}/{one.name}", plain=plain)
+    for entry in sorted(path.iterdir()):
+        add(packed, entry, f"{name}/{entry.name}", plain=plain)
 
 
 def any_limit(name: str) -> int | None:
@@ -140,16 +140,18 @@ def _members(file: IO[bytes]) -> Iterator[_Member]:
 
 def _member(file: IO[bytes], name: str, packed: int, more: dict[str, str], *, is_folder: bool) -> _Member:
     """The member, where its pieces lie having been read. Raises ``tarfile.ReadError`` where they can't lie so."""
-    given = {key.removeprefix("GNU.sparse."): value for key, value in more.items() if key.startswith("GNU.sparse.")}
-    if not given:
+    sparse_fields = {
+        key.removeprefix("GNU.sparse."): value for key, value in more.items() if key.startswith("GNU.sparse.")
+    }
+    if not sparse_fields:
         return _Member(name, is_folder, packed, array("q", [] if is_folder else [0, packed]))
     if (
         is_folder
-        or given.keys() != {"major", "minor", "name", "realsize"}
-        or (given["major"], given["minor"]) != ("1", "0")
+        or sparse_fields.keys() != {"major", "minor", "name", "realsize"}
+        or (sparse_fields["major"], sparse_fields["minor"]) != ("1", "0")
     ):
         raise tarfile.ReadError(f"{short(name, 100)!r} is no sparse file of format 1.0")
-    size, (places, taken) = _number(given["realsize"].encode()), _places(file, packed)
+    size, (places, taken) = _number(sparse_fields["realsize"].encode()), _places(file, packed)
     end = 0
     for at in range(0, len(places), 2):
         if places[at] < end:
@@ -163,8 +165,8 @@ def _member(file: IO[bytes], name: str, packed: int, more: dict[str, str], *, is
 
 def _places(file: IO[bytes], packed: int) -> "tuple[array[int], int]":
     """Offset and length of each piece in turn, as they stand before the pieces; the bytes that this takes."""
-    found, wanted, rest, taken = array("q"), -1, b"", 0
-    while len(found) != wanted:
+    places, wanted, rest, taken = array("q"), -1, b"", 0
+    while len(places) != wanted:
         taken += _BLOCK_BYTES
         if taken > packed:
             raise tarfile.ReadError("the map of a sparse file is cut short")
@@ -174,24 +176,24 @@ def _places(file: IO[bytes], packed: int) -> "tuple[array[int], int]":
                 wanted = 2 * _number(line)
                 if wanted > 2 * _PIECES_MAX:
                     raise tarfile.ReadError(f"a sparse file is in more than {_PIECES_MAX} pieces")
-            elif len(found) < wanted:
-                found.append(_number(line))
+            elif len(places) < wanted:
+                places.append(_number(line))
         if len(rest) > _BLOCK_BYTES:
             raise tarfile.ReadError("the map of a sparse file's data cannot be read")
-    return found, taken
+    return places, taken
 
 
 def _records(content: bytes) -> dict[str, str]:
     """What a PAX header says. Raises ``tarfile.ReadError``."""
-    found, at = {}, 0
+    records, at = {}, 0
     while at < len(content):
         begin = _RECORD.match(content, at)
         end = at + int(begin[1]) if begin else 0
         if begin is None or not begin.end() < end <= len(content) or content[end - 1 : end] != b"\n":
             raise tarfile.ReadError("a header can't be read")
-        found[begin[2].decode(errors="replace")] = content[begin.end() : end - 1].decode(errors="surrogateescape")
+        records[begin[2].decode(errors="replace")] = content[begin.end() : end - 1].decode(errors="surrogateescape")
         at = end
-    return found
+    return records
 
 
 def _number(digits: bytes) -> int:
@@ -201,10 +203,10 @@ def _number(digits: bytes) -> int:
 
 
 def _read(file: IO[bytes], count: int) -> bytes:
-    found = file.read(count)
-    if len(found) != count:
+    content = file.read(count)
+    if len(content) != count:
         raise tarfile.ReadError("it is cut short")
-    return found
+    return content
 
 
 def _make(root: int, member: _Member, file: IO[bytes]) -> None:
@@ -255,9 +257,9 @@ def _copy(source: IO[bytes], target: io.FileIO, count: int) -> None:
 
 def _add_file(packed: tarfile.TarFile, about: tarfile.TarInfo, path: Path) -> None:
     pieces = list(_pieces(path))
-    held = sum(length for _, length in pieces)
+    data_bytes = sum(length for _, length in pieces)
     with path.open("rb") as file:
-        if held == about.size:
+        if data_bytes == about.size:
             packed.addfile(about, file)
             return
         ends = [] if pieces and sum(pieces[-1]) == about.size else [(about.size, 0)]  # else GNU tar would cut it off
@@ -270,7 +272,7 @@ def _add_file(packed: tarfile.TarFile, about: tarfile.TarInfo, path: Path) -> No
             "GNU.sparse.name": about.name,
             "GNU.sparse.realsize": str(about.size),
         }
-        about.size = len(where) + held
+        about.size = len(where) + data_bytes
         packed.addfile(about, io.BufferedReader(_Packed(file, pieces, where), _READ_BYTES))
 
 
@@ -300,13 +302,13 @@ class _Packed(io.RawIOBase):
 
     def readinto(self, buffer: "Buffer", /) -> int:
         """Read some of it; 0 at the end."""
-        room, found = memoryview(buffer), b""
+        room, part = memoryview(buffer), b""
         if self._where:
-            found, self._where = self._where[: len(room)], self._where[len(room) :]
+            part, self._where = self._where[: len(room)], self._where[len(room) :]
         elif self._left:
             offset, length = self._left.pop()
-            found = os.pread(self._file.fileno(), min(length, len(room)), offset)
-            if found and len(found) < length:
-                self._left.append((offset + len(found), length - len(found)))
-        room[: len(found)] = found
-        return len(found)
+            part = os.pread(self._file.fileno(), min(length, len(room)), offset)
+            if part and len(part) < length:
+                self._left.append((offset + len(part), length - len(part)))
+        room[: len(part)] = part
+        return len(part)

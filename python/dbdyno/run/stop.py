@@ -165,7 +165,7 @@ class Stop:
         for line in so_far(verdicts, self.design.treatments):
             self.say(line)
         if more is None:
-            disturbed = any(one.mostly_disturbed for one in verdicts if not settled(one, self.design))
+            disturbed = any(verdict.mostly_disturbed for verdict in verdicts if not settled(verdict, self.design))
             why = ": most blocks met interference; stop other programs on this host" if disturbed else ""
             self.say(f"the number of blocks still needed is unknown{why}")
             return

@@ -117,7 +117,8 @@ def _measured(  # noqa: PLR0913, PLR0917  (as above)
         metrics=figures_of_trial,
         observed=observed,
         load={**load.result, "second_half_ratio": load.second_half_ratio(), "steps": steps},
-        probes={name: probe_cost(one, load) for name, one in {**series, **background.known()}.items()} | traced.cost,
+        probes={name: probe_cost(probe_series, load) for name, probe_series in {**series, **background.known()}.items()}
+        | traced.cost,
         device=since_measuring(figures, load.window_ns[0]),
         seconds=phases(watch.laps, load) if ports.kinds[spec.stack.kind].ON_HOST else watch.laps,
         space=room,
@@ -161,9 +162,9 @@ def observed_of(
     context: StackContext, workload: Workload, tables: Mapping[str, Any], client: Mapping[str, str]
 ) -> Observed:
     """What was read back: of each layer, of the tables, which the load may have made, of the load's own program."""
-    found = {layer: dict(values) for layer, values in context.observed.items()} | {"tables": dict(tables)}
-    found |= {"client": dict(client)} if client else {}
-    return found | ({"tool": dict(workload.tool.observed())} if workload.tool else {})
+    observed = {layer: dict(values) for layer, values in context.observed.items()} | {"tables": dict(tables)}
+    observed |= {"client": dict(client)} if client else {}
+    return observed | ({"tool": dict(workload.tool.observed())} if workload.tool else {})
 
 
 def variables_of(context: StackContext) -> dict[str, str]:
@@ -173,15 +174,17 @@ def variables_of(context: StackContext) -> dict[str, str]:
 
 def since_measuring(figures: TrialDevice, start_ns: int) -> TrialDevice:
     """A disk's figures, the moment at which its fast cache ran out in seconds since measuring began."""
-    found: TrialDevice = {**figures}
-    if cache := found.get("fast_cache"):
+    device_figures: TrialDevice = {**figures}
+    if cache := device_figures.get("fast_cache"):
         at_ns = cache["ran_out_ns"]
         kept: FastCache = {**cache, "ran_out_s": None if at_ns is None else (at_ns - start_ns) / 1e9}
         del kept["ran_out_ns"]
-        found["fast_cache"] = kept
-    if "disks" in found:
-        found["disks"] = [since_measuring(cast("TrialDevice", each), start_ns) for each in found["disks"]]
-    return found
+        device_figures["fast_cache"] = kept
+    if "disks" in device_figures:
+        device_figures["disks"] = [
+            since_measuring(cast("TrialDevice", each), start_ns) for each in device_figures["disks"]
+        ]
+    return device_figures
 
 
 class Stopwatch:
@@ -202,14 +205,14 @@ def phases(laps: Mapping[str, float], load: LoadOutcome) -> dict[str, float]:
     """The laps, that of the load split by what it was spent on; their sum stays the same."""
     start, end = load.window_ns
     spent = {**load.seconds_before, "measure": (end - start) / 1e9}
-    found: dict[str, float] = {}
+    seconds_by_phase: dict[str, float] = {}
     for name, seconds in laps.items():
         if name == "load":
-            found |= {part: round(value, 3) for part, value in spent.items()}
-            found["around load"] = round(max(0.0, seconds - sum(spent.values())), 3)
+            seconds_by_phase |= {part: round(value, 3) for part, value in spent.items()}
+            seconds_by_phase["around load"] = round(max(0.0, seconds - sum(spent.values())), 3)
         else:
-            found[name] = seconds
-    return found
+            seconds_by_phase[name] = seconds
+    return seconds_by_phase
 
 
 # Metric -> the probe and the cumulative column that it comes from, and what makes its unit of the column's.
@@ -222,12 +225,12 @@ COUNTED = {
 
 def metrics(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]:
     """The trial's scalars: the client's own, and what the probes counted from the window's start to its end."""
-    found = load.metrics()
+    scalars = load.metrics()
     for name, (probe, column, scale) in COUNTED.items():
         if load.queries and probe in series and series[probe].t_ns:
             start, end = (series[probe].at(column, t_ns) for t_ns in load.window_ns)
-            found[name] = (end - start) * scale / load.queries
-    return found
+            scalars[name] = (end - start) * scale / load.queries
+    return scalars
 
 
 def probe_cost(series: Series, load: LoadOutcome) -> ProbeCost:
@@ -256,10 +259,12 @@ def series_columns(
     Beside them, how often each latency was met.
     """
     start, end = load.window_ns
-    found = {"load": load.columns(), LATENCIES: load.latencies()}
-    for name, one in series.items():
+    columns_by_series = {"load": load.columns(), LATENCIES: load.latencies()}
+    for name, probe_series in series.items():
         # An interval belongs to the measured run when it began in it; its last may end just after.
-        inside = [index for index, t_ns in enumerate(one.t_ns) if start < t_ns <= end + 100_000_000]
-        columns: Columns = {column: [values[index] for index in inside] for column, values in one.columns.items()}
-        found[name] = {"t_s": [(one.t_ns[index] - start) / 1e9 for index in inside], **columns}
-    return found | {**load.beside()} | {name: {**columns} for name, columns in traced.items()}
+        inside = [index for index, t_ns in enumerate(probe_series.t_ns) if start < t_ns <= end + 100_000_000]
+        columns: Columns = {
+            column: [values[index] for index in inside] for column, values in probe_series.columns.items()
+        }
+        columns_by_series[name] = {"t_s": [(probe_series.t_ns[index] - start) / 1e9 for index in inside], **columns}
+    return columns_by_series | {**load.beside()} | {name: {**columns} for name, columns in traced.items()}

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.cli.carry_out import held
+from dbdyno.cli.carry_out import run_to_resume
 from dbdyno.errors import UserError
 from dbdyno.store.events import Lost, read_events
 from dbdyno.store.run_folder import read_run
@@ -95,7 +95,7 @@ def said(dbdyno, *argv):
 def resume(script, plan, run):
     """Go on with a run as ``dbdyno run --resume`` does; why that can't be, if it can't."""
     try:
-        begun = held(run)
+        begun = run_to_resume(run)
         if begun is None or not begun.stopped:
             perform(script, plan, run, resume=True)
     except (UserError, OSError) as error:  # the command line says both
@@ -168,7 +168,7 @@ def test_the_block_of_a_damaged_trial_is_measured_again(script, whole):
     found = read_run(run)
     assert told.text in found.notes
     assert sorted(usable_blocks(found).trials) == [1, 2]
-    assert held(run).stopped == "blocks", "it has ended again"
+    assert run_to_resume(run).stopped == "blocks", "it has ended again"
 
 
 def test_damage_at_the_last_attempt_costs_no_block(script, whole):

@@ -60,7 +60,7 @@ def test_our_own_has_the_programs_and_all_modules():
 
 def asked(wheels, folder, **fields):
     given = {"name": "a", "folder": str(folder), "environment": "0123", "machine": platform.machine()}
-    packages = [one.asked for one in wheels]
+    packages = [package.description for package in wheels]
     return {**given, "packages": packages, "python": list(sys.version_info[:2]), **fields}
 
 

@@ -73,16 +73,16 @@ def messages(  # noqa: PLR0913  (whose, which, and how long)
     Raises ``LieError`` where it says anything else, or more than such a program says between two that bring something;
     where it says nothing for ``silent_seconds``, or for ``idle_seconds`` nothing but that it goes on.
     """
-    said, moved_at = Lines(hosts, host, process, LINE_BYTES_MAX, _LINES_MAX, _BYTES_MAX, silent_seconds), monotonic()
-    for line in said.read():
-        found = parse(host, line, kinds)
-        moved_at = moved_at if isinstance(found, Beats) else monotonic()
+    lines, moved_at = Lines(hosts, host, process, LINE_BYTES_MAX, _LINES_MAX, _BYTES_MAX, silent_seconds), monotonic()
+    for line in lines.read():
+        message = parse(host, line, kinds)
+        moved_at = moved_at if isinstance(message, Beats) else monotonic()
         if monotonic() - moved_at > idle_seconds:
             raise LieError(f"{host}: it has made no progress for {idle_seconds:.0f} s")
-        if found.brings:
-            said.renew()
-        yield found
-    yield Gone(said.why_ended())
+        if message.brings:
+            lines.renew()
+        yield message
+    yield Gone(lines.why_ended())
 
 
 def ask_facts(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> Facts:
@@ -152,7 +152,7 @@ def _at_once(
     argv: Sequence[str],
     environment_of: Callable[[str], Mapping[str, str]],
 ) -> dict[str, T | DbdynoError]:
-    asked = list(requests)
+    all_requests = list(requests)
 
     def tried(request: Request) -> T | DbdynoError:
         try:
@@ -161,21 +161,21 @@ def _at_once(
             return error
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(zip([request.host for request in asked], pool.map(tried, asked), strict=True))
+        return dict(zip([request.host for request in all_requests], pool.map(tried, all_requests), strict=True))
 
 
 def refusals(
     plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str], not_bootable: Sequence[str] = ()
 ) -> list[str]:
     """What stands in the way, with the host that it is on; nothing where all can run the study."""
-    found = [str(answer) for answer in answers.values() if isinstance(answer, DbdynoError)]
+    reasons = [str(answer) for answer in answers.values() if isinstance(answer, DbdynoError)]
     good = {name: answer for name, answer in answers.items() if not isinstance(answer, DbdynoError)}
-    found += [f"{name}: {reason}" for name, answer in good.items() for reason in answer.lacking]
+    reasons += [f"{name}: {reason}" for name, answer in good.items() for reason in answer.lacking]
     serials = {serial for answer in good.values() for serial in answer.serials}
-    found += [
+    reasons += [
         f"--erase {serial!r}: no disk of this study has that serial, on any host" for serial in sorted(erase - serials)
     ]
-    return [*found, *not_bootable] or list(_differences(plan, good))
+    return [*reasons, *not_bootable] or list(_differences(plan, good))
 
 
 def _differences(plan: Plan, answers: Answers) -> Iterator[str]:
@@ -183,10 +183,10 @@ def _differences(plan: Plan, answers: Answers) -> Iterator[str]:
     first = next(iter(answers.values()))
     for name in first.versions:
         is_server = name.startswith("server ")
-        found = {host: str(answer.versions.get(name)) for host, answer in answers.items()}
-        if is_server and len(set(found.values())) > 1:
-            said = ", ".join(f"{version} on {host}" for host, version in found.items())
-            yield f"{name}: is {said}; a study needs one version on all hosts: run dbdyno servers add on each"
+        versions = {host: str(answer.versions.get(name)) for host, answer in answers.items()}
+        if is_server and len(set(versions.values())) > 1:
+            versions_text = ", ".join(f"{version} on {host}" for host, version in versions.items())
+            yield f"{name}: is {versions_text}; a study needs one version on all hosts: run dbdyno servers add on each"
     if len({tuple(answer.awake) for answer in answers.values()}) > 1:
         yield f'{plan.study.path}: host.awake = "auto" means yes on some hosts and no on others; give true or false'
 

@@ -30,18 +30,18 @@ class ClientsOffer:
     folder: Path  # for what came of it
     send: Callable[[dict[str, Any]], None]
 
-    def offer(self, asked: JointLoadRequest) -> JointLoad:
+    def offer(self, request: JointLoadRequest) -> JointLoad:
         """As ``Together.offer``; whose host is lost is no matter of this host, which is then ended from there."""
         answer = self.folder / _ANSWER
         answer.unlink(missing_ok=True)
-        self.send({"load": asdict(asked), "answer": str(answer)})
+        self.send({"load": asdict(request), "answer": str(answer)})
         while not answer.exists():  # it comes whole or not at all
             time.sleep(_LOOK_AGAIN_SECONDS)
-        found = json.loads(answer.read_text(encoding="utf-8"))
+        document = json.loads(answer.read_text(encoding="utf-8"))
         answer.unlink()
-        if "failed" in found:
-            raise TrialError(found["failed"])
-        return JointLoad.from_dict(found)
+        if "failed" in document:
+            raise TrialError(document["failed"])
+        return JointLoad.from_dict(document)
 
 
 def offer_load(clients: Together, load: HostsLoad, patience_seconds: float) -> dict[str, Any]:
@@ -54,20 +54,20 @@ def offer_load(clients: Together, load: HostsLoad, patience_seconds: float) -> d
         HostError: The host under test is, or the load was to end before its time.
 
     """
-    asked, connected = (
+    request, connected = (
         JointLoadRequest({name: asdict(part) for name, part in load.each.items()}, load.limit_seconds),
         clients.connected,
     )
     try:
-        return clients.offer(asked).to_dict()
+        return clients.offer(request).to_dict()
     except (TrialError, HostError) as error:
-        known = {clients.server, *asked.each}
+        known = {clients.server, *request.each}
         until = time.monotonic() + (patience_seconds if isinstance(error, HostError) else 0.0)
         while not known & connected.lost() and not clients.ended() and time.monotonic() < until:
             time.sleep(_LOOK_AGAIN_SECONDS)
         lost = connected.why_lost()
         if clients.ended() or clients.server in lost:
             raise HostError(str(error)) from None
-        if gone := [f"client host {name} is lost: {lost[name]}" for name in asked.each if name in lost]:
+        if gone := [f"client host {name} is lost: {lost[name]}" for name in request.each if name in lost]:
             raise ClientsLostError("; ".join(gone)) from None
         return {"failed": str(error)}

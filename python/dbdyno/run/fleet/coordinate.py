@@ -160,8 +160,8 @@ def _run_on_hosts(
             with shielded():
                 folder.append(ended)
     if ended.how == "done":
-        asked = [requests("forget", name) for name in fleet.present_hosts()]
-        forget_all(access.hosts, asked, access.argv, access.environment_of)
+        forget_requests = [requests("forget", name) for name in fleet.present_hosts()]
+        forget_all(access.hosts, forget_requests, access.argv, access.environment_of)
     return RunOutcome(ended.how, len(folder.history.failures))
 
 
@@ -248,8 +248,8 @@ class _Fleet:
             if self.closing and not any(part.is_in_block for part in self.parts.values()):
                 return self.closing
             if all(part.out for part in self.parts.values()):
-                said = "; ".join(f"{name}: {part.out}" for name, part in self.parts.items())
-                raise HostError(f"no host is left ({said}); once one is back, go on with --resume")
+                reasons = "; ".join(f"{name}: {part.out}" for name, part in self.parts.items())
+                raise HostError(f"no host is left ({reasons}); once one is back, go on with --resume")
             folded = self._take_message()
             self._check_losses()
             self._wait_for_clients()
@@ -404,8 +404,8 @@ class _Fleet:
             return
         part.is_lost = part.name in self.access.lost()
         tried = self.access.why_not_back().get(part.name, "")
-        said = f"{why_not} (tried again: {tried})" if tried and part.is_lost else why_not
-        self._exclude(part, f"{said}; the block in progress is void")
+        reason = f"{why_not} (tried again: {tried})" if tried and part.is_lost else why_not
+        self._exclude(part, f"{reason}; the block in progress is void")
 
     def _next_block(self, part: Part) -> int:
         return len(host_blocks(self.folder).get(part.name, [])) + 1
@@ -533,14 +533,14 @@ class _Fleet:
             try:
                 kernel = reboots.return_own(name)
             except (DbdynoError, OSError, ValueError) as error:
-                said = f"{error}" if str(error).startswith(f"{name}: ") else f"{name}: {error}"
-                return f"{said}; dbdyno restore --hosts returns it to its own kernel"
+                reason = f"{error}" if str(error).startswith(f"{name}: ") else f"{name}: {error}"
+                return f"{reason}; dbdyno restore --hosts returns it to its own kernel"
             return f"{name}: runs its own kernel again: {kernel}" if kernel else ""
 
         with ThreadPoolExecutor(len(self.parts)) as pool:
-            for said in pool.map(returned, self.parts):
-                if said:
-                    self.progress.say(said)
+            for report in pool.map(returned, self.parts):
+                if report:
+                    self.progress.say(report)
 
     def _handle_last(self, part: Part, message: Message) -> None:
         """Take what a program says that is to end; one that asks had just begun when it was to end."""

@@ -60,7 +60,7 @@ class BlockCheck:
     def limit_of(self, trials: Collection[str], name: str) -> int | None:
         """How large a file of that name may be; ``None`` where a block holds none of it."""
         match name.split("/"):
-            case [one] if one == EVENTS:
+            case [file] if file == EVENTS:
                 return _EVENTS_BYTES_MAX
             case ["trials", trial, *below] if trial in trials:
                 match below:
@@ -124,8 +124,8 @@ class BlockCheck:
 
     def _check_place(self, event: TrialEvent) -> None:
         slot = self.slots.get(event.trial)
-        said = event.block, event.attempt, event.treatment, event.host
-        if slot is None or said != (slot.block, slot.attempt, slot.treatment, ""):
+        event_slot = event.block, event.attempt, event.treatment, event.host
+        if slot is None or event_slot != (slot.block, slot.attempt, slot.treatment, ""):
             raise ValueError(f"{event.trial} is not one of its trials")
 
     def _check_trial(self, folder: Path, event: Finished) -> None:
@@ -173,10 +173,10 @@ def accept_arrival(part: Path, host: str, block: int) -> Path:
 
 def host_blocks(run: RunFolder) -> dict[str, list[int]]:
     """Host -> the numbers of its blocks in the run here, in the order of its own count."""
-    found: dict[str, dict[int, None]] = {}
+    blocks_by_host: dict[str, dict[int, None]] = {}
     for (block, _), attempt in run.history.attempts.items():
-        found.setdefault(attempt.host, {})[block] = None
-    return {host: list(blocks) for host, blocks in found.items()}
+        blocks_by_host.setdefault(attempt.host, {})[block] = None
+    return {host: list(blocks) for host, blocks in blocks_by_host.items()}
 
 
 def fold_leftovers(run: RunFolder) -> list[Note]:
@@ -245,12 +245,12 @@ def _unpack_checked(check: BlockCheck, path: Path, unpacked: Path) -> list[Event
 def _run_events(events: list[Event]) -> Iterable[Event]:
     """The events but for trials whose files were lost on their host: of these only the reason stays, as a note."""
     lost = {event.trial for event in events if isinstance(event, Lost)}
-    said = set[str]()
+    note_texts = set[str]()
     for event in events:
         if isinstance(event, Lost):
-            if event.text not in said:
+            if event.text not in note_texts:
                 yield Note(event.text)
-            said.add(event.text)
+            note_texts.add(event.text)
         elif not (isinstance(event, Finished) and event.trial in lost):
             yield event
 

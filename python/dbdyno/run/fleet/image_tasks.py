@@ -81,8 +81,8 @@ class ImageTask:
 
     def _take(self, journal: Journal, using: set[str]) -> None:
         """Have an image copied here."""
-        given = self.request
-        with arriving(given.image, given.image_sha256, given.image_bytes, using, journal) as into:
+        request = self.request
+        with arriving(request.image, request.image_sha256, request.image_bytes, using, journal) as into:
             self.send({"into": str(into)})
             while not into.exists():  # it comes whole or not at all
                 time.sleep(_LOOK_AGAIN_SECONDS)

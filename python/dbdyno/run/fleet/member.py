@@ -159,8 +159,8 @@ def take_part(request: Request, send: Send, this_host: ThisHost = ThisHost()) ->
         else:
             try:
                 how = run_part(request, send, this_host).how
-            except StartAnew as found:
-                send({"kernel": found.kernel})
+            except StartAnew as restart:
+                send({"kernel": restart.kernel})
                 how = "interrupted"
             send({"ended": how})
     except (DbdynoError, OSError) as error:
@@ -288,11 +288,11 @@ def _erases(plan: Plan, needs: Sequence[Capability]) -> dict[str, str]:
 
 def _own_serials(plan: Plan) -> frozenset[str]:
     """The serials of the disks that the study would erase here, as far as they can be read."""
-    found = set()
+    serials = set()
     for device in erased_devices(plan):
         with suppress(HostError):  # said as a need
-            found.add(identify(Path(device)).serial)
-    return frozenset(found)
+            serials.add(identify(Path(device)).serial)
+    return frozenset(serials)
 
 
 if __name__ == "__main__":

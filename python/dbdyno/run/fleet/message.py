@@ -277,18 +277,18 @@ OF_BLOCKS: Kinds = {
 def parse(host: str, line: bytes, kinds: Kinds) -> Message:
     """The message of a line. Raises ``LieError`` where it is none of these kinds."""
     try:
-        found = json_object(line)
-        _check_numbers(found)
-        kind = _kind(found, kinds)
-        fit = {key: printable_document(value, _TEXT_MAX, _KEPT) for key, value in found.items() if key in kind.shown}
-        return value_of(kind, {**found, **fit})
+        document = json_object(line)
+        _check_numbers(document)
+        kind = _kind(document, kinds)
+        fit = {key: printable_document(value, _TEXT_MAX, _KEPT) for key, value in document.items() if key in kind.shown}
+        return value_of(kind, {**document, **fit})
     except ValueError as error:
-        said = short(line[:200].decode(errors="replace"), 60)
-        raise LieError(f"{host}: its message is invalid ({short(str(error))}): {said}") from None
+        excerpt = short(line[:200].decode(errors="replace"), 60)
+        raise LieError(f"{host}: its message is invalid ({short(str(error))}): {excerpt}") from None
 
 
-def _kind(found: Mapping[str, Any], kinds: Kinds) -> type[Message]:
-    name = next((key for key in found if key in kinds), None)
+def _kind(document: Mapping[str, Any], kinds: Kinds) -> type[Message]:
+    name = next((key for key in document if key in kinds), None)
     if name is None:
         raise ValueError("there is no such message")
     return kinds[name]

@@ -46,20 +46,20 @@ class Window:
     """Open or not; both may be said any number of times, by any thread."""
 
     def __init__(self, host: str) -> None:
-        self._host, self._lock, self._held = host, Lock(), ExitStack()
+        self._host, self._lock, self._silence = host, Lock(), ExitStack()
         self._is_open = self.is_shut = False
 
     def open(self) -> None:
         """The host begins a trial."""
         with self._lock:
             if not self._is_open and not self.is_shut:
-                self._held.enter_context(quiet(self._host))
+                self._silence.enter_context(quiet(self._host))
                 self._is_open = True
 
     def close(self) -> None:
         """It has ended, or is to be thrown away."""
         with self._lock:
-            self._held.close()
+            self._silence.close()
             self._is_open = False
 
     def shut(self) -> None:
@@ -214,7 +214,7 @@ class Part:
         clients = Together(access.clients, self.name, lambda: window.is_shut, window.opened)
         self.is_offering = True
         try:
-            said = offer_load(clients, message.load, access.pause_seconds)
+            outcome = offer_load(clients, message.load, access.pause_seconds)
         except ClientsLostError as error:
             return ClientsLost(str(error))
         except HostError:
@@ -224,7 +224,7 @@ class Part:
         finally:
             self._hear()
             self.is_offering = False
-        self._put(json.dumps(said), message.answer)
+        self._put(json.dumps(outcome), message.answer)
         return None
 
     def _fetch(self, packed: PackedBlock, start: int) -> None:
@@ -263,8 +263,8 @@ class Part:
 
     def boot(self) -> None:
         """Start the host anew with the kernel that it needs; what came of it is put into the inbox."""
-        given = (self.starts, self.needs_kernel)
-        self.booting = Thread(target=self._boot, args=given, name=f"{self.name} boots", daemon=True)
+        arguments = (self.starts, self.needs_kernel)
+        self.booting = Thread(target=self._boot, args=arguments, name=f"{self.name} boots", daemon=True)
         self.booting.start()
 
     def _boot(self, start: int, kernel: str) -> None:

@@ -37,7 +37,7 @@ _SAY_SECONDS = 10.0  # between two words on how far it is
 _WORDS = {"data": "server", "dbdyno": "dbdyno", "kernel": "kernel", "programs": "dbdyno-load or mkfs",
           "server": "server", "user": "user that servers run as"}  # fmt: skip
 T = TypeVar("T")
-Asked = Mapping[str, "Sequence[HostImage] | DbdynoError"]
+HostAnswers = Mapping[str, "Sequence[HostImage] | DbdynoError"]
 
 
 @dataclass
@@ -59,51 +59,51 @@ class Sharing:
 
     def share(self, hosts: Sequence[str]) -> frozenset[str]:
         """Have one image on all hosts that can start from it; the hosts that now have all that they need."""
-        asked = self._at_once({name: partial(self._do, self.requests("images", name)) for name in hosts})
-        for name, found in asked.items():
-            if isinstance(found, DbdynoError):
-                self.say(f"{found}; {self._what_then(name)}")
+        answers = self._at_once({name: partial(self._do, self.requests("images", name)) for name in hosts})
+        for name, answer in answers.items():
+            if isinstance(answer, DbdynoError):
+                self.say(f"{answer}; {self._what_then(name)}")
                 continue
-            for image in found:  # in the order of the study, not of the answers
+            for image in answer:  # in the order of the study, not of the answers
                 each = self.images[image.key]
                 each[name] = each.pop(name)
-        self._say_differences(asked)
+        self._say_differences(answers)
         self._prepare()
         for key in self.images:
             self._spread(key)
-        there = {name for name, found in asked.items() if not isinstance(found, DbdynoError)} - self.liars.keys()
+        there = {name for name, answer in answers.items() if not isinstance(answer, DbdynoError)} - self.liars.keys()
         lacking = {name for each in self.images.values() for name, image in each.items() if not image.sha256}
         return frozenset(there - lacking)
 
-    def _note(self, request: Request, found: Sequence[HostImage]) -> None:
+    def _note(self, request: Request, images: Sequence[HostImage]) -> None:
         """Note what a host has after a task. Raises ``LieError`` where that is not what it had, made or took."""
-        host, asked = request.host, request.task == "images"
-        if len({image.key for image in found}) != len(found) or len(found) > self.images_max:
-            raise LieError(f"{host}: named {len(found)} images of prepared data, and the study has fewer")
-        for image in found:
+        host, is_listing = request.host, request.task == "images"
+        if len({image.key for image in images}) != len(images) or len(images) > self.images_max:
+            raise LieError(f"{host}: named {len(images)} images of prepared data, and the study has fewer")
+        for image in images:
             before = self.images.get(image.key, {}).get(host)
-            if not asked and before is None:
+            if not is_listing and before is None:
                 raise LieError(f"{host}: named prepared data that it did not need before: {short(image.about)}")
             expected = request.image_sha256 if image.key == request.image else before.sha256 if before else ""
             if expected and image.sha256 not in {"", expected}:
                 why = f"reported {image.sha256[:12]} as the SHA-256 of its prepared data, and {expected[:12]} before"
                 raise LieError(f"{host}: {why}: {short(image.about)}")
-        for image in found:
+        for image in images:
             self.images.setdefault(image.key, {})[host] = image
 
     def _what_then(self, host: str) -> str:
         return "it no longer takes part" if host in self.liars else f"{host} prepares its own data"
 
-    def _say_differences(self, asked: Asked) -> None:
+    def _say_differences(self, answers: HostAnswers) -> None:
         """Say which hosts can't start from the bytes of the first, and what differs."""
-        found = {name: images for name, images in asked.items() if not isinstance(images, DbdynoError)}
-        first = next(iter(found), "")
-        for name, images in found.items():
-            pairs = zip(found[first], images, strict=False)  # the same study asks for them in the same order
+        images_by_host = {name: images for name, images in answers.items() if not isinstance(images, DbdynoError)}
+        first = next(iter(images_by_host), "")
+        for name, images in images_by_host.items():
+            pairs = zip(images_by_host[first], images, strict=False)  # the same study asks for them in the same order
             apart = {_WORDS.get(what, short(what, 40)) for own, other in pairs for what in _differences(own, other)}
             if apart:
-                said = listed(sorted(apart))
-                self.say(f"{name}: can't use the prepared data of {first}: its {said} differs")
+                differences = listed(sorted(apart))
+                self.say(f"{name}: can't use the prepared data of {first}: its {differences} differs")
 
     def _prepare(self) -> None:
         """Have each image that no host has made on one that needs it; several hosts are at it at once.
@@ -183,8 +183,8 @@ class Sharing:
                 self._lied(source if str(error).startswith(f"{source}: ") else target, error)
                 raise HostError(str(error)) from None
 
-        asked = self.requests("take", target, image=key, image_sha256=image.sha256, image_bytes=image.bytes)
-        self._do(asked, copy)
+        take_request = self.requests("take", target, image=key, image_sha256=image.sha256, image_bytes=image.bytes)
+        self._do(take_request, copy)
         if self.images[key][target].sha256 != image.sha256:
             raise HostError(f"{target}: does not have the prepared data that it was sent")
 
@@ -194,12 +194,12 @@ class Sharing:
     def _do(self, request: Request, copy: Callable[[str], None] = lambda _: None) -> list[HostImage]:
         """Have a host do a task; which images it has then, which is noted. Raises ``DbdynoError``."""
         try:
-            found = self._answer(request, copy)
-            self._note(request, found)
+            images = self._answer(request, copy)
+            self._note(request, images)
         except LieError as error:
             self._lied(request.host, error)
             raise
-        return found
+        return images
 
     def _answer(self, request: Request, copy: Callable[[str], None]) -> list[HostImage]:
         with self._started(request) as received:

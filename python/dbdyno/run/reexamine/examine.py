@@ -74,8 +74,8 @@ def here(folder: Path) -> Examining:
     """Examine on this machine, one after the other."""
 
     def examining(states: Sequence[State]) -> Iterator[Examined]:
-        for one in states:
-            yield _tried(one, partial(examine_again, folder, one.folder))
+        for state in states:
+            yield _tried(state, partial(examine_again, folder, state.folder))
 
     return examining
 
@@ -84,7 +84,7 @@ def here(folder: Path) -> Examining:
 def on_hosts(folder: Path, states: Sequence[State], access: ExaminerAccess) -> Iterator[Examining]:
     """Examine on all processors of hosts; when this is left, each has put itself back, or is lost."""
     plan_of(folder)  # what is wrong with it is said here, not by each host
-    largest = max((bytes_on_disk(one.folder) for one in states), default=0)
+    largest = max((bytes_on_disk(state.folder) for state in states), default=0)
     header, study = ((folder / name).read_text(encoding="utf-8") for name in (RUN, STUDY))
     servers = {name: it for name, it in read_header(folder).versions.items() if name.startswith("server ")}
 
@@ -94,20 +94,20 @@ def on_hosts(folder: Path, states: Sequence[State], access: ExaminerAccess) -> I
     with interruptible(access.say), folder_for_packed() as into:
         workers = ProgramWorkers(access, request, servers, into)
         with Spread(workers, access.say) as spread:
-            yield lambda given: _in_order([(one, spread.submit(str(one.folder))) for one in given])
+            yield lambda batch: _in_order([(state, spread.submit(str(state.folder))) for state in batch])
 
 
-def _in_order(asked: Sequence[tuple[State, "Future[Done]"]]) -> Iterator[Examined]:
-    for one, future in asked:
-        yield _tried(one, partial(_cut_of, future))
+def _in_order(examinations: Sequence[tuple[State, "Future[Done]"]]) -> Iterator[Examined]:
+    for state, future in examinations:
+        yield _tried(state, partial(_cut_of, future))
 
 
 def _cut_of(future: "Future[Done]") -> Cut:
     return Cut(**json.loads(future.result().text))
 
 
-def _tried(one: State, examine: Callable[[], Cut]) -> Examined:
+def _tried(state: State, examine: Callable[[], Cut]) -> Examined:
     try:
-        return Examined(one.name, one.cut, examine())
+        return Examined(state.name, state.cut, examine())
     except (TrialError, DamageError) as error:
-        return Examined(one.name, one.cut, None, str(error), is_damaged=isinstance(error, DamageError))
+        return Examined(state.name, state.cut, None, str(error), is_damaged=isinstance(error, DamageError))

@@ -115,7 +115,7 @@ class ExaminationRequest:
 def lacking_here(plan: Plan) -> list[str]:
     """What this host lacks for states of a run to be raised."""
     needs = [*lacking(examining=True), *unmet_needs(plan)]
-    return [as_of_host(one) for one in dict.fromkeys(one.said for one in needs)]
+    return [as_of_host(text) for text in dict.fromkeys(need.said for need in needs)]
 
 
 @dataclass(frozen=True)

@@ -139,13 +139,13 @@ class ProgramWorkers(Workers):
         """As the contract says."""
         return {name: there.cores for name, there in self._hosts.items() if there.cores and name not in self._lost}
 
-    def begin(self, host: str, ticket: int, given: str) -> None:
+    def begin(self, host: str, ticket: int, argument: str) -> None:
         """As the contract says."""
-        self._hosts[host].tasks.put((ticket, given))
+        self._hosts[host].tasks.put((ticket, argument))
 
     def returned(self, seconds: float) -> list[Returned]:
         """As the contract says."""
-        return [one for one in take_arrived(self._returned, seconds) if one.host not in self._lost]
+        return [returned for returned in take_arrived(self._returned, seconds) if returned.host not in self._lost]
 
     def lost(self) -> Mapping[str, str]:
         """As the contract says."""
@@ -250,8 +250,8 @@ class ProgramWorkers(Workers):
         self._returned.put(Returned(message.failed, host, "", 0.0, kind(message.why)))
 
     def _send_all(self, host: str, there: _There) -> None:
-        while (one := there.tasks.get()) and host not in self._lost:
-            ticket, state = one
+        while (task := there.tasks.get()) and host not in self._lost:
+            ticket, state = task
             try:
                 self._send(host, ticket, Path(state))
             except HostError as error:
