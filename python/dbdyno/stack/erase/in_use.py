@@ -168,11 +168,11 @@ def _mount_tables() -> Iterator[tuple[int, tuple[str, str]]]:
 def _mounted_at(name: str, mounts: dict[int, tuple[str, str]]) -> Iterator[str]:
     """Where a device is mounted: by its number, and by its path, as a filesystem of several devices shows one."""
     major, minor = number_of(name)
-    for namespace, text in mounts.values():
+    for namespace_text, text in mounts.values():
         for mount in mounts_in(text):
             by_path = mount.source.startswith("/dev/") and _touches(mount.source, {os.makedev(major, minor)}, set())
             if mount.device == f"{major}:{minor}" or by_path:
-                yield mount.place + namespace
+                yield mount.place + namespace_text
 
 
 def _swaps(names: list[str]) -> Iterator[str]:
