@@ -59,14 +59,14 @@ def csv_fields(text: str) -> list[str]:
 def bonnie_figures(fields: list[str]) -> dict[str, float]:
     """The figures of a line (MB/s decimal); what was too fast to be measured (``+++++``) or not done is left out."""
     first = FIRST + 2 * (fields[0] in SHIFTED)
-    values = {}
+    figures = {}
     for names, factor in ((KILOBYTES, 1024 / 1e6), (RATES, 1.0)):
         for name, place in names.items():
             try:
-                values[name] = float(fields[first + place]) * factor
+                figures[name] = float(fields[first + place]) * factor
             except ValueError:
                 continue
-    return values
+    return figures
 
 
 def phases_of(ended: ProgramRun, start_ns: int) -> list[tuple[str, int, int]]:

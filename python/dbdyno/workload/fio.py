@@ -104,7 +104,7 @@ def fio_figures(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     seconds = positive(_seconds(jobs, DIRECTIONS), "fio's runtime")
     operations = sum(_total(jobs, name) for name in DIRECTIONS)
     moved = sum(int(job[name]["io_bytes"]) for job in jobs for name in DIRECTIONS if name in job)
-    scalars = {
+    figures = {
         "seconds_real": seconds,
         "megabytes_per_second": moved / 1e6 / seconds,
         "iops": positive(operations / seconds, "IOPS"),
@@ -113,15 +113,15 @@ def fio_figures(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     latencies = [latency for latency in latencies if latency.get("N")]
     if latencies:
         count = sum(latency["N"] for latency in latencies)
-        scalars["latency_ms_mean"] = math.fsum(latency["mean"] * latency["N"] for latency in latencies) / count / 1e6
-        scalars["latency_ms_max"] = max(latency["max"] for latency in latencies) / 1e6
+        figures["latency_ms_mean"] = math.fsum(latency["mean"] * latency["N"] for latency in latencies) / count / 1e6
+        figures["latency_ms_max"] = max(latency["max"] for latency in latencies) / 1e6
         bins: defaultdict[int, int] = defaultdict(int)
         for latency in latencies:
             for at_ns, times in latency.get("bins", {}).items():
                 bins[int(at_ns)] += int(times)
         values = percentiles(bins)
-        scalars |= {f"latency_ms_{name}": min(value / 1e6, scalars["latency_ms_max"]) for name, value in values.items()}
-    return scalars
+        figures |= {f"latency_ms_{name}": min(value / 1e6, figures["latency_ms_max"]) for name, value in values.items()}
+    return figures
 
 
 def log_columns(logs: Mapping[str, Sequence[Entry]], start_ms: float) -> Columns:

@@ -114,7 +114,7 @@ class Generated(ABC, Generic[SectionT]):
         done = subprocess.run(
             argv, capture_output=True, encoding="utf-8", errors="replace", check=False, env=_environment()
         )
-        return _first_words(done.stderr).removeprefix("dbdyno-load: ") if done.returncode == USAGE else ""
+        return _error_text(done.stderr).removeprefix("dbdyno-load: ") if done.returncode == USAGE else ""
 
     def prepare(self, context: StackContext) -> None:
         """Make schema, tables and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""
@@ -209,7 +209,7 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
 
 
-def _first_words(stderr: str) -> str:
+def _error_text(stderr: str) -> str:
     return short(" / ".join(line.strip() for line in stderr.splitlines() if line.strip()), SAID_MAX)
 
 
@@ -222,7 +222,7 @@ def run_generator(argv: list[str], address: Address, timeout_seconds: float) -> 
     except subprocess.TimeoutExpired:
         raise TrialError(f"the load was not done after {timeout_seconds:g} s; it was ended") from None
     if load.returncode != 0:
-        raise TrialError(_first_words(decoded(err)) or f"dbdyno-load: exit {load.returncode}")
+        raise TrialError(_error_text(decoded(err)) or f"dbdyno-load: exit {load.returncode}")
 
 
 def _cause(result: Path, ignored: str) -> str:

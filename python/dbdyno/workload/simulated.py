@@ -83,13 +83,11 @@ class SimulatedLoad:
         operations = sum(direction["latency"]["count"] for direction in directions)
         if not seconds > 0 or not operations:
             raise TrialError("nothing was finished while it was simulated")
+        sectors = sum(direction["sectors"] for direction in directions)
         scalars = {
             "seconds_real": seconds,
             "iops": operations / seconds,
-            "megabytes_per_second": sum(direction["sectors"] for direction in directions)
-            * SECTOR_BYTES
-            / 1e6
-            / seconds,
+            "megabytes_per_second": sectors * SECTOR_BYTES / 1e6 / seconds,
             **self._latencies_ms(),
         }
         for name, metric in COUNTED.items():

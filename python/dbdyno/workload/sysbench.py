@@ -80,7 +80,7 @@ def sysbench_figures(text: str) -> dict[str, float]:
     """Rates, latencies (ms), errors. Percentiles come from the histogram, whose buckets ``model.metrics`` has."""
     totals = totals_of(text)
     seconds = positive(totals["seconds"], "sysbench's total time")
-    values = {
+    figures = {
         "queries_per_second": positive(totals["queries"], "sysbench's number of queries") / seconds,
         "events_per_second": totals["events"] / seconds,
         "seconds_real": seconds,
@@ -89,10 +89,10 @@ def sysbench_figures(text: str) -> dict[str, float]:
     }
     if totals["events"]:
         buckets = histogram(text)
-        values |= {"latency_ms_mean": totals["mean_ms"], "latency_ms_max": totals["max_ms"]}
+        figures |= {"latency_ms_mean": totals["mean_ms"], "latency_ms_max": totals["max_ms"]}
         # A bucket's value may lie above the greatest that was seen.
-        values |= {f"latency_ms_{name}": min(value, totals["max_ms"]) for name, value in percentiles(buckets).items()}
-    return values
+        figures |= {f"latency_ms_{name}": min(value, totals["max_ms"]) for name, value in percentiles(buckets).items()}
+    return figures
 
 
 def histogram(text: str) -> dict[float, int]:

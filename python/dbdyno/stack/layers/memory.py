@@ -50,13 +50,15 @@ class Memory:
                         (root / "cgroup.subtree_control").write_text("+memory", encoding="ascii")
                 group.mkdir()
                 limit_file.write_text(str(self.limit), encoding="ascii")
-                limit = int(limit_file.read_text(encoding="ascii"))
+                limit_bytes = int(limit_file.read_text(encoding="ascii"))
             except (OSError, ValueError) as error:
                 raise HostError(f"stack.memory: {group}: {error}") from None
-            if abs(limit - self.limit) >= 4096:  # noqa: PLR2004  (the kernel rounds down to pages)
-                raise TrialError(f"stack.memory: asked for {self.limit} bytes, the kernel took {limit}")
+            if abs(limit_bytes - self.limit) >= 4096:  # noqa: PLR2004  (the kernel rounds down to pages)
+                raise TrialError(f"stack.memory: asked for {self.limit} bytes, the kernel took {limit_bytes}")
             swap_off = _swap_off(group, version)
-            yield below.raised(self.name, {"limit_bytes": limit, "cgroup": version, "swap_off": swap_off}, cgroup=group)
+            yield below.raised(
+                self.name, {"limit_bytes": limit_bytes, "cgroup": version, "swap_off": swap_off}, cgroup=group
+            )
 
 
 def killed_for_memory(group: Path) -> bool:
@@ -134,7 +136,7 @@ class MemoryFilesystem:
             mount(TMPFS, ",".join(filter(None, [self.options, f"size={self.size}"])), directory, "dbdyno")
             observed = {**observed_mount(directory), "barriers": False, "flushes_on_fsync": False}
             check_mount(TMPFS, self.options, observed)
-            size = shutil.disk_usage(directory).total
-            if size != self.size:
-                raise TrialError(f"tmpfs: asked for {self.size} bytes, the kernel took {size}")
+            size_bytes = shutil.disk_usage(directory).total
+            if size_bytes != self.size:
+                raise TrialError(f"tmpfs: asked for {self.size} bytes, the kernel took {size_bytes}")
             yield below.raised(self.name, observed, directory=directory)
