@@ -82,7 +82,7 @@ LOADS_OF_SLAP = ("write", "update", "key", "mixed")
 _LEFT_OUT = ("ignore_errors", "io_threads", "rate", "arrivals", "think_distribution", "warmup_max", "prepared",
              "guid_primary", "unique_queries", "unique_writes")  # fmt: skip
 
-Given = dict[str, Any]
+PointFields = dict[str, Any]  # of a point of the simulator, as its document has them
 
 
 def broken_load_rules(spec: TrialSpec) -> Iterator[Mistake]:
@@ -133,7 +133,7 @@ def _broken_loop(spec: TrialSpec, load: LoopSection) -> Iterator[Mistake]:
         yield Mistake(("workload", "load"), text)
 
 
-def _fio(spec: TrialSpec) -> Given:
+def _fio(spec: TrialSpec) -> PointFields:
     load = spec.workload
     assert isinstance(load, FioSection)  # noqa: S101  (by its kind)
     is_random, block, depth, threads = load.shape
@@ -148,24 +148,24 @@ def _fio(spec: TrialSpec) -> Given:
     return {**_times(load.warmup, load.measured_seconds), "load": {"kind": "jobs", "jobs": [job]}}
 
 
-def _trace(spec: TrialSpec) -> Given:
+def _trace(spec: TrialSpec) -> PointFields:
     load = spec.workload
     assert isinstance(load, TraceSection)  # noqa: S101  (by its kind)
-    load_table: Given = {"kind": "trace", "files": [load.file], "replay": load.replay}
+    load_fields: PointFields = {"kind": "trace", "files": [load.file], "replay": load.replay}
     if load.replay == "open":
-        load_table["speed"] = load.speed
+        load_fields["speed"] = load.speed
     units = {"time_unit": load.time_unit, "length_unit": load.length_unit, "fold": load.fold or None}
-    load_table |= {name: value for name, value in units.items() if value is not None}
-    return {**_times(0.0, load.duration), "load": load_table}
+    load_fields |= {name: value for name, value in units.items() if value is not None}
+    return {**_times(0.0, load.duration), "load": load_fields}
 
 
-def _ingest(spec: TrialSpec) -> Given:
+def _ingest(spec: TrialSpec) -> PointFields:
     load = spec.workload
     assert isinstance(load, IngestSection)  # noqa: S101  (by its kind)
     if spec.stack.engine.lower() == MYISAM:
-        load_table = rows_into_myisam(spec, initial_rows=load.initial_rows)
+        load_fields = rows_into_myisam(spec, initial_rows=load.initial_rows)
     else:
-        load_table = commits_of_innodb(
+        load_fields = commits_of_innodb(
             spec,
             load="write",
             clients=load.clients,
@@ -174,13 +174,13 @@ def _ingest(spec: TrialSpec) -> Given:
             rows=max(1, load.initial_rows),
             secondary_indexes=3,
         )
-    return {**_times(load.seconds_before, load.duration), "load": load_table}
+    return {**_times(load.seconds_before, load.duration), "load": load_fields}
 
 
-def _slap(spec: TrialSpec) -> Given:
+def _slap(spec: TrialSpec) -> PointFields:
     load = spec.workload
     assert isinstance(load, SlapSection)  # noqa: S101  (by its kind)
-    load_table = commits_of_innodb(
+    load_fields = commits_of_innodb(
         spec,
         load=load.load,
         clients=load.clients,
@@ -190,10 +190,10 @@ def _slap(spec: TrialSpec) -> Given:
         row_bytes=20 + 4 * load.int_cols + 127 * load.char_cols,
         secondary_indexes=load.secondary_indexes,
     )
-    return {**_times(load.seconds_before, load.duration), "load": load_table}
+    return {**_times(load.seconds_before, load.duration), "load": load_fields}
 
 
-def _times(warm_up_s: float, duration_s: float | None) -> Given:
+def _times(warm_up_s: float, duration_s: float | None) -> PointFields:
     return {
         "warm_up_s": warm_up_s,
         "duration_s": duration_s,
@@ -203,7 +203,7 @@ def _times(warm_up_s: float, duration_s: float | None) -> Given:
 
 
 # Kind of load -> what the point of the simulator says of it.
-LOADS: dict[str, Callable[[TrialSpec], Given]] = {"fio": _fio, "trace": _trace, "ingest": _ingest, "slap": _slap}
+LOADS: dict[str, Callable[[TrialSpec], PointFields]] = {"fio": _fio, "trace": _trace, "ingest": _ingest, "slap": _slap}
 
 
 # What a study may say of a simulated stack: the drive, what its kernel has, and the loads that can be simulated.
