@@ -3,7 +3,7 @@
 That very server is started on scratch data for a moment, and asked; mkfs and mount get a file for a device. Here
 ``new``, ``plan`` and ``run`` ask; what a server took is told by the comparison that each trial makes. Nothing of the
 study is touched: the server has a scratch folder, a socket in it and no port, and runs as the user that it has in a
-trial. What was told is kept in the state folder for as long as program, settings and the host's limits are the same.
+trial. Answers are kept in the state folder for as long as program, settings and the host's limits are the same.
 """
 
 import hashlib
@@ -419,7 +419,7 @@ def _key(installation: Installation, request: StartRequest, settings: Mapping[st
 
 
 def _read_answer(key: str) -> list[SettingOutcome] | None:
-    """What was told earlier, unless others could have written it."""
+    """The answer that was stored earlier, unless others could have written it."""
     try:
         if not state_folder().is_dir():
             return None

@@ -173,7 +173,7 @@ def _read_cached(file: Path) -> dict[str, Variable] | None:
 
 
 def _write_cached(file: Path, variables: Mapping[str, Variable]) -> None:
-    """Keep what was found, if there is a state folder: looking at a study makes none."""
+    """Cache the variables if there is a state folder; looking at a study creates none."""
     with suppress(OSError, DbdynoError):
         if state_folder().is_dir():
             make_state_folder()
