@@ -10,16 +10,16 @@ _PROFILE_OF = {"-d": "data", "-m": "metadata"}
 class _Btrfs(Kind):
     def devices_min(self, options: str) -> int:
         """By the profiles that the options give."""
-        return max((_DEVICES_MIN.get(profile, 1) for profile in asked_profiles(options).values()), default=1)
+        return max((_DEVICES_MIN.get(profile, 1) for profile in mkfs_profiles(options).values()), default=1)
 
 
-def asked_profiles(options: str) -> dict[str, str]:
+def mkfs_profiles(options: str) -> dict[str, str]:
     """The profile of ``data`` and of ``metadata``, as far as mkfs options give them, in lower case; the last counts."""
-    found, given = {}, options.split()
-    for place, word in enumerate(given):
-        if (of := _PROFILE_OF.get(word[:2])) and (value := word[2:] or next(iter(given[place + 1 :]), "")):
-            found[of] = value.lower()
-    return found
+    profiles, arguments = {}, options.split()
+    for place, word in enumerate(arguments):
+        if (of := _PROFILE_OF.get(word[:2])) and (value := word[2:] or next(iter(arguments[place + 1 :]), "")):
+            profiles[of] = value.lower()
+    return profiles
 
 
 BTRFS = _Btrfs(

@@ -34,15 +34,15 @@ class Ext(Kind):
 
     def making(self, options: str, uuid: str | None) -> list[str]:
         """Of several -E only the last counts, so they are put together with our own."""
-        given: list[str] = []
+        others: list[str] = []
         extended = [NOT_LAZY]
         words = iter(options.split())
         for word in words:
             if word.startswith("-E"):
                 extended.append(word[2:] or next(words))
             else:
-                given.append(word)
-        return [*super().making(" ".join(given), uuid), "-E", ",".join(extended)]
+                others.append(word)
+        return [*super().making(" ".join(others), uuid), "-E", ",".join(extended)]
 
 
 def _ext(name: str, *, usual: bool) -> Ext:

@@ -34,8 +34,8 @@ def fits(option: str, allowed: Iterable[str]) -> bool:
     a colon if any.
     """
     name, is_, value = option.partition("=")
-    for one in allowed:
-        known, has_value, values = one.partition("=")
+    for pattern in allowed:
+        known, has_value, values = pattern.partition("=")
         if known == name and is_ == has_value:
             word, colon, level = value.partition(":")
             a_word = word in values.split("|") and (level.isdecimal() if colon else True)

@@ -14,16 +14,16 @@ class _Zfs(Kind):
     def making(self, options: str, uuid: str | None) -> list[str]:
         """``zpool create``, with the disk's own sector size unless the study gives one; a pool takes no UUID."""
         assert uuid is None  # noqa: S101  (a rule of the study format: not on real disks)
-        given = dict(self.properties(options))
-        default = [] if "ashift" in given else ["-o", f"ashift={ASHIFT}"]
+        properties = dict(self.properties(options))
+        default = [] if "ashift" in properties else ["-o", f"ashift={ASHIFT}"]
         return [*self.command, *default, *options.split()]
 
     def flag_mistake(self, flag: str, value: str) -> str | None:
         """A property that is none of those above."""
         known = POOL_PROPERTIES if flag == "-o" else PROPERTIES
-        name, _, wanted = value.partition("=")
-        if name not in known or not NAME.fullmatch(wanted):
-            return f"holds {value!r}; {flag} may give {', '.join(f'{one}=...' for one in sorted(known))}"
+        name, _, setting = value.partition("=")
+        if name not in known or not NAME.fullmatch(setting):
+            return f"holds {value!r}; {flag} may give {', '.join(f'{entry}=...' for entry in sorted(known))}"
         return None
 
     @staticmethod

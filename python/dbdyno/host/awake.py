@@ -62,11 +62,11 @@ def _group_root(root: Path) -> Path | None:
     """Where a control group can be made that yields to all others; none without root or on an older kernel."""
     version_1, version_2 = root / "sys/fs/cgroup/cpu", root / "sys/fs/cgroup"
     if (version_1 / "cgroup.procs").exists():
-        able, found = (version_1 / "cpu.idle").exists(), version_1
+        able, group = (version_1 / "cpu.idle").exists(), version_1
     else:
         # Not switched on here: the controller at the root would regroup every process of the host.
-        able, found = "cpu" in text_of(version_2 / "cgroup.subtree_control").split() and _knows_cpu_idle(), version_2
-    return found if able and os.access(found, os.W_OK) else None
+        able, group = "cpu" in text_of(version_2 / "cgroup.subtree_control").split() and _knows_cpu_idle(), version_2
+    return group if able and os.access(group, os.W_OK) else None
 
 
 def _knows_cpu_idle() -> bool:
@@ -89,14 +89,14 @@ def _cpu_limit(root: Path, *, inside: bool) -> str:
 
 def _own_groups(root: Path) -> dict[str, list[Path]]:
     """Of this process, with all above them, by the version of the hierarchy."""
-    found: dict[str, list[Path]] = {}
+    groups: dict[str, list[Path]] = {}
     for line in _lines(text_of(root / "proc/self/cgroup")):
         number, controllers, place = line
         kind = "v2" if number == "0" else "v1" if "cpu" in controllers.split(",") else ""
         path = Path(place)
         if kind and path.is_absolute() and ".." not in path.parts:
-            found[kind] = [path, *path.parents]
-    return found
+            groups[kind] = [path, *path.parents]
+    return groups
 
 
 def _lines(text: str) -> Iterator[tuple[str, str, str]]:

@@ -40,13 +40,13 @@ def clock_source() -> str:
 
 def _first_processor(cpuinfo: Path) -> dict[str, str]:
     """The first processor's lines of /proc/cpuinfo; all processors of one host are taken to be alike."""
-    found: dict[str, str] = {}
+    processor: dict[str, str] = {}
     text = text_of(cpuinfo)
     for line in text.partition("\n\n")[0].splitlines():
         name, colon, value = line.partition(":")
         if colon:
-            found[name.strip()] = value.strip()
-    return found
+            processor[name.strip()] = value.strip()
+    return processor
 
 
 def _frequency(sysfs: Path) -> dict[str, Any]:
@@ -153,8 +153,8 @@ def _hypervisor(tables: dict[str, str], root: Path) -> str:
     kind = text_of(root / "sys/hypervisor/type")
     if kind != UNKNOWN:
         return kind
-    said = " / ".join([f"{tables['sys_vendor']} {tables['product_name']}", *tables.values()])
-    return next((name for mark, name in VENDORS.items() if mark in said), UNKNOWN)
+    firmware = " / ".join([f"{tables['sys_vendor']} {tables['product_name']}", *tables.values()])
+    return next((name for mark, name in VENDORS.items() if mark in firmware), UNKNOWN)
 
 
 def _container(root: Path, environ: Path) -> str:
@@ -215,10 +215,10 @@ def _node(path: Path) -> dict[str, Any]:
 
 def _meminfo(path: Path) -> dict[str, int]:
     """``MemTotal: 24 kB`` as bytes; a node's lines begin with ``Node 0``."""
-    found = {}
+    amounts = {}
     for line in text_of(path).splitlines():
         name, _, value = line.partition(":")
         fields = value.split()
         if fields and fields[0].isdigit():
-            found[name.split()[-1]] = int(fields[0]) * (1024 if fields[1:] == ["kB"] else 1)
-    return found
+            amounts[name.split()[-1]] = int(fields[0]) * (1024 if fields[1:] == ["kB"] else 1)
+    return amounts

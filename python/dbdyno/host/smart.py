@@ -40,52 +40,52 @@ NVME = (
 def smart_of(name: str) -> dict[str, Any] | str:
     """Figures of one disk (``sda``), or why they are unknown."""
     try:
-        said, _ = ask_smartctl(name, "--all")
+        report, _ = ask_smartctl(name, "--all")
     except OSError as error:
         return f"{UNKNOWN}: {error}"
-    return figures(said) or f"{UNKNOWN}: {_refusal(said)}"
+    return figures(report) or f"{UNKNOWN}: {_refusal(report)}"
 
 
-def ask_smartctl(name: str, what: str) -> tuple[Any, float]:
+def ask_smartctl(name: str, report_flag: str) -> tuple[Any, float]:
     """What smartctl reports of a disk, and the seconds of CPU it took. Raises ``OSError`` where it reports nothing."""
     tool = shutil.which("smartctl") or shutil.which("smartctl", path="/usr/sbin:/sbin:/usr/local/sbin")
     if tool is None:
         raise FileNotFoundError("smartctl is not installed")
     with subprocess.Popen(
-        [tool, "--json", what, f"/dev/{name}"],
+        [tool, "--json", report_flag, f"/dev/{name}"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-    ) as asked:
-        assert asked.stdout is not None  # noqa: S101  (a pipe was asked for)
-        limit = threading.Timer(SECONDS_MAX, asked.kill)
+    ) as smartctl:
+        assert smartctl.stdout is not None  # noqa: S101  (a pipe was asked for)
+        limit = threading.Timer(SECONDS_MAX, smartctl.kill)
         limit.start()
-        reported = asked.stdout.read()
-        _, status, used = os.wait4(asked.pid, 0)
+        reported = smartctl.stdout.read()
+        _, status, used = os.wait4(smartctl.pid, 0)
         limit.cancel()
-        asked.returncode = os.waitstatus_to_exitcode(status)
+        smartctl.returncode = os.waitstatus_to_exitcode(status)
     try:
         return json.loads(reported), used.ru_utime + used.ru_stime
     except ValueError as error:
         raise OSError(f"smartctl: {type(error).__name__}") from None
 
 
-def figures(said: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON can hold
+def figures(report: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever JSON can hold
     """What smartctl's JSON says of health, wear, heat and errors; empty where it holds none of it."""
-    if not isinstance(said, dict):
+    if not isinstance(report, dict):
         return {}
-    found: dict[str, Any] = {
-        "passed": _at(said, "smart_status", "passed"),
-        "temperature_celsius": _at(said, "temperature", "current"),
-        "power_on_hours": _at(said, "power_on_time", "hours"),
-        "power_cycles": said.get("power_cycle_count"),
+    values: dict[str, Any] = {
+        "passed": _at(report, "smart_status", "passed"),
+        "temperature_celsius": _at(report, "temperature", "current"),
+        "power_on_hours": _at(report, "power_on_time", "hours"),
+        "power_cycles": report.get("power_cycle_count"),
     }
-    for row in _at(said, "ata_smart_attributes", "table") or []:
+    for row in _at(report, "ata_smart_attributes", "table") or []:
         if isinstance(row, dict) and row.get("id") in ATA:
-            found[ATA[row["id"]]] = _at(row, "raw", "value")
-    log = said.get("nvme_smart_health_information_log")
-    found |= {key: log.get(key) for key in NVME} if isinstance(log, dict) else {}
-    return {key: value for key, value in found.items() if isinstance(value, bool | int | float)}
+            values[ATA[row["id"]]] = _at(row, "raw", "value")
+    log = report.get("nvme_smart_health_information_log")
+    values |= {key: log.get(key) for key in NVME} if isinstance(log, dict) else {}
+    return {key: value for key, value in values.items() if isinstance(value, bool | int | float)}
 
 
 def _at(mapping: Any, *keys: str) -> Any:  # noqa: ANN401 - whatever JSON can hold
@@ -94,8 +94,8 @@ def _at(mapping: Any, *keys: str) -> Any:  # noqa: ANN401 - whatever JSON can ho
     return mapping
 
 
-def _refusal(said: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
-    messages = _at(said, "smartctl", "messages")
+def _refusal(report: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+    messages = _at(report, "smartctl", "messages")
     first = messages[0] if isinstance(messages, list) and messages else None
     text = first.get("string") if isinstance(first, dict) else None
     return str(text) if text else "the device has no SMART"

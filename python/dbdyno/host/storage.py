@@ -30,8 +30,8 @@ def mounts_in(text: str) -> Iterator[Mount]:
         about, _, rest = line.partition(" - ")
         _, _, device, _, place, options, *_ = about.split(" ")
         kind, source, of_filesystem = map(unescaped, (*rest.split(" "), "", "")[:3])
-        every = dict.fromkeys([*options.split(","), *of_filesystem.split(",")])
-        yield Mount(unescaped(place), kind, source, ",".join(every), device)
+        all_options = dict.fromkeys([*options.split(","), *of_filesystem.split(",")])
+        yield Mount(unescaped(place), kind, source, ",".join(all_options), device)
 
 
 def mounts() -> list[Mount]:
@@ -42,21 +42,21 @@ def mounts() -> list[Mount]:
 def mounted_at(path: Path) -> Mount:
     """What a path lies on; of kind "unknown" in a chroot whose root is no mount point."""
     best = Mount("", UNKNOWN, UNKNOWN, "")
-    for one in mounts():
-        inside = one.place == "/" or str(path) == one.place or str(path).startswith(f"{one.place}/")
-        if inside and len(one.place) >= len(best.place):
-            best = one
+    for mount in mounts():
+        inside = mount.place == "/" or str(path) == mount.place or str(path).startswith(f"{mount.place}/")
+        if inside and len(mount.place) >= len(best.place):
+            best = mount
     return best
 
 
 def is_mounted(path: str) -> bool:
     """Whether a folder is a mount point."""
-    return any(one.place == path for one in mounts())
+    return any(mount.place == path for mount in mounts())
 
 
 def unescaped(text: str) -> str:
     """A text as /proc shows it, with its blanks back: the kernel writes them as octal numbers."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
 
 
 BY_NUMBER, BLOCK = Path("/sys/dev/block"), Path("/sys/class/block")
@@ -66,8 +66,8 @@ SECTOR_BYTES = 512  # of sysfs' size, whatever the device's own
 def disks_under(path: Path) -> list[str]:
     """Kernel names of the whole disks below a folder or a block device; none where the kernel doesn't say."""
     try:
-        found = path.stat()
-        number = found.st_rdev if stat.S_ISBLK(found.st_mode) else _with_a_disk(found.st_dev, path)
+        status = path.stat()
+        number = status.st_rdev if stat.S_ISBLK(status.st_mode) else _with_a_disk(status.st_dev, path)
     except OSError:
         return []
     entry = BY_NUMBER / f"{os.major(number)}:{os.minor(number)}"

@@ -47,7 +47,7 @@ def guard_host() -> dict[str, Any]:
             with suppress(Interrupted):
                 sys.stdin.buffer.read()
             if journal.processes():
-                undone.append(work.said())
+                undone.append(work.describe())
     except (HostError, OSError) as error:
         whole = False
         undone.append(str(error))

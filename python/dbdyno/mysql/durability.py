@@ -36,26 +36,26 @@ def durability(trials: Sequence[Observed]) -> Durability | None:
     served = [observed for observed in trials if _layer(observed, "server")]
     if not served:
         return None
-    lacking = tuple(dict.fromkeys(one for observed in served for one in _risks(observed)))
+    lacking = tuple(dict.fromkeys(risk for observed in served for risk in _risks(observed)))
     if lacking:
         return Durability(durable=False, lacking=lacking)
-    known = all(FLUSH_LOG in _layer(one, "server") and _engine(one) == INNODB for one in served)
+    known = all(FLUSH_LOG in _layer(observed, "server") and _engine(observed) == INNODB for observed in served)
     return Durability(durable=True if known else None)
 
 
-def added_risks(one: Durability, other: Durability) -> tuple[CommitRisk, ...]:
+def added_risks(first: Durability, other: Durability) -> tuple[CommitRisk, ...]:
     """Return by which settings the first may lose a commit that the second keeps, or may lose more of them."""
-    of_other = {each.gap: each for each in other.lacking}
-    return tuple(each for each in one.lacking if each.gap not in of_other or _is_worse(each, of_other[each.gap]))
+    of_other = {risk.gap: risk for risk in other.lacking}
+    return tuple(risk for risk in first.lacking if risk.gap not in of_other or _is_worse(risk, of_other[risk.gap]))
 
 
-def _is_worse(one: CommitRisk, other: CommitRisk) -> bool:
+def _is_worse(first: CommitRisk, other: CommitRisk) -> bool:
     """Return whether one value of a setting loses more than another; where that is not known, whether they differ."""
-    values = one.value.lower(), other.value.lower()
-    if one.gap == "binary log" and all(value.isdecimal() for value in values):
-        each, other_each = (int(value) or float("inf") for value in values)  # 0: synced when the kernel likes
-        return each > other_each
-    known = _WORSE.get(one.gap, ())
+    values = first.value.lower(), other.value.lower()
+    if first.gap == "binary log" and all(value.isdecimal() for value in values):
+        number, other_number = (int(value) or float("inf") for value in values)  # 0: synced when the kernel likes
+        return number > other_number
+    known = _WORSE.get(first.gap, ())
     if all(value in known for value in values):
         return known.index(values[0]) > known.index(values[1])
     return values[0] != values[1]
@@ -80,13 +80,13 @@ def _risks(observed: Observed) -> Iterator[CommitRisk]:
             yield CommitRisk("binary log", synced)
     if _layer(observed, "device").get("kind") == "memory":
         yield CommitRisk("memory", "")
-    elif _layer(observed, "filesystem").get("flushes_on_fsync") is False and not _written_through(observed):
+    elif _layer(observed, "filesystem").get("flushes_on_fsync") is False and not _has_no_volatile_cache(observed):
         yield CommitRisk("no flush", "")
     if _layer(observed, "device").get("flush_ignored"):
         yield CommitRisk("drive", "")
 
 
-def _written_through(observed: Observed) -> bool:
+def _has_no_volatile_cache(observed: Observed) -> bool:
     """Whether the device has no cache that a power cut takes, so that nothing needs a flush."""
     return _layer(observed, "queue").get("write_cache") == "write through"
 
@@ -96,13 +96,13 @@ def _engine(observed: Observed) -> str:
 
 
 def _named_engine(observed: Observed) -> object:
-    found = _layer(observed, "tables").get("engine")
-    return found or _layer(observed, "server").get("default_storage_engine")
+    engine = _layer(observed, "tables").get("engine")
+    return engine or _layer(observed, "server").get("default_storage_engine")
 
 
 def _layer(observed: Observed, name: str) -> Mapping[str, Any]:
-    found = observed.get(name)
-    return found if isinstance(found, Mapping) else {}
+    layer = observed.get(name)
+    return layer if isinstance(layer, Mapping) else {}
 
 
 # A gap in words, with the setting's value.

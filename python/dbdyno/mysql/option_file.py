@@ -92,10 +92,10 @@ def read_options(path: Path, groups: tuple[str, ...] = GROUPS) -> Options:
         text = _text(path)
     except OSError as error:
         raise UserError(f"--from {path}: can't be read: {error.strerror}") from None
-    found = Options()
-    for name, value, place in _Reading(found, groups).lines(path, text):
-        _take(found, name, value, place)
-    return found
+    options = Options()
+    for name, value, place in _Reading(options, groups).lines(path, text):
+        _take(options, name, value, place)
+    return options
 
 
 def _text(path: Path) -> str:
@@ -106,7 +106,7 @@ def _text(path: Path) -> str:
 class _Reading:
     """The files that have been read so far."""
 
-    found: Options
+    options: Options
     groups: tuple[str, ...]
     seen: list[str] = field(default_factory=list)
     skipped: set[str] = field(default_factory=set)  # groups that were named
@@ -114,17 +114,17 @@ class _Reading:
     def lines(self, path: Path, text: str, depth: int = 1) -> Iterator[tuple[str, str | None, str]]:
         """Name, value and place of each option in a server's groups; of an option without a value ``None``."""
         self.seen.append(os.path.realpath(path))
-        for number, group, what, name, value in option_lines(text):
+        for number, group, line_kind, name, value in option_lines(text):
             place = f"{path.name}:{number}"
-            if what in {"include", "includedir"}:
-                yield from self._included(f"!{what}", path.parent / name, place, depth)
-            elif what == "unknown":
-                self.found.left_out.append(LeftOut(short(name), place, "is neither !include nor !includedir"))
-            elif what == "option" and group in self.groups:
+            if line_kind in {"include", "includedir"}:
+                yield from self._read_include(f"!{line_kind}", path.parent / name, place, depth)
+            elif line_kind == "unknown":
+                self.options.left_out.append(LeftOut(short(name), place, "is neither !include nor !includedir"))
+            elif line_kind == "option" and group in self.groups:
                 yield name, value, place
             elif group not in self.groups and group not in self.skipped:
                 self.skipped.add(group)
-                self.found.left_out.append(LeftOut(f"[{short(group)}]", place, self._why_skipped(group)))
+                self.options.left_out.append(LeftOut(f"[{short(group)}]", place, self._why_skipped(group)))
 
     def _why_skipped(self, group: str) -> str:
         """Why nothing of a group is taken."""
@@ -137,47 +137,49 @@ class _Reading:
             return f"is for one of several servers; --defaults-group-suffix={number} reads it, too"
         return "is for other programs than the server"
 
-    def _included(self, directive: str, target: Path, place: str, depth: int) -> Iterator[tuple[str, str | None, str]]:
+    def _read_include(
+        self, directive: str, target: Path, place: str, depth: int
+    ) -> Iterator[tuple[str, str | None, str]]:
         try:
             if directive == "!include":
                 files = [target]
             else:
-                files = sorted(one for one in target.iterdir() if one.suffix == ".cnf")
+                files = sorted(path for path in target.iterdir() if path.suffix == ".cnf")
             for file in files:
                 if os.path.realpath(file) in self.seen or depth >= DEPTH_MAX or len(self.seen) >= FILES_MAX:
                     reason = (
                         f"is not read: a file is read once, at most {DEPTH_MAX} deep, and at most {FILES_MAX} in all"
                     )
-                    self.found.left_out.append(LeftOut(f"{directive} {short(file.name)}", place, reason))
+                    self.options.left_out.append(LeftOut(f"{directive} {short(file.name)}", place, reason))
                 else:
                     yield from self.lines(file, _text(file), depth + 1)
         except (OSError, ValueError) as error:  # a name with a NUL is a ValueError
             reason = f"can't be read: {getattr(error, 'strerror', None) or error}"
-            self.found.left_out.append(LeftOut(f"{directive} {short(target.name)}", place, reason))
+            self.options.left_out.append(LeftOut(f"{directive} {short(target.name)}", place, reason))
 
 
-def _take(found: Options, given: str, value: str | None, place: str) -> None:
+def _take(options: Options, option: str, value: str | None, place: str) -> None:
     """Take one option, or say why not."""
-    name, setting = _setting(given, value)
+    name, setting = _setting(option, value)
     if not _NAME.fullmatch(name):
-        word = re.match(r"[\w-]*", given)  # what follows may be a secret that lacks its =
-        found.left_out.append(LeftOut(short(word[0] if word else ""), place, "is not the name of a variable"))
+        word = re.match(r"[\w-]*", option)  # what follows may be a secret that lacks its =
+        options.left_out.append(LeftOut(short(word[0] if word else ""), place, "is not the name of a variable"))
         return
-    if name in found.settings:
-        before = found.settings.pop(name)
+    if name in options.settings:
+        before = options.settings.pop(name)
         if name in FLAGS and isinstance(before, str) and isinstance(setting, str):
             setting = f"{before},{setting}"
     if name == "log_bin" and not isinstance(setting, bool):
         setting = True  # a name or a path; dbdyno names its own
     if reason := _why_not(name, setting):
-        found.left_out.append(LeftOut(name, place, reason))
+        options.left_out.append(LeftOut(name, place, reason))
     else:
-        found.settings[name], found.places[name] = setting, place
+        options.settings[name], options.places[name] = setting, place
 
 
-def _setting(given: str, value: str | None) -> tuple[str, Setting]:
+def _setting(option: str, value: str | None) -> tuple[str, Setting]:
     """The variable that an option sets, and to what, as a study has it."""
-    name = given.lower().replace("-", "_").removeprefix("loose_").removeprefix("autoset_")
+    name = option.lower().replace("-", "_").removeprefix("loose_").removeprefix("autoset_")
     setting = True if value is None else _plain(value)
     for prefix, switched in (("skip_", False), ("disable_", False), ("enable_", True)):
         if name.startswith(prefix) and name not in _SKIPS:

@@ -55,7 +55,7 @@ def server_url(text: str) -> ServerUrl:
             "holds a password, which would be stored with the run: take it out, and give it in the environment "
             f"variable {PASSWORD_VARIABLE} or in a file named by server.option_file"
         )
-    given = _parameters(parts.query)
+    parameters = _parameters(parts.query)
     user, database = unquote(parts.username or ""), unquote(parts.path.removeprefix("/"))
     if not user:
         raise ValueError(f"names no user; write {EXAMPLE}")
@@ -63,25 +63,25 @@ def server_url(text: str) -> ServerUrl:
         raise ValueError(f"names no database, in which dbdyno makes its tables; write {EXAMPLE}")
     if database.lower() in SYSTEM:
         raise ValueError(f"names the database {database}, which is the server's own; make an empty one for dbdyno")
-    return _whole(user, database, parts.hostname, _port(parts.netloc), given)
+    return _whole(user, database, parts.hostname, _port(parts.netloc), parameters)
 
 
-def _whole(user: str, database: str, host: str | None, port: int | None, given: dict[str, str]) -> ServerUrl:
-    socket = given.pop("socket", None)
+def _whole(user: str, database: str, host: str | None, port: int | None, parameters: dict[str, str]) -> ServerUrl:
+    socket = parameters.pop("socket", None)
     if socket and (host or port):
         raise ValueError("names a host and a socket; give one of them")
     if not socket and not host:
         raise ValueError(f"names no host; write {EXAMPLE}, or mysql://user@/database?socket=/run/mysqld/mysqld.sock")
     for name in ("socket", *TLS_FILES):
-        value = socket if name == "socket" else given.get(name)
+        value = socket if name == "socket" else parameters.get(name)
         if value is not None and not Path(value).is_absolute():
             raise ValueError(f"gives {name} the path {value!r}; give an absolute one")
-    mode = given.get("ssl-mode")
+    mode = parameters.get("ssl-mode")
     if mode is not None and mode not in TLS_MODES:
         raise ValueError(f"has ssl-mode={mode}; allowed are {', '.join(TLS_MODES)}")
-    if (mode or "").startswith("verify") and "ssl-ca" not in given:
+    if (mode or "").startswith("verify") and "ssl-ca" not in parameters:
         raise ValueError(f"has ssl-mode={mode} without ssl-ca, the file of the authority's certificate; give it too")
-    files = {name.replace("-", "_"): given.get(name) for name in TLS_FILES}
+    files = {name.replace("-", "_"): parameters.get(name) for name in TLS_FILES}
     return ServerUrl(user, database, host or "localhost", port or PORT, socket, ssl_mode=mode, **files)
 
 
@@ -96,15 +96,15 @@ def _port(netloc: str) -> int | None:
 
 
 def _parameters(query: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     try:
         pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
     except ValueError:
         raise ValueError(f"ends in ?{query}, which is not name=value&name=value") from None
     for name, value in pairs:
-        if name not in PARAMETERS or name in found or not value or not value.isprintable():
+        if name not in PARAMETERS or name in parameters or not value or not value.isprintable():
             raise ValueError(
                 f"has the parameter {name!r}, unknown, empty or given twice; known are {', '.join(PARAMETERS)}"
             )
-        found[name] = value
-    return found
+        parameters[name] = value
+    return parameters

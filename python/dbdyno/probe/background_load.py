@@ -52,16 +52,16 @@ def interference(
         "foreign_cpu": FOREIGN_CPU_SHARE_MAX + ALLOWED_CPU_SECONDS / all_cores,
         "foreign_io": FOREIGN_IO_BYTES_PER_SECOND_MAX + ALLOWED_IO_BYTES / seconds,
     }
-    found = {
+    figures = {
         "stolen": used["stolen_seconds"] / all_cores,
         "foreign_cpu": foreign_cpu / all_cores,
         "foreign_io": None if foreign_io is None else foreign_io / seconds,
     }
     return {
-        "beyond": [name for name, value in found.items() if value is not None and value > limits[name]],
-        "stolen": found["stolen"] or 0.0,
-        "foreign_cpu": found["foreign_cpu"] or 0.0,
-        "foreign_io": found["foreign_io"],
+        "beyond": [name for name, value in figures.items() if value is not None and value > limits[name]],
+        "stolen": figures["stolen"] or 0.0,
+        "foreign_cpu": figures["foreign_cpu"] or 0.0,
+        "foreign_io": figures["foreign_io"],
         "limits": limits,
         "cores": cores,
         "others": {name: used for name, used in list(others.items())[:SHOWN] if used >= SHOWN_CORES_MIN},
@@ -124,12 +124,12 @@ def parse_stat(pid: int, line: bytes) -> ProcessStat:
 
 def processes(without: frozenset[int] = frozenset()) -> list[ProcessStat]:
     """Every process that can be seen, but those with the numbers given."""
-    found = []
+    stats = []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit() and (pid := int(entry.name)) not in without:
             with suppress(OSError, IndexError):  # it has just ended
-                found.append(parse_stat(pid, _read(f"/proc/{pid}/stat")))
-    return found
+                stats.append(parse_stat(pid, _read(f"/proc/{pid}/stat")))
+    return stats
 
 
 def _read(path: str) -> bytes:
@@ -146,13 +146,13 @@ def family(everyone: list[ProcessStat], roots: set[int]) -> set[int]:
     children: dict[int, list[int]] = {}
     for process in everyone:
         children.setdefault(process.parent, []).append(process.pid)
-    found, ahead = set(), list(roots)
+    members, ahead = set(), list(roots)
     while ahead:
         pid = ahead.pop()
-        if pid not in found:
-            found.add(pid)
+        if pid not in members:
+            members.add(pid)
             ahead += children.get(pid, [])
-    return found
+    return members
 
 
 class BackgroundLoadSource(Source):
@@ -176,7 +176,7 @@ class BackgroundLoadSource(Source):
         self._pids: defaultdict[str, set[int]] = defaultdict(set)  # by name, of those that used any
         self.cores = os.cpu_count() or 1
         # Most processes are kernel threads. They are read this once: a number comes back only when all have been used.
-        self.kernel_threads = frozenset(one.pid for one in processes() if one.kernel)
+        self.kernel_threads = frozenset(process.pid for process in processes() if process.kernel)
         began = time.perf_counter_ns()
         processes(self.kernel_threads)
         self.interval_ns = max(_INTERVAL_NS, round((time.perf_counter_ns() - began) / _SHARE_OF_A_CORE))
@@ -185,11 +185,11 @@ class BackgroundLoadSource(Source):
         """Cumulative seconds and bytes; the columns depend on what this host shows."""
         at_ns, everyone = now_ns(), processes(self.kernel_threads)
         ours = family(everyone, self._roots)
-        others = [one for one in everyone if not one.kernel and one.pid not in ours]
+        others = [process for process in everyone if not process.kernel and process.pid not in ours]
         self._name(at_ns, others)
-        total = math.fsum(one.seconds for one in others)
-        found = {"foreign_cpu_seconds": total, **self._host(everyone, ours)}
-        return found | self._waited() | self._io(others, ours)
+        total = math.fsum(process.seconds for process in others)
+        counters = {"foreign_cpu_seconds": total, **self._host(everyone, ours)}
+        return counters | self._stalls() | self._io(others, ours)
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """The counters as they stand at the interval's end."""
@@ -201,10 +201,10 @@ class BackgroundLoadSource(Source):
         Where one of a name used CPU, its pid is given: ``"mypy (pid 812)"``; else how many: ``"cc (9 of them)"``.
         """
         seconds = (self._times_ns[-1] - self._times_ns[0]) / 1e9 if self._times_ns else 0.0
-        ordered = sorted(self._used.items(), key=lambda item: -item[1])
-        return {self._called(name): used / seconds for name, used in ordered} if seconds else {}
+        ordered = sorted(self._used.items(), key=lambda name_and_seconds: -name_and_seconds[1])
+        return {self._process_title(name): used / seconds for name, used in ordered} if seconds else {}
 
-    def _called(self, name: str) -> str:
+    def _process_title(self, name: str) -> str:
         pids = self._pids[name]
         if not pids:
             return name
@@ -212,12 +212,12 @@ class BackgroundLoadSource(Source):
 
     def _name(self, at_ns: int, others: list[ProcessStat]) -> None:
         """Add to each name what its processes have used since the sample before."""
-        for one in others if self._times_ns else ():
-            used = one.own_seconds - self._before.get((one.pid, one.started), 0.0)
-            self._used[one.name] += used
+        for process in others if self._times_ns else ():
+            used = process.own_seconds - self._before.get((process.pid, process.started), 0.0)
+            self._used[process.name] += used
             if used > 0:
-                self._pids[one.name].add(one.pid)
-        self._before = {(one.pid, one.started): one.own_seconds for one in others}
+                self._pids[process.name].add(process.pid)
+        self._before = {(process.pid, process.started): process.own_seconds for process in others}
         self._times_ns = [*self._times_ns[:1], at_ns]
 
     def close(self) -> None:
@@ -232,13 +232,13 @@ class BackgroundLoadSource(Source):
         Not all time: there the kernel threads that work for us are hidden too, and these have no user time.
         """
         ticks = [int(number) for number in os.pread(self._stat, 256, 0).split(b"\n", 1)[0].split()[1:]]
-        found: dict[str, float] = {"stolen_seconds": ticks[7] / _TICKS}
+        counters: dict[str, float] = {"stolen_seconds": ticks[7] / _TICKS}
         if not self.kernel_threads:
-            own = sum(one.user_seconds for one in everyone if one.pid in ours)
-            found["hidden_cpu_seconds"] = (ticks[0] + ticks[1]) / _TICKS - own
-        return found
+            own = sum(process.user_seconds for process in everyone if process.pid in ours)
+            counters["hidden_cpu_seconds"] = (ticks[0] + ticks[1]) / _TICKS - own
+        return counters
 
-    def _waited(self) -> dict[str, float]:
+    def _stalls(self) -> dict[str, float]:
         """Seconds for which some or all tasks of the host waited for a resource; nothing where none is counted."""
         if self._pressure is None:
             return {}
@@ -249,13 +249,13 @@ class BackgroundLoadSource(Source):
         """Bytes to and from the disks below the data, by all, by ours and by others; nothing where there are none."""
         if not self._disks:
             return {}
-        found = {
+        counters = {
             "disk_bytes": float(sum(_disk_bytes(name) for name in self._disks)),
             "ours_io_bytes": float(sum(_io_bytes(pid) or 0 for pid in ours)),
         }
         if os.geteuid() == 0:  # only root may read others' counters
-            found["foreign_io_bytes"] = float(sum(_io_bytes(one.pid) or 0 for one in others))
-        return found
+            counters["foreign_io_bytes"] = float(sum(_io_bytes(process.pid) or 0 for process in others))
+        return counters
 
 
 def _disk_bytes(name: str) -> int:

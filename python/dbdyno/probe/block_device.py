@@ -28,9 +28,9 @@ class BlockDeviceSource(KernelFileSource):
 
     def counters(self, raw: Sequence[bytes]) -> dict[str, float]:
         """Their numbers since boot, added up; but two devices are not busy more than all the time: there the mean."""
-        each = [_OLD_KERNELS | dict(zip(_FIELDS, map(float, line.split()), strict=False)) for line in raw]
-        added = {name: math.fsum(one[name] for one in each) for name in _FIELDS}
-        return {**added, "busy_ms": added["busy_ms"] / len(each)}
+        devices = [_OLD_KERNELS | dict(zip(_FIELDS, map(float, line.split()), strict=False)) for line in raw]
+        added = {name: math.fsum(device[name] for device in devices) for name in _FIELDS}
+        return {**added, "busy_ms": added["busy_ms"] / len(devices)}
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """As ``iostat -x`` computes them, a mean of no request being 0, and the bytes so far."""
@@ -77,5 +77,5 @@ COLUMNS = (
 
 def as_iostat(columns: Mapping[str, float]) -> dict[str, float]:
     """The columns of a ``BlockDeviceSource`` as iostat has them."""
-    found = {**columns, **{f"{kind}kB/s": columns[f"{kind}MB/s"] * 1e6 / 1024 for kind in _IOSTAT_KINDS}}
-    return {name: found[name] for name in COLUMNS}
+    figures = {**columns, **{f"{kind}kB/s": columns[f"{kind}MB/s"] * 1e6 / 1024 for kind in _IOSTAT_KINDS}}
+    return {name: figures[name] for name in COLUMNS}

@@ -46,9 +46,9 @@ class DiskTrace:
             raise TrialError(f"dbdyno-probe was not done after {SUMMARY_SECONDS:g} s") from None
         if done.returncode != 0:
             raise TrialError(done.stderr.strip().removeprefix("dbdyno-probe: ") or "dbdyno-probe failed")
-        found: TrialBlockTrace = json.loads(figures.read_text(encoding="utf-8"))
-        found["lost"] = dropped
-        return found, read_series(series.read_text(encoding="ascii"))
+        trace: TrialBlockTrace = json.loads(figures.read_text(encoding="utf-8"))
+        trace["lost"] = dropped
+        return trace, read_series(series.read_text(encoding="ascii"))
 
 
 def read_series(text: str) -> dict[str, list[float | None]]:
@@ -86,8 +86,8 @@ class Traced:
 
     def metrics(self) -> dict[str, float]:
         """The scalars of a trial; one that is not known is left out."""
-        found = {name: figure_at(self.figures, *FIGURES[name]) for name in SCALARS}
-        return {name: value for name, value in found.items() if value is not None}
+        figures = {name: figure_at(self.figures, *FIGURES[name]) for name in SCALARS}
+        return {name: value for name, value in figures.items() if value is not None}
 
 
 class Trace(Protocol):

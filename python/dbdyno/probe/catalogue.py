@@ -71,9 +71,11 @@ def _host(context: StackContext) -> Iterator[Source]:
 def host_sources() -> tuple[type[Source], ...]:
     """Every source that watches the host as a whole: those of this folder's files that say so by ``of_host``."""
     modules = (import_module(f"{__package__}.{path.stem}") for path in sorted(Path(__file__).parent.glob("[a-z]*.py")))
-    classes = (one for module in modules for _, one in inspect.getmembers(module, inspect.isclass))
-    found = (one for one in classes if issubclass(one, Source) and one.of_host and not inspect.isabstract(one))
-    return tuple(dict.fromkeys(found))
+    classes = (member for module in modules for _, member in inspect.getmembers(module, inspect.isclass))
+    sources = (
+        member for member in classes if issubclass(member, Source) and member.of_host and not inspect.isabstract(member)
+    )
+    return tuple(dict.fromkeys(sources))
 
 
 def _device(context: StackContext) -> Iterator[Source]:

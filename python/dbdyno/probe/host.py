@@ -91,8 +91,8 @@ class HostCpuSource(KernelFileSource):
     def counters(self, raw: Sequence[bytes]) -> dict[str, float]:
         """Clock ticks per state since boot."""
         numbers = raw[0].split(b"\n", 1)[0].split()[1:]
-        found = {state: float(number) for state, number in zip(_STATES, numbers, strict=False)}
-        return found | {_POLLERS: poller_ticks(raw[1])} if len(raw) > 1 else found
+        ticks = {state: float(number) for state, number in zip(_STATES, numbers, strict=False)}
+        return ticks | {_POLLERS: poller_ticks(raw[1])} if len(raw) > 1 else ticks
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """Percent of the interval's ticks per state; all 0 where no tick passed."""
@@ -140,11 +140,11 @@ class PressureSource(KernelFileSource):
 
     def counters(self, raw: Sequence[bytes]) -> dict[str, float]:
         """Seconds stalled since boot, as ``io_some`` and so on."""
-        found = {}
+        seconds = {}
         for resource, text in zip(dict(self._pressures), raw, strict=True):
             for kind, line in zip(_KINDS, text.splitlines(), strict=False):
-                found[f"{resource}_{kind}"] = int(line[line.rindex(b"=") + 1 :]) / 1e6
-        return {f"{resource}_{kind}": found[f"{resource}_{kind}"] for resource, kind in self._pressures}
+                seconds[f"{resource}_{kind}"] = int(line[line.rindex(b"=") + 1 :]) / 1e6
+        return {f"{resource}_{kind}": seconds[f"{resource}_{kind}"] for resource, kind in self._pressures}
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """Percent of the interval in which some, or all, tasks that had work waited."""
@@ -174,10 +174,10 @@ class WritebackSource(KernelFileSource):
 
     def counters(self, raw: Sequence[bytes]) -> dict[str, float]:
         """Pages and events under the kernel's names; what this kernel does not count is left out."""
-        found: dict[str, float] = {}
+        counts: dict[str, float] = {}
         for name, value in _LINE.findall(raw[0].decode("ascii")):
-            found[name] = found.get(name, 0.0) + int(value)
-        return found
+            counts[name] = counts.get(name, 0.0) + int(value)
+        return counts
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """Pages as MB, or MB per second; events per second."""

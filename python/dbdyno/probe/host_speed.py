@@ -31,9 +31,9 @@ def host_speed(context: StackContext) -> dict[str, float]:
     ``work_wall_ns`` and ``work_cpu_ns`` of hashing 1 MiB, by the clock and in CPU time; ``flush_ns`` of writing 4 KiB
     and syncing them, where the state folder lies on another device than the data of the trial; else it is not there.
     """
-    found = _work()
+    figures = _work()
     flush_ns = _flush(context)
-    return found | ({"flush_ns": flush_ns} if flush_ns else {})
+    return figures | ({"flush_ns": flush_ns} if flush_ns else {})
 
 
 def before_and_after(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:
@@ -67,12 +67,12 @@ def _flush(context: StackContext, folder_of: Callable[[], Path] = state_folder) 
 def _timed_flush(folder: Path) -> float:
     handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)  # it has no name, so nothing is left of it
     try:
-        took = []
+        times_ns = []
         for place in range(FLUSHES):
             began = time.monotonic_ns()
             os.pwrite(handle, os.urandom(WRITE_BYTES), place * WRITE_BYTES)
             os.fdatasync(handle)
-            took.append(time.monotonic_ns() - began)
-        return statistics.median(took)
+            times_ns.append(time.monotonic_ns() - began)
+        return statistics.median(times_ns)
     finally:
         os.close(handle)

@@ -56,8 +56,8 @@ class Source(ABC):
 
     def counters(self, raw: Any) -> dict[str, float]:  # noqa: ANN401
         """Cumulative counters or gauges from what was read. Raises ``OSError`` where it does not hold them."""
-        found: dict[str, float] = raw
-        return found
+        columns: dict[str, float] = raw
+        return columns
 
     @classmethod
     def from_context(cls, context: StackContext) -> Self:

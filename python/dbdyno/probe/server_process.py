@@ -97,13 +97,13 @@ class ClientProcessSource(Source):
         if self._until_look <= 0 or not self._members:
             self._look()
         self._until_look -= 1
-        found = {}
+        texts = {}
         for pid, files in list(self._members.items()):
             try:
-                found[pid] = files.read()
+                texts[pid] = files.read()
             except OSError:
                 self._forget(pid)
-        return found
+        return texts
 
     def counters(self, raw: dict[int, Sequence[bytes]]) -> dict[str, float]:
         """Seconds and bytes of all of them so far; all 0 before the first is started."""
@@ -115,9 +115,9 @@ class ClientProcessSource(Source):
             for name, value in self._last[pid].items():
                 self._ended[name] += value
         self._last = {pid: counters for pid, counters in living.items() if pid in self._roots}
-        found = {name: sum((one[name] for one in living.values()), self._ended[name]) for name in COUNTERS}
-        self._reported = {name: max(value, self._reported[name]) for name, value in found.items()}
-        self._reported["resident_bytes"] = sum(one["resident_bytes"] for one in living.values())
+        totals = {name: sum((counters[name] for counters in living.values()), self._ended[name]) for name in COUNTERS}
+        self._reported = {name: max(value, self._reported[name]) for name, value in totals.items()}
+        self._reported["resident_bytes"] = sum(counters["resident_bytes"] for counters in living.values())
         return dict(self._reported)
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:

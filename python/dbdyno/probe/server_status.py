@@ -21,7 +21,7 @@ class ServerStatusSource(Source):
             self._thread = _thread_file(self._status, pid) if pid else None
         except ServerError as error:
             raise ConnectionError(str(error)) from error
-        self._burned_before = self._burned()
+        self._thread_seconds_before = self._thread_seconds()
 
     def read(self) -> str:
         """The counters and gauges as they stand, as the server sends them."""
@@ -48,7 +48,7 @@ class ServerStatusSource(Source):
 
     def outside_seconds(self) -> float:
         """CPU of the server's thread that answers; 0 where that can't be read."""
-        return max(0.0, self._burned() - self._burned_before)
+        return max(0.0, self._thread_seconds() - self._thread_seconds_before)
 
     def close(self) -> None:
         """End the connection."""
@@ -56,7 +56,7 @@ class ServerStatusSource(Source):
         if self._thread is not None:
             os.close(self._thread)
 
-    def _burned(self) -> float:
+    def _thread_seconds(self) -> float:
         """Seconds that the thread has run (Documentation/scheduler/sched-stats.rst)."""
         if self._thread is None:
             return 0.0

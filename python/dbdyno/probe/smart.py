@@ -21,12 +21,12 @@ class SmartSource(Source):
 
     def read(self) -> dict[str, float]:
         """Figures as they stand, as ``dbdyno.host.smart`` names them."""
-        said, seconds = ask_smartctl(self._disk, "--attributes")
+        report, seconds = ask_smartctl(self._disk, "--attributes")
         self._tools_seconds += seconds
-        found = {name: float(value) for name, value in figures(said).items()}
-        if not found:
+        columns = {name: float(value) for name, value in figures(report).items()}
+        if not columns:
             raise OSError(f"{self._disk} reports no SMART figures")
-        return found
+        return columns
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
         """The figures at the interval's end; one that is missing for once is NaN."""
@@ -40,10 +40,10 @@ class SmartSource(Source):
 
 def smart_sources(disks: Sequence[str]) -> list[Source]:
     """A source for each disk that reports figures; the first is called ``smart``, a further one ``smart_NAME``."""
-    found: list[Source] = []
+    sources: list[Source] = []
     for disk in disks:
         try:
-            found.append(SmartSource(disk, f"smart_{disk}" if found else "smart"))
+            sources.append(SmartSource(disk, f"smart_{disk}" if sources else "smart"))
         except OSError:
             continue
-    return found
+    return sources

@@ -80,8 +80,8 @@ class TraceReader:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(5)
         ready, _, _ = select.select([self._process.stderr], [], [], 0)
-        said = self._process.stderr.read1().decode(errors="replace").strip() if ready else ""  # type: ignore[attr-defined]
-        return said.removeprefix("dbdyno-probe: ").removeprefix("no block trace: ") or "dbdyno-probe ended"
+        message = self._process.stderr.read1().decode(errors="replace").strip() if ready else ""  # type: ignore[attr-defined]
+        return message.removeprefix("dbdyno-probe: ").removeprefix("no block trace: ") or "dbdyno-probe ended"
 
 
 @contextmanager
@@ -150,7 +150,7 @@ def record(device: str, to: Record, seconds: float | None, say: Callable[[str], 
                 figures = reader.ask("summary")["figures"]
         except NoTraceError as error:
             raise HostError(f"there is no block trace of {device}: {error}") from None
-    return _recorded({**figures, "cpu_seconds": figures["cpu_seconds"] - before}, ended, to.file)
+    return _recording({**figures, "cpu_seconds": figures["cpu_seconds"] - before}, ended, to.file)
 
 
 def _until(reader: TraceReader, seconds: float | None) -> str:
@@ -167,7 +167,7 @@ def _until(reader: TraceReader, seconds: float | None) -> str:
     return "interrupted"
 
 
-def _recorded(figures: dict[str, Any], ended: str, file: Path) -> TraceRecording:
+def _recording(figures: dict[str, Any], ended: str, file: Path) -> TraceRecording:
     recorded, requests = figures["recorded"], sum(figures["requests"].values())
     if recorded["failed"]:
         raise HostError(f"{file} can't be written to its end: {recorded['failed']}; what it holds is whole up to there")
@@ -200,7 +200,7 @@ class LiveTraces:
         """Device -> column -> figure since the call before, as far as a tenth of a second is over; NaN of nothing."""
         end_ns = _slice_of(now_ns())
         try:
-            answers = {name: one.ask(f"figures {self._from_ns} {end_ns}") for name, one in self._readers.items()}
+            answers = {name: reader.ask(f"figures {self._from_ns} {end_ns}") for name, reader in self._readers.items()}
         except NoTraceError as error:
             raise HostError(f"the block trace has ended: {error}") from None
         self._from_ns = end_ns
@@ -226,5 +226,5 @@ def _slice_of(at_ns: int) -> int:
 
 
 def _figure(trace: dict[str, object], column: str) -> float:
-    found = figure_at(trace, *FIGURES[column])
-    return math.nan if found is None else found
+    figure = figure_at(trace, *FIGURES[column])
+    return math.nan if figure is None else figure

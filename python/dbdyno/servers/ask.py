@@ -19,15 +19,15 @@ def answer(argv: list[str], stream: Literal["stdout", "stderr", "both"], seconds
     """
     out = subprocess.DEVNULL if stream == "stderr" else subprocess.PIPE
     err = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "both": subprocess.STDOUT}[stream]
-    deadline, said = time.monotonic() + seconds, b""
+    deadline, output = time.monotonic() + seconds, b""
     with child(unprivileged(argv), env=_ENVIRONMENT, stdout=out, stderr=err, cwd="/") as process:
         pipe = process.stderr if stream == "stderr" else process.stdout
         assert pipe is not None  # noqa: S101  (it was asked for)
         with DefaultSelector() as ready:
             ready.register(pipe, EVENT_READ)
-            while len(said) < bytes_max and ready.select(max(0.0, deadline - time.monotonic())):
+            while len(output) < bytes_max and ready.select(max(0.0, deadline - time.monotonic())):
                 piece = pipe.read1(_PIECE_BYTES)  # type: ignore[attr-defined]
                 if not piece:
                     break
-                said += piece
-    return said
+                output += piece
+    return output

@@ -65,9 +65,9 @@ class Address:
 
     def flags(self) -> list[str]:
         """The load generator's flags; the password goes by ``environment``."""
-        where = [f"--socket={self.socket}"] if self.socket else [f"--host={self.host}", f"--port={self.port}"]
-        where += [] if self.socket else ["--protocol=tcp"]
-        return ["--no-defaults", *where, f"--user={self.user}", *self.tls.flags()]
+        place_flags = [f"--socket={self.socket}"] if self.socket else [f"--host={self.host}", f"--port={self.port}"]
+        place_flags += [] if self.socket else ["--protocol=tcp"]
+        return ["--no-defaults", *place_flags, f"--user={self.user}", *self.tls.flags()]
 
     def environment(self) -> dict[str, str]:
         """Where MySQL's own clients and the load generator look for a password."""
@@ -137,16 +137,17 @@ class SettingOutcome:
     @property
     def text(self) -> str:
         """What became of it, in a sentence that follows the setting's name."""
-        asked, because = _setting_text(self.asked), f" ({self.said})" if self.said else ""
+        setting, because = _setting_text(self.asked), f" ({self.said})" if self.said else ""
         texts: dict[How, str] = {
-            "as asked": f"is {asked}",
-            "another name": f"{asked} is taken; the server calls it {self.got}",
-            "not granted": f"{asked} is shown by the server but not granted by this host: {self.said}",
-            "adjusted": f"asked for {asked}, the server took {self.got}{because}",
-            "limited": f"asked for {asked}, the server took {self.got}, limited by how many files it may open{because}",
+            "as asked": f"is {setting}",
+            "another name": f"{setting} is taken; the server calls it {self.got}",
+            "not granted": f"{setting} is shown by the server but not granted by this host: {self.said}",
+            "adjusted": f"asked for {setting}, the server took {self.got}{because}",
+            "limited": f"asked for {setting}, the server took {self.got}, "
+            f"limited by how many files it may open{because}",
             "unknown": f"the server shows no such variable, so it can't be read back{because}",
             "refused": self.said,
-            "not tried": f"{asked} was not tried here: {self.said}",
+            "not tried": f"{setting} was not tried here: {self.said}",
         }
         return texts[self.how]
 
@@ -204,10 +205,10 @@ class Server(Protocol):
     def cause(self, log: Path) -> str:
         """Why it ended, in one sentence, from its error log."""
 
-    def setting_outcomes(self, asked: Mapping[str, Setting], found: Settings, log: str) -> list[SettingOutcome]:
+    def setting_outcomes(self, settings: Mapping[str, Setting], readback: Settings, log: str) -> list[SettingOutcome]:
         """What it made of each setting, by what it shows and by its error log."""
 
-    def not_granted(self, found: Settings, log: str) -> dict[str, str]:
+    def not_granted(self, readback: Settings, log: str) -> dict[str, str]:
         """Variables that are on though the host does not give what they ask for, each with the server's sentence."""
 
 

@@ -42,7 +42,7 @@ def unasked_settings(server: str) -> Mapping[str, str]:
     if known := product_and_release(server):
         return built_in_settings(*known)
     try:
-        found = find_server(server)
+        installation = find_server(server)
     except DbdynoError:  # which the plan says elsewhere
         return {}
-    return built_in_settings(found.product, found.release)
+    return built_in_settings(installation.product, installation.release)

@@ -51,10 +51,10 @@ def read_log(path: Path, bytes_max: int = LOG_BYTES_MAX) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
+        status = os.fstat(handle)
         user = server_user()
         owner = user.pw_uid if user else os.geteuid()
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid not in {owner, os.geteuid()}:
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_uid not in {owner, os.geteuid()}:
             return None
-        file.seek(max(0, found.st_size - bytes_max))
+        file.seek(max(0, status.st_size - bytes_max))
         return file.read(bytes_max)

@@ -46,22 +46,22 @@ class AttachedDisk:
     sector: int  # bytes of a sector, as the kernel sees it
     since: str  # local time
     scratch: Path
-    held: Leftover
+    leftover: Leftover
 
     @property
     def pid(self) -> int:
         """The process that serves it, or did; 0 where that is no longer known."""
-        return self.held.owner.pid if self.held.owner else 0
+        return self.leftover.owner.pid if self.leftover.owner else 0
 
     @property
     def device(self) -> Path | None:
         """Its loop device, while there is one."""
-        found = loops_over(str(self.scratch / "disk" / "disk.img"))
-        return Path("/dev") / found[0] if found else None
+        loops = loops_over(str(self.scratch / "disk" / "disk.img"))
+        return Path("/dev") / loops[0] if loops else None
 
     def client(self) -> DiskClient:
         """What it is asked by; it raises ``UserError`` where the disk refuses. ``HostError`` if its process is gone."""
-        if self.held.orphaned():
+        if self.leftover.orphaned():
             raise HostError(f"the process of {self.name} (pid {self.pid}) has ended; put the host back: dbdyno restore")
         return _AttachedClient(self.scratch / "disk.sock", self.name)
 
@@ -79,7 +79,7 @@ class AttachedDisk:
 
 
 class _AttachedClient(DiskClient):
-    def _refused(self, _: str, why: str) -> DbdynoError:
+    def _refusal(self, _: str, why: str) -> DbdynoError:
         return UserError(f"{self.name}: {why}")
 
 
@@ -93,9 +93,9 @@ def attach_disk(spec: DiskSpec, *, name: str | None = None, sector: int = SECTOR
         raise UserError(str(error)) from None
     if spec.size < 1024**2 or spec.size % 4096:
         raise UserError(f"--size must be at least 1 MiB and a multiple of 4096 bytes, not {spec.size}")
-    lacking = [one for one in (root(), fuse(), loop(), own_programs()) if not one.ok]
+    lacking = [capability for capability in (root(), fuse(), loop(), own_programs()) if not capability.ok]
     if lacking:
-        raise UserError("\n".join(one.said for one in lacking))
+        raise UserError("\n".join(capability.said for capability in lacking))
     name = _free_name(name, spec.model)
     token = new_token()
     scratch = scratch_path(token)
@@ -117,17 +117,17 @@ def attach_disk(spec: DiskSpec, *, name: str | None = None, sector: int = SECTOR
     return device, list(disk.observed.get("notes", []))
 
 
-def _free_name(given: str | None, model: str) -> str:
-    taken = {disk.name: disk for disk in attached_disks()}
-    if given is None:
-        given = re.split(r"[(, ]", Path(model).stem if model.endswith(".toml") else model)[0]
-        numbered = (f"{given}-{number}" for number in range(2, len(taken) + 3))
-        return given if given not in taken else next(name for name in numbered if name not in taken)
-    if given in taken:
-        raise UserError(f"a disk called {given} is attached already, as {taken[given].device}; choose another --name")
-    if not given or "/" in given or not given.isprintable():
-        raise UserError(f"--name {given!r} must have at least one character, all printable, and no slash")
-    return given
+def _free_name(name: str | None, model: str) -> str:
+    disk_of = {disk.name: disk for disk in attached_disks()}
+    if name is None:
+        name = re.split(r"[(, ]", Path(model).stem if model.endswith(".toml") else model)[0]
+        numbered = (f"{name}-{number}" for number in range(2, len(disk_of) + 3))
+        return name if name not in disk_of else next(candidate for candidate in numbered if candidate not in disk_of)
+    if name in disk_of:
+        raise UserError(f"a disk called {name} is attached already, as {disk_of[name].device}; choose another --name")
+    if not name or "/" in name or not name.isprintable():
+        raise UserError(f"--name {name!r} must have at least one character, all printable, and no slash")
+    return name
 
 
 def _process_of(disk: EmulatedDisk, model: str) -> ProcessIdentity:
@@ -139,39 +139,39 @@ def _process_of(disk: EmulatedDisk, model: str) -> ProcessIdentity:
 
 def attached_disks() -> list[AttachedDisk]:
     """Every disk that ``attach_disk`` made and was not detached, oldest first, those whose process has died too."""
-    found = []
-    for held in leftovers():
-        folders = (Path(undo.path) for _, undo in held.undos if isinstance(undo, RemoveTree))
-        scratch = next(folders, None) if held.what.startswith(WHAT) else None
+    disks = []
+    for leftover in leftovers():
+        folders = (Path(undo.path) for _, undo in leftover.undos if isinstance(undo, RemoveTree))
+        scratch = next(folders, None) if leftover.what.startswith(WHAT) else None
         try:
             card = json.loads((scratch / CARD).read_text(encoding="utf-8")) if scratch else None
         except (OSError, ValueError):  # it is being attached or detached this moment, or its attaching was killed
             continue
         if scratch and card:
-            found.append(AttachedDisk(**card, scratch=scratch, held=held))
-    return found
+            disks.append(AttachedDisk(**card, scratch=scratch, leftover=leftover))
+    return disks
 
 
-def find_disk(given: str) -> AttachedDisk:
+def find_disk(name_or_device: str) -> AttachedDisk:
     """A disk by its name or its loop device. Raises ``UserError`` that says which there are."""
     known = attached_disks()
     for disk in known:
-        if given == disk.name or (disk.device is not None and Path(given) == disk.device):
+        if name_or_device == disk.name or (disk.device is not None and Path(name_or_device) == disk.device):
             return disk
-    there = ", ".join(f"{disk.name} ({disk.device or 'no device'})" for disk in known) or "none"
-    raise UserError(f"{given} is not a disk that dbdyno disk attach made; attached are: {there}")
+    listing = ", ".join(f"{disk.name} ({disk.device or 'no device'})" for disk in known) or "none"
+    raise UserError(f"{name_or_device} is not a disk that dbdyno disk attach made; attached are: {listing}")
 
 
-def detach_disk(given: str) -> str:
+def detach_disk(name_or_device: str) -> str:
     """End a disk that ``attach_disk`` made; returns what it was. Raises ``UserError`` where this is none."""
-    disk = find_disk(given)
+    disk = find_disk(name_or_device)
     disk.refuse_if_used("detach it")
-    what = str(disk.device or disk.name)
-    said: list[str] = []
-    with taken(disk.held.path, said.append, though_alive=True) as held:
-        if held and not replay(held, said.append):
-            raise HostError("; ".join(said))
-    return what
+    title = str(disk.device or disk.name)
+    messages: list[str] = []
+    with taken(disk.leftover.path, messages.append, though_alive=True) as log:
+        if log and not replay(log, messages.append):
+            raise HostError("; ".join(messages))
+    return title
 
 
 def summary(disk: AttachedDisk) -> dict[str, Any]:
@@ -188,19 +188,24 @@ def summary(disk: AttachedDisk) -> dict[str, Any]:
 
 def disks_of_runs() -> list[dict[str, Any]]:
     """The emulated disks that other commands of dbdyno's raised, in short; ``used_by`` is the command."""
-    found = []
-    for held in leftovers():
-        images = dict.fromkeys(Path(undo.backing_file) for _, undo in held.undos if isinstance(undo, DetachLoops))
-        for image in images if not held.what.startswith(WHAT) else ():
+    cards = []
+    for leftover in leftovers():
+        images = dict.fromkeys(Path(undo.backing_file) for _, undo in leftover.undos if isinstance(undo, DetachLoops))
+        for image in images if not leftover.what.startswith(WHAT) else ():
             try:
                 now = DiskClient(image.parents[1] / "disk.sock").stats()
             except DbdynoError:  # it is being raised or lowered this moment, or is no disk of an emulated drive
                 continue
             device = next((Path("/dev") / name for name in loops_over(str(image))), None)
-            pid = held.owner.pid if held.owner else 0
-            card = {"model": now.get("model"), "size_bytes": now.get("size_bytes"), "pid": pid, "used_by": held.what}
-            found.append(_shown(card, device, now, None))
-    return found
+            pid = leftover.owner.pid if leftover.owner else 0
+            card = {
+                "model": now.get("model"),
+                "size_bytes": now.get("size_bytes"),
+                "pid": pid,
+                "used_by": leftover.what,
+            }
+            cards.append(_shown(card, device, now, None))
+    return cards
 
 
 def _shown(card: Mapping[str, Any], device: Path | None, now: DiskFigures, problem: str | None) -> dict[str, Any]:
@@ -243,28 +248,28 @@ class Watchable:
     about: str = ""  # "hdd-7200, emulated", "below /mnt"
 
 
-def watchables(given: str) -> list[Watchable]:
+def watchables(word: str) -> list[Watchable]:
     """The devices that a word stands for, more than one below a folder on several. Raises ``UserError``."""
     emulated = {disk.device.name: disk for disk in attached_disks() if disk.device}
-    about = {name: _emulated(disk.name, disk.model) for name, disk in emulated.items()}
-    named = [name for name, disk in emulated.items() if disk.name == given]
-    if named:
-        return [Watchable(named[0], about[named[0]])]
-    path = Path(given)
-    if not given.strip():
+    about = {name: _drive_text(disk.name, disk.model) for name, disk in emulated.items()}
+    names = [name for name, disk in emulated.items() if disk.name == word]
+    if names:
+        return [Watchable(names[0], about[names[0]])]
+    path = Path(word)
+    if not word.strip():
         raise UserError(f"an empty name was given; {there_are()}")
-    if "/" not in given and given not in {".", ".."} and (_CLASS / given).exists():
-        return [Watchable(given, about.get(given, ""))]
+    if "/" not in word and word not in {".", ".."} and (_CLASS / word).exists():
+        return [Watchable(word, about.get(word, ""))]
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
-        raise UserError(f"{given} is no device, emulated disk or folder ({error.strerror}); {there_are()}") from None
-    if stat.S_ISBLK(found.st_mode):
-        name = (_BY_NUMBER / f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}").resolve().name
+        raise UserError(f"{word} is no device, emulated disk or folder ({error.strerror}); {there_are()}") from None
+    if stat.S_ISBLK(status.st_mode):
+        name = (_BY_NUMBER / f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}").resolve().name
         return [Watchable(name, about.get(name, ""))]
-    below = [Watchable(name, about.get(name) or f"below {given}") for name in disks_under(path.resolve())]
+    below = [Watchable(name, about.get(name) or f"below {word}") for name in disks_under(path.resolve())]
     if not below:
-        raise UserError(f"{given} stands on no block device; {there_are()}")
+        raise UserError(f"{word} stands on no block device; {there_are()}")
     return below
 
 
@@ -276,7 +281,7 @@ def there_are() -> str:
     return f"there are {', '.join(words)}" if words else "this host shows no block device"
 
 
-def _emulated(name: str, model: str) -> str:
+def _drive_text(name: str, model: str) -> str:
     return f"{model}, emulated" if name == model else f"{name}, emulated {model}"
 
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dbdyno.errors import TrialError
-from dbdyno.filesystems.btrfs import asked_profiles
+from dbdyno.filesystems.btrfs import mkfs_profiles
 from dbdyno.stack.tools import run_tool
 
 _LINE = re.compile(r"^([A-Za-z+]+), ([A-Za-z0-9]+): total=", re.MULTILINE)  # Data, RAID0: total=..., used=...
@@ -24,21 +24,21 @@ def observed_profiles(directory: Path) -> dict[str, str]:
     return profiles_in(run_tool(["btrfs", "filesystem", "df", str(directory)]))
 
 
-def profiles_in(said: str) -> dict[str, str]:
+def profiles_in(listing: str) -> dict[str, str]:
     """What ``btrfs filesystem df`` said; a kind of block that lies in several ways, joined by ``+``."""
-    found: dict[str, list[str]] = {}
-    for kind, profile in _LINE.findall(said):
+    profiles_of: dict[str, list[str]] = {}
+    for kind, profile in _LINE.findall(listing):
         if kind.lower() != _RESERVE:
-            found.setdefault(kind.lower(), []).append(profile.lower())
-    return {kind: "+".join(profiles) for kind, profiles in found.items()}
+            profiles_of.setdefault(kind.lower(), []).append(profile.lower())
+    return {kind: "+".join(profiles) for kind, profiles in profiles_of.items()}
 
 
 def check_profiles(mkfs: str, observed: Mapping[str, str]) -> None:
     """Raises ``TrialError`` where a profile that was asked for is not the one there is."""
-    for kind, asked in asked_profiles(mkfs).items():
-        taken = observed.get(kind, observed.get("data+metadata"))  # which --mixed puts together
-        if taken != asked:
-            raise TrialError(f"btrfs profile of {kind}: asked for {asked}, it is {taken}")
+    for kind, profile in mkfs_profiles(mkfs).items():
+        observed_profile = observed.get(kind, observed.get("data+metadata"))  # which --mixed puts together
+        if observed_profile != profile:
+            raise TrialError(f"btrfs profile of {kind}: asked for {profile}, it is {observed_profile}")
 
 
 def forget_device(path: Path) -> None:

@@ -54,8 +54,8 @@ def device_need(device: str) -> str:
 
 def look_around() -> list[Capability]:
     """Everything that dbdyno may ask of a host. Changes nothing."""
-    found = [root(), fuse(), loop(), *map(filesystem, KINDS)]
-    found += [
+    capabilities = [root(), fuse(), loop(), *map(filesystem, KINDS)]
+    capabilities += [
         schedulers(),
         memory_cgroup(),
         server(DISTRIBUTION),
@@ -65,7 +65,7 @@ def look_around() -> list[Capability]:
         here(),
         ublk(),
     ]
-    return found + [replace(tool((name,), package), needed=False) for name, package in OTHER_TOOLS.items()]
+    return capabilities + [replace(tool((name,), package), needed=False) for name, package in OTHER_TOOLS.items()]
 
 
 def root() -> Capability:
@@ -84,10 +84,10 @@ def root() -> Capability:
 
 def fuse() -> Capability:
     """Whether a file can be served by a process."""
-    found = _device_file("FUSE", "/dev/fuse", "modprobe fuse, or give the container /dev/fuse")
-    if found.ok and tool_path("fusermount3") is None:
-        return replace(found, ok=False, detail="no fusermount3", remedy="apt-get install fuse3")
-    return replace(found, detail=f"{found.detail} and fusermount3") if found.ok else found
+    capability = _device_file("FUSE", "/dev/fuse", "modprobe fuse, or give the container /dev/fuse")
+    if capability.ok and tool_path("fusermount3") is None:
+        return replace(capability, ok=False, detail="no fusermount3", remedy="apt-get install fuse3")
+    return replace(capability, detail=f"{capability.detail} and fusermount3") if capability.ok else capability
 
 
 def loop() -> Capability:
@@ -165,11 +165,11 @@ def offered_schedulers() -> list[str]:
 
 def memory_cgroup() -> Capability:
     """Whether memory can be limited."""
-    found = memory_hierarchy()
+    hierarchy = memory_hierarchy()
     remedy = "boot with cgroup_enable=memory, or leave stack.memory out"
-    if found is None:
+    if hierarchy is None:
         return Capability("memory cgroup", ok=False, detail="no memory controller", remedy=remedy)
-    version, place = found
+    version, place = hierarchy
     if not os.access(place, os.W_OK):
         return Capability("memory cgroup", ok=False, detail=f"{place} can't be written", remedy="run it with sudo")
     return Capability("memory cgroup", ok=True, detail=f"version {version} at {place}")
@@ -178,12 +178,12 @@ def memory_cgroup() -> Capability:
 def server(name: str) -> Capability:
     """Whether a server that a study names is there."""
     try:
-        found = find_server(name)
+        installation = find_server(name)
     except NoServerError as error:
         return Capability(f"server {name}", ok=False, detail=error.reason, remedy=error.remedy)
     except DbdynoError as error:
         return Capability(f"server {name}", ok=False, detail=str(error), remedy="name another in stack.server")
-    return Capability(f"server {name}", ok=True, detail=f"{found.version}, {found.daemon}")
+    return Capability(f"server {name}", ok=True, detail=f"{installation.version}, {installation.daemon}")
 
 
 def room_in_memory(size: int) -> Capability:
@@ -205,28 +205,28 @@ def room_for_content(data_bytes: int) -> Capability:
 
 def here(needed_bytes: int = 0) -> Capability:
     """Whether ``device = "here"`` says something of a disk, and has room."""
-    said, remedy = folder_here(needed_bytes)
-    said = said if remedy else f'for device = "here": {said}'
-    return Capability("here", ok=not remedy, detail=said, remedy=remedy, needed=False)
+    detail, remedy = folder_here(needed_bytes)
+    detail = detail if remedy else f'for device = "here": {detail}'
+    return Capability("here", ok=not remedy, detail=detail, remedy=remedy, needed=False)
 
 
 def processors(name: str, cpus: str) -> Capability:
     """Whether this host has the processors that a field of a study names."""
-    there = os.sched_getaffinity(0)
-    lacking = cpu_numbers(cpus) - there
-    detail = f"{cpus}; this process may use {cpu_list(there)}"
+    affinity = os.sched_getaffinity(0)
+    lacking = cpu_numbers(cpus) - affinity
+    detail = f"{cpus}; this process may use {cpu_list(affinity)}"
     return Capability(f"stack.{name}", ok=not lacking, detail=detail, remedy="name processors that this host has")
 
 
 def awake() -> Capability:
     """Whether processors can be kept from halting, and by what."""
-    found = means_here(frozenset(os.sched_getaffinity(0)))
+    means = means_here(frozenset(os.sched_getaffinity(0)))
     words = {
         "kernel": "the kernel polls while it is idle",
         "pollers": "idle-priority pollers use time that would be idle",
     }
-    detail, where = words.get(found.by, found.why), ("host", "awake")
-    return Capability("host.awake", ok=bool(found.by), detail=detail, remedy=found.remedy, needed=False, field=where)
+    detail, field = words.get(means.by, means.why), ("host", "awake")
+    return Capability("host.awake", ok=bool(means.by), detail=detail, remedy=means.remedy, needed=False, field=field)
 
 
 def own_programs() -> Capability:
@@ -236,7 +236,7 @@ def own_programs() -> Capability:
     except DbdynoError as error:
         return Capability("dbdyno programs", ok=False, detail=str(error), remedy="make build")
     folders = list(dict.fromkeys(place.parent for place in places))
-    names = [f"{', '.join(place.name for place in places if place.parent == one)} in {one}" for one in folders]
+    names = [f"{', '.join(place.name for place in places if place.parent == folder)} in {folder}" for folder in folders]
     return Capability("dbdyno programs", ok=True, detail="; ".join(names))
 
 
@@ -260,8 +260,11 @@ def tool(names: tuple[str, ...], package: str) -> Capability:
 def nothing_left_over() -> Capability:
     """Whether a killed dbdyno has left something on this host."""
     try:
-        orphans = [one for one in leftovers() if one.orphaned()]
+        orphans = [leftover for leftover in leftovers() if leftover.orphaned()]
     except HostError as error:
         return Capability("nothing left over", ok=False, detail=str(error), remedy="fix that", needed=False)
-    detail = "; ".join(f"{one.what} ({one.by}) was killed" for one in orphans) or "no killed dbdyno has left anything"
+    detail = (
+        "; ".join(f"{orphan.what} ({orphan.by}) was killed" for orphan in orphans)
+        or "no killed dbdyno has left anything"
+    )
     return Capability("nothing left over", ok=not orphans, detail=detail, remedy="dbdyno restore", needed=False)

@@ -224,11 +224,11 @@ class DiskClient:
     def _ask(self, op: str, answer_seconds: float | None = None, **arguments: object) -> dict[str, Any]:
         answer = self._answer(op, answer_seconds or self.answer_seconds, {"op": op, **arguments})
         if not answer.pop("ok", False):
-            raise self._refused(op, answer.get("error", "closed the connection"))
+            raise self._refusal(op, answer.get("error", "closed the connection"))
         return answer
 
-    def _answer(self, op: str, answer_seconds: float, asked: Mapping[str, Any]) -> dict[str, Any]:
-        request = json.dumps(asked).encode() + b"\n"
+    def _answer(self, op: str, answer_seconds: float, fields: Mapping[str, Any]) -> dict[str, Any]:
+        request = json.dumps(fields).encode() + b"\n"
         try:
             with socket.socket(socket.AF_UNIX) as client:
                 client.settimeout(answer_seconds)
@@ -237,10 +237,10 @@ class DiskClient:
                 with client.makefile("r", encoding="utf-8") as reply:
                     answer: dict[str, Any] = json.loads(reply.readline() or "{}")
         except (OSError, ValueError) as error:
-            raise self._refused(op, f"no answer: {error}") from None
+            raise self._refusal(op, f"no answer: {error}") from None
         return answer
 
-    def _refused(self, op: str, why: str) -> DbdynoError:
+    def _refusal(self, op: str, why: str) -> DbdynoError:
         return TrialError(f"{self.name}, {op}: {why}")
 
 

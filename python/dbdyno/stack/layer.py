@@ -48,7 +48,7 @@ class BlockDevice:
     disposable: bool  # it goes away when lowered, and its settings with it
     control: Path | None = None  # the socket of the emulated disk that it is
     uuid: str | None = None  # that the filesystem must get, so that it is known as ours later
-    held: HeldDisk | None = None  # a real disk, to be proved free right before it is erased
+    real_disk: HeldDisk | None = None  # a real disk, to be proved free right before it is erased
 
     @property
     def name(self) -> str:

@@ -41,7 +41,7 @@ def attach_loop(file: Path, sector: int = SECTOR_BYTES) -> Path:
 
 
 def _pristine_number() -> int:
-    with _opened("/dev/loop-control", os.O_RDWR) as control:
+    with _open("/dev/loop-control", os.O_RDWR) as control:
         try:
             number: int = fcntl.ioctl(control, _CTL_GET_FREE)
             fcntl.ioctl(control, _CTL_REMOVE, number)
@@ -53,12 +53,12 @@ def _pristine_number() -> int:
 
 def remove_loop(number: int) -> None:
     """Remove a detached loop device; its queue settings would survive otherwise. Silent where another took it."""
-    with _opened("/dev/loop-control", os.O_RDWR) as control, suppress(OSError):
+    with _open("/dev/loop-control", os.O_RDWR) as control, suppress(OSError):
         fcntl.ioctl(control, _CTL_REMOVE, number)
 
 
 @contextmanager
-def _opened(place: str, flags: int = os.O_RDONLY) -> Iterator[int]:
+def _open(place: str, flags: int = os.O_RDONLY) -> Iterator[int]:
     try:
         handle = os.open(place, flags)
     except OSError as error:
@@ -92,16 +92,16 @@ def await_free(device: Path, seconds: float = 30.0) -> None:
 
 def loop_files() -> list[tuple[str, str]]:
     """Name (``loop3``) of each attached loop device, and the path that sysfs shows of its file."""
-    found = []
+    loops = []
     for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
         with suppress(OSError):  # detached this moment
-            found.append((entry.parts[3], entry.read_text(encoding="utf-8").strip().removesuffix(" (deleted)")))
-    return found
+            loops.append((entry.parts[3], entry.read_text(encoding="utf-8").strip().removesuffix(" (deleted)")))
+    return loops
 
 
 def loop_status(name: str) -> bytes | None:
     """The kernel's ``struct loop_info64`` of a loop device; ``None`` where it was detached. Raises ``HostError``."""
-    with _opened(f"/dev/{name}") as handle:
+    with _open(f"/dev/{name}") as handle:
         try:
             return fcntl.ioctl(handle, _GET_STATUS64, bytes(_INFO64_BYTES))
         except OSError:

@@ -3,7 +3,7 @@
 That very server is started on scratch data for a moment, and asked; mkfs and mount get a file for a device. Here
 ``new``, ``plan`` and ``run`` ask; what a server took is told by the comparison that each trial makes. Nothing of the
 study is touched: the server has a scratch folder, a socket in it and no port, and runs as the user that it has in a
-trial. What was told is kept in the state folder for as long as program, settings and the host's limits are the same.
+trial. Answers are kept in the state folder for as long as program, settings and the host's limits are the same.
 """
 
 import hashlib
@@ -94,11 +94,11 @@ class Starting(ExitStack):
         installation, settings = find_server(request.server), dict(request.settings)
         mistakes = own_server(installation, request.engine, settings, request.clients).mistakes()
         if mistakes:  # with these it is not even started
-            return [SettingOutcome(name, settings[name], "refused", said=said) for name, said in mistakes.items()]
+            return [SettingOutcome(name, settings[name], "refused", said=mistake) for name, mistake in mistakes.items()]
         settings = {name: value for name, value in settings.items() if name not in NOT_SET}
-        oversized = list(_oversized(installation, request, settings))
-        for one in oversized:
-            del settings[one.name]
+        oversized = list(_oversize_outcomes(installation, request, settings))
+        for outcome in oversized:
+            del settings[outcome.name]
         key = _key(installation, request, settings)
         outcomes = _read_answer(key)
         if outcomes is None:
@@ -149,26 +149,26 @@ def _free_bytes() -> int:
     return shutil.disk_usage(existing(state_folder())).free
 
 
-def _oversized(
+def _oversize_outcomes(
     installation: Installation, request: StartRequest, settings: Mapping[str, Setting]
 ) -> Iterator[SettingOutcome]:
     """Settings that want more of the host than a trial of them may take."""
     memory, files = own_server(installation, request.engine, settings, request.clients).amounts()
     total_bytes = memory_facts()["bytes"]
-    for name, wanted in memory.items() if isinstance(total_bytes, int) else ():
+    for name, amount in memory.items() if isinstance(total_bytes, int) else ():
         text = f"of the memory of this host ({format_bytes(total_bytes)})"
-        if wanted > MEMORY_SHARE_MAX * total_bytes:
+        if amount > MEMORY_SHARE_MAX * total_bytes:
             text = f"is more than {100 * MEMORY_SHARE_MAX:.0f} % {text}"
             yield SettingOutcome(name, settings[name], "refused", said=text)
-        elif wanted > SHARE_MAX * total_bytes and request.disk_in_memory:
+        elif amount > SHARE_MAX * total_bytes and request.disk_in_memory:
             text = f"is more than half {text}, and the disk in memory needs the other half"
             yield SettingOutcome(name, settings[name], "refused", said=text)
-        elif wanted > SHARE_MAX * total_bytes:
+        elif amount > SHARE_MAX * total_bytes:
             yield SettingOutcome(name, settings[name], "not tried", said=f"is more than half {text}")
     free_bytes = max(0, _free_bytes() - ROOM_BYTES)
-    for name, wanted in files.items():
+    for name, amount in files.items():
         # The trial's own disk, on which the files will lie, may have more room than the one of this attempt.
-        if wanted > SHARE_MAX * free_bytes:
+        if amount > SHARE_MAX * free_bytes:
             text = f"is more than half of the room on the state folder's disk ({format_bytes(free_bytes)})"
             yield SettingOutcome(name, settings[name], "not tried", said=text)
 
@@ -189,27 +189,27 @@ class _Starts:
             if isinstance(answer, list):
                 yield from answer
                 return
-            name, said = answer if answer[0] else self._culprit(left, answer[1])
-            yield SettingOutcome(name, left.pop(name), "refused", said=f"{self.request.server} says: {said}")
+            name, sentence = answer if answer[0] else self._culprit(left, answer[1])
+            yield SettingOutcome(name, left.pop(name), "refused", said=f"{self.request.server} says: {sentence}")
         raise HostError(f"{self.request.server} refuses {REFUSALS_MAX} settings or more; give fewer")
 
-    def _culprit(self, settings: Mapping[str, Setting], said: str) -> tuple[str, str]:
+    def _culprit(self, settings: Mapping[str, Setting], sentence: str) -> tuple[str, str]:
         """A setting that the server refuses, where its sentence names none: by halves; and what it then says."""
         if isinstance(refused := self._start({}), tuple):
             raise HostError(
                 f"{self.request.server} does not start here, even without the study's settings: {refused[1]}"
             )
-        some = list(settings)
-        while len(some) > 1:
-            half = some[: len(some) // 2]
+        names = list(settings)
+        while len(names) > 1:
+            half = names[: len(names) // 2]
             answer = self._start({name: settings[name] for name in half})
             if isinstance(answer, tuple):
                 if answer[0]:
                     return answer
-                some, said = half, answer[1]
+                names, sentence = half, answer[1]
             else:
-                some = some[len(half) :]
-        return some[0], said
+                names = names[len(half) :]
+        return names[0], sentence
 
     def _start(self, settings: Mapping[str, Setting]) -> list[SettingOutcome] | tuple[str, str]:
         """What the server made of settings, or the one that it refuses, "" where it names none, and its sentence.
@@ -223,9 +223,9 @@ class _Starts:
         with closing(Journal(f"what {request.server} takes")) as journal, scratch(journal) as ground:
             below = _with_folder(ground)
             log = ground.scratch / "server.log"
-            given = self.installation, settings, request.engine, request.clients
+            arguments = self.installation, settings, request.engine, request.clients
             layer = ServerLayer(
-                *given, install=True, log=log, tables=tables, ready_seconds=READY_SECONDS, is_killed=True
+                *arguments, install=True, log=log, tables=tables, ready_seconds=READY_SECONDS, is_killed=True
             )
             try:
                 return layer.try_settings(below)
@@ -233,14 +233,14 @@ class _Starts:
                 is_silent = isinstance(error, NotStartedError) and error.code is None
                 if is_silent or _free_bytes() < SHARE_MAX * ROOM_BYTES:
                     raise HostError(f"{request.server} with these settings: {error}") from None
-                name, said = own.refusal(_log_text(below))
-                return (name if name in settings else ""), said or str(error)
+                name, sentence = own.refusal(_log_text(below))
+                return (name if name in settings else ""), sentence or str(error)
 
 
 def _log_text(below: StackContext) -> str:
     log = below.scratch / "server.log"
-    kept = log.read_bytes().decode(errors="replace") if log.is_file() else ""
-    return f"{server_logs(below)}\n{kept}"
+    log_text = log.read_bytes().decode(errors="replace") if log.is_file() else ""
+    return f"{server_logs(below)}\n{log_text}"
 
 
 def _with_folder(ground: StackContext) -> StackContext:
@@ -274,10 +274,13 @@ def mkfs_complaint(request: MkfsOptions) -> str:
     if outcomes is None:
         _check_host_is_idle()
         with _ended_by_signals():
-            said = _try_mkfs(kind, request)
-            if said and (without := _try_mkfs(kind, replace(request, options=""))):  # the options are not what it minds
+            complaint = _try_mkfs(kind, request)
+            # If it fails without the options as well, these are not what it minds.
+            if complaint and (without := _try_mkfs(kind, replace(request, options=""))):
                 raise TrialError(f"{kind.program} can make no filesystem here, even without options: {short(without)}")
-        outcomes = [SettingOutcome("mkfs", request.options, "refused" if said else "as asked", said=short(said))]
+        outcomes = [
+            SettingOutcome("mkfs", request.options, "refused" if complaint else "as asked", said=short(complaint))
+        ]
         _write_answer(key, outcomes)
     return outcomes[0].said
 
@@ -301,8 +304,8 @@ def _try_mkfs(kind: Kind, request: MkfsOptions) -> str:
             run_tool(unprivileged([needed(making[0], kind.package), *making[1:]]), timeout_seconds=MKFS_SECONDS)
         except TrialError as error:
             text = str(error).replace(str(folder), "DEVICE").replace(f"'dbdyno-{ground.scratch.name}'", "the pool")
-            _, failed, said = text.partition(": exit ")
-            return said.partition(": ")[2].partition(" / Usage")[0] if failed else text
+            _, failed, message = text.partition(": exit ")
+            return message.partition(": ")[2].partition(" / Usage")[0] if failed else text
     return ""
 
 
@@ -323,8 +326,8 @@ def fio_complaint(job: str) -> str:
             file.chmod(0o644)
             done = tool_done(unprivileged([str(program), "--parse-only", str(file)]), timeout_seconds=MKFS_SECONDS)
         lines = [line.strip() for line in done.err.splitlines() if " dropped" not in line]
-        said = short(" / ".join(filter(None, lines)) or done.said) if done.code else ""
-        outcomes = [SettingOutcome("job", "", "refused" if said else "as asked", said=said)]
+        complaint = short(" / ".join(filter(None, lines)) or done.message) if done.code else ""
+        outcomes = [SettingOutcome("job", "", "refused" if complaint else "as asked", said=complaint)]
         _write_answer(key, outcomes)
     return outcomes[0].said
 
@@ -353,10 +356,10 @@ def mount_outcome(request: MountOptions) -> SettingOutcome:
         _check_host_is_idle()
         _check_room()
         with _ended_by_signals():
-            how, got, said = _try_mount(kind, request)
+            how, got, complaint = _try_mount(kind, request)
             if how == "refused" and (without := _try_mount(kind, replace(request, options="")))[0] == "refused":
                 raise TrialError(f"no {kind.name} can be mounted here, even without options: {without[2]}")
-        outcomes = [SettingOutcome("mount", request.options, how, got, said)]
+        outcomes = [SettingOutcome("mount", request.options, how, got, complaint)]
         _write_answer(key, outcomes)
     return outcomes[0]
 
@@ -366,14 +369,14 @@ def _try_mount(kind: Kind, request: MountOptions) -> tuple[How, str, str]:
     with (
         closing(Journal(f"what a mount of {kind.name} takes")) as journal,
         scratch(journal) as ground,
-        ExitStack() as held,
+        ExitStack() as ending,
     ):
         if kind is TMPFS:
             layer: Layer = MemoryFilesystem(request.size, request.options)
             below = ground
         else:
             files = [ground.scratch / f"disk{number}" for number in range(request.devices)]
-            paths = [held.enter_context(_attached(journal, file, request.size)) for file in files]
+            paths = [ending.enter_context(_attach_file(journal, file, request.size)) for file in files]
             first, *others = [BlockDevice(path, rotational=False, disposable=True) for path in paths]
             section = FilesystemSection(mkfs=request.mkfs, mount=request.options)
             layer = Filesystem(kind, section, format=True, limit_seconds=MKFS_SECONDS, is_tried=False)
@@ -383,12 +386,12 @@ def _try_mount(kind: Kind, request: MountOptions) -> tuple[How, str, str]:
                 return "as asked", short(str(mounted.observed[layer.name]["mount_options"])), ""
         except TrialError as error:
             text = str(error).replace(str(ground.scratch), "DEVICE")
-            _, failed, said = text.partition(": exit ")
-            return "refused", "", short(said.partition(": ")[2] if failed else text)
+            _, failed, message = text.partition(": exit ")
+            return "refused", "", short(message.partition(": ")[2] if failed else text)
 
 
 @contextmanager
-def _attached(journal: Journal, file: Path, size: int) -> Iterator[Path]:
+def _attach_file(journal: Journal, file: Path, size: int) -> Iterator[Path]:
     """A loop device over a new file without content."""
     with file.open("xb") as empty:
         empty.truncate(size)
@@ -400,33 +403,43 @@ def _key(installation: Installation, request: StartRequest, settings: Mapping[st
     """Names what the answer depends on: the program, what it is started with, and what the host lets it have."""
     own = own_server(installation, request.engine, settings, request.clients)
     user = server_user()
-    limits = [resource.getrlimit(one) for one in (resource.RLIMIT_NOFILE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_AS)]
+    limits = [
+        resource.getrlimit(limit) for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_AS)
+    ]
     pages = text_of(Path("/proc/sys/vm/nr_hugepages"), "")
     program = [FORMAT, installation.identity, str(installation.basedir), request.engine]
-    given = [sorted(own.settings.items()), user.pw_name if user else os.geteuid(), limits, pages, os.uname().release]
-    return hashlib.sha256(json.dumps([*program, *given]).encode()).hexdigest()[:32]
+    circumstances = [
+        sorted(own.settings.items()),
+        user.pw_name if user else os.geteuid(),
+        limits,
+        pages,
+        os.uname().release,
+    ]
+    return hashlib.sha256(json.dumps([*program, *circumstances]).encode()).hexdigest()[:32]
 
 
 def _read_answer(key: str) -> list[SettingOutcome] | None:
-    """What was told earlier, unless others could have written it."""
+    """The answer that was stored earlier, unless others could have written it."""
     try:
         if not state_folder().is_dir():
             return None
         with (make_state_folder() / FOLDER / f"{key}.json").open("rb") as file:
-            outcomes = [SettingOutcome(**one) for one in json.loads(file.read(KEPT_BYTES_MAX))]
+            outcomes = [SettingOutcome(**entry) for entry in json.loads(file.read(KEPT_BYTES_MAX))]
     except (OSError, ValueError, TypeError, DbdynoError):
         return None
-    texts = (text for one in outcomes for text in (one.name, one.how, one.got, one.said))
-    is_whole = all(isinstance(text, str) for text in texts) and all(one.how in get_args(How) for one in outcomes)
+    texts = (text for outcome in outcomes for text in (outcome.name, outcome.how, outcome.got, outcome.said))
+    is_whole = all(isinstance(text, str) for text in texts) and all(
+        outcome.how in get_args(How) for outcome in outcomes
+    )
     return outcomes if is_whole else None
 
 
-def _write_answer(key: str, found: list[SettingOutcome]) -> None:
+def _write_answer(key: str, outcomes: list[SettingOutcome]) -> None:
     """Keep it, and of all that is kept the latest."""
     with suppress(OSError, DbdynoError):
         file = make_state_folder() / FOLDER / f"{key}.json"
         file.parent.mkdir(exist_ok=True)
-        kept = sorted(file.parent.glob("*.json"), key=lambda one: one.stat().st_mtime_ns)
-        for old in kept[: max(0, len(kept) - KEPT_MAX)]:
+        files = sorted(file.parent.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        for old in files[: max(0, len(files) - KEPT_MAX)]:
             old.unlink(missing_ok=True)
-        write_synced(file, json.dumps([asdict(one) for one in found]).encode())
+        write_synced(file, json.dumps([asdict(outcome) for outcome in outcomes]).encode())

@@ -28,19 +28,19 @@ def fragmentation(directory: Path) -> Space:
 
     ``extents_per_GiB`` is of the bytes that take room on the device; one extent each would be the least there can be.
     """
-    files, extents, taken = 0, 0, 0
+    files, extents, occupied = 0, 0, 0
     known = True
     for handle in _data_files(directory):
         files += 1
-        taken += os.fstat(handle).st_blocks * _BLOCK_BYTES
+        occupied += os.fstat(handle).st_blocks * _BLOCK_BYTES
         try:
-            asked = _FIEMAP.pack(0, 2**64 - 1, FIEMAP_FLAG_SYNC, 0, 0, 0)
-            extents += _FIEMAP.unpack(fcntl.ioctl(handle, FS_IOC_FIEMAP, asked))[3]
+            request = _FIEMAP.pack(0, 2**64 - 1, FIEMAP_FLAG_SYNC, 0, 0, 0)
+            extents += _FIEMAP.unpack(fcntl.ioctl(handle, FS_IOC_FIEMAP, request))[3]
         except OSError:  # tmpfs and FUSE have no extents
             known = False
-    if not known or not taken:
+    if not known or not occupied:
         return {"files": files, "extents": None, "extents_per_GiB": None}
-    return {"files": files, "extents": extents, "extents_per_GiB": round(extents / taken * 1024**3, 1)}
+    return {"files": files, "extents": extents, "extents_per_GiB": round(extents / occupied * 1024**3, 1)}
 
 
 def _data_files(directory: Path) -> Iterator[int]:
@@ -51,8 +51,8 @@ def _data_files(directory: Path) -> Iterator[int]:
         except OSError:  # gone by now, or a link, or a socket
             continue
         try:
-            found = os.fstat(handle)
-            if stat.S_ISREG(found.st_mode) and found.st_size >= SMALL_BYTES:
+            status = os.fstat(handle)
+            if stat.S_ISREG(status.st_mode) and status.st_size >= SMALL_BYTES:
                 yield handle
         finally:
             os.close(handle)
@@ -60,8 +60,8 @@ def _data_files(directory: Path) -> Iterator[int]:
 
 def after_load(directory: Path) -> Space:
     """What a trial keeps of the filesystem below its data."""
-    found = shutil.disk_usage(directory)
-    return {"size_bytes": found.total, "free_bytes": found.free, **fragmentation(directory)}
+    usage = shutil.disk_usage(directory)
+    return {"size_bytes": usage.total, "free_bytes": usage.free, **fragmentation(directory)}
 
 
 # Where a file's bytes lie on the device below its filesystem.
@@ -101,21 +101,21 @@ def _extents(path: Path) -> list[Range]:
 
 
 def _read_ranges(handle: int) -> list[Range]:
-    found: list[Range] = []
+    ranges: list[Range] = []
     start = 0
     while True:
         room = bytes(_EXTENTS_AT_ONCE * _EXTENT.size)
-        asked = bytearray(_HEADER.pack(start, 2**64 - 1 - start, 0, 0, _EXTENTS_AT_ONCE, 0) + room)
-        fcntl.ioctl(handle, FS_IOC_FIEMAP, asked)
-        mapped = _HEADER.unpack_from(asked)[3]
+        request = bytearray(_HEADER.pack(start, 2**64 - 1 - start, 0, 0, _EXTENTS_AT_ONCE, 0) + room)
+        fcntl.ioctl(handle, FS_IOC_FIEMAP, request)
+        mapped = _HEADER.unpack_from(request)[3]
         for number in range(mapped):
             logical, physical, length, *_, flags, _, _, _ = _EXTENT.unpack_from(
-                asked, _HEADER.size + number * _EXTENT.size
+                request, _HEADER.size + number * _EXTENT.size
             )
             start = logical + length
             if not flags & _NOWHERE:
-                found.append((physical, physical + length))
+                ranges.append((physical, physical + length))
             if flags & _LAST:
-                return found
+                return ranges
         if not mapped:
-            return found
+            return ranges

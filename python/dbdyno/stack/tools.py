@@ -46,10 +46,10 @@ def not_installed(name: str, package: str) -> HostError:
 def own_binary(name: str) -> str:
     """Path of one of dbdyno's own programs, which stand beside its Python. Raises ``HostError``."""
     beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.is_file() else shutil.which(name)
-    if found is None:
+    path = str(beside) if beside.is_file() else shutil.which(name)
+    if path is None:
         raise HostError(f"{name} is neither beside {sys.executable} nor on PATH; build it with: make build")
-    return found
+    return path
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ToolResult:
     err: str
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """What it said, on one line: its errors, or else its output."""
         return (self.err.strip() or self.out.strip() or "it said nothing").replace("\n", " / ")
 
@@ -91,5 +91,5 @@ def run_tool(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tup
     """
     done = tool_done(argv, timeout_seconds=timeout_seconds, pass_fds=pass_fds)
     if done.code != 0:
-        raise TrialError(f"{done.command}: exit {done.code}: {done.said}")
+        raise TrialError(f"{done.command}: exit {done.code}: {done.message}")
     return done.out

@@ -51,5 +51,5 @@ def began_in(file: Path) -> int | None:
             head = "".join(islice(lines, 4))
     except OSError:
         return None
-    found = re.search(r"^# began: .*, (\d+) ns of CLOCK_MONOTONIC", head, re.MULTILINE)
-    return int(found[1]) if found else None
+    head_match = re.search(r"^# began: .*, (\d+) ns of CLOCK_MONOTONIC", head, re.MULTILINE)
+    return int(head_match[1]) if head_match else None

@@ -25,10 +25,10 @@ def name_of(trial: Trial, cut: Cut) -> str:
 
 def cut_called(run: Run, name: str) -> tuple[Trial, Cut]:
     """Return the cut of that name with its trial. Raises ``UserError`` where the run has none."""
-    found = next(((trial, cut) for trial, cut in cuts_of(run) if name_of(trial, cut) == name), None)
-    if found is None:
+    trial_and_cut = next(((trial, cut) for trial, cut in cuts_of(run) if name_of(trial, cut) == name), None)
+    if trial_and_cut is None:
         raise UserError(f"{name!r} is no cut of this run; dbdyno crash list RUN names them, as TRIAL/CUT")
-    return found
+    return trial_and_cut
 
 
 def is_at_its_place(cut: Cut) -> bool:
@@ -49,8 +49,8 @@ def kept_folder(folder: Path, trial: Trial, cut: Cut) -> Path:
         )
     if not is_at_its_place(cut):
         raise UserError(f"{name}: {cut.kept!r} is no place of a kept state; the run folder is damaged")
-    found = folder / "trials" / trial.id / cut.kept
-    if not found.is_dir():
-        raise UserError(f"{found} is not there: the state of {name} was removed, or the run was copied without it")
-    verify_list(found, cut.kept_sha256)
-    return found
+    state = folder / "trials" / trial.id / cut.kept
+    if not state.is_dir():
+        raise UserError(f"{state} is not there: the state of {name} was removed, or the run was copied without it")
+    verify_list(state, cut.kept_sha256)
+    return state

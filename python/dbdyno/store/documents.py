@@ -40,8 +40,8 @@ _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
 
 def document_of(value: Any) -> dict[str, Any]:  # noqa: ANN401  (any dataclass)
     """A dataclass as a document; TOML has no null, so what is not given is left out."""
-    found: dict[str, Any] = _without_none(asdict(value))
-    return found
+    document: dict[str, Any] = _without_none(asdict(value))
+    return document
 
 
 def value_of(kind: type[T], document: object, name: str = "") -> T:
@@ -54,13 +54,13 @@ def value_of(kind: type[T], document: object, name: str = "") -> T:
     if not isinstance(document, dict):
         raise ValueError(f"{name or 'it'} is no table")  # noqa: TRY004 - the file is at fault
     known = _fields(kind)  # type: ignore[arg-type]
-    for one in document:
-        if one not in known:
-            raise ValueError(f"{_below(name, one)} is unknown")
-    for one, (_, needed) in known.items():
-        if needed and one not in document:
-            raise ValueError(f"{_below(name, one)} is missing")
-    return kind(**{one: _typed(known[one][0], value, _below(name, one)) for one, value in document.items()})
+    for key in document:
+        if key not in known:
+            raise ValueError(f"{_below(name, key)} is unknown")
+    for key, (_, needed) in known.items():
+        if needed and key not in document:
+            raise ValueError(f"{_below(name, key)} is missing")
+    return kind(**{key: _convert(known[key][0], value, _below(name, key)) for key, value in document.items()})
 
 
 def json_object(content: bytes, escapes_max: int = ESCAPES_MAX) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def json_object(content: bytes, escapes_max: int = ESCAPES_MAX) -> dict[str, Any
         raise ValueError("it is empty")
     see_that_it_is_moderate(content, VALUES_MAX, escapes_max)
     try:
-        found = json.loads(content.decode("utf-8"), parse_int=_whole)
+        document = json.loads(content.decode("utf-8"), parse_int=_whole)
     except UnicodeDecodeError:
         raise ValueError("it is no UTF-8 text") from None
     except RecursionError:
@@ -81,10 +81,10 @@ def json_object(content: bytes, escapes_max: int = ESCAPES_MAX) -> dict[str, Any
         raise ValueError(f"it is not valid JSON from line {error.lineno}, column {error.colno} on") from None
     except ValueError:  # of Python itself: a whole number of more digits than it takes
         raise ValueError("it holds a number of too many digits") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise ValueError("it is no JSON object")  # noqa: TRY004 - the file is at fault
-    see_that_it_is_flat(found)
-    return found
+    see_that_it_is_flat(document)
+    return document
 
 
 def values_most(content: bytes) -> int:
@@ -110,8 +110,8 @@ def toml_document(text: str) -> dict[str, Any]:
     """
     # Dots in texts and comments part no key; a quoted part of a key is one part.
     bare = _TEXTS.sub(lambda quoted: b"_" + b"\n" * quoted[0].count(b"\n"), text.encode(errors="replace"))
-    if found := _DEEP_KEY.search(bare):
-        line = bare.count(b"\n", 0, found.start()) + 1
+    if deep_key := _DEEP_KEY.search(bare):
+        line = bare.count(b"\n", 0, deep_key.start()) + 1
         raise tomllib.TOMLDecodeError(f"it is nested too deep: a key of more than {DEPTH_MAX} parts (at line {line})")
     if bare.count(b".") > VALUES_MAX:
         raise tomllib.TOMLDecodeError(f"its keys may have more than {VALUES_MAX} parts")
@@ -123,9 +123,9 @@ def see_that_it_is_flat(document: object) -> None:
     level = [document]
     for _ in range(DEPTH_MAX):
         below: list[object] = []
-        for each in level:
-            below += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
-            if isinstance(each, int) and abs(each) >= 10**_DIGITS_MAX:
+        for member in level:
+            below += member.values() if isinstance(member, dict) else member if isinstance(member, list) else ()
+            if isinstance(member, int) and abs(member) >= 10**_DIGITS_MAX:
                 raise ValueError("it holds a number of too many digits")
         level = below
         if not level:
@@ -149,34 +149,35 @@ def _fields(kind: type) -> dict[str, tuple[Any, bool]]:
     """Field -> its type, and whether it must be given."""
     hints = get_type_hints(kind)
     return {
-        one.name: (hints[one.name], one.default is MISSING and one.default_factory is MISSING) for one in fields(kind)
+        field.name: (hints[field.name], field.default is MISSING and field.default_factory is MISSING)
+        for field in fields(kind)
     }
 
 
-def _typed(kind: Any, value: object, name: str) -> Any:  # noqa: ANN401  (what the kind says)
+def _convert(kind: Any, value: object, name: str) -> Any:  # noqa: ANN401  (what the kind says)
     """The value, with dataclasses made where the kind has them. Raises ``ValueError``."""
     origin, inner = get_origin(kind), get_args(kind)
-    found: Any = value
+    converted: Any = value
     if is_dataclass(kind):
-        found = value if isinstance(value, kind) else value_of(kind, value, name)  # type: ignore[arg-type]
+        converted = value if isinstance(value, kind) else value_of(kind, value, name)  # type: ignore[arg-type]
     elif origin in {Union, types.UnionType}:
-        found = _one_of(inner, value, name)
+        converted = _one_of(inner, value, name)
     elif origin is Literal:
         _check(isinstance(value, str) and value in inner, name, f"one of {', '.join(map(repr, inner))}")
     elif origin is list:
         _check(isinstance(value, list), name, "list")
-        found = [_typed(inner[0], item, f"{name}[{place}]") for place, item in enumerate(found)]
+        converted = [_convert(inner[0], member, f"{name}[{place}]") for place, member in enumerate(converted)]
     elif is_typeddict(kind):
-        found = _of_known_shape(kind, value, name)
+        converted = _of_known_shape(kind, value, name)
     elif origin is dict:
         _check(isinstance(value, dict), name, "table")
         if inner[1] is not Any:
-            found = {key: _typed(inner[1], item, _below(name, key)) for key, item in found.items()}
+            converted = {key: _convert(inner[1], member, _below(name, key)) for key, member in converted.items()}
     elif kind is not Any:
         allowed, called = _KINDS[kind]
         fits = not isinstance(value, int) or abs(value) <= _WHOLE_MAX
         _check(isinstance(value, allowed) and isinstance(value, bool) == (kind is bool) and fits, name, called)
-    return found
+    return converted
 
 
 def _of_known_shape(kind: Any, value: object, name: str) -> dict[str, Any]:  # noqa: ANN401
@@ -188,8 +189,8 @@ def _of_known_shape(kind: Any, value: object, name: str) -> dict[str, Any]:  # n
     if not isinstance(value, dict):
         raise ValueError(f"{name} is no table")  # noqa: TRY004 - the file is at fault
     hints = get_type_hints(kind)
-    shaped = {key: item for key, item in value.items() if key in hints and _has_shape(hints[key])}
-    return {**value, **{key: _typed(hints[key], item, _below(name, key)) for key, item in shaped.items()}}
+    shaped = {key: member for key, member in value.items() if key in hints and _has_shape(hints[key])}
+    return {**value, **{key: _convert(hints[key], member, _below(name, key)) for key, member in shaped.items()}}
 
 
 def _has_shape(kind: Any) -> bool:  # noqa: ANN401
@@ -197,11 +198,11 @@ def _has_shape(kind: Any) -> bool:  # noqa: ANN401
 
 
 def _one_of(kinds: tuple[Any, ...], value: object, name: str) -> Any:  # noqa: ANN401
-    *others, last = (kind for kind in kinds if kind is not types.NoneType)
-    for kind in others:
+    *first_kinds, last = (kind for kind in kinds if kind is not types.NoneType)
+    for kind in first_kinds:
         with suppress(ValueError):
-            return _typed(kind, value, name)
-    return None if value is None and types.NoneType in kinds else _typed(last, value, name)
+            return _convert(kind, value, name)
+    return None if value is None and types.NoneType in kinds else _convert(last, value, name)
 
 
 def _check(is_right: bool, name: str, called: str) -> None:  # noqa: FBT001
@@ -211,7 +212,7 @@ def _check(is_right: bool, name: str, called: str) -> None:  # noqa: FBT001
 
 def _without_none(value: Any) -> Any:  # noqa: ANN401  (whatever a document can hold)
     if isinstance(value, dict):
-        return {key: _without_none(item) for key, item in value.items() if item is not None}
+        return {key: _without_none(member) for key, member in value.items() if member is not None}
     if isinstance(value, list):
-        return [_without_none(item) for item in value]
+        return [_without_none(member) for member in value]
     return value

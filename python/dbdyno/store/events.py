@@ -150,10 +150,11 @@ _KINDS = {kind.__name__.lower(): kind for kind in (
 def line_of(event: Event) -> bytes:
     """The event as its line, with the line's end. What has its default is left out."""
     defaults = {
-        one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(event)
+        attribute.name: attribute.default if attribute.default_factory is MISSING else attribute.default_factory()
+        for attribute in fields(event)
     }
-    said = {name: value for name, value in asdict(event).items() if value != defaults[name]}
-    return sealed({"event": type(event).__name__.lower(), **said})
+    values = {name: value for name, value in asdict(event).items() if value != defaults[name]}
+    return sealed({"event": type(event).__name__.lower(), **values})
 
 
 def event_in(line: bytes, *, sealed_before: bool = False) -> Event:
@@ -163,12 +164,14 @@ def event_in(line: bytes, *, sealed_before: bool = False) -> Event:
         ValueError: It is none, or is not as it was written.
 
     """
-    found = json.loads(line)
-    if not isinstance(found, dict) or (kind := _KINDS.get(found.get("event", ""))) is None:
+    document = json.loads(line)
+    if not isinstance(document, dict) or (kind := _KINDS.get(document.get("event", ""))) is None:
         raise ValueError("it is no event")
-    if (sealed_before or "sum" in found) and not is_sealed(line):
+    if (sealed_before or "sum" in document) and not is_sealed(line):
         raise ValueError("it is not as it was written")
-    return value_of(kind, {one.name: found[one.name] for one in fields(kind) if one.name in found})
+    return value_of(
+        kind, {attribute.name: document[attribute.name] for attribute in fields(kind) if attribute.name in document}
+    )
 
 
 def read_events(path: Path, budget: Budget | None = None) -> Iterator[Event]:
@@ -233,14 +236,14 @@ class LogSize:
 
     def with_line(self, line: "LogSize") -> "LogSize":
         """Return that of the log with one more line."""
-        return LogSize(*(getattr(self, one.name) + getattr(line, one.name) for one in fields(self)))
+        return LogSize(*(getattr(self, attribute.name) + getattr(line, attribute.name) for attribute in fields(self)))
 
     def why_not(self, event: Event) -> str:
         """Return why a log of this size could not be read again, or not be ended; nothing where it can."""
-        kept = _TO_END_WITH if isinstance(event, Started) else 0
-        if self.size_bytes > EVENTS_LIMIT_BYTES - 1024 * kept:
+        reserve = _TO_END_WITH if isinstance(event, Started) else 0
+        if self.size_bytes > EVENTS_LIMIT_BYTES - 1024 * reserve:
             return f"it would be larger than {EVENTS_LIMIT_BYTES // MIB} MiB, which is all that is read"
-        if self.events > EVENTS_MAX - kept:
+        if self.events > EVENTS_MAX - reserve:
             return f"it would hold more than {EVENTS_MAX} events, which is all that is read"
         if self.values > _VALUES_OF_AN_EVENT * self.events + VALUES_MAX or self.escapes > ESCAPES_MAX:
             return "it would hold more values than are read"
@@ -252,7 +255,7 @@ def log_size(path: Path) -> LogSize:
     return LogSize.count(read_part(path, EVENTS, EVENTS_LIMIT_BYTES)) if os.path.lexists(path / EVENTS) else LogSize()
 
 
-def append_event(path: Path, event: Event, held: LogSize) -> LogSize:
+def append_event(path: Path, event: Event, log: LogSize) -> LogSize:
     """Write an event to a log that holds so much, on disk when this returns; return what it holds then.
 
     Raises:
@@ -261,7 +264,7 @@ def append_event(path: Path, event: Event, held: LogSize) -> LogSize:
 
     """
     line = _readable_line(event)
-    after = held.with_line(LogSize.count(line))
+    after = log.with_line(LogSize.count(line))
     if why := after.why_not(event):
         raise OSError(errno.EFBIG, f"{why}; begin a new run for what is left", str(path / EVENTS))
     handle = open_regular(path / EVENTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

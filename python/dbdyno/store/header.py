@@ -82,9 +82,9 @@ class Header:
 
         def named(value: Any) -> Any:  # noqa: ANN401  (whatever TOML can hold)
             if isinstance(value, dict):
-                return {name: named(item) for name, item in value.items()}
+                return {name: named(member) for name, member in value.items()}
             if isinstance(value, list):
-                return [named(item) for item in value]
+                return [named(member) for member in value]
             for path in own if isinstance(value, str) else ():
                 value = value.replace(path, Path(path).name)
             return value
@@ -100,8 +100,8 @@ class Header:
         of_levels = self._of_named_levels()
         parts = []
         for section in ("workload", "stack", "queue", "filesystem", "host"):
-            given = dict(self.study.get(section, {}))
-            parts += list(_with_one_value(given | _table(given.pop("iosched", {})), factors | of_levels))
+            table = dict(self.study.get(section, {}))
+            parts += list(_with_one_value(table | _table(table.pop("iosched", {})), factors | of_levels))
         server = dict(self.study.get("server", {}))
         server.pop("option_file", None)  # where it lies is private
         return ", ".join([*parts, *_with_one_value(_table(server.pop("settings", {})) | server, of_levels)])
@@ -116,9 +116,9 @@ def _table(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _with_one_value(given: Mapping[str, Any], factors: Container[str]) -> Iterator[str]:
+def _with_one_value(table: Mapping[str, Any], factors: Container[str]) -> Iterator[str]:
     """Fields that don't vary as the study has them: true, not True."""
-    for name, value in given.items():
+    for name, value in table.items():
         if name not in factors and not isinstance(value, list):
             # A script is known by its name; where it lay is private.
             shown = Path(str(value)).name if name in {"file", "job", "setup"} else value
@@ -152,11 +152,15 @@ def _header_of(document: Mapping[str, Any]) -> Header:
     run = document.get("run")
     if not isinstance(run, dict):
         raise ValueError("run is no table" if "run" in document else "run is missing")  # noqa: TRY004
-    design = {one.name: run[key] for one in fields(Design) if (key := _KEYS.get(one.name, one.name)) in run}
+    design = {
+        attribute.name: run[key]
+        for attribute in fields(Design)
+        if (key := _KEYS.get(attribute.name, attribute.name)) in run
+    }
     design |= {name: document[table] for name, table in _TABLES.items() if table in document}
     design.setdefault("comparisons", [])
     about = {name: run[name] for name in _IN_RUN if name in run}
-    rest = {one.name: document[one.name] for one in fields(Header) if one.name in document}
+    rest = {attribute.name: document[attribute.name] for attribute in fields(Header) if attribute.name in document}
     header = value_of(Header, {**about, **rest, "design": value_of(Design, design, "run")})
     _see_that_it_can_be_planned(header)
     return header
@@ -165,7 +169,7 @@ def _header_of(document: Mapping[str, Any]) -> Header:
 def _see_that_it_can_be_planned(header: Header) -> None:
     """Raise ``ValueError`` where it says of the plan what no study can: figures grow by its powers."""
     design = header.design
-    treatments = {one.id for one in design.tried}
+    treatments = {treatment.id for treatment in design.tried}
     for name, count, most in (
         ("treatments", len(design.treatments), TREATMENTS_MAX),
         ("blocks", design.blocks, BLOCKS_MAX),
@@ -181,8 +185,8 @@ def _see_that_it_can_be_planned(header: Header) -> None:
         raise ValueError("two treatments have the same id")
     if design.treatments and design.baseline not in treatments:
         raise ValueError(f"baseline is {design.baseline[:40]!r}, which is no treatment")
-    for one in design.comparisons:
-        if strange := {one.baseline, one.level} - treatments:
+    for comparison in design.comparisons:
+        if strange := {comparison.baseline, comparison.level} - treatments:
             raise ValueError(f"comparison names {min(strange)[:40]!r}, which is no treatment")
     if not (math.isfinite(design.margin) and 0 <= design.margin <= 1):
         raise ValueError("margin is no share from 0 to 1")

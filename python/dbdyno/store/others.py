@@ -31,7 +31,7 @@ class Budget:
     @classmethod
     def of_a_list(cls) -> "Budget":
         """Return that of a list of runs."""
-        return cls(**{one.name: FOLDERS_LISTED * getattr(cls, one.name) for one in fields(cls)})
+        return cls(**{limit.name: FOLDERS_LISTED * getattr(cls, limit.name) for limit in fields(cls)})
 
     def take_document(self, path: Path, content: bytes, values: int) -> None:
         """Count a file of the run folder ``path``. Raises ``UserError`` where it is one too many."""
@@ -78,8 +78,8 @@ def last_resort(*folders: Path) -> Iterator[None]:
         if os.environ.get(TRACEBACK):
             raise
         names = " and ".join(map(str, folders))
-        what = short(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, 200)
+        reason = short(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, 200)
         raise UserError(
-            f"{names}: no report can be made of what it holds ({what}); it is damaged, or not of this dbdyno's making. "
-            f"If it is, this is a mistake of dbdyno: please report what it says with {TRACEBACK}=1"
+            f"{names}: no report can be made of what it holds ({reason}); it is damaged, or not of this dbdyno's "
+            f"making. If it is, this is a mistake of dbdyno: please report what it says with {TRACEBACK}=1"
         ) from error

@@ -53,8 +53,8 @@ def _step(folder: int, name: str, path: str, flags: int) -> int:
     try:
         return os.open(name, flags, dir_fd=folder)
     except OSError as error:
-        if (where := Path(path)).is_symlink():
-            raise link_error(where) from None
+        if (place := Path(path)).is_symlink():
+            raise link_error(place) from None
         raise OSError(error.errno, error.strerror, path) from None
     finally:
         os.close(folder)
@@ -75,19 +75,19 @@ def sum_of(handle: int) -> str:
     return digest.hexdigest()
 
 
-def see_that_it_is_as_written(found: str, recorded: object) -> None:
+def see_that_it_is_as_written(sha256: str, recorded: object) -> None:
     """Raise ``ValueError`` where a SHA-256 is another than the one that was recorded, if one was."""
-    if recorded not in {None, found}:
+    if recorded not in {None, sha256}:
         raise ValueError("it has been changed since it was written: its SHA-256 is another than the event log's")
 
 
 def sums_of(root: Path, parts: list[str]) -> dict[str, str]:
     """Name -> SHA-256 of files below a run folder. Raises ``OSError``."""
-    found = {}
+    sums = {}
     for part in parts:
         handle = opened(root, part)
         try:
-            found[PurePosixPath(part).name] = sum_of(handle)
+            sums[PurePosixPath(part).name] = sum_of(handle)
         finally:
             os.close(handle)
-    return found
+    return sums

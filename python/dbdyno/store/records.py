@@ -162,8 +162,8 @@ class Run:
         """Whether its stacks are simulated: a kernel is named that no machine boots. All are, or none is."""
         bodies = [self.study, *_tables(self.study.get("levels"))]
         stacks = [stack for body in bodies for stack in _tables({"stack": body.get("stack")}) if "kernel" in stack]
-        named = (each for stack in stacks for each in _listed(stack["kernel"]))
-        return bool(stacks) and not any(map(is_booted, named))
+        kernels = (kernel for stack in stacks for kernel in _as_list(stack["kernel"]))
+        return bool(stacks) and not any(map(is_booted, kernels))
 
     @property
     def accelerators(self) -> frozenset[str]:
@@ -172,9 +172,9 @@ class Run:
         return frozenset(str(guest["accelerator"]) for guest in guests if guest.get("accelerator"))
 
 
-def _listed(value: object) -> list[object]:
+def _as_list(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
 def _tables(of: object) -> list[dict[str, Any]]:
-    return [one for one in of.values() if isinstance(one, dict)] if isinstance(of, dict) else []
+    return [table for table in of.values() if isinstance(table, dict)] if isinstance(of, dict) else []

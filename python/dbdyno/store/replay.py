@@ -134,28 +134,35 @@ class History:
 
     def last_attempt(self, block: int) -> int:
         """The latest attempt at a block that was begun; 1 where none was."""
-        return max((attempt for one, attempt in self.attempts if one == block), default=1)
+        return max((attempt for place, attempt in self.attempts if place == block), default=1)
 
     def failures_of(self, treatment: str, block: int) -> int:
         """In how many attempts at a block a treatment failed."""
-        return sum(treatment in one.failed for (place, _), one in self.attempts.items() if place == block)
+        return sum(treatment in attempt.failed for (place, _), attempt in self.attempts.items() if place == block)
 
     def attempts_lost(self, block: int) -> int:
         """How many attempts at a block have to be made again because files of theirs were damaged."""
-        return sum(bool(one.lost) and not one.failed for (place, _), one in self.attempts.items() if place == block)
+        return sum(
+            bool(attempt.lost) and not attempt.failed for (place, _), attempt in self.attempts.items() if place == block
+        )
 
     def has_begun(self, block: int) -> bool:
         """Whether a trial of the block has ended, well or not."""
         return any(
-            one.finished or one.failed or one.lost for (place, _), one in self.attempts.items() if place == block
+            attempt.finished or attempt.failed or attempt.lost
+            for (place, _), attempt in self.attempts.items()
+            if place == block
         )
 
     def blocks_over(self) -> int:
         """How many blocks of a study on several hosts there are, but for those of which files were damaged since."""
         return len(
-            {block for block, _ in self.attempts} - {block for (block, _), one in self.attempts.items() if one.lost}
+            {block for block, _ in self.attempts}
+            - {block for (block, _), attempt in self.attempts.items() if attempt.lost}
         )
 
     def done(self) -> int:
         """Trials finished so far, repetitions of a block not counted."""
-        return len({(block, treatment) for (block, _), one in self.attempts.items() for treatment in one.finished})
+        return len(
+            {(block, treatment) for (block, _), attempt in self.attempts.items() for treatment in attempt.finished}
+        )

@@ -166,7 +166,7 @@ def read_run(path: Path, without: Collection[str] = (), budget: Budget | None = 
         study_text = own.get(STUDY, b"").decode("utf-8")
     except UnicodeDecodeError:
         raise damaged(path / STUDY, "it is no UTF-8 text") from None
-    known = {one.id for one in header.design.tried}
+    known = {treatment.id for treatment in header.design.tried}
     for event in history.finished.values():
         if event.treatment not in known:
             raise damaged(path / EVENTS, f"trial {event.trial} is of {event.treatment[:40]!r}, which is no treatment")
@@ -218,8 +218,8 @@ def _run_of(header: Header, history: History, trials: list[Trial], host: dict[st
         design=history.changed(header.design),
         trials=trials,
         failures=[
-            FailedTrial(one.trial, one.block, one.attempt, one.treatment, one.cause, one.host)
-            for one in history.failures
+            FailedTrial(failure.trial, failure.block, failure.attempt, failure.treatment, failure.cause, failure.host)
+            for failure in history.failures
         ],
         host=host,
         hosts={name: joined.facts for name, joined in history.hosts.items()},
@@ -271,21 +271,21 @@ def check_owner(path: Path) -> None:
     for entry in _entries(path):
         if entry.is_symlink():
             raise UserError(f"{entry.path} is a link; dbdyno writes to no run folder that holds one: remove it")
-        found = entry.stat(follow_symlinks=False)
-        if found.st_uid not in trusted:
-            raise UserError(f"{entry.path} belongs to another user (uid {found.st_uid}); {remedy}")
-        _check_writers(Path(entry.path), found, remedy)
+        status = entry.stat(follow_symlinks=False)
+        if status.st_uid not in trusted:
+            raise UserError(f"{entry.path} belongs to another user (uid {status.st_uid}); {remedy}")
+        _check_writers(Path(entry.path), status, remedy)
     trials = path / "trials"
     if os.path.lexists(trials) and not trials.is_dir():
         raise UserError(f"{trials} is no folder; put it back from a copy, or remove it")
 
 
-def _check_writers(path: Path, found: os.stat_result, remedy: str) -> None:
+def _check_writers(path: Path, status: os.stat_result, remedy: str) -> None:
     """Raise ``UserError`` where everybody may write to a file or a folder, or, where we are root, another group."""
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         raise UserError(f"{path} can be written by everybody; chmod o-w it, or {remedy}")
-    if os.geteuid() == 0 and others_write(found):
-        raise UserError(f"{path} can be written by the group {found.st_gid}; chmod g-w it, or {remedy}")
+    if os.geteuid() == 0 and others_write(status):
+        raise UserError(f"{path} can be written by the group {status.st_gid}; chmod g-w it, or {remedy}")
 
 
 def _entries(path: Path) -> Iterator[os.DirEntry[str]]:

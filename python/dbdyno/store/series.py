@@ -67,8 +67,8 @@ def _as_native(values: "NDArray[Any]") -> "bytes | list[Any]":
 
 def read_series(path: Path, trial_ids: list[str]) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values, for the trials named; floats, or objects where a column is text."""
-    asked = [SeriesRequest(id_, name, ".*") for id_ in trial_ids for name in series_names(path, [id_])]
-    return _read(path, trial_ids, asked)
+    requests = [SeriesRequest(id_, name, ".*") for id_ in trial_ids for name in series_names(path, [id_])]
+    return _read(path, trial_ids, requests)
 
 
 LOAD_COLUMNS = "t_s|events_per_second|queries_per_second|rows_per_second|iops|phase"
@@ -89,8 +89,8 @@ class AnalysedSeries(TypedDict):
 
 def read_latencies(path: Path, run: "Run") -> "dict[str, Latencies]":
     """Return of each trial how often each latency was met, and no other series; of trials that keep it."""
-    found = read_matching(path, [trial.id for trial in run.trials], {LATENCIES: LATENCY_COLUMNS})
-    return {id_: latencies_in(path, id_, one[LATENCIES]) for id_, one in found.items() if LATENCIES in one}
+    series_of = read_matching(path, [trial.id for trial in run.trials], {LATENCIES: LATENCY_COLUMNS})
+    return {id_: latencies_in(path, id_, series[LATENCIES]) for id_, series in series_of.items() if LATENCIES in series}
 
 
 def read_analysed(path: Path, run: "Run", budget: Budget | None = None) -> AnalysedSeries:
@@ -105,46 +105,53 @@ def read_analysed_and(
     path: Path, run: "Run", drawn: "Mapping[str, str]", budget: Budget | None = None
 ) -> "tuple[AnalysedSeries, dict[str, dict[str, dict[str, NDArray[Any]]]]]":
     """Return what an analysis asks for, and beside it what ``drawn`` does: each file is read once."""
-    asked = {"load": LOAD_COLUMNS, LATENCIES: LATENCY_COLUMNS, **WATCHED_COLUMNS}
-    wanted = {name: "|".join(each[name] for each in (asked, drawn) if name in each) for name in {**asked, **drawn}}
-    found = read_matching(path, [trial.id for trial in run.trials], wanted, budget)
-    loads = {id_: one["load"] for id_, one in _matching(found, {"load": LOAD_COLUMNS}).items() if "load" in one}
-    latencies = {id_: latencies_in(path, id_, one[LATENCIES]) for id_, one in found.items() if LATENCIES in one}
-    analysed = AnalysedSeries(load_series=loads, watched=_matching(found, WATCHED_COLUMNS), latencies=latencies)
-    return analysed, _matching(found, drawn)
+    analysed_columns = {"load": LOAD_COLUMNS, LATENCIES: LATENCY_COLUMNS, **WATCHED_COLUMNS}
+    patterns = {
+        name: "|".join(columns[name] for columns in (analysed_columns, drawn) if name in columns)
+        for name in {**analysed_columns, **drawn}
+    }
+    series_of = read_matching(path, [trial.id for trial in run.trials], patterns, budget)
+    loads = {
+        id_: series["load"] for id_, series in _matching(series_of, {"load": LOAD_COLUMNS}).items() if "load" in series
+    }
+    latencies = {
+        id_: latencies_in(path, id_, series[LATENCIES]) for id_, series in series_of.items() if LATENCIES in series
+    }
+    analysed = AnalysedSeries(load_series=loads, watched=_matching(series_of, WATCHED_COLUMNS), latencies=latencies)
+    return analysed, _matching(series_of, drawn)
 
 
 def _matching(
-    found: "Mapping[str, Mapping[str, Mapping[str, NDArray[Any]]]]", wanted: "Mapping[str, str]"
+    series_of: "Mapping[str, Mapping[str, Mapping[str, NDArray[Any]]]]", patterns: "Mapping[str, str]"
 ) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Return of what was read the series that are wanted, with the columns that are."""
-    names = {name: re.compile(columns).fullmatch for name, columns in wanted.items()}
+    names = {name: re.compile(columns).fullmatch for name, columns in patterns.items()}
     return {
         id_: {
             name: {column: values for column, values in columns.items() if names[name](column)}
-            for name, columns in one.items()
+            for name, columns in series.items()
             if name in names
         }
-        for id_, one in found.items()
+        for id_, series in series_of.items()
     }
 
 
 def read_matching(
-    path: Path, trial_ids: list[str], wanted: "Mapping[str, str]", budget: Budget | None = None
+    path: Path, trial_ids: list[str], patterns: "Mapping[str, str]", budget: Budget | None = None
 ) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values, of the columns that the regular expression of a series matches."""
-    asked = [SeriesRequest(id_, name, columns) for name, columns in wanted.items() for id_ in trial_ids]
-    return _read(path, trial_ids, [one for one in asked if os.path.lexists(path / one.part)], budget)
+    requests = [SeriesRequest(id_, name, columns) for name, columns in patterns.items() for id_ in trial_ids]
+    return _read(path, trial_ids, [request for request in requests if os.path.lexists(path / request.part)], budget)
 
 
 def _read(
-    path: Path, trial_ids: list[str], asked: list[SeriesRequest], budget: Budget | None = None
+    path: Path, trial_ids: list[str], requests: list[SeriesRequest], budget: Budget | None = None
 ) -> "dict[str, dict[str, dict[str, NDArray[Any]]]]":
     """Trial id -> series -> column -> values of all that is asked, within one budget. Raises ``DamageError``."""
-    found: dict[str, dict[str, dict[str, NDArray[Any]]]] = {id_: {} for id_ in trial_ids}
-    for one, columns in read_each(path, asked, _sums(path), bounds_of(path, len(trial_ids)), budget):
-        found[one.trial][one.series] = columns
-    return found
+    series_of: dict[str, dict[str, dict[str, NDArray[Any]]]] = {id_: {} for id_ in trial_ids}
+    for request, columns in read_each(path, requests, _sums(path), bounds_of(path, len(trial_ids)), budget):
+        series_of[request.trial][request.series] = columns
+    return series_of
 
 
 def _sums(path: Path) -> Sums:
@@ -154,8 +161,8 @@ def _sums(path: Path) -> Sums:
 
 def series_names(path: Path, trial_ids: list[str]) -> list[str]:
     """The series that any of the trials has, by name."""
-    found = {file.stem for id_ in trial_ids for file in (path / "trials" / id_).glob("*.parquet")}
-    return sorted(found - {LATENCIES})
+    names = {file.stem for id_ in trial_ids for file in (path / "trials" / id_).glob("*.parquet")}
+    return sorted(names - {LATENCIES})
 
 
 def read_series_named(path: Path, name: str, trial_ids: list[str]) -> "dict[str, NDArray[Any]]":
@@ -165,9 +172,11 @@ def read_series_named(path: Path, name: str, trial_ids: list[str]) -> "dict[str,
     """
     import numpy as np
 
-    of_trials = {id_: one[name] for id_, one in read_matching(path, trial_ids, {name: ".*"}).items() if name in one}
-    kinds = {column: values.dtype for found in of_trials.values() for column, values in found.items()}
-    whose = [np.full(len(found["t_s"]), id_, object) for id_, found in of_trials.items()]
+    of_trials = {
+        id_: series[name] for id_, series in read_matching(path, trial_ids, {name: ".*"}).items() if name in series
+    }
+    kinds = {column: values.dtype for columns in of_trials.values() for column, values in columns.items()}
+    whose = [np.full(len(columns["t_s"]), id_, object) for id_, columns in of_trials.items()]
     lacking: dict[str, Any] = {
         column: np.array([None if kind.kind == "O" else np.nan], kind) for column, kind in kinds.items()
     }
@@ -175,7 +184,7 @@ def read_series_named(path: Path, name: str, trial_ids: list[str]) -> "dict[str,
         "trial": np.concatenate(whose) if whose else np.array([], object),
         **{
             column: np.concatenate(
-                [found.get(column, lacking[column].repeat(len(found["t_s"]))) for found in of_trials.values()]
+                [columns.get(column, lacking[column].repeat(len(columns["t_s"]))) for columns in of_trials.values()]
             )
             for column in kinds
         },

@@ -116,26 +116,30 @@ def read_files(
     A file without rows is left out. ``sums`` are what the event log says of the files. Raises ``DamageError``.
     """
     return {
-        asked.trial: found
-        for asked, found in read_each(path, [SeriesRequest(id_, series, columns) for id_ in trial_ids], sums)
+        request.trial: series_columns
+        for request, series_columns in read_each(path, [SeriesRequest(id_, series, columns) for id_ in trial_ids], sums)
     }
 
 
 def read_each(
-    path: Path, asked: Sequence[SeriesRequest], sums: Sums, bounds: Bounds | None = None, budget: Budget | None = None
+    path: Path,
+    requests: Sequence[SeriesRequest],
+    sums: Sums,
+    bounds: Bounds | None = None,
+    budget: Budget | None = None,
 ) -> "Iterator[tuple[SeriesRequest, Columns]]":
     """Yield the columns of each file that has rows. Raises ``UserError``, of damage ``DamageError``.
 
     ``bounds`` are the folder's, ``budget`` is that of all that the command reads.
     """
-    if not asked:
+    if not requests:
         return
     limits, counted = bounds or Bounds(), budget or Budget()
-    for_files = len(asked) * SECONDS_OF_A_FILE
+    for_files = len(requests) * SECONDS_OF_A_FILE
     before, values = _children_seconds(), 0
-    for one, columns in _read_in_child(path, asked, sums, limits, counted, for_files):
+    for request, columns in _read_in_child(path, requests, sums, limits, counted, for_files):
         values += sum(map(len, columns.values()))
-        yield one, columns
+        yield request, columns
     counted.take_seconds(path, _children_seconds() - before - for_files - values * _SECONDS_OF_A_VALUE)
 
 
@@ -146,29 +150,29 @@ def _children_seconds() -> float:
 
 
 def _read_in_child(  # noqa: PLR0913, PLR0917 - what is read, and what bounds it
-    path: Path, asked: Sequence[SeriesRequest], sums: Sums, limits: Bounds, budget: Budget, for_files_seconds: float
+    path: Path, requests: Sequence[SeriesRequest], sums: Sums, limits: Bounds, budget: Budget, for_files_seconds: float
 ) -> "Iterator[tuple[SeriesRequest, Columns]]":
     seconds = min(SECONDS_MAX, budget.reading_seconds) + for_files_seconds
 
     def work(stream: IO[bytes]) -> None:
-        _read_all(path, asked, sums, limits, stream)
+        _read_all(path, requests, sums, limits, stream)
 
     with bounded(work, MEMORY_BYTES_MAX, seconds) as stream:
-        for one in asked:
+        for request in requests:
             head = _line(stream)
             if head is None or "error" in head:
-                file = path / one.part
+                file = path / request.part
                 if head is None:
                     raise damaged(file, "it takes more memory or time to read than a trial's series can", _REMEDY)
                 why = OSError(head["errno"], head["error"]) if head["errno"] else ValueError(head["error"])
                 raise unread(file, why, _REMEDY)
             budget.take_series(path, sum(size for _, size in head["columns"]) // 8, head["bytes"])
-            found = {name: _array(stream, size, path / one.part) for name, size in head["columns"]}
-            axis = AXES.get(one.series, "t_s")
-            if axis not in found:
-                raise damaged(path / one.part, f"it holds no column {axis}", _REMEDY)
-            if len(found[axis]):
-                yield one, found
+            arrays = {name: _array(stream, size, path / request.part) for name, size in head["columns"]}
+            axis = AXES.get(request.series, "t_s")
+            if axis not in arrays:
+                raise damaged(path / request.part, f"it holds no column {axis}", _REMEDY)
+            if len(arrays[axis]):
+                yield request, arrays
 
 
 def _line(stream: IO[bytes]) -> dict[str, Any] | None:
@@ -192,12 +196,12 @@ def _array(stream: IO[bytes], size: int, file: Path) -> "NDArray[Any]":
     return np.frombuffer(content)
 
 
-def _read_all(path: Path, asked: Sequence[SeriesRequest], sums: Sums, limits: Bounds, stream: IO[bytes]) -> None:
+def _read_all(path: Path, requests: Sequence[SeriesRequest], sums: Sums, limits: Bounds, stream: IO[bytes]) -> None:
     """Write what each file holds, a line that says so first; at the first that can't be read, why, and no more."""
     left = {"values": limits.values, "planned": limits.planned, "text bytes": TEXT_BYTES_MAX}
-    for one in asked:
+    for request in requests:
         try:
-            columns, size_bytes = _read(path, one, sums, limits, left)
+            columns, size_bytes = _read(path, request, sums, limits, left)
         except (OSError, ValueError) as error:
             errno = error.errno if isinstance(error, OSError) else None
             text = getattr(error, "strerror", None) or str(error)
@@ -210,16 +214,16 @@ def _read_all(path: Path, asked: Sequence[SeriesRequest], sums: Sums, limits: Bo
 
 
 def _read(
-    path: Path, one: SeriesRequest, sums: Sums, limits: Bounds, left: dict[str, int]
+    path: Path, request: SeriesRequest, sums: Sums, limits: Bounds, left: dict[str, int]
 ) -> "tuple[dict[str, bytearray | list[str | None]], int]":
     """The columns of one file, and its bytes.
 
     Raises ``OSError``, or ``ValueError`` where it is damaged or goes beyond a limit.
     """
-    content = read_part(path, one.part, BYTES_MAX)
-    if recorded := sums.get(one.trial, {}).get(f"{one.series}.parquet"):
+    content = read_part(path, request.part, BYTES_MAX)
+    if recorded := sums.get(request.trial, {}).get(f"{request.series}.parquet"):
         see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), recorded)
-    matches, names = cache(re.compile(one.columns).fullmatch), set[str]()
+    matches, names = cache(re.compile(request.columns).fullmatch), set[str]()
 
     def is_asked_for(name: str) -> bool:
         if not matches(name):
@@ -229,16 +233,16 @@ def _read(
         names.add(name)
         return True
 
-    found = {name: _plain(name, values) for name, values in read_parquet(content, limits.rows, is_asked_for).items()}
-    numbers = [values for values in found.values() if isinstance(values, bytearray)]
-    texts = [text for values in found.values() if isinstance(values, list) for text in values]
+    columns = {name: _plain(name, values) for name, values in read_parquet(content, limits.rows, is_asked_for).items()}
+    numbers = [values for values in columns.values() if isinstance(values, bytearray)]
+    texts = [text for values in columns.values() if isinstance(values, list) for text in values]
     values = sum(map(len, numbers)) // 8 + len(texts)
     left["planned"] -= values
     left["values"] += len(content) // BYTES_OF_A_VALUE - values
     left["text bytes"] -= sum(len(text) for text in texts if text)
     if min(left.values()) < 0:
         raise ValueError("with it the series hold more than so many trials of so long can have measured")
-    return found, len(content)
+    return columns, len(content)
 
 
 def _plain(column: str, values: bytearray | list[str | None] | None) -> bytearray | list[str | None]:

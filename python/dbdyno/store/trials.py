@@ -55,16 +55,16 @@ def read_trial(path: Path, event: Finished, allowance: Allowance | None = None) 
     try:
         content = read_part(path, part)
         (allowance or Allowance()).take(path, content)
-        found = json_object(content)
+        document = json_object(content)
         see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), event.sha256.get(TRIAL))
-        return _about(event, value_of(Trial, found))
+        return _about(event, value_of(Trial, document))
     except (ValueError, OSError) as error:
         raise unread(path / part, error, remedy(path, event)) from None
 
 
 def _about(event: Finished, trial: Trial) -> Trial:
-    said = event.trial, event.block, event.attempt, event.treatment, event.host
-    if (trial.id, trial.block, trial.attempt, trial.treatment, trial.host) != said:
+    identity = event.trial, event.block, event.attempt, event.treatment, event.host
+    if (trial.id, trial.block, trial.attempt, trial.treatment, trial.host) != identity:
         raise ValueError("it is about another trial")
     return trial
 

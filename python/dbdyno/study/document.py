@@ -30,9 +30,9 @@ def read_document(path: Path) -> tuple[str, dict[str, Any], dict[str, int]]:
     except RecursionError:
         raise UserError(f"{path}: not valid TOML: it is nested too deep") from None
     except ValueError:  # of Python itself: a whole number of more digits than it takes
-        found = _DIGITS.search(text)
-        line = text.count("\n", 0, found.start()) + 1 if found else 1
-        raise UserError(f"{path}:{line}: a number of {len(found[0]) if found else 'too many'} digits") from None
+        number = _DIGITS.search(text)
+        line = text.count("\n", 0, number.start()) + 1 if number else 1
+        raise UserError(f"{path}:{line}: a number of {len(number[0]) if number else 'too many'} digits") from None
     for name, value in raw.items():
         if depth_of(value) >= MAX_DEPTH:
             raise UserError(f"{path}: {name[:60]!r} is nested too deep; at most {MAX_DEPTH} levels are read")
@@ -52,8 +52,12 @@ def read_document(path: Path) -> tuple[str, dict[str, Any], dict[str, int]]:
 def depth_of(value: object) -> int:
     """How deep tables and lists stand in each other; counted without recursion, and no further than need be."""
     depth, level = 0, [value]
-    while depth < MAX_DEPTH and (level := [one for one in level if isinstance(one, dict | list)]):
-        level = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
+    while depth < MAX_DEPTH and (level := [member for member in level if isinstance(member, dict | list)]):
+        level = [
+            member
+            for collection in level
+            for member in (collection.values() if isinstance(collection, dict) else collection)
+        ]
         depth += 1
     return depth
 
@@ -61,5 +65,8 @@ def depth_of(value: object) -> int:
 def _collections(value: object, where: tuple[str, ...]) -> "list[tuple[tuple[str, ...], dict[str, Any] | list[Any]]]":
     if not isinstance(value, dict | list):
         return []
-    items = value.items() if isinstance(value, dict) else ((str(place), item) for place, item in enumerate(value))
-    return [(where, value), *(found for name, item in items for found in _collections(item, (*where, name)))]
+    items = value.items() if isinstance(value, dict) else ((str(place), member) for place, member in enumerate(value))
+    return [
+        (where, value),
+        *(collection for name, member in items for collection in _collections(member, (*where, name))),
+    ]

@@ -24,16 +24,16 @@ def device_kind(device: str) -> str:
         return device
     if device == OF_HOST:
         return "real"
-    if named := _AT_A_PLACE.fullmatch(device):
-        return named[1]
+    if match := _AT_A_PLACE.fullmatch(device):
+        return match[1]
     path = "/" in device and not device.endswith(".toml") and not _FILE.search(device)
     return "real" if path else "emulated"
 
 
 def device_place(device: str) -> str:
     """PLACE of a device ``KIND:PLACE``; empty of any other."""
-    named = _AT_A_PLACE.fullmatch(device)
-    return named[2] if named else ""
+    match = _AT_A_PLACE.fullmatch(device)
+    return match[2] if match else ""
 
 
 def is_emulated(device: str) -> bool:
@@ -50,14 +50,14 @@ def drive_files(device: str) -> list[str]:
     """The paths of drive files in a drive's name."""
     if not is_emulated(device):
         return []
-    return [device] if device.endswith(".toml") else [found.strip() for found in _FILE.findall(device)]
+    return [device] if device.endswith(".toml") else [match.strip() for match in _FILE.findall(device)]
 
 
 def with_drive_files(device: str, name: Callable[[str], str]) -> str:
     """A drive's name with other names for its drive files, each made of its own."""
     if not is_emulated(device):
         return device
-    return name(device) if device.endswith(".toml") else _FILE.sub(lambda found: name(found[0].strip()), device)
+    return name(device) if device.endswith(".toml") else _FILE.sub(lambda match: name(match[0].strip()), device)
 
 
 def resolved_drive(device: str, folder: Path) -> str:

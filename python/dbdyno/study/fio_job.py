@@ -61,8 +61,8 @@ def plain_file(name: str) -> str:
 
 def read_io_log(path: Path) -> IoLog:
     """Read a log. Raises ``OSError``, and ``ValueError`` with the line of what is not as fio writes it."""
-    found = path.stat()
-    return _read(path, found.st_size, found.st_mtime_ns)
+    status = path.stat()
+    return _read(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=LOGS_MOST)
@@ -185,10 +185,10 @@ def included(text: str, folder: Path | None, files: dict[str, Path] | None = Non
 
     ``files`` gets those that are included, by their names. Raises ``ValueError`` with the line of what can't be.
     """
-    yield from _included(text, folder, [], {} if files is None else files)
+    yield from _expand_includes(text, folder, [], {} if files is None else files)
 
 
-def _included(text: str, folder: Path | None, outer: list[JobLine], files: dict[str, Path]) -> Iterator[JobLine]:
+def _expand_includes(text: str, folder: Path | None, outer: list[JobLine], files: dict[str, Path]) -> Iterator[JobLine]:
     above = outer[-1] if outer else None
     for line in job_lines(text, above.section if above else None, above.value if above else ""):
         if line.word != "include":
@@ -200,15 +200,15 @@ def _included(text: str, folder: Path | None, outer: list[JobLine], files: dict[
             )
         try:
             files[line.value] = in_folder(folder, line.value)
-            found = read_text(files[line.value])
+            text_inside = read_text(files[line.value])
         except (OSError, ValueError) as error:
-            said = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error
-            said = f"can't be read: {error.strerror}" if isinstance(error, OSError) else said
-            raise ValueError(f"{line.where}: include {line.value[:60]!r} {said}") from None
-        for number, one in enumerate(_included(found, folder, [*outer, line], files)):
+            reason = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error
+            reason = f"can't be read: {error.strerror}" if isinstance(error, OSError) else reason
+            raise ValueError(f"{line.where}: include {line.value[:60]!r} {reason}") from None
+        for number, inner in enumerate(_expand_includes(text_inside, folder, [*outer, line], files)):
             if number >= _LINES_MOST:
                 raise ValueError(f"{line.where}: include {line.value[:60]!r} has over {_LINES_MOST} lines")
-            yield one
+            yield inner
 
 
 _LINES_MOST = 10_000
@@ -233,11 +233,11 @@ class JobSources:
     @property
     def reach_bytes(self) -> dict[str, int]:
         """How many bytes the logs need of each of their files."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for path in self.logs.values():
             for name, size in read_io_log(path).reach_bytes.items():
-                found[name] = max(size, found.get(name, 0))
-        return found
+                sizes[name] = max(size, sizes.get(name, 0))
+        return sizes
 
 
 def job_sources(path: Path) -> JobSources:
@@ -266,7 +266,7 @@ class TrialJob:
 
     name: str
     options: list[JobLine] = field(default_factory=list)
-    given: list[JobLine] = field(default_factory=list)  # of these, as the file has them
+    own_lines: list[JobLine] = field(default_factory=list)  # of these, as the file has them
     passed_over: list[str] = field(default_factory=list)
     devices: list[str] = field(default_factory=list)
     is_lent: bool = False  # whether something of it is of the size of a device
@@ -295,7 +295,7 @@ def trial_jobs(text: str, folder: Path | None) -> Iterator[TrialJob]:
             if line.word in DECIDED:
                 job.passed_over.append(line.word)
                 continue
-            job.given.append(line)
+            job.own_lines.append(line)
             job.options.append(_option_for_trial(line, job))
             if line.word in {"size", "filesize", "file_size"}:
                 has_size[job.name == "global"] = True
@@ -334,7 +334,7 @@ def render_job(
         lines += ["", f"[{job.name}]", *(f"{key}={forced[key]}" for key in forced)]
         for line in job.options:
             if line.word == "read_iolog":
-                lines.append(f"read_iolog={':'.join((logs or {}).get(one, one) for one in log_names(line.value))}")
+                lines.append(f"read_iolog={':'.join((logs or {}).get(log, log) for log in log_names(line.value))}")
             elif line.word not in forced:
                 lines.append(f"{line.word}={line.value}" if line.value else line.word)
     return "\n".join(lines).lstrip("\n") + "\n"

@@ -127,7 +127,7 @@ def job_notes(text: str, folder: Path | None = None) -> Iterator[str]:
     jobs = list(trial_jobs(text, folder))
     if words := dict.fromkeys(word for job in jobs for word in job.passed_over if word not in _UNNAMED):
         yield f"ignored, because the trial decides it: {', '.join(words)}"
-    values = dict.fromkeys(name for job in jobs for line in job.given for name in variables_in(line.value))
+    values = dict.fromkeys(name for job in jobs for line in job.own_lines for name in variables_in(line.value))
     if values:
         shown = ", ".join(f"{name} = {short(known_variables()[name], 60)}" for name in values)
         yield f"variables are replaced by their present values, which the run folder keeps: {shown}"
@@ -148,7 +148,7 @@ def _plain_name(section: str) -> re.Match[str] | None:
 
 
 def _logs_of(jobs: list[TrialJob], folder: Path | None) -> dict[str, IoLog]:
-    values = (line.value for job in jobs for line in job.given if line.word == "read_iolog")
+    values = (line.value for job in jobs for line in job.own_lines if line.word == "read_iolog")
     names = dict.fromkeys(name for value in values for name in log_names(with_variables(value, known_variables())))
     return {name: read_io_log(in_folder(folder, name)) for name in names} if folder else {}
 
@@ -167,12 +167,12 @@ def _name_mistake(name: str) -> str:
     return ""
 
 
-def _value_mistake(name: str, given: str, folder: Path | None) -> str:  # noqa: PLR0911  (a reason each)
+def _value_mistake(name: str, written: str, folder: Path | None) -> str:  # noqa: PLR0911  (a reason each)
     try:
-        value = with_variables(given, known_variables())
+        value = with_variables(written, known_variables())
     except ValueError as error:
         return str(error)
-    shown = given[:60]  # what a variable holds may be a secret
+    shown = written[:60]  # what a variable holds may be a secret
     if name == "filename":
         return "" if value and len(value) < _NAME_MOST else f"is {shown!r}; give a name of a file"
     if name == "read_iolog":

@@ -41,17 +41,17 @@ class Kernel:
 def kernels_by_name() -> dict[str, Kernel]:
     """All of them, the oldest first."""
     return {
-        one["name"]: Kernel(
+        table["name"]: Kernel(
             {
                 scheduler: {name: Tunable(**tunable) for name, tunable in tunables.items()}
-                for scheduler, tunables in one["schedulers"].items()
+                for scheduler, tunables in table["schedulers"].items()
             }
         )
-        for one in kernels()
+        for table in kernels()
     }
 
 
 def all_tunables() -> set[str]:
     """The names of the tunables of all their schedulers."""
-    each = (tunables for kernel in kernels_by_name().values() for tunables in kernel.schedulers.values())
-    return {name for tunables in each for name in tunables}
+    tunable_sets = (tunables for kernel in kernels_by_name().values() for tunables in kernel.schedulers.values())
+    return {name for tunables in tunable_sets for name in tunables}

@@ -74,8 +74,8 @@ class NamedLevel:
         return body
 
 
-def named_levels(raw: dict[str, Any], varied: dict[Path_, str], found: list[Mistake]) -> tuple[NamedLevel, ...]:
-    """The levels of ``[levels]``; none where there is no such section, or where it is wrong: see ``found``.
+def named_levels(raw: dict[str, Any], varied: dict[Path_, str], mistakes: list[Mistake]) -> tuple[NamedLevel, ...]:
+    """The levels of ``[levels]``; none where there is no such section, or where it is wrong: see ``mistakes``.
 
     ``varied`` are the fields that are factors of their own, with their names.
     """
@@ -84,17 +84,17 @@ def named_levels(raw: dict[str, Any], varied: dict[Path_, str], found: list[Mist
         return ()
     load = raw.get("workload", {})
     kind = KINDS.get(str(load.get("kind")), WorkloadSection) if isinstance(load, dict) else WorkloadSection
-    before = len(found)
+    before = len(mistakes)
     tables = tables_of(section)
-    levels = [_level(name, table, kind, found) for name, table in tables.items()]
+    levels = [_level(name, table, kind, mistakes) for name, table in tables.items()]
     if len(levels) < 2:  # noqa: PLR2004
-        what = f"has one level, {shown(levels[0].name)}" if levels else "has no level"
-        found.append(Mistake((LEVELS,), f"{what}; give two or more, such as [levels.ours] and [levels.vendor]"))
+        count = f"has one level, {shown(levels[0].name)}" if levels else "has no level"
+        mistakes.append(Mistake((LEVELS,), f"{count}; give two or more, such as [levels.ours] and [levels.vendor]"))
     for place, level in enumerate(levels):
-        found += _as_a_factor_too(level, varied)
-        if twin := next((one for one in levels[:place] if one.fields == level.fields), None):
-            found.append(Mistake((LEVELS, level.name), f"gives the same as [levels.{twin.name}]"))
-    return tuple(levels) if len(found) == before else ()
+        mistakes += _as_a_factor_too(level, varied)
+        if twin := next((level_before for level_before in levels[:place] if level_before.fields == level.fields), None):
+            mistakes.append(Mistake((LEVELS, level.name), f"gives the same as [levels.{twin.name}]"))
+    return tuple(levels) if len(mistakes) == before else ()
 
 
 def tables_of(section: dict[str, Any]) -> dict[str, Any]:
@@ -109,30 +109,30 @@ def _as_a_factor_too(level: NamedLevel, varied: dict[Path_, str]) -> Iterator[Mi
             yield Mistake(place, text)
 
 
-def _level(name: str, table: object, kind: type[WorkloadSection], found: list[Mistake]) -> NamedLevel:
-    level, here = NamedLevel(name, {}, {}), (LEVELS, name)
+def _level(name: str, table: object, kind: type[WorkloadSection], mistakes: list[Mistake]) -> NamedLevel:
+    level, path = NamedLevel(name, {}, {}), (LEVELS, name)
     if not name.strip() or not name.isprintable() or "/" in name or len(name) > NAME_CHARACTERS_MAX:
         text = (
             f"is not the name of a level: give at most {NAME_CHARACTERS_MAX} characters in one line, none of them a /"
         )
-        found.append(Mistake(here, text))
+        mistakes.append(Mistake(path, text))
     if not isinstance(table, dict):
         text = f"is {shown(table)} but must be a level: a table of fields, [levels.{name}]"
-        found.append(Mistake(here, text))
+        mistakes.append(Mistake(path, text))
         return level
     for field, value in table.items():
         if isinstance(value, dict):
-            _section((field,), value, level, found)
+            _section((field,), value, level, mistakes)
         else:
             homes = _homes(field, kind)
             if len(homes) == 1:
-                _take((*homes[0].split("."), field), (*here, field), value, level, found)
+                _take((*homes[0].split("."), field), (*path, field), value, level, mistakes)
             else:
-                found.append(Mistake((*here, field), _why_not_plain(name, field, homes)))
+                mistakes.append(Mistake((*path, field), _why_not_plain(name, field, homes)))
     return level
 
 
-def _section(path: Path_, table: dict[str, Any], level: NamedLevel, found: list[Mistake]) -> None:
+def _section(path: Path_, table: dict[str, Any], level: NamedLevel, mistakes: list[Mistake]) -> None:
     """Take the fields of a section inside a level."""
     here = (LEVELS, level.name, *path)
     if ".".join(path) not in FACTOR_SECTIONS and path != BOOTED_KERNEL[:1]:
@@ -140,24 +140,24 @@ def _section(path: Path_, table: dict[str, Any], level: NamedLevel, found: list[
         text = (
             f"is not a section that a level may give; those are {known}{did_you_mean('.'.join(path), FACTOR_SECTIONS)}"
         )
-        found.append(Mistake(here, text))
+        mistakes.append(Mistake(here, text))
         return
     for field, value in table.items():
         if isinstance(value, dict) and ".".join((*path, field)) in _INNER:
-            _section((*path, field), value, level, found)
+            _section((*path, field), value, level, mistakes)
         else:
-            _take((*path, field), (*here, field), value, level, found)
+            _take((*path, field), (*here, field), value, level, mistakes)
 
 
-def _take(path: Path_, place: Path_, value: object, level: NamedLevel, found: list[Mistake]) -> None:
+def _take(path: Path_, place: Path_, value: object, level: NamedLevel, mistakes: list[Mistake]) -> None:
     if isinstance(value, list | dict):
-        what = "a list" if isinstance(value, list) else "a table"
-        text = f"is {what}; a level gives each field one value. What varies in every level is a factor of its own: "
-        found.append(Mistake(place, f"{text}give it as a list in [{'.'.join(path[:-1])}]"))
+        shape = "a list" if isinstance(value, list) else "a table"
+        text = f"is {shape}; a level gives each field one value. What varies in every level is a factor of its own: "
+        mistakes.append(Mistake(place, f"{text}give it as a list in [{'.'.join(path[:-1])}]"))
     elif path == ("workload", "kind"):
-        found.append(Mistake(place, "can't vary: it decides which fields there are; write a study for each kind"))
+        mistakes.append(Mistake(place, "can't vary: it decides which fields there are; write a study for each kind"))
     elif path in level.fields:
-        found.append(Mistake(place, f"is given twice in this level, as {'.'.join(path)}"))
+        mistakes.append(Mistake(place, f"is given twice in this level, as {'.'.join(path)}"))
     else:
         level.fields[path], level.places[path] = value, place
 
@@ -182,8 +182,8 @@ def _homes(field: str, kind: type[WorkloadSection]) -> list[str]:
 
 def _why_not_plain(level: str, field: str, homes: list[str]) -> str:
     if homes:
-        named = listed([f"[levels.{level}.{home}]" for home in homes])
-        return f"is a field of several sections; say which by giving it in one of {named}"
+        places = listed([f"[levels.{level}.{home}]" for home in homes])
+        return f"is a field of several sections; say which by giving it in one of {places}"
     if field in FIELDS_OF:
         return f"is a field of [{FIELDS_OF[field]}], which a level can't give"
     variable = f"a server variable of this name belongs in [levels.{level}.server.settings]"

@@ -94,26 +94,32 @@ Levels = Mapping[str, object]
 
 def fitting(study: Study, levels: Levels) -> list[dict[str, str]]:
     """The treatments that have all these levels, each as factor -> label; of a fixed field, all or none has it."""
-    wanted = {name: level_label(level) for name, level in levels.items()}
-    factors, fixed = {factor.name: factor.labels() for factor in study.factors}, _fixed(study)
-    if any(fixed.get(name) != label for name, label in wanted.items() if name not in factors):
+    labels_wanted = {name: level_label(level) for name, level in levels.items()}
+    factors, fixed = {factor.name: factor.labels() for factor in study.factors}, _single_values(study)
+    if any(fixed.get(name) != label for name, label in labels_wanted.items() if name not in factors):
         return []
-    kept = [[label for label in labels if wanted.get(name, label) == label] for name, labels in factors.items()]
-    return [dict(zip(factors, combination, strict=True)) for combination in product(*kept)]
+    choices = [
+        [label for label in labels if labels_wanted.get(name, label) == label] for name, labels in factors.items()
+    ]
+    return [dict(zip(factors, combination, strict=True)) for combination in product(*choices)]
 
 
 def pairs(study: Study, claim: ClaimSection) -> list[tuple[dict[str, str], dict[str, str]]]:
     """Every treatment that the claim is about with the one of its baseline that is like it in all other factors."""
     if claim.treatment is None or claim.baseline is None:
         return []
-    named = claim.treatment.keys() | claim.baseline.keys()
-    below = {_rest(one, named): one for one in fitting(study, claim.baseline)}
+    factors = claim.treatment.keys() | claim.baseline.keys()
+    below = {_rest(treatment, factors): treatment for treatment in fitting(study, claim.baseline)}
     above = fitting(study, claim.treatment)
-    return [(one, below[_rest(one, named)]) for one in above if below.get(_rest(one, named), one) != one]
+    return [
+        (treatment, below[_rest(treatment, factors)])
+        for treatment in above
+        if below.get(_rest(treatment, factors), treatment) != treatment
+    ]
 
 
-def _rest(levels: Mapping[str, str], named: Iterable[str]) -> frozenset[tuple[str, str]]:
-    return frozenset((name, label) for name, label in levels.items() if name not in named)
+def _rest(levels: Mapping[str, str], factors: Iterable[str]) -> frozenset[tuple[str, str]]:
+    return frozenset((name, label) for name, label in levels.items() if name not in factors)
 
 
 def misplaced(studies: list[Study]) -> Iterator[Mistake]:
@@ -127,22 +133,22 @@ def misplaced(studies: list[Study]) -> Iterator[Mistake]:
 def _rows(studies: list[Study], table: ReportedSection, path: Path_) -> Iterator[Mistake]:
     seen: dict[frozenset[tuple[str, str]], int] = {}
     for number, row in enumerate(table.rows):
-        here = (*path, "rows", number)
-        found = list(_levels(studies, row.levels, (*here, "levels")))
+        row_path = (*path, "rows", number)
+        mistakes = list(_levels(studies, row.levels, (*row_path, "levels")))
         fits = [fitting(study, row.levels) for study in studies]
-        if not found and (several := next((one for one in fits if len(one) > 1), None)):
-            differ = [name for name in several[0] if len({one[name] for one in several}) > 1]
+        if not mistakes and (several := next((treatments for treatments in fits if len(treatments) > 1), None)):
+            differ = [name for name in several[0] if len({treatment[name] for treatment in several}) > 1]
             text = f"fits {len(several)} treatments; give also the level of {', '.join(differ)}"
-            found.append(Mistake((*here, "levels"), text))
+            mistakes.append(Mistake((*row_path, "levels"), text))
         key = frozenset((name, level_label(level)) for name, level in row.levels.items())
         if key in seen:
-            found.append(Mistake((*here, "levels"), f"is the same as row {seen[key] + 1} of this table"))
+            mistakes.append(Mistake((*row_path, "levels"), f"is the same as row {seen[key] + 1} of this table"))
         seen.setdefault(key, number)
         if row.min is not None and row.min > row.value:
-            found.append(Mistake((*here, "min"), f"is {row.min}, more than value ({row.value})"))
+            mistakes.append(Mistake((*row_path, "min"), f"is {row.min}, more than value ({row.value})"))
         if row.max is not None and row.max < row.value:
-            found.append(Mistake((*here, "max"), f"is {row.max}, less than value ({row.value})"))
-        yield from found
+            mistakes.append(Mistake((*row_path, "max"), f"is {row.max}, less than value ({row.value})"))
+        yield from mistakes
 
 
 def _claim(studies: list[Study], claim: ClaimSection, path: Path_) -> Iterator[Mistake]:
@@ -161,19 +167,21 @@ def _claim(studies: list[Study], claim: ClaimSection, path: Path_) -> Iterator[M
     elif claim.times_min and claim.times_max and claim.times_min > claim.times_max:
         yield Mistake((*path, "times_min"), f"is {claim.times_min}, more than times_max ({claim.times_max})")
     else:
-        found = [
+        mistakes = [
             mistake
             for name, levels in (("treatment", claim.treatment), ("baseline", claim.baseline))
             for mistake in _levels(studies, levels or {}, (*path, name))
         ]
-        if not found and claim.treatment is not None and not any(pairs(study, claim) for study in studies):
-            found = [Mistake((*path, "treatment"), "and baseline fit no pair of treatments that are otherwise alike")]
-        yield from found
+        if not mistakes and claim.treatment is not None and not any(pairs(study, claim) for study in studies):
+            mistakes = [
+                Mistake((*path, "treatment"), "and baseline fit no pair of treatments that are otherwise alike")
+            ]
+        yield from mistakes
 
 
 def _levels(studies: list[Study], levels: Levels, path: Path_) -> Iterator[Mistake]:
     """Names that the study doesn't have at any scale, and levels that none of its scales has."""
-    known = _known(studies)
+    known = _known_labels(studies)
     mistakes = []
     for name, level in levels.items():
         label, labels = level_label(level), known.get(name, [])
@@ -188,21 +196,21 @@ def _levels(studies: list[Study], levels: Levels, path: Path_) -> Iterator[Mista
     yield from mistakes
 
 
-def _known(studies: list[Study]) -> dict[str, list[str]]:
+def _known_labels(studies: list[Study]) -> dict[str, list[str]]:
     """Every factor and field with the labels that it has at any scale, in the order of the file."""
     known: dict[str, list[str]] = {}
     for study in studies:
-        found = {name: [label] for name, label in _fixed(study).items()}
-        found |= {factor.name: factor.labels() for factor in study.factors}
-        for name, labels in found.items():
-            held = known.setdefault(name, [])
-            held += [label for label in labels if label not in held]
+        labels_of = {name: [label] for name, label in _single_values(study).items()}
+        labels_of |= {factor.name: factor.labels() for factor in study.factors}
+        for name, labels in labels_of.items():
+            all_labels = known.setdefault(name, [])
+            all_labels += [label for label in labels if label not in all_labels]
     return known
 
 
-def _fixed(study: Study) -> dict[str, str]:
+def _single_values(study: Study) -> dict[str, str]:
     """Fields with one value, by name; of two of one name the first section's."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     varied = {path for factor in study.factors for level in factor.levels for path in factor.fields(level)}
     for section in FACTOR_SECTIONS:
         table: Any = study.raw
@@ -210,8 +218,8 @@ def _fixed(study: Study) -> dict[str, str]:
             table = table.get(part, {})
         for name, value in table.items():
             if not isinstance(value, dict | list) and (*section.split("."), name) not in varied:
-                found.setdefault(name, level_label(value))
-    return found
+                labels.setdefault(name, level_label(value))
+    return labels
 
 
 # What can't be combined in ``[design]`` about when measuring stops.
@@ -249,8 +257,8 @@ def rename_former(path: Path, raw: dict[str, Any], lines: dict[str, int]) -> tup
                 table[now] = table.pop(former)
                 old = f"{place}.{former}"
                 lines |= {key.replace(old, f"{place}.{now}", 1): lines[key] for key in lines if _inside(key, old)}
-                where = f"{path}:{lines[old]}" if old in lines else str(path)
-                note = f"{where}: {former} is called {now} now; the former name is taken in this version only"
+                position = f"{path}:{lines[old]}" if old in lines else str(path)
+                note = f"{position}: {former} is called {now} now; the former name is taken in this version only"
                 notes.setdefault(former, note)
     return tuple(notes.values())
 
@@ -258,17 +266,17 @@ def rename_former(path: Path, raw: dict[str, Any], lines: dict[str, int]) -> tup
 def _tables(raw: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
     """Place, content and former names of each table that has some; what is no table is left to the checks."""
     scales = raw.get("scale")
-    for place, held in (("", raw), *((f"scale.{name}.", one) for name, one in _items(scales))):
-        if isinstance(held, dict) and isinstance(held.get("design"), dict):
-            yield f"{place}design", held["design"], _DESIGN
+    for place, content in (("", raw), *((f"scale.{name}.", scale) for name, scale in _items(scales))):
+        if isinstance(content, dict) and isinstance(content.get("design"), dict):
+            yield f"{place}design", content["design"], _DESIGN
     for number, table in _items(raw.get("reported")):
-        for claim, held in _items(table.get("claims") if isinstance(table, dict) else None):
-            if isinstance(held, dict):
-                yield f"reported.{number}.claims.{claim}", held, _CLAIM
+        for claim, content in _items(table.get("claims") if isinstance(table, dict) else None):
+            if isinstance(content, dict):
+                yield f"reported.{number}.claims.{claim}", content, _CLAIM
 
 
-def _items(held: object) -> list[tuple[Any, Any]]:
-    return list(held.items()) if isinstance(held, dict) else list(enumerate(held)) if isinstance(held, list) else []
+def _items(raw: object) -> list[tuple[Any, Any]]:
+    return list(raw.items()) if isinstance(raw, dict) else list(enumerate(raw)) if isinstance(raw, list) else []
 
 
 def _inside(key: str, outer: str) -> bool:
@@ -281,7 +289,7 @@ def _inside(key: str, outer: str) -> bool:
 _PLACES = (("stack", "device"), ("stack", "serial"))
 
 
-def without_disk(fleet: FleetSection | None, body: dict[str, Any], found: list[Mistake]) -> dict[str, Any]:
+def without_disk(fleet: FleetSection | None, body: dict[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
     """The body of a study, whose stack stands on the disk of each host where ``[hosts.disk]`` names them."""
     stack = body.get("stack")
     if fleet is None or not fleet.disk or not isinstance(stack, dict):
@@ -289,7 +297,7 @@ def without_disk(fleet: FleetSection | None, body: dict[str, Any], found: list[M
     for _, field in _PLACES:
         if field in stack:
             text = "can't be given with [hosts.disk], which says it for each host; leave out one of the two"
-            found.append(Mistake(("stack", field), text))
+            mistakes.append(Mistake(("stack", field), text))
     return with_disk(body, OF_HOST, None)
 
 
@@ -321,7 +329,7 @@ def _varied(factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
     """Named levels that give what each host has of its own."""
     places = (factor.places(level) for factor in factors for level in factor.levels)
     text = "can't be given where [hosts.disk] names a disk for each host"
-    yield from (Mistake(found[path], text) for found in places for path in _PLACES if path in found)
+    yield from (Mistake(fields[path], text) for fields in places for path in _PLACES if path in fields)
 
 
 BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes", "crash")  # what a treatment consists of
@@ -344,8 +352,8 @@ def load_study(path: Path, scale: str = "") -> Study:
     notes = rename_former(path, raw, lines)
     try:
         studies = _at_every_scale(path, text, raw)
-    except _Mistakes as found:
-        in_order = sorted(found.mistakes, key=lambda mistake: line_of(lines, mistake) or 0)
+    except _Mistakes as error:
+        in_order = sorted(error.mistakes, key=lambda mistake: line_of(lines, mistake) or 0)
         messages = dict.fromkeys(explain(path, lines, mistake) for mistake in in_order)
         raise UserError("\n".join(messages)) from None
     if scale not in studies:
@@ -368,16 +376,16 @@ def _notes_on_jobs(raw: dict[str, Any], folder: Path) -> Iterator[str]:
 
 def _at_every_scale(path: Path, text: str, raw: dict[str, Any]) -> dict[str, Study]:
     """The study as it stands, by the name "", and at each of its scales."""
-    found: list[Mistake] = []
-    studies = {"": _checked(path, text, raw)}
+    mistakes: list[Mistake] = []
+    studies = {"": _check(path, text, raw)}
     for name in raw.get("scale", {}):
         try:
-            studies[name] = replace(_checked(path, text, scaled(raw, name)), scale=name)
-        except _Mistakes as mistakes:
-            found += [in_scale(mistake, raw, name) for mistake in mistakes.mistakes]
-    found = found or [*misplaced(list(studies.values())), *_misplaced_costs(list(studies.values()))]
-    if found:
-        raise _Mistakes(found)
+            studies[name] = replace(_check(path, text, scaled(raw, name)), scale=name)
+        except _Mistakes as error:
+            mistakes += [in_scale(mistake, raw, name) for mistake in error.mistakes]
+    mistakes = mistakes or [*misplaced(list(studies.values())), *_misplaced_costs(list(studies.values()))]
+    if mistakes:
+        raise _Mistakes(mistakes)
     return studies
 
 
@@ -387,36 +395,36 @@ class _Mistakes(Exception):  # noqa: N818  (carries them, is not one)
         self.mistakes = mistakes
 
 
-def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
-    found = [*_top_level_mistakes(raw), *scale_mistakes(raw)]
-    about = _section(StudySection, raw.get("study", {}), ("study",), found)
-    design = _section(DesignSection, raw.get("design", {}), ("design",), found)
-    fleet, booted = _of_hosts(raw, found)
+def _check(path: Path, text: str, raw: dict[str, Any]) -> Study:
+    mistakes = [*_top_level_mistakes(raw), *scale_mistakes(raw)]
+    about = _section(StudySection, raw.get("study", {}), ("study",), mistakes)
+    design = _section(DesignSection, raw.get("design", {}), ("design",), mistakes)
+    fleet, booted = _of_hosts(raw, mistakes)
     body: dict[str, Any] = {name: section for name, section in (raw | booted).items() if name in {*BODY, *booted}}
-    body = without_disk(fleet, body, found)
-    factors = _all_factors(raw, body, found)
+    body = without_disk(fleet, body, mistakes)
+    factors = _all_factors(raw, body, mistakes)
     if too_many := _too_many_treatments(factors):
         raise _Mistakes([too_many])
-    reported = tuple(_reported(raw.get("reported", []), found))
-    cost = read_cost(raw.get("cost"), lambda model, table, place: _section(model, table, place, found))
+    reported = tuple(_reported_sections(raw.get("reported", []), mistakes))
+    cost = read_cost(raw.get("cost"), lambda model, table, place: _section(model, table, place, mistakes))
     if all(isinstance(section, dict) for section in body.values()):
-        found += _level_mistakes(body, factors)
-    if found or about is None or design is None:
-        raise _Mistakes(list(_without_followers(found)))
-    found += _combination_mistakes(on_some_disk(fleet, body), factors, path.parent)
-    found += _simulated_mistakes(design, body, factors)
-    found += _baseline_mistakes(design, factors)
-    found += _whole_plot_mistakes(design, factors)
-    found += _compared_mistakes(design, factors)
-    found += _secondary_mistakes(design)
+        mistakes += _level_mistakes(body, factors)
+    if mistakes or about is None or design is None:
+        raise _Mistakes(list(_without_followers(mistakes)))
+    mistakes += _combination_mistakes(on_some_disk(fleet, body), factors, path.parent)
+    mistakes += _simulated_mistakes(design, body, factors)
+    mistakes += _baseline_mistakes(design, factors)
+    mistakes += _whole_plot_mistakes(design, factors)
+    mistakes += _compared_mistakes(design, factors)
+    mistakes += _secondary_mistakes(design)
     if fleet is not None:
         kinds = {spec.stack.kind for spec in _specs(body, factors)}
-        found += fleet_mistakes(fleet, [factor.name for factor in factors], body, kinds)
-        found += disk_mistakes(fleet, factors, kinds)
-        found += _boot_mistakes(design, body, factors)
-    found += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
-    if found:
-        raise _Mistakes(found)
+        mistakes += fleet_mistakes(fleet, [factor.name for factor in factors], body, kinds)
+        mistakes += disk_mistakes(fleet, factors, kinds)
+        mistakes += _boot_mistakes(design, body, factors)
+    mistakes += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
+    if mistakes:
+        raise _Mistakes(mistakes)
     resolved = resolved_body(body, path.parent) | _resolved_levels(factors, path.parent)
     return Study(
         path=path, text=text, raw=resolved, about=about, design=design, factors=factors, reported=reported, cost=cost,
@@ -424,14 +432,14 @@ def _checked(path: Path, text: str, raw: dict[str, Any]) -> Study:
     )  # fmt: skip
 
 
-def _of_hosts(raw: dict[str, Any], found: list[Mistake]) -> tuple[FleetSection | None, dict[str, Any]]:
+def _of_hosts(raw: dict[str, Any], mistakes: list[Mistake]) -> tuple[FleetSection | None, dict[str, Any]]:
     """``[hosts]`` as far as it is the same for all treatments, and what of it a treatment has: the kernel."""
     section = raw.get("hosts")
     if not isinstance(section, dict):
         return None, {}
     boot = {name: value for name, value in section.items() if name == "boot"}
-    others = {name: value for name, value in section.items() if name not in boot}
-    return _section(FleetSection, others, ("hosts",), found), {"hosts": boot} if boot else {}
+    fields = {name: value for name, value in section.items() if name not in boot}
+    return _section(FleetSection, fields, ("hosts",), mistakes), {"hosts": boot} if boot else {}
 
 
 def _boot_mistakes(design: DesignSection, body: dict[str, Any], factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
@@ -442,21 +450,21 @@ def _boot_mistakes(design: DesignSection, body: dict[str, Any], factors: tuple[V
             "is given in some treatments only, and the others would run with whichever was booted last; give it in all"
         )
         places = (factor.places(level) for factor in factors for level in factor.levels)
-        yield Mistake(next(one[BOOTED_KERNEL] for one in places if BOOTED_KERNEL in one), text)
+        yield Mistake(next(fields[BOOTED_KERNEL] for fields in places if BOOTED_KERNEL in fields), text)
     if len(kernels) > 1 and design.settle == "trial":
         text = 'can\'t be "trial" where treatments differ by kernel: the baseline before each would need its own start'
         yield Mistake(("design", "settle"), text)
 
 
-def _all_factors(raw: dict[str, Any], body: dict[str, Any], found: list[Mistake]) -> tuple[VariedField, ...]:
+def _all_factors(raw: dict[str, Any], body: dict[str, Any], mistakes: list[Mistake]) -> tuple[VariedField, ...]:
     """Every factor in the order of the file; named levels are one of them."""
-    factors = list(_factors(body, found))
-    levels = named_levels(raw, {factor.path: factor.name for factor in factors}, found)
+    factors = list(_factors(body, mistakes))
+    levels = named_levels(raw, {factor.path: factor.name for factor in factors}, mistakes)
     if not isinstance(raw.get(LEVELS), dict):
         return tuple(factors)
     tables = tables_of(raw[LEVELS])
     common = {name: value for name, value in raw[LEVELS].items() if name not in tables}
-    section = _section(LevelsSection, common, (LEVELS,), found)
+    section = _section(LevelsSection, common, (LEVELS,), mistakes)
     if levels and section is not None:
         order = list(raw)
         place = sum(order.index(factor.path[0]) < order.index(LEVELS) for factor in factors)
@@ -466,37 +474,37 @@ def _all_factors(raw: dict[str, Any], body: dict[str, Any], found: list[Mistake]
 
 def _resolved_levels(factors: tuple[VariedField, ...], folder: Path) -> dict[str, Any]:
     """What the named levels give, as the body has it: the identity of what is measured depends on it."""
-    named = [level for factor in factors if factor.path == (LEVELS,) for level in factor.levels]
-    return {LEVELS: {level.name: resolved_body(level.as_body(), folder) for level in named}} if named else {}
+    levels = [level for factor in factors if factor.path == (LEVELS,) for level in factor.levels]
+    return {LEVELS: {level.name: resolved_body(level.as_body(), folder) for level in levels}} if levels else {}
 
 
 def _misplaced_costs(studies: list[Study]) -> Iterator[Mistake]:
     """What of ``[cost]`` fits the study at none of its scales."""
-    named = [names_of(labels, spec.stack.device) for study in studies for labels, spec in study.combinations()]
-    yield from broken_cost_rules(studies[0].cost, named)
+    treatments = [names_of(labels, spec.stack.device) for study in studies for labels, spec in study.combinations()]
+    yield from broken_cost_rules(studies[0].cost, treatments)
     if studies[0].cost and any(spec.stack.devices > 1 for study in studies for _, spec in study.combinations()):
         yield Mistake(("cost",), "counts one disk; leave it out, or give stack.devices = 1")
 
 
-def _reported(tables: object, found: list[Mistake]) -> Iterator[ReportedSection]:
+def _reported_sections(tables: object, mistakes: list[Mistake]) -> Iterator[ReportedSection]:
     for place, table in enumerate(tables if isinstance(tables, list) else ()):
-        section = _section(ReportedSection, table, ("reported", place), found)
+        section = _section(ReportedSection, table, ("reported", place), mistakes)
         if section is not None:
             yield section
 
 
-def _section(model: type[Model], raw: object, path: Path_, found: list[Mistake]) -> Model | None:
+def _section(model: type[Model], raw: object, path: Path_, mistakes: list[Mistake]) -> Model | None:
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        found += mistakes_of(error, model, path)
+        mistakes += mistakes_of(error, model, path)
         return None
 
 
-def _without_followers(found: list[Mistake]) -> Iterator[Mistake]:
+def _without_followers(mistakes: list[Mistake]) -> Iterator[Mistake]:
     """The mistakes without those that follow from an earlier one: at the same place, or inside it."""
     reported: set[Path_] = set()
-    for mistake in found:
+    for mistake in mistakes:
         if not any(mistake.path[:length] in reported for length in range(1, len(mistake.path) + 1)):
             reported.add(mistake.path)
             yield mistake
@@ -512,41 +520,41 @@ def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
         elif name != "version" and not isinstance(value, dict):
             yield Mistake((name,), f"is {shown(value)} but must be a section: [{name}]")
     if type(raw.get("version")) is not int or raw["version"] != 1:  # true and 1.0 are equal to 1 too
-        given = f"is {shown(raw['version'])}" if "version" in raw else "is missing"
-        yield Mistake(("version",), f"{given}; this dbdyno reads version = 1")
+        version = f"is {shown(raw['version'])}" if "version" in raw else "is missing"
+        yield Mistake(("version",), f"{version}; this dbdyno reads version = 1")
     for name in ("study", "stack", "workload"):
         if name not in raw:
             yield Mistake((name,), f"is missing; a study needs [{name}]")
 
 
-def _factors(body: dict[str, Any], found: list[Mistake]) -> Iterator[VariedField]:
+def _factors(body: dict[str, Any], mistakes: list[Mistake]) -> Iterator[VariedField]:
     varied: list[tuple[tuple[str, ...], list[Any]]] = []
-    for section in (one for name in body for one in FACTOR_SECTIONS if one.split(".")[0] == name):
+    for section in (place for name in body for place in FACTOR_SECTIONS if place.split(".")[0] == name):
         path = tuple(section.split("."))
         table: Any = body
         for part in path:
             table = table.get(part, {}) if isinstance(table, dict) else {}
         if isinstance(table, dict):
-            each = (((*path, name), value) for name, value in table.items() if isinstance(value, list))
-            varied += [(place, value) for place, value in each if place != CLIENTS_FROM]
+            lists = (((*path, name), value) for name, value in table.items() if isinstance(value, list))
+            varied += [(place, value) for place, value in lists if place != CLIENTS_FROM]
     names = [path[-1] for path, _ in varied]
     for path, levels in varied:
         if path == ("workload", "kind"):
             text = "can't be a factor: it decides which fields the section has; write a study for each kind"
-            found.append(Mistake(path, text))
+            mistakes.append(Mistake(path, text))
             continue
         if not levels:
-            found.append(Mistake(path, "is an empty list; give its levels, or one value without brackets"))
+            mistakes.append(Mistake(path, "is an empty list; give its levels, or one value without brackets"))
             continue
         if any(isinstance(level, list | dict) for level in levels):
-            found.append(Mistake(path, "must be a list of plain values, one per level"))
+            mistakes.append(Mistake(path, "must be a list of plain values, one per level"))
             continue
         labels = [level_label(level) for level in levels]
-        seen = set[str]()
+        labels_before = set[str]()
         for index, label in enumerate(labels):
-            if label in seen:
-                found.append(Mistake((*path, index), f"gives the level {label!r} twice"))
-            seen.add(label)
+            if label in labels_before:
+                mistakes.append(Mistake((*path, index), f"gives the level {label!r} twice"))
+            labels_before.add(label)
         name = path[-1] if names.count(path[-1]) == 1 else ".".join(path)
         yield VariedField(name=name, path=path, levels=tuple(levels))
 
@@ -557,9 +565,9 @@ def _too_many_treatments(factors: tuple[VariedField, ...]) -> Mistake | None:
     if count <= TREATMENTS_MAX:
         return None
     largest = max(factors, key=lambda factor: len(factor.levels))
-    others = " with the other factors" if len(factors) > 1 else ""
+    clause = " with the other factors" if len(factors) > 1 else ""
     text = (
-        f"has {len(largest.levels)} levels, which{others} makes {count} treatments; a study may have {TREATMENTS_MAX}"
+        f"has {len(largest.levels)} levels, which{clause} makes {count} treatments; a study may have {TREATMENTS_MAX}"
     )
     return Mistake(largest.path, text)
 
@@ -567,7 +575,7 @@ def _too_many_treatments(factors: tuple[VariedField, ...]) -> Mistake | None:
 def _level_mistakes(body: dict[str, Any], factors: tuple[VariedField, ...]) -> list[Mistake]:
     """Every field and every level, each checked once: all first levels, then the others one at a time."""
     first = tuple(factor.levels[0] for factor in factors)
-    found: dict[tuple[Path_, str], Mistake] = {}
+    mistakes: dict[tuple[Path_, str], Mistake] = {}
     trials = [(first, _places(factors, first))]
     for index, factor in enumerate(factors):
         before, after = first[:index], first[index + 1 :]
@@ -578,10 +586,10 @@ def _level_mistakes(body: dict[str, Any], factors: tuple[VariedField, ...]) -> l
         except ValidationError as error:
             for mistake in mistakes_of(error, TrialSpec, ()):
                 place = _place(mistake.path, places)
-                found.setdefault((place, mistake.text), Mistake(place, mistake.text))
+                mistakes.setdefault((place, mistake.text), Mistake(place, mistake.text))
     # A level is reported at its own place; the list as a whole is not at fault.
     varied = {factor.path for factor in factors}
-    return [mistake for mistake in found.values() if mistake.path not in varied]
+    return [mistake for mistake in mistakes.values() if mistake.path not in varied]
 
 
 def _places(factors: tuple[VariedField, ...], levels: tuple[Any, ...]) -> dict[tuple[str, ...], Path_]:
@@ -595,20 +603,20 @@ def _places(factors: tuple[VariedField, ...], levels: tuple[Any, ...]) -> dict[t
 
 def _place(path: Path_, places: dict[tuple[str, ...], Path_]) -> Path_:
     """Where the file says what stands at a path: a factor's level, by its number, or a field of a named level."""
-    found = next((place for field, place in places.items() if field == path), None)
+    level_place = next((place for field, place in places.items() if field == path), None)
     inside = (place for field, place in places.items() if place[0] == LEVELS and field[: len(path)] == path)
-    return found or (next(inside, path) if len(path) > 1 else path)
+    return level_place or (next(inside, path) if len(path) > 1 else path)
 
 
 def _combination_mistakes(body: dict[str, Any], factors: tuple[VariedField, ...], folder: Path) -> list[Mistake]:
-    found: dict[tuple[Path_, str], Mistake] = {}
+    mistakes: dict[tuple[Path_, str], Mistake] = {}
     for levels in product(*(factor.levels for factor in factors)):
         spec = TrialSpec.model_validate(with_levels(body, factors, levels))
         places = _places(factors, levels)
         for mistake in broken_rules(spec, folder):
             place = _place(mistake.path, places)
-            found.setdefault((place, mistake.text), Mistake(place, mistake.text))
-    return list(found.values())
+            mistakes.setdefault((place, mistake.text), Mistake(place, mistake.text))
+    return list(mistakes.values())
 
 
 def _simulated_mistakes(
@@ -619,7 +627,7 @@ def _simulated_mistakes(
     if len(simulated) > 1:
         text = "is simulated in some treatments only; simulate all of them or none, as the others have no virtual time"
         places = (factor.places(level) for factor in factors for level in factor.levels)
-        yield Mistake(next(found[KERNEL] for found in places if KERNEL in found), text)
+        yield Mistake(next(fields[KERNEL] for fields in places if KERNEL in fields), text)
     elif simulated == {True} and design.settle is not None:
         yield Mistake(("design", "settle"), "has no effect on simulated stacks, which all start anew; leave it out")
 

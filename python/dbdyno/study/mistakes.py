@@ -68,14 +68,14 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."  # noqa: PLR2004
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
+def did_you_mean(spelling: str, known: Iterable[str]) -> str:
     """``". Did you mean X?"``, or nothing where no known word is near."""
     known = list(known)
-    if _CALLED.get(given.lower()) in known:
-        return f'. Did you mean "{_CALLED[given.lower()]}"?'
-    near = difflib.get_close_matches(given, known, n=1, cutoff=0.6)
+    if _CALLED.get(spelling.lower()) in known:
+        return f'. Did you mean "{_CALLED[spelling.lower()]}"?'
+    near = difflib.get_close_matches(spelling, known, n=1, cutoff=0.6)
     # "deadline" is far from "mq-deadline" by letters, yet that is what was meant.
-    near = near or [word for word in known if len(given) > 2 and (given in word or word in given)][:1]  # noqa: PLR2004
+    near = near or [word for word in known if len(spelling) > 2 and (spelling in word or word in spelling)][:1]  # noqa: PLR2004
     return f'. Did you mean "{near[0]}"?' if near else ""
 
 
@@ -105,20 +105,20 @@ def place_of(file: Path, lines: dict[str, int], mistake: Mistake) -> str:
 
 def mistakes_of(error: ValidationError, model: type[BaseModel], prefix: tuple[str | int, ...]) -> list[Mistake]:
     """Pydantic's errors in our words."""
-    found = []
-    for item in error.errors(include_url=False):
-        path, section = _place(item, model)
-        found.append(Mistake((*prefix, *path), _words(item, section, path)))
+    mistakes = []
+    for detail in error.errors(include_url=False):
+        path, section = _place(detail, model)
+        mistakes.append(Mistake((*prefix, *path), _words(detail, section, path)))
     # A union of types reports each member's view of the same value: one mistake is enough.
-    return list({mistake.path: mistake for mistake in found}.values())
+    return list({mistake.path: mistake for mistake in mistakes}.values())
 
 
-def _place(item: ErrorDetails, model: type[BaseModel]) -> tuple[tuple[str | int, ...], type[BaseModel]]:
+def _place(detail: ErrorDetails, model: type[BaseModel]) -> tuple[tuple[str | int, ...], type[BaseModel]]:
     """Where a mistake is, without what only pydantic knows of it, and the section that the field stands in."""
-    loc, path = list(item["loc"]), []
+    loc, path = list(detail["loc"]), []
     while loc:
         part = loc.pop(0)
-        if _is_pydantics(part) and not (item["type"] == "extra_forbidden" and not loc):
+        if _is_pydantics(part) and not (detail["type"] == "extra_forbidden" and not loc):
             continue
         path.append(part)
         inside = _sections_in(model, part)
@@ -126,7 +126,7 @@ def _place(item: ErrorDetails, model: type[BaseModel]) -> tuple[tuple[str | int,
             model = inside[str(loc.pop(0))]
         elif len(inside) == 1 and loc:
             (model,) = inside.values()
-    if item["type"] in {"union_tag_invalid", "union_tag_not_found"}:
+    if detail["type"] in {"union_tag_invalid", "union_tag_not_found"}:
         path.append("kind")
     return tuple(path), model
 
@@ -135,8 +135,8 @@ def _sections_in(model: type[BaseModel], field: str | int) -> dict[str, type[Bas
     """The sections that a field may hold, by their kind; none where it is a plain value."""
     annotation = model.model_fields[str(field)].annotation if str(field) in model.model_fields else None
     members = get_args(annotation) or (annotation,)
-    sections = [one for one in members if isinstance(one, type) and issubclass(one, BaseModel)]
-    return {one.named() if issubclass(one, WorkloadSection) else "": one for one in sections}
+    sections = [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
+    return {section.named() if issubclass(section, WorkloadSection) else "": section for section in sections}
 
 
 def _is_pydantics(part: str | int) -> bool:
@@ -144,8 +144,8 @@ def _is_pydantics(part: str | int) -> bool:
     return isinstance(part, str) and (part in _PLAIN_TYPES or "[" in part)
 
 
-def _words(item: ErrorDetails, section: type[BaseModel], path: tuple[str | int, ...]) -> str:
-    kind, given, context = item["type"], item["input"], item.get("ctx", {})
+def _words(detail: ErrorDetails, section: type[BaseModel], path: tuple[str | int, ...]) -> str:
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind in {"missing", "union_tag_not_found"}:
         return "is missing" if kind == "missing" else f"is missing; allowed are {', '.join(KINDS)}"
     if kind == "extra_forbidden":
@@ -154,23 +154,23 @@ def _words(item: ErrorDetails, section: type[BaseModel], path: tuple[str | int, 
     if kind in {"literal_error", "union_tag_invalid"}:
         allowed = [str(value) for value in get_args(_annotation(section, path))] or [context.get("expected", "")]
         if kind == "union_tag_invalid":
-            given, allowed = given["kind"], list(KINDS)
-        return f"is {shown(given)}; allowed are {', '.join(allowed)}{did_you_mean(str(given), allowed)}"
+            value, allowed = value["kind"], list(KINDS)
+        return f"is {shown(value)}; allowed are {', '.join(allowed)}{did_you_mean(str(value), allowed)}"
     if kind == "value_error":
         reason = str(context["error"])
-        return f"is {shown(given)}, which {reason}"
+        return f"is {shown(value)}, which {reason}"
     limits = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
     limits |= {"greater_than": ("gt", "more than"), "less_than": ("lt", "less than")}
     if kind in limits:
         key, words = limits[kind]
-        return f"is {shown(given)}; it must be {words} {_limit(given, context[key])}"
-    wanted = {"string_type": "text in quotes", "int_type": "a whole number", "bool_type": "true or false"}
-    wanted |= {"model_type": "a section", "dict_type": "a section", "list_type": "a list"}
-    wanted |= {"float_type": "a number", "finite_number": "a number"}
-    union = item["loc"][-1] in _PLAIN_TYPES  # the value fits none of its members
-    words = "text in quotes, a number, true or false" if union else wanted.get(kind, item["msg"])
+        return f"is {shown(value)}; it must be {words} {_limit(value, context[key])}"
+    type_words = {"string_type": "text in quotes", "int_type": "a whole number", "bool_type": "true or false"}
+    type_words |= {"model_type": "a section", "dict_type": "a section", "list_type": "a list"}
+    type_words |= {"float_type": "a number", "finite_number": "a number"}
+    union = detail["loc"][-1] in _PLAIN_TYPES  # the value fits none of its members
+    words = "text in quotes, a number, true or false" if union else type_words.get(kind, detail["msg"])
     example = _EXAMPLES.get(str(path[-1]), "")
-    return f"is {shown(given)} but must be {words}{example}"
+    return f"is {shown(value)} but must be {words}{example}"
 
 
 def _belongs(path: tuple[str | int, ...], known: list[str]) -> str:
@@ -183,11 +183,11 @@ def _belongs(path: tuple[str | int, ...], known: list[str]) -> str:
     return f". It is for kind {', '.join(kinds)}"
 
 
-def _limit(given: object, limit: float) -> str:
+def _limit(value: object, limit: float) -> str:
     """A limit in the unit of what was given: pydantic sees bytes, seconds and fractions."""
     for read, write in ((size_bytes, format_bytes), (duration_seconds, _seconds), (fraction, _percent)):
         with contextlib.suppress(ValueError):
-            read(given)
+            read(value)
             return write(limit)
     return str(int(limit) if float(limit).is_integer() else limit)
 

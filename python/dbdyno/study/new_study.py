@@ -121,7 +121,7 @@ def study_text(
     complete(stack)
     if "duration" not in unasked_fields(kind.named(), sections["workload"]):
         sections["workload"].setdefault("duration", DURATION)
-    return _text(_seen_from(sections, folder), factors, blocks)
+    return _text(_paths_from(sections, folder), factors, blocks)
 
 
 def _load_called(name: str) -> type[WorkloadSection]:
@@ -132,42 +132,42 @@ def _load_called(name: str) -> type[WorkloadSection]:
     return KINDS[name]
 
 
-def _check_fields(kind: type[WorkloadSection], given: Mapping[str, Any], flag: str) -> None:
+def _check_fields(kind: type[WorkloadSection], fields: Mapping[str, Any], flag: str) -> None:
     """Raise ``UserError`` where the load needs a field that was not given; ``flag`` is how a field is given."""
-    for name in missing_fields(kind.named(), given):
+    for name in missing_fields(kind.named(), fields):
         example = {"file": "file=slow.log"}.get(name, f"{name}=...")
         raise UserError(f"--kind {kind.named()} needs {name}; give {flag.replace('FIELD=VALUE', example)}")
 
 
-def missing_fields(kind: str, given: Iterable[str] = ()) -> list[str]:
+def missing_fields(kind: str, fields_set: Iterable[str] = ()) -> list[str]:
     """The fields without which there is no load of this kind, but for those that are given."""
     fields = KINDS[kind].model_fields if kind in KINDS else {}
-    return [name for name, field in fields.items() if field.is_required() and name not in {"kind", *given}]
+    return [name for name, field in fields.items() if field.is_required() and name not in {"kind", *fields_set}]
 
 
-def unasked_fields(kind: str, given: Iterable[str] = ()) -> set[str]:
+def unasked_fields(kind: str, fields_set: Iterable[str] = ()) -> set[str]:
     """The usual fields that a load of this kind has not: of ``load``, ``clients``, ``duration`` and ``server``.
 
-    ``given`` are fields of the load that are set: a job file of fio has its own duration.
+    ``fields_set`` are fields of the load that are set: a job file of fio has its own duration.
     """
     load = KINDS[kind]
     absent = {name for name in ("load", "clients", "duration") if name not in load.model_fields}
-    absent |= {"clients", "duration"} if kind in _RECORDED or "job" in given else set()
+    absent |= {"clients", "duration"} if kind in _RECORDED or "job" in fields_set else set()
     absent |= {"clients"} if kind == "bulk" else set()  # which fills each table by one
     return absent | ({"server"} if load.SERVER == "none" else set())
 
 
 def _is_external(stack: Mapping[str, Any]) -> bool:
     servers = stack.get("server", "")
-    return all(is_url(str(one)) for one in (servers if isinstance(servers, list) else [servers]))
+    return all(is_url(str(server)) for server in (servers if isinstance(servers, list) else [servers]))
 
 
-def _seen_from(sections: dict[str, dict[str, Any]], folder: Path) -> dict[str, dict[str, Any]]:
+def _paths_from(sections: dict[str, dict[str, Any]], folder: Path) -> dict[str, dict[str, Any]]:
     """The sections with files that the user names from here as a study in ``folder`` names them."""
     start = os.path.realpath(folder)
 
-    def path(given: str) -> str:
-        return given if given.startswith("/") else os.path.relpath(os.path.realpath(given), start)
+    def path(name: str) -> str:
+        return name if name.startswith("/") else os.path.relpath(os.path.realpath(name), start)
 
     try:
         return with_files(sections, path)
@@ -180,8 +180,8 @@ def put(
 ) -> list[tuple[str, list[Any]]]:
     """Put fields into their sections; return those of several levels. Raises ``UserError`` as above."""
     factors, given_at = [], set()
-    for given in fields:
-        name, levels = _field(given)
+    for assignment in fields:
+        name, levels = _field(assignment)
         section, field = _place(name, kind)
         if (section, field) in given_at:
             raise UserError(f"{name} is given twice")
@@ -203,26 +203,26 @@ def complete(stack: dict[str, Any]) -> None:
         stack.setdefault("filesystem", FILESYSTEM)
 
 
-def varies(given: str, setting: str, level: Setting) -> bool:
+def varies(assignment: str, setting: str, level: Setting) -> bool:
     """Whether ``FIELD=LEVEL,LEVEL`` gives a setting of the server that level."""
-    name, levels = _field(given)
+    name, levels = _field(assignment)
     return name.rpartition(".")[2] == setting and level in levels
 
 
-def without_level(given: str, setting: str, level: Setting) -> str:
+def without_level(assignment: str, setting: str, level: Setting) -> str:
     """Return ``FIELD=LEVEL,LEVEL`` without that level of a setting of the server; empty if none is left."""
-    if not varies(given, setting, level):
-        return given
-    name, equals, text = given.partition("=")
-    left = [one for one in map(str.strip, _LEVEL.findall(text)) if _level(one) != level]
+    if not varies(assignment, setting, level):
+        return assignment
+    name, equals, text = assignment.partition("=")
+    left = [level_text for level_text in map(str.strip, _LEVEL.findall(text)) if _level(level_text) != level]
     return f"{name}{equals}{','.join(left)}" if left else ""
 
 
-def _field(given: str) -> tuple[str, list[Any]]:
-    name, equals, text = given.partition("=")
+def _field(assignment: str) -> tuple[str, list[Any]]:
+    name, equals, text = assignment.partition("=")
     levels = [_level(level.strip()) for level in _LEVEL.findall(text)]
     if not (name and equals and levels):
-        raise UserError(f"{given!r} is not FIELD=LEVEL,LEVEL..., as in scheduler=none,mq-deadline")
+        raise UserError(f"{assignment!r} is not FIELD=LEVEL,LEVEL..., as in scheduler=none,mq-deadline")
     return name, levels
 
 
@@ -329,7 +329,7 @@ def new_study(request: NewStudyRequest, options: Options | None = None, source: 
         raise NothingToVaryError(
             "nothing varies; give a field with levels to compare, as in scheduler=none,mq-deadline"
         )
-    sections = _seen_from(sections, folder)
+    sections = _paths_from(sections, folder)
     levels = {} if request.vary or not options else _levels(options, source)
     title = f"{source} against the server's defaults" if levels else " and ".join(f"which {n}" for n, _ in factors)
     about = {"title": title if levels else title[:1].upper() + title[1:]}
@@ -357,9 +357,9 @@ def _load_fields(request: NewStudyRequest, load: type[WorkloadSection]) -> dict[
     usual = {"clients": CLIENTS, "duration": DURATION}
     for name in unasked_fields(load.named(), fields):
         usual.pop(name, None)
-    given = {"load": request.load, "clients": request.clients, "duration": request.duration}
-    named = {name: value for name in given if (value := given[name] or usual.get(name)) is not None}
-    return named | dict(request.fields)
+    values = {"load": request.load, "clients": request.clients, "duration": request.duration}
+    load_fields = {name: value for name in values if (value := values[name] or usual.get(name)) is not None}
+    return load_fields | dict(request.fields)
 
 
 def _kind_of(request: NewStudyRequest) -> str:
@@ -373,8 +373,8 @@ def _kind_of(request: NewStudyRequest) -> str:
 
 def _mode(device: object) -> dict[str, str]:
     """How it is cut: a device that is not emulated keeps its power."""
-    each = device if isinstance(device, list) else [device]
-    return {} if all(is_emulated(str(one)) for one in each) else {"mode": "kill"}
+    drives = device if isinstance(device, list) else [device]
+    return {} if all(is_emulated(str(drive)) for drive in drives) else {"mode": "kill"}
 
 
 def _levels(options: Options, source: str) -> dict[Path_, dict[str, Any]]:
@@ -382,8 +382,8 @@ def _levels(options: Options, source: str) -> dict[Path_, dict[str, Any]]:
 
 
 def _of_levels(levels: dict[Path_, dict[str, Any]]) -> dict[Path_, str]:
-    said = ("Nothing is set here: the server has its own defaults.", "All that the file sets, together.")
-    return dict(zip(levels, said, strict=False))
+    comments = ("Nothing is set here: the server has its own defaults.", "All that the file sets, together.")
+    return dict(zip(levels, comments, strict=False))
 
 
 def _head(options: Options | None, source: str) -> Iterator[str]:
@@ -392,7 +392,7 @@ def _head(options: Options | None, source: str) -> Iterator[str]:
     yield 'Before you run it, add to [study]: expect = "...", what you expect to see.'
     if options and options.changed:
         yield "Changed to what the server takes:"
-        yield from (f"  {one}" for one in options.changed.values())
+        yield from (f"  {change}" for change in options.changed.values())
     if options and options.left_out:
         yield "Left out, because a study can't or need not set it:"
-        yield from (f"  {one}" for one in options.left_out)
+        yield from (f"  {option}" for option in options.left_out)

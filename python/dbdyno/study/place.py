@@ -16,9 +16,11 @@ def place_in(study: Study, spec: TrialSpec, path: tuple[str, ...]) -> str:
     """File, line and field, ``study.toml:7: stack.engine``; of a factor the line of the treatment's level."""
     where: tuple[str | int, ...] = path
     for factor in study.factors:
-        held = [level for level in factor.levels if path in factor.fields(level)]
-        if held:
-            level = next((one for one in held if factor.fields(one)[path] == _value(spec, path)), held[0])
+        levels = [level for level in factor.levels if path in factor.fields(level)]
+        if levels:
+            level = next(
+                (candidate for candidate in levels if factor.fields(candidate)[path] == _value(spec, path)), levels[0]
+            )
             where = factor.places(level)[path]
     mistake = Mistake(where, "")
     if study.scale:

@@ -71,7 +71,7 @@ def mount_mistake(kind: str, text: str) -> str | None:
     known = sorted(KINDS[kind].mounts_with())
     for option in filter(None, text.split(",")):
         if not fits(option, known):
-            near = did_you_mean(option, (one.removesuffix("#") for one in known))
+            near = did_you_mean(option, (option_known.removesuffix("#") for option_known in known))
             return f"holds {option!r}; for {kind} a study may give {', '.join(known)}{near}"
     return None
 
@@ -202,11 +202,11 @@ def _of_hosts(load: GeneratedSection) -> Iterator[Mistake]:
     for index, host in enumerate(hosts):
         if host in hosts[:index]:
             yield Mistake((*_FIELD, index), f"names {shown(host)} twice")
-    each = load.connections // len(hosts)
-    if not each:
+    share = load.connections // len(hosts)
+    if not share:
         yield Mistake(_FIELD, f"has {len(hosts)} hosts, more than there are clients ({load.connections})")
-    elif load.io_threads > each:
-        text = f"is {load.io_threads}, more than a host of workload.clients_from has clients ({each})"
+    elif load.io_threads > share:
+        text = f"is {load.io_threads}, more than a host of workload.clients_from has clients ({share})"
         yield Mistake(("workload", "io_threads"), text)
 
 
@@ -381,13 +381,13 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
 
 def _simulated_only(spec: TrialSpec) -> Iterator[Mistake]:
     """What only a simulated kernel takes."""
-    scheduler, wanted = spec.stack.scheduler, spec.queue.nr_requests
+    scheduler, requests = spec.stack.scheduler, spec.queue.nr_requests
     if scheduler in OLD_SCHEDULERS:
         near = did_you_mean(str(scheduler), SCHEDULERS) or "."
         text = f"is {shown(scheduler)}; allowed are {', '.join(SCHEDULERS)}{near}"
         yield Mistake(("stack", "scheduler"), f"{text} Kernels up to 4.20 had it: stack.kernel simulates one")
-    if wanted is not None and not NR_REQUESTS_MIN <= wanted <= NR_REQUESTS_MAX:
-        text = f"is {wanted}, which no blk-mq kernel allows; give {NR_REQUESTS_MIN} to {NR_REQUESTS_MAX}"
+    if requests is not None and not NR_REQUESTS_MIN <= requests <= NR_REQUESTS_MAX:
+        text = f"is {requests}, which no blk-mq kernel allows; give {NR_REQUESTS_MIN} to {NR_REQUESTS_MAX}"
         yield Mistake(("queue", "nr_requests"), f"{text}, or simulate one that does (stack.kernel)")
     if spec.queue.queue_depth is not None:
         text = "is for a simulated stack; leave it out, or give stack.kernel: a real drive has a depth of its own"
@@ -408,11 +408,11 @@ def _passed_on(spec: TrialSpec) -> Iterator[Mistake]:
 
 
 def _queue(spec: TrialSpec) -> Iterator[Mistake]:
-    wanted, scheduler = spec.queue.nr_requests, spec.stack.scheduler
+    requests, scheduler = spec.queue.nr_requests, spec.stack.scheduler
     # How deep a real device's own queue is, only the host knows.
     unscheduled = is_emulated(spec.stack.device) and scheduler in {None, "none"}
-    if unscheduled and wanted is not None and wanted > NR_REQUESTS_NONE_MAX:
-        text = f"is {wanted}; without a scheduler the kernel allows at most the device's own depth, "
+    if unscheduled and requests is not None and requests > NR_REQUESTS_NONE_MAX:
+        text = f"is {requests}; without a scheduler the kernel allows at most the device's own depth, "
         text += f"{NR_REQUESTS_NONE_MAX} for an emulated disk. Give stack.scheduler, or a smaller number"
         yield Mistake(("queue", "nr_requests"), text)
     if scheduler == "bfq" and spec.queue.wbt_lat_usec:

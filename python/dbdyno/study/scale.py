@@ -31,20 +31,24 @@ def scaled(raw: dict[str, Any], name: str) -> dict[str, Any]:
     """The study's tables at a scale. A bound of the load, or of the number of blocks, takes the place of the other."""
     made = dict(raw)
     for section, fields in raw["scale"][name].items():
-        held = made.get(section, {})
-        made[section] = _overruled(section, held, fields) if isinstance(held, dict) else held
+        table = made.get(section, {})
+        made[section] = _overrule(section, table, fields) if isinstance(table, dict) else table
     return made
 
 
-def _overruled(section: str, held: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in held.items() if key not in _replaced(section, {**held, **fields}, fields)}
+def _overrule(section: str, table: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    kept = {
+        key: value
+        for key, value in table.items()
+        if key not in _fields_to_replace(section, {**table, **fields}, fields)
+    }
     inner = _INNER.get(section, "")
     if isinstance(kept.get(inner), dict) and isinstance(fields.get(inner), dict):
         fields = {**fields, inner: {**kept[inner], **fields[inner]}}
     return {**kept, **fields}
 
 
-def _replaced(section: str, whole: dict[str, Any], fields: dict[str, Any]) -> set[str]:
+def _fields_to_replace(section: str, whole: dict[str, Any], fields: dict[str, Any]) -> set[str]:
     """The study's fields that can't stand beside what the scale gives."""
     if section == "design":
         return set(_ENDING[1:]) if "blocks" in fields else {"blocks"} if set(_ENDING) & set(fields) else set()
@@ -57,11 +61,11 @@ def _replaced(section: str, whole: dict[str, Any], fields: dict[str, Any]) -> se
 
 def in_scale(mistake: Mistake, raw: dict[str, Any], name: str) -> Mistake:
     """The mistake at the place where the scale gives the field; one in a field of the study's own as it is."""
-    given: Any = raw["scale"][name]
+    part_of_scale: Any = raw["scale"][name]
     for part in mistake.path:
-        if not isinstance(given, dict):
+        if not isinstance(part_of_scale, dict):
             break  # what is left of the path is a level of a factor
-        if part not in given:
+        if part not in part_of_scale:
             return mistake
-        given = given[part]
-    return mistake if isinstance(given, dict) else Mistake(("scale", name, *mistake.path), mistake.text)
+        part_of_scale = part_of_scale[part]
+    return mistake if isinstance(part_of_scale, dict) else Mistake(("scale", name, *mistake.path), mistake.text)

@@ -36,7 +36,7 @@ Word = TypeVar("Word", bound=str)
 def _some(values: list[Word]) -> list[Word]:
     if not values:
         raise ValueError("is an empty list; name at least one")
-    if twice := next((one for place, one in enumerate(values) if one in values[:place]), None):
+    if twice := next((value for place, value in enumerate(values) if value in values[:place]), None):
         raise ValueError(f'names "{twice}" twice')
     return values
 
@@ -268,9 +268,9 @@ class StackSection(Section):
             return "simulated"
         if self.is_booted:
             return BOOTED
-        named = device_kind(self.device)
+        kind = device_kind(self.device)
         # Whatever ``device`` says for the other treatments, a tmpfs stands on none.
-        return MEMORY if self.filesystem == IN_MEMORY and named not in {HERE, NOT_GIVEN} else named
+        return MEMORY if self.filesystem == IN_MEMORY and kind not in {HERE, NOT_GIVEN} else kind
 
 
 class QueueSection(Section):
@@ -555,8 +555,8 @@ def _beside(hosts: list[str], body: dict[str, Any], kinds: Collection[str]) -> I
     clients = body.get("workload", {}).get("clients_from", [])
     for index, host in enumerate(hosts):
         if host in clients:
-            both = "which workload.clients_from names too; a host is measured, or it offers the load"
-            yield Mistake((*place, index), f"names {shown(host)}, {both}")
+            reason = "which workload.clients_from names too; a host is measured, or it offers the load"
+            yield Mistake((*place, index), f"names {shown(host)}, {reason}")
     if "simulated" in kinds:
         yield Mistake(place, "is of no use to simulated stacks, which use no host; leave [hosts] out")
     if "external" in kinds:

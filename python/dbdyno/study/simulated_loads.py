@@ -82,7 +82,7 @@ LOADS_OF_SLAP = ("write", "update", "key", "mixed")
 _LEFT_OUT = ("ignore_errors", "io_threads", "rate", "arrivals", "think_distribution", "warmup_max", "prepared",
              "guid_primary", "unique_queries", "unique_writes")  # fmt: skip
 
-Given = dict[str, Any]
+PointFields = dict[str, Any]  # of a point of the simulator, as its document has them
 
 
 def broken_load_rules(spec: TrialSpec) -> Iterator[Mistake]:
@@ -133,7 +133,7 @@ def _broken_loop(spec: TrialSpec, load: LoopSection) -> Iterator[Mistake]:
         yield Mistake(("workload", "load"), text)
 
 
-def _fio(spec: TrialSpec) -> Given:
+def _fio(spec: TrialSpec) -> PointFields:
     load = spec.workload
     assert isinstance(load, FioSection)  # noqa: S101  (by its kind)
     is_random, block, depth, threads = load.shape
@@ -148,24 +148,24 @@ def _fio(spec: TrialSpec) -> Given:
     return {**_times(load.warmup, load.measured_seconds), "load": {"kind": "jobs", "jobs": [job]}}
 
 
-def _trace(spec: TrialSpec) -> Given:
+def _trace(spec: TrialSpec) -> PointFields:
     load = spec.workload
     assert isinstance(load, TraceSection)  # noqa: S101  (by its kind)
-    given: Given = {"kind": "trace", "files": [load.file], "replay": load.replay}
+    load_fields: PointFields = {"kind": "trace", "files": [load.file], "replay": load.replay}
     if load.replay == "open":
-        given["speed"] = load.speed
+        load_fields["speed"] = load.speed
     units = {"time_unit": load.time_unit, "length_unit": load.length_unit, "fold": load.fold or None}
-    given |= {name: value for name, value in units.items() if value is not None}
-    return {**_times(0.0, load.duration), "load": given}
+    load_fields |= {name: value for name, value in units.items() if value is not None}
+    return {**_times(0.0, load.duration), "load": load_fields}
 
 
-def _ingest(spec: TrialSpec) -> Given:
+def _ingest(spec: TrialSpec) -> PointFields:
     load = spec.workload
     assert isinstance(load, IngestSection)  # noqa: S101  (by its kind)
     if spec.stack.engine.lower() == MYISAM:
-        given = rows_into_myisam(spec, initial_rows=load.initial_rows)
+        load_fields = rows_into_myisam(spec, initial_rows=load.initial_rows)
     else:
-        given = commits_of_innodb(
+        load_fields = commits_of_innodb(
             spec,
             load="write",
             clients=load.clients,
@@ -174,13 +174,13 @@ def _ingest(spec: TrialSpec) -> Given:
             rows=max(1, load.initial_rows),
             secondary_indexes=3,
         )
-    return {**_times(load.seconds_before, load.duration), "load": given}
+    return {**_times(load.seconds_before, load.duration), "load": load_fields}
 
 
-def _slap(spec: TrialSpec) -> Given:
+def _slap(spec: TrialSpec) -> PointFields:
     load = spec.workload
     assert isinstance(load, SlapSection)  # noqa: S101  (by its kind)
-    given = commits_of_innodb(
+    load_fields = commits_of_innodb(
         spec,
         load=load.load,
         clients=load.clients,
@@ -190,10 +190,10 @@ def _slap(spec: TrialSpec) -> Given:
         row_bytes=20 + 4 * load.int_cols + 127 * load.char_cols,
         secondary_indexes=load.secondary_indexes,
     )
-    return {**_times(load.seconds_before, load.duration), "load": given}
+    return {**_times(load.seconds_before, load.duration), "load": load_fields}
 
 
-def _times(warm_up_s: float, duration_s: float | None) -> Given:
+def _times(warm_up_s: float, duration_s: float | None) -> PointFields:
     return {
         "warm_up_s": warm_up_s,
         "duration_s": duration_s,
@@ -203,7 +203,7 @@ def _times(warm_up_s: float, duration_s: float | None) -> Given:
 
 
 # Kind of load -> what the point of the simulator says of it.
-LOADS: dict[str, Callable[[TrialSpec], Given]] = {"fio": _fio, "trace": _trace, "ingest": _ingest, "slap": _slap}
+LOADS: dict[str, Callable[[TrialSpec], PointFields]] = {"fio": _fio, "trace": _trace, "ingest": _ingest, "slap": _slap}
 
 
 # What a study may say of a simulated stack: the drive, what its kernel has, and the loads that can be simulated.
@@ -240,13 +240,13 @@ def _kernel(spec: TrialSpec) -> Iterator[Mistake]:
         text = f"is {shown(name)}, which can't be simulated; known are {', '.join(kernels)}"
         yield Mistake(("stack", "kernel"), text + did_you_mean(name, kernels))
         return
-    kernel, wanted = kernels[name], spec.stack.scheduler
-    if wanted is not None and wanted not in kernel.schedulers:
+    kernel, scheduler_name = kernels[name], spec.stack.scheduler
+    if scheduler_name is not None and scheduler_name not in kernel.schedulers:
         has = ", ".join(kernel.schedulers)
-        text = f"is {shown(wanted)}; kernel {name} has {has}{did_you_mean(wanted, kernel.schedulers)}"
+        text = f"is {shown(scheduler_name)}; kernel {name} has {has}{did_you_mean(scheduler_name, kernel.schedulers)}"
         yield Mistake(("stack", "scheduler"), text)
         return
-    scheduler = wanted or next(iter(kernel.schedulers))
+    scheduler = scheduler_name or next(iter(kernel.schedulers))
     yield from _tunables(spec, scheduler, kernel.schedulers[scheduler])
     if (number := spec.queue.nr_requests) is not None:
         _, least, most = kernel.nr_requests(scheduler, spec.queue.queue_depth or QUEUE_DEPTH)
@@ -259,15 +259,15 @@ def _kernel(spec: TrialSpec) -> Iterator[Mistake]:
 
 
 def _tunables(spec: TrialSpec, scheduler: str, tunables: Mapping[str, Tunable]) -> Iterator[Mistake]:
-    where = f"{scheduler} of kernel {spec.stack.kernel}"
+    owner = f"{scheduler} of kernel {spec.stack.kernel}"
     for name, value in spec.queue.iosched.items():
         place = ("queue", "iosched", name)
         if name not in tunables:
             has = f"known are {', '.join(tunables)}{did_you_mean(name, tunables)}" if tunables else "it has none"
-            yield Mistake(place, f"is not a tunable of {where}; {has}")
+            yield Mistake(place, f"is not a tunable of {owner}; {has}")
         elif not (known := tunables[name]).least <= value <= known.most:
             unit = f" {known.unit}" if known.unit else ""
-            yield Mistake(place, f"is {value}; {where} takes {known.least} to {known.most}{unit}")
+            yield Mistake(place, f"is {value}; {owner} takes {known.least} to {known.most}{unit}")
 
 
 def _filesystem(spec: TrialSpec) -> Iterator[Mistake]:

@@ -133,8 +133,8 @@ def _bonnie(load: BonnieSection, memory: int | None) -> Iterator[Mistake]:
 
 def _sysbench(load: SysbenchSection) -> Iterator[Mistake]:
     if (load.events is None) == (load.duration is None):
-        given = "has neither events nor duration" if load.events is None else "gives both events and duration"
-        yield Mistake(("workload",), f"{given}; give one of them")
+        ending = "has neither events nor duration" if load.events is None else "gives both events and duration"
+        yield Mistake(("workload",), f"{ending}; give one of them")
 
 
 def _mysqlslap(load: MysqlslapSection) -> Iterator[Mistake]:
@@ -285,7 +285,7 @@ def _devices(spec: TrialSpec) -> Iterator[Mistake]:
             place, f"is {stack.devices}, which is for emulated disks. Leave it out, or name an emulated drive"
         )
     elif kind and stack.devices > kind.devices_max:
-        able = ", ".join(name for name, one in KINDS.items() if one.devices_max > 1)
+        able = ", ".join(name for name, family in KINDS.items() if family.devices_max > 1)
         text = (
             f"is {stack.devices}, but {kind.name} stands on one device. Leave it out, or give stack.filesystem: {able}"
         )

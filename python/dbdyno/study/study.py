@@ -113,8 +113,8 @@ class Study:
 
 def with_disk(body: dict[str, Any], device: str, serial: str | None) -> dict[str, Any]:
     """The body on this real disk."""
-    others = {name: value for name, value in body["stack"].items() if name not in {"device", "serial"}}
-    return {**body, "stack": {**others, "device": device, **({"serial": serial} if serial is not None else {})}}
+    fields = {name: value for name, value in body["stack"].items() if name not in {"device", "serial"}}
+    return {**body, "stack": {**fields, "device": device, **({"serial": serial} if serial is not None else {})}}
 
 
 def with_levels(body: dict[str, Any], factors: tuple[VariedField, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
@@ -148,12 +148,12 @@ def with_files(body: dict[str, Any], script: Callable[[str], str]) -> dict[str, 
     def drive(name: str) -> str:
         return with_drive_files(name, script)
 
-    def resolved(given: object, resolve: Callable[[str], str]) -> object:
-        if isinstance(given, list):
-            return [resolved(level, resolve) for level in given]
-        return resolve(given) if isinstance(given, str) else given
+    def resolved(value: object, resolve: Callable[[str], str]) -> object:
+        if isinstance(value, list):
+            return [resolved(level, resolve) for level in value]
+        return resolve(value) if isinstance(value, str) else value
 
-    found = dict(body)
+    new_body = dict(body)
     for section, name, resolve in (
         ("stack", "device", drive),
         ("workload", "file", script),
@@ -162,6 +162,6 @@ def with_files(body: dict[str, Any], script: Callable[[str], str]) -> dict[str, 
         ("workload", "command", command),
         ("server", "option_file", script),
     ):
-        if name in found.get(section, {}):
-            found[section] = {**found[section], name: resolved(found[section][name], resolve)}
-    return found
+        if name in new_body.get(section, {}):
+            new_body[section] = {**new_body[section], name: resolved(new_body[section][name], resolve)}
+    return new_body

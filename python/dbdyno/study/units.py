@@ -45,15 +45,15 @@ Fraction = Annotated[float, BeforeValidator(fraction), WithJsonSchema({"type": "
 
 def cpu_numbers(text: str) -> frozenset[int]:
     """The processors of a list. Raises ``ValueError``."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
         if not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?", part):
             raise ValueError("is not a list of processors")
         if int(last or first) < int(first):
             raise ValueError(f"holds the range {part}, which ends before it begins")
-        found |= set(range(int(first), int(last or first) + 1))
-    return frozenset(found)
+        numbers |= set(range(int(first), int(last or first) + 1))
+    return frozenset(numbers)
 
 
 def cpu_list(numbers: frozenset[int] | set[int]) -> str:

@@ -775,5 +775,5 @@ Workload = (
     | Tools
     | TraceSection
 )
-KINDS: dict[str, type[WorkloadSection]] = {one.named(): one for one in get_args(Workload)}
+KINDS: dict[str, type[WorkloadSection]] = {section.named(): section for section in get_args(Workload)}
 USERS_SQL = ("script", "replay-log")  # kinds whose statements are the user's own

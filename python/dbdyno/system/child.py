@@ -60,9 +60,9 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             stream.close()
 
 
-def decoded(said: bytes) -> str:
+def decoded(output: bytes) -> str:
     """What a program said, as text; what is no UTF-8 is shown as such."""
-    return said.decode(errors="replace")
+    return output.decode(errors="replace")
 
 
 def exit_words(code: int) -> str:

@@ -141,9 +141,9 @@ def is_full(error: OSError) -> bool:
 
 def why_not_written(error: OSError, place: object = "", then: str = "") -> str:
     """What kept a file from being written; where that is room, the remedy, and what to do ``then``."""
-    where = f"{error.filename or place}: " if error.filename or place else ""
+    prefix = f"{error.filename or place}: " if error.filename or place else ""
     remedy = f"; make room on its filesystem{then}" if is_full(error) else ""
-    return f"{where}{error.strerror or error}{remedy}"
+    return f"{prefix}{error.strerror or error}{remedy}"
 
 
 def first_full(folders: Iterable[Path]) -> Path | None:
@@ -175,12 +175,12 @@ def why_open_to_others(path: Path) -> str:
     Every folder and link on the way counts, as who may write to a folder may replace what is in it. Raises ``OSError``.
     """
     for place in _places(path):
-        found = place.lstat()
-        if found.st_uid not in trusted_users():
-            return f"{place} belongs to another user (uid {found.st_uid}); have it in a place of your own"
-        if stat.S_ISDIR(found.st_mode) and _lets_others_replace(found):
+        status = place.lstat()
+        if status.st_uid not in trusted_users():
+            return f"{place} belongs to another user (uid {status.st_uid}); have it in a place of your own"
+        if stat.S_ISDIR(status.st_mode) and _lets_others_replace(status):
             return f"{place} can be written by others, who could replace what is in it; chmod go-w {place}"
-        if stat.S_ISREG(found.st_mode) and others_write(found):
+        if stat.S_ISREG(status.st_mode) and others_write(status):
             return f"{place} can be written by others; chmod go-w {place}"
     return ""
 
@@ -190,9 +190,9 @@ def _lets_others_replace(folder: os.stat_result) -> bool:
     return others_write(folder) and not folder.st_mode & stat.S_ISVTX
 
 
-def others_write(found: os.stat_result) -> bool:
+def others_write(status: os.stat_result) -> bool:
     """Whether others may write. A group with the number of its only user is that user's own (umask 002)."""
-    return bool(found.st_mode & (stat.S_IWOTH if found.st_gid == found.st_uid else _GROUP_OR_OTHERS))
+    return bool(status.st_mode & (stat.S_IWOTH if status.st_gid == status.st_uid else _GROUP_OR_OTHERS))
 
 
 def _places(path: Path) -> Iterator[Path]:
@@ -230,10 +230,12 @@ def near_file(path: Path) -> str:
     """``". Did you mean X?"`` with the file of its folder that is called nearly so, or nothing where there is none."""
     try:
         with os.scandir(path.parent) as entries:
-            found = [Path(entry.path) for entry in islice(entries, LOOKED_AT_MAX) if entry.name.endswith(path.suffix)]
+            siblings = [
+                Path(entry.path) for entry in islice(entries, LOOKED_AT_MAX) if entry.name.endswith(path.suffix)
+            ]
     except OSError:
         return ""
     # The ending, which all have, makes none of them more alike.
-    stems = {one.stem: one for one in found}
+    stems = {sibling.stem: sibling for sibling in siblings}
     near = get_close_matches(path.stem, stems, n=1, cutoff=NEAR_MIN)
     return f". Did you mean {stems[near[0]]}?" if near else ""

@@ -38,21 +38,21 @@ def shielded() -> Iterator[None]:
 @contextmanager
 def interruptible(say: Callable[[str], None]) -> Iterator[None]:
     """Turn the first signal into ``Interrupted``; later ones must not disturb the lowering."""
-    asked = False
+    stopping = False
 
     def stop(*_: object) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal stopping
+        if stopping:
             say("putting the host back; a moment")
         elif _Shield.depth:
-            asked = _Shield.waiting = True
+            stopping = _Shield.waiting = True
         else:
-            asked = True
+            stopping = True
             raise Interrupted
 
-    held = {number: signal.signal(number, stop) for number in SIGNALS}
+    handlers = {number: signal.signal(number, stop) for number in SIGNALS}
     try:
         yield
     finally:
-        for number, handler in held.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

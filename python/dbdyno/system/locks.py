@@ -83,9 +83,9 @@ def only_one(what: str, *, wait: bool, say: Callable[[str], None]) -> Iterator[N
     path = make_state_folder() / "run.lock"
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        if not _taken(handle):
-            other = _holder(path)
-            _refuse_or_say(other, wait=wait, say=say)
+        if not _try_lock(handle):
+            run = _holder(path)
+            _refuse_or_say(run, wait=wait, say=say)
             fcntl.flock(handle, fcntl.LOCK_EX)
         try:
             os.ftruncate(handle, 0)
@@ -125,12 +125,12 @@ def another_run() -> str:
     It is only looked at: who took the lock for an instant to try it would refuse a run that begins in that instant.
     """
     path = state_folder() / "run.lock"
-    held = _holder(path) if is_flocked(path) else ""
-    if not held and not state_folder_is_given():
+    holder = _holder(path) if is_flocked(path) else ""
+    if not holder and not state_folder_is_given():
         with suppress(OSError):
             listener_pid(HOST_NAME)
-            held = _listener()
-    return "" if held.endswith(f"(pid {os.getpid()})") else held
+            holder = _listener()
+    return "" if holder.endswith(f"(pid {os.getpid()})") else holder
 
 
 def is_flocked(path: Path) -> bool:
@@ -139,17 +139,17 @@ def is_flocked(path: Path) -> bool:
         inode, locks = path.stat().st_ino, Path("/proc/locks").read_text(encoding="ascii")
     except OSError:
         return False
-    held = (line.split() for line in locks.splitlines() if " FLOCK " in line and " -> " not in line)
-    return any(words[-3].rpartition(":")[2] == str(inode) for words in held)
+    flocks = (line.split() for line in locks.splitlines() if " FLOCK " in line and " -> " not in line)
+    return any(words[-3].rpartition(":")[2] == str(inode) for words in flocks)
 
 
-def _refuse_or_say(other: str, *, wait: bool, say: Callable[[str], None]) -> None:
+def _refuse_or_say(run: str, *, wait: bool, say: Callable[[str], None]) -> None:
     if not wait:
         raise UserError(
-            f"another run is going on here: {other}. Two at once would measure each other; "
+            f"another run is going on here: {run}. Two at once would measure each other; "
             "wait for it with --wait, or end it"
         )
-    say(f"waiting for another run to end: {other}")
+    say(f"waiting for another run to end: {run}")
 
 
 def _bound(name: socket.socket) -> bool:
@@ -172,7 +172,7 @@ def _listener() -> str:
     return f"{one_line(' '.join(words).strip())} (pid {pid})"
 
 
-def _taken(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -183,7 +183,7 @@ def _taken(handle: int) -> bool:
 def _holder(path: Path) -> str:
     """Who holds the lock, as far as it has said so yet."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        return f"{said['what']} (pid {said['pid']})"
+        lock = json.loads(path.read_text(encoding="utf-8"))
+        return f"{lock['what']} (pid {lock['pid']})"
     except (OSError, ValueError, KeyError, TypeError):
         return "it has only just begun"

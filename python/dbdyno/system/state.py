@@ -13,9 +13,9 @@ _LONGEST_NAME = "/xxxxxxxxxxxx/server/server.sock"
 
 def state_folder() -> Path:
     """``$DBDYNO_STATE_DIR``, else ``/var/lib/dbdyno`` for root, else the user's XDG state folder."""
-    given = os.environ.get("DBDYNO_STATE_DIR")
-    if given:
-        return Path(given).resolve()
+    folder = os.environ.get("DBDYNO_STATE_DIR")
+    if folder:
+        return Path(folder).resolve()
     if os.geteuid() == 0:
         return Path("/var/lib/dbdyno").resolve()
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
@@ -55,8 +55,8 @@ def scratch_path(token: str) -> Path:
 
 def check_state_folder(folder: Path) -> None:
     """Raise ``HostError`` where others could write to the state folder: its undo logs are obeyed with our rights."""
-    found = folder.stat()
-    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+    status = folder.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         raise HostError(
             f"the state folder {folder} must be yours and writable by no one else: it says what is done to this host; "
             "set DBDYNO_STATE_DIR to a folder of its own"

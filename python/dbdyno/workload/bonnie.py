@@ -59,21 +59,21 @@ def csv_fields(text: str) -> list[str]:
 def bonnie_figures(fields: list[str]) -> dict[str, float]:
     """The figures of a line (MB/s decimal); what was too fast to be measured (``+++++``) or not done is left out."""
     first = FIRST + 2 * (fields[0] in SHIFTED)
-    found = {}
+    figures = {}
     for names, factor in ((KILOBYTES, 1024 / 1e6), (RATES, 1.0)):
         for name, place in names.items():
             try:
-                found[name] = float(fields[first + place]) * factor
+                figures[name] = float(fields[first + place]) * factor
             except ValueError:
                 continue
-    return found
+    return figures
 
 
 def phases_of(ended: ProgramRun, start_ns: int) -> list[tuple[str, int, int]]:
     """Name, start and end of each part, from what Bonnie++ says while it works (each line ends with its part)."""
-    found = []
+    phases = []
     for at_ns, line in ended.lines("err"):
         name = line.partition("...")[0].strip()
-        found.append(("seek" if name == "start 'em" else name.lower(), start_ns, at_ns))
+        phases.append(("seek" if name == "start 'em" else name.lower(), start_ns, at_ns))
         start_ns = at_ns
-    return found
+    return phases

@@ -32,37 +32,41 @@ def text_in(file: int) -> str:
     return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
 
 
-def offer(asked: Mapping[str, Any]) -> dict[str, Any]:
+def offer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Run the load that is asked for: ``argv``, ``environment``, and ``files``, flag -> content of the file it names.
 
     Returns exit code, what was said of a failure, and the text of each file of results.
     """
-    given = {flag: in_memory(flag, content) for flag, content in asked["files"].items()}
+    inputs = {flag: in_memory(flag, content) for flag, content in request["files"].items()}
     results = {flag: in_memory(flag) for flag in RESULTS}
-    start, said = in_memory("start"), in_memory("said")
-    flags = [f"--{flag}={path_of(file)}" for flag, file in {**given, **results, "start-file": start}.items()]
+    start, messages = in_memory("start"), in_memory("said")
+    flags = [f"--{flag}={path_of(file)}" for flag, file in {**inputs, **results, "start-file": start}.items()]
     # With this process the load ends too.
-    argv = ["setpriv", "--pdeathsig", "KILL", *asked["argv"], *flags]
+    argv = ["setpriv", "--pdeathsig", "KILL", *request["argv"], *flags]
     with subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=said,
-        env={**os.environ, **asked["environment"]},
-        pass_fds=[*given.values(), *results.values(), start],
+        stderr=messages,
+        env={**os.environ, **request["environment"]},
+        pass_fds=[*inputs.values(), *results.values(), start],
     ) as load:
         assert load.stdout is not None  # noqa: S101  (it is a pipe)
         for line in load.stdout:
             if line.startswith(b"ready "):
                 send({"ready_ns": int(line.split()[1]), "start": f"/proc/{os.getpid()}/fd/{start}"})
-    return {"code": load.returncode, "said": text_in(said), **{flag: text_in(file) for flag, file in results.items()}}
+    return {
+        "code": load.returncode,
+        "said": text_in(messages),
+        **{flag: text_in(file) for flag, file in results.items()},
+    }
 
 
-def send(what: Mapping[str, Any]) -> None:
+def send(event: Mapping[str, Any]) -> None:
     """Say one thing."""
-    said = f"{json.dumps(what)}\n".encode()
-    while said:
-        said = said[os.write(1, said) :]
+    line = f"{json.dumps(event)}\n".encode()
+    while line:
+        line = line[os.write(1, line) :]
 
 
 if __name__ == "__main__":

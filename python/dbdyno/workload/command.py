@@ -24,8 +24,8 @@ class UsersProgram(Program):
 
     def version(self) -> str:
         """The beginning of its SHA-256."""
-        found = self.found()
-        return f"sha256 {file_sha256(Path(found))[:16]}" if found else "unknown"
+        path = self.find_path()
+        return f"sha256 {file_sha256(Path(path))[:16]}" if path else "unknown"
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Command(ByTool[CommandSection]):
 
 def environment(context: StackContext, seed: int) -> dict[str, str]:
     """What a command is given: its folder, the seed, and how to reach the server if there is one."""
-    found = {"DBDYNO_DIRECTORY": str(context.files), "DBDYNO_SEED": str(seed), "HOME": str(context.files)}
+    variables = {"DBDYNO_DIRECTORY": str(context.files), "DBDYNO_SEED": str(seed), "HOME": str(context.files)}
     if context.endpoint is None:
-        return found
+        return variables
     address = context.endpoint.address
-    return found | {"DBDYNO_SOCKET": str(address.socket), "DBDYNO_USER": address.user}
+    return variables | {"DBDYNO_SOCKET": str(address.socket), "DBDYNO_USER": address.user}
 
 
 def figure_in(text: str, how: str) -> float:
@@ -77,13 +77,15 @@ def figure_in(text: str, how: str) -> float:
     Raises ``TrialError`` where there is none.
     """
     try:
-        found = _at_path(json.loads(text), how) if how.startswith("$.") else re.findall(how, text, re.MULTILINE)[-1]
-        if isinstance(found, bool):
+        value = _at_path(json.loads(text), how) if how.startswith("$.") else re.findall(how, text, re.MULTILINE)[-1]
+        if isinstance(value, bool):
             raise TypeError  # noqa: TRY301  (true is no number, whatever Python says)
-        return float(found)
+        return float(value)
     except (ValueError, TypeError, KeyError, IndexError):
-        said = " / ".join(text.strip().splitlines()[-3:])[:200]
-        raise TrialError(f"workload.figure: {how} finds no number in what the command printed: {said!r}") from None
+        last_lines = " / ".join(text.strip().splitlines()[-3:])[:200]
+        raise TrialError(
+            f"workload.figure: {how} finds no number in what the command printed: {last_lines!r}"
+        ) from None
 
 
 def _at_path(value: Any, path: str) -> Any:  # noqa: ANN401  (whatever JSON can hold)

@@ -104,24 +104,24 @@ def fio_figures(jobs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     seconds = positive(_seconds(jobs, DIRECTIONS), "fio's runtime")
     operations = sum(_total(jobs, name) for name in DIRECTIONS)
     moved = sum(int(job[name]["io_bytes"]) for job in jobs for name in DIRECTIONS if name in job)
-    found = {
+    figures = {
         "seconds_real": seconds,
         "megabytes_per_second": moved / 1e6 / seconds,
         "iops": positive(operations / seconds, "IOPS"),
     }
     latencies = [job[name]["lat_ns"] for job in jobs for name in DIRECTIONS if name in job]
-    latencies = [one for one in latencies if one.get("N")]
+    latencies = [latency for latency in latencies if latency.get("N")]
     if latencies:
-        count = sum(one["N"] for one in latencies)
-        found["latency_ms_mean"] = math.fsum(one["mean"] * one["N"] for one in latencies) / count / 1e6
-        found["latency_ms_max"] = max(one["max"] for one in latencies) / 1e6
+        count = sum(latency["N"] for latency in latencies)
+        figures["latency_ms_mean"] = math.fsum(latency["mean"] * latency["N"] for latency in latencies) / count / 1e6
+        figures["latency_ms_max"] = max(latency["max"] for latency in latencies) / 1e6
         bins: defaultdict[int, int] = defaultdict(int)
-        for one in latencies:
-            for at_ns, times in one.get("bins", {}).items():
+        for latency in latencies:
+            for at_ns, times in latency.get("bins", {}).items():
                 bins[int(at_ns)] += int(times)
         values = percentiles(bins)
-        found |= {f"latency_ms_{name}": min(value / 1e6, found["latency_ms_max"]) for name, value in values.items()}
-    return found
+        figures |= {f"latency_ms_{name}": min(value / 1e6, figures["latency_ms_max"]) for name, value in values.items()}
+    return figures
 
 
 def log_columns(logs: Mapping[str, Sequence[Entry]], start_ms: float) -> Columns:
@@ -130,8 +130,8 @@ def log_columns(logs: Mapping[str, Sequence[Entry]], start_ms: float) -> Columns
     Each job logs by itself: what ended in the same interval is added up, and latencies are averaged by direction,
     weighted with its IOPS. An interval without an entry had no I/O.
     """
-    by_name = {name: _gathered(entries, start_ms) for name, entries in logs.items()}
-    last = max((index for found in by_name.values() for index in found), default=-1)
+    by_name = {name: _gather_intervals(entries, start_ms) for name, entries in logs.items()}
+    last = max((index for by_interval in by_name.values() for index in by_interval), default=-1)
     series: dict[str, list[float]] = {"t_s": [], "megabytes_per_second": [], "iops": [], "latency_ms_mean": []}
     for index in range(last + 1):
         moved, operations, late = (by_name.get(name, {}).get(index, {}) for name in LOGS)
@@ -147,13 +147,13 @@ def log_columns(logs: Mapping[str, Sequence[Entry]], start_ms: float) -> Columns
     return {name: list(values) for name, values in series.items()}
 
 
-def _gathered(entries: Sequence[Entry], start_ms: float) -> dict[int, dict[int, list[float]]]:
+def _gather_intervals(entries: Sequence[Entry], start_ms: float) -> dict[int, dict[int, list[float]]]:
     """Interval -> direction -> values; an entry stands at the end of its interval."""
-    found: dict[int, dict[int, list[float]]] = {}
+    intervals: dict[int, dict[int, list[float]]] = {}
     for at_ms, value, way in entries:
         index = max(0, round((at_ms - start_ms) / INTERVAL_MS) - 1)
-        found.setdefault(index, {}).setdefault(way, []).append(value)
-    return found
+        intervals.setdefault(index, {}).setdefault(way, []).append(value)
+    return intervals
 
 
 def parse_log(text: str) -> list[Entry]:
@@ -272,8 +272,8 @@ class Fio(ByTool[FioSection]):
         path = Path(self.section.job or "")
         try:
             text = read_text(path)
-            for said in job_mistakes(text, path.parent):  # once more: it may have been changed
-                raise TrialError(f"{path}: {said}")
+            for mistake in job_mistakes(text, path.parent):  # once more: it may have been changed
+                raise TrialError(f"{path}: {mistake}")
             logs = {}
             for number, (name, log) in enumerate(sources.logs.items()):
                 copy = home.parent / f"{number}.iolog"

@@ -59,9 +59,9 @@ class FromHosts:
         """
         address, names = admitted(context.server, self.load.schema), self.load.section.clients_from
         shares = enumerate(names)
-        each = {name: asked_of(self.load, address, seed, (number, len(names))) for number, name in shares}
+        requests = {name: asked_of(self.load, address, seed, (number, len(names))) for number, name in shares}
         try:
-            offered = self.offer(JointLoadRequest(each, limit_seconds(self.load.section)))
+            offered = self.offer(JointLoadRequest(requests, limit_seconds(self.load.section)))
         except TrialError as error:
             ended = how_it_ended(context.server)
             raise TrialError(f"{error}; {ended}" if ended else str(error)) from None
@@ -99,16 +99,16 @@ def merged(program: Path, offered: JointLoad, names: Sequence[str], folder: Path
 
     Raises ``TrialError`` where the files of a host are not whole, or no interval is whole on all.
     """
-    each = [folder / "clients" / name for name in names]
-    for own in each:
+    folders = [folder / "clients" / name for name in names]
+    for own in folders:
         own.mkdir(parents=True, exist_ok=True)
         for text, file in zip(RESULTS, FILES, strict=True):
             (own / file).write_text(offered.replies[own.name][text], encoding="utf-8")
     clocks = folder / "clients" / "clocks.json"
     clocks.write_text(json.dumps({"before": asdict(offered.before), "after": asdict(offered.after)}), encoding="utf-8")
     flags = [f"--interval={INTERVAL_MS}ms", f"--start={offered.start_ns}", f"--clocks={clocks}", f"--into={folder}"]
-    done = subprocess.run([program, "merge", *flags, *each], capture_output=True, check=False)
+    done = subprocess.run([program, "merge", *flags, *folders], capture_output=True, check=False)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().removeprefix("dbdyno-load: ")
-        raise TrialError(short(said, SAID_MAX) or f"dbdyno-load: exit {done.returncode}")
+        message = done.stderr.decode(errors="replace").strip().removeprefix("dbdyno-load: ")
+        raise TrialError(short(message, SAID_MAX) or f"dbdyno-load: exit {done.returncode}")
     return read_load(*(folder / file for file in FILES))

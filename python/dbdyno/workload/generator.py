@@ -81,8 +81,8 @@ class Generated(ABC, Generic[SectionT]):
 
     def common_flags(self) -> list[str]:
         """Where the tables are, and how much load by how many."""
-        where = [f"--schema={self.schema}", f"--engine={self.engine}"]
-        return [*where, *flags_of(self.section, "clients", *filter(None, [self.section.AMOUNT]))]
+        flags = [f"--schema={self.schema}", f"--engine={self.engine}"]
+        return [*flags, *flags_of(self.section, "clients", *filter(None, [self.section.AMOUNT]))]
 
     @abstractmethod
     def own_flags(self) -> list[str]:
@@ -114,7 +114,7 @@ class Generated(ABC, Generic[SectionT]):
         done = subprocess.run(
             argv, capture_output=True, encoding="utf-8", errors="replace", check=False, env=_environment()
         )
-        return _said(done.stderr).removeprefix("dbdyno-load: ") if done.returncode == USAGE else ""
+        return _error_text(done.stderr).removeprefix("dbdyno-load: ") if done.returncode == USAGE else ""
 
     def prepare(self, context: StackContext) -> None:
         """Make schema, tables and first rows, and see that the engine is the one asked for. Raises ``TrialError``."""
@@ -130,10 +130,10 @@ class Generated(ABC, Generic[SectionT]):
 
     def check(self, context: StackContext) -> dict[str, str]:
         """Engine and row format of every table, read back. Raises ``TrialError`` on a silent substitution."""
-        found = tables_of(context.server, self.schema, self.engine)
-        if not found and not self.STARTS_WITHOUT_TABLES:
+        tables = tables_of(context.server, self.schema, self.engine)
+        if not tables and not self.STARTS_WITHOUT_TABLES:
             raise TrialError(f"the schema {self.schema} holds no table after it was prepared")
-        return found
+        return tables
 
     def run(self, context: StackContext, seed: int, folder: Path) -> LoadResult:
         """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
@@ -209,7 +209,7 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"}
 
 
-def _said(stderr: str) -> str:
+def _error_text(stderr: str) -> str:
     return short(" / ".join(line.strip() for line in stderr.splitlines() if line.strip()), SAID_MAX)
 
 
@@ -222,7 +222,7 @@ def run_generator(argv: list[str], address: Address, timeout_seconds: float) -> 
     except subprocess.TimeoutExpired:
         raise TrialError(f"the load was not done after {timeout_seconds:g} s; it was ended") from None
     if load.returncode != 0:
-        raise TrialError(_said(decoded(err)) or f"dbdyno-load: exit {load.returncode}")
+        raise TrialError(_error_text(decoded(err)) or f"dbdyno-load: exit {load.returncode}")
 
 
 def _cause(result: Path, ignored: str) -> str:

@@ -96,7 +96,7 @@ class LoadResult:
         cpu = float(result["seconds_user"]) + float(result["seconds_sys"])
         if queries <= 0 or real <= 0:
             raise TrialError("the load finished no query while it was measured")
-        found = {
+        scalars = {
             "queries_per_second": queries / real,
             "events_per_second": result["events"] / real,
             "seconds_real": real,
@@ -107,28 +107,28 @@ class LoadResult:
             "reconnects": float(result["reconnects"]),
         }
         # A run too short for one event to end has no latency; one that only reads adds no row.
-        found |= latency_metrics(latency)
+        scalars |= latency_metrics(latency)
         if result["rows"]:
-            found["rows_per_second"] = result["rows"] / real
+            scalars["rows_per_second"] = result["rows"] / real
         if new_orders := result.get("operations", {}).get("new_order"):
-            found["new_orders_per_minute"] = (new_orders["count"] or 0) * 60 / real
+            scalars["new_orders_per_minute"] = (new_orders["count"] or 0) * 60 / real
         if result["offered_per_second"]:
-            found["achieved_ratio"] = result["achieved_per_second"] / result["offered_per_second"]
-        return found
+            scalars["achieved_ratio"] = result["achieved_per_second"] / result["offered_per_second"]
+        return scalars
 
     def columns(self) -> Columns:
         """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""
         start, _ = self.window_ns
         ends = self.series.get("t_ns", [])
         seconds = [(end - before) / 1e9 for before, end in pairwise([start, *ends])]
-        found: Columns = {"t_s": [(end - start) / 1e9 for end in ends]}
+        columns: Columns = {"t_s": [(end - start) / 1e9 for end in ends]}
         for name in RATES:
             counts = self.series.get(name, [])
-            found[f"{name}_per_second"] = [n / s if s > 0 else 0.0 for n, s in zip(counts, seconds, strict=True)]
-        found["backlog"] = self.series.get("backlog", [])
+            columns[f"{name}_per_second"] = [n / s if s > 0 else 0.0 for n, s in zip(counts, seconds, strict=True)]
+        columns["backlog"] = self.series.get("backlog", [])
         for name in LATENCIES:
-            found[f"latency_ms_{name}"] = [value / 1e6 for value in self.series.get(f"latency_ns_{name}", [])]
-        return {**found, "phase": self.phase} if any(self.phase) else found
+            columns[f"latency_ms_{name}"] = [value / 1e6 for value in self.series.get(f"latency_ns_{name}", [])]
+        return {**columns, "phase": self.phase} if any(self.phase) else columns
 
     def beside(self) -> dict[str, Columns]:
         """None: probes watch the device."""
@@ -141,8 +141,8 @@ class LoadResult:
 
 def latency_metrics(latency_ns: Summary) -> dict[str, float]:
     """The metrics of ``model.metrics.METRICS`` that a summary has."""
-    found = {f"latency_ms_{name}": value / 1e6 for name, value in latency_ns.items() if value is not None}
-    return {name: value for name, value in found.items() if name in METRICS}
+    metrics = {f"latency_ms_{name}": value / 1e6 for name, value in latency_ns.items() if value is not None}
+    return {name: value for name, value in metrics.items() if name in METRICS}
 
 
 def read_load(result: Path, series: Path, log: Path) -> LoadResult:
@@ -171,8 +171,8 @@ def percentiles(buckets: Mapping[int, int] | Mapping[float, int]) -> dict[str, f
     sums = list(accumulate(times for _, times in ordered))
     if not sums or not sums[-1]:
         return {}
-    found = {}
+    by_name = {}
     for name, share in PERCENTILES.items():
         rank = math.ceil(share * sums[-1])
-        found[name] = float(next(value for (value, _), below in zip(ordered, sums, strict=True) if below >= rank))
-    return found
+        by_name[name] = float(next(value for (value, _), below in zip(ordered, sums, strict=True) if below >= rank))
+    return by_name

@@ -47,8 +47,8 @@ class SimulatedLoad:
     @property
     def result(self) -> TrialLoad:
         """What is kept of it with the trial: all but histograms and series, which have files of their own."""
-        kept = {name: value for name, value in self.outcome.items() if name not in {"series", "sample"}}
-        return {"kind": self.kind, "simulated": _without_histograms(kept)}
+        outcome = {name: value for name, value in self.outcome.items() if name not in {"series", "sample"}}
+        return {"kind": self.kind, "simulated": _without_histograms(outcome)}
 
     @property
     def window_ns(self) -> tuple[int, int]:
@@ -79,36 +79,37 @@ class SimulatedLoad:
     def metrics(self) -> dict[str, float]:
         """The scalars of ``model.metrics.METRICS``. Raises ``TrialError`` where nothing was done."""
         outcome, seconds = self.outcome, float(self.outcome["measured_s"])
-        each = [outcome["reads"], outcome["writes"]]
-        operations = sum(one["latency"]["count"] for one in each)
+        directions = [outcome["reads"], outcome["writes"]]
+        operations = sum(direction["latency"]["count"] for direction in directions)
         if not seconds > 0 or not operations:
             raise TrialError("nothing was finished while it was simulated")
-        found = {
+        sectors = sum(direction["sectors"] for direction in directions)
+        scalars = {
             "seconds_real": seconds,
             "iops": operations / seconds,
-            "megabytes_per_second": sum(one["sectors"] for one in each) * SECTOR_BYTES / 1e6 / seconds,
+            "megabytes_per_second": sectors * SECTOR_BYTES / 1e6 / seconds,
             **self._latencies_ms(),
         }
         for name, metric in COUNTED.items():
             if outcome["counts"].get(name):
-                found[metric] = outcome["counts"][name] / seconds
-        found |= self._of_device()
+                scalars[metric] = outcome["counts"][name] / seconds
+        scalars |= self._of_device()
         if self.queries:
-            for name, one in zip(("read", "written"), each, strict=True):
-                found[f"{name}_bytes_per_query"] = one["sectors"] * SECTOR_BYTES / self.queries
-        assert set(found) <= set(METRICS)  # noqa: S101  (a new one needs words and a direction)
-        return found
+            for name, direction in zip(("read", "written"), directions, strict=True):
+                scalars[f"{name}_bytes_per_query"] = direction["sectors"] * SECTOR_BYTES / self.queries
+        assert set(scalars) <= set(METRICS)  # noqa: S101  (a new one needs words and a direction)
+        return scalars
 
     def _of_device(self) -> dict[str, float]:
         """Iostat's columns over the whole run, and how many requests in a row went up the addresses."""
         columns, runs = self.outcome["columns"], self.outcome["seeks"]["ascending_runs"]
-        found = {name: float(columns[column]) * scale for name, (column, scale) in IOSTAT.items()}
-        return found | ({"sorted_run_requests_mean": self.outcome["commands"] / runs} if runs else {})
+        figures = {name: float(columns[column]) * scale for name, (column, scale) in IOSTAT.items()}
+        return figures | ({"sorted_run_requests_mean": self.outcome["commands"] / runs} if runs else {})
 
     def _latencies_ms(self) -> dict[str, float]:
         """Of statements, or else of reads and writes: from when a client meant to ask, until it had its answer."""
-        count = sum(one["count"] for one in self._answers)
-        mean = math.fsum(one["mean_ns"] * one["count"] for one in self._answers) / count
+        count = sum(answers["count"] for answers in self._answers)
+        mean = math.fsum(answers["mean_ns"] * answers["count"] for answers in self._answers) / count
         return latency_metrics({**self._met.summary, "mean": mean})
 
     @property
@@ -119,30 +120,30 @@ class SimulatedLoad:
 
     @cached_property
     def _met(self) -> LatencyCounts:
-        largest = max(one["max_ns"] for one in self._answers)
-        return LatencyCounts.from_native(histogram([one["histogram"] for one in self._answers], largest))
+        largest = max(answers["max_ns"] for answers in self._answers)
+        return LatencyCounts.from_native(histogram([answers["histogram"] for answers in self._answers], largest))
 
     def columns(self) -> Columns:
         """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""
         series = self.outcome["series"]
-        every = series["columns"]
-        found: Columns = {
+        rows = series["columns"]
+        columns: Columns = {
             "t_s": self._ends(),
-            "iops": [one["r/s"] + one["w/s"] for one in every],
-            "megabytes_per_second": [(one["rkB/s"] + one["wkB/s"]) * 1024 / 1e6 for one in every],
-            "latency_ms_mean": [one["await"] for one in every],
+            "iops": [row["r/s"] + row["w/s"] for row in rows],
+            "megabytes_per_second": [(row["rkB/s"] + row["wkB/s"]) * 1024 / 1e6 for row in rows],
+            "latency_ms_mean": [row["await"] for row in rows],
         }
         counted_in = series["rates"]
         rates = {metric: counted_in[f"{name}/s"] for name, metric in COUNTED.items() if f"{name}/s" in counted_in}
-        return {**found, **rates}
+        return {**columns, **rates}
 
     def beside(self) -> dict[str, Columns]:
         """The block device, in the columns that the probe of that name has, as far as there are such requests."""
-        every, ends = self.outcome["series"]["columns"], self._ends()
-        found: Columns = {"t_s": ends, **_of_device(every)}
+        rows, ends = self.outcome["series"]["columns"], self._ends()
+        columns: Columns = {"t_s": ends, **_of_device(rows)}
         for short, name in (("r", "read_bytes"), ("w", "written_bytes")):
-            found[name] = list(_so_far([one[f"{short}kB/s"] * 1024 for one in every], ends))
-        return {"block_device": found}
+            columns[name] = list(_so_far([row[f"{short}kB/s"] * 1024 for row in rows], ends))
+        return {"block_device": columns}
 
     def latencies(self) -> Columns:
         """How often each latency was met: ``latency_ns``, ascending, and ``count``."""
@@ -156,27 +157,27 @@ class SimulatedLoad:
 def _without_histograms(value: Any) -> Any:  # noqa: ANN401  (whatever JSON holds)
     if not isinstance(value, dict):
         return value
-    return {name: _without_histograms(item) for name, item in value.items() if name != "histogram"}
+    return {name: _without_histograms(member) for name, member in value.items() if name != "histogram"}
 
 
-def _of_device(every: Sequence[Mapping[str, float]]) -> Columns:
-    found: Columns = {}
+def _of_device(rows: Sequence[Mapping[str, float]]) -> Columns:
+    columns: Columns = {}
     for short in DIRECTIONS:
-        done, kib, merged = ([one[f"{short}{rest}"] for one in every] for rest in ("/s", "kB/s", "rqm/s"))
-        found |= {
+        done, kib, merged = ([row[f"{short}{rest}"] for row in rows] for rest in ("/s", "kB/s", "rqm/s"))
+        columns |= {
             f"{short}/s": done,
             f"{short}MB/s": [value * 1024 / 1e6 for value in kib],
             f"{short}rqm/s": merged,
             f"%{short}rqm": [100 * m / ((d + m) or 1.0) for d, m in zip(done, merged, strict=True)],
-            f"{short}_await": [one[f"{short}_await"] for one in every],
+            f"{short}_await": [row[f"{short}_await"] for row in rows],
             f"{short}areq-sz": [k / (d or 1.0) for k, d in zip(kib, done, strict=True)],
         }
-    found |= {
-        "areq-sz": [one["avgrq-sz"] * SECTOR_BYTES / 1024 for one in every],
-        "aqu-sz": [one["aqu-sz"] for one in every],
-        "%util": [one["%util"] for one in every],
+    columns |= {
+        "areq-sz": [row["avgrq-sz"] * SECTOR_BYTES / 1024 for row in rows],
+        "aqu-sz": [row["aqu-sz"] for row in rows],
+        "%util": [row["%util"] for row in rows],
     }
-    return found
+    return columns
 
 
 def _so_far(rates: Iterable[float], ends: Iterable[float]) -> Iterable[float]:

@@ -70,17 +70,17 @@ def read_sysbench(ended: ProgramRun) -> ToolLoad:
 
 def totals_of(text: str) -> dict[str, float]:
     """The numbers of the last report. Raises ``TrialError`` where one is missing."""
-    found = {name: pattern.search(text) for name, pattern in _TOTALS.items()}
-    if lacking := [name for name, match in found.items() if match is None]:
+    matches = {name: pattern.search(text) for name, pattern in _TOTALS.items()}
+    if lacking := [name for name, match in matches.items() if match is None]:
         raise TrialError(f"sysbench's output is not what sysbench 1.0 writes: no {', '.join(lacking)}")
-    return {name: float(match[1]) for name, match in found.items() if match}
+    return {name: float(match[1]) for name, match in matches.items() if match}
 
 
 def sysbench_figures(text: str) -> dict[str, float]:
     """Rates, latencies (ms), errors. Percentiles come from the histogram, whose buckets ``model.metrics`` has."""
     totals = totals_of(text)
     seconds = positive(totals["seconds"], "sysbench's total time")
-    found = {
+    figures = {
         "queries_per_second": positive(totals["queries"], "sysbench's number of queries") / seconds,
         "events_per_second": totals["events"] / seconds,
         "seconds_real": seconds,
@@ -89,10 +89,10 @@ def sysbench_figures(text: str) -> dict[str, float]:
     }
     if totals["events"]:
         buckets = histogram(text)
-        found |= {"latency_ms_mean": totals["mean_ms"], "latency_ms_max": totals["max_ms"]}
+        figures |= {"latency_ms_mean": totals["mean_ms"], "latency_ms_max": totals["max_ms"]}
         # A bucket's value may lie above the greatest that was seen.
-        found |= {f"latency_ms_{name}": min(value, totals["max_ms"]) for name, value in percentiles(buckets).items()}
-    return found
+        figures |= {f"latency_ms_{name}": min(value, totals["max_ms"]) for name, value in percentiles(buckets).items()}
+    return figures
 
 
 def histogram(text: str) -> dict[float, int]:
@@ -107,7 +107,7 @@ def histogram(text: str) -> dict[float, int]:
 
 def intervals(lines: Sequence[str]) -> Columns:
     """The series: one value a second; ``backlog`` where a rate was offered."""
-    found: dict[str, list[float]] = {}
+    series: dict[str, list[float]] = {}
     for line in lines:
         if match := _INTERVAL.match(line):
             row = {
@@ -119,12 +119,12 @@ def intervals(lines: Sequence[str]) -> Columns:
                 "reconnects_per_second": match["reconnects"],
             }
             for name, value in row.items():
-                found.setdefault(name, []).append(float(value))
+                series.setdefault(name, []).append(float(value))
         elif match := _QUEUE.match(line):
-            found.setdefault("backlog", []).append(float(match[1]))
-    if len(found.get("backlog", [])) != len(found.get("t_s", [])):
-        found.pop("backlog", None)
-    return {name: list(values) for name, values in found.items()}
+            series.setdefault("backlog", []).append(float(match[1]))
+    if len(series.get("backlog", [])) != len(series.get("t_s", [])):
+        series.pop("backlog", None)
+    return {name: list(values) for name, values in series.items()}
 
 
 SYSBENCH = Program(("sysbench",), "sysbench")

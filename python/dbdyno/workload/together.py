@@ -57,7 +57,7 @@ class _Result:
 class ClientHostLoad:
     """A load on one host. ``news`` is set at each step: ready, and done."""
 
-    def __init__(self, hosts: Hosts, name: str, asked: Mapping[str, Any], news: Event, limit_seconds: float) -> None:
+    def __init__(self, hosts: Hosts, name: str, request: Mapping[str, Any], news: Event, limit_seconds: float) -> None:
         """``limit_seconds`` is what the load may take at most."""
         self.name = name
         self._bytes_max = min(_BYTES_MAX, _BYTES + round(_BYTES_PER_SECOND * limit_seconds))
@@ -65,7 +65,7 @@ class ClientHostLoad:
         self.result: dict[str, Any] | None = None  # what it came to
         self.trouble = ""  # why it has ended otherwise
         self._hosts, self._news, self._ended = hosts, news, False
-        self._process = hosts.start(name, _ARGV, stdin=json.dumps(asked).encode())
+        self._process = hosts.start(name, _ARGV, stdin=json.dumps(request).encode())
         # Its question is asked long before the measured window and answered after it.
         Thread(target=self._listen, name=f"load of {name}", daemon=True).start()
 
@@ -96,13 +96,13 @@ class ClientHostLoad:
 
     def _listen(self) -> None:
         """Take in what is said there until the end."""
-        said = Lines(self._hosts, self.name, self._process, self._bytes_max, _LINES_MAX, self._bytes_max)
+        lines = Lines(self._hosts, self.name, self._process, self._bytes_max, _LINES_MAX, self._bytes_max)
         try:
-            for line in said.read():
+            for line in lines.read():
                 self._take(line)
             self._ended = True
-            if said.code and not self.is_done:
-                self.trouble = f"{self.name}: the load ended before its time: {said.why_ended()}"
+            if lines.code and not self.is_done:
+                self.trouble = f"{self.name}: the load ended before its time: {lines.why_ended()}"
         except DbdynoError as error:
             self.trouble = self.trouble or f"{self.name}: {short(str(error).removeprefix(f'{self.name}: '), _SAID_MAX)}"
         finally:
@@ -112,12 +112,12 @@ class ClientHostLoad:
     def _take(self, line: bytes) -> None:
         """Take in what it says. Raises ``LieError`` where that is nothing that it can say now."""
         try:
-            found = json_object(line, escapes_max=self._bytes_max)
-            if "start" in found and not self.start_path:
-                self.start_path = value_of(_Ready, found).start
+            reply = json_object(line, escapes_max=self._bytes_max)
+            if "start" in reply and not self.start_path:
+                self.start_path = value_of(_Ready, reply).start
                 self._news.set()
                 return
-            result = value_of(_Result, found)
+            result = value_of(_Result, reply)
         except ValueError as error:
             raise LieError(f"{self.name}: what it said is nothing of a load ({short(str(error))})") from None
         if self.is_done:
@@ -173,13 +173,13 @@ class JointLoad:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """As it has come."""
         clocks = [
-            Clocks(one["at_ns"], {name: Offset(**offset) for name, offset in one["offsets"].items()})
-            for one in (given["before"], given["after"])
+            Clocks(clocks["at_ns"], {name: Offset(**offset) for name, offset in clocks["offsets"].items()})
+            for clocks in (stored["before"], stored["after"])
         ]
-        return cls(given["replies"], given["start_ns"], *clocks)
+        return cls(stored["replies"], stored["start_ns"], *clocks)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Together:
     ended: Callable[[], bool] = lambda: False  # whether it is to end before its time
     measuring: Callable[[], AbstractContextManager[object]] = nullcontext  # around the time in which it measures
 
-    def offer(self, asked: JointLoadRequest) -> JointLoad:
+    def offer(self, request: JointLoadRequest) -> JointLoad:
         """Have the hosts offer a load.
 
         Raises:
@@ -199,36 +199,36 @@ class Together:
             HostError: A host was lost before.
 
         """
-        self._see_that_all_are_there(asked.each)
+        self._see_that_all_are_there(request.each)
         clients: list[ClientHostLoad] = []
         try:
-            clients.extend(self._started(asked))
-            start_ns, before = self._wait_for_the_end(clients, asked.limit_seconds)
+            clients.extend(self._start_loads(request))
+            start_ns, before = self._wait_for_the_end(clients, request.limit_seconds)
         finally:
             for client in clients:
                 client.end()
-        after, _ = self._clocks(asked.each)
+        after, _ = self._clocks(request.each)
         return JointLoad({client.name: client.result or {} for client in clients}, start_ns, before, after)
 
     def _see_that_all_are_there(self, names: Collection[str]) -> None:
         """Raise ``HostError`` where a host is gone: without it the load is another one."""
         for name in names:
-            if why := self._lost(name):
+            if why := self._why_lost(name):
                 inventory = self.connected.inventory.path
                 raise HostError(f"{why}; dbdyno hosts up {inventory} once it is back, then go on with --resume")
 
-    def _lost(self, name: str) -> str:
+    def _why_lost(self, name: str) -> str:
         """Why a host can't go on; empty while it can."""
         if name not in self.connected.lost():
             return ""
-        what = "the server's host" if name == self.server else "client host"
-        return f"{what} {name} is lost: {self.connected.why_lost().get(name, 'no word from it')}"
+        role = "the server's host" if name == self.server else "client host"
+        return f"{role} {name} is lost: {self.connected.why_lost().get(name, 'no word from it')}"
 
-    def _started(self, asked: JointLoadRequest) -> Iterator[ClientHostLoad]:
+    def _start_loads(self, request: JointLoadRequest) -> Iterator[ClientHostLoad]:
         """The load on one host after the other, on its way to being ready."""
         news = Event()
-        for name, its in asked.each.items():
-            yield ClientHostLoad(self.connected.hosts, name, its, news, asked.limit_seconds)
+        for name, its in request.each.items():
+            yield ClientHostLoad(self.connected.hosts, name, its, news, request.limit_seconds)
 
     def _wait_for_the_end(self, clients: Sequence[ClientHostLoad], limit_seconds: float) -> tuple[int, Clocks]:
         """Wait until all are warm, name the start, wait until all are done.
@@ -252,11 +252,11 @@ class Together:
         """Wait until every client has come so far. Raises ``TrialError`` as soon as one can't any more."""
         while True:
             for client in clients:
-                if trouble := client.trouble or self._lost(client.name):
+                if trouble := client.trouble or self._why_lost(client.name):
                     raise TrialError(trouble)
             if self.ended():
                 raise TrialError("the load was ended before its time")
-            if trouble := self._lost(self.server):
+            if trouble := self._why_lost(self.server):
                 raise TrialError(trouble)
             if all(reached(client) for client in clients):
                 return
@@ -277,9 +277,9 @@ class Together:
                 raise HostError(f"host {name} has no ssh, so its clock can't be compared with others'")
         if not self.server:
             return Clocks(time.monotonic_ns(), {name: offsets[name] for name in names}), 0
-        there = offsets[self.server]
-        beside = {name: offset_between(offsets[name], there) for name in names}
-        return Clocks(time.monotonic_ns() + there.offset_ns, beside), there.offset_ns
+        server_offset = offsets[self.server]
+        beside = {name: offset_between(offsets[name], server_offset) for name in names}
+        return Clocks(time.monotonic_ns() + server_offset.offset_ns, beside), server_offset.offset_ns
 
     def _lead_ns(self, clocks: Clocks) -> int:
         """How far from now the start is to be: five round trips, and time for what names it to be started there."""
@@ -288,5 +288,5 @@ class Together:
             for name in clocks.offsets:
                 self.connected.hosts.start(name, ("true",))
             calls = time.monotonic_ns() - begun
-        trips = [LEAD_ROUND_TRIPS * one.round_trip_ns_min for one in clocks.offsets.values()]
+        trips = [LEAD_ROUND_TRIPS * offset.round_trip_ns_min for offset in clocks.offsets.values()]
         return max(LEAD_NS_MIN, LEAD_CALLS * calls, *trips)

@@ -53,21 +53,21 @@ class Program:
         """What it is called."""
         return self.names[0]
 
-    def found(self) -> str | None:
+    def find_path(self) -> str | None:
         """Where it is."""
         return next((path for name in self.names if (path := tool_path(name))), None)
 
     def path(self) -> Path:
         """Where it is. Raises ``HostError`` with the remedy where it is not."""
-        found = self.found()
-        if found is None:
+        path = self.find_path()
+        if path is None:
             raise not_installed(self.name, self.package)
-        return Path(found)
+        return Path(path)
 
     def version(self) -> str:
         """What it says of its version, in its own words."""
-        found = self.found()
-        return _version(found, self.version_flag) if found else UNKNOWN
+        path = self.find_path()
+        return _version(path, self.version_flag) if path else UNKNOWN
 
     def observed(self) -> dict[str, str]:
         """What a trial keeps of it."""
@@ -77,10 +77,10 @@ class Program:
 @cache
 def _version(path: str, flag: str) -> str:
     try:
-        said = answer([path, flag], "both", VERSION_SECONDS, SAID_MAX).decode(errors="replace").splitlines()
+        lines = answer([path, flag], "both", VERSION_SECONDS, SAID_MAX).decode(errors="replace").splitlines()
     except OSError:
         return UNKNOWN
-    line = next((line for line in said if any(char.isdigit() for char in line)), UNKNOWN)
+    line = next((line for line in lines if any(char.isdigit() for char in line)), UNKNOWN)
     return printable(line.strip())[:120]
 
 
@@ -113,11 +113,11 @@ class ProgramRun:
 
     def lines(self, stream: str = "out") -> list[tuple[int, str]]:
         """Each line with the time at which its end came."""
-        found, rest = [], b""
+        lines, rest = [], b""
         for at_ns, piece in getattr(self, stream):
             *whole, rest = (rest + piece).split(b"\n")
-            found += [(at_ns, line.decode(errors="replace")) for line in whole]
-        return found
+            lines += [(at_ns, line.decode(errors="replace")) for line in whole]
+        return lines
 
 
 def _text(pieces: list[tuple[int, bytes]]) -> str:
@@ -179,15 +179,15 @@ def _attend(
     handle = os.pidfd_open(process.pid)
     waiting = select.poll()
     try:
-        for one in (handle, *streams):
-            os.set_blocking(one, False) if one != handle else None
-            waiting.register(one, select.POLLIN)
+        for descriptor in (handle, *streams):
+            os.set_blocking(descriptor, False) if descriptor != handle else None
+            waiting.register(descriptor, select.POLLIN)
         deadline, size, running = time.monotonic() + limit_seconds, 0, True
         while running:
-            ready = {one for one, _ in waiting.poll(LOOK_SECONDS * 1000)}
+            ready = {descriptor for descriptor, _ in waiting.poll(LOOK_SECONDS * 1000)}
             running = handle not in ready
-            for one in streams if not running else ready & set(streams):
-                size += _take(one, streams[one], waiting)
+            for descriptor in streams if not running else ready & set(streams):
+                size += _take(descriptor, streams[descriptor], waiting)
             if size > OUTPUT_BYTES_MAX:
                 _give_up(f"{name} said more than {OUTPUT_BYTES_MAX // 1024**2} MiB", name, ended)
             if running and time.monotonic() > deadline:
@@ -210,8 +210,8 @@ def _attend(
 
 
 def _give_up(why: str, name: str, ended: ProgramRun) -> NoReturn:
-    said = last_words(ended)
-    raise TrialError(f"{why}; {name} was ended" + (f"; it had said: {said}" if said else ""))
+    words = last_words(ended)
+    raise TrialError(f"{why}; {name} was ended" + (f"; it had said: {words}" if words else ""))
 
 
 def _end_group(leader: int) -> None:
@@ -220,21 +220,21 @@ def _end_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def _take(one: int, said: list[tuple[int, bytes]], waiting: "select.poll") -> int:
+def _take(descriptor: int, pieces: list[tuple[int, bytes]], waiting: "select.poll") -> int:
     """Read all that is there; returns how many bytes."""
     size = 0
     while True:
         try:
-            piece = os.read(one, 1 << 16)
+            piece = os.read(descriptor, 1 << 16)
         except BlockingIOError:
             return size
         except OSError:
             piece = b""
         if not piece:
             with suppress(KeyError):  # it was at its end before
-                waiting.unregister(one)
+                waiting.unregister(descriptor)
             return size
-        said.append((now_ns(), piece))
+        pieces.append((now_ns(), piece))
         size += len(piece)
 
 
@@ -278,8 +278,8 @@ class ToolLoad:
     def result(self) -> TrialLoad:
         """What it reported, and when it was measured."""
         start_ns, end_ns = self.window_ns
-        found = {**self.reported, "clock": {"measure_start_ns": start_ns, "measure_end_ns": end_ns}}
-        return cast("TrialLoad", found)  # what else a program says is its own
+        load = {**self.reported, "clock": {"measure_start_ns": start_ns, "measure_end_ns": end_ns}}
+        return cast("TrialLoad", load)  # what else a program says is its own
 
     @property
     def seconds_before(self) -> dict[str, float]:
@@ -315,16 +315,16 @@ class ToolLoad:
 
 def client_cpu(ended: ProgramRun, queries: float | None = None) -> dict[str, float]:
     """What the program itself burned, from its start to its end."""
-    found = {"seconds_user": ended.user_seconds, "seconds_sys": ended.sys_seconds}
+    metrics = {"seconds_user": ended.user_seconds, "seconds_sys": ended.sys_seconds}
     if queries:
-        found["client_cpu_us_per_query"] = (ended.user_seconds + ended.sys_seconds) * 1e6 / queries
-    return found
+        metrics["client_cpu_us_per_query"] = (ended.user_seconds + ended.sys_seconds) * 1e6 / queries
+    return metrics
 
 
-def positive(value: float, what: str) -> float:
+def positive(value: float, quantity: str) -> float:
     """A figure that must be more than 0. Raises ``TrialError``."""
     if not value > 0:
-        raise TrialError(f"{what} is {value:g}; nothing was measured")
+        raise TrialError(f"{quantity} is {value:g}; nothing was measured")
     return value
 
 

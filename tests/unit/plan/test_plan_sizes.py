@@ -81,6 +81,6 @@ def test_data_that_memory_can_t_hold_are_refused():
 def test_half_of_the_memory_is_for_disks_in_memory(plan, monkeypatch, device, pool, said):
     monkeypatch.setattr(short_start, "memory_facts", lambda: {"bytes": 100 * 1024**2})
     (found,) = _sets_of(plan(f'"{pool}"', device=device))
-    (outcome,) = short_start._oversized(find_server("mariadb"), found.request, dict(found.request.settings))
+    (outcome,) = short_start._oversize_outcomes(find_server("mariadb"), found.request, dict(found.request.settings))
     assert (outcome.name, outcome.how) == ("innodb_buffer_pool_size", said[0])
     assert outcome.said.startswith(said[1])

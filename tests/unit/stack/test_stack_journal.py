@@ -33,7 +33,7 @@ class Recorded(Undo):
             record.write(self.name)
         return True
 
-    def said(self):
+    def describe(self):
         return f"undo {self.name}"
 
 

@@ -261,7 +261,7 @@ def test_a_trace_instance_that_is_not_called_ours_is_left_alone(tmp_path, monkey
     (tmp_path / "instances/dbdyno-0f").mkdir(parents=True)
     assert RemoveTraceInstance("dbdyno-0f").apply()
     assert not RemoveTraceInstance("dbdyno-0f").apply()
-    assert RemoveTraceInstance("dbdyno-0f").said() == "remove the trace instance dbdyno-0f"
+    assert RemoveTraceInstance("dbdyno-0f").describe() == "remove the trace instance dbdyno-0f"
 
 
 def test_a_disk_file_is_removed_by_its_name_and_nothing_else_is(tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
-from dbdyno.filesystems.btrfs import BTRFS, asked_profiles
+from dbdyno.filesystems.btrfs import BTRFS, mkfs_profiles
 from dbdyno.plan.identity import image_key
 from dbdyno.plan.plan import make_plan, prices_for
 from dbdyno.store.records import Run
@@ -89,11 +89,11 @@ PROFILES = st.sampled_from(["single", "dup", "raid0", "RAID1", "raid10"])
 @given(PROFILES, PROFILES, st.booleans(), st.booleans())
 def test_profiles_are_read_as_mkfs_reads_them(data, metadata, joined, more):
     options = f"-d{'' if joined else ' '}{data} {'--csum xxhash -n 16384 ' if more else ''}-m {metadata}"
-    assert asked_profiles(options) == {"data": data.lower(), "metadata": metadata.lower()}
+    assert mkfs_profiles(options) == {"data": data.lower(), "metadata": metadata.lower()}
     assert BTRFS.devices_min(options) == (2 if {"RAID1", "raid10"} & {data, metadata} else 1)
 
 
 def test_of_two_the_last_counts_and_none_is_none():
-    assert asked_profiles("-d raid0 -d raid1") == {"data": "raid1"}
-    assert asked_profiles("--mixed -d") == {}
+    assert mkfs_profiles("-d raid0 -d raid1") == {"data": "raid1"}
+    assert mkfs_profiles("--mixed -d") == {}
     assert BTRFS.devices_min("") == 1

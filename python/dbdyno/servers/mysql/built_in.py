@@ -44,7 +44,7 @@ def built_in_settings(product: Product, release: Release) -> dict[str, str]:
 
 def product_and_release(name: str) -> tuple[Product, Release] | None:
     """Return what a name such as ``mysql-9`` or ``mariadb-10.11`` stands for; ``None`` where it doesn't say."""
-    if not (found := _NAMED.fullmatch(name)):
+    if not (match := _NAMED.fullmatch(name)):
         return None
-    product: Product = "mariadb" if found[1] == "mariadb" else "mysql"
-    return product, (*(int(part) for part in found[2].split(".")), _LATEST)
+    product: Product = "mariadb" if match[1] == "mariadb" else "mysql"
+    return product, (*(int(part) for part in match[2].split(".")), _LATEST)

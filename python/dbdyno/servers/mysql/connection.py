@@ -51,7 +51,7 @@ class Login(Protocol):
     def is_private(self) -> bool:
         """Whether none but the server can listen."""
 
-    def asked(self, answer: bytes | None) -> Any:  # noqa: ANN401  (pymysql's packet)
+    def exchange(self, answer: bytes | None) -> Any:  # noqa: ANN401  (pymysql's packet)
         """Send an answer, if there is one; the server's next packet."""
 
 
@@ -99,7 +99,7 @@ class _Password:
         """The password, where it may go."""
         if not self._allowed and self._connection.password:
             raise _refusal(self._why_not)
-        return self._connection.asked(self._connection.password + b"\0")
+        return self._connection.exchange(self._connection.password + b"\0")
 
 
 class _CachingSha2:
@@ -113,16 +113,16 @@ class _CachingSha2:
         connection = self._connection
         if packet.is_auth_switch_request():
             nonce = packet.read_all().removesuffix(b"\0")
-            return connection.asked(scramble_caching_sha2(connection.password, nonce))
+            return connection.exchange(scramble_caching_sha2(connection.password, nonce))
         packet.advance(1)
         step = packet.read_uint8()
         if step == _FAST_DONE:
-            return connection.asked(None)
+            return connection.exchange(None)
         if step != _WANTS_PASSWORD:
             raise _refusal("the server sent an unknown packet")
         if not connection.is_sealed and connection.password:
             raise _refusal(_OPEN)
-        return connection.asked(connection.password + b"\0")
+        return connection.exchange(connection.password + b"\0")
 
 
 def _refusal(why: str) -> ServerError:
@@ -152,26 +152,26 @@ def connect(where: Address | Path, login_seconds: float | None = None) -> "Conne
 
 def rows(cursor: Cursor, columns: int) -> list[Row]:
     """The rows of the last statement, of so many columns each. Raises ``ServerError`` where they are others."""
-    found = [tuple(row) for row in cursor.fetchall()]
-    if any(len(row) != columns for row in found):
+    table = [tuple(row) for row in cursor.fetchall()]
+    if any(len(row) != columns for row in table):
         raise _nonsense("rows with another number of columns than were asked for")
-    return found
+    return table
 
 
 def row(cursor: Cursor, columns: int = 1) -> Row:
     """The first row of the last statement. Raises ``ServerError`` where there is none."""
-    found = rows(cursor, columns)
-    if not found:
+    table = rows(cursor, columns)
+    if not table:
         raise _nonsense("no row where there must be one")
-    return found[0]
+    return table[0]
 
 
-def _nonsense(what: str) -> ServerError:
-    return ServerError(f"the server broke the protocol: {what}", CR.CR_MALFORMED_PACKET)
+def _nonsense(breach: str) -> ServerError:
+    return ServerError(f"the server broke the protocol: {breach}", CR.CR_MALFORMED_PACKET)
 
 
-def _lost(what: str) -> ServerError:
-    return ServerError(what, CR.CR_SERVER_LOST)
+def _connection_loss(reason: str) -> ServerError:
+    return ServerError(reason, CR.CR_SERVER_LOST)
 
 
 def _in_words(error: pymysql.Error) -> ServerError:
@@ -183,11 +183,11 @@ def _in_words(error: pymysql.Error) -> ServerError:
 
 def login_of(address: Address) -> dict[str, Any]:
     """An address as pymysql takes it. Raises ``OSError`` where a certificate can't be used."""
-    where: dict[str, Any] = {"host": address.host, "port": address.port}
+    place: dict[str, Any] = {"host": address.host, "port": address.port}
     if address.socket:
-        where = {"unix_socket": str(address.socket)}
+        place = {"unix_socket": str(address.socket)}
     # Bytes, as pymysql would make Latin-1 of a text, which is not what the server keeps.
-    return {**where, "user": address.user, "password": address.password.encode(), **_encryption(address.tls)}
+    return {**place, "user": address.user, "password": address.password.encode(), **_encryption(address.tls)}
 
 
 def _encryption(tls: Tls) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class Connection(_OfPymysql):
         except pymysql.Error as error:  # not every number is one of SQL
             raise _in_words(error) from None
 
-    def asked(self, answer: bytes | None) -> Any:  # noqa: ANN401  (pymysql's packet)
+    def exchange(self, answer: bytes | None) -> Any:  # noqa: ANN401  (pymysql's packet)
         """Within a login, send an answer, if there is one; the server's next packet."""
         if answer is not None:
             self.write_packet(answer)
@@ -297,28 +297,28 @@ class Connection(_OfPymysql):
             self._force_close()
             raise
         self._bytes_left -= num_bytes
-        taken = bytes(self._unread[:num_bytes])
+        piece = bytes(self._unread[:num_bytes])
         del self._unread[:num_bytes]
-        return taken
+        return piece
 
-    def _fill(self, wanted: int) -> None:
+    def _fill(self, size: int) -> None:
         """Have so many bytes to take."""
-        if wanted > self._bytes_left:
+        if size > self._bytes_left:
             raise _nonsense("a reply that is too long")
         if self._unread and self._unread_from is not self._sock:
             raise _nonsense("bytes in front of TLS")  # they would count as if they had come through it
-        while len(self._unread) < wanted:
+        while len(self._unread) < size:
             try:
-                received = self._received(self._until - time.monotonic())
+                received = self._receive(self._until - time.monotonic())
             except TimeoutError:
-                raise _lost(f"no whole answer within {self._seconds:g} s") from None
+                raise _connection_loss(f"no whole answer within {self._seconds:g} s") from None
             except OSError as error:
-                raise _lost(f"the connection was lost: {error}") from None
+                raise _connection_loss(f"the connection was lost: {error}") from None
             if not received:
-                raise _lost("the server closed the connection")
+                raise _connection_loss("the server closed the connection")
             self._unread += received
 
-    def _received(self, left_seconds: float) -> bytes:
+    def _receive(self, left_seconds: float) -> bytes:
         if left_seconds <= 0:
             raise TimeoutError
         # Setting it costs a system call, which a reply that comes at once is spared.

@@ -36,13 +36,13 @@ def address_of(url: str, option_file: str | None) -> Address:
 
     The password is the variable's; where that is not set, the option file's; else there is none.
     """
-    named = server_url(url)
-    from_file = _password_in(Path(option_file), named) if option_file else None
+    parts = server_url(url)
+    from_file = _password_in(Path(option_file), parts) if option_file else None
     password = os.environ.get(PASSWORD_VARIABLE, from_file) or ""
-    socket = Path(named.socket) if named.socket else None
-    mode = named.ssl_mode or ("disabled" if socket else "preferred")
-    tls = Tls(cast("Mode", mode), named.ssl_ca, named.ssl_cert, named.ssl_key)
-    return Address(named.user, socket, named.host, named.port, tls, password)
+    socket = Path(parts.socket) if parts.socket else None
+    mode = parts.ssl_mode or ("disabled" if socket else "preferred")
+    tls = Tls(cast("Mode", mode), parts.ssl_ca, parts.ssl_cert, parts.ssl_key)
+    return Address(parts.user, socket, parts.host, parts.port, tls, password)
 
 
 def how_to_give_a_password(option_file: str | None) -> str:
@@ -55,24 +55,24 @@ def _password_in(path: Path, url: ServerUrl) -> str | None:
     try:
         mode, text = path.stat().st_mode, path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UserError(f"server.option_file: {path} can't be read: {said}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UserError(f"server.option_file: {path} can't be read: {reason}") from None
     if mode & _ALL_MAY:
         raise UserError(f"server.option_file: anybody may read or write {path}; chmod 600 {path}")
     options = read_options(text)
     reported = {"host": url.host, "port": str(url.port), "user": url.user, "socket": url.socket}
     for name, value in reported.items():
         if name in options and options[name] != value:
-            said = f"is for {name} {options[name]!r}, not for the server of the study"
-            raise UserError(f"server.option_file: {path} {said}; name another, or leave {name} out of it")
+            reason = f"is for {name} {options[name]!r}, not for the server of the study"
+            raise UserError(f"server.option_file: {path} {reason}; name another, or leave {name} out of it")
     return options.get("password")
 
 
 def read_options(text: str) -> dict[str, str]:
     """What MySQL's option files say in the groups that concern us; of an option given twice the last one holds."""
     options = {}
-    for _, group, what, name, value in option_lines(text):
-        if what == "option" and group in GROUPS:
+    for _, group, line_kind, name, value in option_lines(text):
+        if line_kind == "option" and group in GROUPS:
             options[name.lower().replace("_", "-").removeprefix("loose-")] = value or ""
     return options
 
@@ -137,21 +137,21 @@ class Accounts:
         pattern = re.sub(r"([\\_%])", r"\\\1", database).replace("`", "``")
         # Else servers before MySQL 8 may make the account when it is given a right.
         _refusal(self.cursor, "SET SESSION sql_mode = 'NO_AUTO_CREATE_USER'")
-        asked = {
+        remedies = {
             f"CREATE USER {somebody} IDENTIFIED WITH {_NO_PLUGIN}": f"GRANT CREATE USER ON *.* TO {login}",
             f"GRANT ALL PRIVILEGES ON `{pattern}`.* TO {somebody}": f"GRANT ALL PRIVILEGES ON `{pattern}`.* TO {login} "
             "WITH GRANT OPTION",
         }
-        for statement, remedy in asked.items():
+        for statement, remedy in remedies.items():
             error = _refusal(self.cursor, statement)
             if error and error.code in _ACCOUNT_DENIED:
                 return str(error), remedy
             if error and error.code == ER.OPTION_PREVENTS_STATEMENT:
                 return str(error), "start it without that option"
         for question in _GIVEN_TO_ALL:
-            found = [] if _refusal(self.cursor, question) else [short(str(one)) for (one,) in rows(self.cursor, 1)]
-            if given := [one for one in found if not one.startswith("GRANT USAGE ON *.* ")]:
-                return f"the server gives every account more than its database: {given[0]}", "revoke that"
+            grants = [] if _refusal(self.cursor, question) else [short(str(grant)) for (grant,) in rows(self.cursor, 1)]
+            if excess := [grant for grant in grants if not grant.startswith("GRANT USAGE ON *.* ")]:
+                return f"the server gives every account more than its database: {excess[0]}", "revoke that"
         return None
 
 
@@ -227,8 +227,8 @@ class MysqlSession(Accounts):
         """
         try:
             now = self.variable(name)
-            if _is_text(now) and (said := text_mistake(name, str(value))):
-                return said
+            if _is_text(now) and (mistake := text_mistake(name, str(value))):
+                return mistake
             self.cursor.execute(f"SET GLOBAL `{name}` = %s, GLOBAL {_AFTER_ALL} = ''", (self.as_set(value, now),))
         except ServerError as error:
             why = str(error)
@@ -245,8 +245,8 @@ class MysqlSession(Accounts):
         """How many connections the server allows, and how many are taken, as it says."""
         allowed = self.variable("max_connections")
         self.cursor.execute("SHOW GLOBAL STATUS LIKE 'Threads_connected'")
-        found = rows(self.cursor, 2)
-        return allowed, str(found[0][1]) if found else 0
+        status_rows = rows(self.cursor, 2)
+        return allowed, str(status_rows[0][1]) if status_rows else 0
 
     def keep_open(self) -> None:
         """Keep the session through whole trials in which nothing is asked."""
@@ -265,8 +265,12 @@ class MysqlSession(Accounts):
         deadline = time.monotonic() + _RESIZE_SECONDS
         while time.monotonic() < deadline:
             self.cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_resize_status'")
-            found = rows(self.cursor, 2)
-            if not found or not found[0][1] or str(found[0][1]).startswith(("Completed", "Size did not change")):
+            status_rows = rows(self.cursor, 2)
+            if (
+                not status_rows
+                or not status_rows[0][1]
+                or str(status_rows[0][1]).startswith(("Completed", "Size did not change"))
+            ):
                 return
             time.sleep(0.05)
 
@@ -308,12 +312,12 @@ class ExternalMysql:
                 connection = connect(address)
                 return MysqlSession(connection, connection.cursor())
             except ServerError as error:
-                why = self._refused(address, error)
+                why = self._login_error(address, error)
                 if isinstance(why, HostError) or time.monotonic() > deadline:
                     raise why from None
             time.sleep(0.2)
 
-    def _refused(self, address: Address, error: ServerError) -> HostError | TrialError:
+    def _login_error(self, address: Address, error: ServerError) -> HostError | TrialError:
         place = server_url(self.url).place
         if error.code in _DENIED:
             remedy = how_to_give_a_password(self.option_file)

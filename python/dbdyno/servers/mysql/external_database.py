@@ -41,14 +41,14 @@ class MysqlDatabase:
     def holdings(self) -> Holdings:
         """What it holds, and whose that is."""
         self.cursor.execute(_HOLDINGS, (self.name,) * 3)
-        things = [Thing(*(str(value or "") for value in found)) for found in rows(self.cursor, 3)]
-        marks = [one for one in things if one.name == MARK and one.comment.startswith(_MARK_COMMENT)]
+        things = [Thing(*(str(value or "") for value in columns)) for columns in rows(self.cursor, 3)]
+        marks = [thing for thing in things if thing.name == MARK and thing.comment.startswith(_MARK_COMMENT)]
         if not marks:
             return Holdings(None, [], things)
-        rest = [one for one in things if one not in marks]
-        recorded = self._recorded() if any(_is_record(one) for one in rest) else set()
-        ours = [one for one in rest if _is_ours(one, recorded)]
-        others = [one for one in rest if one not in ours]
+        rest = [thing for thing in things if thing not in marks]
+        recorded = self._record_entries() if any(_is_record(thing) for thing in rest) else set()
+        ours = [thing for thing in rest if _is_ours(thing, recorded)]
+        others = [thing for thing in rest if thing not in ours]
         return Holdings(marks[0].comment.removeprefix(_MARK_COMMENT), ours, others)
 
     def lock(self, patience_seconds: int = 3) -> None:
@@ -59,34 +59,34 @@ class MysqlDatabase:
 
     def mark(self, token: str) -> None:
         """Mark it as this run's."""
-        table = self._quoted(MARK)
+        table = self._quote(MARK)
         self.cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} (nothing INT) COMMENT = '{_MARK_COMMENT}{token}'")
         self.cursor.execute(f"ALTER TABLE {table} COMMENT = '{_MARK_COMMENT}{token}'")  # that of a killed run
 
     def unmark(self) -> None:
         """Take the mark away."""
-        self.cursor.execute(f"DROP TABLE IF EXISTS {self._quoted(MARK)}")
+        self.cursor.execute(f"DROP TABLE IF EXISTS {self._quote(MARK)}")
 
     def drop(self, things: Sequence[Thing]) -> None:
         """Drop what dbdyno made; a script's record goes last, as it lists the others."""
         self.cursor.execute(f"SET SESSION lock_wait_timeout = {_LOCK_SECONDS}, SESSION foreign_key_checks = 0")
-        for one in sorted(things, key=_is_record):
-            what = one.kind if one.kind in {"VIEW", "SEQUENCE", "PROCEDURE", "FUNCTION", "EVENT"} else "TABLE"
-            self.cursor.execute(f"DROP {what} IF EXISTS {self._quoted(one.name)}")
+        for thing in sorted(things, key=_is_record):
+            kind = thing.kind if thing.kind in {"VIEW", "SEQUENCE", "PROCEDURE", "FUNCTION", "EVENT"} else "TABLE"
+            self.cursor.execute(f"DROP {kind} IF EXISTS {self._quote(thing.name)}")
 
-    def _recorded(self) -> set[tuple[str, str]]:
-        self.cursor.execute(f"SELECT kind, name FROM {self._quoted(_SCRIPT_RECORD)}")  # noqa: S608  (quoted)
+    def _record_entries(self) -> set[tuple[str, str]]:
+        self.cursor.execute(f"SELECT kind, name FROM {self._quote(_SCRIPT_RECORD)}")  # noqa: S608  (quoted)
         return {(str(kind), str(name)) for kind, name in rows(self.cursor, 2)}
 
-    def _quoted(self, name: str) -> str:
+    def _quote(self, name: str) -> str:
         return ".".join(f"`{part.replace('`', '``')}`" for part in (self.name, name))
 
 
-def _is_record(one: Thing) -> bool:
-    return one.name == _SCRIPT_RECORD and one.comment.startswith("dbdyno ")
+def _is_record(thing: Thing) -> bool:
+    return thing.name == _SCRIPT_RECORD and thing.comment.startswith("dbdyno ")
 
 
-def _is_ours(one: Thing, recorded: set[tuple[str, str]]) -> bool:
-    by_name = one.kind == "BASE TABLE" and bool(_SYSBENCH.fullmatch(one.name))
+def _is_ours(thing: Thing, recorded: set[tuple[str, str]]) -> bool:
+    by_name = thing.kind == "BASE TABLE" and bool(_SYSBENCH.fullmatch(thing.name))
     begun = any(kind == _BEGUN for kind, _ in recorded)
-    return begun or by_name or one.comment.startswith("dbdyno ") or (one.kind, one.name) in recorded
+    return begun or by_name or thing.comment.startswith("dbdyno ") or (thing.kind, thing.name) in recorded

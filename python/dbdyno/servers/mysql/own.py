@@ -44,7 +44,7 @@ def server_command(  # noqa: PLR0913, PLR0917  (what a server is started with)
     # Ours come last, where they win. A server that starts removes what it takes for its own old temporary tables, so
     # none may share the folder; and temporary tables belong on the device that is measured.
     ours = [f"--datadir={data}", f"--socket={socket}", f"--tmpdir={data}", f"--pid-file={data}/server.pid"]
-    ours += [f"--log-error={log}", "--skip-name-resolve", *_closed(installation)]
+    ours += [f"--log-error={log}", "--skip-name-resolve", *_closing_options(installation)]
     ours += _network(settings, listening)
     return installation.command(*_loading(installation, engine), *setting_options(settings), *ours)
 
@@ -74,7 +74,7 @@ def _loading(installation: Installation, engine: str) -> list[str]:
     return [f"--plugin-load-add={module}"] if module else []
 
 
-def _closed(installation: Installation) -> list[str]:
+def _closing_options(installation: Installation) -> list[str]:
     """Doors that only some servers have, shut: MySQL's second protocol, and files read or written for a client."""
     if installation.product == "mysql" and installation.release >= (8,):
         return ["--mysqlx=OFF", "--secure-file-priv=NULL"]
@@ -116,15 +116,15 @@ def variables_of(installation: Installation, engine: str) -> Mapping[str, Variab
 @cache
 def _variables(installation: Installation, module: str | None) -> Mapping[str, Variable]:
     key = f"{FORMAT} {installation.identity} {installation.basedir} {module}"
-    kept = state_folder() / "variables" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
-    found = _read_cached(kept)
-    if found is None:
-        found = in_help(_help(installation, module))
-        if not found:
-            said = f"stack.server: {installation.daemon} does not list its variables by --verbose --help"
-            raise UserError(f"{said}; name another server")
-        _write_cached(kept, found)
-    return found
+    cache_file = state_folder() / "variables" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.json"
+    variables = _read_cached(cache_file)
+    if variables is None:
+        variables = in_help(_help(installation, module))
+        if not variables:
+            complaint = f"stack.server: {installation.daemon} does not list its variables by --verbose --help"
+            raise UserError(f"{complaint}; name another server")
+        _write_cached(cache_file, variables)
+    return variables
 
 
 def _help(installation: Installation, module: str | None) -> str:
@@ -139,10 +139,10 @@ def in_help(text: str) -> dict[str, Variable]:
     options, table, _ = text.partition(_TABLE)
     if not table:
         return {}
-    found = {}
+    variables = {}
     for name, value, first, others in _OPTION.findall(options):
-        found[name.replace("-", "_")] = _variable(value, " ".join(f"{first} {others}".split()))
-    return found
+        variables[name.replace("-", "_")] = _variable(value, " ".join(f"{first} {others}".split()))
+    return variables
 
 
 def _variable(value: str, description: str) -> Variable:
@@ -166,19 +166,19 @@ def _read_cached(file: Path) -> dict[str, Variable] | None:
             return None
         make_state_folder()
         content = json.loads(file.read_text(encoding="utf-8"))
-        found = {name: Variable(kind, tuple(choices)) for name, (kind, choices) in content.items()}
+        variables = {name: Variable(kind, tuple(choices)) for name, (kind, choices) in content.items()}
     except (OSError, ValueError, TypeError, AttributeError, DbdynoError):
         return None
-    return found if found and all(one.kind in get_args(Kind) for one in found.values()) else None
+    return variables if variables and all(variable.kind in get_args(Kind) for variable in variables.values()) else None
 
 
-def _write_cached(file: Path, found: Mapping[str, Variable]) -> None:
-    """Keep what was found, if there is a state folder: looking at a study makes none."""
+def _write_cached(file: Path, variables: Mapping[str, Variable]) -> None:
+    """Cache the variables if there is a state folder; looking at a study creates none."""
     with suppress(OSError, DbdynoError):
         if state_folder().is_dir():
             make_state_folder()
             file.parent.mkdir(exist_ok=True)
-            write_synced(file, json.dumps({name: [v.kind, v.choices] for name, v in found.items()}).encode())
+            write_synced(file, json.dumps({name: [v.kind, v.choices] for name, v in variables.items()}).encode())
 
 
 # A study's settings beside the variables that the very server says it has: whole names, and values of their kind.
@@ -194,8 +194,8 @@ def misset(installation: Installation, engine: str, settings: Mapping[str, Setti
     if not settings:
         return {}
     known = variables_of(installation, engine)
-    said = {name: _mistake(installation, known, name, value) for name, value in settings.items()}
-    return {name: text for name, text in said.items() if text}
+    mistakes = {name: _mistake(installation, known, name, value) for name, value in settings.items()}
+    return {name: text for name, text in mistakes.items() if text}
 
 
 def _series(installation: Installation) -> str:
@@ -208,7 +208,7 @@ def _mistake(installation: Installation, known: Mapping[str, Variable], name: st
         return refused
     if name not in known:
         near = get_close_matches(name, known, n=1, cutoff=_NEAR)
-        meant = did_you_mean(name, [one for one in near if setting_mistake(one, 1) is None])
+        meant = did_you_mean(name, [candidate for candidate in near if setting_mistake(candidate, 1) is None])
         return f"is not a {_series(installation)} server variable{meant}"
     if name == "log_bin":
         return None  # as an option a name, but what a study gives is true or false
@@ -349,16 +349,16 @@ def install_data(
     own_folder(data)
     # Page size, log size and the like are settled when the data is created.
     settled = {name: value for name, value in settings.items() if name.startswith(("innodb_", "aria_"))}
-    given = [f"--datadir={data}", f"--tmpdir={data}", *setting_options(settled)]
-    given += [] if DUMP in settings else [DUMP_OFF]
+    options = [f"--datadir={data}", f"--tmpdir={data}", *setting_options(settled)]
+    options += [] if DUMP in settings else [DUMP_OFF]
     if initializes(installation):
-        _run(installation.command("--initialize-insecure", "--secure-file-priv=NULL", *given), environment, log)
+        _run(installation.command("--initialize-insecure", "--secure-file-priv=NULL", *options), environment, log)
     else:
         (data / "mysql").mkdir()  # before 5.7 and 10.0 the bootstrap makes no schema
         own_folder(data / "mysql")
         big = ["--max-allowed-packet=8M", "--net-buffer-length=16K"]  # long statements, said at once
         with _statements(installation) as statements:
-            _run(installation.command("--bootstrap", *given, *big), environment, log, statements)
+            _run(installation.command("--bootstrap", *options, *big), environment, log, statements)
 
 
 @contextmanager
@@ -370,8 +370,8 @@ def _statements(installation: Installation) -> Iterator[IO[bytes]]:
             file.write(b"SET @auth_root_socket=NULL;\n")  # root logs in without a password, by whatever system user
         for path in installation.system_tables():
             # A grant for this host's name would put it into the data.
-            kept = (line for line in path.read_bytes().splitlines(keepends=True) if b"@current_hostname" not in line)
-            file.writelines(kept)
+            lines = (line for line in path.read_bytes().splitlines(keepends=True) if b"@current_hostname" not in line)
+            file.writelines(lines)
         if installation.product == "mysql" or installation.release < (10, 4):
             # The nameless account would take the logins of every user who may come from anywhere.
             file.write(b"DELETE FROM user WHERE User = '';\nDELETE FROM db;\n")
@@ -381,14 +381,14 @@ def _statements(installation: Installation) -> Iterator[IO[bytes]]:
 
 def _run(argv: list[str], environment: Mapping[str, str], log: Path, stdin: IO[bytes] | None = None) -> None:
     with log.open("ab") as out:
-        given = child(
+        installer = child(
             unprivileged(argv), env=environment, stdin=stdin or subprocess.DEVNULL, stdout=out, stderr=out, cwd="/"
         )
-        with suppress(subprocess.TimeoutExpired), given as process:
+        with suppress(subprocess.TimeoutExpired), installer as process:
             process.wait(INSTALL_SECONDS)
     if process.returncode != 0:
-        what = next(word for word in argv if "mysqld" in word or "mariadb" in word)
-        raise TrialError(f"{Path(what).name} failed to make the system tables: {cause_in(log)}")
+        program = next(word for word in argv if "mysqld" in word or "mariadb" in word)
+        raise TrialError(f"{Path(program).name} failed to make the system tables: {cause_in(log)}")
 
 
 # MariaDB's doublewrite buffer lies in ibdata1. What RocksDB writes, it never overwrites.
@@ -407,7 +407,7 @@ class OwnMysql:
 
     installation: Installation
     engine: str
-    asked: Mapping[str, Setting]
+    study_settings: Mapping[str, Setting]
     clients: int
 
     @property
@@ -417,25 +417,29 @@ class OwnMysql:
             "default_storage_engine": self.engine,
             "max_connections": max(151, self.clients + 20),
             "max_prepared_stmt_count": PREPARED_MAX,  # every client prepares its own
-            **self.asked,
+            **self.study_settings,
         }
 
     @property
     def data_settings(self) -> dict[str, Setting]:
         """Those that the study asks for and that may touch data."""
-        return data_settings(self.installation.product, self.asked)
+        return data_settings(self.installation.product, self.study_settings)
 
     def mistakes(self) -> dict[str, str]:
         """What is wrong with the study's settings, by their names. Raises ``UserError``."""
-        return misset(self.installation, self.engine, self.asked)
+        return misset(self.installation, self.engine, self.study_settings)
 
     def amounts(self) -> tuple[dict[str, int], dict[str, int]]:
         """Bytes of memory and of files that it takes at once, by their settings."""
-        files = self.asked.get("innodb_log_files_in_group", 1)
-        each = {"innodb_log_file_size": files if isinstance(files, int) else 1}
+        files = self.study_settings.get("innodb_log_files_in_group", 1)
+        factors = {"innodb_log_file_size": files if isinstance(files, int) else 1}
         return (
-            {name: _bytes(value) for name, value in self.asked.items() if name in _MEMORY},
-            {name: _bytes(value) * each.get(name, 1) for name, value in self.asked.items() if name in _FILES},
+            {name: _bytes(value) for name, value in self.study_settings.items() if name in _MEMORY},
+            {
+                name: _bytes(value) * factors.get(name, 1)
+                for name, value in self.study_settings.items()
+                if name in _FILES
+            },
         )
 
     def refusal(self, log: str) -> tuple[str, str]:
@@ -451,7 +455,7 @@ class OwnMysql:
     ) -> list[str]:
         """The command line that starts it; ``preparing`` data, it does not write down what its buffer pool holds."""
         argv = server_command(self.installation, data, socket, log, self.settings, self.engine, listening)
-        return [*argv, *([DUMP_OFF] if preparing and DUMP not in self.asked else [])]
+        return [*argv, *([DUMP_OFF] if preparing and DUMP not in self.study_settings else [])]
 
     def page_files(self, data: Path) -> list[Path]:
         """Tablespaces, doublewrite files, and what MyISAM and Aria keep of a table."""
@@ -462,7 +466,7 @@ class OwnMysql:
 
     def at(self, address: Address) -> MysqlServer:
         """It, once it answers."""
-        known = variables_of(self.installation, self.engine) if self.asked else {}
+        known = variables_of(self.installation, self.engine) if self.study_settings else {}
         return MysqlServer(address, {name: known[name].choices for name in self.settings if name in known})
 
 

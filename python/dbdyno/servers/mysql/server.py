@@ -51,8 +51,8 @@ def await_ready(
             connect(socket, 5).close()
         except (OSError, ServerError):
             if time.monotonic() > deadline:
-                said = f"the server does not answer after {limit:g} s: {cause_in(log)}"
-                raise NotStartedError(said, None) from None
+                complaint = f"the server does not answer after {limit:g} s: {cause_in(log)}"
+                raise NotStartedError(complaint, None) from None
             time.sleep(0.02)
         else:
             return
@@ -145,7 +145,7 @@ class MysqlStatus:
         self._connection = connect(address)
         self._cursor = self._connection.cursor()
         self._cursor.execute("SET SESSION group_concat_max_len = 65536")
-        self._one_text = bool(self._tried(_AS_ONE_TEXT))
+        self._one_text = bool(self._try_query(_AS_ONE_TEXT))
         self._age, self._until_engine_status = "", 0
         self._engine_status = False
         self._engine_status = CHECKPOINT_AGE not in self.numbers(self.text())
@@ -162,17 +162,17 @@ class MysqlStatus:
     def numbers(text: str) -> dict[str, float]:
         """The same by name; the checkpoint's age from the log's positions where there are only these."""
         try:
-            found = {name: float(value) for name, value in (pair.split("=") for pair in text.split(","))}
+            counters = {name: float(value) for name, value in (pair.split("=") for pair in text.split(","))}
         except ValueError as error:
             raise ServerError(f"the server's status is {short(text, 100)}") from error
-        if _NOW in found and _CHECKPOINT in found:
-            found[CHECKPOINT_AGE] = found.pop(_NOW) - found.pop(_CHECKPOINT)
-        return found
+        if _NOW in counters and _CHECKPOINT in counters:
+            counters[CHECKPOINT_AGE] = counters.pop(_NOW) - counters.pop(_CHECKPOINT)
+        return counters
 
     def thread(self) -> int | None:
         """The number that the server's host knows the thread by that answers this connection."""
-        found = str(next((number for query in _THREAD if (number := self._tried(query))), ""))
-        return int(found) if found.isdecimal() else None  # it becomes part of a path
+        thread_id = str(next((number for query in _THREAD if (number := self._try_query(query))), ""))
+        return int(thread_id) if thread_id.isdecimal() else None  # it becomes part of a path
 
     def close(self) -> None:
         """End the connection."""
@@ -181,19 +181,19 @@ class MysqlStatus:
     def _ask_engine(self) -> None:
         """Read the log's positions from the engine's own report, now and then: older servers have them nowhere else."""
         if self._until_engine_status == 0:
-            self._age = checkpoint_age(str(self._tried("SHOW ENGINE INNODB STATUS", 2)))
+            self._age = checkpoint_age(str(self._try_query("SHOW ENGINE INNODB STATUS", 2)))
             self._engine_status = bool(self._age)  # where it says nothing, or not to this user, it won't later either
             self._until_engine_status = _ENGINE_STATUS_EVERY
         self._until_engine_status -= 1
 
-    def _tried(self, query: str, column: int = 0) -> object:
+    def _try_query(self, query: str, column: int = 0) -> object:
         """A value of the first row of a query, or nothing where this server does not know or allow it."""
         try:
             self._cursor.execute(query)
-            found = rows(self._cursor, column + 1)
+            answers = rows(self._cursor, column + 1)
         except ServerError:
             return None
-        return found[0][column] if found else None
+        return answers[0][column] if answers else None
 
 
 def _as_one_text(variables: list[tuple[Any, ...]]) -> str:
@@ -224,14 +224,14 @@ _FLAGS = ("optimizer_switch",)  # each holds a list of name=value
 
 def comparable(variables: Mapping[str, str]) -> dict[str, str]:
     """Return those of ``variables`` that are settings, by name; each flag of a list of flags under its own."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for name, value in sorted(variables.items()):
         if name in _FLAGS:
             pairs = (flag.partition("=") for flag in value.split(",") if flag)
-            found |= {f"{name}.{one_line(flag)}": one_line(setting) for flag, _, setting in pairs}
+            settings |= {f"{name}.{one_line(flag)}": one_line(setting) for flag, _, setting in pairs}
         elif name in _SETTINGS or not (_OF_A_PLACE.fullmatch(name) or _ASIDE.fullmatch(name) or _is_path(value)):
-            found[name] = one_line(value[:VALUE_MAX])
-    return dict(list(found.items())[:VARIABLES_MAX])
+            settings[name] = one_line(value[:VALUE_MAX])
+    return dict(list(settings.items())[:VARIABLES_MAX])
 
 
 def _is_path(value: str) -> bool:
@@ -271,7 +271,7 @@ class MysqlServer:
         """The tables of a schema, without dbdyno's own mark."""
         with connect(self.address) as connection, connection.cursor() as cursor:
             cursor.execute(_TABLES, (schema, MARK))
-            return [Table(*map(str, found)) for found in rows(cursor, 3)]
+            return [Table(*map(str, columns)) for columns in rows(cursor, 3)]
 
     def create_schema(self, schema: str) -> None:
         """Make an empty schema."""
@@ -289,14 +289,14 @@ class MysqlServer:
 
     cause = staticmethod(cause_in)
 
-    def setting_outcomes(self, asked: Mapping[str, Setting], found: Settings, log: str) -> list[SettingOutcome]:
+    def setting_outcomes(self, settings: Mapping[str, Setting], readback: Settings, log: str) -> list[SettingOutcome]:
         """What it made of each setting."""
-        return setting_outcomes(asked, found.variables, log, self.choices)
+        return setting_outcomes(settings, readback.variables, log, self.choices)
 
     @staticmethod
-    def not_granted(found: Settings, log: str) -> dict[str, str]:
+    def not_granted(readback: Settings, log: str) -> dict[str, str]:
         """Variables that are on though the host does not give what they ask for."""
-        return not_granted(found.variables, log)
+        return not_granted(readback.variables, log)
 
 
 def settings_of(cursor: Cursor) -> Settings:

@@ -44,38 +44,40 @@ _MEANS = ((re.compile(r"(?i)encryption|keyring"), re.compile(r".*encrypt.*")),)
 
 
 def setting_outcomes(
-    asked: Mapping[str, Setting],
+    settings: Mapping[str, Setting],
     variables: Mapping[str, str],
     log: str = "",
     choices: Mapping[str, tuple[str, ...]] | None = None,
 ) -> list[SettingOutcome]:
     """What a server that runs made of each setting; ``choices`` are the words of those variables that have a few."""
     lacking, lines = not_granted(variables, log), list(_lines(log))
-    found = []
-    for name, value in asked.items():
+    outcomes = []
+    for name, value in settings.items():
         if name not in variables:
-            found.append(SettingOutcome(name, value, "unknown", said=_said_of(name, lines)))
+            outcomes.append(SettingOutcome(name, value, "unknown", said=_sentence_about(name, lines)))
             continue
         shown = variables[name]
         how = _how(name, value, shown, lines, (choices or {}).get(name, ()))
-        said = ""
+        sentence = ""
         if how in {"as asked", "another name"} and name in lacking and not is_off(str(value)):
-            how, said = "not granted", lacking[name]
+            how, sentence = "not granted", lacking[name]
         elif how in {"adjusted", "limited"}:
-            said = next(filter(_FILES_LIMIT.search, lines), "") if how == "limited" else _said_of(name, lines)
-        found.append(SettingOutcome(name, value, how, short(shown), short(said, SAID_MAX)))
-    return found
+            sentence = (
+                next(filter(_FILES_LIMIT.search, lines), "") if how == "limited" else _sentence_about(name, lines)
+            )
+        outcomes.append(SettingOutcome(name, value, how, short(shown), short(sentence, SAID_MAX)))
+    return outcomes
 
 
 def not_granted(variables: Mapping[str, str], log: str) -> dict[str, str]:
     """What a server of the host asked for in vain though the variable is on, with the server's sentence."""
-    found: dict[str, str] = {}
+    sentences: dict[str, str] = {}
     for line in _lines(log):
         for name, pattern in _NOT_GRANTED:
             is_on = not is_off(variables.get(name, ""))
-            if name not in found and is_on and pattern.search(line) and not _is_larger_page(line, variables):
-                found[name] = short(line, SAID_MAX)
-    return found
+            if name not in sentences and is_on and pattern.search(line) and not _is_larger_page(line, variables):
+                sentences[name] = short(line, SAID_MAX)
+    return sentences
 
 
 def refusal(log: str, settings: Mapping[str, Setting]) -> tuple[str, str]:
@@ -90,8 +92,8 @@ def refusal(log: str, settings: Mapping[str, Setting]) -> tuple[str, str]:
 def _lines(log: str) -> Iterator[str]:
     """The sentences of an error log, without time, thread and program."""
     for line in log.splitlines():
-        found = _NOTE.search(line)
-        yield _BUFFERED.sub("", _PROGRAM.sub("", found[1] if found else line.strip()))
+        note = _NOTE.search(line)
+        yield _BUFFERED.sub("", _PROGRAM.sub("", note[1] if note else line.strip()))
 
 
 def _errors(log: str) -> Iterator[str]:
@@ -120,7 +122,7 @@ def _named_in(line: str, settings: Mapping[str, Setting]) -> str:
     return next((name for name, value in values.items() if re.search(rf"(?<!\w){re.escape(value)}(?!\w)", line)), "")
 
 
-def _said_of(name: str, lines: list[str]) -> str:
+def _sentence_about(name: str, lines: list[str]) -> str:
     """The first sentence that names a variable."""
     pattern = re.compile(rf"(?i)(?<![a-z0-9_]){name.replace('_', '[-_]')}(?![a-z0-9_])")
     return next(filter(pattern.search, lines), "")
@@ -131,49 +133,49 @@ def _how(name: str, value: Setting, shown: str, lines: list[str], choices: tuple
         return "as asked"
     if name in FLAGS and _has_flags(str(value), shown):
         return "as asked"
-    said = _said_of(name, lines)
-    if not _REPLACED.search(said) and _is_another_name(name, value, shown, choices):
+    sentence = _sentence_about(name, lines)
+    if not _REPLACED.search(sentence) and _is_another_name(name, value, shown, choices):
         return "another name"
     if name in _OPEN_FILES and (name == "open_files_limit" or any(map(_FILES_LIMIT.search, lines))):
         return "limited"
     return "adjusted"
 
 
-def _has_flags(asked: str, shown: str) -> bool:
+def _has_flags(value: str, shown: str) -> bool:
     """Whether each flag that is asked for is shown so; the others are as they are by default."""
     flags = dict(flag.partition("=")[::2] for flag in _words(shown))
-    given = [flag.partition("=") for flag in _words(asked)]
-    return all(flags.get(flag) == state or (flag == "default" and not is_) for flag, is_, state in given if flag)
+    states = [flag.partition("=") for flag in _words(value)]
+    return all(flags.get(flag) == state or (flag == "default" and not is_) for flag, is_, state in states if flag)
 
 
 def _is_another_name(name: str, value: Setting, shown: str, choices: tuple[str, ...]) -> bool:
     """Whether a server that did not complain shows what was asked for under another name."""
-    asked, got = str(value).strip().lower(), shown.strip().lower()
+    setting, readback = str(value).strip().lower(), shown.strip().lower()
     if name.startswith(("character_set", "collation")):
-        charset, _, rest = asked.partition("_")
-        return charset == "utf8" and got in {f"{kind}_{rest}".rstrip("_") for kind in ("utf8mb3", "utf8mb4")}
+        charset, _, rest = setting.partition("_")
+        return charset == "utf8" and readback in {f"{kind}_{rest}".rstrip("_") for kind in ("utf8mb3", "utf8mb4")}
     if name.endswith("storage_engine"):
-        return _ENGINES.get(asked) == got
-    if re.fullmatch(r"-[0-9]+", asked):  # "as many as you think right"; one that it does not take so it adjusts aloud
-        return got.isdecimal()
-    if asked.isdecimal() and not isinstance(value, bool):
-        return _is_numbered(int(asked), got, [word.lower() for word in choices])
-    return _are_the_words(asked, got)
+        return _ENGINES.get(setting) == readback
+    if re.fullmatch(r"-[0-9]+", setting):  # "as many as you think right"; one that it does not take so it adjusts aloud
+        return readback.isdecimal()
+    if setting.isdecimal() and not isinstance(value, bool):
+        return _is_numbered(int(setting), readback, [word.lower() for word in choices])
+    return _are_the_words(setting, readback)
 
 
-def _is_numbered(number: int, got: str, words: list[str]) -> bool:
+def _is_numbered(number: int, readback: str, words: list[str]) -> bool:
     """Whether a number stands for a word, or for a set of words; ``words`` are those of the variable, if known."""
-    if got in words:
-        return number == words.index(got)
-    return not re.fullmatch(r"[0-9.+-]+", got) and got not in {"on", "off", "yes", "no"}
+    if readback in words:
+        return number == words.index(readback)
+    return not re.fullmatch(r"[0-9.+-]+", readback) and readback not in {"on", "off", "yes", "no"}
 
 
-def _are_the_words(asked: str, got: str) -> bool:
+def _are_the_words(setting: str, readback: str) -> bool:
     """Whether a set shows the same words, in whatever order, or a word one that was cut short."""
-    given, had = set(_words(asked)), set(_words(got))
-    if len(given) > 1 or len(had) > 1:
-        return given <= had if given & (_MODES | _ALL) else given == had
-    return bool(asked) and got.startswith(asked) and not got[len(asked) :].isdecimal()
+    setting_words, readback_words = set(_words(setting)), set(_words(readback))
+    if len(setting_words) > 1 or len(readback_words) > 1:
+        return setting_words <= readback_words if setting_words & (_MODES | _ALL) else setting_words == readback_words
+    return bool(setting) and readback.startswith(setting) and not readback[len(setting) :].isdecimal()
 
 
 def _is_larger_page(line: str, variables: Mapping[str, str]) -> bool:

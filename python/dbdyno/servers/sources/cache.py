@@ -221,8 +221,8 @@ def is_installed(name: str) -> bool:
 
 def record_of(name: str) -> dict[str, Any]:
     """What an installed tree was made from."""
-    found: dict[str, Any] = json.loads((tree_of(name) / RECORD).read_text(encoding="utf-8"))
-    return found
+    record: dict[str, Any] = json.loads((tree_of(name) / RECORD).read_text(encoding="utf-8"))
+    return record
 
 
 def product_named(name: str) -> Product:
@@ -257,7 +257,7 @@ def add(name: str, progress: FetchProgress) -> dict[str, Any]:
         product.source.unpack(downloads, files, tree)
         _readable_by_all(tree)
         make_traversable(part)  # the server runs as another user, from where it is now
-        record = _proved(product, tree) | {"files": files}
+        record = _prove(product, tree) | {"files": files}
         (tree / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
         os.sync()
         tree.rename(tree_of(name))
@@ -284,17 +284,17 @@ def remove(name: str) -> bool:
     return True
 
 
-def _proved(product: Product, tree: Path) -> dict[str, Any]:
+def _prove(product: Product, tree: Path) -> dict[str, Any]:
     """See that the tree holds the server that it should; what is known of it."""
     try:
-        found = find_in_tree(product.name, tree)
+        installation = find_in_tree(product.name, tree)
     except UserError as error:
         raise HostError(f"{product.name}: the unpacked files are not that server: {error}") from None
-    if not found.version.startswith(product.release):
-        raise HostError(f"{product.name}: {product.source.kind} now serves version {found.version}")
+    if not installation.version.startswith(product.release):
+        raise HostError(f"{product.name}: {product.source.kind} now serves version {installation.version}")
     return {
         "name": product.name,
-        "version": found.version,
+        "version": installation.version,
         "source": product.source.kind,
         "coordinates": product.source.coordinates,
         "bytes": folder_bytes(tree),
@@ -335,7 +335,9 @@ def _readable_by_all(tree: Path) -> None:
 
 def _running(tree: Path) -> list[int]:
     """Processes that run a program of a tree."""
-    return sorted(one.pid for one in psutil.process_iter(["exe"]) if tree in Path(one.info["exe"] or "/").parents)
+    return sorted(
+        process.pid for process in psutil.process_iter(["exe"]) if tree in Path(process.info["exe"] or "/").parents
+    )
 
 
 @contextmanager
@@ -359,7 +361,7 @@ _CLIENTS = {"Debian": ("apt-get", "apt"), "npm": ("npm", "npm"), "Maven": ("mvn"
 
 def known_servers() -> list[dict[str, Any]]:
     """The distribution's server, the catalogue, then those that no registry has; asks no registry."""
-    provisioned = (_provisioned(product) for product in PRODUCTS.values())
+    provisioned = (_product_facts(product) for product in PRODUCTS.values())
     return [_distribution(), *provisioned, *(_not_served(name) for name in NOT_SERVED)]
 
 
@@ -370,47 +372,49 @@ def _not_served(name: str) -> dict[str, Any]:
 
 
 def _distribution() -> dict[str, Any]:
-    found, problem = _found(DISTRIBUTION)
+    installation, problem = _installation_or_problem(DISTRIBUTION)
     return {
         "name": DISTRIBUTION,
         "title": "MariaDB, the distribution's",
-        "installed": found is not None,
-        "version": found.version if found else None,
-        "engines": [engine for engine in found.engines() if engine not in _NOT_FOR_TABLES] if found else [],
+        "installed": installation is not None,
+        "version": installation.version if installation else None,
+        "engines": [engine for engine in installation.engines() if engine not in _NOT_FOR_TABLES]
+        if installation
+        else [],
         "source": "the distribution",
         "coordinates": "mariadb-server-core",
         "available": True,
         "download_mb": None,
         "unpacked_mb": None,
-        "folder": str(found.basedir) if found else None,
+        "folder": str(installation.basedir) if installation else None,
         "problem": problem,
     }
 
 
-def _provisioned(product: Product) -> dict[str, Any]:
-    there = is_installed(product.name)
-    found, problem = _found(product.name) if there else (None, "")
+def _product_facts(product: Product) -> dict[str, Any]:
+    installed = is_installed(product.name)
+    installation, problem = _installation_or_problem(product.name) if installed else (None, "")
     program, package = _CLIENTS[product.source.kind]
     available = shutil.which(program) is not None
-    if not there and not available:
+    if not installed and not available:
         problem = f"to get it, {program} is needed; apt-get install {package}"
     return {
         "name": product.name,
         "title": product.title,
-        "installed": there,
-        "version": found.version if found else None,
+        "installed": installed,
+        "version": installation.version if installation else None,
         "engines": list(product.engines),
         "source": product.source.kind,
         "coordinates": product.source.coordinates,
         "available": available,
         "download_mb": product.download_mb,
         "unpacked_mb": product.unpacked_mb,
-        "folder": str(tree_of(product.name)) if there else None,
+        "folder": str(tree_of(product.name)) if installed else None,
         "problem": problem,
     }
 
 
-def _found(name: str) -> tuple[Installation | None, str]:
+def _installation_or_problem(name: str) -> tuple[Installation | None, str]:
     try:
         return find_server(name), ""
     except NoServerError as error:

@@ -54,23 +54,21 @@ class Debian:
             progress.step("reading the lists of packages")
             apt_get("-o", "APT::Update::Error-Mode=any", "update")
             listed = apt_get("-o", f"Dir::Cache::Archives={downloads}/none", "--print-uris", "install", *self.packages)
-            wanted = {found["name"]: found["sha256"] for found in _FILE_LISTED.finditer(listed)}
+            sums = {listing["name"]: listing["sha256"] for listing in _FILE_LISTED.finditer(listed)}
             if self.only:
-                wanted = {
-                    name: sum_ for name, sum_ in wanted.items() if re.fullmatch(self.only, name.partition("_")[0])
-                }
-            if not wanted:
+                sums = {name: sum_ for name, sum_ in sums.items() if re.fullmatch(self.only, name.partition("_")[0])}
+            if not sums:
                 raise HostError(f"apt-get names no file for {self.coordinates}")
-            progress.step(f"downloading {len(wanted)} packages")
+            progress.step(f"downloading {len(sums)} packages")
             if self.only:
-                for name in wanted:
+                for name in sums:
                     package, version, _ = name.split("_", 2)
                     self._download(downloads / "archives", f"{package}={unquote(version)}", progress, env, fds)
             else:
                 apt_get("--download-only", "install", *self.packages)
-        for name, sha256 in wanted.items():
+        for name, sha256 in sums.items():
             check_sum(downloads / "archives" / name, sha256)
-        return wanted
+        return sums
 
     def _download(
         self, folder: Path, package: str, progress: FetchProgress, env: Mapping[str, str], fds: tuple[int, ...]
@@ -94,9 +92,9 @@ class Debian:
         for suite in self.suites:
             kind = "security" if suite.endswith("-security") else "main"
             if kind not in mirrors:
-                what = "security mirror" if kind == "security" else "mirror"
+                mirror = "security mirror" if kind == "security" else "mirror"
                 raise HostError(
-                    f"apt's sources on this host name no Debian {what}, which {self.coordinates} comes from; "
+                    f"apt's sources on this host name no Debian {mirror}, which {self.coordinates} comes from; "
                     "use a host of Debian, or unpack a server yourself and name its folder in stack.server"
                 )
             lines.append(f"deb {signed}{mirrors[kind]} {suite} main\n")
@@ -107,14 +105,14 @@ def _mirrors() -> dict[str, str]:
     """The mirrors of Debian that this host's apt uses: ``main`` and ``security``."""
     argv = ["apt-get", "indextargets", "--format", "$(RELEASE)\t$(REPO_URI)", "Created-By: Packages"]
     listed = run_client(argv, Path("/nonexistent"), remedy=_REMEDY, package="apt")
-    found: dict[str, str] = {}
+    mirrors: dict[str, str] = {}
     for line in listed.splitlines():
         release, _, address = line.partition("\t")
         if release in _RELEASES:
-            found.setdefault("main", address)
+            mirrors.setdefault("main", address)
         elif release.removesuffix("-security") in _RELEASES:
-            found.setdefault("security", address)
-    return found
+            mirrors.setdefault("security", address)
+    return mirrors
 
 
 @contextmanager
@@ -124,7 +122,7 @@ def _apt(downloads: Path, sources: str) -> Iterator[tuple[dict[str, str], tuple[
     Configuration and sources may hold a password for the mirror, so they are files in memory.
     """
     dumped = run_client(["apt-config", "dump"], Path("/nonexistent"), remedy=_REMEDY, package="apt")
-    kept = [line for line in dumped.splitlines() if "-Invoke" not in line and "::DEP-11" not in line]
+    lines = [line for line in dumped.splitlines() if "-Invoke" not in line and "::DEP-11" not in line]
     with os.fdopen(os.memfd_create("sources"), "wb") as listing, os.fdopen(os.memfd_create("apt"), "wb") as config:
         listing.write(sources.encode())
         own = {
@@ -149,7 +147,7 @@ def _apt(downloads: Path, sources: str) -> Iterator[tuple[dict[str, str], tuple[
             "Acquire::https::Timeout": 30,
             "Debug::NoLocking": 1,
         }
-        config.write("\n".join([*kept, *(f'{name} "{value}";' for name, value in own.items()), ""]).encode())
+        config.write("\n".join([*lines, *(f'{name} "{value}";' for name, value in own.items()), ""]).encode())
         listing.flush()
         config.flush()
         handles = (listing.fileno(), config.fileno())

@@ -47,10 +47,10 @@ class Installation:
     @property
     def identity(self) -> str:
         """Names this build: data prepared by another is not its own, not even by another of the same version."""
-        found, where = self.daemon.stat(), self.daemon
-        if where.is_relative_to(state_folder()):  # which each host may have elsewhere
-            where = where.relative_to(state_folder())
-        return f"{where} {self.version} {found.st_size} {found.st_mtime_ns}"
+        status, path = self.daemon.stat(), self.daemon
+        if path.is_relative_to(state_folder()):  # which each host may have elsewhere
+            path = path.relative_to(state_folder())
+        return f"{path} {self.version} {status.st_size} {status.st_mtime_ns}"
 
     @property
     def title(self) -> str:
@@ -99,10 +99,10 @@ class Installation:
 
     def lacks(self, engine: str) -> str:
         """What can be said against an engine before the server is asked; empty if nothing."""
-        there = self.engines()
-        if engine.lower() in there:
+        engines = self.engines()
+        if engine.lower() in engines:
             return ""
-        known = f"it has {', '.join(there)}{did_you_mean(engine.lower(), there)}"
+        known = f"it has {', '.join(engines)}{did_you_mean(engine.lower(), engines)}"
         return f"{self.title} ({self.name}) has no engine {engine}; {known}"
 
     def engines(self) -> list[str]:
@@ -141,11 +141,11 @@ def find_in_tree(name: str, tree: Path, remedy: str = "") -> Installation:
         raise NoServerError(f"{name!r}: no mariadbd or mysqld under {tree}", remedy)
     basedir = tree / "usr" if (tree / "usr") in daemon.parents else tree
     runner = _runner(tree)
-    product, version = _told(daemon, runner)
-    found = Installation(name, basedir, daemon, version, product, runner)
-    if not initializes(found) and not any(found.system_tables()):
+    product, version = _product_and_version(daemon, runner)
+    installation = Installation(name, basedir, daemon, version, product, runner)
+    if not initializes(installation) and not any(installation.system_tables()):
         raise NoServerError(f"{name!r}: no SQL of the system tables under {basedir}/share", remedy)
-    return found
+    return installation
 
 
 def initializes(installation: Installation) -> bool:
@@ -166,12 +166,12 @@ def _runner(tree: Path) -> tuple[str, ...]:
     return ("/usr/bin/env", f"LD_LIBRARY_PATH={tree / 'lib'}") if any(tree.glob("lib/libaio.so*")) else ()
 
 
-def _told(daemon: Path, runner: tuple[str, ...]) -> tuple[Literal["mariadb", "mysql"], str]:
+def _product_and_version(daemon: Path, runner: tuple[str, ...]) -> tuple[Literal["mariadb", "mysql"], str]:
     try:
-        said = answer([*runner, str(daemon), "--no-defaults", "--version"], "both", 20.0, _VERSION_BYTES_MAX)
+        output = answer([*runner, str(daemon), "--no-defaults", "--version"], "both", 20.0, _VERSION_BYTES_MAX)
     except OSError as error:
         raise UserError(f"stack.server: {daemon} does not run: {error}") from None
-    reported = said.decode(errors="replace")
+    reported = output.decode(errors="replace")
     match = _VERSION.search(reported)
     if match is not None and "MariaDB" in reported:
         return "mariadb", match[1]

@@ -75,16 +75,16 @@ class Maven(OneFile):
                 env={"HOME": str(home)},
                 pass_fds=handles,
             )
-        found = home.joinpath(*self.group.split("."), self.artifact, self.version, self.file)
-        taken = part / self.file
+        download = home.joinpath(*self.group.split("."), self.artifact, self.version, self.file)
+        copy = part / self.file
         try:
-            with open(open_regular(found, os.O_RDONLY), "rb") as read, taken.open("wb") as write:  # noqa: PTH123
+            with open(open_regular(download, os.O_RDONLY), "rb") as read, copy.open("wb") as write:  # noqa: PTH123
                 shutil.copyfileobj(read, write)
         except OSError as error:
             raise HostError(f"mvn left no {self.file}: {error.strerror}; {_REMEDY}") from None
         for folder in (home, sums):
             shutil.rmtree(folder, ignore_errors=True)
-        return taken
+        return copy
 
     def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
         """Unpack the parts to where a server has them."""
@@ -124,8 +124,8 @@ def _extract(archive: zipfile.ZipFile, inside: str, place: Path) -> None:
             packed.extractall(place, filter="data")
         return
     folder = inside.endswith("/")
-    found = (one for one in archive.infolist() if not one.is_dir() and one.filename.startswith(inside))
-    members = list(found) if folder else [archive.getinfo(inside)]
+    files = (member for member in archive.infolist() if not member.is_dir() and member.filename.startswith(inside))
+    members = list(files) if folder else [archive.getinfo(inside)]
     if not members:
         raise KeyError(inside)
     for member in members:

@@ -75,12 +75,12 @@ def run_client(  # noqa: PLR0913  (what a client is given)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         with child(bound, env=environment, stdout=out, stderr=err, cwd=cwd, pass_fds=pass_fds) as process:
             stalled = _watch(process, grows, progress)
-        said, complaint = _text(out), _text(err)
+        output, complaint = _text(out), _text(err)
     if stalled:
         raise HostError(f"{shown}: nothing arrived for {STALL_SECONDS:g} s, so it was ended; {remedy}")
     if process.returncode != 0:
-        raise HostError(f"{shown}: exit {process.returncode}: {_complaint(complaint, said)}; {remedy}")
-    return said
+        raise HostError(f"{shown}: exit {process.returncode}: {_complaint(complaint, output)}; {remedy}")
+    return output
 
 
 def _watch(process: "subprocess.Popen[bytes]", grows: Path, progress: FetchProgress | None) -> bool:
@@ -90,11 +90,11 @@ def _watch(process: "subprocess.Popen[bytes]", grows: Path, progress: FetchProgr
         try:
             process.wait(_LOOK_SECONDS)
         except subprocess.TimeoutExpired:
-            found = folder_bytes(grows)
-            if found != size:
-                size, grown_at = found, time.monotonic()
+            bytes_now = folder_bytes(grows)
+            if bytes_now != size:
+                size, grown_at = bytes_now, time.monotonic()
                 if progress:
-                    progress.size(found)
+                    progress.size(bytes_now)
             elif time.monotonic() - grown_at > STALL_SECONDS:
                 return True
         else:
@@ -111,8 +111,8 @@ def _complaint(stderr: str, stdout: str) -> str:
     lines = [line.strip() for line in (stderr + "\n" + stdout).splitlines() if line.strip()]
     marked = [line for line in lines if line.lower().startswith(("e:", "err:", "npm error", "npm err!", "[error]"))]
     telling = [line for line in marked if "checksum" in line.lower()]  # what was served is not what was to come
-    said = " / ".join(dict.fromkeys(telling or marked or lines[-5:])) or "it said nothing"
-    return printable(said)[:SAID_MAX]
+    explanation = " / ".join(dict.fromkeys(telling or marked or lines[-5:])) or "it said nothing"
+    return printable(explanation)[:SAID_MAX]
 
 
 def folder_bytes(folder: Path) -> int:
@@ -166,10 +166,10 @@ class OneFile(ABC):
 
 def check_sum(path: Path, sha256: str) -> None:
     """See that a download is what was recorded. Raises ``HostError`` and removes it where it is not."""
-    found = sha256_of(path)
-    if found != sha256:
+    digest = sha256_of(path)
+    if digest != sha256:
         path.unlink()
         raise HostError(
-            f"{path.name}: its sha256 is {found}, but {sha256} was expected; it was removed. "
+            f"{path.name}: its sha256 is {digest}, but {sha256} was expected; it was removed. "
             "Try once more; if it happens again, the registry serves another file than the one that was recorded"
         )

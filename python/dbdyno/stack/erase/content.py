@@ -124,8 +124,8 @@ class Content:
 
     def first_data(self, stretches: Iterable[Stretch]) -> int | None:
         """The offset of the first page that is not blank; ``None`` where all are."""
-        found = self._readers.map(self._first_data_in, stretches)
-        return next((offset for offset in found if offset is not None), None)
+        offsets = self._readers.map(self._first_data_in, stretches)
+        return next((offset for offset in offsets if offset is not None), None)
 
     def _first_data_in(self, stretch: Stretch) -> int | None:
         for start, piece in self.chunks(stretch):
@@ -161,17 +161,17 @@ class Sums:
         self._places = places(content.size, seed)
         sums = content.sums_of(self._places)
         known = content.sums_of(known_places(content.size))
-        self.each = "".join(f"{one & 0xFFFF:0{SUM_HEX_DIGITS}x}" for one in sums)
-        packed = b"".join(one.to_bytes(4, "little") for one in [*known, *sums])
+        self.each = "".join(f"{checksum & 0xFFFF:0{SUM_HEX_DIGITS}x}" for checksum in sums)
+        packed = b"".join(checksum.to_bytes(4, "little") for checksum in [*known, *sums])
         self.all = hashlib.blake2b(packed, digest_size=16).hexdigest()
 
-    def differing(self, each: str) -> list[Stretch]:
+    def differing(self, sums: str) -> list[Stretch]:
         """The places whose sum is not the one that was kept."""
         width = SUM_HEX_DIGITS
         return [
             place
             for number, place in enumerate(self._places)
-            if each[number * width : (number + 1) * width] != self.each[number * width : (number + 1) * width]
+            if sums[number * width : (number + 1) * width] != self.each[number * width : (number + 1) * width]
         ]
 
 

@@ -50,12 +50,12 @@ class Erasing:
 
         Raises ``HostError`` where it is another disk, or in use.
         """
-        found = identified(device, serial)
-        handle = opened(found)
+        identity = identified(device, serial)
+        handle = opened(identity)
         try:
-            held = HeldDisk(device, serial, found, handle, self)
-            held.check_identity_and_use()
-            yield held
+            disk = HeldDisk(device, serial, identity, handle, self)
+            disk.check_identity_and_use()
+            yield disk
         finally:
             os.close(handle)
 
@@ -87,18 +87,18 @@ class HeldDisk:
         self.check_identity_and_use()
         serial, seed = self.identity.serial, os.urandom(_SEED_BYTES)
         try:
-            found = list(_signatures(self.identity.path))
+            signatures = list(_signatures(self.identity.path))
             with Content(self.handle) as content:
-                sound, found = _judged(content, serial, seed, found)
-                if sound:
-                    return sound
+                proof, signatures = _judge(content, serial, seed, signatures)
+                if proof:
+                    return proof
                 if self.erasing.allows(serial):
-                    why = f"it holds data, which --erase allows dbdyno to erase: {'; '.join(found)}"
+                    why = f"it holds data, which --erase allows dbdyno to erase: {'; '.join(signatures)}"
                     return Proof(why, seed.hex(), Sums(content, seed).each)
         except HostError as error:
             raise HostError(f"{self.device}: {error}. It is not touched") from None
         raise HostError(
-            f"{self.device} holds data: {'; '.join(found)}. It is not touched; "
+            f"{self.device} holds data: {'; '.join(signatures)}. It is not touched; "
             f"to erase all of it: {self.erasing.command} ... --erase {serial!r}"
         )
 
@@ -108,38 +108,38 @@ class HeldDisk:
 
     def check_identity_and_use(self) -> None:
         """Raises ``HostError`` unless its name still leads to it, and nothing uses it."""
-        found = identified(self.device, self.serial)
-        first = self.erasing.begun.get(found.serial, self.identity)
-        if not found == self.identity == first:
+        identity = identified(self.device, self.serial)
+        first = self.erasing.begun.get(identity.serial, self.identity)
+        if not identity == self.identity == first:
             raise HostError(
                 f"{self.device} was detached or exchanged since this run first looked at it (attachment "
-                f"{first.attachment or 'unknown'} then, {found.attachment or 'unknown'} now); it is not touched"
+                f"{first.attachment or 'unknown'} then, {identity.attachment or 'unknown'} now); it is not touched"
             )
-        if text_of(CLASS / sysfs_name(found.path) / "ro", "0").strip() == "1":
+        if text_of(CLASS / sysfs_name(identity.path) / "ro", "0").strip() == "1":
             raise HostError(
                 f"{self.device} is write-protected: the kernel allows no writes to it. Remove the protection "
-                f"(its switch, or blockdev --setrw {found.path})"
+                f"(its switch, or blockdev --setrw {identity.path})"
             )
-        in_use = list(uses(found.path))
+        in_use = list(uses(identity.path))
         if in_use:
             raise HostError(f"{self.device} is in use: {'; '.join(in_use)}. It is not touched")
 
 
-def _judged(content: Content, serial: str, seed: bytes, found: list[str]) -> tuple[Proof | None, list[str]]:
-    """The proof that a disk holds nothing but dbdyno's own, or else what it was ``found`` to hold."""
+def _judge(content: Content, serial: str, seed: bytes, signatures: list[str]) -> tuple[Proof | None, list[str]]:
+    """The proof that a disk holds nothing but dbdyno's own, or else what it holds: its ``signatures``, if any."""
     mark = mark_of(content, serial)
     if mark:
         sums = sums_of(content, mark)
         if sums.all == mark["all"]:
             proof = Proof(f"it holds what a trial left, unchanged{_sure(content.size)}", mark["seed"], mark["each"])
-            return (None if found else proof), found
+            return (None if signatures else proof), signatures
         changed = sums.differing(mark["each"])
         place = f" at offset {changed[0][0]}" if changed else ""
-        return None, found or [f"it has been written to{place} since a trial of dbdyno's left it"]
+        return None, signatures or [f"it has been written to{place} since a trial of dbdyno's left it"]
     start = content.first_data(_all_places(content.size, seed))
     if start is None:
-        return (None if found else Proof(f"it is empty{_sure(content.size)}", seed.hex(), "")), found
-    return None, found or [f"content without a known signature at offset {start}"]
+        return (None if signatures else Proof(f"it is empty{_sure(content.size)}", seed.hex(), "")), signatures
+    return None, signatures or [f"content without a known signature at offset {start}"]
 
 
 def _all_places(size: int, seed: bytes) -> list[Stretch]:
@@ -168,12 +168,14 @@ def _signatures(path: Path) -> Iterator[str]:
             raise HostError(f"{place} can't be opened: {error.strerror}") from None
         try:
             os.fsync(handle)  # what was written through it, and is on its way yet
-            yield from (found if place == path else f"{found} of {place}" for found in signatures_on(handle))
+            yield from (
+                signature if place == path else f"{signature} of {place}" for signature in signatures_on(handle)
+            )
         finally:
             os.close(handle)
 
 
 def check_erasable(device: Path, serial: str | None, erasing: Erasing) -> tuple[Identity, Proof]:
     """Which disk it is and why it may be erased. Raises ``HostError`` where it may not. Changes nothing."""
-    with erasing.holding(device, serial) as held:
-        return held.identity, held.prove()
+    with erasing.holding(device, serial) as disk:
+        return disk.identity, disk.prove()

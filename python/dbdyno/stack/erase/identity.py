@@ -48,31 +48,31 @@ def identify(device: Path) -> Identity:
 
 def identified(device: Path, serial: str | None) -> Identity:
     """The identity of a device. Raises ``HostError`` unless it is the very one that a study names."""
-    found = identify(device)
-    if serial is None and not found.is_named_by(device):
-        raise HostError(f"{device} now leads to the disk with serial {found.serial!r}, which its name does not hold")
-    if serial is not None and serial != found.serial:
+    identity = identify(device)
+    if serial is None and not identity.is_named_by(device):
+        raise HostError(f"{device} now leads to the disk with serial {identity.serial!r}, which its name does not hold")
+    if serial is not None and serial != identity.serial:
         raise HostError(
-            f"{device} has the serial {found.serial!r}, not {serial!r} as the study says; it is not touched"
+            f"{device} has the serial {identity.serial!r}, not {serial!r} as the study says; it is not touched"
         )
-    return found
+    return identity
 
 
-def opened(found: Identity) -> int:
+def opened(identity: Identity) -> int:
     """The disk, open to be read around the page cache, which need not hold what others have written to a partition.
 
     While it is open its number can't pass to another device. Raises ``HostError`` where it can't be opened, or its path
     has come to lead elsewhere.
     """
     try:
-        number = found.path.stat().st_rdev
-        handle = os.open(found.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+        number = identity.path.stat().st_rdev
+        handle = os.open(identity.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError as error:
-        raise HostError(f"{found.path}: {error.strerror}; it is not touched") from None
-    if os.fstat(handle).st_rdev == number and identify(found.path) == found:
+        raise HostError(f"{identity.path}: {error.strerror}; it is not touched") from None
+    if os.fstat(handle).st_rdev == number and identify(identity.path) == identity:
         return handle
     os.close(handle)
-    raise HostError(f"{found.path} became another disk just now; it is not touched")
+    raise HostError(f"{identity.path} became another disk just now; it is not touched")
 
 
 def _serials(sysfs: Path, path: Path) -> Iterator[Path]:

@@ -29,14 +29,14 @@ def kernel_path(device: Path) -> Path:
     Goes by its number: a node may carry any name, also that of another disk.
     """
     try:
-        found = device.stat()
+        status = device.stat()
     except OSError as error:
         raise HostError(f"{device}: {error.strerror}") from None
-    if not stat.S_ISBLK(found.st_mode):
+    if not stat.S_ISBLK(status.st_mode):
         raise HostError(f"{device} is not a block device")
-    path = Path("/dev") / _name(found.st_rdev).replace("!", "/")
+    path = Path("/dev") / _name(status.st_rdev).replace("!", "/")
     try:
-        same = path.stat().st_rdev == found.st_rdev and stat.S_ISBLK(path.stat().st_mode)
+        same = path.stat().st_rdev == status.st_rdev and stat.S_ISBLK(path.stat().st_mode)
     except OSError:
         same = False
     if not same:
@@ -70,21 +70,21 @@ def sharing(name: str) -> list[str]:
     Its partitions; the device below a loop device; loop devices over it, over a partition, or over the same file.
     """
     loops = dict(_loops())
-    found: list[str] = []
+    names: list[str] = []
     waiting = [name]
     while waiting:
-        one = waiting.pop(0)
-        if one in found:
+        device = waiting.pop(0)
+        if device in names:
             continue
-        found.append(one)
-        waiting += partitions(one)
-        number = os.makedev(*number_of(one))
+        names.append(device)
+        waiting += partitions(device)
+        number = os.makedev(*number_of(device))
         waiting += [loop for loop, backing in loops.items() if backing == number]
-        if one in loops:
-            waiting += [loop for loop, backing in loops.items() if backing == loops[one]]
-            if isinstance(below := loops[one], int):
+        if device in loops:
+            waiting += [loop for loop, backing in loops.items() if backing == loops[device]]
+            if isinstance(below := loops[device], int):
                 waiting.append(_name(below))
-    return found
+    return names
 
 
 def partitions(name: str) -> list[str]:
@@ -168,11 +168,11 @@ def _mount_tables() -> Iterator[tuple[int, tuple[str, str]]]:
 def _mounted_at(name: str, mounts: dict[int, tuple[str, str]]) -> Iterator[str]:
     """Where a device is mounted: by its number, and by its path, as a filesystem of several devices shows one."""
     major, minor = number_of(name)
-    for where, text in mounts.values():
-        for one in mounts_in(text):
-            by_path = one.source.startswith("/dev/") and _touches(one.source, {os.makedev(major, minor)}, set())
-            if one.device == f"{major}:{minor}" or by_path:
-                yield one.place + where
+    for namespace_text, text in mounts.values():
+        for mount in mounts_in(text):
+            by_path = mount.source.startswith("/dev/") and _touches(mount.source, {os.makedev(major, minor)}, set())
+            if mount.device == f"{major}:{minor}" or by_path:
+                yield mount.place + namespace_text
 
 
 def _swaps(names: list[str]) -> Iterator[str]:
@@ -192,11 +192,11 @@ def _writers(names: list[str]) -> Iterator[str]:
     """
     numbers, files = _numbers(names), _files(names)
     for process in _processes():
-        held = _writer_text(process, numbers, files)
-        if held:
+        access = _writer_text(process, numbers, files)
+        if access:
             with suppress(OSError):
                 name = (PROC / process / "comm").read_text(encoding="utf-8", errors="replace").strip()
-                yield f"process {process} ({name}) has {held} open for writing"
+                yield f"process {process} ({name}) has {access} open for writing"
 
 
 def _writer_text(process: str, numbers: set[int], files: set[File]) -> str:
@@ -233,35 +233,35 @@ def _numbers(names: list[str]) -> set[int]:
 
 def _files(names: list[str]) -> set[File]:
     """The files below loop devices."""
-    found = set()
+    files = set()
     for name in names:
         place = CLASS / name / "loop/backing_file"
         if place.exists():
             with suppress(OSError):
-                _, _, file = _looked_at(text_of(place, ""))
-                found.add(file)
-    return found
+                _, _, file = _local_stat(text_of(place, ""))
+                files.add(file)
+    return files
 
 
 def _touches(path: str, numbers: set[int], files: set[File]) -> bool:
     try:
-        mode, number, file = _looked_at(path)
+        mode, number, file = _local_stat(path)
     except OSError:
         return False
     return number in numbers if stat.S_ISBLK(mode) else stat.S_ISREG(mode) and file in files
 
 
-def _looked_at(path: str) -> tuple[int, int, File]:
+def _local_stat(path: str) -> tuple[int, int, File]:
     """Mode, device number and file that a path leads to, by what is known of it here.
 
     ``stat`` would ask the server of a network filesystem, which need not answer.
     """
-    found = ctypes.create_string_buffer(_STATX_BYTES)
-    if _c_library().statx(_AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, _STATX_BASIC_STATS, found):
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    if _c_library().statx(_AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, _STATX_BASIC_STATS, buffer):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), path)
-    (mode,), (inode,) = _MODE.unpack_from(found, 28), _INODE.unpack_from(found, 32)
-    major, minor, *on = _NUMBERS.unpack_from(found, 128)
+    (mode,), (inode,) = _MODE.unpack_from(buffer, 28), _INODE.unpack_from(buffer, 32)
+    major, minor, *on = _NUMBERS.unpack_from(buffer, 128)
     return mode, os.makedev(major, minor), (os.makedev(*on), inode)
 
 

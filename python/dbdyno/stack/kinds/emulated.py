@@ -31,9 +31,9 @@ class EmulatedStack(OwnStack[Disks]):
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, one for each image."""
         disks = {self.planned_key(spec): [spec.stack.size or 0] * spec.stack.devices for spec in specs}
-        sizes = sorted(size for each in disks.values() for size in each)
-        each = ", ".join(format_bytes(size) for size in sizes)
-        yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({each}); gone afterwards"
+        sizes = sorted(size for disk_sizes in disks.values() for size in disk_sizes)
+        listing = ", ".join(format_bytes(size) for size in sizes)
+        yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({listing}); gone afterwards"
         if any(spec.stack.filesystem == BY_FUSE for spec in specs):
             yield "started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards"
 
@@ -47,13 +47,13 @@ class EmulatedStack(OwnStack[Disks]):
                 running_disk(journal, model=stack.device, size=stack.size, sharing=stack.devices)
                 for _ in range(stack.devices)
             )
-            yield Disks(tuple(ending.enter_context(one) for one in running))
+            yield Disks(tuple(ending.enter_context(disk) for disk in running))
 
     def image_programs(self, spec: TrialSpec) -> list[str]:
         """What makes the filesystem."""
         kind = KINDS.get(spec.stack.filesystem or "")
-        found = tool_path(kind.program) if kind else None
-        return [found] if found else []
+        path = tool_path(kind.program) if kind else None
+        return [path] if path else []
 
     def image_place(self, spec: TrialSpec) -> str:
         """The filesystem, and how many disks it is on."""
@@ -72,8 +72,8 @@ def emulated_device(spec: TrialSpec, image: Disks, raising: Raising) -> Emulated
     """The disks of an image as one layer; without content where the data are to be prepared."""
     name = spec.stack.device
     rotational = is_rotational(name)
-    each = [
+    disks = [
         Emulated(disk, name, rotational=rotational, seed=seed_of(raising.seed, number), restore=not raising.install)
         for number, disk in enumerate(image.disks)
     ]
-    return each[0] if len(each) == 1 else EmulatedPair(tuple(each))
+    return disks[0] if len(disks) == 1 else EmulatedPair(tuple(disks))

@@ -30,14 +30,14 @@ def external_needs(spec: TrialSpec) -> list[Capability]:
     url = spec.stack.server
     try:
         with external_server(url, spec.server.option_file).session() as session:
-            found = [
+            capabilities = [
                 _database(session, server_url(url).database),
                 _engine(session, spec.stack.engine),
                 _connections(session, spec.workload.connections),
                 *_settings(session, spec),
                 *_account(session, spec),
             ]
-            return [Capability(f"server {url}", ok=True, detail=short(str(session.variable("version")))), *found]
+            return [Capability(f"server {url}", ok=True, detail=short(str(session.variable("version")))), *capabilities]
     except DbdynoError as error:
         remedy = "check that the server runs, and that host, port, user and database of stack.server are right"
         return [Capability(f"server {url}", ok=False, detail=str(error), remedy=remedy)]
@@ -45,27 +45,31 @@ def external_needs(spec: TrialSpec) -> list[Capability]:
 
 def _database(session: Session, database: str) -> Capability:
     name = f"database {database}"
-    there = session.database(database)
-    if not there.exists():
+    session_database = session.database(database)
+    if not session_database.exists():
         remedy = f"CREATE DATABASE {database}, and GRANT ALL on it to this user"
         return Capability(name, ok=False, detail="it is not there, or this user may not see it", remedy=remedy)
-    found = there.holdings()
-    if found.others:
-        return Capability(name, ok=False, detail=not_ours(database, found), remedy="dbdyno drops no tables of others")
-    return Capability(name, ok=True, detail="empty, or holds what a killed dbdyno left" if found.token else "empty")
+    holdings = session_database.holdings()
+    if holdings.others:
+        return Capability(
+            name, ok=False, detail=not_ours(database, holdings), remedy="dbdyno drops no tables of others"
+        )
+    return Capability(name, ok=True, detail="empty, or holds what a killed dbdyno left" if holdings.token else "empty")
 
 
 def _engine(session: Session, engine: str) -> Capability:
-    there = session.settings().engines
-    detail = f"the server has no engine {engine}; it has {', '.join(there)}{did_you_mean(engine, there)}"
-    ok = engine.lower() in map(str.lower, there)
+    engines = session.settings().engines
+    detail = f"the server has no engine {engine}; it has {', '.join(engines)}{did_you_mean(engine, engines)}"
+    ok = engine.lower() in map(str.lower, engines)
     return Capability(f"engine {engine}", ok=ok, detail=detail, field=("stack", "engine"))
 
 
 def _connections(session: Session, clients: int) -> Capability:
-    allowed, taken = map(_number, session.connections())
-    detail = f"workload.clients is {clients}; the server allows {allowed} connections, of which {taken} are taken"
-    ok = clients + OWN_CONNECTIONS + taken <= allowed
+    allowed, open_connections = map(_number, session.connections())
+    detail = (
+        f"workload.clients is {clients}; the server allows {allowed} connections, of which {open_connections} are taken"
+    )
+    ok = clients + OWN_CONNECTIONS + open_connections <= allowed
     return Capability("connections", ok=ok, detail=detail, remedy="raise its max_connections, or give fewer clients")
 
 
@@ -79,19 +83,19 @@ def _settings(session: Session, spec: TrialSpec) -> Iterator[Capability]:
     for name, value in spec.server.settings.items():
         why = session.why_not_settable(name, value)
         remedy = "leave it out, or let dbdyno start a server of its own"
-        where = ("server", "settings", name)
-        yield Capability(f"server.settings.{name}", ok=not why, detail=why, remedy=remedy, field=where)
+        field = ("server", "settings", name)
+        yield Capability(f"server.settings.{name}", ok=not why, detail=why, remedy=remedy, field=field)
 
 
 def _account(session: Session, spec: TrialSpec) -> Iterator[Capability]:
     """Last, as asking changes the session."""
     if not spec.is_confined:
         return
-    found = session.why_no_account(server_url(spec.stack.server).database)
-    detail = f"none can be made: {found[0]}" if found else "this login can make it"
+    obstacle = session.why_no_account(server_url(spec.stack.server).database)
+    detail = f"none can be made: {obstacle[0]}" if obstacle else "this login can make it"
     otherwise = "or, if the whole server may be changed, [server] whole_server_may_change = true"
-    remedy = f"{found[1]}; {otherwise}" if found else ""
-    yield Capability("account of the script", ok=not found, detail=detail, remedy=remedy)
+    remedy = f"{obstacle[1]}; {otherwise}" if obstacle else ""
+    yield Capability("account of the script", ok=not obstacle, detail=detail, remedy=remedy)
 
 
 class ExternalStack(StackKind[ExternalDatabase]):
@@ -110,7 +114,7 @@ class ExternalStack(StackKind[ExternalDatabase]):
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """What is changed on each server."""
         for url in dict.fromkeys(spec.stack.server for spec in specs):
-            yield from _touched(url, [spec for spec in specs if spec.stack.server == url])
+            yield from _changes(url, [spec for spec in specs if spec.stack.server == url])
 
     def server_version(self, spec: TrialSpec) -> str:
         """As it reports it."""
@@ -132,20 +136,20 @@ class ExternalStack(StackKind[ExternalDatabase]):
         stack, server = spec.stack, spec.server
         key = image_key(spec, stack.server, server.settings)
         data = ExternalData(image, key, raising.prepare, only_read=spec.workload.only_reads, confined=spec.is_confined)
-        found = ExternalServerLayer(stack.server, server.option_file, server.settings, stack.engine)
-        return Stack(NoDevice("unknown"), (found, data))
+        layer = ExternalServerLayer(stack.server, server.option_file, server.settings, stack.engine)
+        return Stack(NoDevice("unknown"), (layer, data))
 
 
 KIND = ExternalStack()
 
 
-def _touched(url: str, specs: Sequence[TrialSpec]) -> Iterator[str]:
-    named, place = server_url(url), server_url(url).place
-    yield f"created: tables in the database {named.database} of the server at {place}; dropped afterwards"
+def _changes(url: str, specs: Sequence[TrialSpec]) -> Iterator[str]:
+    parts, place = server_url(url), server_url(url).place
+    yield f"created: tables in the database {parts.database} of the server at {place}; dropped afterwards"
     scripts = [spec for spec in specs if spec.workload.kind in USERS_SQL]
     if any(not spec.is_confined for spec in scripts):
-        what = f"the whole server at {place}, by the script's SQL as far as {named.user} may"
-        yield f"CHANGED: {what}; none of it is put back"
+        target = f"the whole server at {place}, by the script's SQL as far as {parts.user} may"
+        yield f"CHANGED: {target}; none of it is put back"
     if any(spec.is_confined for spec in scripts):
         yield "created: an account there that may change that database alone; dropped afterwards"
     if names := sorted({name for spec in specs for name in spec.server.settings}):

@@ -51,8 +51,8 @@ class OnFile(AlwaysItself):
         with below.journal.undoing(DetachLoops(str(self.path))):
             path = attach_loop(self.path)
             # Whoever may write to the folder may put a link to another file there: nothing was written to that yet.
-            if (found := dict(loop_files()).get(path.name)) != str(self.path):
-                raise TrialError(f"{path} is over {found}, not over {self.path}")
+            if (backing_file := dict(loop_files()).get(path.name)) != str(self.path):
+                raise TrialError(f"{path} is over {backing_file}, not over {self.path}")
             Path(f"/sys/block/{path.name}/queue/discard_max_bytes").write_text("0", encoding="ascii")
             facts = disk_facts(path.name)
             observed = {
@@ -78,7 +78,7 @@ class FileStack(CopiedData):
         """The files, one for each image."""
         files = {self.planned_key(spec): (_folder(spec), spec.stack.size or 0) for spec in specs}
         for folder in dict.fromkeys(folder for folder, _ in files.values()):
-            sizes = ", ".join(format_bytes(size) for where, size in files.values() if where == folder)
+            sizes = ", ".join(format_bytes(size) for size_folder, size in files.values() if size_folder == folder)
             yield f"created: in {folder}, a file as a disk for each set of data ({sizes}); gone afterwards"
 
     def places(self, spec: TrialSpec) -> list[Path]:

@@ -84,8 +84,10 @@ class OwnStack(StackKind[KeptT]):
         """By server, engine, filesystem and data, and those settings that may touch data."""
         if not spec.has_server:
             return image_key(spec, None, {})
-        found = find_server(spec.stack.server)
-        return image_key(spec, found.identity, own_server(found, spec.stack.engine, spec.server.settings).data_settings)
+        installation = find_server(spec.stack.server)
+        return image_key(
+            spec, installation.identity, own_server(installation, spec.stack.engine, spec.server.settings).data_settings
+        )
 
     def planned_key(self, spec: TrialSpec) -> str:
         """Without the server its name stands for it, and each setting counts."""
@@ -141,5 +143,5 @@ def _server(spec: TrialSpec, raising: Raising) -> ServerLayer:
 
 
 def _engine(server: str, engine: str) -> Capability:
-    said = find_server(server).lacks(engine)
-    return Capability(f"engine {engine} of {server}", ok=not said, detail=said, field=("stack", "engine"))
+    lack = find_server(server).lacks(engine)
+    return Capability(f"engine {engine} of {server}", ok=not lack, detail=lack, field=("stack", "engine"))

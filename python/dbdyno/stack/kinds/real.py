@@ -47,9 +47,9 @@ KIND = RealStack()
 
 def _erasable(device: str, serial: str | None, erase: frozenset[str]) -> Capability:
     try:
-        found, proof = check_erasable(Path(device), serial, Erasing(erase))
+        identity, proof = check_erasable(Path(device), serial, Erasing(erase))
     except HostError as error:
         return Capability(device_need(device), ok=False, detail=str(error), remedy="or name another disk")
-    disk = f"{found.model} {found.serial}".strip()
+    disk = f"{identity.model} {identity.serial}".strip()
     unseen = "" if sees_all_processes() else "; processes outside this container, which may use it, can't be seen"
     return Capability(device_need(device), ok=True, detail=f"{disk}; {proof.why}{unseen}")

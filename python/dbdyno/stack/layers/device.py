@@ -58,7 +58,7 @@ class Emulated:
         else:
             disk.restore(PREPARED) if self.restore else disk.clear()
         with below.journal.undoing(undo):
-            path = self._attached()
+            path = self._attach()
             facts = disk_facts(path.name)
             observed = {
                 "kind": "emulated",
@@ -78,7 +78,7 @@ class Emulated:
         """Whether it is still the block device that it was raised as."""
         return bool(loops_over(str(self.disk.file)))
 
-    def _attached(self) -> Path:
+    def _attach(self) -> Path:
         """The block device that the disk is."""
         return attached_device(self.disk, rotational=self.rotational)
 
@@ -105,7 +105,7 @@ class DiskInGuest(Emulated):
         """A guest keeps its disk as long as it runs."""
         return True
 
-    def _attached(self) -> Path:
+    def _attach(self) -> Path:
         """The guest's only disk, which remembers nothing of what it held before."""
         path = Path("/dev") / only_disk()
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -122,9 +122,9 @@ _BLKFLSBUF = 0x1261  # linux/fs.h
 def only_disk() -> str:
     """The name of the one disk there is. Raises ``TrialError`` where there is none, or another."""
     disks = [
-        one.name
-        for one in Path("/sys/block").iterdir()
-        if (one / "device").exists() and _NO_DISK.match(one.name) is None
+        entry.name
+        for entry in Path("/sys/block").iterdir()
+        if (entry / "device").exists() and _NO_DISK.match(entry.name) is None
     ]
     if len(disks) != 1:
         raise TrialError(f"the guest has {len(disks)} disks; it should have one: {', '.join(sorted(disks))}")
@@ -175,9 +175,9 @@ class NoDevice(AlwaysItself):
 
 def mount_of(directory: Path) -> dict[str, Any]:
     """What a folder lies on; unknown in a chroot whose root is no mount point."""
-    found = mounted_at(directory)
-    named = {"source": found.source, "filesystem": found.kind, "mount_options": found.options}
-    return dict.fromkeys(named) if found.kind == UNKNOWN else named
+    mount = mounted_at(directory)
+    facts = {"source": mount.source, "filesystem": mount.kind, "mount_options": mount.options}
+    return dict.fromkeys(facts) if mount.kind == UNKNOWN else facts
 
 
 # Emulated disks side by side, for a filesystem that stands on several.
@@ -203,7 +203,7 @@ class EmulatedPair:
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """A loop device over each; what was observed of the others stands beside that of the first."""
         with ExitStack() as lowering:
-            contexts = [lowering.enter_context(one.raised(below)) for one in self.disks]
+            contexts = [lowering.enter_context(disk.raised(below)) for disk in self.disks]
             first, *others = [dict(context.observed[self.name]) for context in contexts]
             devices = [device for context in contexts for device in context.devices]
             observed = {**first, "devices": len(devices), "beside": others}
@@ -214,12 +214,17 @@ class EmulatedPair:
         """All behave like the drive for as long as the context lasts; fills the yielded dict with their figures."""
         figures: TrialDevice = {}
         with ExitStack() as ending:
-            each = [ending.enter_context(one.measuring(journal)) for one in self.disks]
+            figures_of = [ending.enter_context(disk.measuring(journal)) for disk in self.disks]
             yield figures
-        figures.update({"lateness_ns": latest([one["lateness_ns"] for one in each]), "disks": list(each)})
+        figures.update(
+            {
+                "lateness_ns": latest([disk_figures["lateness_ns"] for disk_figures in figures_of]),
+                "disks": list(figures_of),
+            }
+        )
 
 
 def latest(lateness: Sequence[Summary]) -> Summary:
     """The figures of the later disk, as a request may wait for it; only ``count`` is of all."""
-    known = {name: [value for one in lateness if (value := one[name]) is not None] for name in lateness[0]}
+    known = {name: [value for summary in lateness if (value := summary[name]) is not None] for name in lateness[0]}
     return {name: (sum if name == "count" else max)(values) if values else None for name, values in known.items()}

@@ -79,7 +79,7 @@ def path_ns(device: Path, client: DiskClient) -> int:
 def read_ns(device: Path, reads: int) -> list[int]:
     """Time of each of so many reads, one after the other, past the page cache."""
     handle = os.open(device, os.O_RDONLY | os.O_DIRECT)
-    found = []
+    times_ns = []
     try:
         with mmap.mmap(-1, READ_BYTES) as page:  # which is aligned as direct I/O wants it
             blocks = os.lseek(handle, 0, os.SEEK_END) // READ_BYTES
@@ -87,10 +87,10 @@ def read_ns(device: Path, reads: int) -> list[int]:
                 offset = number * 7919 % blocks * READ_BYTES
                 began_ns = time.perf_counter_ns()
                 os.preadv(handle, [page], offset)
-                found.append(time.perf_counter_ns() - began_ns)
+                times_ns.append(time.perf_counter_ns() - began_ns)
     finally:
         os.close(handle)
-    return found
+    return times_ns
 
 
 START_SECONDS = 20.0
@@ -187,12 +187,12 @@ def start_disk(token: str, scratch: Path, spec: DiskSpec, *, inherits: tuple[int
     if not line:
         process.kill()
         process.wait()
-        said = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
-        raise HostError(f"the emulated disk {spec.model} did not start: {said}")
-    said = json.loads(line)
+        complaint = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
+        raise HostError(f"the emulated disk {spec.model} did not start: {complaint}")
+    facts = json.loads(line)
     # Its memory is locked: should the host run short, it is the disk that must go, not a server of others.
     Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
-    return EmulatedDisk(control, Path(said["file"]), process, said)
+    return EmulatedDisk(control, Path(facts["file"]), process, facts)
 
 
 @contextmanager

@@ -37,39 +37,39 @@ class ExternalServerLayer:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The server with the study's settings, which are put back afterwards."""
-        found = external_server(self.url, self.option_file)
-        address = found.address
+        external = external_server(self.url, self.option_file)
+        address = external.address
         with ExitStack() as putting_back:
-            with found.session() as session:
+            with external.session() as session:
                 for name, value in self.settings.items():
                     before = session.variable(name)
                     undo = SetGlobal(self.url, self.option_file, name, before)
                     putting_back.enter_context(below.journal.undoing(undo))
                     session.set_variable(name, session.as_set(value, before))
-                observed = self._observed(found.server, session.settings())
+                observed = self._observe(external.server, session.settings())
             pid = process_behind(address.socket) if address.socket else None
             observed |= {"local": is_local(self.url), "process": "unknown" if pid is None else "found"}
-            yield below.raised(self.name, observed, endpoint=_endpoint(found, pid))
+            yield below.raised(self.name, observed, endpoint=_endpoint(external, pid))
 
-    def _observed(self, server: Server, found: Settings) -> dict[str, Any]:
-        check_outcomes(server.setting_outcomes(self.settings, found, ""))  # its error log is its owner's
-        shown = shown_settings(found, {*self.settings, "hostname"})
-        return {**shown, "tls": found.tls, "started_by": "others"}
+    def _observe(self, server: Server, readback: Settings) -> dict[str, Any]:
+        check_outcomes(server.setting_outcomes(self.settings, readback, ""))  # its error log is its owner's
+        shown = shown_settings(readback, {*self.settings, "hostname"})
+        return {**shown, "tls": readback.tls, "started_by": "others"}
 
 
-def _endpoint(found: External, pid: int | None) -> Endpoint:
+def _endpoint(external: External, pid: int | None) -> Endpoint:
     """Other hosts reach it as this one does, but by a socket."""
-    address = found.address
-    return Endpoint(found.server, address, found_pid=pid, remote=None if address.socket else address)
+    address = external.address
+    return Endpoint(external.server, address, found_pid=pid, remote=None if address.socket else address)
 
 
 def is_local(url: str) -> bool:
     """Whether the server's address is one of this host's: then both ends have the same. Sends nothing."""
-    named = server_url(url)
-    if named.socket:
+    parts = server_url(url)
+    if parts.socket:
         return True
     try:
-        for family, _, _, _, place in socketlib.getaddrinfo(named.host, named.port, type=socketlib.SOCK_STREAM):
+        for family, _, _, _, place in socketlib.getaddrinfo(parts.host, parts.port, type=socketlib.SOCK_STREAM):
             with socketlib.socket(family, socketlib.SOCK_DGRAM) as end:
                 end.connect(place)
                 if end.getsockname()[0] == end.getpeername()[0]:
@@ -174,16 +174,16 @@ class ExternalDatabase(Image):
         session.keep_open()
         database = session.database(self._database)
         database.lock()
-        found = database.holdings()
-        if found.others:
-            raise HostError(not_ours(self._database, found))
+        holdings = database.holdings()
+        if holdings.others:
+            raise HostError(not_ours(self._database, holdings))
         database.mark(self._token)
 
 
-def not_ours(database: str, found: Holdings) -> str:
+def not_ours(database: str, holdings: Holdings) -> str:
     """Why a database can't be used."""
-    kind, name = short(found.others[0].kind.lower().replace("base ", "")), short(found.others[0].name)
-    others = f" and {len(found.others) - 1} more" if len(found.others) > 1 else ""
+    kind, name = short(holdings.others[0].kind.lower().replace("base ", "")), short(holdings.others[0].name)
+    others = f" and {len(holdings.others) - 1} more" if len(holdings.others) > 1 else ""
     return (
         f"the database {database} holds the {kind} {name}{others}, which dbdyno did not make in this study; "
         "name an empty database"

@@ -50,7 +50,7 @@ class Filesystem:
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The filesystem mounted in the scratch folder."""
         assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
-        devices, directory = [str(one.path) for one in below.devices], below.scratch / "mnt"
+        devices, directory = [str(device.path) for device in below.devices], below.scratch / "mnt"
         if self.format:
             self._make(below, devices)
         directory.mkdir(exist_ok=True)
@@ -71,16 +71,18 @@ class Filesystem:
 
         Raises ``TrialError`` where the checker could not do its work.
         """
-        done = tool_done([*self.kind.check, *(str(one.path) for one in below.devices)], timeout_seconds=CHECK_SECONDS)
+        done = tool_done(
+            [*self.kind.check, *(str(device.path) for device in below.devices)], timeout_seconds=CHECK_SECONDS
+        )
         if done.code and not self.kind.is_damage(done.code):
-            raise TrialError(f"{done.command}: exit {done.code}: {done.said}")
+            raise TrialError(f"{done.command}: exit {done.code}: {done.message}")
         return f"{' '.join(self.kind.check)}: {found_in(done)}" if done.code else ""
 
     def _make(self, below: StackContext, devices: list[str]) -> None:
         assert below.device is not None  # noqa: S101  (as above)
-        held, ours = below.device.held, below.device.uuid
-        if held and ours:  # the study format has no real disk beside another
-            make_on_real_disk(held, self.kind, self.options.mkfs, ours, below.journal)
+        disk, ours = below.device.real_disk, below.device.uuid
+        if disk and ours:  # the study format has no real disk beside another
+            make_on_real_disk(disk, self.kind, self.options.mkfs, ours, below.journal)
         else:
             run_tool([*self.kind.making(self.options.mkfs, ours), *devices])
 
@@ -97,17 +99,17 @@ def mount(kind: Kind, options: str, directory: Path, source: str, *others: str, 
 
     Of options that contradict each other the last counts, so ours come last.
     """
-    asked = ",".join([*filter(None, [options]), *(f"device={other}" for other in others), *WITHOUT_RIGHTS])
-    run_tool(["mount", "-t", kind.name, "-o", asked, source, str(directory)], timeout_seconds=limit_seconds)
+    all_options = ",".join([*filter(None, [options]), *(f"device={other}" for other in others), *WITHOUT_RIGHTS])
+    run_tool(["mount", "-t", kind.name, "-o", all_options, source, str(directory)], timeout_seconds=limit_seconds)
 
 
-def check_mount(kind: Kind, asked: str, observed: dict[str, object]) -> None:
+def check_mount(kind: Kind, options: str, observed: dict[str, object]) -> None:
     """Raises ``TrialError`` where another filesystem is mounted, or an option that was asked for did not take."""
     if observed["kind"] != kind.name:
         raise TrialError(f"asked for {kind.name}, mounted is {observed['kind']}")
     check_without_rights(observed)
     listed = str(observed["mount_options"]).split(",")
-    for option in filter(None, asked.split(",")):
+    for option in filter(None, options.split(",")):
         key = option.partition("=")[0]
         default = option in UNLISTED | kind.unlisted and not any(other.startswith(f"{key}=") for other in listed)
         default |= option in BY_ABSENCE and not BY_ABSENCE[option] & set(listed)
@@ -122,11 +124,11 @@ def check_without_rights(observed: Mapping[str, object]) -> None:
         raise TrialError(f"mounted without {' and '.join(lacking)}; the kernel lists {','.join(listed)}")
 
 
-def _same_option(asked: str, listed: str) -> bool:
+def _same_option(option: str, listed: str) -> bool:
     """Whether the kernel lists what was asked, in its own spelling: ``zstd`` as ``zstd:3``, ``64m`` as ``65536k``."""
-    if asked == listed or listed.startswith(f"{asked}:"):
+    if option == listed or listed.startswith(f"{option}:"):
         return True
-    key, _, value = asked.partition("=")
+    key, _, value = option.partition("=")
     listed_key, _, listed_value = listed.partition("=")
     try:
         return key == listed_key and size_bytes(value) == size_bytes(listed_value)
@@ -136,11 +138,11 @@ def _same_option(asked: str, listed: str) -> bool:
 
 def observed_mount(directory: Path) -> dict[str, object]:
     """Type, options and barriers of the filesystem mounted at a folder, as the kernel lists it."""
-    found = mounted_at(directory)
-    if found.place != str(directory):
+    entry = mounted_at(directory)
+    if entry.place != str(directory):
         raise TrialError(f"{directory} is not mounted although mount said nothing")
-    barriers = not {"nobarrier", "barrier=0"} & set(found.options.split(","))
-    return {"kind": found.kind, "mount_options": found.options, "barriers": barriers}
+    barriers = not {"nobarrier", "barrier=0"} & set(entry.options.split(","))
+    return {"kind": entry.kind, "mount_options": entry.options, "barriers": barriers}
 
 
 def flushes_on_fsync(directory: Path, devices: Sequence[BlockDevice]) -> bool:

@@ -25,19 +25,19 @@ def folder_here(needed_bytes: int = 0) -> tuple[str, str]:
     mount = mounted_at(folder.resolve())
     kind = _below(mount)
     if kind in _IN_MEMORY:
-        said = f"{folder} is on {_mount_text(mount, kind)}, which is in memory, not on a disk"
-        return said, f'{_ANOTHER} on a disk, or study device = "memory"'
+        description = f"{folder} is on {_mount_text(mount, kind)}, which is in memory, not on a disk"
+        return description, f'{_ANOTHER} on a disk, or study device = "memory"'
     if not os.access(folder, os.W_OK | os.X_OK):
         return f"{folder} can't be written by this user, or is mounted read-only", f"{_ANOTHER} of yours"
     if (closed := _impassable_folder(folder)) is not None:
-        said = f"the server runs as an ordinary user, who can't reach {folder}: {closed} lets nobody else pass"
-        return said, f"{_ANOTHER} that all may pass, such as /var/lib/dbdyno"
+        description = f"the server runs as an ordinary user, who can't reach {folder}: {closed} lets nobody else pass"
+        return description, f"{_ANOTHER} that all may pass, such as /var/lib/dbdyno"
     free = shutil.disk_usage(folder).free
-    said = f"{folder} is on {mount.kind}, with {format_bytes(free)} free"
+    description = f"{folder} is on {mount.kind}, with {format_bytes(free)} free"
     if free < needed_bytes:
-        said += f"; the data and the copy that a trial works on take about {format_bytes(needed_bytes)}"
-        return said, f"make room, or {_ANOTHER} on a disk that has it"
-    return said, ""
+        description += f"; the data and the copy that a trial works on take about {format_bytes(needed_bytes)}"
+        return description, f"make room, or {_ANOTHER} on a disk that has it"
+    return description, ""
 
 
 def bytes_here(spec: TrialSpec) -> int:
@@ -68,4 +68,4 @@ def _mount_text(mount: Mount, kind: str) -> str:
 def _impassable_folder(folder: Path) -> Path | None:
     """The folder that keeps the server's user out, where servers run as another user."""
     above = (folder, *folder.parents) if os.geteuid() == 0 else ()
-    return next((one for one in above if not one.stat().st_mode & 0o001), None)
+    return next((place for place in above if not place.stat().st_mode & 0o001), None)

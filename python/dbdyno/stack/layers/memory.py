@@ -37,10 +37,10 @@ class Memory:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """A control group of this trial's own."""
-        found = memory_hierarchy()
-        if found is None:
+        hierarchy = memory_hierarchy()
+        if hierarchy is None:
             raise HostError("stack.memory: this host has no usable memory control group; leave stack.memory out")
-        version, root = found
+        version, root = hierarchy
         group = root / f"dbdyno-{below.scratch.name}"
         limit_file = group / ("memory.limit_in_bytes" if version == 1 else "memory.max")
         with below.journal.undoing(RemoveCgroup(str(group))):
@@ -50,13 +50,15 @@ class Memory:
                         (root / "cgroup.subtree_control").write_text("+memory", encoding="ascii")
                 group.mkdir()
                 limit_file.write_text(str(self.limit), encoding="ascii")
-                took = int(limit_file.read_text(encoding="ascii"))
+                limit_bytes = int(limit_file.read_text(encoding="ascii"))
             except (OSError, ValueError) as error:
                 raise HostError(f"stack.memory: {group}: {error}") from None
-            if abs(took - self.limit) >= 4096:  # noqa: PLR2004  (the kernel rounds down to pages)
-                raise TrialError(f"stack.memory: asked for {self.limit} bytes, the kernel took {took}")
+            if abs(limit_bytes - self.limit) >= 4096:  # noqa: PLR2004  (the kernel rounds down to pages)
+                raise TrialError(f"stack.memory: asked for {self.limit} bytes, the kernel took {limit_bytes}")
             swap_off = _swap_off(group, version)
-            yield below.raised(self.name, {"limit_bytes": took, "cgroup": version, "swap_off": swap_off}, cgroup=group)
+            yield below.raised(
+                self.name, {"limit_bytes": limit_bytes, "cgroup": version, "swap_off": swap_off}, cgroup=group
+            )
 
 
 def killed_for_memory(group: Path) -> bool:
@@ -108,10 +110,10 @@ class PageCache:
 def cached_bytes(files: list[Path]) -> int | None:
     """Bytes of files that lie in the page cache; ``None`` where that is unknown."""
     try:
-        said = run_tool(["fincore", "--bytes", "--raw", "--noheadings", "--output", "RES", *map(str, files)])
+        sizes = run_tool(["fincore", "--bytes", "--raw", "--noheadings", "--output", "RES", *map(str, files)])
     except TrialError:
         return None
-    return sum(int(line) for line in said.split())
+    return sum(int(line) for line in sizes.split())
 
 
 # A tmpfs in place of a filesystem on a device: what there is to gain by any device at most.
@@ -134,7 +136,7 @@ class MemoryFilesystem:
             mount(TMPFS, ",".join(filter(None, [self.options, f"size={self.size}"])), directory, "dbdyno")
             observed = {**observed_mount(directory), "barriers": False, "flushes_on_fsync": False}
             check_mount(TMPFS, self.options, observed)
-            took = shutil.disk_usage(directory).total
-            if took != self.size:
-                raise TrialError(f"tmpfs: asked for {self.size} bytes, the kernel took {took}")
+            size_bytes = shutil.disk_usage(directory).total
+            if size_bytes != self.size:
+                raise TrialError(f"tmpfs: asked for {self.size} bytes, the kernel took {size_bytes}")
             yield below.raised(self.name, observed, directory=directory)

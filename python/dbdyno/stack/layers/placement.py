@@ -40,19 +40,19 @@ class Placement:
 
     def observed(self, pid: int) -> dict[str, str]:
         """Processors and I/O class of a process. Raises ``TrialError`` where a thread of it has others."""
-        found: dict[str, str] = {}
+        placement: dict[str, str] = {}
         if self.cpus:
-            found["cpus"] = _agreed("server_cpus", cpu_list(cpu_numbers(self.cpus)), _cpus_of(pid))
+            placement["cpus"] = _require_agreement("server_cpus", cpu_list(cpu_numbers(self.cpus)), _cpus_of(pid))
         if self.ionice:
-            found["ionice"] = _agreed("server.ionice", self.ionice, _classes_of(pid))
-        return found
+            placement["ionice"] = _require_agreement("server.ionice", self.ionice, _classes_of(pid))
+        return placement
 
 
-def _agreed(what: str, asked: str, threads: dict[str, str]) -> str:
-    for thread, took in threads.items():
-        if took != asked:
-            raise TrialError(f"{what}: asked for {asked}, thread {thread} of the server has {took}")
-    return asked
+def _require_agreement(field: str, setting: str, threads: dict[str, str]) -> str:
+    for thread, value in threads.items():
+        if value != setting:
+            raise TrialError(f"{field}: asked for {setting}, thread {thread} of the server has {value}")
+    return setting
 
 
 def _threads(pid: int) -> list[str]:
@@ -60,13 +60,13 @@ def _threads(pid: int) -> list[str]:
 
 
 def _cpus_of(pid: int) -> dict[str, str]:
-    found = {}
+    processors = {}
     for thread in _threads(pid):
         try:
-            found[thread] = cpu_list(os.sched_getaffinity(int(thread)))
+            processors[thread] = cpu_list(os.sched_getaffinity(int(thread)))
         except ProcessLookupError:  # a thread may end at any moment
             continue
-    return found
+    return processors
 
 
 def _classes_of(pid: int) -> dict[str, str]:
@@ -74,12 +74,12 @@ def _classes_of(pid: int) -> dict[str, str]:
     for attempt in range(1, ATTEMPTS + 1):
         threads = _threads(pid)
         try:
-            said = run_tool(["ionice", "--pid", *threads]).splitlines()
+            lines = run_tool(["ionice", "--pid", *threads]).splitlines()
         except TrialError:  # a thread may end at any moment
             if attempt == ATTEMPTS:
                 raise
             continue
-        parts = [line.partition(": prio ") for line in said]
+        parts = [line.partition(": prio ") for line in lines]
         classes = [name if name in {"idle", "none"} else f"{name}:{level}" for name, _, level in parts]
         return dict(zip(threads, classes, strict=True))
     raise AssertionError
@@ -91,16 +91,16 @@ def pinned(cpus: str | None) -> Iterator[dict[str, str]]:
     if cpus is None:
         yield {}
         return
-    before, asked = os.sched_getaffinity(0), cpu_numbers(cpus)
+    before, processors = os.sched_getaffinity(0), cpu_numbers(cpus)
     try:
-        os.sched_setaffinity(0, asked)
+        os.sched_setaffinity(0, processors)
     except OSError as error:
         raise HostError(f"client_cpus: {cpus}: {error.strerror}; this host has {cpu_list(before)}") from None
     try:
-        took = os.sched_getaffinity(0)
-        if took != asked:
-            raise TrialError(f"client_cpus: asked for {cpu_list(asked)}, the kernel took {cpu_list(took)}")
-        yield {"cpus": cpu_list(took)}
+        affinity = os.sched_getaffinity(0)
+        if affinity != processors:
+            raise TrialError(f"client_cpus: asked for {cpu_list(processors)}, the kernel took {cpu_list(affinity)}")
+        yield {"cpus": cpu_list(affinity)}
     finally:
         os.sched_setaffinity(0, before)
 
@@ -122,15 +122,15 @@ class Awake:
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """Begins below all other layers, as what they measure of themselves depends on it."""
         cpus = frozenset(os.sched_getaffinity(0))
-        found = self.means or means_here(cpus)
-        if not found.by:
-            raise HostError(f"host.awake: {found.why}; {found.remedy}")
+        means = self.means or means_here(cpus)
+        if not means.by:
+            raise HostError(f"host.awake: {means.why}; {means.remedy}")
         token = new_token()
-        command = [own_binary("dbdyno-probe"), "awake", "--by", found.by, "--cpus", cpu_list(cpus)]
+        command = [own_binary("dbdyno-probe"), "awake", "--by", means.by, "--cpus", cpu_list(cpus)]
         command += ["--parent", str(os.getpid())]
         with ExitStack() as ending:
-            if found.group:
-                group = ending.enter_context(_yielding_group(below.journal, found.group / f"dbdyno-{token}"))
+            if means.group:
+                group = ending.enter_context(_yielding_group(below.journal, means.group / f"dbdyno-{token}"))
                 command += ["--cgroup", str(group)]
             ending.enter_context(below.journal.undoing(EndProcesses(token, "what keeps processors awake")))
             process = ending.enter_context(
@@ -138,9 +138,9 @@ class Awake:
             )
             assert process.stdin is not None  # noqa: S101  (it is a pipe; its end ends the program)
             ending.enter_context(process.stdin)
-            took = _heard(process)
-            observed = {"awake": f"by {'the kernel' if took == 'kernel' else took}", "cpus": cpu_list(cpus)}
-            yield below.raised(self.name, observed, pollers=process.pid if took == "pollers" else None)
+            means_name = _await_answer(process)
+            observed = {"awake": f"by {'the kernel' if means_name == 'kernel' else means_name}", "cpus": cpu_list(cpus)}
+            yield below.raised(self.name, observed, pollers=process.pid if means_name == "pollers" else None)
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def _yielding_group(journal: Journal, group: Path) -> Iterator[Path]:
         yield group
 
 
-def _heard(process: "subprocess.Popen[bytes]") -> str:
+def _await_answer(process: "subprocess.Popen[bytes]") -> str:
     """What keeps them awake, once it does. Raises ``HostError``."""
     assert process.stdout is not None  # noqa: S101
     assert process.stderr is not None  # noqa: S101
@@ -163,5 +163,5 @@ def _heard(process: "subprocess.Popen[bytes]") -> str:
     line = process.stdout.readline() if ready else b""
     if line:
         return str(json.loads(line)["awake"])
-    said = decoded(process.stderr.read()).strip() if ready else f"no answer for {ANSWER_SECONDS:g} s"
-    raise HostError(f"host.awake: {said.removeprefix('dbdyno-probe: ')}; leave host.awake out")
+    message = decoded(process.stderr.read()).strip() if ready else f"no answer for {ANSWER_SECONDS:g} s"
+    raise HostError(f"host.awake: {message.removeprefix('dbdyno-probe: ')}; leave host.awake out")

@@ -31,17 +31,17 @@ class Queue:
     settings: QueueSection
     name: str = "queue"
 
-    def _wanted(self, *, rotational: bool, disposable: bool) -> dict[str, str]:
+    def _knob_texts(self, *, rotational: bool, disposable: bool) -> dict[str, str]:
         """What to write, by its path below the queue's folder, in order."""
-        given = self.settings.model_dump(exclude_none=True)
-        tunables = given.pop(TUNABLES)
-        wanted = {"scheduler": self.scheduler} if self.scheduler else {}
+        values = self.settings.model_dump(exclude_none=True)
+        tunables = values.pop(TUNABLES)
+        texts = {"scheduler": self.scheduler} if self.scheduler else {}
         if disposable:  # a loop device must first be set to the drive it stands for
-            given = {"rotational": rotational, **given}
+            values = {"rotational": rotational, **values}
             if self.scheduler != "bfq":  # which throttles writeback itself, and reads back 0
-                given.setdefault("wbt_lat_usec", WBT_LATENCY_US[bool(given["rotational"])])
-        wanted |= {knob: _as_written(value) for knob, value in given.items()}
-        ordered = {knob: wanted[knob] for knob in KNOBS if knob in wanted}
+                values.setdefault("wbt_lat_usec", WBT_LATENCY_US[bool(values["rotational"])])
+        texts |= {knob: _as_written(value) for knob, value in values.items()}
+        ordered = {knob: texts[knob] for knob in KNOBS if knob in texts}
         return ordered | {f"{TUNABLES}/{name}": _as_written(value) for name, value in tunables.items()}
 
     @contextmanager
@@ -56,35 +56,35 @@ class Queue:
     def _set(self, device: BlockDevice, below: StackContext, undoing: ExitStack) -> dict[str, Any]:
         """One device's queue set; returns what was read back."""
         folder = Path("/sys/block") / device.name / "queue"
-        wanted = self._wanted(rotational=device.rotational, disposable=device.disposable)
+        texts = self._knob_texts(rotational=device.rotational, disposable=device.disposable)
         if not device.disposable:
             # Undone in reverse: so the scheduler, which resets the rest, is set back first.
             knobs = [folder / knob for knob in KNOBS if (folder / knob).exists()]
             for path in reversed([*knobs, *sorted((folder / TUNABLES).glob("*"))]):
                 undoing.enter_context(below.journal.undoing(RestoreSysfs(str(path), read_knob(path))))
-        for knob, value in wanted.items():
+        for knob, value in texts.items():
             write_knob(folder / knob, value)
-        _check(folder, wanted)
-        return _observed(folder)
+        _check(folder, texts)
+        return _observe(folder)
 
 
 def _as_written(value: str | int) -> str:
     return value if isinstance(value, str) else str(int(value))
 
 
-def _check(folder: Path, wanted: Mapping[str, str]) -> None:
+def _check(folder: Path, texts: Mapping[str, str]) -> None:
     """Raises ``TrialError`` with every setting that the kernel ignored, clamped or rounded.
 
     When all are set, since one may change another.
     """
-    took = {knob: read_knob(folder / knob) for knob in wanted}
-    wrong = [f"{folder / knob}: asked for {value}, the kernel took {took[knob]}" for knob, value in wanted.items()
-             if took[knob] != value]  # fmt: skip
+    readback = {knob: read_knob(folder / knob) for knob in texts}
+    wrong = [f"{folder / knob}: asked for {value}, the kernel took {readback[knob]}" for knob, value in texts.items()
+             if readback[knob] != value]  # fmt: skip
     if wrong:
         raise TrialError("; ".join(wrong))
 
 
-def _observed(folder: Path) -> dict[str, Any]:
+def _observe(folder: Path) -> dict[str, Any]:
     observed: dict[str, Any] = {knob: read_knob(folder / knob) for knob in SHOWN if (folder / knob).exists()}
     tunables = {path.name: read_knob(path) for path in sorted((folder / TUNABLES).glob("*"))}
     return observed | ({TUNABLES: tunables} if tunables else {})

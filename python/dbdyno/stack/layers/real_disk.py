@@ -28,8 +28,8 @@ class Real(AlwaysItself):
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The device, once it has proved to be the one named and not to be in use."""
-        with self.erasing.holding(self.path, self.serial) as held:
-            identity = held.identity
+        with self.erasing.holding(self.path, self.serial) as disk:
+            identity = disk.identity
             path = identity.path
             facts = disk_facts(path.name)
             rotational = facts["rotational"] == "yes"
@@ -42,19 +42,19 @@ class Real(AlwaysItself):
             }
             ours = str(uuid.uuid4())
             with below.journal.undoing(WipeOurs(str(path), ours)):
-                device = BlockDevice(path, rotational=rotational, disposable=False, uuid=ours, held=held)
+                device = BlockDevice(path, rotational=rotational, disposable=False, uuid=ours, real_disk=disk)
                 yield below.raised(self.name, observed, device=device)
 
 
-def make_on_real_disk(held: HeldDisk, kind: Kind, options: str, ours: str, journal: Journal) -> None:
+def make_on_real_disk(disk: HeldDisk, kind: Kind, options: str, ours: str, journal: Journal) -> None:
     """Make a filesystem that is known by the UUID ``ours``, on a disk that is proved to be free once more.
 
     wipefs and mkfs inherit the very descriptor that was proved. Raises ``HostError`` where the disk is not free.
     """
-    proof = held.prove()
-    half_made = MarkHalfMade(str(held.identity.path), ours, held.identity.attachment, proof.seed, proof.each)
+    proof = disk.prove()
+    half_made = MarkHalfMade(str(disk.identity.path), ours, disk.identity.attachment, proof.seed, proof.each)
     with journal.undoing(half_made):
-        held.begin()
+        disk.begin()
         # What lies there is nothing, dbdyno's own, or given up: no old signature must be taken for the new one's.
-        run_tool(["wipefs", "--all", "--quiet", held.path], pass_fds=(held.handle,))
-        run_tool([*kind.making(options, ours), held.path], pass_fds=(held.handle,))
+        run_tool(["wipefs", "--all", "--quiet", disk.path], pass_fds=(disk.handle,))
+        run_tool([*kind.making(options, ours), disk.path], pass_fds=(disk.handle,))

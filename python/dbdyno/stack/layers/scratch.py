@@ -52,15 +52,15 @@ def unseen_mounts() -> Iterator[None]:
     has outside. Raises ``HostError``.
     """
     with ExitStack() as handles:
-        namespace, root, here = (handles.enter_context(_opened(place)) for place in ("/proc/self/ns/mnt", "/", "."))
+        namespace, root, here = (handles.enter_context(_open(place)) for place in ("/proc/self/ns/mnt", "/", "."))
         try:
-            _called("unshare", _CLONE_NEWNS)
+            _call("unshare", _CLONE_NEWNS)
             _keep_mounts_inside()
             yield
         finally:
             with shielded():
-                _called("unshare", _CLONE_FS)  # threads that ended may still count as users of its folders
-                _called("setns", namespace, _CLONE_NEWNS)  # which goes to the root of the namespace
+                _call("unshare", _CLONE_FS)  # threads that ended may still count as users of its folders
+                _call("setns", namespace, _CLONE_NEWNS)  # which goes to the root of the namespace
                 os.fchdir(root)
                 os.chroot(".")
                 os.fchdir(here)
@@ -73,20 +73,20 @@ def _keep_mounts_inside() -> None:
     in scratch folders are taken out of this namespace at once: else a filesystem would be busy for its own run.
     """
     try:
-        _called("mount", None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None)
+        _call("mount", None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_SLAVE), None)
     except HostError as error:
         raise HostError(
             f"{error}: the root folder is not a mount point, as in a chroot, so others would see what dbdyno mounts; "
             "outside the chroot, first bind its folder to itself: mount --bind FOLDER FOLDER"
         ) from None
     scratch_folders = scratch_path("any").parent
-    for one in reversed(mounts()):
-        if scratch_folders in Path(one.place).parents:
-            _called("umount2", os.fsencode(one.place), _MNT_DETACH | _UMOUNT_NOFOLLOW)
+    for mount in reversed(mounts()):
+        if scratch_folders in Path(mount.place).parents:
+            _call("umount2", os.fsencode(mount.place), _MNT_DETACH | _UMOUNT_NOFOLLOW)
 
 
 @contextmanager
-def _opened(place: str) -> Iterator[int]:
+def _open(place: str) -> Iterator[int]:
     handle = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield handle
@@ -94,7 +94,7 @@ def _opened(place: str) -> Iterator[int]:
         os.close(handle)
 
 
-def _called(name: str, *values: object) -> None:
+def _call(name: str, *values: object) -> None:
     """Call a function of the C library that answers 0. Raises ``HostError``."""
     if getattr(ctypes.CDLL(None, use_errno=True), name)(*values):
         raise HostError(f"{name}: {os.strerror(ctypes.get_errno())}")

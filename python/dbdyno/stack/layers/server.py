@@ -51,7 +51,7 @@ class ServerLayer:
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The server, answering on its socket."""
         with self._running(below) as (own, endpoint):
-            observed = self._observed(own, endpoint, below)
+            observed = self._observe(own, endpoint, below)
             if endpoint.process:
                 observed |= self.placement.observed(endpoint.process.pid)
             yield below.raised(self.name, observed, endpoint=endpoint)
@@ -59,15 +59,15 @@ class ServerLayer:
     def try_settings(self, below: StackContext) -> list[SettingOutcome]:
         """Start it, and return what it made of each setting. Raises ``TrialError`` where it does not answer."""
         with self._running(below) as (own, endpoint):
-            found = self._answer(own, endpoint, below)
-            return endpoint.control.setting_outcomes(own.settings, found, server_logs(below, endpoint))
+            readback = self._answer(own, endpoint, below)
+            return endpoint.control.setting_outcomes(own.settings, readback, server_logs(below, endpoint))
 
     @contextmanager
     def _running(self, below: StackContext) -> Iterator[tuple[OwnServer, Endpoint]]:
         """Its process, which need not answer yet, for as long as the context lasts."""
         own = own_server(self.installation, self.engine, self.settings, self.clients)
-        for name, said in own.mistakes().items():
-            raise HostError(f"server.settings.{name}: {said}")
+        for name, mistake in own.mistakes().items():
+            raise HostError(f"server.settings.{name}: {mistake}")
         token, data = new_token(), _data(below)
         home = below.scratch / "server"
         environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", TOKEN_VARIABLE: token}
@@ -114,12 +114,12 @@ class ServerLayer:
 
     def _start(self, argv: list[str], below: StackContext, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         """Its process. Before it opens its log it says which limits it met, and which settings it can't read."""
-        with (below.scratch / SAID).open("wb") as said:
+        with (below.scratch / SAID).open("wb") as early_log:
             return subprocess.Popen(
                 self.placement.around(unprivileged(argv, below.cgroup)),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=early_log,
+                stderr=early_log,
                 env=dict(environment),
                 cwd="/",
                 start_new_session=True,
@@ -135,24 +135,24 @@ class ServerLayer:
         except TrialError as error:
             code = running.poll()
             why = how_it_ended(endpoint) or f"the server does not report its settings: {error}"
-            if not read_log(error_log) and (said := own.refusal(server_logs(below, endpoint))[1]):
-                why = f"{why}; it said: {said}"
+            if not read_log(error_log) and (refusal := own.refusal(server_logs(below, endpoint))[1]):
+                why = f"{why}; it said: {refusal}"
             raise NotStartedError(why, code) from None
 
-    def _observed(self, own: OwnServer, endpoint: Endpoint, below: StackContext) -> dict[str, Any]:
-        found, data = self._answer(own, endpoint, below), _data(below)
-        if found.data_folder != data:
+    def _observe(self, own: OwnServer, endpoint: Endpoint, below: StackContext) -> dict[str, Any]:
+        readback, data = self._answer(own, endpoint, below), _data(below)
+        if readback.data_folder != data:
             raise TrialError(f"the server uses other data than {data}")
-        if not found.version.startswith(self.installation.version.partition("-")[0]):
-            version = short(found.version)
+        if not readback.version.startswith(self.installation.version.partition("-")[0]):
+            version = short(readback.version)
             raise TrialError(f"the server reports version {version}, its program {self.installation.version}")
-        if self.engine.lower() not in map(str.lower, found.engines):
-            there = ", ".join(found.engines)
-            raise TrialError(f"stack.engine: the server has no engine {self.engine}; it has {there}")
+        if self.engine.lower() not in map(str.lower, readback.engines):
+            engines = ", ".join(readback.engines)
+            raise TrialError(f"stack.engine: the server has no engine {self.engine}; it has {engines}")
         log = server_logs(below, endpoint)
-        check_outcomes(endpoint.control.setting_outcomes(own.settings, found, log))
-        lacking = endpoint.control.not_granted(found, log)
-        return shown_settings(found, own.settings) | ({NOT_GRANTED: lacking} if lacking else {})
+        check_outcomes(endpoint.control.setting_outcomes(own.settings, readback, log))
+        lacking = endpoint.control.not_granted(readback, log)
+        return shown_settings(readback, own.settings) | ({NOT_GRANTED: lacking} if lacking else {})
 
     def _keep_log(self, error_log: Path) -> None:
         content = read_log(error_log)
@@ -160,17 +160,17 @@ class ServerLayer:
             self.log.write_bytes(content)
 
 
-def shown_settings(found: Settings, asked: Collection[str]) -> dict[str, str]:
+def shown_settings(readback: Settings, settings: Collection[str]) -> dict[str, str]:
     """What a trial keeps of a server's settings: what was asked for, and what is worth showing anyway."""
-    names = sorted((found.worth_showing | set(asked)) & found.variables.keys())
-    return {name: short(found.variables[name]) for name in names} | {"engines": ", ".join(found.engines)}
+    names = sorted((readback.worth_showing | set(settings)) & readback.variables.keys())
+    return {name: short(readback.variables[name]) for name in names} | {"engines": ", ".join(readback.engines)}
 
 
 def check_outcomes(outcomes: Iterable[SettingOutcome]) -> None:
     """Raises ``TrialError`` where a server did not take a setting as it was asked for."""
-    for one in outcomes:
-        if not one.holds:
-            raise TrialError(f"server.settings.{one.name}: {one.text}")
+    for outcome in outcomes:
+        if not outcome.holds:
+            raise TrialError(f"server.settings.{outcome.name}: {outcome.text}")
 
 
 def server_logs(below: StackContext, endpoint: Endpoint | None = None) -> str:

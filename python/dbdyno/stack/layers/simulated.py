@@ -50,9 +50,9 @@ class SimulatedQueue:
         scheduler = spec.stack.scheduler or next(iter(kernel.schedulers))
         depth = queue.queue_depth or QUEUE_DEPTH
         default, _, _ = kernel.nr_requests(scheduler, depth)
-        tunables = {name: one.default for name, one in kernel.schedulers[scheduler].items()}
-        given = tunables | queue.iosched
-        return cls(str(spec.stack.kernel), scheduler, queue.nr_requests or default, depth, given, queue.wbt_lat_usec)
+        tunables = {name: tunable.default for name, tunable in kernel.schedulers[scheduler].items()}
+        values = tunables | queue.iosched
+        return cls(str(spec.stack.kernel), scheduler, queue.nr_requests or default, depth, values, queue.wbt_lat_usec)
 
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:

@@ -97,12 +97,12 @@ class ZfsPool:
                 ),  # it takes ten to end by itself
                 _serving(token, below.scratch / "zfs-fuse.log") as pid,
                 below.journal.undoing(Unmount(str(directory))),
-                self._mounted(pid, below, shared) as pool,
+                self._mount_pool(pid, below, shared) as pool,
             ):
                 yield pid, pool, directory
 
     @contextmanager
-    def _mounted(self, pid: int, below: StackContext, root: Path) -> Iterator[str]:
+    def _mount_pool(self, pid: int, below: StackContext, root: Path) -> Iterator[str]:
         """The pool, by its name, mounted below ``root`` for as long as the context lasts."""
         # A name of its own: other dbdyno's pools are among the mounts that this zfs-fuse sees.
         pool = f"dbdyno-{below.scratch.name}"
@@ -124,25 +124,25 @@ class ZfsPool:
         if not (devices / below.device.name).is_symlink():
             (devices / below.device.name).symlink_to(below.device.path)
         reported = _within(pid, "zpool", "import", "-d", str(devices))
-        found = re.findall(r"^\s*pool: (\S+)$", reported, re.MULTILINE)
-        if len(found) != 1:
+        pools = re.findall(r"^\s*pool: (\S+)$", reported, re.MULTILINE)
+        if len(pools) != 1:
             raise TrialError(
-                f"expected one pool on {below.device.path}; zpool import lists {', '.join(found) or 'none'}"
+                f"expected one pool on {below.device.path}; zpool import lists {', '.join(pools) or 'none'}"
             )
-        argv = ("zpool", "import", "-f", "-R", str(root), "-d", str(devices), found[0], pool)
+        argv = ("zpool", "import", "-f", "-R", str(root), "-d", str(devices), pools[0], pool)
         _within(pid, *argv, limit_seconds=self.limit_seconds)
 
     def _properties(self, pid: int, pool: str) -> dict[str, str]:
         """Those of the filesystem, and of the pool where the study asks for one. Raises ``TrialError``."""
-        asked = dict(ZFS.properties(self.options.mkfs))
-        said = _within(pid, "zfs", "get", "-H", "-o", "property,value", ",".join(SHOWN), pool)
-        found = dict(line.split("\t") for line in said.splitlines())
-        if "ashift" in asked:
-            found["ashift"] = _within(pid, "zpool", "get", "ashift", pool).splitlines()[-1].split()[2]
-        for name, value in asked.items():
-            if not same_value(value, found[name]):
-                raise TrialError(f"zfs property {name}: asked for {value}, it is {found[name]}")
-        return found
+        properties = dict(ZFS.properties(self.options.mkfs))
+        listing = _within(pid, "zfs", "get", "-H", "-o", "property,value", ",".join(SHOWN), pool)
+        readback = dict(line.split("\t") for line in listing.splitlines())
+        if "ashift" in properties:
+            readback["ashift"] = _within(pid, "zpool", "get", "ashift", pool).splitlines()[-1].split()[2]
+        for name, value in properties.items():
+            if not same_value(value, readback[name]):
+                raise TrialError(f"zfs property {name}: asked for {value}, it is {readback[name]}")
+        return readback
 
 
 def _share(folder: Path) -> None:
@@ -171,8 +171,8 @@ def _serving(token: str, log: Path) -> Iterator[int]:
         deadline = time.monotonic() + START_SECONDS
         while not _answers(daemon.pid):
             if daemon.poll() is not None or time.monotonic() > deadline:
-                said = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
-                raise HostError(f"zfs-fuse did not start: {said}")
+                complaint = log.read_text(encoding="utf-8", errors="replace").strip() or "it said nothing"
+                raise HostError(f"zfs-fuse did not start: {complaint}")
             time.sleep(0.02)
         yield daemon.pid
     finally:

@@ -80,10 +80,10 @@ class DropExternalTables(_OnServer):
         if database.holdings().token != self.token:
             return False
         database.lock()
-        found = database.holdings()
-        if found.token != self.token:  # another run was faster
+        holdings = database.holdings()
+        if holdings.token != self.token:  # another run was faster
             return False
-        database.drop(found.ours)
+        database.drop(holdings.ours)
         database.unmark()  # last
         return True
 

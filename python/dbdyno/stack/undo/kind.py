@@ -16,7 +16,7 @@ class Undo(ABC):
     def apply(self) -> bool:
         """Undo it if it is there. Returns whether anything had to be done. Raises ``HostError``."""
 
-    def said(self) -> str:
+    def describe(self) -> str:
         """What ``apply`` does, as ``restore`` says it."""
         return self.WHAT.format(self=self)
 

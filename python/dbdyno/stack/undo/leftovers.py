@@ -39,7 +39,7 @@ class Leftover:
     def orphaned(self) -> bool:
         """Whether the process that should have undone them is gone."""
         try:
-            handle = _opened(self.path, os.O_RDONLY)
+            handle = _open_log(self.path, os.O_RDONLY)
         except FileNotFoundError:
             return False  # it was closed this moment
         try:
@@ -58,12 +58,12 @@ class Leftover:
 
 def leftovers(folder: Path | None = None) -> list[Leftover]:
     """Every undo log of this user on this host, oldest first; ``unreadable`` has the others."""
-    return [found for found in _look(folder) if isinstance(found, Leftover)]
+    return [leftover for leftover in _look(folder) if isinstance(leftover, Leftover)]
 
 
 def unreadable(folder: Path | None = None) -> list[str]:
     """Why each log is left alone that is not to be trusted."""
-    return [found for found in _look(folder) if isinstance(found, str)]
+    return [reason for reason in _look(folder) if isinstance(reason, str)]
 
 
 def kept_aside(folder: Path | None = None) -> list[Path]:
@@ -81,20 +81,20 @@ def _look(folder: Path | None) -> Iterator[Leftover | str]:
         return
     for path in sorted(folder.glob("*.jsonl"), key=_changed_at):
         try:
-            handle = _opened(path, os.O_RDWR)
+            handle = _open_log(path, os.O_RDWR)
         except FileNotFoundError:
             continue
         except HostError as error:
             yield str(error)
             continue
         try:
-            found = _read(path, handle)
-            if found is None:
+            leftover = _read(path, handle)
+            if leftover is None:
                 _remove_unbegun(path, handle)
         finally:
             os.close(handle)
-        if found is not None:
-            yield found
+        if leftover is not None:
+            yield leftover
 
 
 def _changed_at(path: Path) -> float:
@@ -104,7 +104,7 @@ def _changed_at(path: Path) -> float:
         return 0.0
 
 
-def _opened(path: Path, flags: int) -> int:
+def _open_log(path: Path, flags: int) -> int:
     """Open an undo log. Undoing is done with our rights, so only what we wrote ourselves is read; no link is followed.
 
     Raises:
@@ -117,21 +117,21 @@ def _opened(path: Path, flags: int) -> int:
     except FileNotFoundError:
         raise
     except OSError as error:
-        what = "is a link" if path.is_symlink() else f"can't be opened ({error.strerror})"
-        raise HostError(f"{path} {what}; it is left alone") from None
+        access_problem = "is a link" if path.is_symlink() else f"can't be opened ({error.strerror})"
+        raise HostError(f"{path} {access_problem}; it is left alone") from None
     if problem := _not_ours(os.fstat(handle), stat.S_ISREG, "file"):
         os.close(handle)
         raise HostError(f"{path} {problem}; it is left alone")
     return handle
 
 
-def _not_ours(found: os.stat_result, is_kind: Callable[[int], bool], kind: str) -> str:
+def _not_ours(status: os.stat_result, is_kind: Callable[[int], bool], kind: str) -> str:
     """Why a file or folder can't be taken for one that this user's dbdyno made; empty where it can."""
-    if not is_kind(found.st_mode):
+    if not is_kind(status.st_mode):
         return f"is no {kind}"
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         return "is another user's"
-    return "can be written by others" if found.st_mode & 0o022 and kind == "file" else ""
+    return "can be written by others" if status.st_mode & 0o022 and kind == "file" else ""
 
 
 def _read(path: Path, handle: int) -> Leftover | None:
@@ -156,8 +156,8 @@ def _read(path: Path, handle: int) -> Leftover | None:
             damage.append(f"{path}: {fields} is no entry that this dbdyno knows ({error!r})")
         if open_now is not None:
             undos = {number: undo for number, undo in undos.items() if number in open_now}
-    named = what or "a run that its undo log no longer names"
-    return Leftover(path, named, owner, list(undos.items()), damage, lines.sealed, lock)
+    title = what or "a run that its undo log no longer names"
+    return Leftover(path, title, owner, list(undos.items()), damage, lines.sealed, lock)
 
 
 def _undo(fields: dict[str, Any]) -> Undo:
@@ -178,7 +178,7 @@ def taken(path: Path, say: Callable[[str], None], *, though_alive: bool = False)
     Yields ``None`` where there is nothing left to undo, or its owner lives and that was not to be overruled.
     """
     try:
-        handle = _opened(path, os.O_RDWR | os.O_APPEND)
+        handle = _open_log(path, os.O_RDWR | os.O_APPEND)
     except FileNotFoundError:
         yield None
         return
@@ -189,14 +189,14 @@ def taken(path: Path, say: Callable[[str], None], *, though_alive: bool = False)
         if not os.path.lexists(path):  # undone by the one that was waited for
             yield None
             return
-        found = _read(path, handle)
-        if found is None:
+        leftover = _read(path, handle)
+        if leftover is None:
             _remove_unbegun(path, handle)
-        elif found.alive(handle) and not though_alive:
-            found = None
+        elif leftover.alive(handle) and not though_alive:
+            leftover = None
         else:
             _end_its_last_line(handle)
-        yield found
+        yield leftover
     finally:
         os.close(handle)
 
@@ -231,10 +231,10 @@ def replay(leftover: Leftover, say: Callable[[str], None]) -> bool:
     for number, undo in reversed(leftover.undos):
         try:
             if undo.apply():
-                say(undo.said())
+                say(undo.describe())
         except (HostError, OSError) as error:
             failed = True
-            say(f"could not {undo.said()}: {error}")
+            say(f"could not {undo.describe()}: {error}")
         else:
             still.remove(number)
             _cross_out(leftover, number, still)
@@ -245,9 +245,9 @@ def replay(leftover: Leftover, say: Callable[[str], None]) -> bool:
     if not leftover.damage:
         leftover.path.unlink(missing_ok=True)
         return True
-    kept = leftover.path.with_name(leftover.path.name + DAMAGED)
-    leftover.path.rename(kept)
-    say(f"what could be read is undone; the log is kept as {kept}: check there what else may be left, then remove it")
+    copy = leftover.path.with_name(leftover.path.name + DAMAGED)
+    leftover.path.rename(copy)
+    say(f"what could be read is undone; the log is kept as {copy}: check there what else may be left, then remove it")
     return False
 
 

@@ -61,27 +61,27 @@ def lines_of(content: bytes) -> LogLines:
     read = _sealed_in if sealed else _plain_in
     entries, damaged = [], []
     for number, line in enumerate((*lines, rest), 1):
-        found = list(read(line))
-        entries += [fields for fields, _ in found]
-        whole = len(found) == 1 and found[0][1] == line
+        line_entries = list(read(line))
+        entries += [fields for fields, _ in line_entries]
+        whole = len(line_entries) == 1 and line_entries[0][1] == line
         torn = number > len(lines) and any(line.startswith(start) or start.startswith(line) for start in _STARTS)
-        if not whole and not (torn and not found):
+        if not whole and not (torn and not line_entries):
             damaged.append(number)
     return LogLines(entries, damaged, sealed)
 
 
 def _sealed_in(line: bytes) -> list[tuple[Fields, bytes]]:
     """Every entry in a line that its checksum proves whole, with its bytes."""
-    found = []
+    entries = []
     for end in SEAL.finditer(line):
         for start in _START.finditer(line, 0, end.start()):
             if zlib.crc32(line[start.start() : end.start()]) == int(end[1], 16):
                 written = line[start.start() : end.end()]
                 fields = json.loads(written)
                 del fields["sum"]
-                found.append((fields, written))
+                entries.append((fields, written))
                 break
-    return found
+    return entries
 
 
 def _plain_in(line: bytes) -> Iterator[tuple[Fields, bytes]]:

@@ -33,17 +33,17 @@ class _OfDisk(Undo):
     def apply(self) -> bool:
         """Look first, and again when the disk is held alone."""
         with _looking_at(self.device) as disk:
-            if disk is None or not self._left(disk):
+            if disk is None or not self._is_only_ours(disk):
                 return False
         with _alone_with(self.device, self.patience_seconds) as disk:
-            if not self._left(disk):
+            if not self._is_only_ours(disk):
                 return False
             self._wipe(disk)
             leave_mark(disk.handle, disk.content, disk.serial, self.uuid)
         return True
 
     @abstractmethod
-    def _left(self, disk: "_Disk") -> bool:
+    def _is_only_ours(self, disk: "_Disk") -> bool:
         """Whether all that lies there is what a trial left."""
 
     def _wipe(self, disk: "_Disk") -> None:
@@ -56,7 +56,7 @@ class WipeOurs(_OfDisk):
 
     WHAT = "wipe the filesystem that a trial made on {self.device}"
 
-    def _left(self, disk: "_Disk") -> bool:
+    def _is_only_ours(self, disk: "_Disk") -> bool:
         """Whether the trial's filesystem is still there, or what is left of it where wiping it was cut short."""
         if _uuid_on(disk.handle) == self.uuid:
             return True
@@ -85,7 +85,7 @@ class MarkHalfMade(_OfDisk):
     each: str  # their sums
     boot: str = field(default_factory=boot_id)
 
-    def _left(self, disk: "_Disk") -> bool:
+    def _is_only_ours(self, disk: "_Disk") -> bool:
         """Whether there is no filesystem, not the earlier mark, nor anything else than mkfs can have left."""
         if self.boot != boot_id() or disk.attachment != self.attachment:
             return False
@@ -101,11 +101,11 @@ def signatures_on(handle: int) -> list[str]:
     done = _run(["wipefs", "--json", "--no-act"], handle)
     if done.returncode:
         raise HostError(f"it can't be examined (wipefs: {done.stderr.strip()})")
-    found = []
+    texts = []
     for signature in json.loads(done.stdout or "{}").get("signatures", []):
         label = f" labelled {signature['label']!r}" if signature.get("label") else ""
-        found.append(f"a {signature['type']} signature{label} at offset {signature['offset']}")
-    return found
+        texts.append(f"a {signature['type']} signature{label} at offset {signature['offset']}")
+    return texts
 
 
 def _uuid_on(handle: int) -> str:
@@ -143,14 +143,14 @@ class _Disk:
 def _looking_at(device: str) -> Iterator[_Disk | None]:
     """A device as it is; ``None`` where there is no disk of that path any more."""
     try:
-        found = identify(Path(device))
-        handle = opened(found)
+        identity = identify(Path(device))
+        handle = opened(identity)
     except HostError:
         yield None
         return
     try:
         with Content(handle) as content:
-            yield _Disk(handle, content, found.serial, found.attachment)
+            yield _Disk(handle, content, identity.serial, identity.attachment)
     finally:
         os.close(handle)
 
@@ -158,7 +158,7 @@ def _looking_at(device: str) -> Iterator[_Disk | None]:
 @contextmanager
 def _alone_with(device: str, patience_seconds: float) -> Iterator[_Disk]:
     """A device that nobody else uses, to be written to. Raises ``HostError``."""
-    claimed = _claimed(device, patience_seconds)
+    claimed = _claim(device, patience_seconds)
     try:
         os.fsync(claimed)
         with _looking_at(device) as disk:
@@ -169,7 +169,7 @@ def _alone_with(device: str, patience_seconds: float) -> Iterator[_Disk]:
         os.close(claimed)
 
 
-def _claimed(device: str, patience_seconds: float) -> int:
+def _claim(device: str, patience_seconds: float) -> int:
     """A filesystem that is out of the tree is held until the last process that used it is wholly gone."""
     deadline = time.monotonic() + patience_seconds
     while True:

@@ -45,27 +45,27 @@ class EndProcesses(Undo):
     grace_seconds: float = 10.0
 
     def _processes(self) -> list[psutil.Process]:
-        found = []
+        processes = []
         for pid in marked({self.token}):
             with contextlib.suppress(psutil.NoSuchProcess):
-                found.append(psutil.Process(pid))
-        return found
+                processes.append(psutil.Process(pid))
+        return processes
 
     def apply(self) -> bool:
         """SIGTERM, and SIGKILL after the grace."""
-        found = alive = self._processes()
+        processes = alive = self._processes()
         for stop in ("terminate", "kill", "kill"):
             for process in alive:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     getattr(process, stop)()
                     process.resume()  # one that is held still ends as well
             # One may have started another meanwhile.
-            alive = self._awaited(alive) or [process for process in self._processes() if not _is_dead(process)]
+            alive = self._await_end(alive) or [process for process in self._processes() if not _is_dead(process)]
             if not alive:
-                return bool(found)
+                return bool(processes)
         raise HostError(f"{self.what} (pid {', '.join(str(p.pid) for p in alive)}) does not end, even when killed")
 
-    def _awaited(self, processes: list[psutil.Process]) -> list[psutil.Process]:
+    def _await_end(self, processes: list[psutil.Process]) -> list[psutil.Process]:
         """Those that have not ended after the grace."""
         deadline = time.monotonic() + self.grace_seconds
         while True:
@@ -108,15 +108,15 @@ class Unmount(Undo):
             return False
         deadline = time.monotonic() + self.patience_seconds
         while True:
-            said = _complaint("umount", self.path)
+            complaint = _complaint("umount", self.path)
             if not is_mounted(self.path):
                 return True
-            if "busy" not in said or time.monotonic() > deadline:
+            if "busy" not in complaint or time.monotonic() > deadline:
                 break
             time.sleep(0.05)
         _complaint("umount", "--lazy", self.path)
         if is_mounted(self.path):
-            raise HostError(f"umount {self.path}: {said}; end what uses it, then: dbdyno restore")
+            raise HostError(f"umount {self.path}: {complaint}; end what uses it, then: dbdyno restore")
         return True
 
 
@@ -130,18 +130,20 @@ class DetachLoops(Undo):
 
     def apply(self) -> bool:
         """Detach and wait until the kernel has let go."""
-        found = loops_over(self.backing_file)
-        for name in found:
+        names = loops_over(self.backing_file)
+        for name in names:
             forget_device(Path("/dev") / name)  # while it has a name yet
-            said = _complaint("losetup", "--detach", f"/dev/{name}")
+            complaint = _complaint("losetup", "--detach", f"/dev/{name}")
             deadline = time.monotonic() + LET_GO_SECONDS
             while name in loops_over(self.backing_file):
                 if time.monotonic() > deadline:
-                    held = "; ".join(uses(Path("/dev") / name)) or "by something that can't be seen from here"
-                    raise HostError(f"losetup --detach /dev/{name}: {said or f'still in use: {held}'}; dbdyno restore")
+                    use = "; ".join(uses(Path("/dev") / name)) or "by something that can't be seen from here"
+                    raise HostError(
+                        f"losetup --detach /dev/{name}: {complaint or f'still in use: {use}'}; dbdyno restore"
+                    )
                 time.sleep(0.02)
             remove_loop(int(name.removeprefix("loop")))
-        return bool(found)
+        return bool(names)
 
 
 @dataclass(frozen=True)
@@ -163,10 +165,10 @@ class RemoveTree(Undo):
             raise HostError(f"{path} is a link, which dbdyno does not make; it is left alone")
         if any(is_mounted(str(folder)) for folder in (path, *(f for f in path.iterdir() if f.is_dir()))):
             raise HostError(f"{path} still holds a mount; it is left alone")
-        return _removed(path)
+        return _remove(path)
 
 
-def _removed(path: Path) -> bool:
+def _remove(path: Path) -> bool:
     """Remove a folder with all that is in it; whether it was there."""
     if not path.exists():
         return False
@@ -310,13 +312,13 @@ def _complaint(*argv: str) -> str:
 
 def marked(tokens: set[str]) -> set[int]:
     """Numbers of the processes that carry one of the tokens in their environment, as far as we may look."""
-    wanted = {f"{TOKEN_VARIABLE}={token}".encode() for token in tokens}
-    found = set()
+    marks = {f"{TOKEN_VARIABLE}={token}".encode() for token in tokens}
+    numbers = set()
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if wanted & set((folder / "environ").read_bytes().split(b"\0")):
-                found.add(int(folder.name))
-    return found
+            if marks & set((folder / "environ").read_bytes().split(b"\0")):
+                numbers.add(int(folder.name))
+    return numbers
 
 
 def _is_dead(process: psutil.Process) -> bool:
