@@ -89,7 +89,7 @@ def doctor(
 
 
 def _say_try() -> None:
-    typer.echo("booting a virtual machine for 20 s at most, to see whether KVM works", err=True)
+    typer.echo("testing KVM: booting a virtual machine for 20 s at most", err=True)
 
 
 def _measured() -> "HostMeasurement":

@@ -34,13 +34,13 @@ def kernels(context: typer.Context, json_: bool = JSON) -> None:
         for one in found
     ]
     print(table(head, rows, right=3))
-    print(f"booted in a virtual machine: {machines.said}")
-    print(f"simulated, with nothing to get: {', '.join(kernels_by_name())}")
+    print(f"booted in {machines.said}")
+    print(f"simulated, nothing to download: {', '.join(kernels_by_name())}")
 
 
 @app.command("add")
 def add(name: str = NAME, json_: bool = JSON) -> None:
-    """Download a kernel into the state folder; goes on where a killed try stopped."""
+    """Download a kernel into the state folder; resumes an interrupted download."""
     from dbdyno.stack.guest.kernels import add, kernels_folder, product_named
 
     with Fetching(name, product_named(name).download_mb) as progress:
@@ -50,7 +50,7 @@ def add(name: str = NAME, json_: bool = JSON) -> None:
 
 @app.command("remove")
 def remove(name: str = NAME, json_: bool = JSON) -> None:
-    """Remove one that was added, or what is left of a killed try."""
+    """Remove a kernel, or an incomplete download."""
     from dbdyno.stack.guest.kernels import remove
 
     removed = remove(name)

@@ -73,7 +73,7 @@ _REMEDIES = {
     Lack.A_TREATMENT_THAT_RUNS: "Not conclusive. A treatment failed, or measured 0; find out why first",
     Lack.A_GRANTED_SETTING: f"Not conclusive. The host did not grant a compared setting; grant it, then {_AGAIN}",
     Lack.REST_BETWEEN_TRIALS: f"Not conclusive. Each trial affects the next; {_AGAIN} with rests (settle in [design])",
-    Lack.A_REAL_CPU: f"Not conclusive. QEMU emulated the CPU, which may explain it; {_AGAIN} on a host where KVM works",
+    Lack.A_REAL_CPU: f"Not conclusive. QEMU's emulated CPU may cause the difference; {_AGAIN} on a host with KVM",
     Lack.A_DISK_IN_TIME: f"Not conclusive. The emulated disk answered too late; {_AGAIN} on an idle host",
     Lack.NO_STALLS_IN_TRIALS: f"Not conclusive. Some trials stall and others don't; {_AGAIN} with longer trials",
     Lack.EQUAL_FAILURES: "Not conclusive. One side failed or met interference more often; find out why",

@@ -136,13 +136,13 @@ def _cause_text(cause: Cause) -> str:
             )
         case LateDisk():
             return (
-                f"the emulated disk of {cause.label} answered {late_text(cause.late_us)} per request, which may account"
-                f" for {percent(cause.reach, sign=False)} of the ratio"
+                f"the emulated disk of {cause.label} answered {late_text(cause.late_us)} per request, which may change"
+                f" the ratio by up to {percent(cause.reach, sign=False)}"
             )
         case EmulatedCpu():
             return (
                 f"QEMU emulated the CPU, whose work took up to {percent(cause.share, sign=False)} of the time of"
-                f" {cause.label} and may account for {percent(cause.reach, sign=False)} of the ratio"
+                f" {cause.label} and may change the ratio by up to {percent(cause.reach, sign=False)}"
             )
         case EventsTogether(percentile=share, ratio=ratio):
             together = percent_range(ratio.low, ratio.high) if ratio.bounded else "unknown"

@@ -87,7 +87,7 @@ class _GuestDisk:
             or (op == "clear" and not self.is_prepared)
         )
         if not allowed:
-            return {"ok": False, "error": f"a guest may not ask {short(str(op), 40)} of its disk"}
+            return {"ok": False, "error": f"this command of the disk is not allowed to a guest: {short(str(op), 40)}"}
         return {**relay(self.disk.client, asked), "now_ns": now_ns()}
 
 
@@ -155,7 +155,7 @@ def _window_ns(trial: Trial, result: Mapping[str, Any], asked_ns: tuple[int, int
     ahead_ns, *window = (value if isinstance(value, int) else 0 for value in told)
     start_ns, end_ns = (min(max(moment - ahead_ns, asked_ns[0]), asked_ns[1]) for moment in window)
     if start_ns >= end_ns:
-        raise TrialError("the guest says that it measured at a time at which it was not asked to")
+        raise TrialError("the guest reports a measured window outside of its trial")
     return start_ns, end_ns
 
 
@@ -232,7 +232,9 @@ class _Conversation:
         """Wait until its program runs. Raises ``TrialError`` where another kernel does."""
         kind, value = self.guest.channel.receive(BOOT_SECONDS)
         release = find_kernel(str(self.spec.stack.kernel)).release
-        if kind != "runs" or value != release:
+        if kind != "runs":
+            raise GuestLostError(f"the guest sent an unknown message: {short(kind, 40)}")
+        if value != release:
             raise TrialError(f"the guest runs kernel {short(str(value), 60)}, not {release}")
         self.release = release
 
@@ -256,14 +258,14 @@ class _Conversation:
                 case "done":
                     return value if isinstance(value, dict) else None
                 case _:
-                    raise GuestLostError(f"the guest said {short(kind, 40)}, which is no message")
-        raise GuestLostError("the guest did not end its trial in the time that it may take")
+                    raise GuestLostError(f"the guest sent an unknown message: {short(kind, 40)}")
+        raise GuestLostError("the guest took longer than it may")
 
     def take(self, result: Mapping[str, Any], slot: Slot, folder: Path) -> Trial:
         """Take the files of a trial into its folder. Raises ``TrialError`` where they are none of it."""
         size = result.get("bytes")
         if not isinstance(size, int) or not 0 < size <= RESULT_BYTES_MAX:
-            raise GuestLostError("the guest handed over results of a size that can't be")
+            raise GuestLostError("the guest handed over results of an invalid size")
         packed, unpacked = folder / ".guest.tar", folder / ".guest"
         try:
             self.guest.channel.receive_file(packed, size, SILENCE_SECONDS)

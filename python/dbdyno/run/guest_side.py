@@ -99,7 +99,7 @@ class Port:
             kind, answer = self.channel.receive(ANSWER_SECONDS)
             after_ns = now_ns()
             if kind != "answer":
-                raise TrialError(f"the host said {kind}, which is no answer")
+                raise TrialError(f"the host sent {kind} instead of an answer")
             if (host_ns := answer.pop("now_ns", None)) is not None:
                 self.clocks.meet(before_ns, after_ns, host_ns)
             return self.clocks.moved(answer)
@@ -231,7 +231,7 @@ def open_port() -> int:
     for about in Path("/sys/class/virtio-ports").glob("*/name"):
         if about.read_text(encoding="ascii").strip() == PORT:
             return os.open(Path("/dev") / about.parent.name, os.O_RDWR | os.O_CLOEXEC)
-    raise TrialError("this machine has no port that leads to its host")
+    raise TrialError("the guest has no virtio-serial port that leads to its host")
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import psutil
 
@@ -186,11 +187,12 @@ def server(name: str) -> Capability:
     return Capability(f"server {name}", ok=True, detail=f"{installation.version}, {installation.daemon}")
 
 
-def room_in_memory(size: int) -> Capability:
-    """Whether a tmpfs of so many bytes would fit if it were full."""
+def room_in_memory(size: int, field: Literal["size", "guest_memory"]) -> Capability:
+    """Whether so many bytes of memory are free, which a field of the stack asks for."""
     free = psutil.virtual_memory().available
-    detail = f"stack.size is {format_bytes(size)}, and {format_bytes(free)} of memory are free"
-    return Capability("memory for a tmpfs", ok=size < free, detail=detail, remedy="give a smaller stack.size")
+    name = {"size": "memory for a tmpfs", "guest_memory": "memory for a virtual machine"}[field]
+    detail = f"stack.{field} is {format_bytes(size)}, and {format_bytes(free)} of memory are free"
+    return Capability(name, ok=size < free, detail=detail, remedy=f"give a smaller stack.{field}")
 
 
 def room_for_content(data_bytes: int) -> Capability:

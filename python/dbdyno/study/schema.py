@@ -194,10 +194,11 @@ class StackSection(Section):
     [layers.md](layers.md#device) has them all. Required, but not with an external server.
     """
     kernel: Line | None = None
-    """`"debian-6.1"` or the absolute path of a kernel's image: the stack is then *booted*, a virtual machine of this
-    host's that is started afresh for each trial; [kernels.md](kernels.md). Or a version of Linux, such as `"2.6.18"`:
-    the stack is then *simulated*, its block layer over the drive that `device` names, in virtual time, and nothing of
-    this host takes part: [layers.md](layers.md#simulated-stacks). Either all treatments are simulated, or none is.
+    """`"debian-6.1"` or the absolute path of a kernel (its image, or the folder of its unpacked package): the stack is
+    then *booted*, a virtual machine of this host's that is started afresh for each trial; [kernels.md](kernels.md). Or
+    a version of Linux, such as `"2.6.18"`: the stack is then *simulated*, its block layer over the drive that `device`
+    names, in virtual time, and nothing of this host takes part: [layers.md](layers.md#simulated-stacks). Either all
+    treatments are simulated, or none is.
     """
     bus: Literal[BUSES] = "virtio"  # type: ignore[valid-type]
     """How a virtual machine has its disk: `ahci` has one queue of 32 commands, `virtio` and `nvme` a queue for each

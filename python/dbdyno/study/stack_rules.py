@@ -257,7 +257,9 @@ def _booted(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     stack = spec.stack
     kernel = str(stack.kernel)
     if kernel not in BOOTED_KERNELS and not kernel.startswith("/"):
-        text = f"is {shown(kernel)}; known are {', '.join(BOOTED_KERNELS)} and the absolute path of a kernel's image"
+        known = ", ".join(BOOTED_KERNELS)
+        path = "the absolute path of a kernel: its image, or the folder of its unpacked package"
+        text = f"is {shown(kernel)}; known are {known} and {path}"
         yield Mistake(("stack", "kernel"), text + did_you_mean(kernel, BOOTED_KERNELS))
     if not is_emulated(stack.device):
         text = f"is {shown(stack.device)}; a virtual machine has an emulated drive, such as {shown('ssd-sata')}"

@@ -7,7 +7,9 @@ from dbdyno.model.kernels import BOOTED_KERNELS
 from dbdyno.study.schema import StackSection
 from tests.unit.study.conftest import fields, refusal
 
-KERNELS = f"{', '.join(BOOTED_KERNELS)} and the absolute path of a kernel's image"
+KERNELS = (
+    f"{', '.join(BOOTED_KERNELS)} and the absolute path of a kernel: its image, or the folder of its unpacked package"
+)
 DEVICES = '["hdd-7200", "ssd-sata"]'
 POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'

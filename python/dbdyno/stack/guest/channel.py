@@ -46,14 +46,14 @@ class Channel:
         until = time.monotonic() + seconds
         while (end := self._rest.find(b"\n")) < 0:
             if len(self._rest) > LINE_BYTES_MAX:
-                raise GuestLostError(f"the guest said a line of more than {LINE_BYTES_MAX} bytes")
+                raise GuestLostError(f"the guest sent a line of more than {LINE_BYTES_MAX} bytes")
             self._more(until, seconds)
         line = bytes(self._rest[:end])
         del self._rest[: end + 1]
         try:
             ((kind, value),) = json_object(line).items()
         except ValueError as error:
-            raise GuestLostError(f"the guest said what is no message: {error}") from None
+            raise GuestLostError(f"the guest sent an invalid message: {error}") from None
         return kind, value
 
     def receive_file(self, path: Path, size_bytes: int, seconds: float) -> None:
@@ -71,13 +71,13 @@ class Channel:
     def _more(self, until: float, seconds: float) -> None:
         ready, _, _ = select.select([self.handle], [], [], max(0.0, until - time.monotonic()))
         if not ready:
-            raise GuestLostError(f"the guest said nothing that was waited for in {seconds:.0f} s")
+            raise GuestLostError(f"no message from the guest for {seconds:.0f} s")
         try:
             content = os.read(self.handle, _CHUNK_BYTES)
         except OSError:
             content = b""
         if not content:
-            raise GuestLostError("the guest ended before it had said what came of the trial")
+            raise GuestLostError("the guest stopped without a result")
         self._rest += content
 
     def _write(self, content: bytes) -> None:

@@ -113,7 +113,7 @@ def _in_tree(name: str, tree: Path) -> Kernel:
     """The one kernel below a folder, however its package lays it out. Raises ``UserError``."""
     modules = sorted(path.parent for at in ("lib", "usr/lib") for path in tree.glob(f"{at}/modules/*/kernel"))
     if len(modules) != 1:
-        raise UserError(f"{tree} holds {len(modules)} kernels with modules; it must hold one")
+        raise UserError(f"{tree} holds {len(modules)} kernels with modules; name a folder that holds one")
     images = (tree / "boot" / f"vmlinuz-{modules[0].name}", modules[0] / "vmlinuz")
     image = next((path for path in images if path.is_file()), None)
     if image is None:
@@ -144,6 +144,8 @@ def add(name: str, progress: FetchProgress) -> dict[str, Any]:
         tree.mkdir()
         product.source.unpack(downloads, files, tree)
         kernel = _in_tree(name, tree)
+        if not kernel.release.startswith(f"{name.removeprefix('debian-')}."):
+            raise HostError(f"Debian's {product.suite} has kernel {kernel.release} by now, and {name} no more")
         _list_modules(kernel)
         record = {
             "name": name,

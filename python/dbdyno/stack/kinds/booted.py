@@ -11,7 +11,7 @@ from dbdyno.model.kernels import BOOTED_KERNELS
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.guest.kernels import find_kernel, known_kernels
-from dbdyno.stack.guest.machine import PACKAGE, QEMU, accelerator, boots_under_kvm
+from dbdyno.stack.guest.machine import PACKAGE, QEMU, accelerator, boots_under_kvm, kvm_is_open
 from dbdyno.stack.kinds.emulated import EmulatedStack
 from dbdyno.stack.kinds.kind import Device, Raising
 from dbdyno.stack.kinds.own import block_layers
@@ -45,7 +45,7 @@ class BootedStack(EmulatedStack):
         )
         if spec.workload.data_bytes:
             yield capabilities.room_for_content(spec.workload.data_bytes)
-        yield capabilities.room_in_memory(spec.stack.guest_memory)
+        yield capabilities.room_in_memory(spec.stack.guest_memory, "guest_memory")
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, and the machines."""
@@ -55,8 +55,8 @@ class BootedStack(EmulatedStack):
         kernels = ", ".join(dict.fromkeys(str(spec.stack.kernel) for spec in specs))
         memory = format_bytes(max(spec.stack.guest_memory for spec in specs))
         yield (
-            f"booted: a virtual machine for each trial (kernel {kernels}; {memory} of memory); it reads the files of "
-            "this host that you may read, and writes to its disk alone"
+            f"booted: a virtual machine for each trial and each image that is prepared (kernel {kernels}; {memory} of "
+            "memory); it reads the files of this host that you may read, and writes to its disk alone"
         )
 
     def ground(self, spec: TrialSpec, image: Disks, raising: Raising) -> tuple[Device, list[Layer]]:
@@ -91,9 +91,9 @@ def machines(begin_try: Callable[[], None] | None = None) -> Capability:
     A kernel is booted for that where it is not known, after ``begin_try``; without that, nothing is tried.
     """
     found = qemu()
-    names = [one["name"] for one in known_kernels() if one["installed"]] if found.ok else []
+    names = [kernel["name"] for kernel in known_kernels() if kernel["installed"]] if found.ok else []
     if not names:
-        get = f"; get a kernel to see whether KVM works: dbdyno kernels add {BOOTED_KERNELS[1]}"
+        get = f"; to test KVM, add a kernel: dbdyno kernels add {BOOTED_KERNELS[1]}"
         return replace(found, detail=found.detail + get) if found.ok else found
     first = find_kernel(names[0])
     works = boots_under_kvm(first)
@@ -103,9 +103,10 @@ def machines(begin_try: Callable[[], None] | None = None) -> Capability:
             works = accelerator(first) == "kvm"
         except DbdynoError as error:
             return replace(found, ok=False, detail=str(error))
-    emulated = f"{names[0]} does not boot under KVM, so the CPU is emulated: its work takes 10 to 20 times as long"
-    said = {True: f"{names[0]} boots under KVM", False: emulated, None: "whether KVM works was not tried"}[works]
-    return replace(found, detail=f"{found.detail}; {said}")
+    why = f"{names[0]} does not boot under KVM" if kvm_is_open() else "/dev/kvm can't be opened"
+    emulated = f"{why}, so QEMU emulates the CPU: its work takes 10 to 20 times as long"
+    text = {True: f"{names[0]} boots under KVM", False: emulated, None: "KVM was not tested"}[works]
+    return replace(found, detail=f"{found.detail}; {text}")
 
 
 def kernel(name: str) -> Capability:

@@ -22,7 +22,7 @@ class MemoryStack(CopiedData):
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """Also room for the tmpfs."""
         yield from (capabilities.root(), capabilities.filesystem(str(spec.stack.filesystem)))
-        yield capabilities.room_in_memory(spec.stack.size or 0)
+        yield capabilities.room_in_memory(spec.stack.size or 0, "size")
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The tmpfs."""
