@@ -172,14 +172,27 @@ def what_is_left(state):
     return left
 
 
+def with_own_mounts(script, *arguments, keep="", options=("--mount",)):
+    """Words that run a script of the shell with mounts of its own, where it may mount and unmount as it likes.
+
+    Mounts of tests beside it are let go, but for ``keep``: a copy of a mount holds on to the device below. ``options``
+    are those of unshare.
+    """
+    let_go = (
+        'keep=$1; shift; while read -r _ place _; do case "$place" in '
+        '"$keep") ;; /tmp/*|/var/tmp/*) umount -l "$place" 2>/dev/null ;; esac; done < /proc/self/mounts; '
+    )
+    words = ["unshare", *options, "--propagation", "private", "sh", "-c", let_go + script]
+    return [*words, "sh", str(keep), *map(str, arguments)]
+
+
 def trace_instances():
     """Names of the trace instances on this host, seen through a mount that lasts for the look alone."""
     if os.geteuid() != 0 or tracefs_lacking():
         return []
     look = 'mount -t tracefs tracefs "$1" && ls "$1/instances"'
     with tempfile.TemporaryDirectory() as place:
-        shown = ["unshare", "--mount", "sh", "-c", look, "sh", place]
-        return subprocess.run(shown, check=True, capture_output=True, text=True).stdout.split()
+        return subprocess.run(with_own_mounts(look, place), check=True, capture_output=True, text=True).stdout.split()
 
 
 def trace_instances_left():
@@ -203,7 +216,7 @@ def without_tracefs(folder):
         'for place in /sys/kernel/debug/tracing /sys/kernel/tracing; do umount -l "$place" 2>/dev/null; done; '
         'mount --bind "$1" /proc/filesystems && shift && exec "$@"'
     )
-    return ["unshare", "--mount", "sh", "-c", hide, "sh", str(folder / "filesystems")]
+    return with_own_mounts(hide, folder / "filesystems")
 
 
 def journal_lines(state):

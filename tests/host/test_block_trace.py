@@ -19,7 +19,7 @@ from dbdyno.stack.tracefs import mounted_tracefs, tracefs
 from dbdyno.stack.undo.log import Journal
 from tests.disks import attached, fio, make_filesystem, mounted
 from tests.loops import loop_over
-from tests.support import dbdyno, study_text, trace_instances, wait_for, without_tracefs
+from tests.support import dbdyno, study_text, trace_instances, wait_for, with_own_mounts, without_tracefs
 
 pytestmark = pytest.mark.host
 
@@ -238,19 +238,13 @@ def test_where_the_kernel_tells_nothing_the_emulated_disk_does(state, study_file
     ("how", "said"),
     [
         (
-            ["unshare", "--mount", "sh", "-c", 'umount -l /sys/kernel/tracing 2>/dev/null; exec "$@"', "sh"],
+            with_own_mounts('umount -l /sys/kernel/tracing 2>/dev/null; exec "$@"'),
             "tracefs is not mounted",
         ),
         (
             [
-                *(
-                    "unshare",
-                    "--mount",
-                    "sh",
-                    "-c",
-                    'mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; exec "$@"',
-                ),
-                *("sh", "setpriv", "--reuid=65534", "--clear-groups"),
+                *with_own_mounts('mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; exec "$@"'),
+                *("setpriv", "--reuid=65534", "--clear-groups"),
             ],
             "can't be read by this user; run it with sudo",
         ),

@@ -8,6 +8,7 @@ from dbdyno.errors import HostError
 from dbdyno.stack.loop import loops_over
 from dbdyno.stack.undo import undos
 from tests.loops import loop_over
+from tests.support import with_own_mounts
 
 pytestmark = pytest.mark.host
 
@@ -21,7 +22,7 @@ def test_who_holds_a_device_is_named_and_afterwards_it_is_let_go(tmp_path, monke
     undo = undos.DetachLoops(str(file))
     with loop_over(file) as device:
         subprocess.run(["mount", device, place], check=True)
-        words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", "echo ready; exec sleep 60"]
+        words = with_own_mounts("echo ready; exec sleep 60", keep=place)
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as holder:
             assert holder.stdout.readline() == "ready\n"
             subprocess.run(["umount", place], check=True)

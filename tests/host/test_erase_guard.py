@@ -13,7 +13,7 @@ from dbdyno.stack.erase.content import MIB, PAGE, WHOLE_BYTES_MAX, Content, know
 from dbdyno.stack.erase.guard import Erasing, check_erasable
 from tests.contents import CONTENTS, write
 from tests.loops import lent_loop
-from tests.support import dbdyno, study_text
+from tests.support import dbdyno, study_text, with_own_mounts
 
 pytestmark = pytest.mark.host
 
@@ -261,5 +261,5 @@ def test_a_plan_in_a_container_says_that_it_sees_no_other_processes(state, study
     with lent_loop(file) as device:
         study = study_file(text.format(device))
         assert says not in dbdyno("plan", study, state=state).stdout
-        container = ["unshare", "--pid", "--fork", "--mount-proc"]
+        container = with_own_mounts('exec "$@"', options=("--pid", "--fork", "--mount-proc"))
         assert says in dbdyno("plan", study, state=state, prefix=container).stdout

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.stack.layers.memory import killed_for_memory, memory_hierarchy
-from tests.support import dbdyno, start_dbdyno, study_text, under_load, wait_for, what_is_left
+from tests.support import dbdyno, start_dbdyno, study_text, under_load, wait_for, what_is_left, with_own_mounts
 
 pytestmark = pytest.mark.host
 
@@ -77,7 +77,7 @@ def test_mount_refused(state, study_file, tmp_path):
 
 
 def test_mkfs_missing(state, study_file, tmp_path):
-    hide = ["unshare", "--mount", "sh", "-c", 'mount --bind /dev/null "$(command -v mkfs.xfs)" && exec "$@"', "sh"]
+    hide = with_own_mounts('mount --bind /dev/null "$(command -v mkfs.xfs)" && exec "$@"')
     done = run_study(state, study_file, tmp_path / "run", prefix=hide, filesystem='"xfs"', **ONE)
     assert done.returncode == 2
     assert_one_message(done, "no mkfs.xfs", "apt-get install xfsprogs")

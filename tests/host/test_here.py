@@ -12,6 +12,7 @@ import pytest
 import dbdyno
 from dbdyno.stack.layers.here import folder_here
 from tests.support import dbdyno as run_dbdyno
+from tests.support import with_own_mounts
 
 SYSTEM_PYTHON = Path("/usr/bin") / f"python3.{sys.version_info.minor}"
 STUDY = """\
@@ -105,7 +106,7 @@ def test_a_folder_that_is_no_disk_or_has_no_room_is_said_by_plan_run_and_doctor(
     study.write_text(STUDY, encoding="utf-8")
     other.mkdir()
     said = said.replace("{state}", str(state))
-    alone = ["unshare", "--mount", "sh", "-c", f'{put} && shift 2 && exec "$@"', "sh", str(state), str(other)]
+    alone = with_own_mounts(f'{put} && shift 2 && exec "$@"', state, other)
     planned = run_dbdyno("plan", study, state=state, prefix=alone)
     assert planned.returncode == 2, planned.stderr
     assert f"  here: {state} " in planned.stdout

@@ -17,7 +17,7 @@ from tests.contents import CONTENTS
 from tests.loops import attach, detach, lent_loop, loop_over
 from tests.sampled import some
 from tests.signatures import SIGNATURES, SIZE
-from tests.support import DBDYNO, study_text, wait_for
+from tests.support import DBDYNO, study_text, wait_for, with_own_mounts
 from tests.support import dbdyno as command_line
 
 pytestmark = pytest.mark.host
@@ -216,8 +216,7 @@ def mounted_elsewhere(disk):
     place = disk.folder / "place"
     place.mkdir()
     script = "mount --options ro $1 $2 && echo ready && exec sleep 3600"
-    private = ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"]
-    process = subprocess.Popen([*private, disk.holding("ext4").device, place], stdout=subprocess.PIPE)
+    process = subprocess.Popen(with_own_mounts(script, disk.holding("ext4").device, place), stdout=subprocess.PIPE)
     disk.undoing.callback(process.wait)
     disk.undoing.callback(process.kill)
     assert process.stdout.readline() == b"ready\n"

@@ -16,6 +16,7 @@ from dbdyno.stack.undo.log import Journal, ProcessIdentity, line_of, lines_of
 from dbdyno.stack.undo.undos import RemoveTree, RestoreSysfs
 from dbdyno.system import locks as ofd_lock
 from dbdyno.system.state import journal_folder
+from tests.support import with_own_mounts
 
 DEAD = {"pid": 2**22 + 1, "started": "an-earlier-boot:1"}
 
@@ -154,7 +155,7 @@ def test_an_heir_owns_nothing_before_it_is_handed_over_and_all_of_it_afterwards(
 @pytest.mark.skipif(os.geteuid() != 0, reason="making a PID namespace takes root")
 def test_a_run_in_another_pid_namespace_is_alive_from_both_sides(state, holder):
     inside, outside = trees(state, 2)
-    namespace = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    namespace = with_own_mounts('exec "$@"', options=("--pid", "--fork", "--mount-proc", "--kill-child"))
     hidden, seen = holder(inside, *namespace), holder(outside)
     restore = [sys.executable, "-m", "dbdyno.cli.main", "restore"]
     for prefix in ([], namespace):
