@@ -1,7 +1,7 @@
 //! Every request with its times, written to a file by a thread of its own, and the names of the kinds of requests.
 //!
-//! Whoever answers a request only puts a record into a buffer of fixed length. If the writing thread cannot keep up, a record
-//! is dropped and counted, so that neither memory nor the disk's own times suffer.
+//! The thread that answers a request only puts a record into a buffer of fixed length. If the writing thread cannot keep up,
+//! a record is dropped and counted, so that neither memory nor the disk's own times suffer.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -391,8 +391,8 @@ const SPIN_NS: u64 = 2_000_000;
 
 /// Says that all is ready, and waits for the moment that the file names: nanoseconds of `CLOCK_MONOTONIC`, and a line's end.
 ///
-/// Whoever has the other processes start too names the moment on this host's own clock, and every thread spins until then: a
-/// sleep ends some tens of microseconds late.
+/// The program that starts all load processes names the moment on this host's own clock. Every thread spins until then, as
+/// a sleep ends some tens of microseconds late.
 ///
 /// # Errors
 /// The moment is over or is none, or did not come.

@@ -298,7 +298,7 @@ impl Source for Jobs {
     }
 
     fn asleep(&mut self, process: u32) {
-        // Whoever took the last step is the first of the list.
+        // The process that took the last step is the first of the list.
         self.ready.pop_front();
         let process = &mut self.processes[process as usize];
         if process.state == State::Ready {

@@ -195,7 +195,7 @@ pub struct Timing {
     pub until_ns: u64,
 }
 
-/// Bytes a second of sequential reads from a place on.
+/// Bytes a second of sequential reads that begin at an offset.
 pub fn sequential_rate(bench: &mut dyn Bench, offset_bytes: u64, requests: u64) -> Result<f64, DiskError> {
     let room = (bench.size_bytes() - offset_bytes) / SEQUENTIAL_BYTES;
     let began_ns = bench.ask(Kind::Read, offset_bytes, SEQUENTIAL_BYTES)?.done_ns;

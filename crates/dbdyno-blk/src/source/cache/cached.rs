@@ -247,7 +247,7 @@ impl<A: Application> Source for Cached<A> {
     }
 
     fn asleep(&mut self, process: u32) {
-        // Whoever took the last step is the first of the list.
+        // The process that took the last step is the first of the list.
         self.ready.pop_front();
         self.threads[process as usize].wait = Wait::Request;
     }

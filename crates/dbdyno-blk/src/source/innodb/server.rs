@@ -382,7 +382,7 @@ impl Tasks {
     }
 
     pub fn asleep(&mut self, at: u32) {
-        // Whoever took the last step is the first of the list.
+        // The process that took the last step is the first of the list.
         self.ready.pop_front();
         let task = &mut self.each[at as usize];
         (task.asleep, task.listed) = (true, false);
