@@ -158,7 +158,7 @@ def _waits(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figur
     """Return what kernel and server count of waiting."""
     status = means(watched.get("server_status", {}), seconds)
     disturbance: Disturbance = {} if _elsewhere(trial) else trial.disturbance
-    pressure = (disturbance["in_guest"] if "in_guest" in disturbance else disturbance.get("pressure")) or {}
+    pressure = disturbance.get("in_guest", disturbance.get("pressure")) or {}
     queue, device = (value_of(trial.metrics, f"{where}_ms_mean") for where in ("queue", "device"))
     waiters = status.get(ROW_LOCK_TIME, math.nan) / 1000
     return {
