@@ -6,9 +6,9 @@ import pty
 import subprocess
 from contextlib import contextmanager
 
-from dbdyno.probe.block_device import BlockDeviceSource
+from dbdyno.probe.drive import BlockDeviceSource
 from dbdyno.probe.sampler import Sampler
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 
 # Column to what its mean over several intervals is weighted by, beside their length.
 COLUMNS = {

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benches.figures import at_most, within, write
 from benches.iostat import COLUMNS, compared, mixed_load
-from dbdyno.filesystems.ext import EXT4
+from dbdyno.filesystems import EXT4
 from dbdyno.probe import sampler
 from dbdyno.probe.background_load import BackgroundLoadSource
 from dbdyno.probe.catalogue import sources_of
@@ -28,7 +28,7 @@ from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.schema import FilesystemSection, TrialSpec
 from dbdyno.workload.kinds import workload_of
 

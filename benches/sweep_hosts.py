@@ -14,9 +14,7 @@ from pathlib import Path
 
 from benches.figures import Figure, at_least, write
 from dbdyno.hosts.connect import connected
-from dbdyno.simulation.points import combinations
-from dbdyno.simulation.simulators import simulators
-from dbdyno.simulation.sweep import simulated
+from dbdyno.simulation.sweep import combinations, simulated, simulators
 from tests.lab import lab, lab_lacking
 from tests.support import dbdyno
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist import is_xdist_worker
 
 from dbdyno.stack.capabilities import Capability, look_around
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.system.interrupt import SIGNALS
 from dbdyno.system.state import state_folder
 from tests import sampled

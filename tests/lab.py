@@ -21,7 +21,7 @@ from tests.support import wait_for
 SESSION = {"SHLVL": "1", "PATH": f"{sys.base_prefix}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 PACKAGES = "DBDYNO_TEST_PACKAGES"  # a folder that labs share; set for as long as tests run
-RUN_THERE = ("dbdyno.hosts.agent", "dbdyno.run.fleet.member", "dbdyno.simulation.simulators")
+RUN_THERE = ("dbdyno.hosts.agent", "dbdyno.run.fleet.member", "dbdyno.simulation.sweep")
 
 
 def lab_lacking():

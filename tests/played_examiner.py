@@ -11,10 +11,9 @@ import signal
 import time
 from pathlib import Path
 
-from dbdyno.crash.kept import read_kept
+from dbdyno.crash.trial_cuts import read_kept
 from dbdyno.errors import HostError, TrialError
-from dbdyno.run import sparse_tar
-from dbdyno.run.reexamine import member
+from dbdyno.run import reexamine, sparse_tar
 
 
 def examine(folder, name):
@@ -53,8 +52,8 @@ def act(what, play):
 
 def main():
     lacking = os.environ.get("PLAYED_LACKING")
-    member.main(
-        member.ExaminerHost(
+    reexamine.main(
+        reexamine.ExaminerHost(
             examine,
             lambda _: [lacking] if lacking else [],
             lambda _: {"server mariadb": os.environ.get("PLAYED_VERSION", "10.11")},

@@ -15,10 +15,9 @@ from dbdyno.probe.block_trace import NoTrace
 from dbdyno.probe.sampler import Series
 from dbdyno.run.execute import open_run, run_all
 from dbdyno.run.ports import Ports
-from dbdyno.stack.image import Image, KeptImage
 from dbdyno.stack.kinds.kind import Stack, StackKind
-from dbdyno.stack.layer import StackContext
-from dbdyno.stack.undo.undos import RemoveTree
+from dbdyno.stack.layer import Image, KeptImage, StackContext
+from dbdyno.stack.undo.actions import RemoveTree
 from dbdyno.system.state import state_folder_is_given
 
 DISTURBANCE = {"beyond": ["foreign_cpu"], "foreign_cpu": 0.5, "limits": {"foreign_cpu": 0.06}, "others": {"cc": 1.0}}

@@ -16,12 +16,10 @@ from itertools import combinations
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report import contents
 from dbdyno.report.document import Abridged, Block, Cell, Chart, Details, Document, List, Section, Strong, Table, plain
-from dbdyno.report.outcome import compared
-from dbdyno.report.prometheus import Exported
-from dbdyno.report.prometheus import render as prometheus
+from dbdyno.report.outcome import Exported, compared
+from dbdyno.report.outcome import render as prometheus
 from dbdyno.report.render import text
-from dbdyno.report.sentences import Versus, comparisons_named
-from dbdyno.report.so_far import LINES_MAX, so_far
+from dbdyno.report.sentences import LINES_MAX, Versus, comparisons_named, so_far
 from dbdyno.store.records import Run
 
 WORDS = ("faster", "slower", "equivalent", "undecided", "not comparable")

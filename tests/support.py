@@ -16,7 +16,7 @@ from dbdyno.servers.contract import SettingOutcome
 from dbdyno.stack import short_start
 from dbdyno.stack.short_start import FOLDER
 from dbdyno.stack.tracefs import why_not_mountable as tracefs_lacking
-from dbdyno.store.synced import write_synced
+from dbdyno.store.parts import write_synced
 from tests import preloaded
 
 KEPT_ANSWERS = "DBDYNO_TEST_ANSWERS"  # a folder that all tests of a session share

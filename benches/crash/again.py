@@ -5,9 +5,9 @@ from collections import Counter
 
 from benches.crash.studies import run, study
 from dbdyno.crash.examine import examine_kept
-from dbdyno.crash.kept import read_kept
+from dbdyno.crash.trial_cuts import read_kept
 from dbdyno.plan.plan import make_plan
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.load import load_study
 
 # Of all kinds of damage: a filesystem without a journal, an engine without a log, and commits without a flush.

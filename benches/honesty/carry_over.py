@@ -16,7 +16,7 @@ from benches.honesty.families import at_levels
 from benches.honesty.noise import NOISES, Floats, Noise, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.statistics.location_tests import holm
+from dbdyno.analysis.statistics import holm
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, evidence, relations
 from dbdyno.analysis.verdict.figures import ASKED, LIKELY, MANY_TREATMENTS, UNKNOWN, TrialOrder, fit, taken_out
 from dbdyno.analysis.verdict.finding import both

@@ -15,7 +15,7 @@ from benches.honesty.row import Row
 from benches.honesty.stalls import quiet, trials
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.looks import Looks
-from dbdyno.analysis.statistics.estimate import log_margin
+from dbdyno.analysis.statistics import log_margin
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, half_width, relations, resolution_of, step_of
 from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import SYSBENCH_BUCKET, steps_of

@@ -11,7 +11,7 @@ import numpy as np
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.safety import Correlation, Seen, analysed, fisher, p_by_runs, share
-from dbdyno.analysis.statistics.location_tests import holm
+from dbdyno.analysis.statistics import holm
 from dbdyno.model.design import ALPHA
 
 SIZES = ((30, 10), (60, 5), (34, 3), (10, 10), (6, 10))  # runs, and cuts of each

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benches.honesty.families import evidence_of_families
-from dbdyno.analysis.statistics.estimate import log_margin
+from dbdyno.analysis.statistics import log_margin
 from dbdyno.analysis.stopping import Allowance, is_look
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, Rule, relations
 from dbdyno.model.design import Comparison, Design, Treatment, Until

@@ -8,7 +8,7 @@ import numpy as np
 from benches.honesty.hosts import long_memory, random_walk
 from benches.honesty.noise import Noise, autoregressive, independent
 from benches.honesty.row import Row
-from dbdyno.analysis.statistics.series import trend
+from dbdyno.analysis.statistics import trend
 
 TRIALS = (20, 40, 80)
 RUNS_MOST = 300  # of each kind: every trend takes some milliseconds

@@ -8,7 +8,7 @@ from scipy import special
 from benches.honesty.designs import fixed
 from benches.honesty.noise import SD, blocked, independent
 from benches.honesty.row import Row
-from dbdyno.analysis.statistics.location_tests import exactly_dropped, signed_rank_cdf
+from dbdyno.analysis.statistics import exactly_dropped, signed_rank_cdf
 from dbdyno.analysis.verdict.evidence import Relation, of_signal
 
 EFFECTS = (0.015, 0.03, 0.045, 0.08)  # log ratios

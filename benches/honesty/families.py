@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from benches.honesty.noise import Floats
-from dbdyno.analysis.statistics.location_tests import holm_levels
+from dbdyno.analysis.statistics import holm_levels
 from dbdyno.analysis.verdict.evidence import Evidence, Rule, evidence
 from dbdyno.model.design import ALPHA
 

@@ -13,7 +13,7 @@ from benches.honesty.noise import Floats, independent, reference
 from benches.honesty.row import Row
 from dbdyno.analysis.fleet import Groups, evidence_over_hosts, excluded_kinds, in_halves, odd_p, of_one_host, share_of
 from dbdyno.analysis.looks import Looks
-from dbdyno.analysis.statistics.estimate import Bools, log_margin
+from dbdyno.analysis.statistics import Bools, log_margin
 from dbdyno.analysis.unpaired import unpaired_evidence
 from dbdyno.analysis.verdict.evidence import Evidence, evidence
 from dbdyno.model.design import ALPHA, HOSTS_OF_LEVEL_MIN

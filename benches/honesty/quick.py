@@ -15,7 +15,7 @@ from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.quick import MARGIN, OPERATIONS
-from dbdyno.analysis.statistics.estimate import log_margin
+from dbdyno.analysis.statistics import log_margin
 from dbdyno.analysis.verdict.evidence import Relation, evidence, relations
 from dbdyno.model.design import ALPHA
 

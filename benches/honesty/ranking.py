@@ -11,7 +11,7 @@ from benches.honesty.noise import SD, blocked, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.looks import Looks
-from dbdyno.analysis.statistics.location_tests import benjamini_hochberg, holm
+from dbdyno.analysis.statistics import benjamini_hochberg, holm
 from dbdyno.analysis.verdict.evidence import Evidence, evidence
 from dbdyno.model.design import ALPHA
 

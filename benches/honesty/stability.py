@@ -11,7 +11,7 @@ import numpy.typing as npt
 from benches.honesty.noise import autoregressive
 from benches.honesty.row import Row
 from dbdyno.analysis.over_time import Kind, classify
-from dbdyno.analysis.statistics.series import trend
+from dbdyno.analysis.statistics import trend
 
 Floats = npt.NDArray[np.float64]
 

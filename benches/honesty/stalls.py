@@ -13,8 +13,7 @@ from benches.honesty.designs import MARGIN, fixed, sequential
 from benches.honesty.noise import SD, Floats, Noise, heavy_tailed, independent, reference
 from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
-from dbdyno.analysis.statistics.estimate import log_margin
-from dbdyno.analysis.statistics.location_tests import exact_p_above, exact_p_below, signed_rank_cdf, walsh_averages
+from dbdyno.analysis.statistics import exact_p_above, exact_p_below, log_margin, signed_rank_cdf, walsh_averages
 from dbdyno.analysis.verdict.evidence import Relation
 from dbdyno.analysis.verdict.finding import totals
 from dbdyno.model.design import ALPHA

@@ -14,13 +14,13 @@ from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.noise_floor import multiple
-from dbdyno.analysis.statistics.estimate import log_margin
-from dbdyno.analysis.statistics.location_tests import (
+from dbdyno.analysis.statistics import (
     brunner_munzel_p,
     exact_p,
     exact_p_above,
     exact_p_below,
     holm,
+    log_margin,
     mean_p_beyond,
     signed_rank_cdf,
     walsh_averages,

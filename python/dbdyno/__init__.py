@@ -4,7 +4,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dbdyno.notebook.opened import OpenedRun
+    from dbdyno.notebook import OpenedRun
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "open_run"]
@@ -15,6 +15,6 @@ def open_run(folder: str | PathLike[str]) -> "OpenedRun":
 
     Raises ``UserError`` where it is no run folder, or a damaged one.
     """
-    from dbdyno.notebook.opened import OpenedRun  # numpy and the statistics: not for ``dbdyno --help``
+    from dbdyno.notebook import OpenedRun  # numpy and the statistics: not for ``dbdyno --help``
 
     return OpenedRun(folder)

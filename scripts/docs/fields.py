@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
-from dbdyno.study import schema, section, workloads
-from dbdyno.study.section import Section
+from dbdyno.study import document, schema, workloads
+from dbdyno.study.document import Section
 from dbdyno.study.units import format_bytes, warm_up
 
 
@@ -26,8 +26,8 @@ def _check_of(annotated: object) -> Callable[..., Any]:
 
 # What a type that checks its text takes, in words; the function that checks it -> words.
 CHECKED: dict[Callable[..., Any], str] = {
-    section._one_line: "one line of text",  # noqa: SLF001  (its words stand here, its rule there)
-    _check_of(section.Identifier): "name of letters, digits, `_`",
+    document._one_line: "one line of text",  # noqa: SLF001  (its words stand here, its rule there)
+    _check_of(document.Identifier): "name of letters, digits, `_`",
     schema._cpu_list: 'processors as taskset writes them: `"0"`, `"0-3,8"`',  # noqa: SLF001
     _check_of(schema.IoClass): '`"none"`, `"idle"`, `"best-effort:0"` to `":7"`, `"realtime:0"` to `":7"`',
     schema._settle: 'time, `"trial"`',  # noqa: SLF001

@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
-from dbdyno.filesystems.kind import ANY_MOUNT, Kind
+from dbdyno.filesystems import ANY_MOUNT, Kind
+from dbdyno.filesystems import KINDS as FILESYSTEMS
 from dbdyno.model.metrics import METRICS
+from dbdyno.study.document import Section, WorkloadSection
 from dbdyno.study.levels import LevelsSection
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
@@ -31,7 +32,6 @@ from dbdyno.study.schema import (
     StackSection,
     StudySection,
 )
-from dbdyno.study.section import Section, WorkloadSection
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS
 from scripts.docs.fields import own_fields, row

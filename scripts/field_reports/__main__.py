@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import IO
 
-from dbdyno.mysql.products import PROVISIONED
+from dbdyno.mysql.settings import PROVISIONED
 from dbdyno.study.load import load_study
 from scripts.field_reports.index import index_page
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dbdyno import __version__
-from dbdyno.cli.load import VERBS as LOAD_VERBS
-from dbdyno.cli.main import every_command
+from dbdyno.cli.main import LOAD_VERBS, every_command
 
 DATE = "2026-11-23"  # of the prose in this file: the same commit gives the same page
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")

@@ -10,7 +10,7 @@ WORDS_MIN = 3  # of what is taken for a phrase
 _PHRASE = re.compile(r"[A-Za-z][a-z'-]+(?:[ ,.;:]+\S+)+")
 _SQL = re.compile(r"(?:SELECT|INSERT|CREATE|DROP|UPDATE|DELETE|SHOW|SET|GRANT|REVOKE|ALTER|BEGIN|CALL|LOCK|FLUSH) ")
 # Fields of a study are explained by the text below each, which becomes a page of docs/.
-_FIELDS_EXPLAINED = ("study/schema.py", "study/workloads.py", "study/section.py", "study/levels.py")
+_FIELDS_EXPLAINED = ("study/schema.py", "study/workloads.py", "study/document.py", "study/levels.py")
 # A character, which may be a quotation mark, or a text.
 _RUST = re.compile(r"""b?'(?:\\.[^']*|[^'\\])'|"((?:[^"\\]|\\.)*)\"""", re.DOTALL)
 _RUST_CONTINUED = re.compile(r"\\\n\s*")

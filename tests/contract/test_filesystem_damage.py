@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.errors import TrialError
-from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
+from dbdyno.filesystems import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.stack.capabilities import filesystem
 from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.emulated_disk import running_disk

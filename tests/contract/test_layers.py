@@ -10,9 +10,9 @@ import pytest
 
 from dbdyno._native import device_models
 from dbdyno.errors import HostError, TrialError
-from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.filesystems import KINDS
 from dbdyno.servers.sources.installation import find_server
-from dbdyno.stack.erase.guard import Erasing
+from dbdyno.stack.erase import Erasing
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import Emulated, Here
 from dbdyno.stack.layers.emulated_disk import running_disk

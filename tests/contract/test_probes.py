@@ -10,13 +10,11 @@ from itertools import pairwise
 import pytest
 
 from benches.iostat import compared, mixed_load
-from dbdyno.filesystems.ext import EXT4
-from dbdyno.probe.block_device import BlockDeviceSource
+from dbdyno.filesystems import EXT4
 from dbdyno.probe.catalogue import host_sources
-from dbdyno.probe.drive import DriveSource
+from dbdyno.probe.drive import BlockDeviceSource, DriveSource
 from dbdyno.probe.sampler import INTERVAL_NS, Sampler
-from dbdyno.probe.server_process import ServerProcessSource
-from dbdyno.probe.server_status import ServerStatusSource
+from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import Emulated
@@ -25,7 +23,7 @@ from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.study.schema import FilesystemSection
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 
 pytestmark = pytest.mark.host
 ATTEMPTS = 4

@@ -22,9 +22,9 @@ from dbdyno.stack.layers.data import Files
 from dbdyno.stack.layers.device import Here
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.workloads import KINDS, Tools
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 from dbdyno.workload.kinds import workload_of
 from tests.examples import example_of
 from tests.support import wait_for, what_is_left
@@ -197,7 +197,7 @@ def test_a_program_that_is_killed_fails_the_trial_and_none_of_its_jobs_lives_on(
 
 
 def test_a_program_that_takes_too_long_is_ended(bare, tmp_path, monkeypatch):
-    monkeypatch.setattr("dbdyno.workload.time_limit.GRACE_SECONDS", -599.0)
+    monkeypatch.setattr("dbdyno.workload.load.GRACE_SECONDS", -599.0)
     load = offered(**{**FIO, "duration": "600s"}, profile="RND4K Q1T1", load="read")
     load.prepare(bare)
     began = time.monotonic()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import TrialError
-from dbdyno.filesystems.btrfs import BTRFS
-from dbdyno.probe.block_device import BlockDeviceSource
+from dbdyno.filesystems import BTRFS
+from dbdyno.probe.drive import BlockDeviceSource
 from dbdyno.stack.kinds.emulated import emulated_device
 from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import raised
@@ -119,7 +119,7 @@ def test_set_back_to_the_same_content_for_every_trial(disks, journal):
 
 
 def test_a_profile_that_mkfs_did_not_make_fails_the_trial(disks, journal, monkeypatch):
-    monkeypatch.setattr("dbdyno.filesystems.btrfs.BTRFS.making", lambda *_: ["mkfs.btrfs", "-q", "-f"])
+    monkeypatch.setattr("dbdyno.filesystems.BTRFS.making", lambda *_: ["mkfs.btrfs", "-q", "-f"])
     said = "btrfs profile of data: asked for raid0, it is single"
     with scratch(journal) as ground, pytest.raises(TrialError, match=said), raised(stack(disks, "raid0")[1], ground):
         pass

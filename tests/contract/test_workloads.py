@@ -21,9 +21,9 @@ from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import Here
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.workloads import KINDS, GeneratedSection
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 from dbdyno.workload.kinds import workload_of
 from tests.support import wait_for, what_is_left
 
@@ -308,7 +308,7 @@ def test_a_server_that_is_killed_fails_the_trial_with_a_cause_and_no_delay(kind,
 
 
 def test_a_server_that_no_longer_answers_is_given_up(workload, own_stand, tmp_path, monkeypatch):
-    monkeypatch.setattr("dbdyno.workload.time_limit.GRACE_SECONDS", 1.0)
+    monkeypatch.setattr("dbdyno.workload.load.GRACE_SECONDS", 1.0)
     offered = workload(**SMACK, duration="1s")
     offered.prepare(own_stand)
     stopper = threading.Timer(0.8, os.kill, (own_stand.server.pid, signal.SIGSTOP))

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dbdyno.host.awake import Means, means_here
+from dbdyno.host.processor import Means, means_here
 from dbdyno.probe.host import AwakeSource, HostCpuSource
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.placement import Awake
@@ -28,7 +28,7 @@ import sys, time
 from contextlib import closing
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from tests.host.test_awake import BY_POLLERS
 with closing(Journal("a test")) as journal, scratch(journal) as ground, raised([BY_POLLERS], ground) as up:
     print(up.pollers, flush=True)

@@ -16,7 +16,7 @@ from dbdyno.probe.block_trace import tracing
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.tools import own_binary
 from dbdyno.stack.tracefs import mounted_tracefs, tracefs
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from tests.disks import attached, fio, make_filesystem, mounted
 from tests.loops import loop_over
 from tests.support import dbdyno, study_text, trace_instances, wait_for, with_own_mounts, without_tracefs
@@ -266,8 +266,8 @@ def test_where_there_can_be_no_trace_it_says_why(how, said, tmp_path):
 HOLDING = """
 import pathlib, sys, time
 from dbdyno.probe.block_trace import tracing
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.stack.layer import BlockDevice, StackContext
 stand = StackContext(Journal("a test"), pathlib.Path("."), BlockDevice(pathlib.Path(sys.argv[1]), False, True))
 with tracing(stand, wanted=True) as trace:

@@ -16,7 +16,7 @@ from dbdyno.stack.guest import kernels
 from dbdyno.stack.guest.channel import GuestLostError
 from dbdyno.stack.guest.machine import Machine, booted
 from dbdyno.stack.kinds.booted import qemu
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.store.run_folder import read_run
 from tests.support import NO_REGISTRY, dbdyno, start_dbdyno, wait_for, what_is_left
 

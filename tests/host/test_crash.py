@@ -7,9 +7,9 @@ import statistics
 import pytest
 
 from dbdyno.crash.examine import examine_kept
-from dbdyno.crash.kept import read_kept
+from dbdyno.crash.trial_cuts import read_kept
 from dbdyno.plan.plan import make_plan
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
 from tests.crash_studies import EMULATED, PROTECTED, crash_study, cuts_of, ran

@@ -18,12 +18,12 @@ import psutil
 import pytest
 
 from dbdyno.crash.examine import examine_kept
-from dbdyno.crash.kept import read_kept
+from dbdyno.crash.trial_cuts import read_kept
 from dbdyno.errors import TrialError
 from dbdyno.plan.plan import make_plan
 from dbdyno.stack.layers import filesystem
-from dbdyno.stack.undo.log import Journal
-from dbdyno.store.kept_sums import SUMS, write_sums
+from dbdyno.stack.undo_log import Journal
+from dbdyno.store.cuts import SUMS, write_sums
 from dbdyno.study.load import load_study
 from dbdyno.system.files import sealed
 from dbdyno.workload.ledger import Ledger

@@ -13,8 +13,7 @@ from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
 from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import make_requests
 from dbdyno.run.preflight import versions
-from dbdyno.run.reexamine.examine import here, kept_states, on_hosts
-from dbdyno.run.reexamine.program_workers import ExaminerAccess
+from dbdyno.run.reexamine import ExaminerAccess, here, kept_states, on_hosts
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
 from tests.fleets import Fleet

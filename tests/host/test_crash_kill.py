@@ -10,7 +10,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from dbdyno.crash.kept import read_kept
+from dbdyno.crash.trial_cuts import read_kept
 from dbdyno.errors import TrialError
 from dbdyno.stack.disk_client import DiskClient
 from dbdyno.store.run_folder import read_run

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.stack.erase.content import MIB, Content, Sums, begin_mark
-from dbdyno.stack.erase.guard import Erasing, check_erasable
-from dbdyno.stack.erase.identity import identify
+from dbdyno.stack.emptiness import MIB, Content, Sums, begin_mark, identify
+from dbdyno.stack.erase import Erasing, check_erasable
 from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
 from tests.contents import CONTENTS, write
 from tests.loops import lent_loop

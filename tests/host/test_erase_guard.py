@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.stack.erase.content import MIB, PAGE, WHOLE_BYTES_MAX, Content, known_places, leave_mark
-from dbdyno.stack.erase.guard import Erasing, check_erasable
+from dbdyno.stack.emptiness import MIB, PAGE, WHOLE_BYTES_MAX, Content, known_places, leave_mark
+from dbdyno.stack.erase import Erasing, check_erasable
 from tests.contents import CONTENTS, write
 from tests.loops import lent_loop
 from tests.support import dbdyno, study_text, with_own_mounts

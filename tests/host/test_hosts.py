@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.hosts.connections import reach
 from dbdyno.hosts.inventory import read_inventory
-from dbdyno.hosts.reach import reach
 from dbdyno.hosts.ssh import offsets
 from tests import sampled
 from tests.documents import ROOT

@@ -13,7 +13,7 @@ import pytest
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.on_dask import connected_to_dask
 from dbdyno.servers.user import unprivileged
-from dbdyno.simulation.simulators import simulate_point, simulators
+from dbdyno.simulation.sweep import simulate_point, simulators
 from tests.certificates import OPENSSL, authority, certificate
 from tests.support import wait_for
 from tests.unit.hosts.workers_contract import POINT

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.stack.undo.log import ProcessIdentity
+from dbdyno.stack.undo_log import ProcessIdentity
 from tests import sampled
 from tests.disks import LONG
 from tests.documents import ROOT

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from dbdyno.host.storage import is_mounted
-from dbdyno.stack.erase.guard import Erasing, check_erasable
-from dbdyno.stack.erase.identity import identify
+from dbdyno.stack.emptiness import identify
+from dbdyno.stack.erase import Erasing, check_erasable
 from dbdyno.stack.loop import loops_over
-from dbdyno.stack.undo.undos import marked
+from dbdyno.stack.undo.actions import marked
 from tests.loops import lent_loop
 from tests.sampled import KILLS, drawn
 from tests.support import dbdyno, start_dbdyno, study_text, what_is_left

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.filesystems.catalogue import KINDS
-from dbdyno.stack.erase.content import MIB
-from dbdyno.stack.erase.guard import Erasing, check_erasable
+from dbdyno.filesystems import KINDS
+from dbdyno.stack.emptiness import MIB
+from dbdyno.stack.erase import Erasing, check_erasable
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.real_disk import Real
@@ -134,8 +134,8 @@ def test_after_a_failed_mkfs_the_next_trial_goes_on(file, journal):
 TRIALS = """
 import sys
 from pathlib import Path
-from dbdyno.stack.erase.guard import Erasing
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.erase import Erasing
+from dbdyno.stack.undo_log import Journal
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.scratch import scratch
 from tests.host.test_real_disk import stack

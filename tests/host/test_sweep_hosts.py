@@ -62,7 +62,7 @@ CONTRACT = """
 import sys
 from pathlib import Path
 from dbdyno.hosts.connect import connected
-from dbdyno.simulation.simulators import simulate_point
+from dbdyno.simulation.sweep import simulate_point
 from tests.unit.hosts.workers_contract import keeps_the_contract
 
 inventory, folder = map(Path, sys.argv[1:])

@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from dbdyno._native import device_models, read_parquet, trace_contents
-from dbdyno.crash.kept import ABOUT, read_kept
+from dbdyno.crash.trial_cuts import ABOUT, read_kept
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts.contract import Ended, Output
 from dbdyno.hosts.frames import (
@@ -19,18 +19,17 @@ from dbdyno.hosts.frames import (
     side_value,
 )
 from dbdyno.hosts.host_side import why_not_copied
-from dbdyno.hosts.inventory import read_inventory
+from dbdyno.hosts.inventory import read_inventory, why_ssh_is_open_to_others
 from dbdyno.hosts.ssh import Channel
-from dbdyno.hosts.ssh_files import why_ssh_is_open_to_others
 from dbdyno.mysql.option_file import read_options
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.message import OF_BLOCKS, OF_FACTS
 from dbdyno.run.sparse_tar import extract
 from dbdyno.simulation.options import read_server_load
+from dbdyno.store.cuts import SUMS, verify_sums
 from dbdyno.store.events import EVENTS, read_events
-from dbdyno.store.kept_sums import SUMS, verify_sums
 from dbdyno.store.run_folder import read_run
-from dbdyno.store.series_files import read_files
+from dbdyno.store.series import read_files
 from dbdyno.study.load import load_study
 from tests.fuzzing import FUZZ, Reader, attempt, search
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno.analysis.advice import Advice, AdviceBasis, advise
-from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
+from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
 from dbdyno.analysis.checks import PoolFilling, pools_filling
 from dbdyno.analysis.client_hosts import LoadFromHosts, loads_from_hosts
 from dbdyno.analysis.cost import Cost, cost
@@ -19,11 +19,10 @@ from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.over_time import LoadSeries, TreatmentStability, drift_of, settling
 from dbdyno.analysis.percentiles import PercentileCurve, percentile_curves
 from dbdyno.analysis.ranking import Ranking, Ties, rank_runs, ranking_of_run, ties
-from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.reported import Beside, beside
 from dbdyno.analysis.safety import CrashSafety, crash_safety
 from dbdyno.analysis.server_defaults import ServerDefaults, server_defaults
-from dbdyno.analysis.statistics.estimate import Estimate, is_feasible
+from dbdyno.analysis.statistics import Estimate, is_feasible
 from dbdyno.analysis.steadiness import Steadiness, steadiness
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.summary import TreatmentSummary, summarise

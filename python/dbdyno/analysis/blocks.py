@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from dbdyno.errors import UserError
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Run, Trial
 from dbdyno.store.replay import Attempt, Place, attempts_that_count
@@ -71,3 +73,31 @@ def usable_blocks(run: Run) -> UsableBlocks:
         if design.control
         else {},
     )
+
+
+# What can't be compared or ranked, as a code and values; ``report/several.py`` has a sentence for each.
+
+
+Code = Literal[
+    "other metric",
+    "other load",
+    "other margin",
+    "nothing in common",
+    "named twice",
+    "no such pair",
+    "no such control",
+    "control alone",
+    "metrics of runs",
+    "too few stacks",
+    "no such baseline",
+    "no cuts",
+    "other treatments",
+]
+
+
+class RefusedError(UserError):
+    """The runs can't answer what was asked; ``given`` is what a sentence about it needs."""
+
+    def __init__(self, code: Code, **given: Any) -> None:  # noqa: ANN401 - labels, figures, lists of them
+        super().__init__(code, given)
+        self.code, self.given = code, given

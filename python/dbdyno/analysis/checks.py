@@ -12,11 +12,11 @@ import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.over_time import Columns, floats
-from dbdyno.analysis.statistics.estimate import Floats, log_margin
+from dbdyno.analysis.statistics import Floats, log_margin
 from dbdyno.model.design import Design
 from dbdyno.model.metrics import PERCENTILES, Metric, value_of
 from dbdyno.model.results import FastCache
-from dbdyno.mysql.status import PAGES_READ, POOL_FREE, POOL_TOTAL, QUESTIONS
+from dbdyno.mysql.settings import PAGES_READ, POOL_FREE, POOL_TOTAL, QUESTIONS
 from dbdyno.store.records import Trial
 
 # What the load met that changes how its figures are to be read: a server that fell behind its rate, and errors.

@@ -15,13 +15,13 @@ import numpy as np
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks import BEHIND
 from dbdyno.analysis.over_time import Columns, floats
-from dbdyno.analysis.statistics.estimate import Estimate, Floats
+from dbdyno.analysis.statistics import Estimate, Floats
 from dbdyno.analysis.verdict.evidence import Rule, evidence
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import MIN_BLOCKS, Design
 from dbdyno.model.metrics import value_of
 from dbdyno.model.word import Word
-from dbdyno.mysql.status import FSYNCS, LOG_WAITS, POOL_WAITS, ROW_LOCK_TIME
+from dbdyno.mysql.settings import FSYNCS, LOG_WAITS, POOL_WAITS, ROW_LOCK_TIME
 from dbdyno.store.block_trace import FIGURES, figure_at
 from dbdyno.store.records import Disturbance, Trial
 

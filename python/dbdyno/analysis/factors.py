@@ -16,7 +16,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dbdyno.analysis.statistics.estimate import Floats
+from dbdyno.analysis.statistics import Floats
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import Contrast, Contrasted, MetricFigures
 from dbdyno.analysis.verdict.finding import Finding, Paired, adopt_common_word, either_way, judge

@@ -12,9 +12,17 @@ from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.noise_floor import RATES
 from dbdyno.analysis.planned_looks import blocks_by_ranks
-from dbdyno.analysis.statistics.estimate import Estimate, Floats, log_margin, log_ratios, relative
-from dbdyno.analysis.statistics.location_tests import holm, mean_p_beyond, walsh_averages
-from dbdyno.analysis.statistics.scipy_special import special
+from dbdyno.analysis.statistics import (
+    Estimate,
+    Floats,
+    holm,
+    log_margin,
+    log_ratios,
+    mean_p_beyond,
+    relative,
+    special,
+    walsh_averages,
+)
 from dbdyno.analysis.unpaired import smallest_p, unpaired_evidence, unpaired_family
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations, relative_estimate
 from dbdyno.analysis.verdict.finding import Finding, Paired

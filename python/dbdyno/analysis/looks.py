@@ -22,9 +22,7 @@ from typing import Literal
 import numpy as np
 
 from dbdyno.analysis.planned_looks import FIRST_BY_RANKS, RANKS_OF_ONE_LOOK
-from dbdyno.analysis.statistics.estimate import Bools, Floats
-from dbdyno.analysis.statistics.location_tests import TIE
-from dbdyno.analysis.statistics.scipy_special import special
+from dbdyno.analysis.statistics import TIE, Bools, Floats, special
 
 # How fast the differences grow from block to block: then a later look has less in common with those before it.
 #

@@ -14,9 +14,17 @@ import numpy as np
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.over_time import drift_over_run
 from dbdyno.analysis.planned_looks import RANKS_OF_ONE_LOOK
-from dbdyno.analysis.statistics.estimate import POWER, Estimate, Floats, log_ratios, relative
-from dbdyno.analysis.statistics.location_tests import exactly_dropped, signed_rank_cdf, welch_p
-from dbdyno.analysis.statistics.scipy_special import special
+from dbdyno.analysis.statistics import (
+    POWER,
+    Estimate,
+    Floats,
+    exactly_dropped,
+    log_ratios,
+    relative,
+    signed_rank_cdf,
+    special,
+    welch_p,
+)
 from dbdyno.model.design import ALPHA, MIN_BLOCKS
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Run, Trial

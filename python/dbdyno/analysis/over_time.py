@@ -17,13 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.statistics.estimate import Bools, Estimate, Floats, median
-from dbdyno.analysis.statistics.series import (
+from dbdyno.analysis.statistics import (
     BATCH,
     MATTERS,
     STANDARD_ERRORS,
+    Bools,
+    Estimate,
+    Floats,
     curve,
     long_run_variance,
+    median,
     robust_sd,
     stands_apart,
     trend,

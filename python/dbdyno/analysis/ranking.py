@@ -17,9 +17,8 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
-from dbdyno.analysis.refused import RefusedError
-from dbdyno.analysis.statistics.estimate import Bools, Estimate
+from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
+from dbdyno.analysis.statistics import Bools, Estimate
 from dbdyno.analysis.stopping import Allowance
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import MetricFigures

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.statistics.estimate import Estimate, log_margin, log_ratios
+from dbdyno.analysis.statistics import Estimate, log_margin, log_ratios
 from dbdyno.analysis.steadiness import Steadiness
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.finding import Finding, Paired, judge

@@ -13,7 +13,7 @@ import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.over_time import LoadSeries, raw_rates
-from dbdyno.analysis.statistics.estimate import Estimate, Floats, log_ratios
+from dbdyno.analysis.statistics import Estimate, Floats, log_ratios
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.finding import Finding, Paired, judge
 from dbdyno.model.metrics import Metric

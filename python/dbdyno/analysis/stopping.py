@@ -8,7 +8,7 @@ import numpy as np
 
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.planned_looks import planned_looks
-from dbdyno.analysis.statistics.estimate import blocks_to_reach, blocks_to_resolve, log_margin
+from dbdyno.analysis.statistics import blocks_to_reach, blocks_to_resolve, log_margin
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Rule
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import MIN_BLOCKS, Design, StopReason

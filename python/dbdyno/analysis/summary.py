@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks import CacheRanOut, Overload, cache_ran_out, overload
-from dbdyno.analysis.statistics.estimate import Estimate, geometric_mean
+from dbdyno.analysis.statistics import Estimate, geometric_mean
 from dbdyno.analysis.verdict.finding import Finding, either_way
 from dbdyno.model.design import ALPHA, Design
 from dbdyno.model.metrics import LATENCY_PERCENTILES, value_of

@@ -18,14 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from dbdyno.analysis.blocks import UsableBlocks, usable_blocks
+from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.fleet import block_levels
 from dbdyno.analysis.over_time import drift_of
-from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.server_defaults import ServerDefaults, defaults_of_two_runs
-from dbdyno.analysis.statistics.estimate import Estimate, Floats, log_margin
-from dbdyno.analysis.statistics.location_tests import holm, two_means_p_beyond
+from dbdyno.analysis.statistics import Estimate, Floats, holm, log_margin, two_means_p_beyond
 from dbdyno.analysis.unpaired import differences, smallest_p, unpaired_family
 from dbdyno.analysis.verdict.evidence import (
     FINE_ENOUGH,

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dbdyno.analysis.statistics.estimate import Floats, log_margin
-from dbdyno.analysis.statistics.location_tests import (
+from dbdyno.analysis.statistics import (
+    Floats,
     brunner_munzel_p,
     brunner_munzel_p_above,
     brunner_munzel_rejected,
@@ -25,11 +25,12 @@ from dbdyno.analysis.statistics.location_tests import (
     exact_p_below,
     exactly_dropped,
     holm_levels,
+    log_margin,
+    special,
     two_means_p_beyond,
     welch_interval,
     welch_p_each,
 )
-from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.analysis.verdict.evidence import MARGIN_SHARE, Evidence
 from dbdyno.model.design import ALPHA
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dbdyno.cli.options import nanoseconds_of, one_of, range_of, seconds_of
 from dbdyno.cli.output import JSON, print_done, print_json, table
 from dbdyno.cli.suggestions import attached_disks, drives, of_words
-from dbdyno.cli.values import nanoseconds_of, one_of, range_of, seconds_of
 from dbdyno.errors import UserError
 from dbdyno.model.wording import drive_bytes
 from dbdyno.study.units import format_bytes
@@ -305,8 +305,8 @@ def fit(
     json_: bool = JSON,
 ) -> None:
     """Find a drive's parameters by timing requests, and write its drive file."""
+    from dbdyno.cli.options import bytes_of, seconds_of
     from dbdyno.cli.output import write_whole
-    from dbdyno.cli.values import bytes_of, seconds_of
     from dbdyno.run.fit import FitRequest
     from dbdyno.run.fit import fit as fitted
 
@@ -510,7 +510,7 @@ def attach(
     json_: bool = JSON,
 ) -> None:
     """Attach an emulated disk; prints its /dev/loopN. It stays until it is detached."""
-    from dbdyno.cli.values import bytes_of, one_of
+    from dbdyno.cli.options import bytes_of, one_of
     from dbdyno.stack.attached import attach_disk, find_disk, summary
     from dbdyno.stack.layers.emulated_disk import DiskSpec
 

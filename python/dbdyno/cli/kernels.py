@@ -22,7 +22,7 @@ def kernels(context: typer.Context, json_: bool = JSON) -> None:
     from dbdyno.cli.output import table
     from dbdyno.stack.guest.kernels import known_kernels
     from dbdyno.stack.kinds.booted import qemu
-    from dbdyno.study.kernels import kernels_by_name
+    from dbdyno.study.simulated_loads import kernels_by_name
 
     found, machines = known_kernels(), qemu()
     if json_:

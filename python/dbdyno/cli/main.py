@@ -1,6 +1,8 @@
 """``dbdyno``: which verbs there are; errors become one message and an exit code here."""
 
+import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
@@ -13,11 +15,76 @@ from typer.exceptions import TyperException
 from typer.main import get_command, get_group
 
 from dbdyno import __version__
-from dbdyno.cli import completion, load
+from dbdyno.cli import completion
 from dbdyno.cli.output import end_with, flushed, prepare, say
 from dbdyno.errors import DbdynoError, UserError
 from dbdyno.model.printable import printable
 from dbdyno.system.files import near_file
+
+# The verbs of the load generator: each becomes ``dbdyno-load VERB`` with the same arguments.
+
+
+# Every flag is the load generator's, so none may be read here.
+CONTEXT = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+LOAD_VERBS = {
+    "slap": "mysqlslap's generated SQL, by mysqlslap's flags.",
+    "smack": "Super-Smack's statements by random primary key.",
+    "oltp": "sysbench's OLTP loads, by sysbench's flags.",
+    "tpcc": "TPC-C's transactions over its tables; no TPC result.",
+    "ledger": "Transactions whose loss in a crash is found.",
+    "ingest": "Rows into a table with three indexes.",
+    "bulk": "sysbench's prepare: tables made, filled, indexed.",
+    "script": "A SQL file with parameters and weights.",
+    "replay-log": "A server's slow or general log, by its times.",
+}
+
+
+def command(verb: str) -> Callable[[typer.Context], None]:
+    """What a verb does; its own ``--help`` lists the flags."""
+
+    def offer(context: typer.Context) -> None:
+        from dbdyno.stack.tools import own_binary
+
+        binary = own_binary("dbdyno-load")
+        os.execv(binary, ["dbdyno-load", verb, *context.args])  # noqa: S606  (no shell on purpose)
+
+    return offer
+
+
+class Verb(TyperCommand):
+    """A verb of the load generator, whose own help says to the shell how it may go on."""
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> Any:  # noqa: ANN401  (as below)
+        """Offer its loads first, then its flags."""
+        import re
+        import subprocess
+
+        from typer._click.shell_completion import CompletionItem
+
+        from dbdyno.stack.tools import own_binary
+
+        try:
+            argv = [own_binary("dbdyno-load"), str(self.name), "--help"]
+        except DbdynoError:
+            return []
+        completed = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=5,
+            check=False,
+        )
+        loads = re.search(r"^loads: (.*)$", completed.stdout, re.MULTILINE)
+        if loads and not ctx.args and not incomplete.startswith("-"):
+            words = loads[1].split(", ")
+        else:
+            words = re.findall(r"^  (?:-\S, |    )(--[a-z-]+)", completed.stdout, re.MULTILINE)
+            words += ["prepare", "run", "cleanup"]
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
 
 _WORDS = {"Missing command": "a command is missing"}
 SHOWN_MAX = 60  # characters of a value that was given
@@ -153,7 +220,7 @@ class Verbs(TyperGroup):
         """Write both lists, each line whole."""
         for heading, lines in (
             ("Commands", VERBS),
-            ("Load generator, against any server (dbdyno VERB --help)", load.VERBS),
+            ("Load generator, against any server (dbdyno VERB --help)", LOAD_VERBS),
         ):
             with formatter.section(heading):
                 formatter.write_dl(list(lines.items()))
@@ -183,9 +250,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb, about in load.VERBS.items():
-    as_is = app.command(verb, cls=load.Verb, help=about, context_settings=load.CONTEXT, add_help_option=False)
-    as_is(load.command(verb))
+for verb, about in LOAD_VERBS.items():
+    as_is = app.command(verb, cls=Verb, help=about, context_settings=CONTEXT, add_help_option=False)
+    as_is(command(verb))
 
 
 @app.callback(invoke_without_command=True)

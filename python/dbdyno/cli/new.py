@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
+from dbdyno.cli.options import without_place
 from dbdyno.cli.output import JSON, print_json, say_to_terminal
 from dbdyno.cli.suggestions import devices, levels, loads, servers, workloads
-from dbdyno.cli.values import without_place
 from dbdyno.errors import UserError
-from dbdyno.mysql.products import DISTRIBUTION, NO_SERVER
-from dbdyno.mysql.settings import FLUSH_LOG
+from dbdyno.mysql.settings import DISTRIBUTION, FLUSH_LOG, NO_SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

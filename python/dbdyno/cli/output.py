@@ -16,7 +16,7 @@ import typer
 
 from dbdyno.errors import HostError, UserError
 from dbdyno.model.printable import NO_BREAK, printable
-from dbdyno.store.synced import whole_or_not_at_all, write_all
+from dbdyno.store.parts import whole_or_not_at_all, write_all
 from dbdyno.system.files import is_full, see_that_it_is_regular, why_not_written
 from dbdyno.system.state import new_token
 

@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dbdyno.cli.output import give_up
-from dbdyno.model.columns import fitted, wrapped
-from dbdyno.model.printable import printable
+from dbdyno.model.printable import fitted, printable, wrapped
 from dbdyno.model.wording import count
 from dbdyno.plan.order import Slot
 from dbdyno.run.stop import Outlook

@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.output import DETAILS, Format, ReportFormat, refuse_to_overwrite, with_json, write_whole
-from dbdyno.cli.show import SAFETY, members, show, show_several
+from dbdyno.cli.options import fraction_of, path_of
+from dbdyno.cli.output import (
+    DETAILS,
+    Format,
+    ReportFormat,
+    print_document,
+    refuse_to_overwrite,
+    with_json,
+    write_page,
+    write_whole,
+)
+from dbdyno.cli.show import SAFETY, members, runs_in, show, show_several
 from dbdyno.cli.suggestions import VERDICTS, of_words, run_folders, studies
-from dbdyno.cli.values import path_of
 from dbdyno.errors import UserError
 from dbdyno.model.word import CONDITION_HOLDS
 
@@ -88,7 +97,7 @@ PROMETHEUS = typer.Option(
 
 def write_prometheus(path: Path, folders: list[Path], runs: "list[tuple[Run, Analysis]]") -> None:
     """Write the figures of runs, of one folder each. Raises ``UserError``, or ``HostError`` where the disk is full."""
-    from dbdyno.report.prometheus import Exported, render
+    from dbdyno.report.outcome import Exported, render
     from dbdyno.store.others import last_resort
 
     names = [Path(os.path.realpath(folder)).name for folder in folders]
@@ -246,7 +255,7 @@ def show_trials(folders: list[Path], *, parquet: bool) -> None:
         UserError: Parquet would go to a terminal, or a folder can't be read.
 
     """
-    from dbdyno.notebook.rows import columns_of, trial_rows
+    from dbdyno.notebook import columns_of, trial_rows
     from dbdyno.store.others import last_resort
     from dbdyno.store.series import as_csv, as_parquet
 
@@ -264,3 +273,73 @@ def show_trials(folders: list[Path], *, parquet: bool) -> None:
             sys.stdout.buffer.write(as_parquet(columns))
         else:
             sys.stdout.write(as_csv(columns))
+
+
+# ``dbdyno compare DIR DIR``: two runs, before and after a change.
+
+
+def compare(
+    before: Path = typer.Argument(
+        metavar="BEFORE", help="The run folder from before the change.", autocompletion=run_folders
+    ),
+    after: Path = typer.Argument(metavar="AFTER", help="The run folder from after it.", autocompletion=run_folders),
+    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
+    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
+    html: Path | None = typer.Option(
+        None, parser=path_of, metavar="FILE", help="Write a self-contained HTML page as well."
+    ),
+    margin: str | None = typer.Option(
+        None, metavar="PERCENT", help="Judge by this margin, such as 3%; else the runs'."
+    ),
+    names: list[str] = typer.Option(
+        [], "--map", metavar="OLD=NEW", help="Labels of a treatment that is called differently in the two runs."
+    ),
+    control: str | None = typer.Option(None, metavar="LABEL", help="A treatment that should not have changed."),
+    fail_if: list[str] = FAIL_IF,
+    junit: Path | None = JUNIT,
+    annotations: bool = ANNOTATIONS,
+) -> None:
+    """Compare two runs, treatment by treatment, and list what else differs between them."""
+    from dbdyno.analysis.two_runs import compare as compared
+    from dbdyno.report.comparison import document
+    from dbdyno.store.others import last_resort
+
+    format_ = with_json(format_, json_=json_)
+    if os.path.realpath(before) == os.path.realpath(after):
+        raise UserError(f"{before} and {after} are the same folder; name two runs")
+    check_conditions(fail_if, junit)
+    if html is not None:
+        refuse_to_overwrite(html)
+    width = None if margin is None else fraction_of("--margin", margin)
+    (first, second), _ = runs_in([before, after])
+    with last_resort(before, after):
+        comparison = document(first, second, compared(first, second, margin=width, names=names, control=control))
+        print_document(comparison, format_)
+        if html is not None:
+            write_page(html, comparison, aside=format_ is not Format.TEXT)
+    conclude(comparison, fail_if, junit, annotations=annotations, aside=format_ is Format.JSON)
+
+
+# ``dbdyno rank DIR...``: stacks in order over the tests of one or more runs.
+
+
+def rank(
+    folders: list[Path] = typer.Argument(
+        parser=path_of, metavar="DIR...", help="One or more run folders.", autocompletion=run_folders
+    ),
+    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
+    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
+    baseline: str | None = typer.Option(None, metavar="STACK", help="What scores are ratios to [the first run's]."),
+) -> None:
+    """Rank stacks over several tests: the loads of one run, or of several runs of the same stacks."""
+    from dbdyno.analysis.analyse import distinct_names
+    from dbdyno.analysis.ranking import rank_runs
+    from dbdyno.report.sections.ranking import document
+    from dbdyno.store.others import last_resort
+
+    format_ = with_json(format_, json_=json_)
+    runs, _ = runs_in(folders)
+    names = distinct_names([run.title for run in runs], folders)
+    with last_resort(*folders):
+        ranking = rank_runs(list(zip(names, runs, strict=True)), baseline)
+        print_document(document(ranking, runs), format_)

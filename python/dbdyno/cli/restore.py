@@ -14,7 +14,7 @@ from dbdyno.errors import HostError
 
 if TYPE_CHECKING:
     from dbdyno.hosts.bring_up import Restored
-    from dbdyno.stack.undo.leftovers import Leftover
+    from dbdyno.stack.restore import Leftover
 
 HOSTS = typer.Option(
     None,
@@ -29,7 +29,7 @@ def restore(hosts: Path | None = HOSTS, json_: bool = JSON) -> None:
     """Undo what a killed dbdyno left: mounts, loop devices, disks, servers, changed settings."""
     from dbdyno.hosts.bring_up import refuse_unrestored, restore_hosts
     from dbdyno.hosts.inventory import read_inventory
-    from dbdyno.stack.undo.leftovers import kept_aside, leftovers, unreadable
+    from dbdyno.stack.restore import kept_aside, leftovers, unreadable
 
     inventory = read_inventory(hosts) if hosts else None
     damaged = kept_aside()
@@ -60,7 +60,7 @@ def restore(hosts: Path | None = HOSTS, json_: bool = JSON) -> None:
 
 def _put_back(leftover: "Leftover", *, aside: bool) -> dict[str, Any]:
     """Undo what a log says, and say so; what was undone, or whose it is; nothing where there was nothing to do."""
-    from dbdyno.stack.undo.leftovers import replay, taken
+    from dbdyno.stack.restore import replay, taken
 
     def say(text: str) -> None:
         print(text, file=sys.stderr if aside else sys.stdout)

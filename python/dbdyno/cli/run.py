@@ -1,9 +1,16 @@
 """``dbdyno run STUDY --into DIR``: run a study."""
 
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
+from dbdyno.cli.on_hosts import run_on_its_hosts
 from dbdyno.cli.options import (
     BLOCKS,
     BUDGET,
@@ -20,10 +27,18 @@ from dbdyno.cli.options import (
     UNTIL_DECIDED,
     WAIT,
     folder_for,
+    new_folder,
     stop_options,
+    without_place,
 )
-from dbdyno.cli.output import DETAILS, JSON, json_or_text
-from dbdyno.cli.suggestions import studies
+from dbdyno.cli.output import DETAILS, JSON, Format, json_or_text, say_to_terminal
+from dbdyno.cli.show import end_of_run, show
+from dbdyno.cli.suggestions import drives, levels, loads, studies, workloads
+from dbdyno.errors import UserError
+from dbdyno.plan.plan import Plan
+
+if TYPE_CHECKING:
+    from dbdyno.store.records import Run
 
 
 def run(
@@ -46,9 +61,8 @@ def run(
     erase: list[str] = ERASE,
 ) -> None:
     """Run a study; exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted."""
-    from dbdyno.cli.carry_out import carry_out, run_to_resume, show_as_it_is
+    from dbdyno.plan.order import StopRule
     from dbdyno.plan.plan import make_plan
-    from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.execute import see_that_it_is_the_same
     from dbdyno.run.preflight import keeping_traces
     from dbdyno.study.load import load_study
@@ -85,3 +99,244 @@ def run(
         format_=json_or_text(json_=json_),
         details=details,
     )
+
+
+# What every verb that runs trials does with its plan: check, warn, run, report, end with the right code.
+
+
+def carry_out(
+    plan: Plan,
+    into: Path,
+    *,
+    resume: bool,
+    erase: frozenset[str],
+    html: bool,
+    wait: bool,
+    fresh_images: bool,
+    again: str,
+    hosts: Path | None = None,
+    format_: Format = Format.TEXT,
+    details: bool = False,
+) -> None:
+    """Run a plan and print its report; ``again`` is the command that would go on with it.
+
+    Raises ``UserError`` where this host can't, or another run is going on (without ``wait``), and nothing was touched;
+    ``typer.Exit`` where a trial failed, or the run was interrupted.
+    """
+    from dbdyno.cli.progress import TerminalProgress
+    from dbdyno.run.execute import open_run, run_all
+    from dbdyno.run.over_hosts import ports_over
+    from dbdyno.run.preflight import host_facts, unmet_needs, versions, with_host_decided
+    from dbdyno.stack.capabilities import nothing_left_over
+    from dbdyno.system.locks import alone_on_host, only_one
+
+    if plan.design.fleet:
+        outcome = run_on_its_hosts(plan, into, hosts, resume=resume, erase=erase, fresh_images=fresh_images)
+        end_of_run(outcome, into, format_, html=html, details=details, again=again)
+        return
+    plan = with_host_decided(plan)
+    lacking = unmet_needs(plan, erase, say_to_terminal)
+    if lacking:
+        raise UserError("\n".join(need.said for need in lacking))
+    with (
+        TerminalProgress(plan.design.labels, plan.seconds_per_trial()) as progress,
+        only_one(f"run {plan.study.path} into {into}", wait=wait, say=progress.say),
+        alone_on_host(wait=wait, say=progress.say),
+        ports_over(plan, hosts) as ports,
+    ):
+        leftover = nothing_left_over()
+        if not leftover.ok:
+            progress.say(f"warning: {leftover.detail} and left things on this host; {leftover.remedy} puts it back")
+        for warning in plan.warnings():
+            progress.say(f"warning: {warning}")
+        folder = open_run(plan, into, resume=resume, versions=versions(plan), host=host_facts(plan))
+        if plan.seed_is_drawn:
+            progress.say(f"seed {plan.design.seed}, drawn for this run; --seed {plan.design.seed} repeats its order")
+        try:
+            outcome = run_all(plan, folder, progress, erase, fresh_images=fresh_images, ports=ports)
+        finally:
+            folder.close()
+    end_of_run(outcome, into, format_, html=html, details=details, again=again)
+
+
+def run_to_resume(into: Path) -> "Run | None":
+    """The run to go on with; one that was killed before it wrote its header is begun anew.
+
+    Trials that can't be read any more are left out, and a run that lacks them has not ended.
+    """
+    from dbdyno.store.run_folder import is_begun, read_run
+    from dbdyno.store.trials import lost_trials
+
+    if not into.is_dir():
+        raise UserError(f"{into} does not exist, so there is no run to resume; leave out --resume")
+    if not is_begun(into):
+        return None
+    lost = [lost_trial.trial for lost_trial in lost_trials(into)]
+    run = read_run(into, without=lost)
+    return replace(run, stopped="") if lost else run
+
+
+def show_as_it_is(run: "Run", into: Path, format_: Format, *, html: bool, details: bool) -> None:
+    """Say that a run has ended for good and why, and print its report."""
+    from dbdyno.analysis.analyse import analyse
+    from dbdyno.report.sections.stopped import why_it_stopped
+
+    typer.echo(f"nothing to do: {into} is finished. {why_it_stopped(run, analyse(run))}", err=True)
+    typer.echo("to go on beyond its plan: --resume --until-decided", err=True)
+    show(into, format_, html=into / "report.html" if html else None, details=details)
+
+
+# ``dbdyno aa STUDY --into DIR``: how much do trials differ on this host where nothing does.
+
+
+def aa(
+    study: Path = typer.Argument(metavar="STUDY", help="The study file.", autocompletion=studies),
+    into: Path | None = INTO,
+    treatment: str | None = typer.Option(None, metavar="LABEL", help="What to run; the study's baseline if not given."),
+    blocks: int | None = typer.Option(None, min=2, help="Blocks of two trials each; 10 if not given."),
+    scale: str = SCALE,
+    seed: int | None = SEED,
+    resume: bool = RESUME,
+    html: bool = HTML,
+    details: bool = DETAILS,
+    wait: bool = WAIT,
+    fresh_images: bool = FRESH_IMAGES,
+    json_: bool = JSON,
+    hosts: Path | None = HOSTS,
+    erase: list[str] = ERASE,
+) -> None:
+    """Measure this host's noise floor: one treatment of a study, run under two labels; exits as run does."""
+    from dbdyno.plan.plan import aa_plan
+    from dbdyno.study.load import load_study
+
+    into = folder_for(into, study, resume=resume)
+    begun = run_to_resume(into) if resume else None
+    scale = scale or (begun.scale if begun else "")
+    loaded = load_study(study, scale)
+    if begun:
+        seed, blocks = begun.design.seed if seed is None else seed, blocks or begun.design.blocks
+    plan = aa_plan(loaded, treatment=treatment, blocks=blocks, seed=seed)
+    label = ["--treatment", treatment] if treatment else []
+    sized = ["--scale", scale] if scale else []
+    over = ["--hosts", str(hosts)] if hosts else []
+    again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label, *sized, *over])
+    carry_out(
+        plan,
+        into,
+        resume=resume,
+        erase=frozenset(erase),
+        html=html,
+        wait=wait,
+        fresh_images=fresh_images,
+        again=again,
+        hosts=hosts,
+        format_=json_or_text(json_=json_),
+        details=details,
+    )
+
+
+# ``dbdyno try FIELD=LEVEL,LEVEL``: a study from the command line, run at once and kept.
+
+
+def try_(
+    fields: list[str] = typer.Argument(
+        metavar="FIELD=LEVEL,LEVEL...",
+        help="Fields of a study; one with several levels is compared.",
+        autocompletion=levels,
+    ),
+    kind: str = typer.Option("slap", help="Kind of load; see docs/workloads.md.", autocompletion=workloads),
+    load: str = typer.Option(None, help="What the load does, such as write, read or mixed.", autocompletion=loads),
+    clients: int = typer.Option(None, min=1, help="Connections."),
+    duration: str = typer.Option(None, help='Measured time of a trial, such as "10s"; 5s, if not given.'),
+    blocks: int = typer.Option(8, min=1, help="How often every treatment is measured."),
+    html: bool = HTML,
+    details: bool = DETAILS,
+    wait: bool = WAIT,
+    erase: list[str] = ERASE,
+    plan: bool = typer.Option(False, "--plan", help="Write the study and show what it would do; run nothing."),
+    json_: bool = JSON,
+) -> None:
+    """Compare what is given, as in: dbdyno try device=hdd-7200,ssd-sata scheduler=none,mq-deadline --load write."""
+    from dbdyno.cli.plan import show_plan
+    from dbdyno.plan.plan import make_plan
+    from dbdyno.run.preflight import needs_of
+    from dbdyno.study.load import load_study
+    from dbdyno.study.new_study import study_text
+
+    load_fields = {"kind": kind, "load": load, "clients": clients, "duration": duration}
+    into = new_folder("try")
+    study = into.with_suffix(".toml")
+    text = study_text(
+        fields, {name: value for name, value in load_fields.items() if value is not None}, study.parent, blocks=blocks
+    )
+    study.parent.mkdir(parents=True, exist_ok=True)
+    study.write_text(text, encoding="utf-8")
+    with _only_kept_if_taken(study, into):
+        made = make_plan(load_study(study))
+    typer.echo(f"study: {study}", err=True)
+    if plan:
+        show_plan(made, needs := needs_of(made, frozenset(erase), say_to_terminal), json_=json_)
+        if not all(need.ok for need in needs):
+            raise UserError("this host can't run the study as it is; see above")
+        return
+    with _only_kept_if_taken(study, into):
+        carry_out(
+            made,
+            into,
+            resume=False,
+            erase=frozenset(erase),
+            html=html,
+            wait=wait,
+            fresh_images=False,
+            again=f"dbdyno run {study} --into {into}",
+            format_=json_or_text(json_=json_),
+            details=details,
+        )
+
+
+@contextmanager
+def _only_kept_if_taken(study: Path, into: Path) -> Iterator[None]:
+    """Remove the study where it is refused before its run has begun; what is said of it names no file that is gone."""
+    try:
+        yield
+    except UserError as error:
+        if into.exists():
+            raise
+        study.unlink(missing_ok=True)
+        with suppress(OSError):  # others' runs are in it
+            study.parent.rmdir()
+        raise UserError(without_place(study, str(error))) from None
+
+
+# ``dbdyno quick``: what the storage here is like, within a minute.
+
+
+PAGE = Path("dbdyno-quick.html")
+
+
+def quick(
+    place: Path = typer.Argument(Path(), metavar="[DIR|DEV]", help="A folder, or a block device, which is only read."),
+    against: str = typer.Option(
+        None, "--against", metavar="DIR|MODEL", help="What to compare it with.", autocompletion=drives
+    ),
+    html: Path = typer.Option(PAGE, "--html", help="The HTML page to write."),
+    rounds: int = typer.Option(8, "--rounds", min=2, max=100, help="How often everything is measured."),
+    seed: int = typer.Option(1, "--seed", min=0, help="Seed of places and order."),
+    json_: bool = JSON,
+) -> None:
+    """Measure the disk below a folder in 40 seconds: durable commits, random reads and writes. No root, no study."""
+    from dbdyno.cli.output import print_document, refuse_to_overwrite, write_page
+    from dbdyno.report.quick import document
+    from dbdyno.run.quick import look
+
+    refuse_to_overwrite(html)
+    report = document(look(place, against, rounds=rounds, seed=seed, progress=_progress))
+    print_document(report, json_or_text(json_=json_))
+    write_page(html, report, aside=json_)
+
+
+def _progress(done: int, rounds: int) -> None:
+    if sys.stderr.isatty():
+        typer.echo(f"\rround {done} of {rounds}{'' if done < rounds else chr(10)}", err=True, nl=False)
+    else:
+        typer.echo(f"round {done} of {rounds}", err=True)

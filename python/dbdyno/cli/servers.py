@@ -28,7 +28,7 @@ def servers(context: typer.Context, json_: bool = JSON) -> None:
     if context.invoked_subcommand is not None:
         return
     from dbdyno.cli.output import table
-    from dbdyno.mysql.products import not_served
+    from dbdyno.mysql.settings import not_served
     from dbdyno.servers.sources.cache import known_servers
 
     server_rows = known_servers()

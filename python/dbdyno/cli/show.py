@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dbdyno.cli.options import path_of
 from dbdyno.cli.output import Format, print_document, write_page
 from dbdyno.cli.suggestions import run_folders
-from dbdyno.cli.values import path_of
 from dbdyno.errors import UserError
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from dbdyno.cli.options import HOSTS, LENGTH_UNIT, TIME_UNIT
+from dbdyno.cli.options import HOSTS, LENGTH_UNIT, TIME_UNIT, bytes_of, path_of, plain_seconds_of, seed_of
 from dbdyno.cli.output import DETAILS, JSON, Format, print_document, print_json, refuse_to_overwrite, write_page
-from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of, seed_of
 from dbdyno.errors import UserError
 from dbdyno.model.wording import count
 
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
     from dbdyno.hosts.connect import Connected
     from dbdyno.report.document import Document
     from dbdyno.simulation.options import PointLoad, SweepRequest
-    from dbdyno.simulation.points import SimulatedPoint
-    from dbdyno.simulation.simulators import Simulators
-    from dbdyno.simulation.sweep import PointOutcome, SweepProgress
+    from dbdyno.simulation.sweep import PointOutcome, SimulatedPoint, Simulators, SweepProgress
 
     Elsewhere = Callable[[], AbstractContextManager[Connected]]  # other processors than those here
 
@@ -161,8 +158,7 @@ def all_simulated(
     places: Mapping[str, str] | None = None,
 ) -> "list[PointOutcome]":
     """What comes of the points, in their order, from here or from elsewhere. Raises as ``simulated``."""
-    from dbdyno.simulation.simulators import simulators
-    from dbdyno.simulation.sweep import simulated
+    from dbdyno.simulation.sweep import simulated, simulators
 
     @contextmanager
     def opened(left: Sequence[Mapping[str, Any]]) -> "Iterator[Simulators]":

@@ -51,7 +51,7 @@ def drives(_: str) -> Iterable[str]:
 @quiet
 def servers_to_get(_: str) -> Iterable[str]:
     """Offer the servers that can be downloaded."""
-    from dbdyno.mysql.products import PROVISIONED
+    from dbdyno.mysql.settings import PROVISIONED
 
     return PROVISIONED
 
@@ -59,7 +59,7 @@ def servers_to_get(_: str) -> Iterable[str]:
 @quiet
 def kernels_to_get(_: str) -> Iterable[str]:
     """Offer the kernels that can be downloaded."""
-    from dbdyno.model.kernels import BOOTED_KERNELS
+    from dbdyno.model.design import BOOTED_KERNELS
 
     return BOOTED_KERNELS
 
@@ -67,7 +67,7 @@ def kernels_to_get(_: str) -> Iterable[str]:
 @quiet
 def servers(_: str) -> Iterable[str]:
     """Offer the servers that a study may name."""
-    from dbdyno.mysql.products import DISTRIBUTION, PROVISIONED
+    from dbdyno.mysql.settings import DISTRIBUTION, PROVISIONED
 
     return DISTRIBUTION, *PROVISIONED
 
@@ -81,7 +81,7 @@ def devices(_: str) -> Iterable[str]:
 @quiet
 def levels(incomplete: str) -> Iterable[str]:
     """Offer FIELD=LEVEL,LEVEL of the fields whose levels are words; after a comma the levels that are left."""
-    from dbdyno.filesystems.catalogue import KINDS
+    from dbdyno.filesystems import KINDS
 
     known: dict[str, Iterable[str]] = {"device": devices(""), "scheduler": SCHEDULERS}
     known |= {"filesystem": KINDS, "server": servers("")}

@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dbdyno.cli.options import LENGTH_UNIT, TIME_UNIT
+from dbdyno.cli.options import LENGTH_UNIT, TIME_UNIT, bytes_of, path_of, plain_seconds_of
 from dbdyno.cli.output import JSON, print_done, print_json, table
 from dbdyno.cli.suggestions import block_devices
-from dbdyno.cli.values import bytes_of, path_of, plain_seconds_of
 from dbdyno.errors import UserError
 from dbdyno.model.wording import count
 
 if TYPE_CHECKING:
-    from dbdyno.probe.trace_reader import TraceRecording
+    from dbdyno.probe.block_trace import TraceRecording
 
 
 app = typer.Typer(help="Traces of block I/O: record one, say what is in one.", rich_markup_mode=None)
@@ -33,7 +32,7 @@ def record(
     """Record each request of a block device: asked for, merged, issued, completed. Needs root."""
     from dataclasses import asdict
 
-    from dbdyno.probe.trace_reader import Record, record
+    from dbdyno.probe.block_trace import Record, record
     from dbdyno.stack.attached import watchables
 
     limit = bytes_of("--max-size", max_size)

@@ -23,14 +23,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from dbdyno.cli.options import seconds_of
 from dbdyno.cli.suggestions import block_devices
-from dbdyno.cli.values import seconds_of
 from dbdyno.errors import HostError
 from dbdyno.model.printable import printable
-from dbdyno.probe.block_device import COLUMNS, BlockDeviceSource, as_iostat
-from dbdyno.probe.trace_reader import LIVE_COLUMNS, live_traces
+from dbdyno.probe.block_trace import LIVE_COLUMNS, live_traces
+from dbdyno.probe.drive import COLUMNS, BlockDeviceSource, as_iostat
 from dbdyno.stack.attached import Watchable
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 
 if TYPE_CHECKING:
     from dbdyno.store.events import Event, TrialEvent

@@ -7,10 +7,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from dbdyno.crash.examine import Examiner, cut_of, verified_by
-from dbdyno.crash.kept import KeptState, is_wanted, keep_state
-from dbdyno.crash.recovery import SpoiltError, Steps, defects_of, not_starting, rig_of
-from dbdyno.crash.trial_cuts import EXAMINING, AboutTrial, Crashing, PlannedCut, PlannedCuts, of
+from dbdyno.crash.examine import Examiner, SpoiltError, Steps, cut_of, defects_of, not_starting, rig_of, verified_by
+from dbdyno.crash.trial_cuts import (
+    EXAMINING,
+    AboutTrial,
+    Crashing,
+    KeptState,
+    PlannedCut,
+    PlannedCuts,
+    is_wanted,
+    keep_state,
+    of,
+)
 from dbdyno.errors import TrialError
 from dbdyno.model.cut import OUTCOME_WORDS, Cut
 from dbdyno.stack.disk_client import CutTaken, DiskClient
@@ -20,7 +28,7 @@ from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.server import ServerLayer, how_it_ended
 from dbdyno.stack.space import Range, ranges_of
 from dbdyno.study.schema import CrashSection
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 from dbdyno.workload.workload import Workload
 
 # Cuts of the power of a trial's emulated disk: taken beside the load, examined once the stack is lowered.

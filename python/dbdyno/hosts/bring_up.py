@@ -12,10 +12,10 @@ from dbdyno.hosts import cluster as clusters
 from dbdyno.hosts.bundle import bundle, our_digest
 from dbdyno.hosts.clock import Offset
 from dbdyno.hosts.cluster import Cluster
+from dbdyno.hosts.connections import reach
 from dbdyno.hosts.contract import NotInstalledError, all_of, on_each
 from dbdyno.hosts.frames import Facts, PutBack, for_people
 from dbdyno.hosts.inventory import HostSection, Inventory
-from dbdyno.hosts.reach import reach
 from dbdyno.hosts.reboot import restore_kernel
 from dbdyno.hosts.ssh import offsets
 from dbdyno.model.printable import short

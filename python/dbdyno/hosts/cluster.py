@@ -10,7 +10,7 @@ from pathlib import Path
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.inventory import HostSection, Inventory
 from dbdyno.store.documents import json_object
-from dbdyno.store.synced import write_synced
+from dbdyno.store.parts import write_synced
 from dbdyno.system.files import read_regular
 from dbdyno.system.state import make_state_folder
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts import cluster as clusters
 from dbdyno.hosts.clock import Offset
-from dbdyno.hosts.connections import Connections, Rejoining
+from dbdyno.hosts.connections import Connections, ReadyHost, Rejoining, reach_ready
 from dbdyno.hosts.contract import GuardedWork, Hosts, all_of, check_not_measured, on_each
 from dbdyno.hosts.frames import Called, Cores, HowFar, Inputs, Nothing, read_answer
 from dbdyno.hosts.inventory import Inventory, read_inventory
 from dbdyno.hosts.look import this_machine
-from dbdyno.hosts.reach import ReadyHost, reach_ready
 from dbdyno.hosts.reboot import Reboots
 from dbdyno.hosts.ssh import ANSWER_SECONDS, Answer, Channel
 from dbdyno.hosts.workers import Returned, Work, Workers, take_arrived

@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Any
 
 from dbdyno.errors import HostError
-from dbdyno.stack.undo.leftovers import leftovers, replay, taken
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import EndProcesses, RemoveTree
+from dbdyno.stack.restore import leftovers, replay, taken
+from dbdyno.stack.undo.actions import EndProcesses, RemoveTree
+from dbdyno.stack.undo_log import Journal
 from dbdyno.system.interrupt import Interrupted, interruptible
 from dbdyno.system.state import make_state_folder, new_token
 

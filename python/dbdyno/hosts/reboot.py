@@ -24,9 +24,9 @@ from dbdyno.hosts.inventory import HostSection, Inventory
 from dbdyno.hosts.look import this_machine
 from dbdyno.hosts.ssh import Channel
 from dbdyno.model.printable import short
-from dbdyno.stack.undo.log import ProcessIdentity
+from dbdyno.stack.undo_log import ProcessIdentity
 from dbdyno.store.documents import json_object
-from dbdyno.store.synced import write_synced
+from dbdyno.store.parts import write_synced
 from dbdyno.study.units import format_roughly
 from dbdyno.system.files import read_regular
 

@@ -238,3 +238,66 @@ def simulated_settings(engine: str, settings: Mapping[str, Setting]) -> dict[str
         return {known[name][0]: known[name][1](value) for name, value in settings.items()}
     except TypeError as error:
         raise ValueError(str(error)) from None
+
+
+# What a server of MySQL or MariaDB says of its work: counters, and conflicts of transactions by their error codes.
+#
+# Counters (``SHOW GLOBAL STATUS``) are columns of the probe ``server_status``. A counter is a column per second,
+# ``NAME/s``; a gauge is one under its own name.
+
+
+# What ends a transaction that may simply be sent again, as ``TRANSACTION_RETRYABLE`` of dbdyno-load has it.
+CONFLICTS = {1213: "deadlock", 1205: "lock wait timeout", 1020: "conflicting change"}
+
+QUESTIONS = "Questions/s"
+FSYNCS = "Innodb_data_fsyncs/s"
+LOG_WAITS = "Innodb_log_waits/s"  # for room in the log buffer
+ROW_LOCK_TIME = "Innodb_row_lock_time/s"  # ms that transactions waited for rows
+ROW_LOCK_WAITS = "Innodb_row_lock_waits/s"
+POOL_READS = "Innodb_buffer_pool_reads/s"  # pages that a query waited for
+POOL_WAITS = "Innodb_buffer_pool_wait_free/s"  # for a free page
+PAGES_READ = "Innodb_pages_read/s"
+POOL_DIRTY = "Innodb_buffer_pool_pages_dirty"
+POOL_FREE = "Innodb_buffer_pool_pages_free"
+POOL_TOTAL = "Innodb_buffer_pool_pages_total"
+CHECKPOINT_AGE = "Innodb_checkpoint_age"  # bytes of log since the last checkpoint
+TABLE_LOCK_WAITS = "Table_locks_waited/s"
+KEY_BLOCKS = ("Key_reads/s", "Key_writes/s")  # of MyISAM, from and to disk
+KEY_BLOCKS_DIRTY = "Key_blocks_not_flushed"
+ARIA_PAGES = ("Aria_pagecache_reads/s", "Aria_pagecache_writes/s")
+ARIA_PAGES_DIRTY = "Aria_pagecache_blocks_not_flushed"
+
+# What an analysis needs of the probe, as a regular expression for names of columns.
+ANALYSED = "|".join(
+    re.escape(name)
+    for name in (
+        "t_s", QUESTIONS, FSYNCS, LOG_WAITS, ROW_LOCK_TIME, POOL_WAITS, PAGES_READ, POOL_FREE, POOL_TOTAL,
+    )
+)  # fmt: skip
+
+
+# The products by name: which servers a study may name by a word, and what a server's version calls itself.
+
+
+DISTRIBUTION = "mariadb"  # the distribution's own
+NO_SERVER = "none"  # what is measured stands on the filesystem alone
+PROVISIONED = ("mariadb-10.5", "mariadb-10.11", "mariadb-11.4", "mariadb-11.8", "mysql-5.5", "mysql-5.6", "mysql-5.7",
+               "mysql-8.0", "mysql-9")  # fmt: skip
+NOT_SERVED = ("mariadb-10.6", "mysql-8.4", "percona-8.0", "percona-8.4")  # no registry that dbdyno asks has builds
+
+
+def not_served(*names: str) -> str:
+    """What to do about servers that people ask for and no registry has."""
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return (
+        f"{listed}: no package registry that dbdyno asks has a build; unpack the vendor's archive and name its folder, "
+        f'as in server = "/opt/{names[-1]}"'
+    )
+
+
+def product_name(version: str, comment: str) -> str:
+    """Return ``"MariaDB 10.11.6"`` of what a server says of itself in ``version`` and ``version_comment``."""
+    number = version.partition("-")[0]
+    if "mariadb" in version.lower():
+        return f"MariaDB {number}"
+    return f"Percona Server {number}" if "percona" in comment.lower() else f"MySQL {number}"

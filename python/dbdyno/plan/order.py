@@ -1,9 +1,17 @@
 """The random order of a run's trials, and their seeds: the same on every machine."""
 
 import hashlib
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from dbdyno.model.design import Design, Fleet
+from dbdyno.errors import UserError
+from dbdyno.model.design import Design, Fleet, Until
+from dbdyno.study.document import Setting, WorkloadSection
+from dbdyno.study.schema import MAX_BLOCKS, TrialSpec
+from dbdyno.study.study import Study
 
 
 @dataclass(frozen=True)
@@ -55,3 +63,119 @@ def seed_of_host(seed: int, host: str, fleet: Fleet) -> int:
 def drawn(seed: int, *what: object) -> bytes:
     """A random number that the seed gives to this alone."""
     return hashlib.sha256("/".join(map(str, (seed, *what))).encode()).digest()
+
+
+# What prepared data depends on: treatments of the same key start from the same bytes.
+
+
+VERSION = 2  # of how data are prepared; what was kept under another one is not used
+
+
+def image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Setting]) -> str:
+    """Names the prepared data of a treatment; ``server`` identifies the build, if there is one.
+
+    Of its ``settings`` those on which data may depend. The drive's model is not among it.
+    """
+    stack = spec.stack
+    emulated = stack.model is not None
+    what = {
+        "version": VERSION,
+        "place": [stack.size, stack.devices] if emulated else "tree",
+        "filesystem": [stack.filesystem, spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,
+        "server": server,
+        "settings": dict(settings),
+        "engine": stack.engine if server else None,
+        "data": _data(spec.workload),
+    }
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def _data(load: WorkloadSection) -> dict[str, Any]:
+    """What the workload's data depends on; a file of the user's own goes by its content."""
+    fields = load.data()
+    files = load.own_files() | load.secret_files()
+    return fields | {name: file_sha256(Path(path)) for name, path in files.items() if name in fields}
+
+
+def file_sha256(path: Path) -> str:
+    """Identity of a file's content, wherever it lies."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# When measuring stops: the rule of the study, of the command line, of a run that is resumed.
+
+
+DEFAULT_MAX_BLOCKS = 40
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """The part of a design that says when measuring stops; see ``Design``."""
+
+    until: Until
+    blocks: int  # at most, where ``until`` is another than "blocks"
+    half_width: float | None = None
+    budget_seconds: float | None = None
+
+    @classmethod
+    def of_study(cls, study: Study) -> "StopRule":
+        """What the study says; without a word of it, until all is decided. Cuts that are to be examined fix it."""
+        section = study.design
+        if study.crash is not None:
+            return cls("blocks", study.crash.blocks, None, section.budget)
+        if section.blocks is not None:
+            return cls("blocks", section.blocks, None, section.budget)
+        blocks = section.max_blocks or DEFAULT_MAX_BLOCKS
+        return cls(section.until or "decided", blocks, section.half_width, section.budget)
+
+    @classmethod
+    def of_run(cls, design: Design) -> "StopRule":
+        """What a run was begun with."""
+        return cls(design.until, design.blocks, design.half_width, design.budget_seconds)
+
+
+@dataclass(frozen=True)
+class StopOptions:
+    """What the command line gives about when to stop."""
+
+    blocks: int | None = None
+    max_blocks: int | None = None
+    budget_seconds: float | None = None
+    until_decided: bool = False
+
+    def check(self) -> None:
+        """Raise ``UserError`` where it contradicts itself."""
+        if self.blocks is not None and (self.max_blocks is not None or self.until_decided):
+            other = "--until-decided" if self.until_decided else "--max-blocks"
+            raise UserError(f"--blocks fixes the number of blocks, {other} lets the data decide; give one")
+
+    def override(self, study_rule: StopRule) -> StopRule:
+        """What a new run is to do where the study says ``study_rule``."""
+        self.check()
+        if self.blocks is not None:
+            study_rule = StopRule("blocks", self.blocks, None, study_rule.budget_seconds)
+        elif self.until_decided:
+            study_rule = StopRule("open", self.max_blocks or MAX_BLOCKS, None, study_rule.budget_seconds)
+        elif self.max_blocks is not None:
+            study_rule = replace(
+                study_rule,
+                until="decided" if study_rule.until == "blocks" else study_rule.until,
+                blocks=self.max_blocks,
+            )
+        return study_rule if self.budget_seconds is None else replace(study_rule, budget_seconds=self.budget_seconds)
+
+    def for_resume(self, earlier: StopRule, into: Path) -> StopRule:
+        """What a run that was begun with ``earlier`` is to do. Raises ``UserError`` where that would change its plan.
+
+        Only the always-valid sequence allows to go on for whatever the results look like; its time counts anew.
+        """
+        self.check()
+        if self.until_decided:
+            return StopRule("open", self.max_blocks or MAX_BLOCKS, None, self.budget_seconds)
+        if self.override(earlier) != earlier:
+            raise UserError(
+                f"{into} was begun with another plan of when to stop, and a run keeps it: go on without --blocks, "
+                "--max-blocks and --budget, or with --until-decided, which goes beyond any plan"
+            )
+        return earlier

@@ -28,6 +28,7 @@ from dbdyno.model.design import (
     Factor,
     Fleet,
     Interference,
+    SameTreatment,
     Treatment,
 )
 from dbdyno.model.wording import drive_bytes, listed
@@ -42,14 +43,14 @@ from dbdyno.mysql.settings import (
     ROCKSDB_FLUSH_LOG,
     setting_bytes,
 )
-from dbdyno.plan.identity import file_sha256
-from dbdyno.plan.order import Slot, drawn, seed_of_host, slots_of
-from dbdyno.plan.stop_rule import StopRule
+from dbdyno.plan.order import Slot, StopRule, drawn, file_sha256, seed_of_host, slots_of
 from dbdyno.store.header import Header
 from dbdyno.store.records import Run
 from dbdyno.store.reported import DevicePrice, Prices, ReportedClaim, ReportedRow, ReportedTable
+from dbdyno.study.document import Setting, WorkloadSection
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
 from dbdyno.study.load import fitting, names_of, pairs
+from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.schema import (
     ClaimSection,
     Cost,
@@ -60,7 +61,6 @@ from dbdyno.study.schema import (
     RowSection,
     TrialSpec,
 )
-from dbdyno.study.section import Setting, WorkloadSection
 from dbdyno.study.study import Study
 from dbdyno.study.units import format_bytes, level_label
 from dbdyno.study.workloads import BonnieSection, FioSection, GeneratedSection
@@ -778,3 +778,58 @@ def fast_cache_lines(plan: Plan) -> list[str]:
         + ("" if cache["bytes"] == cache["drive_bytes"] else f"; the drive has {drive_bytes(cache['drive_bytes'])}")
         for cache in fast_caches(plan)
     ]
+
+
+# The plan of an A/A run: one treatment of a study under two labels, so that whatever differs is the host's doing.
+
+
+AA_BLOCKS = 10
+LABELS = {"t1": "A", "t2": "B"}
+
+
+def aa_plan(study: Study, *, treatment: str | None = None, blocks: int | None = None, seed: int | None = None) -> Plan:
+    """The A/A plan of a study: of the treatment of that label, or else of its baseline.
+
+    Raises:
+        UserError: The study has no treatment of that label, or is about cuts, of which nothing is timed.
+
+    """
+    if study.crash is not None:
+        raise UserError(f"{study.path}: an A/A run is about speed, [crash] about what is lost; leave [crash] out")
+    whole = make_plan(study, seed=seed)
+    chosen = _treatment_of_label(whole, treatment)
+    alone = make_plan(study.at(chosen.levels), seed=seed)
+    (spec,) = alone.specs.values()
+    hosts = len(alone.design.fleet.hosts) if alone.design.fleet else 1
+    host = "this host" if hosts == 1 else "each of these hosts, and from host to host,"
+    about = study.about.model_copy(
+        update={
+            "title": f"A/A: {study.about.title}",
+            "question": f"How much do trials differ on {host} where nothing does?",
+            "expect": "Equivalent, or undecided on a noisy host.",
+            "result": "",
+        }
+    )
+    design = replace(
+        alone.design,
+        treatments=[Treatment(id_, {"label": label}) for id_, label in LABELS.items()],
+        baseline="t1",
+        comparisons=[Comparison("t1", "t2")],
+        blocks=blocks or AA_BLOCKS * hosts,
+        until="blocks",
+        half_width=None,
+        budget_seconds=None,  # the study's is for all its treatments; here the number of blocks is what was asked
+        aa=SameTreatment(chosen.label, max(1, len(whole.design.comparisons))),
+    )
+    named = replace(alone.study, about=about)
+    return replace(alone, study=named, design=design, specs=dict.fromkeys(LABELS, spec), reported=[], prices=None)
+
+
+def _treatment_of_label(plan: Plan, label: str | None) -> Treatment:
+    if label is None:
+        return next(treatment for treatment in plan.design.treatments if treatment.id == plan.design.baseline)
+    labels = {treatment.label: treatment for treatment in plan.design.treatments}
+    if label not in labels:
+        known = ", ".join(f'"{name}"' for name in labels)
+        raise UserError(f"--treatment {label!r} is none of this study; it has {known}{did_you_mean(label, labels)}")
+    return labels[label]

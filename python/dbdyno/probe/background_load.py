@@ -18,7 +18,7 @@ from dbdyno.probe.host import PressureSource
 from dbdyno.probe.sampler import Sampler, Series, Source
 from dbdyno.stack.layer import StackContext
 from dbdyno.store.records import Disturbance
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 
 # How much others disturbed a trial, and whether that is more than results can bear.
 #

@@ -8,15 +8,11 @@ from importlib import import_module
 from pathlib import Path
 
 from dbdyno.errors import TrialError
-from dbdyno.probe.block_device import BlockDeviceSource
 from dbdyno.probe.drive import INTERVAL_NS as DRIVE_INTERVAL_NS
-from dbdyno.probe.drive import DriveSource
+from dbdyno.probe.drive import SMART_INTERVAL_NS, BlockDeviceSource, DriveSource, smart_sources
 from dbdyno.probe.host import AwakeSource
 from dbdyno.probe.sampler import Sampler, Series, Source
-from dbdyno.probe.server_process import ServerProcessSource
-from dbdyno.probe.server_status import ServerStatusSource
-from dbdyno.probe.smart import INTERVAL_NS as SMART_INTERVAL_NS
-from dbdyno.probe.smart import smart_sources
+from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
 from dbdyno.stack.layer import Endpoint, StackContext
 
 

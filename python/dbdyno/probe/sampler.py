@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from dbdyno.stack.layer import StackContext
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 
 INTERVAL_NS = 100_000_000
 SHORTEST_NS = 30_000_000  # what is left at the end is an interval of its own, unless its rates would be noise

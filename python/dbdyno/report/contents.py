@@ -11,15 +11,10 @@ from dbdyno.report.sections import (
     block_layer,
     client_hosts,
     cost,
-    curve,
     factors,
     fleet,
     headline,
-    hero,
     interference,
-    latencies,
-    noise_floor,
-    notes,
     over_time,
     ranking,
     reported,
@@ -28,7 +23,6 @@ from dbdyno.report.sections import (
     server_defaults,
     stability,
     stopped,
-    time_parts,
     verdicts,
     warnings,
 )
@@ -39,7 +33,7 @@ SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
     headline.section,
     advice.section,
     badges.section,
-    hero.section,
+    headline.hero_section,
     safety.section,
     verdicts.comparisons_section,
     server_defaults.section,
@@ -48,12 +42,12 @@ SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
     verdicts.verdicts_section,
     fleet.section,
     stopped.section,
-    curve.section,
+    factors.curve_section,
     results.results_section,
-    latencies.section,
+    results.latencies_section,
     results.cells_section,
     results.tool_figures_section,
-    time_parts.section,
+    verdicts.time_parts_section,
     client_hosts.section,
     cost.section,
     over_time.steadiness_section,
@@ -62,14 +56,14 @@ SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
     ranking.section,
     verdicts.secondary_section,
     verdicts.every_pair_section,
-    noise_floor.section,
+    stability.noise_floor_section,
     stability.section,
     block_layer.section,
     over_time.over_time_section,
     over_time.run_order_section,
     results.failures_section,
     interference.section,
-    notes.section,
+    warnings.notes_section,
     about.observed_section,
     about.how_to_read_section,
     about.reproduce_section,
@@ -85,7 +79,7 @@ def document(run: Run, analysis: Analysis, series: Series | None = None, *, besi
     source = Source(run, analysis, series or {}, beside)
     sections = tuple(section for build in SECTIONS if (section := build(source)) is not None)
     question = (Paragraph(run.question, "question"),) if run.question else ()
-    return Document(run.title, question, sections, _values(source), tuple(hero.figures(source))[:FIGURES_MAX])
+    return Document(run.title, question, sections, _values(source), tuple(headline.figures(source))[:FIGURES_MAX])
 
 
 def _values(source: Source) -> dict[str, object]:

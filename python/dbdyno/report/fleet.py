@@ -5,7 +5,7 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.fleet import ODD_MIN, BetweenLevels, FleetNoise, HostsCode, Left, LevelCode, LikeThese, OfLevel
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.analysis.verdict.evidence import Relation
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import word_of

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.ranking import Ties
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import MIN_BLOCKS, Treatment, level_label
 from dbdyno.model.metrics import Metric
+from dbdyno.model.printable import PROGRESS_COLUMNS, distinguishable
 from dbdyno.model.quantity import quantity_of
 from dbdyno.model.word import Word
 from dbdyno.model.wording import (
@@ -254,3 +255,32 @@ def _place(common: Mapping[str, str]) -> str:
     device = f"on {label_of(common, ['device'])}" if "device" in common else ""
     others = [label_of(common, [name]) for name in common if name != "device"]
     return " ".join(filter(None, (device, f"with {listed(others, LISTED_MAX)}" if others else "")))
+
+
+# What a look of a sequential design shows of the comparisons while the run goes on: one short line each.
+#
+# Only a look that the design plans may show them: who sees effects at other moments is led to end the run at a good
+# one, which the intervals do not allow for.
+
+
+LINES_MAX, INDENT = 6, "  "
+
+
+def so_far(verdicts: Sequence[Finding], treatments: Sequence[Treatment]) -> list[str]:
+    """Return a line per comparison, in the order of the plan, of at most ``PROGRESS_COLUMNS`` characters."""
+    shown = comparisons_named(verdicts[:LINES_MAX], treatments)
+    lines = []
+    for place, comparison in enumerate(shown):
+        finding_text = f": {_finding_text(comparison.verdict)}"
+        names = distinguishable([each.name for each in shown], PROGRESS_COLUMNS - len(INDENT) - len(finding_text))
+        lines.append(f"{INDENT}{names[place]}{finding_text}")
+    more = len(verdicts) - LINES_MAX
+    return [*lines, *([f"{INDENT}and {more} more"] if more > 0 else [])]
+
+
+def _finding_text(verdict: Finding) -> str:
+    """Return the effect, and the word where there is one: that nothing is decided yet is what goes without saying."""
+    if not verdict.effect.known:
+        return verdict.verdict
+    decided = "" if verdict.verdict == Word.UNDECIDED else f", {verdict.verdict}"
+    return f"{effect_text(verdict.effect)}{decided}"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from dbdyno.analysis.analyse import Member, Several
-from dbdyno.analysis.refused import Code, RefusedError
+from dbdyno.analysis.blocks import Code, RefusedError
 from dbdyno.errors import DbdynoError
 from dbdyno.model.wording import count, margin_text
 from dbdyno.report import contents

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.safety import CrashSafety
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.analysis.two_runs import Change
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.store.records import Run

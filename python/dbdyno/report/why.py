@@ -10,8 +10,18 @@ from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import Dropped, InNameOnly, Lack, LimitedClients, NextStep, Reason, ZeroFigures
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text
-from dbdyno.report.amounts import SAME, about, about_the_same, digits, duration, one_or_two, rounded, share, signed
-from dbdyno.report.reasons import clients_named
+from dbdyno.report.reasons import (
+    SAME,
+    about,
+    about_the_same,
+    clients_named,
+    digits,
+    duration,
+    one_or_two,
+    rounded,
+    share,
+    signed,
+)
 from dbdyno.report.sections.client_hosts import network_sentence
 from dbdyno.report.source import fields
 

@@ -11,18 +11,17 @@ from typing import Any, Protocol
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.model.design import Design, StopReason
-from dbdyno.plan.order import Slot
+from dbdyno.plan.order import Slot, StopRule
 from dbdyno.plan.plan import Plan
-from dbdyno.plan.stop_rule import StopRule
-from dbdyno.probe.trace_reader import Record
+from dbdyno.probe.block_trace import Record
 from dbdyno.run.guest import run_in_guest
 from dbdyno.run.images import Images
 from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.stop import Deciding, Outlook, StartAnew, Stop, pace_of
 from dbdyno.run.trial import Measured, run_trial
-from dbdyno.stack.erase.guard import Erasing
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.erase import Erasing
+from dbdyno.stack.undo_log import Journal
 from dbdyno.store import run_folder
 from dbdyno.store.block_trace import KEPT, KEPT_BYTES_MAX
 from dbdyno.store.events import Dropped, Ended, Event, Failed, Note, Planned, Resumed, Started

@@ -5,47 +5,142 @@ and behaving as the drive, and everything that it hands over is checked as what 
 """
 
 import base64
+import importlib._bootstrap_external as importing
 import json
 import math
 import os
 import pickle
 import shlex
 import shutil
+import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import TrialError
+from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.hosts.contract import LieError
 from dbdyno.model.printable import printable, short
 from dbdyno.plan.order import Slot
 from dbdyno.run import sparse_tar
-from dbdyno.run.handed_over import check_trial
 from dbdyno.run.ports import Ports
 from dbdyno.run.trial import Measured
 from dbdyno.stack.disk_client import relay
-from dbdyno.stack.erase.guard import Erasing
-from dbdyno.stack.guest.bundle import python_bundle
+from dbdyno.stack.erase import Erasing
 from dbdyno.stack.guest.channel import GuestLostError
-from dbdyno.stack.guest.initramfs import PYTHON
-from dbdyno.stack.guest.kernels import find_kernel
+from dbdyno.stack.guest.kernels import PYTHON, find_kernel
 from dbdyno.stack.guest.machine import DiskOfGuest, Guest, Machine, accelerator, booted, cpus
-from dbdyno.stack.image import Image
-from dbdyno.stack.layer import StackContext
+from dbdyno.stack.layer import Image, StackContext
 from dbdyno.stack.layers.data import Disks
 from dbdyno.stack.layers.device import PREPARED
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk, compensate_file, is_rotational
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
+from dbdyno.store.cuts import CUT_ID, is_at_its_place
+from dbdyno.store.events import Finished
+from dbdyno.store.latencies import COLUMNS, LATENCIES, latencies_in
+from dbdyno.store.parts import sums_of
 from dbdyno.store.records import Disturbance, Trial
-from dbdyno.store.trials import TRIAL
+from dbdyno.store.series import SeriesRequest, read_each
+from dbdyno.store.trials import TRIAL, part_of, read_trial
 from dbdyno.study.schema import TrialSpec
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 from dbdyno.system.state import state_folder
+
+# The Python of a guest: the modules that its program imports, compiled, so that a guest need not look for each.
+#
+# A guest reads files of its host by 9p, and each look into a folder is a message: an import that takes 18 s so takes
+# a fraction of it from memory. So the modules are put into the archive that the guest boots with; whatever else it
+# imports it finds on its host.
+
+
+_LIST = """\
+import importlib, json, sys
+importlib.import_module(sys.argv[1])
+found = {}
+for name, module in list(sys.modules.items()):
+    file = getattr(module, "__file__", None)
+    if file and file.endswith((".py", ".so")) and name != "__main__":
+        found[name] = [file, hasattr(module, "__path__")]
+print(json.dumps(found))
+"""
+_SECONDS_MAX = 120
+
+
+@cache
+def python_bundle(program: str) -> dict[str, bytes]:
+    """The modules that a module imports, itself among them: path below a folder of modules -> content.
+
+    Raises ``HostError`` where it can't be imported.
+    """
+    argv = [sys.executable, "-c", _LIST, program]
+    done = subprocess.run(argv, check=False, capture_output=True, timeout=_SECONDS_MAX)
+    if done.returncode:
+        raise HostError(f"{program} can't be imported: {done.stderr.decode(errors='replace').strip()[-400:]}")
+    listed: dict[str, tuple[str, bool]] = json.loads(done.stdout)
+    return dict(_module(name, Path(file), is_package=is_package) for name, (file, is_package) in listed.items())
+
+
+def _module(name: str, file: Path, *, is_package: bool) -> tuple[str, bytes]:
+    base = name.replace(".", "/")
+    if file.suffix == ".so":
+        return f"{base}{file.name[file.name.index('.') :]}", file.read_bytes()
+    code = compile(file.read_bytes(), str(file), "exec", dont_inherit=True, optimize=0)
+    content: bytes = bytes(importing._code_to_timestamp_pyc(code))  # type: ignore[attr-defined]  # noqa: SLF001
+    return f"{base}/__init__.pyc" if is_package else f"{base}.pyc", content
+
+
+# Whether a trial that another machine has handed over is one: a host of a fleet or a guest may be broken, or lie.
+
+
+def check_trial(folder: Path, slot: Slot) -> Trial:
+    """The trial of a slot whose files lie below ``folder``/trials. Raises ``LieError`` where they are none of it."""
+    place = folder / "trials" / slot.id
+    try:
+        names = [path.name for path in sorted(place.iterdir())]
+        sums = sums_of(folder, [part_of(slot.id, name) for name in names if name == TRIAL or name.endswith(".parquet")])
+        event = Finished(slot.id, slot.block, slot.attempt, slot.treatment, sha256=sums)
+        trial = read_trial(folder, event)
+        check_numbers(trial)
+        check_series(folder, [event])
+    except (OSError, UserError, ValueError) as error:
+        raise LieError(f"{slot.id}: {error}") from None
+    if trial.position != slot.position:
+        raise LieError(f"{slot.id} has the wrong position")
+    return trial
+
+
+def check_series(folder: Path, events: Sequence[Finished]) -> None:
+    """Raise ``UserError`` where the series of the trials can't be read within what is allowed to all of them."""
+    requests = [
+        SeriesRequest(event.trial, series, COLUMNS if series == LATENCIES else ".*")
+        for event in events
+        for series in sorted(Path(name).stem for name in event.sha256 if name.endswith(".parquet"))
+    ]
+    for request, columns in read_each(folder, requests, {event.trial: event.sha256 for event in events}):
+        if request.series == LATENCIES:
+            latencies_in(folder, request.trial, columns)
+
+
+def check_numbers(trial: Trial) -> None:
+    """Raise ``ValueError`` where a figure is none, or a cut names a state outside of its own folder."""
+    for name, value in [*trial.metrics.items(), *trial.seconds.items(), *trial.host_speed.items()]:
+        if not math.isfinite(value) or value < 0:
+            raise ValueError(f"{trial.id}: {name} is {value}")
+    ids = [cut.id for cut in trial.cuts]
+    if len(set(ids)) != len(ids):
+        raise ValueError(f"{trial.id} has a cut twice")
+    for cut in trial.cuts:
+        if not CUT_ID.fullmatch(cut.id) or (cut.kept and not is_at_its_place(cut)):
+            raise ValueError(f"{trial.id}: a cut has an invalid name or folder")
+        for name, value in [*asdict(cut).items(), *cut.recovery_s.items()]:
+            if isinstance(value, int | float) and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{trial.id}: {name} of cut {cut.id} is {value}")
+
 
 PROGRAM = "dbdyno.run.guest_side"
 STATE = "/run/dbdyno"  # the state folder, in the guest

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import DbdynoError, TrialError
-from dbdyno.model.kernels import BOOTED
+from dbdyno.model.design import BOOTED
 from dbdyno.plan.order import Slot
 from dbdyno.run import sparse_tar
 from dbdyno.run.ports import Ports
 from dbdyno.run.trial import run_trial
-from dbdyno.stack.erase.guard import Erasing
+from dbdyno.stack.erase import Erasing
 from dbdyno.stack.guest.channel import LINE_BYTES_MAX, PORT, Channel
 from dbdyno.stack.kinds.booted import KIND
 from dbdyno.stack.kinds.kind import Raising
@@ -33,11 +33,11 @@ from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.data import Disks
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.store.series import write_series
 from dbdyno.store.trials import TRIAL
 from dbdyno.study.schema import TrialSpec
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 from dbdyno.system.state import state_folder
 from dbdyno.workload.kinds import workload_of
 

@@ -20,21 +20,20 @@ from dbdyno import __version__
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.quantity import size_bytes
 from dbdyno.model.wording import count
-from dbdyno.plan.identity import file_sha256
+from dbdyno.plan.order import file_sha256
 from dbdyno.plan.plan import Plan
 from dbdyno.run.guest import prepare_in_guest
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.servers.user import server_user
-from dbdyno.stack.erase.guard import Erasing
-from dbdyno.stack.image import Image, KeptImage
+from dbdyno.stack.erase import Erasing
 from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.stack.kinds.kind import Raising, StackKind
-from dbdyno.stack.layer import raised
+from dbdyno.stack.layer import Image, KeptImage, raised
 from dbdyno.stack.layers.server import DATA
 from dbdyno.stack.space import bytes_on_disk
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import RemoveTree
-from dbdyno.store.synced import sync
+from dbdyno.stack.undo.actions import RemoveTree
+from dbdyno.stack.undo_log import Journal
+from dbdyno.store.parts import sync
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes
 from dbdyno.system.files import blocks

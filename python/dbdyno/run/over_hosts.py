@@ -13,13 +13,12 @@ from dbdyno.hosts.connect import Connected, connected
 from dbdyno.hosts.inventory import Inventory
 from dbdyno.plan.plan import Plan
 from dbdyno.run.ports import HOST, Ports, Simulations
-from dbdyno.simulation.simulators import simulators
+from dbdyno.simulation.sweep import simulators
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.schema import TrialSpec
-from dbdyno.workload.from_hosts import FromHosts
 from dbdyno.workload.generator import Generated
 from dbdyno.workload.simulated import point_of
-from dbdyno.workload.together import JointLoad, JointLoadRequest, Together
+from dbdyno.workload.together import FromHosts, JointLoad, JointLoadRequest, Together
 from dbdyno.workload.workload import Workload
 
 

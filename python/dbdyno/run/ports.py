@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dbdyno.crash.faults import crashing
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
-from dbdyno.host.smart import smart_of
+from dbdyno.host.storage import smart_of
 from dbdyno.probe.background_load import disks_below, watching_background
 from dbdyno.probe.block_trace import NoTrace, Trace, tracing
 from dbdyno.probe.catalogue import watching
-from dbdyno.probe.host_speed import host_speed
+from dbdyno.probe.host import host_speed
 from dbdyno.probe.sampler import Series
 from dbdyno.stack.kinds.catalogue import KINDS, Kinds
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.placement import pinned
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.store.records import Disturbance
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import GeneratedSection
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from dbdyno.hosts.connect import Connected
     from dbdyno.hosts.spread import Done
-    from dbdyno.simulation.simulators import Simulators
+    from dbdyno.simulation.sweep import Simulators
 
 
 # Simulated trials: as many are simulated at a time as there are processors, here or on other hosts.
@@ -52,7 +52,7 @@ class Simulations:
     @cached_property
     def _by(self) -> "Simulators":
         """Those given, else the processors of this host: a run that simulates nothing does not load what does."""
-        from dbdyno.simulation.simulators import Simulators
+        from dbdyno.simulation.sweep import Simulators
 
         return self._simulators or Simulators()
 

@@ -11,9 +11,16 @@ from typing import Any
 
 from dbdyno import __version__
 from dbdyno.errors import DbdynoError, HostError, UserError
-from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
-from dbdyno.host.awake import is_guest, means_here
-from dbdyno.host.processor import kernel_facts, memory_facts, numa_facts, processor_facts, virtualisation_facts
+from dbdyno.filesystems import KINDS as FILESYSTEMS
+from dbdyno.host.processor import (
+    is_guest,
+    kernel_facts,
+    means_here,
+    memory_facts,
+    numa_facts,
+    processor_facts,
+    virtualisation_facts,
+)
 from dbdyno.host.storage import disk_facts, disks_under
 from dbdyno.model.wording import count
 from dbdyno.mysql.option_file import Options
@@ -24,7 +31,7 @@ from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.capabilities import filesystem as filesystem_capability
-from dbdyno.stack.erase.identity import identify
+from dbdyno.stack.emptiness import identify
 from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.stack.short_start import (
     IMAGE_BYTES,
@@ -38,11 +45,11 @@ from dbdyno.stack.short_start import (
     mount_outcome,
 )
 from dbdyno.stack.tools import tool_path
+from dbdyno.study.document import Setting
 from dbdyno.study.fio_job import included, render_job
 from dbdyno.study.mistakes import did_you_mean
-from dbdyno.study.place import line_of_field, line_without, place_in, toml_value
+from dbdyno.study.scale import line_of_field, line_without, place_in, toml_value
 from dbdyno.study.schema import HostSection, TrialSpec
-from dbdyno.study.section import Setting
 from dbdyno.study.study import Study
 from dbdyno.study.workloads import FioSection
 from dbdyno.system.files import read_text

@@ -157,7 +157,7 @@ class Stop:
 
     def _expect(self, blocks: int, usable: int, more: int | None, verdicts: "Sequence[Finding]") -> None:
         from dbdyno.analysis.stopping import settled
-        from dbdyno.report.so_far import so_far
+        from dbdyno.report.sentences import so_far
 
         done = sum(settled(verdict, self.design) for verdict in verdicts)
         kind, state = ("interval", "precise") if self.design.until == "precise" else ("comparison", "decided")

@@ -10,16 +10,15 @@ from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.errors import HostError
 from dbdyno.model.metrics import steps_to_store
 from dbdyno.plan.order import Slot
-from dbdyno.probe.host_speed import before_and_after
+from dbdyno.probe.host import before_and_after
 from dbdyno.probe.sampler import Series
 from dbdyno.run.ports import Ports
-from dbdyno.stack.erase.guard import Erasing
-from dbdyno.stack.image import Image
+from dbdyno.stack.erase import Erasing
 from dbdyno.stack.kinds.kind import Raising
-from dbdyno.stack.layer import StackContext, raised
+from dbdyno.stack.layer import Image, StackContext, raised
 from dbdyno.stack.layers.placement import Awake
 from dbdyno.stack.space import after_load
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.store.latencies import LATENCIES
 from dbdyno.store.records import AwakeUse, Observed, ProbeCost, Trial, TrialDevice
 from dbdyno.study.schema import TrialSpec

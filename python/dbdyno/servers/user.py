@@ -3,9 +3,14 @@
 import os
 import pwd
 import stat
+import subprocess
+import time
 from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
+from typing import Literal
 
 from dbdyno.errors import TrialError
+from dbdyno.system.child import child
 
 # Not mysql: on a host with a production server, that user may write the production data.
 USER = "nobody"
@@ -58,3 +63,31 @@ def read_log(path: Path, bytes_max: int = LOG_BYTES_MAX) -> bytes | None:
             return None
         file.seek(max(0, status.st_size - bytes_max))
         return file.read(bytes_max)
+
+
+# A server's program asked for what it prints: never as root, and bounded in time and size.
+
+
+_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+_PIECE_BYTES = 65536
+
+
+def answer(argv: list[str], stream: Literal["stdout", "stderr", "both"], seconds: float, bytes_max: int) -> bytes:
+    """What a program prints until it ends, has printed ``bytes_max``, or ``seconds`` are over: then it is killed.
+
+    A study may name any program as its server's. Raises ``OSError`` where it can't be started.
+    """
+    out = subprocess.DEVNULL if stream == "stderr" else subprocess.PIPE
+    err = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "both": subprocess.STDOUT}[stream]
+    deadline, output = time.monotonic() + seconds, b""
+    with child(unprivileged(argv), env=_ENVIRONMENT, stdout=out, stderr=err, cwd="/") as process:
+        pipe = process.stderr if stream == "stderr" else process.stdout
+        assert pipe is not None  # noqa: S101  (it was asked for)
+        with DefaultSelector() as ready:
+            ready.register(pipe, EVENT_READ)
+            while len(output) < bytes_max and ready.select(max(0.0, deadline - time.monotonic())):
+                piece = pipe.read1(_PIECE_BYTES)  # type: ignore[attr-defined]
+                if not piece:
+                    break
+                output += piece
+    return output

@@ -15,12 +15,12 @@ from dbdyno.model.design import Treatment
 from dbdyno.model.prediction import DeviceFigures, Predicted, Prediction
 from dbdyno.model.quantity import size_bytes
 from dbdyno.model.results import Recorded
-from dbdyno.simulation.points import SimulatedPoint
+from dbdyno.simulation.sweep import SimulatedPoint
 from dbdyno.store.block_trace import KEPT, figure_at
 from dbdyno.store.records import Run, Trial
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_series
-from dbdyno.study.kernels import kernels_by_name
+from dbdyno.study.simulated_loads import kernels_by_name
 
 # The device and queue of a treatment of a measured run, as the fields of a simulated point.
 

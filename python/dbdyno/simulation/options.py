@@ -23,7 +23,7 @@ from dbdyno.model.fio import (
     with_variables,
 )
 from dbdyno.model.quantity import size_bytes
-from dbdyno.simulation.points import (
+from dbdyno.simulation.sweep import (
     BRIEF_FROM,
     FIO,
     JOBS,

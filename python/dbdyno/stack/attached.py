@@ -25,9 +25,9 @@ from dbdyno.stack.layers.emulated_disk import (
 )
 from dbdyno.stack.layers.queue import WBT_LATENCY_US, write_knob
 from dbdyno.stack.loop import SECTOR_BYTES, loops_over
-from dbdyno.stack.undo.leftovers import Leftover, leftovers, replay, taken
-from dbdyno.stack.undo.log import Journal, ProcessIdentity
-from dbdyno.stack.undo.undos import DetachLoops, RemoveTree
+from dbdyno.stack.restore import Leftover, leftovers, replay, taken
+from dbdyno.stack.undo.actions import DetachLoops, RemoveTree
+from dbdyno.stack.undo_log import Journal, ProcessIdentity
 from dbdyno.study.drives import is_base_name
 from dbdyno.study.mistakes import unknown_drive
 from dbdyno.system.state import new_token, scratch_path

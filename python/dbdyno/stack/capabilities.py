@@ -8,18 +8,18 @@ from typing import Literal
 import psutil
 
 from dbdyno.errors import DbdynoError, HostError
-from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
-from dbdyno.host.awake import means_here
+from dbdyno.filesystems import BY_FUSE, KINDS
+from dbdyno.host.processor import means_here
 from dbdyno.host.read import text_of
-from dbdyno.mysql.products import DISTRIBUTION
+from dbdyno.mysql.settings import DISTRIBUTION
 from dbdyno.servers.contract import SettingOutcome
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack.layers.emulated_disk import content_room_bytes
 from dbdyno.stack.layers.here import folder_here
 from dbdyno.stack.layers.memory import memory_hierarchy
+from dbdyno.stack.restore import leftovers
 from dbdyno.stack.tools import own_binary, tool_path
 from dbdyno.stack.tracefs import mounted_tracefs, why_not_mountable
-from dbdyno.stack.undo.leftovers import leftovers
 from dbdyno.study.units import cpu_list, cpu_numbers, format_bytes
 
 BLK_MQ_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")

@@ -1,15 +1,16 @@
 """The contract of a layer, and how a stack of them is raised."""
 
 import subprocess  # noqa: TC003  (dataclasses look at it)
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from dbdyno.servers.contract import Address, Server
-from dbdyno.stack.erase.guard import HeldDisk
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.erase import HeldDisk
+from dbdyno.stack.undo_log import Journal
 
 
 @dataclass(frozen=True)
@@ -114,3 +115,38 @@ def raised(
             context = lowering.enter_context(layer.raised(context))
             lap(f"raise {layer.name}")
         yield context
+
+
+# Prepared data: made once, and the same for every trial.
+
+
+class Image:
+    """What the layer of a stack's data works from."""
+
+    def is_gone(self) -> bool:
+        """Whether what held it has ended by itself."""
+        return False
+
+
+class KeptImage(Image, ABC):
+    """Data that are prepared once, and kept from run to run as files in a folder."""
+
+    @abstractmethod
+    def loaded(self, kept: Path) -> Self:
+        """The image with what an earlier run kept."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """It is complete; every trial starts from what it is now."""
+
+    @abstractmethod
+    def kept_bytes(self) -> int:
+        """What keeping it takes."""
+
+    @abstractmethod
+    def save(self, kept: Path) -> None:
+        """Keep it; this run goes on with its own."""
+
+    @abstractmethod
+    def layers(self, *, install: bool) -> list[Layer]:
+        """What puts it in place on a filesystem; with ``install`` what takes it from there."""

@@ -21,9 +21,7 @@ from pathlib import Path
 from typing import Self, get_args
 
 from dbdyno.errors import DbdynoError, HostError, TrialError
-from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
-from dbdyno.filesystems.kind import Kind
-from dbdyno.filesystems.tmpfs import TMPFS
+from dbdyno.filesystems import BY_FUSE, KINDS, TMPFS, Kind
 from dbdyno.host.processor import memory_facts
 from dbdyno.host.read import text_of
 from dbdyno.model.printable import short
@@ -40,9 +38,9 @@ from dbdyno.stack.layers.server import ServerLayer, server_logs
 from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.loop import attach_loop
 from dbdyno.stack.tools import needed, run_tool, tool_done
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import DetachLoops
-from dbdyno.store.synced import write_synced
+from dbdyno.stack.undo.actions import DetachLoops
+from dbdyno.stack.undo_log import Journal
+from dbdyno.store.parts import write_synced
 from dbdyno.study.schema import FilesystemSection
 from dbdyno.study.units import format_bytes
 from dbdyno.system.interrupt import Interrupted, interruptible

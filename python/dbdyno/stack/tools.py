@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.filesystems import KINDS
 from dbdyno.system.child import child, decoded
 
 PACKAGES = {

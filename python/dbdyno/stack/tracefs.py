@@ -8,8 +8,8 @@ from pathlib import Path
 from dbdyno.errors import HostError, TrialError
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import TRACEFS, Unmount
+from dbdyno.stack.undo.actions import TRACEFS, Unmount
+from dbdyno.stack.undo_log import Journal
 
 
 def mounted_tracefs() -> Path | None:

@@ -12,8 +12,7 @@ from typing import Any
 from dbdyno.model.design import StopReason, Until
 from dbdyno.store.documents import ESCAPES_MAX, VALUES_MAX, see_that_it_is_moderate, value_of, values_most
 from dbdyno.store.others import Budget
-from dbdyno.store.parts import EVENTS_LIMIT_BYTES, MIB, DamageError, damaged, read_part
-from dbdyno.store.synced import append_line
+from dbdyno.store.parts import EVENTS_LIMIT_BYTES, MIB, DamageError, append_line, damaged, read_part
 from dbdyno.system.files import is_sealed, open_regular, sealed
 
 EVENTS = "journal.jsonl"

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from dbdyno.model.cut import Cut
-from dbdyno.model.design import Design, StopReason
-from dbdyno.model.kernels import is_booted
+from dbdyno.model.design import Design, StopReason, is_booted
 from dbdyno.model.results import BlockTrace, DiskFigures, LoadRun, Outcome
 from dbdyno.store.reported import Prices, ReportedTable
 

@@ -20,11 +20,10 @@ from dbdyno.store.documents import VALUES_MAX, json_object, see_that_it_is_moder
 from dbdyno.store.events import EVENTS, Event, Finished, Planned, append_event, cut_torn_line, log_size, read_events
 from dbdyno.store.header import RUN, Header, header_in
 from dbdyno.store.others import Budget
-from dbdyno.store.parts import damaged, read_part, see_that_it_is_as_written, sums_of, why_wrong
+from dbdyno.store.parts import damaged, read_part, see_that_it_is_as_written, sums_of, why_wrong, write_synced
 from dbdyno.store.records import FailedTrial, Run, Trial
 from dbdyno.store.replay import History
 from dbdyno.store.series import write_series
-from dbdyno.store.synced import write_synced
 from dbdyno.store.trials import TRIAL, Allowance, part_of, read_trial
 from dbdyno.system.files import is_full, open_regular, others_write, trusted_users, why_not_written
 

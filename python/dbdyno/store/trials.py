@@ -19,7 +19,7 @@ from dbdyno.store.parts import (
 )
 from dbdyno.store.records import Trial
 from dbdyno.store.replay import History
-from dbdyno.store.series_files import read_files
+from dbdyno.store.series import read_files
 
 TRIAL = "trial.json"
 TRIALS_VALUES_MAX = 2 * 10**6  # of all trials of a run: those of five thousand

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from dbdyno.model.wording import listed
-from dbdyno.study.kernels import all_tunables
+from dbdyno.study.document import Section, WorkloadSection, matching
 from dbdyno.study.mistakes import FIELDS_OF, Mistake, did_you_mean, shown
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
@@ -20,7 +20,7 @@ from dbdyno.study.schema import (
     ServerSection,
     StackSection,
 )
-from dbdyno.study.section import Section, WorkloadSection, matching
+from dbdyno.study.simulated_loads import all_tunables
 from dbdyno.study.workloads import KINDS
 
 LEVELS = "levels"

@@ -14,7 +14,6 @@ from dbdyno.model.design import TREATMENTS_MAX
 from dbdyno.model.metrics import METRICS
 from dbdyno.store.reported import STEADY
 from dbdyno.study.document import read_document
-from dbdyno.study.drive_rules import unsure_name
 from dbdyno.study.drives import OF_HOST
 from dbdyno.study.fio_rules import job_notes
 from dbdyno.study.levels import LEVELS, LevelsSection, named_levels, tables_of
@@ -35,6 +34,7 @@ from dbdyno.study.schema import (
     TrialSpec,
     fleet_mistakes,
 )
+from dbdyno.study.simulated_loads import unsure_name
 from dbdyno.study.study import Study, VariedField, resolved_body, with_disk, with_levels
 from dbdyno.study.units import level_label
 from dbdyno.system.files import read_text

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from dbdyno._native import device_models
 from dbdyno.model.printable import printable
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
-from dbdyno.study.section import WorkloadSection
+from dbdyno.study.document import WorkloadSection
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS
 

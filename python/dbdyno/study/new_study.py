@@ -13,13 +13,13 @@ from pydantic import BaseModel
 from dbdyno.errors import UserError
 from dbdyno.model.wording import listed
 from dbdyno.mysql.option_file import Options
-from dbdyno.mysql.products import DISTRIBUTION
 from dbdyno.mysql.server_url import is_url
+from dbdyno.mysql.settings import DISTRIBUTION
+from dbdyno.study.document import Setting, WorkloadSection
 from dbdyno.study.drives import device_kind, is_emulated
 from dbdyno.study.levels import NAME_CHARACTERS_MAX, SETTINGS
 from dbdyno.study.rules import LOAD
 from dbdyno.study.schema import FilesystemSection, HostSection, QueueSection, ServerSection, StackSection
-from dbdyno.study.section import Setting, WorkloadSection
 from dbdyno.study.study import with_files
 from dbdyno.study.workloads import KINDS
 

@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from dbdyno.filesystems.catalogue import KINDS
-from dbdyno.filesystems.kind import fits
+from dbdyno.filesystems import KINDS, fits
 from dbdyno.mysql.server_url import server_url
 from dbdyno.mysql.settings import BUFFER_POOL, INNODB, setting_bytes, setting_mistake
+from dbdyno.study.document import WorkloadSection
 from dbdyno.study.drives import HERE, MEMORY, is_emulated
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import (
@@ -21,7 +21,6 @@ from dbdyno.study.schema import (
     DesignSection,
     TrialSpec,
 )
-from dbdyno.study.section import WorkloadSection
 from dbdyno.study.stack_rules import broken_stack_rules, broken_tool_rules
 from dbdyno.study.units import STEADY, format_bytes
 from dbdyno.study.workloads import (

@@ -6,19 +6,17 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictFloat, StrictInt
 
-from dbdyno.filesystems.catalogue import IN_MEMORY, KINDS
+from dbdyno.filesystems import IN_MEMORY, KINDS
 from dbdyno.model.cut import CrashMode, Keep, Survivors, When
-from dbdyno.model.design import BLOCKS_MAX, MIN_BLOCKS, Interference, Settle
-from dbdyno.model.kernels import BOOTED, BUSES, is_booted
+from dbdyno.model.design import BLOCKS_MAX, BOOTED, BUSES, MIN_BLOCKS, Interference, Settle, is_booted
 from dbdyno.model.metrics import METRICS, REPORTED_METRICS
 from dbdyno.model.quantity import duration_seconds
-from dbdyno.mysql.products import DISTRIBUTION, NO_SERVER
 from dbdyno.mysql.server_url import is_url, server_url
-from dbdyno.mysql.settings import INNODB
+from dbdyno.mysql.settings import DISTRIBUTION, INNODB, NO_SERVER
 from dbdyno.store.reported import Direction
+from dbdyno.study.document import HostName, Identifier, Line, Section, Setting, matching
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind, is_real
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
-from dbdyno.study.section import HostName, Identifier, Line, Section, Setting, matching
 from dbdyno.study.units import Duration, Fraction, Size, cpu_numbers
 from dbdyno.study.workloads import USERS_SQL, Workload
 

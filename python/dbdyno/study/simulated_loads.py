@@ -1,17 +1,129 @@
 """The loads that can be simulated: what a study may say of each, and what the simulator is given for it."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dbdyno._native import device_models, kernels
+from dbdyno.filesystems import KINDS
 from dbdyno.mysql.settings import INNODB, MYISAM, SIMULATED, simulated_settings
-from dbdyno.study.drive_rules import broken_drive_rules, broken_size_rules
-from dbdyno.study.drives import is_emulated
-from dbdyno.study.kernels import QUEUE_DEPTH, Tunable, kernels_by_name
-from dbdyno.study.mistakes import Mistake, did_you_mean, shown
+from dbdyno.study.drives import HERE, MEMORY, drive_files, is_base_name, is_emulated, resolved_drive
+from dbdyno.study.mistakes import Mistake, did_you_mean, shown, unknown_drive
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import FioSection, IngestSection, LoopSection, SlapSection, TraceSection
+from dbdyno.system.files import read_text
+
+# The kernels that can be simulated, and what each of them has, as the simulator says it.
+
+
+QUEUE_DEPTH = 32  # commands that a simulated drive takes at once, unless a study says otherwise
+NR_REQUESTS = 128  # of a kernel before blk-mq
+FIRST_CFQ_REQUESTS = 8192  # which the cfq without slices asked for itself
+NR_REQUESTS_MIN, NR_REQUESTS_MAX, MQ_REQUESTS_MAX = 4, 1_000_000, 2048
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A file of ``queue/iosched``."""
+
+    unit: str  # empty for a plain number
+    default: int
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What one version has; the first scheduler is what it takes unless a study says."""
+
+    schedulers: dict[str, dict[str, Tunable]]
+
+    def nr_requests(self, scheduler: str, queue_depth: int) -> tuple[int, int, int]:
+        """The default of ``nr_requests``, the least, and the most."""
+        if scheduler == "none":
+            return queue_depth, 1, queue_depth
+        if "none" in self.schedulers:
+            return 2 * min(queue_depth, 128), NR_REQUESTS_MIN, MQ_REQUESTS_MAX
+        is_first_cfq = scheduler == "cfq" and "slice_sync" not in self.schedulers["cfq"]
+        return FIRST_CFQ_REQUESTS if is_first_cfq else NR_REQUESTS, NR_REQUESTS_MIN, NR_REQUESTS_MAX
+
+
+@cache
+def kernels_by_name() -> dict[str, Kernel]:
+    """All of them, the oldest first."""
+    return {
+        table["name"]: Kernel(
+            {
+                scheduler: {name: Tunable(**tunable) for name, tunable in tunables.items()}
+                for scheduler, tunables in table["schedulers"].items()
+            }
+        )
+        for table in kernels()
+    }
+
+
+def all_tunables() -> set[str]:
+    """The names of the tunables of all their schedulers."""
+    tunable_sets = (tunables for kernel in kernels_by_name().values() for tunables in kernel.schedulers.values())
+    return {name for tunables in tunable_sets for name in tunables}
+
+
+# What a study may say of a drive model, of the size of what stands for it, and of the name of a real disk.
+
+
+def broken_drive_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """Whether there is such a drive, and a disk of that size fits it; ``folder`` is where its files are looked for."""
+    device = spec.stack.device
+    if not is_base_name(device):
+        try:
+            for file in drive_files(resolved_drive(device, folder)):
+                read_text(Path(file))
+            device_models(resolved_drive(device, folder), spec.stack.size)
+        except OSError as error:
+            text = f"is {shown(device)}: cannot read the drive file {error.filename}: {error.strerror}"
+            yield Mistake(("stack", "device"), text)
+        except ValueError as error:
+            yield Mistake(("stack", "device"), f"is {shown(device)}: {error}")
+    elif unknown := unknown_drive(device, HERE, MEMORY, "/dev/disk/by-id/..."):
+        yield Mistake(("stack", "device"), f"is {shown(device)}; {unknown}")
+    else:
+        try:
+            device_models(device, spec.stack.size)
+        except ValueError as error:
+            yield Mistake(("stack", "size"), f"is too much: {error}")
+
+
+def broken_size_rules(spec: TrialSpec) -> Iterator[Mistake]:
+    """Whether what dbdyno makes has a size, and its filesystem fits."""
+    size, kind = spec.stack.size, spec.stack.filesystem
+    if size is None:
+        yield Mistake(("stack", "size"), f'is missing; {_of_what(spec)} needs one, such as "4GiB"')
+    elif size % 4096:
+        yield Mistake(("stack", "size"), "must be a multiple of 4096 bytes")
+    elif kind and size < KINDS[kind].size_min:
+        least = format_bytes(KINDS[kind].size_min)
+        yield Mistake(("stack", "size"), f"is {format_bytes(size)}; {kind} needs at least {least}")
+
+
+def unsure_name(device: str, serial: str | None) -> str:
+    """Return what is wrong with a disk's name that may lead to another one, but for where its serial is to be given."""
+    if serial is not None or device.startswith("/dev/disk/by-id/"):
+        return ""
+    text = f"is {shown(device)}, a name that may be another disk tomorrow: name it by /dev/disk/by-id/..., "
+    return text + "or give its serial"
+
+
+def _of_what(spec: TrialSpec) -> str:
+    device = spec.stack.device
+    if spec.stack.is_simulated:
+        return "a simulated drive"
+    if is_emulated(device):
+        return "an emulated disk"
+    return "a tmpfs" if device == MEMORY else f"device = {shown(device)}"
+
 
 # What the simulator is given for a server: its settings by the names of MySQL's variables, in the simulator's.
 

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dbdyno.filesystems.catalogue import BY_FUSE, IN_MEMORY, KINDS
-from dbdyno.model.kernels import BOOTED, BOOTED_KERNELS
-from dbdyno.mysql.products import DISTRIBUTION, NO_SERVER, NOT_SERVED, PROVISIONED, not_served
+from dbdyno.filesystems import BY_FUSE, IN_MEMORY, KINDS
+from dbdyno.model.design import BOOTED, BOOTED_KERNELS
 from dbdyno.mysql.server_url import server_url
-from dbdyno.study.drive_rules import broken_drive_rules, broken_size_rules, unsure_name
+from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, PROVISIONED, not_served
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import TrialSpec
-from dbdyno.study.simulated_loads import broken_simulated_rules
+from dbdyno.study.simulated_loads import broken_drive_rules, broken_simulated_rules, broken_size_rules, unsure_name
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS as WORKLOADS
 from dbdyno.study.workloads import (

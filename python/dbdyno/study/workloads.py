@@ -11,8 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
 from dbdyno.model.metrics import LATENCIES
+from dbdyno.study.document import Count, HostName, Line, Some, WorkloadSection, matching
 from dbdyno.study.fio_job import JobSources, job_sources
-from dbdyno.study.section import Count, HostName, Line, Some, WorkloadSection, matching
 from dbdyno.study.units import SHORTEST_STEADY_SECONDS, Duration, Size, WarmUp
 
 # Fields of loads that dbdyno and the program itself both offer: mysqlslap's SQL, sysbench's tables and events.

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -56,3 +57,11 @@ def interruptible(say: Callable[[str], None]) -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+# One clock for load and probes: CLOCK_MONOTONIC in nanoseconds, which every process on a host shares.
+
+
+def now_ns() -> int:
+    """The clock's time now."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)

@@ -8,7 +8,7 @@ from dbdyno.servers.contract import ServerError
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.workloads import DumpSection, OltpSection
 from dbdyno.workload.generator import Oltp, tables_of
-from dbdyno.workload.time_limit import DAY_SECONDS
+from dbdyno.workload.load import DAY_SECONDS
 from dbdyno.workload.tool_load import ByTool, Program, ProgramRun, ToolLoad, client_cpu, positive, run_program
 
 DUMP = Program(("mariadb-dump", "mysqldump"), "mariadb-client")

@@ -19,10 +19,9 @@ from dbdyno.stack.layer import StackContext
 from dbdyno.study.fio_job import JobSources, job_sources, read_io_log, render_job, render_log
 from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.workloads import FioSection
-from dbdyno.system.clock import now_ns
 from dbdyno.system.files import MIB, read_text
-from dbdyno.workload.load import Columns, percentiles
-from dbdyno.workload.time_limit import DAY_SECONDS
+from dbdyno.system.interrupt import now_ns
+from dbdyno.workload.load import DAY_SECONDS, Columns, percentiles
 from dbdyno.workload.tool_load import (
     ByTool,
     Program,

@@ -15,7 +15,7 @@ from dbdyno.servers.contract import Address, ServerError
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.stack.tools import own_binary
-from dbdyno.study.section import WorkloadSection
+from dbdyno.study.document import WorkloadSection
 from dbdyno.study.workloads import (
     BulkSection,
     GeneratedSection,
@@ -28,8 +28,7 @@ from dbdyno.study.workloads import (
     TpccSection,
 )
 from dbdyno.system.child import child, decoded
-from dbdyno.workload.load import LoadResult, read_load
-from dbdyno.workload.time_limit import DAY_SECONDS, limit_seconds
+from dbdyno.workload.load import DAY_SECONDS, LoadResult, limit_seconds, read_load
 
 # What the tables of a load are, read back from the server.
 

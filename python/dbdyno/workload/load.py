@@ -14,6 +14,7 @@ from dbdyno.errors import TrialError
 from dbdyno.model.metrics import METRICS, PERCENTILES
 from dbdyno.model.results import Summary
 from dbdyno.store.records import TrialLoad
+from dbdyno.study.document import WorkloadSection
 
 FILES = ("load.json", "load.csv", "latency.hlog")  # of a trial's folder: what dbdyno-load writes
 
@@ -176,3 +177,18 @@ def percentiles(buckets: Mapping[int, int] | Mapping[float, int]) -> dict[str, f
         rank = math.ceil(share * sums[-1])
         by_name[name] = float(next(value for (value, _), below in zip(ordered, sums, strict=True) if below >= rank))
     return by_name
+
+
+# How long a load may run before it is taken for stuck.
+
+
+# After its own time a load may still have to wait for a slow disk; an hour later it is stuck rather than slow.
+GRACE_SECONDS = 3600.0
+# What is bounded by an amount takes as long as it takes; after a day it is stuck too.
+DAY_SECONDS = 86_400.0
+
+
+def limit_seconds(section: WorkloadSection) -> float:
+    """Its own time and an hour, or a day."""
+    bound = section.seconds_bound
+    return DAY_SECONDS if bound is None else GRACE_SECONDS + section.seconds_before + bound

@@ -10,8 +10,7 @@ from dbdyno.servers.contract import ServerError
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.workloads import SysbenchSection
 from dbdyno.workload.generator import EVENT, TABLES, flags_of, tables_of
-from dbdyno.workload.load import Columns, percentiles
-from dbdyno.workload.time_limit import DAY_SECONDS
+from dbdyno.workload.load import DAY_SECONDS, Columns, percentiles
 from dbdyno.workload.tool_load import (
     ByTool,
     Program,

@@ -4,11 +4,16 @@ The host may lie. So what it says is bounded, and is one of the two things that 
 """
 
 import json
+import os
 import re
+import secrets
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from signal import SIGKILL
 from threading import Event, Thread
 from typing import Any, Self
@@ -19,10 +24,15 @@ from dbdyno.hosts.connect import Connected
 from dbdyno.hosts.contract import Hosts, LieError, Lines, quiet
 from dbdyno.hosts.host_side import OUTPUT_BYTES_MAX
 from dbdyno.model.printable import short
+from dbdyno.servers.contract import Address
+from dbdyno.stack.layer import Endpoint, StackContext
+from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.store.documents import json_object, value_of
 from dbdyno.system.child import exit_words
+from dbdyno.workload.generator import INTERVAL_MS, SAID_MAX, Generated
+from dbdyno.workload.load import FILES, LoadResult, limit_seconds, read_load
 
-_ARGV = ("python", "-m", "dbdyno.workload.client_side")
+_ARGV = ("python", "-m", "dbdyno.workload.together")
 _SAID_MAX = 2000  # characters
 _LINES_MAX = 1000  # that it says
 # Its last line holds rows and histograms of each tenth of a second.
@@ -290,3 +300,169 @@ class Together:
             calls = time.monotonic_ns() - begun
         trips = [LEAD_ROUND_TRIPS * offset.round_trip_ns_min for offset in clocks.offsets.values()]
         return max(LEAD_NS_MIN, LEAD_CALLS * calls, *trips)
+
+
+# What runs ``dbdyno-load`` on a client host, for ``from_hosts``. Nothing but Python's own library.
+#
+# All its files are in memory and have no name: whatever ends it, nothing is left. What it is to do, passwords
+# included, comes on standard input as JSON; what it has to say goes to standard output, a line of JSON each: that the
+# load is ready and where the time of the start is to be written, then what the load came to. In between it sleeps.
+
+
+RESULTS = ("json", "series", "hlog")  # as the flags are called
+
+
+def in_memory(name: str, content: str = "") -> int:
+    """Return a file of that content which is nowhere but in memory."""
+    file = os.memfd_create(name)
+    os.write(file, content.encode())
+    return file
+
+
+def path_of(file: int) -> str:
+    """What a child that inherits it calls it."""
+    return f"/proc/self/fd/{file}"
+
+
+def text_in(file: int) -> str:
+    """All that is in a file."""
+    return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
+
+
+def offer(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Run the load that is asked for: ``argv``, ``environment``, and ``files``, flag -> content of the file it names.
+
+    Returns exit code, what was said of a failure, and the text of each file of results.
+    """
+    inputs = {flag: in_memory(flag, content) for flag, content in request["files"].items()}
+    results = {flag: in_memory(flag) for flag in RESULTS}
+    start, messages = in_memory("start"), in_memory("said")
+    flags = [f"--{flag}={path_of(file)}" for flag, file in {**inputs, **results, "start-file": start}.items()]
+    # With this process the load ends too.
+    argv = ["setpriv", "--pdeathsig", "KILL", *request["argv"], *flags]
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=messages,
+        env={**os.environ, **request["environment"]},
+        pass_fds=[*inputs.values(), *results.values(), start],
+    ) as load:
+        assert load.stdout is not None  # noqa: S101  (it is a pipe)
+        for line in load.stdout:
+            if line.startswith(b"ready "):
+                send({"ready_ns": int(line.split()[1]), "start": f"/proc/{os.getpid()}/fd/{start}"})
+    return {
+        "code": load.returncode,
+        "said": text_in(messages),
+        **{flag: text_in(file) for flag, file in results.items()},
+    }
+
+
+def send(event: Mapping[str, Any]) -> None:
+    """Say one thing."""
+    line = f"{json.dumps(event)}\n".encode()
+    while line:
+        line = line[os.write(1, line) :]
+
+
+# A load that other hosts offer together: each with its share, an account of its own on the server, all merged.
+
+
+USER = "dbdyno_load"
+
+
+@dataclass(frozen=True)
+class FromHosts:
+    """The load of one treatment, from client hosts; its data are prepared and checked from this machine."""
+
+    load: Generated[Any]
+    offer: Callable[[JointLoadRequest], JointLoad]  # has the hosts do it, as ``Together.offer``
+
+    @property
+    def tool(self) -> None:
+        """No program but dbdyno's own."""
+
+    def program(self) -> Path:
+        """The load generator."""
+        return self.load.program()
+
+    def refused(self) -> str:
+        """What the load generator has against the load."""
+        return self.load.refused()
+
+    def prepare(self, context: StackContext) -> None:
+        """Make the data, from this machine. Raises ``TrialError``."""
+        self.load.prepare(context)
+
+    def check(self, context: StackContext) -> dict[str, str]:
+        """What the tables are. Raises ``TrialError``."""
+        return self.load.check(context)
+
+    def run(self, context: StackContext, seed: int, folder: Path) -> LoadResult:
+        """Offer the load from all hosts; what each wrote goes to ``folder/clients/HOST``.
+
+        Raises:
+            TrialError: It failed on a host, or one was lost meanwhile.
+            HostError: A host was lost before.
+
+        """
+        address, names = admitted(context.server, self.load.schema), self.load.section.clients_from
+        shares = enumerate(names)
+        requests = {name: asked_of(self.load, address, seed, (number, len(names))) for number, name in shares}
+        try:
+            offered = self.offer(JointLoadRequest(requests, limit_seconds(self.load.section)))
+        except TrialError as error:
+            ended = how_it_ended(context.server)
+            raise TrialError(f"{error}; {ended}" if ended else str(error)) from None
+        return merged(self.program(), offered, names, folder)
+
+
+def asked_of(load: Generated[Any], address: Address, seed: int, share: tuple[int, int]) -> dict[str, Any]:
+    """What ``client_side`` is asked for; ``share`` is the number of the host, from 0, and how many there are."""
+    number, of = share
+    files = {"ssl-ca": address.tls.ca, "ssl-cert": address.tls.cert, "ssl-key": address.tls.key}
+    known = replace(address, tls=replace(address.tls, ca=None, cert=None, key=None))
+    return {
+        "argv": ["dbdyno-load", *load.run_argv(known, seed), f"--share={number + 1}/{of}"],
+        "environment": {"LC_ALL": "C", **address.environment()},
+        "files": {flag: Path(path).read_text(encoding="utf-8") for flag, path in files.items() if path},
+    }
+
+
+def admitted(endpoint: Endpoint, schema: str) -> Address:
+    """How client hosts reach the server and log in; on one of dbdyno's own by an account that is made now.
+
+    It goes with the trial's data. Raises ``TrialError``.
+    """
+    remote = endpoint.remote
+    assert remote is not None  # noqa: S101  (a rule of the study format, and what raises the server)
+    if endpoint.process is None:
+        return remote
+    password = secrets.token_urlsafe(32)
+    endpoint.control.admit(USER, password, schema)
+    return replace(remote, user=USER, password=password)
+
+
+def merged(program: Path, offered: JointLoad, names: Sequence[str], folder: Path) -> LoadResult:
+    """One load of all hosts, whose files lie as those of a load from one; each host's lie in ``folder/clients/HOST``.
+
+    Raises ``TrialError`` where the files of a host are not whole, or no interval is whole on all.
+    """
+    folders = [folder / "clients" / name for name in names]
+    for own in folders:
+        own.mkdir(parents=True, exist_ok=True)
+        for text, file in zip(RESULTS, FILES, strict=True):
+            (own / file).write_text(offered.replies[own.name][text], encoding="utf-8")
+    clocks = folder / "clients" / "clocks.json"
+    clocks.write_text(json.dumps({"before": asdict(offered.before), "after": asdict(offered.after)}), encoding="utf-8")
+    flags = [f"--interval={INTERVAL_MS}ms", f"--start={offered.start_ns}", f"--clocks={clocks}", f"--into={folder}"]
+    done = subprocess.run([program, "merge", *flags, *folders], capture_output=True, check=False)
+    if done.returncode:
+        message = done.stderr.decode(errors="replace").strip().removeprefix("dbdyno-load: ")
+        raise TrialError(short(message, SAID_MAX) or f"dbdyno-load: exit {done.returncode}")
+    return read_load(*(folder / file for file in FILES))
+
+
+if __name__ == "__main__":
+    send(offer(json.load(sys.stdin)))

@@ -17,20 +17,18 @@ from typing import Any, Generic, NoReturn, TypeVar, cast
 from dbdyno.errors import TrialError
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.printable import one_line, printable
-from dbdyno.servers.ask import answer
-from dbdyno.servers.user import own_folder, unprivileged
+from dbdyno.servers.user import answer, own_folder, unprivileged
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.memory import killed_for_memory
 from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.stack.tools import not_installed, tool_path
-from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
+from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses
 from dbdyno.store.records import TrialLoad
-from dbdyno.study.section import WorkloadSection
+from dbdyno.study.document import WorkloadSection
 from dbdyno.system.child import exit_words
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 from dbdyno.system.state import new_token
-from dbdyno.workload.load import HALVES_INTERVALS_MIN, Columns
-from dbdyno.workload.time_limit import limit_seconds
+from dbdyno.workload.load import HALVES_INTERVALS_MIN, Columns, limit_seconds
 
 OUTPUT_BYTES_MAX = 64 * 1024**2
 LOOK_SECONDS = 1.0  # between two looks at the clock and at the server, while nothing happens

@@ -11,12 +11,12 @@ from dbdyno.analysis.advice import AdviceBasis, Choice, Hold, Relations, Safety,
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.explanation import Why
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.analysis.verdict.reasons import Lack, NextStep, hardest
 from dbdyno.model.design import Comparison, Factor, SameTreatment, Treatment
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
-from dbdyno.report.advice import advice_text, risk_text
+from dbdyno.report.sections.advice import advice_text, risk_text
 from tests.unit.report.conftest import build
 from tests.unit.report.shared_pages import observing
 

@@ -14,8 +14,8 @@ from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.verdict.evidence import Relation
 from dbdyno.analysis.verdict.figures import UNKNOWN, TrialOrder, fit, predecessors, taken_out
 from dbdyno.model.design import Comparison, Design, Treatment
+from dbdyno.report.notes import remarks
 from dbdyno.report.reasons import reason_text as why
-from dbdyno.report.remarks import remarks
 from dbdyno.report.sections.stopped import interval_words
 from dbdyno.report.sections.verdicts import carry_over_json
 from dbdyno.store.records import FailedTrial, Run, Trial

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dbdyno.analysis.refused import RefusedError
+from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.two_runs import HostShift, NothingChanged, compare, distinctions
 from dbdyno.analysis.verdict.reasons import Reason
 from dbdyno.model.design import Factor, Treatment

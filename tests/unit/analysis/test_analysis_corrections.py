@@ -10,11 +10,13 @@ from scipy import stats
 
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.planned_looks import blocks_by_ranks, smallest_p_by_ranks
-from dbdyno.analysis.statistics.estimate import blocks_to_resolve, log_margin, sigma_upper_bound
-from dbdyno.analysis.statistics.location_tests import (
+from dbdyno.analysis.statistics import (
+    blocks_to_resolve,
     holm,
     holm_levels,
+    log_margin,
     mean_p_beyond,
+    sigma_upper_bound,
     signed_rank_interval,
     walsh_averages,
 )

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.looks import Looks
-from dbdyno.analysis.statistics.estimate import log_ratios
-from dbdyno.analysis.statistics.location_tests import (
+from dbdyno.analysis.statistics import (
     exact_p,
     exactly_dropped,
+    log_ratios,
     signed_rank_cdf,
     signed_rank_interval,
     walsh_averages,

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from benches.honesty import fleets
+from dbdyno.analysis import statistics as mean
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.fleet import (
     Groups,
@@ -21,8 +22,7 @@ from dbdyno.analysis.fleet import (
     of_one_host,
 )
 from dbdyno.analysis.looks import Looks
-from dbdyno.analysis.statistics import location_tests as mean
-from dbdyno.analysis.statistics.estimate import log_margin
+from dbdyno.analysis.statistics import log_margin
 from dbdyno.analysis.verdict.evidence import evidence
 from dbdyno.analysis.verdict.figures import predecessors
 from dbdyno.store.records import FailedTrial

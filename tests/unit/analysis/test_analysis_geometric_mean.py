@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy import stats
 
-from dbdyno.analysis.statistics.estimate import geometric_mean
+from dbdyno.analysis.statistics import geometric_mean
 
 
 def test_it_is_the_t_interval_of_the_logarithms():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.ranking import compact_letters, ties
-from dbdyno.analysis.statistics.estimate import log_ratios
+from dbdyno.analysis.statistics import log_ratios
 from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.metrics import METRICS
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from dbdyno.analysis.statistics.location_tests import (
+from dbdyno.analysis.statistics import (
     benjamini_hochberg,
     exact_p,
     exact_p_above,

@@ -11,7 +11,7 @@ from scipy import stats
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.noise_floor import between_starts, multiple, orders, reach
-from dbdyno.analysis.statistics.location_tests import signed_rank_interval, walsh_averages, welch_p
+from dbdyno.analysis.statistics import signed_rank_interval, walsh_averages, welch_p
 from dbdyno.model.design import SameTreatment
 
 GROUP = st.lists(st.floats(1, 1000), min_size=2, max_size=12).map(np.array)

@@ -9,9 +9,9 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.checks import Filling, filling, pools_filling
-from dbdyno.mysql.status import PAGES_READ, POOL_FREE, POOL_TOTAL, QUESTIONS
-from dbdyno.report.advice import advice_text
-from dbdyno.report.remarks import remarks
+from dbdyno.mysql.settings import PAGES_READ, POOL_FREE, POOL_TOTAL, QUESTIONS
+from dbdyno.report.notes import remarks
+from dbdyno.report.sections.advice import advice_text
 from dbdyno.report.sections.badges import section as badges
 from dbdyno.report.sections.warnings import warning_lines
 from dbdyno.report.source import Source

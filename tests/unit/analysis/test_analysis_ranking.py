@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.ranking import rank_runs
-from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.verdict.finding import Paired, judge
 from dbdyno.model.design import Design, Factor, Treatment
 from dbdyno.model.metrics import METRICS

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.reported import of_claim, of_difference, times_as_fast
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import TooFew
 from dbdyno.model.metrics import METRICS, REPORTED_METRICS, SECONDS_PER_1000

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.statistics.location_tests import benjamini_hochberg, holm
+from dbdyno.analysis.statistics import benjamini_hochberg, holm
 from dbdyno.analysis.verdict.pairs import every_pair
 from dbdyno.model.design import Comparison
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benches.honesty.stability import SHAPES
 from dbdyno.analysis.over_time import SAMPLES_MIN, classify, gathered, mser_5, shifts, warm_up
-from dbdyno.analysis.statistics.series import curve, long_run_variance
+from dbdyno.analysis.statistics import curve, long_run_variance
 
 SECONDS = np.arange(1.0, 601.0)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.looks import Looks, nominal_level, sequential_p
 from dbdyno.analysis.planned_looks import planned_looks
-from dbdyno.analysis.statistics.estimate import blocks_to_reach, is_feasible
+from dbdyno.analysis.statistics import blocks_to_reach, is_feasible
 from dbdyno.analysis.stopping import looked, more_blocks, reason_to_stop, settled
 from dbdyno.analysis.verdict.evidence import Relation, evidence, relations
 from dbdyno.analysis.verdict.finding import Paired, judge

@@ -8,7 +8,7 @@ import pytest
 
 from benches.honesty import stalls
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.statistics.location_tests import mean_p_beyond
+from dbdyno.analysis.statistics import mean_p_beyond
 from dbdyno.analysis.verdict.finding import totals
 from dbdyno.report.reasons import reason_text as why
 from dbdyno.report.reasons import totals_text

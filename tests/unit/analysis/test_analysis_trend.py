@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from benches.honesty.hosts import long_memory
 from dbdyno.analysis.over_time import drift_over_run
-from dbdyno.analysis.statistics.series import _RHO, FRACTIONAL, _fit_ar1, _fit_covariance, covariances, trend
+from dbdyno.analysis.statistics import _RHO, FRACTIONAL, _fit_ar1, _fit_covariance, covariances, trend
 
 
 def alike(rng, n, rho):

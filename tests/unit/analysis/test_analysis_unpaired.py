@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from dbdyno.analysis.statistics import location_tests as exact
-from dbdyno.analysis.statistics.location_tests import brunner_munzel_p, holm, welch_interval, welch_p_each
+from dbdyno.analysis import statistics as exact
+from dbdyno.analysis.statistics import brunner_munzel_p, holm, welch_interval, welch_p_each
 from dbdyno.analysis.unpaired import (
     _normal_cdf,
     _probabilities,

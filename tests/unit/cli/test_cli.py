@@ -129,8 +129,8 @@ def test_restore_names_a_host_that_it_does_not_reach(dbdyno, tmp_path):
 
 
 def test_restore_leaves_alone_what_a_running_process_has_raised(dbdyno):
-    from dbdyno.stack.undo.log import Journal
-    from dbdyno.stack.undo.undos import RemoveTree
+    from dbdyno.stack.undo.actions import RemoveTree
+    from dbdyno.stack.undo_log import Journal
 
     Journal("run study.toml").announce(RemoveTree("/nowhere"))
     said = f"left alone: run study.toml (pid {os.getpid()} is running)\nnothing to restore\n"
@@ -138,7 +138,7 @@ def test_restore_leaves_alone_what_a_running_process_has_raised(dbdyno):
 
 
 def test_restore_says_what_it_did(dbdyno, state):
-    code = "import os\nfrom dbdyno.stack.undo.log import Journal\nfrom dbdyno.stack.undo.undos import RemoveTree\n"
+    code = "import os\nfrom dbdyno.stack.undo_log import Journal\nfrom dbdyno.stack.undo.actions import RemoveTree\n"
     code += f"journal = Journal('run study.toml')\njournal.announce(RemoveTree('{state}/scratch/x'))\n"
     (state / "scratch" / "x").mkdir(parents=True)
     killed = subprocess.run(
@@ -293,7 +293,7 @@ def test_what_the_host_can_not_do_is_exit_1(dbdyno, monkeypatch):
     def leftovers():
         raise HostError("it is stuck")
 
-    monkeypatch.setattr("dbdyno.stack.undo.leftovers.leftovers", leftovers)
+    monkeypatch.setattr("dbdyno.stack.restore.leftovers", leftovers)
     assert dbdyno("restore") == (1, "", "dbdyno: it is stuck\n")
 
 
@@ -301,7 +301,7 @@ def test_ctrl_c_outside_a_run_is_130(dbdyno, monkeypatch):
     def leftovers():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dbdyno.stack.undo.leftovers.leftovers", leftovers)
+    monkeypatch.setattr("dbdyno.stack.restore.leftovers", leftovers)
     assert dbdyno("restore")[0] == 130
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.cli.crash import examined_as_text, image_as_text
 from dbdyno.errors import TrialError
-from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.filesystems import KINDS
 from dbdyno.store.cuts import cut_called
 from dbdyno.store.run_folder import read_run
 from tests.crash_runs import FLUSH_0, SAFE, Loses, crash_run
@@ -110,8 +110,8 @@ def kept_run(run, monkeypatch, state):  # noqa: ARG001  (whose lock is held)
             raise found[name]
         return found[name]
 
-    monkeypatch.setattr("dbdyno.run.reexamine.examine.examine_again", again)
-    monkeypatch.setattr("dbdyno.run.kept_states.lacking", lambda **_: [])
+    monkeypatch.setattr("dbdyno.run.reexamine.examine_again", again)
+    monkeypatch.setattr("dbdyno.run.reexamine.lacking", lambda **_: [])
     return run, found
 
 

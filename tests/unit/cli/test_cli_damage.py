@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from dbdyno.analysis.blocks import usable_blocks
-from dbdyno.cli.carry_out import run_to_resume
+from dbdyno.cli.run import run_to_resume
 from dbdyno.errors import UserError
 from dbdyno.store.events import Lost, read_events
 from dbdyno.store.run_folder import read_run

@@ -64,7 +64,7 @@ def test_it_is_the_format_of_that_name(dbdyno, desk, typed):
 
 
 def test_restore_says_what_it_undid(dbdyno, state):
-    code = "import os\nfrom dbdyno.stack.undo.log import Journal\nfrom dbdyno.stack.undo.undos import RemoveTree\n"
+    code = "import os\nfrom dbdyno.stack.undo_log import Journal\nfrom dbdyno.stack.undo.actions import RemoveTree\n"
     code += f"Journal('run study.toml').announce(RemoveTree('{state}/scratch/x'))\nos.kill(os.getpid(), 9)"
     (state / "scratch" / "x").mkdir(parents=True)
     with subprocess.Popen([sys.executable, "-c", code], env=os.environ) as killed:

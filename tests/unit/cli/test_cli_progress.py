@@ -11,7 +11,7 @@ from rich.console import Console
 
 from dbdyno.cli import progress
 from dbdyno.cli.progress import TerminalProgress
-from dbdyno.model.columns import PROGRESS_COLUMNS
+from dbdyno.model.printable import PROGRESS_COLUMNS
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.stop import Outlook

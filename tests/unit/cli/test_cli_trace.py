@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.cli.trace import recorded_text, remarks
-from dbdyno.probe.trace_reader import TraceRecording
+from dbdyno.probe.block_trace import TraceRecording
 
 LINES = """\
 # lost_events: 3

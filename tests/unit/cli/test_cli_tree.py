@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from dbdyno.cli.load import VERBS as LOAD_VERBS
-from dbdyno.cli.main import every_command
+from dbdyno.cli.main import LOAD_VERBS, every_command
 from dbdyno.stack.tools import own_binary
 from tests.documents import ROOT, blocks
 

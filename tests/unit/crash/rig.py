@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.crash.recovery import Rig
+from dbdyno.crash.examine import Rig
 from dbdyno.errors import TrialError
 from dbdyno.stack.layer import StackContext
 from tests.unit.crash.support import taken

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.crash.examine import Examiner, verified_by
-from dbdyno.crash.recovery import SpoiltError
+from dbdyno.crash.examine import Examiner, SpoiltError, verified_by
 from dbdyno.crash.trial_cuts import PlannedCut
 from dbdyno.errors import HostError, TrialError
 from dbdyno.servers.contract import NotStartedError

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from dbdyno.crash import kept as kept_states
-from dbdyno.crash.kept import KeptState, is_wanted, keep_state, planned_of, read_kept
+from dbdyno.crash import trial_cuts as kept_states
+from dbdyno.crash.trial_cuts import KeptState, is_wanted, keep_state, planned_of, read_kept
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.cut import Cut
-from dbdyno.store.kept_sums import SUMS, verify_list, verify_sums
+from dbdyno.store.cuts import SUMS, verify_list, verify_sums
 from dbdyno.workload.ledger import LEDGER
 
 

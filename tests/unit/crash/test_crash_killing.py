@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.crash.faults import killing
 from dbdyno.crash.trial_cuts import PlannedCut
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbdyno.crash.recovery import CAUSE_MAX, Defect, defects_of, worst
+from dbdyno.crash.examine import CAUSE_MAX, Defect, defects_of, worst
 from tests.unit.crash.support import verified
 
 WORST_FIRST = [

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from dbdyno.cli.load import VERBS as LOAD_VERBS
+from dbdyno.cli.main import LOAD_VERBS
 from scripts.manual import PLACES, files
 from tests.unit.cli.test_cli_tree import EVERY, OURS
 

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from dbdyno._native import device_models
-from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
+from dbdyno.filesystems import KINDS as FILESYSTEMS
 from dbdyno.probe.sampler import Source
 from dbdyno.study.workloads import KINDS
 from scripts.docs import ROOT

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from dbdyno.study.document import Section
 from dbdyno.study.load import TOP_LEVEL
 from dbdyno.study.schema import MAX_BLOCKS, DesignSection, QueueSection, StackSection
-from dbdyno.study.section import Section
 from dbdyno.study.workloads import KINDS
 from scripts.docs import ROOT, pages
 from scripts.docs.fields import default_words, docstrings, own_fields, row, type_words

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.host.awake import is_guest, means_here
+from dbdyno.host.processor import is_guest, means_here
 
 CPUS = frozenset({0, 1})
 

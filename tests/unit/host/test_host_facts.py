@@ -9,8 +9,7 @@ import pytest
 from dbdyno.host import storage
 from dbdyno.host.processor import memory_facts, numa_facts, parameters, processor_facts, virtualisation_facts
 from dbdyno.host.read import UNKNOWN
-from dbdyno.host.smart import figures, smart_of
-from dbdyno.host.storage import disk_facts, disks_under
+from dbdyno.host.storage import disk_facts, disks_under, figures, smart_of
 from dbdyno.run.preflight import host_facts
 
 

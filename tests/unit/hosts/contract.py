@@ -10,7 +10,7 @@ import pytest
 
 from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.contract import Ended, NotQuietError, Output, quiet
-from dbdyno.stack.undo.log import ProcessIdentity
+from dbdyno.stack.undo_log import ProcessIdentity
 from tests.support import wait_for
 
 ROOM_BYTES = 64 * 1024**2  # more than any folder has here

@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.hosts.frames import HEAD, Nothing, PutBack, side_question
-from dbdyno.stack.undo.log import ProcessIdentity
+from dbdyno.stack.undo_log import ProcessIdentity
 from tests.local_hosts import LocalHosts
 from tests.support import wait_for
 from tests.unit.hosts.agents import agent, guarded, kept
@@ -23,8 +23,8 @@ ENDS = {
 KILLED = """
 import os, signal
 from pathlib import Path
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import RemoveTree
+from dbdyno.stack.undo_log import Journal
+from dbdyno.stack.undo.actions import RemoveTree
 from dbdyno.system.state import state_folder
 folder = state_folder() / "scratch/left"
 Journal("a trial").announce(RemoveTree(str(folder)))

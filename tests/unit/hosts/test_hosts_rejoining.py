@@ -10,10 +10,9 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import connections as rejoining
-from dbdyno.hosts.connections import Rejoining
+from dbdyno.hosts.connections import ReadyHost, Rejoining
 from dbdyno.hosts.contract import GuardedWork, quiet
 from dbdyno.hosts.frames import PutBack
-from dbdyno.hosts.reach import ReadyHost
 from tests.support import wait_for
 from tests.unit.hosts.agents import agent, guarded, kept
 

@@ -1,7 +1,7 @@
 """``Hosts`` over the protocol of agents, which are children of ours; ``tests/host/test_hosts.py`` asks it of ssh."""
 
 from dbdyno.hosts.connect import SshHosts
-from dbdyno.simulation.simulators import simulate_point
+from dbdyno.simulation.sweep import simulate_point
 from tests.unit.hosts import workers_contract
 from tests.unit.hosts.agents import kept
 from tests.unit.hosts.contract import keeps_the_contract

@@ -12,7 +12,7 @@ import pytest
 from dbdyno.errors import HostError
 from dbdyno.hosts.spread import Spread
 from dbdyno.hosts.workers import LocalWorkers, Returned, Workers
-from dbdyno.simulation.simulators import simulate_point
+from dbdyno.simulation.sweep import simulate_point
 from tests.local_hosts import LocalHosts
 from tests.support import wait_for
 from tests.unit.hosts.workers_contract import keeps_the_contract

@@ -8,7 +8,7 @@ import time
 
 from dbdyno.hosts.spread import Spread, input_name, send
 from dbdyno.hosts.workers import INPUT
-from dbdyno.simulation.simulators import simulate_point
+from dbdyno.simulation.sweep import simulate_point
 
 POINT = {"device": "hdd-15k", "size_bytes": 1 << 30, "kernel": "6.x", "duration_s": 0.1, "warm_up_s": 0.0,
          "load": {"kind": "jobs", "jobs": [{}]}}  # fmt: skip

@@ -16,11 +16,11 @@ import polars as pl
 import pytest
 
 import dbdyno
+from dbdyno import notebook
 from dbdyno.analysis.analyse import analyse
 from dbdyno.errors import UserError
 from dbdyno.model.design import Treatment
-from dbdyno.notebook import rows
-from dbdyno.notebook.rows import columns_of, frame_of
+from dbdyno.notebook import columns_of, frame_of
 from tests.run_folders import STUDY, kept_run
 from tests.unit.cli.test_cli_bombs import KEPT, STRANGE, resealed
 from tests.unit.report.conftest import build, latencies_of, series_of
@@ -102,7 +102,7 @@ def test_series_are_those_of_the_trial_bit_by_bit(opened, series, kind):
 @pytest.mark.parametrize("kind", FRAMES)
 def test_series_of_the_whole_run_are_those_that_count_below_each_other(opened, series, kind):
     found = opened.series("load", frame=kind)
-    counting = [trial.id for trial in rows.counting(opened.record, opened.analysis)]
+    counting = [trial.id for trial in notebook.counting(opened.record, opened.analysis)]
     assert list(dict.fromkeys(values(found, "trial"))) == counting
     wanted = np.concatenate([series[id_]["load"]["t_s"] for id_ in counting])
     np.testing.assert_array_equal(values(found, "t_s"), wanted)
@@ -240,7 +240,7 @@ def test_a_run_without_a_finished_trial_opens(record, series, tmp_path):
 def test_a_factor_called_as_a_column_keeps_its_name_apart(record):
     treatments = [Treatment(one.id, {"block": one.id}) for one in record.design.treatments]
     named = replace(record, design=replace(record.design, treatments=treatments))
-    row = next(rows.trial_rows(named, analyse(named)))
+    row = next(notebook.trial_rows(named, analyse(named)))
     assert (row["block"], row["factor.block"]) == (1, record.trials[0].treatment)
 
 

@@ -5,8 +5,7 @@ from dataclasses import asdict
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.plan.aa import aa_plan
-from dbdyno.plan.plan import make_plan
+from dbdyno.plan.plan import aa_plan, make_plan
 from dbdyno.run.execute import open_run
 from dbdyno.store.run_folder import read_run
 

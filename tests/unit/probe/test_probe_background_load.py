@@ -23,7 +23,7 @@ from dbdyno.probe.background_load import (
     processes,
 )
 from dbdyno.probe.sampler import Sampler, Series
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 
 SECOND = 1_000_000_000
 BURN = "import time\nend = time.monotonic() + {}\nwhile time.monotonic() < end: pass"

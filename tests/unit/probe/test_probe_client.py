@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from dbdyno.probe.server_process import ClientProcessSource
+from dbdyno.probe.server import ClientProcessSource
 
 BURN = "import time\nwhile time.process_time() < {}: pass\n"
 STARTS = """import subprocess, sys, time

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from dbdyno.probe.sampler import INTERVAL_NS, Sampler, Source
-from dbdyno.system.clock import now_ns
+from dbdyno.system.interrupt import now_ns
 from tests.support import wait_for
 
 

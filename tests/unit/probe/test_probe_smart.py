@@ -5,8 +5,8 @@ import math
 
 import pytest
 
+from dbdyno.probe.drive import SmartSource, smart_sources
 from dbdyno.probe.sampler import Sampler
-from dbdyno.probe.smart import SmartSource, smart_sources
 
 NVME = {"temperature": {"current": 41}, "nvme_smart_health_information_log": {"percentage_used": 3, "media_errors": 0}}
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report.remarks import remarks
-from dbdyno.report.sections.notes import note_lines
+from dbdyno.report.notes import remarks
+from dbdyno.report.sections.warnings import note_lines
 from dbdyno.run.trial import since_measuring
 from tests.unit.report.conftest import build
 

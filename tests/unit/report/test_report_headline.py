@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.analysis.two_runs import Change, Compared
 from dbdyno.model.design import Factor, SameTreatment, Treatment
 from dbdyno.model.metrics import METRICS

@@ -9,7 +9,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.two_runs import compare
 from dbdyno.report.charts import changes, drives, forest
 from dbdyno.report.document import Chart, Details, inside
-from dbdyno.report.sections import hero
+from dbdyno.report.sections import headline
 from dbdyno.report.sentences import in_order
 from dbdyno.report.source import Source
 from tests.crash_runs import crash_run
@@ -23,7 +23,7 @@ SERVERS = {"mysql-5.6": 400.0, "mysql-5.5": 390.0, "mysql-9": 520.0, "mariadb-11
 
 def pictures(run):
     """The drawings of what a page begins with: the first, and those that are folded below it."""
-    found = hero.section(Source(run, analyse(run)))
+    found = headline.hero_section(Source(run, analyse(run)))
     folded = {chart for block in inside(found) if isinstance(block, Details) for chart in charts(block)}
     first, *_ = [one for one in charts(found) if one not in folded]
     return str(first.drawn("wide")), [str(one.drawn("wide")) for one in folded]

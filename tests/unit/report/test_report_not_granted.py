@@ -7,8 +7,8 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.verdict.pairs import not_granted
 from dbdyno.model.word import Word
+from dbdyno.report.notes import remarks
 from dbdyno.report.reasons import reason_text
-from dbdyno.report.remarks import remarks
 from dbdyno.report.sections.badges import badges
 from dbdyno.report.sections.warnings import warning_lines
 from tests.unit.report.conftest import build

@@ -12,7 +12,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import Design, Treatment
 from dbdyno.model.printable import markdown_text
 from dbdyno.report.contents import document
-from dbdyno.report.overhead import overhead_lines
+from dbdyno.report.reasons import overhead_lines
 from dbdyno.report.render import text
 from dbdyno.report.sections.results import client_text, results
 from dbdyno.store.records import Run

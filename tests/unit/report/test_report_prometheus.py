@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import Treatment
 from dbdyno.model.metrics import METRICS
-from dbdyno.report.prometheus import Exported, base_unit, factor_words, render
+from dbdyno.report.outcome import Exported, base_unit, factor_words, render
 
 NASTY = 'a "quoted" \\ back\nslash'
 

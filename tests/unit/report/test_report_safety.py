@@ -7,8 +7,8 @@ from itertools import combinations
 import pytest
 
 from dbdyno.analysis.analyse import analyse
+from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.ranking import rank_runs
-from dbdyno.analysis.refused import RefusedError
 from dbdyno.analysis.safety import joined
 from dbdyno.analysis.two_runs import compare
 from dbdyno.model.design import Comparison, Fleet, Treatment

@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.analysis.analyse import Member, analyse, together
 from dbdyno.analysis.two_runs import compare
-from dbdyno.notebook.opened import summary_html
+from dbdyno.notebook import summary_html
 from dbdyno.report import comparison, several
 from dbdyno.report.render import html, markdown, text
 from dbdyno.report.render import json as json_report

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.model.columns import PROGRESS_COLUMNS
-from dbdyno.report.so_far import LINES_MAX, so_far
+from dbdyno.analysis.statistics import Estimate
+from dbdyno.model.printable import PROGRESS_COLUMNS
+from dbdyno.report.sentences import LINES_MAX, so_far
 from tests.unit.report.test_report_headline import DEMO, ONE_FACTOR
 
 EFFECTS = st.tuples(*[st.floats(-1, 1e6)] * 3).map(sorted).map(lambda ends: Estimate(ends[1], ends[0], ends[2], 6))

@@ -10,7 +10,7 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.over_time import Stability
 from dbdyno.model.design import Treatment
-from dbdyno.report.remarks import remarks
+from dbdyno.report.notes import remarks
 from dbdyno.report.sections import stability
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.report.sections.notes import note_lines
-from dbdyno.report.sections.warnings import warning_lines
+from dbdyno.report.sections.warnings import note_lines, warning_lines
 from tests.unit.report.rendered import as_text
 
 

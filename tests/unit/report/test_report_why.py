@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.explanation import PARTS, Changed, Limit, TimeSpent
-from dbdyno.analysis.statistics.estimate import Estimate
-from dbdyno.report.amounts import duration
+from dbdyno.analysis.statistics import Estimate
+from dbdyno.report.reasons import duration
 from dbdyno.report.why import _what_changed, explanation, opening_of_difference, opening_where_alike, parted
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 

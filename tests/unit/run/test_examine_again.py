@@ -18,10 +18,8 @@ from dbdyno.errors import HostError, TrialError
 from dbdyno.hosts.host_side import HostSide
 from dbdyno.hosts.spread import Spread
 from dbdyno.model.cut import Cut
-from dbdyno.run.reexamine import examine
-from dbdyno.run.reexamine.examine import kept_states, on_hosts
-from dbdyno.run.reexamine.member import workers_for
-from dbdyno.run.reexamine.program_workers import ExaminerAccess
+from dbdyno.run import reexamine
+from dbdyno.run.reexamine import ExaminerAccess, kept_states, on_hosts, workers_for
 from dbdyno.store.run_folder import read_run
 from dbdyno.system.interrupt import Interrupted
 from dbdyno.workload.ledger import LEDGER
@@ -243,9 +241,9 @@ def test_another_outcome_is_no_failure(run, there):
     ],
 )
 def test_a_host_that_can_not_take_part_is_left_out(run, there, monkeypatch, more, why):
-    versions = examine.read_header
+    versions = reexamine.read_header
     monkeypatch.setattr(
-        examine, "read_header", lambda path: replace(versions(path), versions={"server mariadb": "10.11"})
+        reexamine, "read_header", lambda path: replace(versions(path), versions={"server mariadb": "10.11"})
     )
     states, there.more = run(), {"b": more}
     found = there.examined(states)
@@ -326,20 +324,20 @@ def test_on_one_host_they_are_examined_one_after_the_other(run, into, monkeypatc
             raise TrialError("no loop device")
         return states[0].cut
 
-    monkeypatch.setattr(examine, "examine_again", again)
-    found = list(examine.here(into)(states))
+    monkeypatch.setattr(reexamine, "examine_again", again)
+    found = list(reexamine.here(into)(states))
     assert [one.why for one in found] == ["", "no loop device", "", "", "", ""]
 
 
 def test_workers_keep_what_their_contract_says_of_a_host_that_is_left_out(run, there, tmp_path):
     """Nothing is heard of it any more; the other goes on."""
     states = run()
-    request = examine.ExaminationRequest
+    request = reexamine.ExaminationRequest
     header, study = ((there.into / name).read_text() for name in ("run.toml", "study.toml"))
     access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
     packed = tmp_path / "packed"
     packed.mkdir()
-    workers = examine.ProgramWorkers(access, lambda host: request(host, header, study, 1), {}, packed)
+    workers = reexamine.ProgramWorkers(access, lambda host: request(host, header, study, 1), {}, packed)
     with Spread(workers) as spread:
         assert workers.cores().keys() == set(HOSTS)
         workers.leave_out("b", "it is gone")

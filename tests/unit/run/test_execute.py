@@ -16,7 +16,7 @@ from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import HostError
 from dbdyno.run.execute import ATTEMPTS
 from dbdyno.run.stop import Outlook
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.store.run_folder import read_run
 from tests.scripted import BEGAN, Script, perform
 from tests.unit.run.conftest import died, finished, kinds, planned

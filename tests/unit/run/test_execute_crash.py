@@ -6,7 +6,7 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.model.cut import Cut
-from dbdyno.notebook.rows import trial_rows
+from dbdyno.notebook import trial_rows
 from dbdyno.report.charts import strip
 from dbdyno.store.run_folder import read_run
 from tests.scripted import perform

@@ -15,12 +15,12 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.analysis.safety import crash_safety
-from dbdyno.crash.kept import read_kept
+from dbdyno.crash.trial_cuts import read_kept
 from dbdyno.errors import UserError
 from dbdyno.model.cut import Cut
-from dbdyno.run.fleet.block_file import PackedBlock
 from dbdyno.run.fleet.coordinate import kinds_ahead
 from dbdyno.run.fleet.fold import ARRIVED, fold, fold_leftovers
+from dbdyno.run.fleet.message import PackedBlock
 from dbdyno.store.cuts import cuts_of, kept_folder
 from dbdyno.store.run_folder import RunFolder, is_begun, read_run
 from tests.fleets import HOSTS, Fleet
@@ -188,7 +188,7 @@ def test_where_there_is_no_room_there_either(crash, into, states, monkeypatch):
     def disk_usage(path):
         return SimpleNamespace(free=1024**3 if states in Path(path).parents else 1024**4)
 
-    monkeypatch.setattr("dbdyno.run.fleet.block_file.shutil.disk_usage", disk_usage)
+    monkeypatch.setattr("dbdyno.run.fleet.message.shutil.disk_usage", disk_usage)
     fleet = Fleet(states, script_of=losing())
     assert fleet.run(crash(), into).how == "done"
     assert kept(into) == {}

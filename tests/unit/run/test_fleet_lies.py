@@ -36,9 +36,9 @@ from dbdyno.store.run_folder import RunFolder, read_run
 from dbdyno.store.trials import lost_trials
 from dbdyno.study.load import load_study
 from dbdyno.study.rules import ABLE
-from dbdyno.workload.from_hosts import asked_of
 from dbdyno.workload.kinds import workload_of
-from dbdyno.workload.time_limit import limit_seconds
+from dbdyno.workload.load import limit_seconds
+from dbdyno.workload.together import asked_of
 from tests.fleets import HOSTS, Fleet, ForkedSide
 from tests.scripted import Script
 from tests.unit.run.test_fleet import ON_THREE, whole

@@ -21,7 +21,7 @@ from dbdyno.run.images import (
     make_room,
 )
 from dbdyno.stack.space import bytes_on_disk
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.system.locks import only_one
 
 MB = 1 << 20

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.host.awake import Means
+from dbdyno.host.processor import Means
 from dbdyno.run.preflight import with_host_decided
 from dbdyno.study.schema import HostSection
 from tests.scripted import perform

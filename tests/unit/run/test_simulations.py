@@ -12,7 +12,7 @@ from dbdyno.hosts.workers import LocalWorkers
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Simulations
-from dbdyno.simulation.simulators import Simulators
+from dbdyno.simulation.sweep import Simulators
 from dbdyno.study.load import load_study
 from dbdyno.workload.simulated import point_of
 from tests.documents import ROOT

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.mysql.products import DISTRIBUTION, NOT_SERVED, PROVISIONED
+from dbdyno.mysql.settings import DISTRIBUTION, NOT_SERVED, PROVISIONED
 from dbdyno.servers.sources import cache, source
 from dbdyno.servers.sources.cache import PRODUCTS, Product, known_servers
 from dbdyno.servers.sources.installation import ENGINES, find_server
@@ -65,7 +65,7 @@ class Files:
 def product(monkeypatch, request):
     """Put a product of its own into the catalogue, from a source that a test steers."""
     request.getfixturevalue("state")
-    monkeypatch.setattr("dbdyno.servers.ask.unprivileged", lambda argv: argv)
+    monkeypatch.setattr("dbdyno.servers.user.unprivileged", lambda argv: argv)
     monkeypatch.setattr(cache, "make_traversable", lambda folder: folder.mkdir(parents=True, exist_ok=True))
 
     def make(**given):

@@ -201,7 +201,7 @@ def test_a_log_is_read_only_where_it_is_a_file_of_the_server(tmp_path):
 def tree(tmp_path, monkeypatch):
     """Make an unpacked tree whose server says what it is told to."""
     # The server's user may not enter pytest's own folder.
-    monkeypatch.setattr("dbdyno.servers.ask.unprivileged", lambda argv: argv)
+    monkeypatch.setattr("dbdyno.servers.user.unprivileged", lambda argv: argv)
 
     def make(
         says='echo "mariadbd  Ver 11.4.2-MariaDB for Linux on x86_64"', *, daemon="bin/mariadbd", sql=True, mode=0o755

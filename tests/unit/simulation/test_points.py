@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dbdyno.errors import UserError
 from dbdyno.model.fio import is_job_file
 from dbdyno.simulation.options import SweepRequest, jobs_of, on_a_drive, points_of, reach_bytes, times_of
-from dbdyno.simulation.points import combinations, split
+from dbdyno.simulation.sweep import combinations, split
 
 
 def test_commas_inside_of_parentheses_separate_nothing():

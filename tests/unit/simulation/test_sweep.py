@@ -11,8 +11,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.simulation import sweep
-from dbdyno.simulation.points import BRIEF_FROM, combinations
-from dbdyno.simulation.simulators import Simulators
+from dbdyno.simulation.sweep import BRIEF_FROM, Simulators, combinations
 
 JOBS = {"size_bytes": 1 << 30, "duration_s": 0.2, "device": "hdd-15k", "kernel": "6.x",
         "load": {"kind": "jobs", "jobs": [{}]}}  # fmt: skip

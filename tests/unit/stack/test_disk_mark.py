@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dbdyno.stack.erase.content import PAGE, SAMPLES, fields_of, page_of
+from dbdyno.stack.emptiness import PAGE, SAMPLES, fields_of, page_of
 
 FIELDS = {"disk": "0" * 32, "uuid": "u" * 36, "seed": "0" * 32, "all": "f" * 32, "each": "0123" * SAMPLES}
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.stack.erase.content import END_BYTES, MIB, PAGE, SAMPLES, WHOLE_BYTES_MAX, known_places, places
+from dbdyno.stack.emptiness import END_BYTES, MIB, PAGE, SAMPLES, WHOLE_BYTES_MAX, known_places, places
 
 GIB, TIB = 1024**3, 1024**4
 

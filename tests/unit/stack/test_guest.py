@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import TrialError, UserError
-from dbdyno.run.guest import _GuestDisk, _window_ns, in_guest
+from dbdyno.run.guest import _GuestDisk, _window_ns, in_guest, python_bundle
 from dbdyno.run.guest_side import Clocks
 from dbdyno.stack.guest import kernels, machine
-from dbdyno.stack.guest.bundle import python_bundle
 from dbdyno.stack.guest.channel import LINE_BYTES_MAX, Channel, GuestLostError
-from dbdyno.stack.guest.initramfs import archive, write_initramfs
+from dbdyno.stack.guest.kernels import archive, write_initramfs
 from dbdyno.stack.guest.machine import DiskOfGuest, Machine, arguments
 from dbdyno.stack.kinds import booted
 from dbdyno.store.records import Trial

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.stack.erase.guard import Erasing, check_erasable
-from dbdyno.stack.erase.identity import Identity, identify
+from dbdyno.stack.emptiness import Identity, identify
+from dbdyno.stack.erase import Erasing, check_erasable
 
 
 def test_what_is_no_block_device_is_never_erased(tmp_path):

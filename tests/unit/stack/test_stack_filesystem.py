@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import TrialError
-from dbdyno.filesystems.ext import EXT4
+from dbdyno.filesystems import EXT4
 from dbdyno.stack.layers.filesystem import check_mount, observed_mount
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.stack.undo import undos as undo_module
+from dbdyno.stack.restore import leftovers, replay
+from dbdyno.stack.undo import actions as undo_module
+from dbdyno.stack.undo.actions import UNDOS, RemoveTree, RestoreSysfs
 from dbdyno.stack.undo.kind import Undo
-from dbdyno.stack.undo.leftovers import leftovers, replay
-from dbdyno.stack.undo.log import Journal, ProcessIdentity, line_of, lines_of
-from dbdyno.stack.undo.undos import UNDOS, RemoveTree, RestoreSysfs
+from dbdyno.stack.undo_log import Journal, ProcessIdentity, line_of, lines_of
 from dbdyno.system.state import journal_folder
 
 
@@ -210,7 +210,7 @@ def test_a_process_that_runs_is_no_orphan_and_keeps_its_journal(undone):
 
 
 def test_the_journal_of_a_killed_process_is_an_orphan(state):
-    code = "import os\nfrom dbdyno.stack.undo.log import Journal\nfrom dbdyno.stack.undo.undos import RemoveTree\n"
+    code = "import os\nfrom dbdyno.stack.undo_log import Journal\nfrom dbdyno.stack.undo.actions import RemoveTree\n"
     code += "Journal('was killed').announce(RemoveTree('/nowhere'))\nos.kill(os.getpid(), 9)\n"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
     [found] = leftovers()

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.stack.undo.leftovers import kept_aside, leftovers, replay, taken, unreadable
-from dbdyno.stack.undo.log import Journal, ProcessIdentity, line_of, lines_of
-from dbdyno.stack.undo.undos import RemoveTree, RestoreSysfs
+from dbdyno.stack.restore import kept_aside, leftovers, replay, taken, unreadable
+from dbdyno.stack.undo.actions import RemoveTree, RestoreSysfs
+from dbdyno.stack.undo_log import Journal, ProcessIdentity, line_of, lines_of
 from dbdyno.system import locks as ofd_lock
 from dbdyno.system.state import journal_folder
 from tests.support import with_own_mounts
@@ -22,8 +22,8 @@ DEAD = {"pid": 2**22 + 1, "started": "an-earlier-boot:1"}
 
 HOLD = """
 import sys
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import RemoveTree
+from dbdyno.stack.undo_log import Journal
+from dbdyno.stack.undo.actions import RemoveTree
 journal = Journal("a run")
 journal.announce(RemoveTree(sys.argv[1]))
 print("held", flush=True)

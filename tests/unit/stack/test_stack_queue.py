@@ -7,7 +7,7 @@ import pytest
 from dbdyno.errors import TrialError
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.queue import Queue, read_knob, write_knob
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.schema import QueueSection
 
 

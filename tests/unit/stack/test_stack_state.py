@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.system.state import make_traversable, new_token, scratch_path, state_folder
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.stack.layers.memory import memory_hierarchy
-from dbdyno.stack.undo.undos import (
+from dbdyno.stack.undo.actions import (
     TOKEN_VARIABLE,
     DetachLoops,
     EndProcesses,
@@ -139,7 +139,7 @@ def test_nothing_outside_the_state_folder_is_removed(state):
 def test_nothing_is_removed_through_a_mount(monkeypatch, where):
     folder = state_folder() / "scratch" / "token"
     (folder / "disk").mkdir(parents=True)
-    monkeypatch.setattr("dbdyno.stack.undo.undos.is_mounted", lambda path: path == f"{folder}{where}")
+    monkeypatch.setattr("dbdyno.stack.undo.actions.is_mounted", lambda path: path == f"{folder}{where}")
     with pytest.raises(HostError, match="still holds a mount; it is left alone"):
         RemoveTree(str(folder)).apply()
     assert (folder / "disk").exists()
@@ -210,7 +210,7 @@ def test_a_busy_control_group_is_removed_once_its_processes_have_ended(busy_grou
         process.kill()
         process.wait()
 
-    monkeypatch.setattr("dbdyno.stack.undo.undos.time.sleep", end_the_process)
+    monkeypatch.setattr("dbdyno.stack.undo.actions.time.sleep", end_the_process)
     assert RemoveCgroup(str(group)).apply()
     assert not group.exists()
     assert pauses
@@ -218,7 +218,7 @@ def test_a_busy_control_group_is_removed_once_its_processes_have_ended(busy_grou
 
 def test_a_control_group_that_stays_busy_is_given_up_with_what_is_in_it(busy_group, monkeypatch):
     group, process = busy_group
-    monkeypatch.setattr("dbdyno.stack.undo.undos.LET_GO_SECONDS", 0.0)
+    monkeypatch.setattr("dbdyno.stack.undo.actions.LET_GO_SECONDS", 0.0)
     with pytest.raises(HostError, match=rf"rmdir {group}: .*busy; processes {process.pid} are in it; end what uses it"):
         RemoveCgroup(str(group)).apply()
     monkeypatch.undo()
@@ -254,7 +254,7 @@ def test_what_is_not_there_needs_no_undoing(tmp_path):
 
 
 def test_a_trace_instance_that_is_not_called_ours_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("dbdyno.stack.undo.undos.TRACEFS", (tmp_path,))
+    monkeypatch.setattr("dbdyno.stack.undo.actions.TRACEFS", (tmp_path,))
     for name in ("somebody", "dbdyno-0f/../../x", "dbdyno-", "dbdyno-1\n"):
         with pytest.raises(HostError, match="no trace instance of dbdyno's"):
             RemoveTraceInstance(name).apply()

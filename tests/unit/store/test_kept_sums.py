@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from dbdyno.store.kept_sums import SUMS, verify_list, verify_sums, write_sums
+from dbdyno.store.cuts import SUMS, verify_list, verify_sums, write_sums
 from dbdyno.store.parts import DamageError
 
 MIB = 1024**2

@@ -9,8 +9,7 @@ import pytest
 from dbdyno.errors import TrialError, UserError
 from dbdyno.store.others import TRACEBACK, Budget, last_resort
 from dbdyno.store.run_folder import read_run
-from dbdyno.store.series import read_analysed
-from dbdyno.store.series_files import SeriesRequest, read_each
+from dbdyno.store.series import SeriesRequest, read_analysed, read_each
 
 KEPT = Path(__file__).parents[2] / "kept/clients"
 

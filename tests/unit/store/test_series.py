@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 from dbdyno import _native
 from dbdyno.store.parts import DamageError
-from dbdyno.store.series import LOAD_COLUMNS, as_parquet, read_matching, read_series, write_series
-from dbdyno.store.series_files import Bounds, SeriesRequest, read_each, read_files
+from dbdyno.store.series import (
+    LOAD_COLUMNS,
+    Bounds,
+    SeriesRequest,
+    as_parquet,
+    read_each,
+    read_files,
+    read_matching,
+    read_series,
+    write_series,
+)
 from tests.unit.store.conftest import SERIES, run_one, trial
 
 

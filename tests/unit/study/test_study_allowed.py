@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbdyno.filesystems.catalogue import KINDS
+from dbdyno.filesystems import KINDS
 from dbdyno.mysql.settings import setting_mistake
 from dbdyno.study.rules import mkfs_mistake, mount_mistake
 

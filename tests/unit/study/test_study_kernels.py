@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dbdyno._native import simulate
-from dbdyno.study.kernels import kernels_by_name
+from dbdyno.study.simulated_loads import kernels_by_name
 
 DEPTH = 16
 EACH = [(name, scheduler) for name, kernel in kernels_by_name().items() for scheduler in kernel.schedulers]

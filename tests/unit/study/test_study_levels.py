@@ -7,12 +7,11 @@ import pytest
 
 from dbdyno.cli.plan import plan_as_dict, plan_as_text
 from dbdyno.errors import UserError
-from dbdyno.plan.aa import aa_plan
-from dbdyno.plan.plan import make_plan
+from dbdyno.plan.plan import aa_plan, make_plan
 from dbdyno.servers.mysql.own import in_help
 from dbdyno.study.levels import named_levels
 from dbdyno.study.load import fitting, load_study
-from dbdyno.study.place import place_in
+from dbdyno.study.scale import place_in
 
 HELP = Path(__file__).parents[1] / "servers" / "kept_help"
 DEVICES = '["hdd-7200", "ssd-sata"]'

@@ -3,7 +3,7 @@
 import pytest
 
 from dbdyno._native import device_models
-from dbdyno.model.kernels import BOOTED_KERNELS
+from dbdyno.model.design import BOOTED_KERNELS
 from dbdyno.study.schema import StackSection
 from tests.unit.study.conftest import fields, refusal
 

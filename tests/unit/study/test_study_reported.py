@@ -4,8 +4,7 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.model.design import Comparison
-from dbdyno.plan.aa import aa_plan
-from dbdyno.plan.plan import make_plan
+from dbdyno.plan.plan import aa_plan, make_plan
 from dbdyno.store.documents import document_of, value_of
 from dbdyno.store.reported import ReportedTable
 from dbdyno.study.load import load_study

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
-from dbdyno.plan.aa import aa_plan
-from dbdyno.plan.plan import make_plan
+from dbdyno.plan.plan import aa_plan, make_plan
 from dbdyno.study.load import load_study
 from dbdyno.study.scale import SECTIONS, scaled
 

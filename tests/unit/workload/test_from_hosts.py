@@ -8,8 +8,7 @@ import pytest
 from dbdyno.errors import TrialError
 from dbdyno.hosts.clock import Offset
 from dbdyno.stack.tools import own_binary
-from dbdyno.workload.from_hosts import merged
-from dbdyno.workload.together import Clocks, JointLoad
+from dbdyno.workload.together import Clocks, JointLoad, merged
 from tests.unit.workload.test_histogram_log import packed
 
 START_NS, INTERVAL_NS = 10**12, 10**8

@@ -24,18 +24,22 @@ from dbdyno.analysis.looks import (
     sequential_p,
 )
 from dbdyno.analysis.planned_looks import FIRST_DECIDING, FIRST_EQUIVALENT, RANKS_OF_ONE_LOOK
-from dbdyno.analysis.statistics.estimate import Estimate, Floats, Ints, log_margin, relative
-from dbdyno.analysis.statistics.location_tests import (
+from dbdyno.analysis.statistics import (
+    Estimate,
+    Floats,
+    Ints,
     exact_p,
     exact_p_above,
     exact_p_below,
     holm,
+    log_margin,
     mean_p_beyond,
+    relative,
     signed_rank_cdf,
     signed_rank_interval,
+    special,
     walsh_averages,
 )
-from dbdyno.analysis.statistics.scipy_special import special
 from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import Step, step_stated, value_of
 

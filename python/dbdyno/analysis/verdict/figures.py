@@ -13,10 +13,18 @@ from itertools import pairwise
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
-from dbdyno.analysis.statistics.estimate import Bools, Estimate, Floats, Ints, logarithms, relative
-from dbdyno.analysis.statistics.location_tests import holm, walsh_averages
-from dbdyno.analysis.statistics.scipy_special import special
-from dbdyno.analysis.statistics.series import NORMAL_MAD
+from dbdyno.analysis.statistics import (
+    NORMAL_MAD,
+    Bools,
+    Estimate,
+    Floats,
+    Ints,
+    holm,
+    logarithms,
+    relative,
+    special,
+    walsh_averages,
+)
 from dbdyno.analysis.verdict.evidence import FINE_ENOUGH, Resolution, combined, resolutions
 from dbdyno.analysis.verdict.reasons import CarryOver
 from dbdyno.model.design import ALPHA

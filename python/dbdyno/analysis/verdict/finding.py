@@ -31,14 +31,22 @@ from typing import Protocol
 
 import numpy as np
 
+from dbdyno.analysis import statistics as mean
 from dbdyno.analysis.checks import EmulatedCpu, LateDisk
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.planned_looks import smallest_p
-from dbdyno.analysis.statistics import location_tests as mean
-from dbdyno.analysis.statistics.estimate import Bools, Estimate, Floats, blocks_to_resolve, log_margin, relative
-from dbdyno.analysis.statistics.location_tests import holm, holm_levels
-from dbdyno.analysis.statistics.scipy_special import special
-from dbdyno.analysis.statistics.series import robust_sd
+from dbdyno.analysis.statistics import (
+    Bools,
+    Estimate,
+    Floats,
+    blocks_to_resolve,
+    holm,
+    holm_levels,
+    log_margin,
+    relative,
+    robust_sd,
+    special,
+)
 from dbdyno.analysis.verdict.evidence import (
     FINE_ENOUGH,
     NO_EXAGGERATION,

@@ -11,8 +11,7 @@ from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks import emulated_cpu, late_disk, ratios_without_cpu, ratios_without_lateness
 from dbdyno.analysis.client_hosts import limiting_hosts
 from dbdyno.analysis.percentiles import MergedHistograms, histograms_in
-from dbdyno.analysis.statistics.estimate import Bools, Floats, log_ratios
-from dbdyno.analysis.statistics.location_tests import benjamini_hochberg
+from dbdyno.analysis.statistics import Bools, Floats, benjamini_hochberg, log_ratios
 from dbdyno.analysis.verdict.evidence import Rule, relative_estimate
 from dbdyno.analysis.verdict.figures import Contrasted, MetricFigures, difference_of_pair
 from dbdyno.analysis.verdict.finding import MIN_USABLE_BLOCKS, OtherRatios, Paired, evidence_of_pairs

@@ -7,7 +7,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from dbdyno.analysis.statistics.estimate import log_margin
+from dbdyno.analysis.statistics import log_margin
 from dbdyno.analysis.two_runs import Change, Compared
 from dbdyno.model.printable import distinguishable
 from dbdyno.model.wording import margin_text, number

@@ -6,7 +6,7 @@ from functools import partial
 from markupsafe import Markup
 
 from dbdyno.analysis.curves import Curve, CurvePoint, Curves, Turn
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.model.printable import clipped
 from dbdyno.model.wording import capital, number
 from dbdyno.report.charts.svg import (

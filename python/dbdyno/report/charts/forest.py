@@ -9,7 +9,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.statistics.estimate import Estimate, log_margin
+from dbdyno.analysis.statistics import Estimate, log_margin
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.printable import clipped, distinguishable
 from dbdyno.model.wording import count, margin_text, number, p_value, percent

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.factors import SimpleEffect
-from dbdyno.analysis.statistics.estimate import log_margin
+from dbdyno.analysis.statistics import log_margin
 from dbdyno.model.printable import clipped, distinguishable, one_line
 from dbdyno.model.wording import percent
 from dbdyno.report.charts.forest import extent, ticks

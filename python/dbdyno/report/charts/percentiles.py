@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.percentiles import PercentileCurve, PercentilePoint
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.model.design import Design
 from dbdyno.model.wording import number
 from dbdyno.report.charts.svg import (

@@ -9,7 +9,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from dbdyno.analysis.safety import Placed, Word, pareto
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.model.cut import OUTCOME_WORDS
 from dbdyno.model.metrics import Metric
 from dbdyno.model.printable import clipped

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.over_time import floats, middles_of
-from dbdyno.analysis.statistics.estimate import median
+from dbdyno.analysis.statistics import median
 from dbdyno.model.wording import number
-from dbdyno.mysql import status
+from dbdyno.mysql import settings
 from dbdyno.report.document import Table
 from dbdyno.report.source import Series
 from dbdyno.store.records import Run
@@ -214,19 +214,19 @@ _HOST = (
 _counted = partial(Panel, unit="1/s", series="server_status", group=THE_SERVER, shown_above=NOW_AND_THEN)
 _stands = partial(Panel, series="server_status", group=THE_SERVER, if_it_moves=True)
 _SERVER = (
-    _stands("Dirty pages in the buffer pool", "", columns=(status.POOL_DIRTY,)),
-    _stands("Free pages in the buffer pool", "", columns=(status.POOL_FREE,)),
-    _stands("Log written since the last checkpoint", "MB", columns=(status.CHECKPOINT_AGE,), scale=1e-6),
-    _counted("fsyncs of InnoDB", columns=(status.FSYNCS,)),
-    _counted("Pages read into the buffer pool", columns=(status.POOL_READS,)),
-    _counted("Waits for a free page", columns=(status.POOL_WAITS,)),
-    _counted("Waits for room in the log buffer", columns=(status.LOG_WAITS,)),
-    _counted("Waits for row locks", columns=(status.ROW_LOCK_WAITS,)),
-    _counted("Waits for table locks", columns=(status.TABLE_LOCK_WAITS,)),
-    _counted("MyISAM key blocks from and to disk", columns=status.KEY_BLOCKS),
-    _stands("MyISAM key blocks not yet written", "", columns=(status.KEY_BLOCKS_DIRTY,)),
-    _counted("Aria pages from and to disk", columns=status.ARIA_PAGES),
-    _stands("Aria pages not yet written", "", columns=(status.ARIA_PAGES_DIRTY,)),
+    _stands("Dirty pages in the buffer pool", "", columns=(settings.POOL_DIRTY,)),
+    _stands("Free pages in the buffer pool", "", columns=(settings.POOL_FREE,)),
+    _stands("Log written since the last checkpoint", "MB", columns=(settings.CHECKPOINT_AGE,), scale=1e-6),
+    _counted("fsyncs of InnoDB", columns=(settings.FSYNCS,)),
+    _counted("Pages read into the buffer pool", columns=(settings.POOL_READS,)),
+    _counted("Waits for a free page", columns=(settings.POOL_WAITS,)),
+    _counted("Waits for room in the log buffer", columns=(settings.LOG_WAITS,)),
+    _counted("Waits for row locks", columns=(settings.ROW_LOCK_WAITS,)),
+    _counted("Waits for table locks", columns=(settings.TABLE_LOCK_WAITS,)),
+    _counted("MyISAM key blocks from and to disk", columns=settings.KEY_BLOCKS),
+    _stands("MyISAM key blocks not yet written", "", columns=(settings.KEY_BLOCKS_DIRTY,)),
+    _counted("Aria pages from and to disk", columns=settings.ARIA_PAGES),
+    _stands("Aria pages not yet written", "", columns=(settings.ARIA_PAGES_DIRTY,)),
 )
 
 PANELS = (*_LOAD, *_DEVICE, *_HOST, *_SERVER)

@@ -12,12 +12,11 @@ from dbdyno.model.metrics import metric_of
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import UNKNOWN, count, listed
 from dbdyno.mysql.durability import CommitRisk, Durability, durability, risk_clause
-from dbdyno.mysql.products import product_name
-from dbdyno.report.amounts import share
+from dbdyno.mysql.settings import product_name
 from dbdyno.report.crash import tried_in
 from dbdyno.report.document import Badge, Badges, Section
 from dbdyno.report.notes import errors_named, errors_text, how_it_ended, is_unwatched
-from dbdyno.report.overhead import beside_the_request, late_text
+from dbdyno.report.reasons import beside_the_request, late_text, share
 from dbdyno.report.sections.warnings import warnings_of
 from dbdyno.report.sentences import treatments_named
 from dbdyno.report.source import Source, part

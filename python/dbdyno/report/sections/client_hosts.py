@@ -8,8 +8,8 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.client_hosts import ClientHostShare, Limited, LoadFromHosts
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.wording import count, listed, number, percent
-from dbdyno.report.amounts import duration, share
 from dbdyno.report.document import Abridged, Paragraph, Section, Table
+from dbdyno.report.reasons import duration, share
 from dbdyno.report.source import Source
 
 REMEDY = "give it more processors, or share the load among more hosts"

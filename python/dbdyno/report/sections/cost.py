@@ -7,7 +7,7 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.cost import Cost, CostComparison, TreatmentCost
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.model.wording import TWICE, UNKNOWN, count, number, percent, percent_range
 from dbdyno.report.document import Section, Table, bullets
 from dbdyno.report.sentences import Named, estimate_text, treatments_named

@@ -14,7 +14,7 @@ from dbdyno.analysis.reported import (
     times_as_fast,
     times_as_fast_estimated,
 )
-from dbdyno.analysis.statistics.estimate import Estimate
+from dbdyno.analysis.statistics import Estimate
 from dbdyno.model.wording import UNKNOWN, count, number, percent
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table
 from dbdyno.report.sentences import effect_text

@@ -5,16 +5,17 @@ from itertools import groupby
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.explanation import PARTS
 from dbdyno.analysis.verdict.finding import Finding, Totals
 from dbdyno.analysis.verdict.reasons import Secondary
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.wording import count, p_value, percent, percent_range
 from dbdyno.report.document import Abridged, Block, Cell, Details, Item, List, Paragraph, Section, Table, bullets
-from dbdyno.report.reasons import reason_code, reason_text
-from dbdyno.report.remarks import remarks
+from dbdyno.report.notes import remarks
+from dbdyno.report.reasons import duration, reason_code, reason_text
 from dbdyno.report.sentences import NO_VERDICT, Versus, by_interest, effect_text, evidence, in_order, verdict_sentence
 from dbdyno.report.source import Source, effect_values, fields, marked, p_values
-from dbdyno.report.why import explanation, short_reason
+from dbdyno.report.why import PART_NAMES, explanation, short_reason, why_json
 
 # The verdicts of the planned comparisons, with what each rests on.
 
@@ -242,3 +243,46 @@ def _row(comparison: Versus, analysis: Analysis) -> tuple[str | Cell, ...]:
     p = p_value(verdict.p_adjusted).removeprefix("p ").removeprefix("= ")
     word = Cell(verdict.verdict, tone=verdict.verdict)
     return (comparison.name, word, effect_text(verdict.effect), p, short_reason(verdict, analysis))
+
+
+# Where an event's time goes in each treatment, as bars with their figures.
+
+
+SEEN = 1e-3  # of the longest bar: what is less in all treatments is left out
+NOTE = (
+    "Means over trials, per query (per event if an event is several queries); parts add up to the mean latency. Server"
+    " CPU and reads are counted for each; flushes and other writes are the time during which one was in flight while"
+    " the query was, so they are at most what is waited for. Waits that were not measured: other locks, waiting for"
+    " a processor, network, the client."
+)
+
+
+def time_parts_section(source: Source) -> Section:
+    """Return a bar for each treatment whose time is known."""
+    analysis = source.analysis
+    shown: tuple[Block, ...] = ()
+    if analysis.why.treatments:
+        shown = (time_table(analysis), Abridged((Paragraph(NOTE, "soft"),)))
+    return Section("time", "Time by part", shown, data={"why": why_json(analysis)})
+
+
+def time_table(analysis: Analysis) -> Table:
+    """Return one row per treatment whose time is known; a part that is next to nothing in all has no column."""
+    treatments = analysis.why.treatments
+    longest = max(treatment.figures["latency_ms"] for treatment in treatments)
+    parts = [
+        name for name in PARTS if any(treatment.figures.get(name, 0.0) >= SEEN * longest for treatment in treatments)
+    ]
+    rows = []
+    for treatment in treatments:
+        known = (duration(treatment.figures[name]) if name in treatment.figures else "unknown" for name in parts)
+        rows.append((treatment.label, duration(treatment.figures["latency_ms"]), *known))
+    return Table(
+        "Time of a query, by part",
+        ("treatment", "mean latency", *(PART_NAMES[name] for name in parts)),
+        tuple(rows),
+        parts=tuple(name.removesuffix("_ms") for name in parts),
+        shares=tuple(
+            tuple(100 * treatment.figures.get(name, 0.0) / longest for name in parts) for treatment in treatments
+        ),
+    )

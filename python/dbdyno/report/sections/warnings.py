@@ -7,15 +7,33 @@ from dbdyno.analysis.checks import generator_lateness_ms
 from dbdyno.model.wording import count, number
 from dbdyno.report.crash import crash_warnings, names_of
 from dbdyno.report.document import Abridged, Details, Paragraph, Section, bullets
-from dbdyno.report.notes import failures_met, how_it_ended, warm_up_warning
-from dbdyno.report.reasons import totals_text
-from dbdyno.report.remarks import cache_text, filling_json, filling_line, not_granted_lines, overload_text
+from dbdyno.report.notes import (
+    awake_lines,
+    cache_text,
+    external_server_lines,
+    failures_met,
+    families_line,
+    filesystem_lines,
+    filling_json,
+    filling_line,
+    host_speed_json,
+    host_speed_lines,
+    how_it_ended,
+    not_granted_lines,
+    overload_text,
+    run_notes,
+    settle_lines,
+    smart_lines,
+    warm_up_lines,
+    warm_up_warning,
+)
+from dbdyno.report.reasons import overhead_lines, totals_text
 from dbdyno.report.sections.client_hosts import limited_lines
-from dbdyno.report.sections.interference import interference_summary
+from dbdyno.report.sections.interference import interference_summary, others_lines
 from dbdyno.report.sections.stability import regime_remarks
 from dbdyno.report.sections.stopped import why_it_stopped
 from dbdyno.report.sentences import by_interest
-from dbdyno.report.source import Source
+from dbdyno.report.source import Source, part
 from dbdyno.store.records import Run
 
 LINES_MAX = 4  # where a reader has ten seconds
@@ -95,3 +113,50 @@ def _of_comparisons(analysis: Analysis) -> Iterator[str]:
         if verdict.exaggeration.notable:
             factor = f"{verdict.exaggeration.factor:.1f}"
             yield f"{comparison.name}: so few blocks may show about {factor} times what is there."
+
+
+# Notes: deviations from the plan, what the data say about themselves, and what watching them cost.
+
+
+def notes_section(source: Source) -> Section:
+    """Return a line for each note."""
+    lines = note_lines(source.run, source.analysis)
+    return Section(
+        "notes",
+        "Notes",
+        bullets(lines),
+        data={"notes": lines, "host_speed": host_speed_json(source.analysis.host_speed)},
+    )
+
+
+def layer_lines(run: Run) -> list[str]:
+    """Return what the layers of the trials say of themselves that bears on all figures, each once."""
+    notes = (part(trial.observed, layer).get("note") for trial in run.trials for layer in trial.observed)
+    return list(dict.fromkeys(note for note in notes if isinstance(note, str)))
+
+
+def note_lines(run: Run, analysis: Analysis) -> list[str]:
+    """Return deviations, what the data say about themselves, and what watching them cost."""
+    compared = {id_ for verdict in analysis.verdicts for id_ in (verdict.level_id, verdict.baseline_id)}
+    alone = [row for row in analysis.treatments if row.id not in compared]
+    behind = [text for row in alone for text in (overload_text(row), cache_text(row)) if text]
+    of_the_host = [
+        *external_server_lines(run),
+        *layer_lines(run),
+        *filesystem_lines(run),
+        *others_lines(run, analysis),
+        *smart_lines(run),
+        *overhead_lines(run),
+        *host_speed_lines(analysis.host_speed),
+        *awake_lines(run),
+    ]
+    families = [line] if (line := families_line(analysis)) else []
+    return [
+        *run.notes,
+        *settle_lines(run.design),
+        *warm_up_lines(analysis),
+        *behind,
+        *run_notes(run, analysis),
+        *families,
+        *of_the_host,
+    ]

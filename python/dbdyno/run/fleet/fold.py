@@ -18,15 +18,14 @@ from dbdyno.model.design import Design
 from dbdyno.model.printable import short
 from dbdyno.plan.order import Slot, seed_of_host, slots_of
 from dbdyno.run.execute import FAILURES_TO_DROP
-from dbdyno.run.fleet.block_file import EVENTS, events_of, in_block, unpack_block
-from dbdyno.run.fleet.message import fit_text
-from dbdyno.run.handed_over import check_numbers, check_series
+from dbdyno.run.fleet.message import EVENTS, events_of, fit_text, in_block, unpack_block
+from dbdyno.run.guest import check_numbers, check_series
 from dbdyno.run.sparse_tar import FILE_BYTES_MAX
 from dbdyno.store.cuts import CUT_ID, CUTS
 from dbdyno.store.events import Dropped, Event, Failed, Finished, Lost, Note, Started, TrialEvent, line_of
+from dbdyno.store.parts import sync
 from dbdyno.store.run_folder import RunFolder, read_header
-from dbdyno.store.series_files import BYTES_MAX
-from dbdyno.store.synced import sync
+from dbdyno.store.series import BYTES_MAX
 from dbdyno.store.trials import TRIAL, read_trial
 
 # Whether a block that a host has handed over is one that it can have: checked whole before anything of it counts.

@@ -21,10 +21,8 @@ from dbdyno.model.design import StopReason
 from dbdyno.plan.order import Slot, drawn
 from dbdyno.plan.plan import Plan, erased_devices
 from dbdyno.run.execute import RunOutcome, open_run, run_all
-from dbdyno.run.fleet.block_file import pack_block
-from dbdyno.run.fleet.client_load import ClientsOffer
-from dbdyno.run.fleet.image_tasks import TASKS, HostImage, ImageTask
-from dbdyno.run.fleet.message import NO_MORE
+from dbdyno.run.fleet.message import NO_MORE, TASKS, HostImage, ImageTask, pack_block
+from dbdyno.run.fleet.part import ClientsOffer
 from dbdyno.run.fleet.request import Request
 from dbdyno.run.host_program import Send, as_of_host, heartbeat, request_and_send
 from dbdyno.run.over_hosts import with_clients
@@ -32,7 +30,7 @@ from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.preflight import host_facts, needs_of, versions, with_host_decided
 from dbdyno.run.stop import BlockPace, Outlook, StartAnew
 from dbdyno.stack.capabilities import Capability, device_need
-from dbdyno.stack.erase.identity import identify
+from dbdyno.stack.emptiness import identify
 from dbdyno.store.events import Lost
 from dbdyno.store.parts import DamageError
 from dbdyno.store.run_folder import RunFolder

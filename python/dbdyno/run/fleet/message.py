@@ -5,20 +5,215 @@ program can say, each field of its type and within its bounds; what is shown to 
 message means for a run, as whether a block was asked for, is decided where the run is known.
 """
 
+import io
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import shutil
+import tarfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
+from dbdyno.crash.trial_cuts import LEFT_BYTES
+from dbdyno.errors import TrialError
 from dbdyno.hosts.contract import LieError
 from dbdyno.model.printable import NO_BREAK, printable, printable_document, short
 from dbdyno.mysql.server_url import CLIENT_PASSWORD_VARIABLE
-from dbdyno.plan.order import Slot
-from dbdyno.run.fleet.block_file import PackedBlock
-from dbdyno.run.fleet.image_tasks import HostImage
+from dbdyno.plan.order import Slot, file_sha256
+from dbdyno.plan.plan import Plan
+from dbdyno.run import sparse_tar
+from dbdyno.run.fleet.request import Request
+from dbdyno.run.host_program import Send
+from dbdyno.run.images import CachedImage, Images, Wanted, arriving, find, known, wanted_images
+from dbdyno.run.ports import Ports
+from dbdyno.stack.erase import Erasing
+from dbdyno.stack.space import bytes_on_disk
+from dbdyno.stack.undo_log import Journal
+from dbdyno.store.cuts import CUTS
 from dbdyno.store.documents import json_object, value_of
+from dbdyno.store.events import Dropped, Event, Note, TrialEvent, event_in, line_of, read_events
+from dbdyno.store.run_folder import RunFolder
 from dbdyno.study.rules import ABLE
+from dbdyno.system.interrupt import Interrupted, interruptible
+
+# One block of a host under test, in one file: its events, and the folders of its trials.
+#
+# States that are kept of power cuts are large, and evidence that a run can do without. So where a block has any there
+# are two files, one with and one without them.
+
+
+EVENTS = "events.jsonl"
+
+
+def events_of(path: Path, block: int) -> Iterator[Event]:
+    """What happened in a block of a run folder, in order; what names no block belongs to the one it happened in."""
+    now = 0
+    for event in read_events(path):
+        if isinstance(event, TrialEvent):
+            now = event.block
+        if now == block and isinstance(event, TrialEvent | Dropped | Note):
+            yield event
+
+
+@dataclass(frozen=True)
+class PackedBlock:
+    """A block in a file, as who fetches it gets to know it; with states the room that they take."""
+
+    path: str
+    sha256: str
+    states_bytes: int = 0
+    states: dict[str, str] | None = None  # the same with states, where there are any and they fit
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where that can't be."""
+        if self.states_bytes < 0 or (self.states is not None and self.states.keys() != {"path", "sha256"}):
+            raise ValueError("packed is not a block")
+
+    def file(self, free_bytes: int) -> tuple[str, str]:
+        """Path and SHA-256 of the file to fetch to a disk with so much room, on which it is unpacked as well."""
+        if self.states and free_bytes >= 2 * self.states_bytes + LEFT_BYTES:
+            return self.states["path"], self.states["sha256"]
+        return self.path, self.sha256
+
+
+def pack_block(run: RunFolder, block: int, into: Path) -> PackedBlock:
+    """Make the files of a block; those of the block before are removed."""
+    for before in into.glob("block-*.tar"):
+        before.unlink()
+    events = list(events_of(run.path, block))
+    trials = dict.fromkeys(event.trial for event in events if isinstance(event, TrialEvent))
+    folders = [path for trial in trials if (path := run.path / "trials" / trial).is_dir()]
+    plain, states = into / f"block-{block}.tar", into / f"block-{block}-states.tar"
+    _pack(plain, events, [(path, [file for file in path.iterdir() if file.name != CUTS]) for path in folders])
+    needed = sum(bytes_on_disk(path / CUTS) for path in folders if (path / CUTS).is_dir())
+    packed = PackedBlock(str(plain), file_sha256(plain), needed)
+    if not needed or shutil.disk_usage(into).free < needed + LEFT_BYTES:
+        return packed
+    _pack(states, events, [(path, list(path.iterdir())) for path in folders])
+    return replace(packed, states={"path": str(states), "sha256": file_sha256(states)})
+
+
+def _pack(path: Path, events: Sequence[Event], folders: Sequence[tuple[Path, Sequence[Path]]]) -> None:
+    with tarfile.open(path, "w") as packed:
+        content = b"".join(map(line_of, events))
+        about = tarfile.TarInfo(EVENTS)
+        about.size = len(content)
+        packed.addfile(about, io.BytesIO(content))
+        for folder, files in folders:
+            packed.add(folder, f"trials/{folder.name}", recursive=False)
+            for file in sorted(files):
+                sparse_tar.add(packed, file, f"trials/{folder.name}/{file.name}")
+
+
+def unpack_block(path: Path, into: Path, limit_of: sparse_tar.LimitOf) -> list[Event]:
+    """Unpack such a file into an empty folder; its events. Trials then lie in ``into/trials``.
+
+    Raises ``tarfile.TarError`` or ``ValueError`` where it is none.
+    """
+    sparse_tar.extract(path, into, limit_of)
+    try:
+        lines = (into / EVENTS).read_bytes().splitlines()
+    except OSError:
+        raise ValueError("it holds no events") from None
+    try:
+        return [event_in(line) for line in lines]
+    except (ValueError, TypeError, RecursionError):
+        raise ValueError("it holds a line that is not an event") from None
+
+
+def renumber_trial(trial: str, block: int) -> str:
+    """The name of a trial, its block having another number (see ``Slot.id``)."""
+    return f"b{block:04d}{trial[trial.index('a') :]}"
+
+
+def in_block(event: TrialEvent, block: int, host: str) -> TrialEvent:
+    """An event of a trial as the run of all hosts has it."""
+    return replace(event, trial=renumber_trial(event.trial, block), block=block, host=host)
+
+
+# Prepared data on a host under test, before its blocks: which it needs and has, making it, taking in another host's.
+#
+# What is sent is read where it is kept; only a host that makes or takes in something has work to do.
+
+
+TASKS = frozenset({"images", "prepare", "take"})
+_LOOK_AGAIN_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class HostImage:
+    """An image that a host needs, as the host says it."""
+
+    key: str
+    about: str
+    depends_on: dict[str, Any] = field(default_factory=dict)
+    sha256: str = ""  # empty: it is not there
+    path: str = ""
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class ImageTask:
+    """One of ``TASKS``, on this host."""
+
+    request: Request
+    plan: Plan
+    erase: frozenset[str]
+    send: Send
+    ports: Ports
+
+    def do(self) -> list[HostImage]:
+        """Do it; what the host then has of what it needs. Nothing where a signal ended it."""
+        wanted = wanted_images(self.plan.makers(), self.ports)
+        journal = Journal(f"data of a study on several hosts, as {self.request.host}")
+        try:
+            with suppress(Interrupted), interruptible(self._say):
+                if self.request.task == "images":
+                    return [self._kept_image(image) for image in wanted]
+                if self.request.task == "prepare":
+                    self._prepare(journal, wanted)
+                else:
+                    self._take(journal, {image.key for image in wanted})
+                return [_host_image(image, known(image.key)) for image in wanted]
+        finally:
+            journal.close()
+        return []
+
+    def _say(self, text: str) -> None:
+        self.send({"say": text})
+
+    def _kept_image(self, image: Wanted) -> HostImage:
+        """What is kept, proved to be whole; nothing where kept data are not wanted."""
+        try:
+            return _host_image(image, None if self.request.fresh_images else find(image.key))
+        except (TrialError, OSError) as error:
+            self._say(str(error))
+            return _host_image(image, None)
+
+    def _prepare(self, journal: Journal, wanted: list[Wanted]) -> None:
+        """Make an image, of which only what is kept stays."""
+        spec = next(image.spec for image in wanted if image.key == self.request.image)
+        fresh, specs = self.request.fresh_images, self.plan.makers()
+        with Images(journal, Erasing(self.erase), self._say, specs=specs, fresh=fresh, ports=self.ports) as images:
+            images.of(spec)
+
+    def _take(self, journal: Journal, using: set[str]) -> None:
+        """Have an image copied here."""
+        request = self.request
+        with arriving(request.image, request.image_sha256, request.image_bytes, using, journal) as into:
+            self.send({"into": str(into)})
+            while not into.exists():  # it comes whole or not at all
+                time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _host_image(image: Wanted, kept: CachedImage | None) -> HostImage:
+    if kept is None:
+        return HostImage(image.key, image.about, image.depends_on)
+    return HostImage(image.key, image.about, image.depends_on, kept.sha256, str(kept.path), kept.bytes)
+
 
 LINE_BYTES_MAX = 4 * 1024**2
 NO_MORE = -1  # in the file that says up to which block a host may run: end

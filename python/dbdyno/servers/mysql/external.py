@@ -18,8 +18,7 @@ from dbdyno.model.printable import short
 from dbdyno.mysql.server_url import PASSWORD_VARIABLE, ServerUrl, server_url
 from dbdyno.mysql.settings import Setting, setting_bytes, text_mistake
 from dbdyno.servers.contract import Address, Mode, ServerError, Settings, Tls, Value
-from dbdyno.servers.mysql.connection import Connection, Cursor, connect, row, rows
-from dbdyno.servers.mysql.external_database import MysqlDatabase
+from dbdyno.servers.mysql.connection import Connection, Cursor, MysqlDatabase, connect, row, rows
 from dbdyno.servers.mysql.server import MysqlServer, settings_of
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.system.state import new_token

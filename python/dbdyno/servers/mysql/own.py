@@ -16,14 +16,13 @@ from typing import IO, Literal, get_args
 from dbdyno.errors import DbdynoError, TrialError, UserError
 from dbdyno.model.quantity import SIZE_LIMIT_BYTES
 from dbdyno.mysql.settings import Setting, setting_bytes, setting_mistake, text_mistake
-from dbdyno.servers.ask import answer
 from dbdyno.servers.contract import Address, Listening
 from dbdyno.servers.mysql import server
 from dbdyno.servers.mysql.server import MysqlServer, cause_in
 from dbdyno.servers.mysql.setting_outcomes import refusal
 from dbdyno.servers.sources.installation import Installation, initializes
-from dbdyno.servers.user import own_folder, unprivileged
-from dbdyno.store.synced import write_synced
+from dbdyno.servers.user import answer, own_folder, unprivileged
+from dbdyno.store.parts import write_synced
 from dbdyno.study.mistakes import did_you_mean, shown
 from dbdyno.system.child import child
 from dbdyno.system.state import make_state_folder, state_folder

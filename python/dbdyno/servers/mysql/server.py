@@ -13,8 +13,7 @@ from dbdyno.errors import TrialError
 from dbdyno.model.printable import one_line, short
 from dbdyno.mysql.settings import Setting
 from dbdyno.servers.contract import Address, NotStartedError, ServerError, SettingOutcome, Settings, Table
-from dbdyno.servers.mysql.connection import Cursor, connect, row, rows
-from dbdyno.servers.mysql.external_database import MARK
+from dbdyno.servers.mysql.connection import MARK, Cursor, connect, row, rows
 from dbdyno.servers.mysql.setting_outcomes import not_granted, setting_outcomes
 from dbdyno.servers.user import read_log
 from dbdyno.system.child import exit_words

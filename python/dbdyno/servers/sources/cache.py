@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.mysql.products import DISTRIBUTION, NOT_SERVED, not_served
+from dbdyno.mysql.settings import DISTRIBUTION, NOT_SERVED, not_served
 from dbdyno.servers.sources.debian import Debian
 from dbdyno.servers.sources.installation import Installation, NoServerError, find_in_tree, find_server
 from dbdyno.servers.sources.maven import Maven

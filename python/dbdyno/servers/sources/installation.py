@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dbdyno.errors import UserError
-from dbdyno.servers.ask import answer
+from dbdyno.servers.user import answer
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.system.state import state_folder
 

@@ -13,12 +13,11 @@ from typing import IO
 
 from dbdyno.model.printable import printable
 from dbdyno.stack.guest.channel import PORT, Channel
-from dbdyno.stack.guest.initramfs import write_initramfs
-from dbdyno.stack.guest.kernels import Kernel
+from dbdyno.stack.guest.kernels import Kernel, write_initramfs
 from dbdyno.stack.tools import needed, tool_path
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, RemoveTree
-from dbdyno.store.synced import write_synced
+from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses, RemoveTree
+from dbdyno.stack.undo_log import Journal
+from dbdyno.store.parts import write_synced
 from dbdyno.system.interrupt import shielded
 from dbdyno.system.state import make_private, make_state_folder, new_token, scratch_path, state_folder
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from dbdyno.errors import DbdynoError
-from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
-from dbdyno.model.kernels import BOOTED_KERNELS
+from dbdyno.filesystems import KINDS as FILESYSTEMS
+from dbdyno.model.design import BOOTED_KERNELS
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.guest.kernels import find_kernel, known_kernels

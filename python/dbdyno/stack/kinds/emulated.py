@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
-from dbdyno.filesystems.catalogue import BY_FUSE, KINDS
+from dbdyno.filesystems import BY_FUSE, KINDS
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising
@@ -13,7 +13,7 @@ from dbdyno.stack.layers.data import Disks
 from dbdyno.stack.layers.device import Emulated, EmulatedPair, seed_of
 from dbdyno.stack.layers.emulated_disk import is_rotational, running_disk
 from dbdyno.stack.tools import tool_path
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes
 

@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dbdyno.errors import DbdynoError
 from dbdyno.model.printable import short
 from dbdyno.mysql.server_url import server_url
-from dbdyno.plan.identity import image_key
+from dbdyno.plan.order import image_key
 from dbdyno.servers.contract import Session
 from dbdyno.servers.products import external_server
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Raising, Stack, StackKind
 from dbdyno.stack.layers.device import NoDevice
 from dbdyno.stack.layers.external_server import ExternalData, ExternalDatabase, ExternalServerLayer, not_ours
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.workloads import USERS_SQL

@@ -17,8 +17,8 @@ from dbdyno.stack.layer import BlockDevice, Layer, StackContext
 from dbdyno.stack.layers.data import Tree
 from dbdyno.stack.layers.device import AlwaysItself, mount_of
 from dbdyno.stack.loop import attach_loop, loop_files
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import DetachLoops, RemoveDiskFile
+from dbdyno.stack.undo.actions import DetachLoops, RemoveDiskFile
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.drives import device_place
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from dbdyno.stack.capabilities import Capability
-from dbdyno.stack.erase.guard import Erasing
-from dbdyno.stack.image import Image
-from dbdyno.stack.layer import Layer, StackContext
+from dbdyno.stack.erase import Erasing
+from dbdyno.stack.layer import Image, Layer, StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.store.records import TrialDevice
 from dbdyno.study.schema import TrialSpec
 

@@ -7,16 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from dbdyno.filesystems.catalogue import BY_FUSE
-from dbdyno.filesystems.catalogue import KINDS as FILESYSTEMS
-from dbdyno.plan.identity import image_key
+from dbdyno.filesystems import BY_FUSE
+from dbdyno.filesystems import KINDS as FILESYSTEMS
+from dbdyno.plan.order import image_key
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
-from dbdyno.stack.image import KeptImage
 from dbdyno.stack.kinds.kind import Device, Raising, Stack, StackKind
-from dbdyno.stack.layer import Layer
+from dbdyno.stack.layer import KeptImage, Layer
 from dbdyno.stack.layers.data import Files, Tree
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.memory import Memory, PageCache
@@ -25,7 +24,7 @@ from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.layers.zfs_pool import ZfsPool
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.schema import TrialSpec
 
 KeptT = TypeVar("KeptT", bound=KeptImage)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from dbdyno.errors import HostError
 from dbdyno.stack.capabilities import Capability, device_need
-from dbdyno.stack.erase.guard import Erasing, check_erasable
-from dbdyno.stack.erase.in_use import sees_all_processes
+from dbdyno.stack.emptiness import sees_all_processes
+from dbdyno.stack.erase import Erasing, check_erasable
 from dbdyno.stack.kinds.kind import Device, Raising
 from dbdyno.stack.kinds.own import CopiedData, block_layers, block_needs
 from dbdyno.stack.layer import Layer

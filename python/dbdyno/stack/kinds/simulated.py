@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from dbdyno.stack.capabilities import Capability
-from dbdyno.stack.image import Image
 from dbdyno.stack.kinds.kind import Raising, Stack, StackKind
+from dbdyno.stack.layer import Image
 from dbdyno.stack.layers.simulated import SimulatedDrive, SimulatedQueue
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.schema import TrialSpec
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from dbdyno.servers.user import own_folder
-from dbdyno.stack.image import KeptImage
-from dbdyno.stack.layer import Layer, StackContext
+from dbdyno.stack.layer import KeptImage, Layer, StackContext
 from dbdyno.stack.layers.device import PREPARED
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk
 from dbdyno.stack.layers.server import DATA

@@ -17,8 +17,8 @@ from dbdyno.model.results import Summary
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk, attached_device, wait_idle
 from dbdyno.stack.loop import loops_over
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import DetachLoops, RemoveTree, SetInstantMode
+from dbdyno.stack.undo.actions import DetachLoops, RemoveTree, SetInstantMode
+from dbdyno.stack.undo_log import Journal
 from dbdyno.store.records import TrialDevice
 
 PREPARED = "prepared"  # the snapshot that every trial starts from

@@ -20,9 +20,9 @@ from dbdyno.errors import HostError, TrialError
 from dbdyno.stack.disk_client import DiskClient, Fault, Mode
 from dbdyno.stack.loop import SECTOR_BYTES, attach_loop
 from dbdyno.stack.tools import own_binary
+from dbdyno.stack.undo.actions import TOKEN_VARIABLE, DetachLoops, EndProcesses, RemoveTree, Unmount
 from dbdyno.stack.undo.kind import Undo
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import TOKEN_VARIABLE, DetachLoops, EndProcesses, RemoveTree, Unmount
+from dbdyno.stack.undo_log import Journal
 from dbdyno.system.interrupt import shielded
 from dbdyno.system.state import make_private, new_token, scratch_path
 

@@ -15,11 +15,10 @@ from dbdyno.mysql.settings import Setting
 from dbdyno.servers.contract import ExternalServer as External
 from dbdyno.servers.contract import Holdings, Server, ServerError, Session, Settings
 from dbdyno.servers.products import DAEMONS, external_server
-from dbdyno.stack.image import Image
-from dbdyno.stack.layer import Endpoint, StackContext
+from dbdyno.stack.layer import Endpoint, Image, StackContext
 from dbdyno.stack.layers.server import check_outcomes, shown_settings
-from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
-from dbdyno.stack.undo.log import Journal
+from dbdyno.stack.undo.real_disk import DropAccount, DropExternalTables, SetGlobal
+from dbdyno.stack.undo_log import Journal
 from dbdyno.system.locks import listener_pid
 from dbdyno.system.state import new_token
 

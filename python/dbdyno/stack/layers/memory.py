@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.filesystems.tmpfs import TMPFS
+from dbdyno.filesystems import TMPFS
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.filesystem import check_mount, mount, observed_mount
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo.undos import RemoveCgroup, Unmount
+from dbdyno.stack.undo.actions import RemoveCgroup, Unmount
 
 ROOT = Path("/sys/fs/cgroup")
 

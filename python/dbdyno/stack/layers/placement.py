@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.host.awake import Means, means_here
+from dbdyno.host.processor import Means, means_here
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.tools import own_binary, run_tool
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, RemoveCgroup
+from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses, RemoveCgroup
+from dbdyno.stack.undo_log import Journal
 from dbdyno.study.units import cpu_list, cpu_numbers
 from dbdyno.system.child import child, decoded
 from dbdyno.system.state import new_token

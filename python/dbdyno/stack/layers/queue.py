@@ -9,7 +9,7 @@ from typing import Any
 from dbdyno.errors import TrialError
 from dbdyno.host.read import chosen_in
 from dbdyno.stack.layer import BlockDevice, StackContext
-from dbdyno.stack.undo.undos import RestoreSysfs
+from dbdyno.stack.undo.actions import RestoreSysfs
 from dbdyno.study.schema import QueueSection
 
 # What the kernel gives a disk of each kind by itself (block/blk-wbt.c); a loop device always comes up as an SSD.

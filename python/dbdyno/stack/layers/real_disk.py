@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.filesystems.kind import Kind
+from dbdyno.filesystems import Kind
 from dbdyno.host.storage import disk_facts
-from dbdyno.stack.erase.guard import Erasing, HeldDisk
+from dbdyno.stack.erase import Erasing, HeldDisk
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.device import AlwaysItself
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo.log import Journal
 from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
+from dbdyno.stack.undo_log import Journal
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dbdyno.errors import HostError
 from dbdyno.host.storage import mounts
 from dbdyno.servers.user import server_user
 from dbdyno.stack.layer import StackContext
-from dbdyno.stack.undo.log import Journal
-from dbdyno.stack.undo.undos import RemoveTree
+from dbdyno.stack.undo.actions import RemoveTree
+from dbdyno.stack.undo_log import Journal
 from dbdyno.system.interrupt import shielded
 from dbdyno.system.state import make_private, new_token, scratch_path
 

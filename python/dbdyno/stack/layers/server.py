@@ -20,7 +20,7 @@ from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.memory import killed_for_memory
 from dbdyno.stack.layers.placement import Placement
 from dbdyno.stack.tools import run_tool
-from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses
+from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses
 from dbdyno.store.records import NOT_GRANTED
 from dbdyno.system.child import exit_words
 from dbdyno.system.state import new_token

@@ -7,8 +7,8 @@ from typing import Self
 
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.device import AlwaysItself
-from dbdyno.study.kernels import QUEUE_DEPTH, kernels_by_name
 from dbdyno.study.schema import TrialSpec
+from dbdyno.study.simulated_loads import QUEUE_DEPTH, kernels_by_name
 
 NOTE = (
     "Simulated: the block layer of a named kernel over a drive model, in virtual time. No figure includes what"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
-from dbdyno.filesystems.zfs import ZFS
+from dbdyno.filesystems import ZFS
 from dbdyno.model.quantity import same_value
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.filesystem import (
@@ -26,7 +26,7 @@ from dbdyno.stack.layers.filesystem import (
     observed_mount,
 )
 from dbdyno.stack.tools import needed, run_tool
-from dbdyno.stack.undo.undos import TOKEN_VARIABLE, EndProcesses, Unmount
+from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses, Unmount
 from dbdyno.study.schema import FilesystemSection
 from dbdyno.system.state import new_token
 

@@ -1,1 +1,0 @@
-"""What is proved before a real disk is erased."""
