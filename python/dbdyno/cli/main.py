@@ -158,8 +158,8 @@ def _shown(text: str) -> str:
 
 USAGE, INTERRUPTED = 2, 130
 
-# Each verb with its line of the help; its code is in the file of its name. Only the verb that was typed is imported, so
-# a verb may import what it needs at its top.
+# Each verb with its line of the help; its code is in the file of its name, or in that of the verb that it is a form of.
+# Only the verb that was typed is imported, so a verb may import what it needs at its top.
 VERBS = {
     "quick": "Measure this disk, and show the drives it is most like.",
     "plan": "Show what a study would do and touch, and how long it takes.",
@@ -186,10 +186,13 @@ VERBS = {
 }
 
 
+FORM_OF = {"aa": "run", "try": "run", "quick": "run", "compare": "report", "rank": "report"}
+
+
 def verb_command(verb: str) -> TyperCommand | TyperGroup:
     """Import a verb and return its command."""
     name = "try_" if verb == "try" else verb  # a keyword of Python's
-    module = import_module(f"dbdyno.cli.{name}")
+    module = import_module(f"dbdyno.cli.{FORM_OF.get(verb, verb)}")
     command: Any
     if hasattr(module, "app"):
         command = get_group(module.app)
