@@ -27,7 +27,7 @@ from dbdyno.store.block_trace import KEPT, KEPT_BYTES_MAX
 from dbdyno.store.events import Dropped, Ended, Event, Failed, Note, Planned, Resumed, Started
 from dbdyno.store.header import Header
 from dbdyno.store.records import Run, Trial
-from dbdyno.store.replay import History, attempts_that_count
+from dbdyno.store.replay import ATTEMPTS, PATIENCE, History, Void, attempts_that_count
 from dbdyno.store.run_folder import RunFolder, read_header, read_run
 from dbdyno.store.trials import lost_trials
 from dbdyno.study.units import format_seconds
@@ -106,13 +106,11 @@ def _interrupted_block(plan: Plan, history: History) -> int | None:
     if last is None:
         return None
     attempt, live = history.attempts[last], plan.specs.keys() - history.dropped
-    return None if attempt.disturbed or attempt.is_void(live) or attempt.is_whole(live) else last[0]
+    return None if attempt.disturbed or attempt.void_reason(live) or attempt.is_whole(live) else last[0]
 
 
-ATTEMPTS = 3  # at one block, before it is given up
 FAILURES_TO_DROP = 2  # attempts at the same block in which a treatment failed, before it is left out
 WITHOUT_CONTROL = "; without its control the run can show losses but cannot rule them out"
-PATIENCE = 2  # blocks that met interference at every attempt: from then on repeating is no remedy on this host
 
 
 class RunProgress(Protocol):
@@ -269,7 +267,7 @@ class _Runner:
                 self._give_up(block)
         if len(self.history.finished) > ran:
             self.stop.pace.end()
-            if self._patient(block) and not self._patient(block + 1):
+            if self.history.repeating_helps(block) and not self.history.repeating_helps(block + 1):
                 self.progress.say(
                     f"{PATIENCE} blocks met interference at every attempt, so blocks are no longer repeated for it; "
                     "stop other programs on this host, or measure when it is idle"
@@ -285,7 +283,7 @@ class _Runner:
         self._simulate_ahead(block, attempt)
         for slot in self.plan.slots(block, attempt):
             so_far = self.history.attempt(block, attempt)
-            if so_far.is_void(self._live()) or self._too_disturbed(block, attempt):
+            if self._void_reason(block, attempt) is not None:
                 return
             if slot.treatment in self._live() - so_far.finished:
                 self.stop.before_trial(self.plan.specs[slot.treatment])
@@ -420,24 +418,13 @@ class _Runner:
             self.progress.say(f"{trial.id} met interference: {'; '.join(beyond(trial))}")
             if self.plan.design.interference == "note":
                 return
-            again = self._too_disturbed(trial.block, trial.attempt)
+            again = self._void_reason(trial.block, trial.attempt) is not None
             self.progress.say(f"block {trial.block} is {'repeated whole' if again else 'kept all the same'}")
 
-    def _too_disturbed(self, block: int, attempt: int) -> bool:
-        """Whether an attempt holds a trial that others disturbed, and is to be repeated for it."""
-        repeated = self.plan.design.interference == "repeat" and attempt < ATTEMPTS
-        return repeated and self.history.attempt(block, attempt).disturbed and self._patient(block)
-
-    def _patient(self, block: int) -> bool:
-        """Whether repeating may still help: too few blocks before this one met interference at every attempt."""
-        kept = {
-            before
-            for (before, number), attempt in self.history.attempts.items()
-            if attempt.disturbed and number == ATTEMPTS and before < block
-        }
-        return len(kept) < PATIENCE
+    def _void_reason(self, block: int, attempt: int) -> Void | None:
+        return self.history.void_reason(block, attempt, self._live(), self.plan.design.interference)
 
     def _complete(self, block: int, attempt: int) -> bool:
         """Whether no further attempt at the block is needed."""
         whole = self.history.attempt(block, attempt).is_whole(self._live())
-        return whole and not self._too_disturbed(block, attempt)
+        return whole and self._void_reason(block, attempt) is None

@@ -1,13 +1,13 @@
 """What has happened in a run: one fold over its events, for running, resuming, stopping and analysis alike.
 
-Here alone is decided which attempt at a block counts.
+Here alone is decided which attempt at a block counts, and why another is void.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
-from dbdyno.model.design import Design
+from dbdyno.model.design import Design, Interference
 from dbdyno.store.events import (
     Dropped,
     Ended,
@@ -23,6 +23,10 @@ from dbdyno.store.events import (
 )
 
 Place = tuple[int, int]  # block, attempt
+Void = Literal["failed", "lost", "interference"]
+
+ATTEMPTS = 3  # at one block, before it is given up
+PATIENCE = 2  # blocks that met interference at every attempt: from then on repeating is no remedy on this host
 
 
 @dataclass
@@ -35,16 +39,18 @@ class Attempt:
     disturbed: bool = False
     host: str = ""  # that it ran on, of a study on several
 
-    def is_void(self, live: Collection[str]) -> bool:
-        """Whether it can count no more: one of the treatments that were not left out failed, or was lost.
+    def void_reason(self, live: Collection[str]) -> Void | None:
+        """Why it can count no more: one of the treatments that were not left out failed, or its files were lost.
 
         It is void for every treatment in it, for the host was in an unknown state.
         """
-        return not (self.failed | self.lost).isdisjoint(live)
+        if not self.failed.isdisjoint(live):
+            return "failed"
+        return None if self.lost.isdisjoint(live) else "lost"
 
     def is_whole(self, live: Collection[str]) -> bool:
         """Whether every treatment that was not left out finished in it, and none failed."""
-        return self.finished.issuperset(live) and not self.is_void(live)
+        return self.finished.issuperset(live) and self.void_reason(live) is None
 
 
 def attempts_that_count(attempts: Mapping[Place, Attempt], live: Collection[str]) -> dict[int, int]:
@@ -131,6 +137,26 @@ class History:
     def attempt(self, block: int, attempt: int) -> Attempt:
         """How far an attempt came, if it was begun."""
         return self.attempts.get((block, attempt), Attempt())
+
+    def void_reason(self, block: int, attempt: int, live: Collection[str], interference: Interference) -> Void | None:
+        """Why an attempt at a block is repeated: ``void_reason`` of the attempt, or others disturbed a trial of it.
+
+        The last of ``ATTEMPTS`` is kept though others disturbed it.
+        """
+        trials = self.attempt(block, attempt)
+        if (reason := trials.void_reason(live)) is not None:
+            return reason
+        repeated = interference == "repeat" and attempt < ATTEMPTS and trials.disturbed
+        return "interference" if repeated and self.repeating_helps(block) else None
+
+    def repeating_helps(self, block: int) -> bool:
+        """Whether fewer than ``PATIENCE`` blocks before this one met interference at every attempt."""
+        kept = {
+            before
+            for (before, number), attempt in self.attempts.items()
+            if attempt.disturbed and number == ATTEMPTS and before < block
+        }
+        return len(kept) < PATIENCE
 
     def last_attempt(self, block: int) -> int:
         """The latest attempt at a block that was begun; 1 where none was."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from dbdyno.errors import UserError
+from dbdyno.model.design import DEFAULT_MARGIN
 from dbdyno.model.wording import listed
 from dbdyno.mysql.option_file import Options
 from dbdyno.mysql.server_url import is_url
@@ -79,7 +80,7 @@ def _in_a_line(fields: Mapping[str, Any]) -> "InlineTable":
 
 BLOCKS = 8
 DURATION = "5s"
-MARGIN = "3%"
+MARGIN = f"{DEFAULT_MARGIN:.0%}"
 _RECORDED = ("replay-log", "trace")  # kinds that replay a recording, which has its own clients and its own end
 SIZE, FILESYSTEM = "2GiB", "ext4"  # of a disk that is made for the study
 # Commas between levels are those outside of brackets and quotes: "raid1(hdd-15k, 2)" is one level.

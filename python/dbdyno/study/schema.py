@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictF
 
 from dbdyno.filesystems import IN_MEMORY, KINDS
 from dbdyno.model.cut import CrashMode, Keep, Survivors, When
-from dbdyno.model.design import BLOCKS_MAX, BOOTED, BUSES, MIN_BLOCKS, Interference, Settle, is_booted
+from dbdyno.model.design import BLOCKS_MAX, BOOTED, BUSES, DEFAULT_MARGIN, MIN_BLOCKS, Interference, Settle, is_booted
 from dbdyno.model.metrics import METRICS, REPORTED_METRICS
 from dbdyno.model.quantity import duration_seconds
 from dbdyno.mysql.server_url import is_url, server_url
@@ -402,7 +402,7 @@ class DesignSection(Section):
     """The time for all blocks: none is begun that would end after it, judged by the mean length of the blocks so far.
     The first always runs.
     """
-    margin: Annotated[Fraction, Field(gt=0, lt=1)] = 0.03
+    margin: Annotated[Fraction, Field(gt=0, lt=1)] = DEFAULT_MARGIN
     """Differences smaller than this don't matter to you."""
     metric: Literal[tuple(METRICS)] | None = None  # type: ignore[valid-type]
     """What verdicts are about; if not given, what the kind of load is about: `queries_per_second`, or `rows_per_second`

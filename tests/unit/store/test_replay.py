@@ -83,3 +83,28 @@ def test_when_measuring_stops_is_what_was_last_asked_for():
 
 def test_a_block_is_given_up_by_a_note():
     assert History.of([Note("x"), Note("block 3 was given up", given_up=3)]).given_up == {3}
+
+
+DISTURBED = [finished(1, 1, "t1", disturbed=True), finished(1, 1, "t2")]
+VOID = {
+    "a whole attempt is not": (WHOLE, "repeat", None),
+    "one that failed": ([*WHOLE, failed(1, 1, "t2")], "note", "failed"),
+    "one whose files were lost": ([*WHOLE, Lost(*about(1, 1, "t1"), "gone")], "note", "lost"),
+    "one that others disturbed": (DISTURBED, "repeat", "interference"),
+    "not where the study keeps it": (DISTURBED, "note", None),
+    "a failure comes first": ([*DISTURBED, failed(1, 1, "t2")], "repeat", "failed"),
+}
+
+
+@pytest.mark.parametrize("case", VOID)
+def test_why_an_attempt_is_void(case):
+    events, interference, reason = VOID[case]
+    assert History.of(events).void_reason(1, 1, LIVE, interference) == reason
+
+
+def test_after_two_blocks_disturbed_to_the_end_none_is_repeated_for_it():
+    history = History.of(finished(block, 3, "t1", disturbed=True) for block in (1, 2))
+    history.add(finished(3, 1, "t1", disturbed=True))
+    assert history.void_reason(2, 1, LIVE, "repeat") is None  # of which no first attempt was disturbed
+    assert history.void_reason(3, 1, LIVE, "repeat") is None
+    assert History.of([finished(3, 3, "t1", disturbed=True)]).void_reason(3, 3, LIVE, "repeat") is None

@@ -22,7 +22,7 @@ from dbdyno.model.printable import short
 from dbdyno.model.wording import listed
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
-from dbdyno.run.execute import ATTEMPTS, RunOutcome, RunProgress, beginning
+from dbdyno.run.execute import RunOutcome, RunProgress, beginning
 from dbdyno.run.fleet.asking import forget_all, messages
 from dbdyno.run.fleet.fold import ATTEMPTS_MAX, accept_arrival, arrival_path, fold, fold_leftovers, host_blocks
 from dbdyno.run.fleet.message import (
@@ -49,6 +49,7 @@ from dbdyno.store import run_folder
 from dbdyno.store.block_trace import KEPT_BYTES_MAX
 from dbdyno.store.events import Ended, Joined, Note
 from dbdyno.store.parts import write_synced
+from dbdyno.store.replay import ATTEMPTS
 from dbdyno.store.run_folder import RunFolder
 from dbdyno.store.trials import lost_trials
 from dbdyno.study.schema import TrialSpec
