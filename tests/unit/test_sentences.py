@@ -21,7 +21,7 @@ FORBIDDEN = (
     "this host can run it",
     "No more than 1 requests",
 )
-FIRST_SCREEN = ("advice.py", "sections/headline.py", "sections/badges.py", "why.py", "quick.py", "remarks.py")
+FIRST_SCREEN = ("sections/advice.py", "sections/headline.py", "sections/badges.py", "why.py", "quick.py", "notes.py")
 FIRST_SCREEN_MAX = 140  # characters of a sentence, without the values in it
 ALL = sentences(ROOT)
 
