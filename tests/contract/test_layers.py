@@ -17,6 +17,7 @@ from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import Emulated, Here
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
+from dbdyno.stack.layers.host_settings import HostSettings
 from dbdyno.stack.layers.memory import Memory, PageCache, cached_bytes
 from dbdyno.stack.layers.placement import Awake, Placement, pinned
 from dbdyno.stack.layers.queue import Queue
@@ -71,6 +72,7 @@ STACKS = {
     "filesystem: ext4": lambda disk, _: [emulated(disk), filesystem("ext4")],
     "filesystem: xfs": lambda disk, _: [emulated(disk), filesystem("xfs")],
     "filesystem: btrfs": lambda disk, _: [emulated(disk), filesystem("btrfs")],
+    "host_settings": lambda _disk, _: [HostSettings({"dirty_writeback_centisecs": 612})],
     "host": lambda _disk, _: [Awake()],
     "host: pollers": lambda _disk, _: [BY_POLLERS],
     "memory": lambda _disk, _: [Memory(256 * 1024**2)],

@@ -50,6 +50,7 @@ def real(rng, loop):
 def here(rng, _loop):
     engine = rng.choice(['["innodb", "myisam"]', '"aria"'])
     text = study_text(device='"here"', engine=engine, amount='duration = "700ms"', blocks=1)
+    text += "[host]\nvfs_cache_pressure = [90, 120]\n"
     return without(text, "size", "scheduler", "filesystem =", "[filesystem]", "mount")
 
 

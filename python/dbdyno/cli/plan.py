@@ -410,9 +410,22 @@ def touched(plan: Plan, needs: Iterable[Capability] = ()) -> list[str]:
     if awake := plan.awake():
         of = "" if len(awake) == len(plan.specs) else f" for {', '.join(awake)}"
         lines.append(f"kept awake{of}: all processors, while a trial runs; {capabilities.awake().detail}")
+    lines += _changed_settings(plan)
     if raised:
         lines += _touched_by_raising(raised)
     return lines if erased_devices(plan) else [*lines, "erased: nothing"]
+
+
+def _changed_settings(plan: Plan) -> Iterator[str]:
+    """Settings of the host's kernel; those of a virtual machine end with it."""
+    specs = [spec for spec in plan.specs.values() if not KINDS[spec.stack.kind].IN_GUEST]
+    names = list(dict.fromkeys(name for spec in specs for name in spec.host.settings))
+    if not names:
+        return
+    line = f"changed: {', '.join(names)} of this host, for all its programs, while a trial runs; put back after each"
+    if any(name.startswith("dirty_") for name in names):
+        line += ". They decide how much that was never synced is lost if this host's system crashes meanwhile"
+    yield line
 
 
 def _touched_by_raising(specs: list[TrialSpec]) -> Iterator[str]:
@@ -561,7 +574,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     if otherwise:
         lines += [
             "",
-            "settings that the server takes otherwise than written:",
+            "settings that are taken otherwise than written:",
             *(f"  {need.said}" for need in otherwise),
         ]
     for warning in (*plan.warnings(), *servers_warnings(plan), *_not_granted(otherwise)):
@@ -586,10 +599,12 @@ def _named_levels(plan: Plan) -> list[str]:
 
 def _not_granted(needs: list[Capability]) -> Iterator[str]:
     """Yield one for each setting that a trial would have in name only."""
-    for need in needs:
-        if need.outcome and need.outcome.how == "not granted":
-            setting = f"{need.outcome.name} = {str(need.outcome.asked).lower()}"
+    for outcome in (need.outcome for need in needs if need.outcome):
+        setting = f"{outcome.name} = {str(outcome.asked).lower()}"
+        if outcome.how == "not granted":
             yield f"this host does not grant {setting}: what is measured is the server without it"
+        elif outcome.how == "no effect":
+            yield f"{setting} changes nothing on this host: {outcome.said}"
 
 
 def _setting_as_dict(need: Capability, outcome: SettingOutcome) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from dbdyno.analysis.over_time import NOTABLE, is_clear
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.figures import HostSpeed
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.analysis.verdict.pairs import is_without, not_granted
+from dbdyno.analysis.verdict.pairs import NotGranted, is_without, not_granted
 from dbdyno.model.design import ALPHA, Design, Settle, Treatment
 from dbdyno.model.word import Word
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, listed, margin_text, number, percent
@@ -584,6 +584,9 @@ def _settings_not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]
         for name, setting in settings[id_].items():
             if name in settings[other]:
                 continue
+            if not setting.by_server:
+                yield f"{name} = {setting.value} changes nothing on this host for {sides[id_]}: {setting.said}."
+                continue
             without = is_without(analysis.blocks.of(other), name)
             both = f", so {sides[id_]} and {sides[other]} were both measured without it" if without else ""
             refusal = f"The host did not grant {name} = {setting.value} to {sides[id_]}{both}"
@@ -593,16 +596,20 @@ def _settings_not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]
 def not_granted_lines(run: Run, analysis: Analysis) -> Iterator[str]:
     """Yield a line for each setting that treatments had in name only."""
     treatments: dict[tuple[str, str], list[str]] = {}
-    log_lines: dict[tuple[str, str], str] = {}
+    reasons: dict[tuple[str, str], NotGranted] = {}
     for treatment in run.design.treatments:
         for setting in not_granted(analysis.blocks.of(treatment.id)):
             treatments.setdefault((setting.name, setting.value), []).append(treatment.id)
-            log_lines.setdefault((setting.name, setting.value), setting.said)
+            reasons.setdefault((setting.name, setting.value), setting)
     for (name, value), ids in treatments.items():
         whose = (
             "any treatment" if len(ids) == len(run.design.treatments) else treatments_named(ids, run.design.treatments)
         )
-        yield f"The host did not grant {name} = {value} to {whose}: the server's log says {log_lines[name, value]}."
+        setting = reasons[name, value]
+        if setting.by_server:
+            yield f"The host did not grant {name} = {value} to {whose}: the server's log says {setting.said}."
+        else:
+            yield f"{name} = {value} changes nothing on this host: {setting.said}."
 
 
 def cache_text(row: TreatmentSummary) -> str:

@@ -250,6 +250,11 @@ def _obstacle_text(obstacle: Obstacle) -> str:
             return f"{count(obstacle.usable, f'usable {obstacle.unit}')}{run}, at least {obstacle.needed} are needed"
         case Dropped():
             return f"{_label_text(obstacle)} failed again and again{run} and was dropped"
+        case InNameOnly(why=why) if why:
+            return (
+                f"{obstacle.setting} = {obstacle.value} changes nothing on this host for {obstacle.label} ({why}), so"
+                " that both were measured alike"
+            )
         case InNameOnly():
             return (
                 f"the host did not grant {obstacle.setting} = {obstacle.value} to {obstacle.label}, so that both were"

@@ -570,8 +570,8 @@ def why_not_comparable(verdict: Finding) -> str:
             return "failed again and again"
         case ZeroFigures():
             return "a figure is 0"
-        case InNameOnly(setting=setting):
-            return f"{setting} was not granted"
+        case InNameOnly(setting=setting, why=why):
+            return f"{setting} changes nothing here" if why else f"{setting} was not granted"
         case LimitedClients(hosts=hosts):
             return f"limited by {clients_named(hosts)}"
         case _:

@@ -49,7 +49,7 @@ from dbdyno.study.document import Setting
 from dbdyno.study.fio_job import included, render_job
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.scale import line_of_field, line_without, place_in, toml_value
-from dbdyno.study.schema import HostSection, TrialSpec
+from dbdyno.study.schema import TrialSpec
 from dbdyno.study.study import Study
 from dbdyno.study.workloads import FioSection
 from dbdyno.system.files import read_text
@@ -64,6 +64,9 @@ ALL_MAX = 12
 TRIED_MAX = 64  # of any: each costs a start
 IN_MEMORY = ("emulated", "memory")  # kinds of stack whose disk takes memory of the host
 ROUNDS_MAX = 12  # in which settings of an option file are changed or left out: what is left is tried once more
+
+
+_WITHOUT_HOST = "without the settings of [host], which only a trial makes, it is not granted"
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,10 @@ def check_settings(plan: Plan, say: Say) -> Iterator[Capability]:
                 yield _untried(settings_set.request.server, str(error))
                 return
             for setting in outcomes:
-                if setting.how != "as asked":
+                if setting.how == "not granted" and any(spec.host.settings for spec in plan.specs.values()):
+                    why = f"{_WITHOUT_HOST} ({setting.said})"
+                    yield _capability(plan, settings_set, replace(setting, how="not tried", said=why))
+                elif setting.how != "as asked":
                     yield _capability(plan, settings_set, setting)
 
 
@@ -324,7 +330,7 @@ def with_host_decided(plan: Plan) -> Plan:
         return plan
     able = is_guest() and bool(means_here(frozenset(os.sched_getaffinity(0))).by)
     decided = {
-        id_: spec.model_copy(update={"host": HostSection(awake=able and not spec.stack.is_booted)})
+        id_: spec.model_copy(update={"host": spec.host.model_copy(update={"awake": able and not spec.stack.is_booted})})
         if spec.host.awake == "auto"
         else spec
         for id_, spec in plan.specs.items()
@@ -372,10 +378,12 @@ def _process_needs(spec: TrialSpec) -> Iterator[Capability]:
             yield capabilities.processors(name, cpus)
     if (spec.server.ionice or "").startswith("realtime"):
         yield capabilities.root()
+    yield from capabilities.placement(spec.server)
     if stack.memory:
         yield capabilities.memory_cgroup()
     if spec.host.awake is True:
         yield capabilities.awake()
+    yield from capabilities.host_settings(spec.host, limited=bool(stack.memory))
 
 
 # What a run was made with and on: versions and host facts, kept with it. Nothing secret, no host name.

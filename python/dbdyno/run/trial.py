@@ -15,7 +15,8 @@ from dbdyno.probe.sampler import Series
 from dbdyno.run.ports import Ports
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.kinds.kind import Raising
-from dbdyno.stack.layer import Image, StackContext, raised
+from dbdyno.stack.layer import Image, Layer, StackContext, raised
+from dbdyno.stack.layers.host_settings import HostSettings
 from dbdyno.stack.layers.placement import Awake
 from dbdyno.stack.space import after_load
 from dbdyno.stack.undo_log import Journal
@@ -140,8 +141,10 @@ def see_that_the_kernel_is(spec: TrialSpec, kernel: str) -> None:
         )
 
 
-def _host_layers(spec: TrialSpec) -> list[Awake]:
-    return [Awake()] if spec.host.awake is True else []
+def _host_layers(spec: TrialSpec) -> list[Layer]:
+    """What is set of the machine itself, below the stack."""
+    settings: list[Layer] = [HostSettings(spec.host.settings, bool(spec.stack.memory))] if spec.host.settings else []
+    return [*settings, *([Awake()] if spec.host.awake is True else [])]
 
 
 def awake_use(

@@ -110,13 +110,15 @@ How = Literal[
     "as asked",
     "another name",  # the same value, as the server calls it
     "not granted",  # it shows what was asked for, and says in its log that the host does not give it
+    "no effect",  # it is taken, and changes nothing on this host
     "adjusted",  # another value
     "limited",  # another value, as the process may open so many files and no more
     "unknown",  # no variable that it shows
     "refused",  # it does not start with it
     "not tried",  # as the host has too little for a trial of it
 ]
-HOLDS: frozenset[How] = frozenset({"as asked", "another name", "not granted", "not tried"})  # where a trial goes on
+# Where a trial goes on.
+HOLDS: frozenset[How] = frozenset({"as asked", "another name", "not granted", "no effect", "not tried"})
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class SettingOutcome:
             "as asked": f"is {setting}",
             "another name": f"{setting} is taken; the server calls it {self.got}",
             "not granted": f"{setting} is shown by the server but not granted by this host: {self.said}",
+            "no effect": f"{setting} changes nothing here: {self.said}",
             "adjusted": f"asked for {setting}, the server took {self.got}{because}",
             "limited": f"asked for {setting}, the server took {self.got}, "
             f"limited by how many files it may open{because}",

@@ -1,6 +1,7 @@
 """What this host can do, found by looking and by trying, never by assuming."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -9,6 +10,7 @@ import psutil
 
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.filesystems import BY_FUSE, KINDS
+from dbdyno.host.allocators import LIBRARIES, SYSTEM, install_remedy, library_of, version_of
 from dbdyno.host.processor import means_here
 from dbdyno.host.read import text_of
 from dbdyno.mysql.settings import DISTRIBUTION
@@ -16,10 +18,12 @@ from dbdyno.servers.contract import SettingOutcome
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack.layers.emulated_disk import content_room_bytes
 from dbdyno.stack.layers.here import folder_here
+from dbdyno.stack.layers.host_settings import ONE_NODE, SETTINGS, current, nodes, why_not, why_without_effect
 from dbdyno.stack.layers.memory import memory_hierarchy
 from dbdyno.stack.restore import leftovers
 from dbdyno.stack.tools import own_binary, tool_path
 from dbdyno.stack.tracefs import mounted_tracefs, why_not_mountable
+from dbdyno.study.schema import HostSection, ServerSection
 from dbdyno.study.units import cpu_list, cpu_numbers, format_bytes
 
 BLK_MQ_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
@@ -39,7 +43,7 @@ class Capability:
     needed: bool = True  # whether a study on emulated disks with the usual layers needs it
     used: bool = True  # whether anything here uses it, so that its absence is a lack
     field: tuple[str, ...] = ()  # of the study, where it is what that says that does not fit this host
-    outcome: SettingOutcome | None = None  # what a server makes of a setting, where that is not as the study writes it
+    outcome: SettingOutcome | None = None  # what becomes of a setting, where that is not as the study writes it
 
     @property
     def said(self) -> str:
@@ -64,6 +68,8 @@ def look_around() -> list[Capability]:
         nothing_left_over(),
         tracefs(),
         here(),
+        settable(),
+        allocators(),
         ublk(),
     ]
     return capabilities + [replace(tool((name,), package), needed=False) for name, package in OTHER_TOOLS.items()]
@@ -229,6 +235,63 @@ def awake() -> Capability:
     }
     detail, field = words.get(means.by, means.why), ("host", "awake")
     return Capability("host.awake", ok=bool(means.by), detail=detail, remedy=means.remedy, needed=False, field=field)
+
+
+def host_settings(host: HostSection, *, limited: bool) -> Iterator[Capability]:
+    """Whether this host takes each setting of its kernel that a treatment has, and whether it then has an effect."""
+    for name, value in host.settings.items():
+        what, field = f"host.{name} = {value}", ("host", name)
+        if refusal := why_not(name, value):
+            yield Capability(what, ok=False, detail=refusal.why, remedy=refusal.remedy, field=field)
+        elif why := why_without_effect(name, host.settings, limited=limited):
+            outcome = SettingOutcome(name, value, "no effect", said=why)
+            yield Capability(what, ok=True, detail=f"changes nothing here: {why}", field=field, outcome=outcome)
+        else:
+            yield Capability(what, ok=True, detail=f"it is {current(name)} now", field=field)
+
+
+def placement(server: ServerSection) -> Iterator[Capability]:
+    """Whether a server can have its priority, its allocator and its memory where a treatment wants them."""
+    if server.nice is not None and server.nice < os.getpriority(os.PRIO_PROCESS, 0):
+        yield root()
+    if server.allocator in LIBRARIES:
+        what, library = f"allocator {server.allocator}", library_of(str(server.allocator))
+        version = f"{version_of(str(server.allocator), library)}, {library}" if library else "is not installed"
+        remedy, field = "" if library else install_remedy(str(server.allocator)), ("server", "allocator")
+        yield Capability(what, ok=bool(library), detail=version, remedy=remedy, field=field)
+    if server.numa:
+        field, number = ("server", "numa"), server.numa.rpartition(":")[2]
+        yield replace(tool(("numactl",), "numactl"), field=field)
+        if number.isdecimal() and int(number) >= nodes():
+            detail = f"is {server.numa}; this host's nodes are 0 to {nodes() - 1}"
+            yield Capability(f"node {number}", ok=False, detail=detail, remedy="name one of these", field=field)
+        elif nodes() == 1:
+            outcome = SettingOutcome("numa", server.numa, "no effect", said=ONE_NODE)
+            detail, what = f"changes nothing here: {ONE_NODE}", f"server.numa = {server.numa}"
+            yield Capability(what, ok=True, detail=detail, field=field, outcome=outcome)
+
+
+def allocators() -> Capability:
+    """Which allocators a server can be started with here."""
+    libraries = {name: library_of(name) for name in LIBRARIES}
+    able = [f"{name} {version_of(name, library)}" for name, library in libraries.items() if library]
+    lacking = [name for name, library in libraries.items() if not library]
+    remedy = install_remedy(*lacking) if lacking else ""
+    detail = ", ".join([SYSTEM, *able, *(f"no {name}" for name in lacking)])
+    return Capability("allocators", ok=not lacking, detail=detail, remedy=remedy, needed=False)
+
+
+def settable() -> Capability:
+    """Which settings of the kernel a study can set here."""
+    refusals = {name: why_not(name) for name in SETTINGS}
+    able = [name for name, refusal in refusals.items() if refusal is None]
+    names_by_why: dict[str, list[str]] = {}
+    for name, refusal in refusals.items():
+        if refusal is not None:
+            names_by_why.setdefault(f"{refusal.why}; {refusal.remedy}", []).append(name)
+    lacking = [f"not {', '.join(names)}: {why}" for why, names in names_by_why.items()]
+    detail = "; ".join([", ".join(able) or "none", *lacking])
+    return Capability("host settings", ok=bool(able), detail=detail, needed=False)
 
 
 def own_programs() -> Capability:

@@ -82,6 +82,7 @@ class AwakeUse(TypedDict, total=False):
 
 
 NOT_GRANTED = "not_granted"  # in what a trial read back of its server: settings that it has in name only
+NO_EFFECT = "no_effect"  # in what a trial read back: settings that change nothing on its host, each with the reason
 
 
 @dataclass(frozen=True)

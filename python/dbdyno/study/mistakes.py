@@ -36,6 +36,10 @@ _CALLED = {
     "time": "duration", "runtime": "duration", "seconds": "duration", "warm_up": "warmup", "disk": "device",
     "drive": "device", "elevator": "scheduler", "fs": "filesystem", "ram": "memory", "repetitions": "blocks",
     "repeat": "blocks", "runs": "blocks", "control": "baseline", "type": "kind", "name": "title",
+    "thp": "transparent_hugepage", "transparent_hugepages": "transparent_hugepage",
+    "transparent_huge_pages": "transparent_hugepage", "hugepages": "nr_hugepages", "huge_pages": "nr_hugepages",
+    "malloc": "allocator", "malloc_lib": "allocator", "ld_preload": "allocator", "numactl": "numa",
+    "governor": "cpu_governor", "scaling_governor": "cpu_governor",
     "rest": "settle", "cooldown": "settle", "pause": "settle", "sleep": "settle",
 }  # fmt: skip
 
@@ -48,7 +52,12 @@ FIELDS_OF = {
     **dict.fromkeys(("blocks", "margin", "seed", "settle", "baseline", "metric", "secondary_metrics"), "design"),
     **dict.fromkeys(("compare", "compare_factors", "hard_to_change"), "design"),
     **dict.fromkeys(("mkfs", "mount"), "filesystem"),
-    "awake": "host",
+    **dict.fromkeys(("awake", "transparent_hugepage", "transparent_hugepage_defrag", "nr_hugepages"), "host"),
+    **dict.fromkeys(("swappiness", "vfs_cache_pressure", "dirty_ratio", "dirty_bytes"), "host"),
+    **dict.fromkeys(("dirty_background_ratio", "dirty_background_bytes", "dirty_expire_centisecs"), "host"),
+    **dict.fromkeys(("dirty_writeback_centisecs", "zone_reclaim_mode", "numa_balancing"), "host"),
+    **dict.fromkeys(("io_uring_disabled", "cpu_governor"), "host"),
+    **dict.fromkeys(("allocator", "nice", "numa", "ionice"), "server"),
     **dict.fromkeys(("cuts", "cuts_per_run", "when", "survivors", "recovery_limit"), "crash"),
 }
 
@@ -176,6 +185,8 @@ def _words(detail: ErrorDetails, section: type[BaseModel], path: tuple[str | int
 def _belongs(path: tuple[str | int, ...], known: list[str]) -> str:
     """Where an unknown field may have been meant to stand, or what it may have been meant to be."""
     name = str(path[-1])
+    if path == ("host", "settings"):
+        return ". The settings of the host stand in [host] itself, such as swappiness = [1, 60]"
     elsewhere = FIELDS_OF.get(name, "")
     if elsewhere != "workload" or path[0] != "workload":
         return f". It belongs in [{elsewhere}]" if elsewhere else did_you_mean(name, known)

@@ -168,6 +168,14 @@ IoClass = Annotated[
     ),
 ]
 
+NumaPolicy = Annotated[
+    str,
+    matching(
+        r"interleave|local|(bind|prefer):[0-9]{1,4}",
+        'is none of "interleave", "local", "bind:NODE", "prefer:NODE", such as "bind:0"',
+    ),
+]
+
 
 class StudySection(Section):
     """``[study]``: what is asked."""
@@ -349,17 +357,72 @@ class ServerSection(Section):
     """I/O class and level of the server, read back from every thread; those of dbdyno itself if not given. `realtime`
     needs root.
     """
+    nice: Annotated[StrictInt, Field(ge=-20, le=19)] | None = None
+    """Priority of the server, read back from every thread: 19 yields to all others; below dbdyno's own it needs root.
+    """
+    allocator: Literal["system", "jemalloc", "tcmalloc"] | None = None
+    """What the server takes its memory from: a library of this host is preloaded (`LD_PRELOAD`), and read back with its
+    version from what is mapped into the process.
+    """
+    numa: NumaPolicy | None = None
+    """From which NUMA nodes the server takes its memory, by numactl: `interleave` (all in turn), `local`, `bind:NODE`,
+    `prefer:NODE`. Read back.
+    """
     settings: dict[Variable, Annotated[Setting, AfterValidator(_no_newline)]] = Field(default_factory=dict)
     """Variables of the server by their whole names, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
 
 
 class HostSection(Section):
-    """``[host]``: the machine itself, while a trial runs."""
+    """``[host]``: the machine itself, while a trial runs.
+
+    Settings of its kernel have the kernel's names; each is set before the stack is raised, read back, and put back
+    after the trial: [layers.md](layers.md#host_settings).
+    """
 
     awake: Annotated[bool | Literal["auto"], BeforeValidator(_awake)] = False
     """Whether processors are kept from halting: a halted one takes long to wake up in a virtual machine. `"auto"`: yes
     on a virtual machine that allows it, decided when the run begins; see [layers.md](layers.md#host).
     """
+    transparent_hugepage: Literal["always", "madvise", "never"] | None = None
+    """Whether the kernel gives huge pages unasked (`/sys/kernel/mm/transparent_hugepage/enabled`)."""
+    transparent_hugepage_defrag: Literal["always", "defer", "defer+madvise", "madvise", "never"] | None = None
+    """Whether a program waits while the kernel frees a huge page for it (`transparent_hugepage/defrag`)."""
+    nr_hugepages: Annotated[StrictInt, Field(ge=0)] | None = None
+    """Huge pages that are reserved for programs that ask for them, such as a server with `large_pages`."""
+    swappiness: Annotated[StrictInt, Field(ge=0, le=200)] | None = None
+    """How readily the kernel swaps programs out to keep cached files: 0 to 200, before Linux 5.8 to 100."""
+    vfs_cache_pressure: Annotated[StrictInt, Field(ge=0, le=10_000)] | None = None
+    """How readily the kernel gives up its memory of folders and inodes."""
+    dirty_ratio: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
+    """Share of free memory, in percent, at which a program that writes must wait for the disk. **Risk**: what was
+    written and never synced is lost in a crash of the system, up to this much; commits that are synced are not.
+    """
+    dirty_bytes: Annotated[Size, Field(ge=8192)] | None = None
+    """The same in bytes, such as `"64MiB"`. Not with `dirty_ratio`: the kernel keeps one of the two."""
+    dirty_background_ratio: Annotated[StrictInt, Field(ge=0, le=100)] | None = None
+    """Share of free memory, in percent, from which on the kernel writes to the disk by itself."""
+    dirty_background_bytes: Annotated[Size, Field(ge=1)] | None = None
+    """The same in bytes. Not with `dirty_background_ratio`."""
+    dirty_expire_centisecs: Annotated[StrictInt, Field(ge=0)] | None = None
+    """Age in hundredths of a second from which on the kernel writes out what no program has synced. **Risk**: as with
+    `dirty_ratio`, up to so old.
+    """
+    dirty_writeback_centisecs: Annotated[StrictInt, Field(ge=0)] | None = None
+    """How often the kernel looks for such data; 0: never, so that they are written once there is too much of them."""
+    zone_reclaim_mode: Annotated[StrictInt, Field(ge=0, le=7)] | None = None
+    """Whether a NUMA node frees memory of its own before it takes another's: a sum of 1, 2 and 4."""
+    numa_balancing: Annotated[StrictInt, Field(ge=0, le=3)] | None = None
+    """Whether the kernel moves memory to the NUMA node that uses it: 0 no, 1 yes, 2 between tiers of memory."""
+    io_uring_disabled: Annotated[StrictInt, Field(ge=0, le=2)] | None = None
+    """Who may use io_uring: 0 everybody, 1 a group, 2 nobody."""
+    cpu_governor: Identifier | None = None
+    """What sets the frequency of all processors, such as `"performance"` (`cpufreq/scaling_governor`)."""
+
+    @property
+    def settings(self) -> dict[str, int | str]:
+        """What of the kernel is to be set, by field."""
+        values: dict[str, int | str] = self.model_dump(exclude={"awake"}, exclude_none=True)
+        return values
 
 
 class ProbesSection(Section):

@@ -63,8 +63,17 @@ def broken_external_rules(spec: TrialSpec) -> Iterator[Mistake]:
     if spec.server.whole_server_may_change and spec.workload.kind != "script":
         text = "is for the load script; other loads change nothing but tables of their own. Leave it out"
         yield Mistake(("server", "whole_server_may_change"), text)
-    if spec.server.ionice is not None:
-        yield Mistake(("server", "ionice"), _WHY + "its I/O class was given to it where it was started. Leave it out")
+    yield from _of_its_host(spec)
+
+
+def _of_its_host(spec: TrialSpec) -> Iterator[Mistake]:
+    """What is decided where an external server was started."""
+    for name in spec.host.settings:
+        yield Mistake(("host", name), _WHY + "it is of the machine that it runs on. Leave it out, or set it there")
+    given = "was given to it where it was started. Leave it out"
+    for name, what in (("ionice", "I/O class"), ("nice", "priority"), ("allocator", "allocator"), ("numa", "memory")):
+        if getattr(spec.server, name) is not None:
+            yield Mistake(("server", name), f"{_WHY}its {what} {given}")
 
 
 # What can't be combined in ``[workload]`` of another program, or around it.
@@ -164,6 +173,7 @@ def broken_stack_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         for name in sorted({"bus", "guest_memory"} & spec.stack.model_fields_set):
             yield Mistake(("stack", name), "is for a virtual machine; leave it out, or give stack.kernel one to boot")
     yield from _devices(spec)
+    yield from _host(spec)
     yield from _server(spec)
     yield from broken_server_rules(spec)
 
@@ -298,6 +308,14 @@ def _devices(spec: TrialSpec) -> Iterator[Mistake]:
         remedy = f"give stack.devices = {needed}" if needed <= kind.devices_max else "name another profile"
         text = f"asks for a profile that needs {needed} devices; there is {stack.devices}. {remedy.capitalize()}"
         yield Mistake(("filesystem", "mkfs"), text)
+
+
+def _host(spec: TrialSpec) -> Iterator[Mistake]:
+    """Of two settings of the host the kernel keeps the one that was set last."""
+    for name in ("dirty", "dirty_background"):
+        ratio, size = f"{name}_ratio", f"{name}_bytes"
+        if {ratio, size} <= spec.host.settings.keys():
+            yield Mistake(("host", size), f"and {ratio} are one limit in two units; give one of them")
 
 
 def _server(spec: TrialSpec) -> Iterator[Mistake]:

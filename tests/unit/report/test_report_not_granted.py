@@ -71,6 +71,28 @@ def test_two_that_differ_in_a_setting_not_granted_alone_are_not_compared(in_vain
     assert reason_text(finding.reason).startswith(f"the host did not grant large_pages = ON to {label}")
 
 
+def test_two_levels_of_a_setting_that_changes_nothing_on_the_host_are_not_compared():
+    why, run = "this host has no swap", build()
+    pair = {"t1": "60", "t2": "1"}
+    treatments = [replace(one, levels={"swappiness": pair[one.id]}) for one in run.design.treatments if one.id in pair]
+    comparisons = [one for one in run.design.comparisons if {one.level, one.baseline} == set(pair)]
+    trials = [
+        replace(
+            one, observed={**one.observed, "host_settings": {"swappiness": value, "no_effect": {"swappiness": why}}}
+        )
+        for one in run.trials
+        if (value := pair.get(one.treatment))
+    ]
+    run = replace(run, design=replace(run.design, treatments=treatments, comparisons=comparisons), trials=trials)
+    analysis = analyse(run)
+    (finding,) = analysis.verdicts
+    assert finding.verdict is Word.NOT_COMPARABLE
+    assert f"changes nothing on this host for {finding.level} ({why})" in reason_text(finding.reason)
+    assert f"swappiness = 1 changes nothing on this host: {why}." in list(warning_lines(run, analysis))
+    (badge,) = [one for one in badges([(run, analysis.blocks)]).data["badges"] if "without effect" in one["text"]]
+    assert badge["beware"]
+
+
 def test_it_is_a_badge():
     run, analysis = analysed("t3")
     found = badges([(run, analysis.blocks)]).data["badges"]

@@ -4,7 +4,7 @@ import pytest
 
 from dbdyno._native import device_models
 from dbdyno.model.design import BOOTED_KERNELS
-from dbdyno.study.schema import StackSection
+from dbdyno.study.schema import HostSection, QueueSection, StackSection
 from tests.unit.study.conftest import fields, refusal
 
 KERNELS = (
@@ -277,6 +277,36 @@ MISTAKES = {
     "a bus without a virtual machine": (
         [('size = "1GiB"', 'size = "1GiB"\nbus = "nvme"')],
         [":8: stack.bus: is for a virtual machine; leave it out, or give stack.kernel one to boot"],
+    ),
+    "a limit of the host in two units": (
+        [("[queue]", '[host]\ndirty_ratio = 5\ndirty_bytes = "1MiB"\n[queue]')],
+        [":13: host.dirty_bytes: and dirty_ratio are one limit in two units; give one of them"],
+    ),
+    "settings of the host in a section of their own": (
+        [("[queue]", "[host.settings]\nswappiness = [1, 60]\n[queue]")],
+        [
+            (
+                f":11: host.settings: is unknown here; known are {fields(HostSection)}. The settings of the host stand"
+                " in [host] itself, such as swappiness = [1, 60]"
+            )
+        ],
+    ),
+    "a setting of the host by another name": (
+        [("[queue]", '[host]\nthp = "never"\n[queue]')],
+        [f':12: host.thp: is unknown here; known are {fields(HostSection)}. Did you mean "transparent_hugepage"?'],
+    ),
+    "a setting of the host in another section": (
+        [("nr_requests = 64", "swappiness = 1")],
+        [f":12: queue.swappiness: is unknown here; known are {fields(QueueSection)}. It belongs in [host]"],
+    ),
+    "a memory policy that there is not": (
+        [("[queue]", '[server]\nnuma = "bind"\n[queue]')],
+        [
+            (
+                ':12: server.numa: is "bind", which is none of "interleave", "local", "bind:NODE", "prefer:NODE", such'
+                ' as "bind:0"'
+            )
+        ],
     ),
     "an endless value": (
         [('"ssd-sata"', f'"{"s" * 100}"')],

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -32,9 +32,12 @@ from dbdyno.model.printable import short
 from dbdyno.model.quantity import is_off
 from dbdyno.mysql.durability import durability
 from dbdyno.store.latencies import Latencies
-from dbdyno.store.records import NOT_GRANTED, Run, Trial
+from dbdyno.store.records import NO_EFFECT, NOT_GRANTED, Run, Trial
 
-# Settings that a server showed as asked for though the host did not grant them, by the server's own error log.
+# Settings that a treatment had in name only: a server showed them though the host did not grant them, by the server's
+# own error log, or the host's kernel took them though they change nothing there.
+
+_LAYERS = ("server", "host_settings")  # where a trial reads such settings back
 
 
 @dataclass(frozen=True)
@@ -43,22 +46,30 @@ class NotGranted:
 
     name: str
     value: str  # as the server showed it
-    said: str  # by the server
+    said: str  # by the server, or why it changes nothing
     trials: int  # in which it was not granted
     of: int
+    by_server: bool = True  # whether it is the server that said so; else dbdyno knows it of the host
 
 
 def not_granted(trials: Sequence[Trial]) -> tuple[NotGranted, ...]:
     """Return what trials of a treatment were not granted, by name; nothing of runs that did not look."""
     lacking: dict[str, list[Trial]] = {}
-    sentences: dict[str, str] = {}
-    for trial in trials:
-        refusals = _server(trial).get(NOT_GRANTED)
+    sentences: dict[str, tuple[str, bool]] = {}
+    for trial, layer, by in product(trials, _LAYERS, (NOT_GRANTED, NO_EFFECT)):
+        refusals = _layer(trial, layer).get(by)
         for name, sentence in refusals.items() if isinstance(refusals, Mapping) else ():
             lacking.setdefault(str(name), []).append(trial)
-            sentences.setdefault(str(name), short(str(sentence)))
+            sentences.setdefault(str(name), (short(str(sentence)), by == NOT_GRANTED))
     return tuple(
-        NotGranted(short(name), shown_value(lacking_trials, name), sentences[name], len(lacking_trials), len(trials))
+        NotGranted(
+            short(name),
+            shown_value(lacking_trials, name),
+            sentences[name][0],
+            len(lacking_trials),
+            len(trials),
+            by_server=sentences[name][1],
+        )
         for name, lacking_trials in sorted(lacking.items())
     )
 
@@ -82,7 +93,8 @@ def in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> tupl
         for id_ in sides
     ]
     for id_, refusal, other_id, at_other in zip(sides, lacking, reversed(sides), reversed(lacking), strict=True):
-        if refusal is not None and (at_other is not None or is_without(blocks.of(other_id), refusal.name)):
+        without = refusal is not None and refusal.by_server and is_without(blocks.of(other_id), refusal.name)
+        if refusal is not None and (at_other is not None or without):
             return id_, refusal
     return None
 
@@ -98,11 +110,12 @@ def _plain(name: str) -> str:
 
 def shown_value(trials: Sequence[Trial], name: str) -> str:
     """Return what a setting was in a treatment, as the server showed it; empty where no trial read it back."""
-    return next((short(str(settings[name])) for trial in trials if name in (settings := _server(trial))), "")
+    shown = (_layer(trial, layer) for trial in trials for layer in _LAYERS)
+    return next((short(str(settings[name])) for settings in shown if name in settings), "")
 
 
-def _server(trial: Trial) -> Mapping[str, object]:
-    settings = trial.observed.get("server")
+def _layer(trial: Trial, layer: str) -> Mapping[str, object]:
+    settings = trial.observed.get(layer)
     return settings if isinstance(settings, Mapping) else {}
 
 
@@ -314,7 +327,11 @@ def _events_together(
 
 def _in_name_only(design: Design, blocks: UsableBlocks, pair: Comparison) -> InNameOnly | None:
     difference = in_name_only(design, blocks, pair)
-    return InNameOnly(design.labels[difference[0]], difference[1].name, difference[1].value) if difference else None
+    if difference is None:
+        return None
+    treatment, setting = difference
+    why = "" if setting.by_server else setting.said
+    return InNameOnly(design.labels[treatment], setting.name, setting.value, why=why)
 
 
 def _safety(blocks: UsableBlocks, pair: Comparison) -> PairSafety | None:

@@ -110,8 +110,9 @@ class InNameOnly:
 
     label: str
     setting: str
-    value: str  # as the server showed it
+    value: str  # as the server, or the kernel, showed it
     run: WhichRun = ""
+    why: str = ""  # why the setting changes nothing on the host; empty where it is the server that says so
 
 
 Obstacle = Dropped | ZeroFigures | LimitedClients | TooFew | InNameOnly

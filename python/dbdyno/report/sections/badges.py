@@ -170,12 +170,16 @@ def _beware(measured: Measured) -> Iterator[Badge]:
     if full:
         what = f"The drive's fast cache ran out while it was measured: {'; '.join(dict.fromkeys(full))}."
         yield Badge("cache ran out", what, "verdicts", beware=True)
-    in_vain = dict.fromkeys(f"{setting.name} = {setting.value}" for setting in not_granted(counting))
+    settings = not_granted(counting)
+    in_vain = dict.fromkeys(f"{setting.name} = {setting.value}" for setting in settings if setting.by_server)
     if in_vain:
         title = (
             f"The host did not grant this setting, says the server's error log: {'; '.join(map(one_line, in_vain))}."
         )
         yield Badge("a setting was not granted", title, "verdicts", beware=True)
+    if idle := [f"{one.name} = {one.value} ({one.said})" for one in settings if not one.by_server]:
+        title = f"These settings change nothing on this host: {'; '.join(map(one_line, idle))}."
+        yield Badge("a setting without effect", title, "verdicts", beware=True)
     if met := errors_met(counting):
         yield Badge(errors_named(met), f"{errors_text(met)}.", "notes", beware=True)
 

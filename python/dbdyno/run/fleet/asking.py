@@ -31,7 +31,6 @@ from dbdyno.run.fleet.message import (
 from dbdyno.run.fleet.request import Request
 from dbdyno.stack.capabilities import Capability
 from dbdyno.study.mistakes import did_you_mean
-from dbdyno.study.schema import HostSection
 from dbdyno.study.units import format_bytes
 
 MEMBER = ("python", "-m", "dbdyno.run.fleet.member")
@@ -203,7 +202,9 @@ def decide_plan(
     good = {name: answer for name, answer in answers.items() if not isinstance(answer, DbdynoError)}
     awake = set(next(iter(good.values())).awake)
     specs = {
-        id_: spec.model_copy(update={"host": HostSection(awake=id_ in awake)}) if spec.host.awake == "auto" else spec
+        id_: spec.model_copy(update={"host": spec.host.model_copy(update={"awake": id_ in awake})})
+        if spec.host.awake == "auto"
+        else spec
         for id_, spec in plan.specs.items()
     }
     return replace(plan, specs=specs), good

@@ -137,8 +137,13 @@ def _server(spec: TrialSpec, raising: Raising) -> ServerLayer:
         install=install,
         log=raising.log,
         listen="" if install else raising.listen,
-        placement=Placement() if install else Placement(spec.stack.server_cpus, spec.server.ionice),
+        placement=Placement() if install else _placement(spec),
     )
+
+
+def _placement(spec: TrialSpec) -> Placement:
+    server = spec.server
+    return Placement(spec.stack.server_cpus, server.ionice, server.nice, server.allocator, server.numa)
 
 
 def _engine(server: str, engine: str) -> Capability:

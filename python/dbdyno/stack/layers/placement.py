@@ -1,20 +1,24 @@
-"""Where processes run and how their I/O ranks: processors and I/O class, read back from every thread."""
+"""Where processes run and how they rank: processors, priority, I/O class, memory; read back, from every thread."""
 
 import json
 import os
 import select
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.host.allocators import SYSTEM, allocator_of, install_remedy, library_of, memory_policy_of
 from dbdyno.host.processor import Means, means_here
 from dbdyno.stack.layer import StackContext
-from dbdyno.stack.tools import own_binary, run_tool
+from dbdyno.stack.layers.host_settings import ONE_NODE, nodes
+from dbdyno.stack.tools import needed, own_binary, run_tool
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses, RemoveCgroup
 from dbdyno.stack.undo_log import Journal
+from dbdyno.store.records import NO_EFFECT
 from dbdyno.study.units import cpu_list, cpu_numbers
 from dbdyno.system.child import child, decoded
 from dbdyno.system.state import new_token
@@ -28,9 +32,27 @@ class Placement:
 
     cpus: str | None = None
     ionice: str | None = None  # "best-effort:0"
+    nice: int | None = None
+    allocator: str | None = None  # "jemalloc"
+    numa: str | None = None  # "bind:0"
+
+    def preloading(self, argv: list[str]) -> list[str]:
+        """The command line that runs ``argv`` with its allocator, and nothing around it. Raises ``HostError``."""
+        if self.allocator in {None, SYSTEM}:
+            return argv
+        library = library_of(str(self.allocator))
+        if library is None:
+            raise HostError(
+                f"server.allocator: {self.allocator} is not installed; {install_remedy(str(self.allocator))}"
+            )
+        return ["env", f"LD_PRELOAD={library}", *argv]
 
     def around(self, argv: list[str]) -> list[str]:
-        """The command line that runs ``argv`` there; its threads inherit both."""
+        """The command line that runs ``argv`` there; its threads inherit all of it."""
+        if self.numa:
+            argv = [needed("numactl", "numactl"), _numactl_flag(self.numa), "--", *argv]
+        if self.nice is not None:  # nice(1) adds to the priority that dbdyno itself has
+            argv = ["nice", "-n", str(self.nice - os.getpriority(os.PRIO_PROCESS, 0)), *argv]
         if self.ionice:
             name, _, level = self.ionice.partition(":")
             argv = ["ionice", "--class", name, *(["--classdata", level] if level else []), "--", *argv]
@@ -38,14 +60,62 @@ class Placement:
             argv = ["taskset", "--cpu-list", self.cpus, *argv]
         return argv
 
-    def observed(self, pid: int) -> dict[str, str]:
-        """Processors and I/O class of a process. Raises ``TrialError`` where a thread of it has others."""
-        placement: dict[str, str] = {}
+    def observed(self, pid: int) -> dict[str, Any]:
+        """What a process has of each that was set. Raises ``TrialError`` where it, or a thread of it, has another."""
+        placement: dict[str, Any] = {}
         if self.cpus:
             placement["cpus"] = _require_agreement("server_cpus", cpu_list(cpu_numbers(self.cpus)), _cpus_of(pid))
         if self.ionice:
             placement["ionice"] = _require_agreement("server.ionice", self.ionice, _classes_of(pid))
+        if self.nice is not None:
+            placement["nice"] = _require_agreement("server.nice", str(self.nice), _priorities_of(pid))
+        if self.allocator:
+            placement["allocator"] = _allocator_readback(self.allocator, pid)
+        if self.numa:
+            placement["numa"] = _policy_readback(self.numa, pid)
+            if nodes() == 1:
+                placement[NO_EFFECT] = {"numa": ONE_NODE}
         return placement
+
+
+def _allocator_readback(setting: str, pid: int) -> str:
+    """The allocator with its version: ``"jemalloc 5.3.0"``. Raises ``TrialError``."""
+    try:
+        name, version = allocator_of(pid)
+    except OSError as error:
+        raise TrialError(f"server.allocator: /proc/{pid}/maps: {error.strerror}") from None
+    if name != setting:
+        raise TrialError(f"server.allocator: asked for {setting}, the server has {name} {version} mapped")
+    return f"{name} {version}"
+
+
+_NUMACTL = {
+    "interleave": "--interleave=all",
+    "local": "--localalloc",
+    "bind": "--membind={}",
+    "prefer": "--preferred={}",
+}
+
+
+def _numactl_flag(policy: str) -> str:
+    name, _, node = policy.partition(":")
+    return _NUMACTL[name].format(node)
+
+
+def _policy_readback(setting: str, pid: int) -> str:
+    """The policy in the kernel's words. Raises ``TrialError`` where it is another."""
+    policy = memory_policy_of(pid)
+    if setting not in {policy, policy.partition(":")[0]}:
+        raise TrialError(f"server.numa: asked for {setting}, the kernel has {policy} for the server")
+    return policy
+
+
+def _priorities_of(pid: int) -> dict[str, str]:
+    priorities = {}
+    for thread in _threads(pid):
+        with suppress(ProcessLookupError):  # a thread may end at any moment
+            priorities[thread] = str(os.getpriority(os.PRIO_PROCESS, int(thread)))
+    return priorities
 
 
 def _require_agreement(field: str, setting: str, threads: dict[str, str]) -> str:

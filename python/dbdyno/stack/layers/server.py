@@ -116,7 +116,7 @@ class ServerLayer:
         """Its process. Before it opens its log it says which limits it met, and which settings it can't read."""
         with (below.scratch / SAID).open("wb") as early_log:
             return subprocess.Popen(
-                self.placement.around(unprivileged(argv, below.cgroup)),
+                self.placement.around(unprivileged(self.placement.preloading(argv), below.cgroup)),
                 stdin=subprocess.DEVNULL,
                 stdout=early_log,
                 stderr=early_log,
