@@ -9,6 +9,7 @@ from pathlib import Path
 from dbdyno.filesystems import ANY_MOUNT, Kind
 from dbdyno.filesystems import KINDS as FILESYSTEMS
 from dbdyno.model.metrics import METRICS
+from dbdyno.study.beside import AlterBeside, BesideSection, DumpBeside, MariabackupBeside
 from dbdyno.study.document import Section, WorkloadSection
 from dbdyno.study.levels import LevelsSection
 from dbdyno.study.rules import TUNABLES
@@ -47,6 +48,10 @@ SECTIONS: dict[str, type[Section]] = {
     "probes": ProbesSection,
     "design": DesignSection,
     "crash": CrashSection,
+    "workload.beside": BesideSection,
+    "workload.beside, dump": DumpBeside,
+    "workload.beside, mariabackup": MariabackupBeside,
+    "workload.beside, alter": AlterBeside,
     "reported": ReportedSection,
     "reported.rows": RowSection,
     "reported.claims": ClaimSection,
@@ -86,7 +91,7 @@ TABLE = "| field | type | default | meaning |\n|---|---|---|---|"
 def study_reference() -> str:
     """The whole page."""
     names = [f"`[{name}]`" for name in FACTOR_SECTIONS]
-    factors = f"A field of {', '.join(names[:-1])} or {names[-1]} (but `kind`) may be a list of values: a factor."
+    factors = f"A field of {', '.join(names[:-1])} or {names[-1]} (but `kind`) may be a list of values: a factor. So may one of `[[workload.beside]]`, there also its `kind`."
     parts = [HEAD.format(factors=textwrap.fill(factors, 120, break_on_hyphens=False))]
     for name, model in SECTIONS.items():
         parts += [f"## {heading(name, model)}\n", _table(model), ""]

@@ -89,7 +89,8 @@ REGISTRY = re.compile(
 # Where the names of MySQL's settings, counters, engines and programs stand: the rooms of the product, and what starts
 # its programs or other programs that load it.
 _OF_MYSQL = ("mysql/", "servers/mysql/", "servers/sources/", "servers/products.py", "stack/tools.py",
-             "stack/capabilities.py", "workload/dump.py", "workload/mysqlslap.py", "workload/sysbench.py")  # fmt: skip
+             "stack/capabilities.py", "workload/beside.py", "workload/dump.py", "workload/mysqlslap.py",
+             "workload/sysbench.py")  # fmt: skip
 _NAME_OF_MYSQL = re.compile(
     r"\b(innodb|myisam|aria|rocksdb|mysqlx?d?|mariadbd?|percona|log_bin|sync_binlog)\b|(innodb|rocksdb|aria)_\w+|MYSQL_"
 )

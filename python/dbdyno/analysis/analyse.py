@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from dbdyno.analysis.advice import Advice, AdviceBasis, advise
+from dbdyno.analysis.beside import BesideSummary, loads_beside
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
 from dbdyno.analysis.checks import PoolFilling, pools_filling
 from dbdyno.analysis.client_hosts import LoadFromHosts, loads_from_hosts
@@ -71,6 +72,7 @@ class Analysis:
     fleet: FleetFindings | None  # of a study on several hosts
     host_speed: HostSpeed | None  # None: it was not measured beside the trials
     client_hosts: list[LoadFromHosts]  # of the treatments whose load came from other hosts
+    loads_beside: list[BesideSummary]  # what ran beside the judged load
 
 
 def analyse(
@@ -133,6 +135,7 @@ def analyse(
         fleet=fleet_findings(run, blocks, pairs, verdicts),
         host_speed=figures.host_speed,
         client_hosts=loads_from_hosts(run.design, blocks),
+        loads_beside=loads_beside(run.design, blocks),
     )
 
 

@@ -39,6 +39,7 @@ from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.stack.tracefs import mounted_tracefs
 from dbdyno.study.schema import CrashSection, TrialSpec
 from dbdyno.study.units import format_seconds
+from dbdyno.workload.beside import program_of
 from dbdyno.workload.kinds import workload_of
 
 if TYPE_CHECKING:
@@ -452,6 +453,9 @@ def _programs(specs: list[TrialSpec]) -> Iterator[str]:
         if tool := workload_of(spec).tool:
             what = getattr(spec.workload, "command", tool.name)
             yield f"{what}, {who}"
+        for name, section in spec.loads_beside.items():
+            if tool := program_of(section):
+                yield f"{getattr(section, 'command', tool.name)}, {who}, beside the load ({name})"
 
 
 # How many blocks the margin will likely take: from the noise floor of an A/A run on this host, if there is one.

@@ -301,3 +301,8 @@ def product_name(version: str, comment: str) -> str:
     if "mariadb" in version.lower():
         return f"MariaDB {number}"
     return f"Percona Server {number}" if "percona" in comment.lower() else f"MySQL {number}"
+
+
+def is_of_mysql(server: str) -> bool:
+    """Whether a study's word for a server names one of MySQL's or Percona's; of a path nothing is known."""
+    return server.startswith(("mysql-", "percona-"))

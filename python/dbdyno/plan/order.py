@@ -87,6 +87,8 @@ def image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Settin
         "engine": stack.engine if server else None,
         "data": _data(spec.workload),
     }
+    if beside := {name: _data(load) for name, load in spec.loads_beside.items() if load.has_data}:
+        what["beside"] = beside
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 

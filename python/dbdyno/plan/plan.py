@@ -693,7 +693,7 @@ def _secondary(study: Study, load: WorkloadSection, primary: str) -> list[str]:
 
 def _own_files(specs: list[TrialSpec]) -> dict[str, dict[str, str]]:
     drives = dict.fromkeys(path for spec in specs for path in _drive_files(spec.stack.device))
-    scripts = dict.fromkeys(path for spec in specs for path in spec.workload.own_files().values())
+    scripts = dict.fromkeys(path for spec in specs for load in spec.loads for path in load.own_files().values())
     return {
         "drive_files": {path: _text(path) for path in drives},
         "scripts": {path: _text(path) for path in scripts},

@@ -53,6 +53,7 @@ from dbdyno.study.schema import TrialSpec
 from dbdyno.study.study import Study
 from dbdyno.study.workloads import FioSection
 from dbdyno.system.files import read_text
+from dbdyno.workload.beside import program_of
 from dbdyno.workload.kinds import workload_of
 
 # What programs of this host take of a plan, and of an option file: settings, options of mkfs and mount, fio's jobs.
@@ -135,7 +136,7 @@ def _sets_of(plan: Plan) -> list[_Set]:
             continue
         settings = tuple(sorted(spec.server.settings.items()))
         key = spec.stack.server, spec.stack.engine, settings
-        clients, in_memory = spec.workload.connections, spec.stack.kind in IN_MEMORY
+        clients, in_memory = spec.connections, spec.stack.kind in IN_MEMORY
         if key in sets_by_key:
             clients = max(clients, sets_by_key[key].request.clients)
             in_memory = in_memory or sets_by_key[key].request.disk_in_memory
@@ -364,6 +365,11 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     needs = [programs, *kind.needs_of_server(spec)]
     tool = capabilities.tool(load.tool.names, load.tool.package) if load.tool else programs
     needs.append(tool)
+    needs += [
+        capabilities.tool(program.names, program.package)
+        for section in spec.loads_beside.values()
+        if (program := program_of(section))
+    ]
     if tool.ok:
         refusal, name = load.refused(), f"load of {load.tool.name}" if load.tool else "load generator"
         needs.append(Capability(name, ok=not refusal, detail=refusal, remedy="fix [workload]"))
@@ -395,6 +401,7 @@ def versions(plan: Plan) -> dict[str, str]:
     served = {spec.stack.server: spec for spec in specs if spec.has_server}  # one is asked once
     servers = {name: KINDS[spec.stack.kind].server_version(spec) for name, spec in served.items()}
     tools = [tool for spec in specs if (tool := workload_of(spec).tool)]
+    tools += [tool for spec in specs for section in spec.loads_beside.values() if (tool := program_of(section))]
     return {
         "dbdyno": __version__,
         "python": platform.python_version(),

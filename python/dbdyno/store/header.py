@@ -102,6 +102,9 @@ class Header:
         for section in ("workload", "stack", "queue", "filesystem", "host"):
             table = dict(self.study.get(section, {}))
             parts += list(_with_one_value(table | _table(table.pop("iosched", {})), factors | of_levels))
+        for name, table in _table(self.study.get("beside")).items():
+            fields_beside = {field: value for field, value in _table(table).items() if field != "name"}
+            parts.append(f"{name} beside it ({', '.join(_with_one_value(fields_beside, ()))})")
         server = dict(self.study.get("server", {}))
         server.pop("option_file", None)  # where it lies is private
         return ", ".join([*parts, *_with_one_value(_table(server.pop("settings", {})) | server, of_levels)])

@@ -15,6 +15,30 @@ Health = dict[str, float | bool] | str  # of a disk: its figures, or why they ar
 Observed = dict[str, dict[str, Any]]  # layer -> what was read back of it; each layer has names of its own
 
 
+class LoadPart(TypedDict, total=False):
+    """What the judged load did in a part of the measured time."""
+
+    seconds: float
+    events_per_second: float
+    latency_ms_mean: float | None
+    latency_ms_p99: float | None  # the median of the 99th percentiles of its tenths of a second
+    latency_ms_max: float | None
+
+
+class LoadBeside(TypedDict, total=False):
+    """What a load beside the judged one came to; a figure that it does not report is left out."""
+
+    kind: str
+    began_s: float  # since measuring began
+    seconds: float  # that it ran
+    stopped: bool  # whether it still ran when measuring ended
+    figures: dict[str, float]  # "megabytes", "rows", "errors", and those of ``model.metrics.METRICS``
+    program: str  # that offered it, where that is not dbdyno's own
+    version: str
+    during: LoadPart  # the judged load while it ran
+    outside: LoadPart  # the judged load before and after
+
+
 class TrialLoad(LoadRun, total=False):
     """What a load came to.
 
@@ -24,6 +48,7 @@ class TrialLoad(LoadRun, total=False):
     second_half_ratio: float | None  # rate of the second half of the run over that of the first
     steps: dict[str, dict[str, float]]  # metric -> what its figures come in
     simulated: Outcome  # of a simulated stack, without histograms and series
+    beside: dict[str, LoadBeside]  # loads beside it, by name
 
 
 class TrialDevice(DiskFigures, total=False):

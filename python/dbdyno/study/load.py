@@ -17,7 +17,7 @@ from dbdyno.study.document import read_document
 from dbdyno.study.drives import OF_HOST
 from dbdyno.study.fio_rules import job_notes
 from dbdyno.study.levels import LEVELS, LevelsSection, named_levels, tables_of
-from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
+from dbdyno.study.mistakes import FIELDS_OF, Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.rules import broken_crash_design_rules, broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import (
@@ -35,7 +35,7 @@ from dbdyno.study.schema import (
     fleet_mistakes,
 )
 from dbdyno.study.simulated_loads import unsure_name
-from dbdyno.study.study import Study, VariedField, resolved_body, with_disk, with_levels
+from dbdyno.study.study import BESIDE, Study, VariedField, resolved_body, with_disk, with_levels
 from dbdyno.study.units import level_label
 from dbdyno.system.files import read_text
 
@@ -332,6 +332,53 @@ def _varied(factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
     yield from (Mistake(fields[path], text) for fields in places for path in _PLACES if path in fields)
 
 
+# ``[[workload.beside]]``: taken out of ``[workload]``, and by name, so that what varies in it has a path of names.
+
+
+LOADS_BESIDE_MAX = 8
+
+
+def lift_beside(raw: dict[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
+    """The study's tables with the loads beside the judged one as a section of their own, name -> table."""
+    workload = raw.get("workload")
+    if not isinstance(workload, dict) or BESIDE not in workload:
+        return raw
+    lifted = {**raw, "workload": {name: value for name, value in workload.items() if name != BESIDE}}
+    tables, place = workload[BESIDE], ("workload", BESIDE)
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        mistakes.append(Mistake(place, "must be written as [[workload.beside]]: there may be several"))
+        return lifted
+    if len(tables) > LOADS_BESIDE_MAX:
+        mistakes.append(Mistake(place, f"are {len(tables)} loads; at most {LOADS_BESIDE_MAX} can be run beside one"))
+    by_name: dict[str, Any] = {}
+    for number, table in enumerate(tables):
+        name = table.get("name")
+        if text := _name_mistake(name, by_name):
+            mistakes.append(Mistake((*place, number, "name"), text))
+        else:
+            by_name[name] = table
+    return {**lifted, BESIDE: by_name}
+
+
+def _name_mistake(name: object, others: Iterable[str]) -> str:
+    """What is wrong with the name of a load beside; empty if nothing is."""
+    if not isinstance(name, str):
+        return 'is missing; give the load a name for reports, such as "backup"'
+    if name in others:
+        return f"is {shown(name)} a second time; give each load beside a name of its own"
+    return f"is {shown(name)}, the name of a field; give the load another" if name in FIELDS_OF else ""
+
+
+def _in_file(mistake: Mistake, raw: dict[str, Any]) -> Mistake:
+    """The mistake where the file has it: a load beside stands in a list."""
+    if mistake.path[:1] != (BESIDE,):
+        return mistake
+    names = [table.get("name") for table in raw["workload"][BESIDE]]
+    inside = mistake.path[1:]
+    place = (names.index(inside[0]), *inside[1:]) if inside else ()
+    return Mistake(("workload", BESIDE, *place), mistake.text)
+
+
 BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes", "crash")  # what a treatment consists of
 TOP_LEVEL = ("version", "study", "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
 
@@ -396,11 +443,20 @@ class _Mistakes(Exception):  # noqa: N818  (carries them, is not one)
 
 
 def _check(path: Path, text: str, raw: dict[str, Any]) -> Study:
+    try:
+        return _check_lifted(path, text, raw)
+    except _Mistakes as error:
+        raise _Mistakes([_in_file(mistake, raw) for mistake in error.mistakes]) from None
+
+
+def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
     mistakes = [*_top_level_mistakes(raw), *scale_mistakes(raw)]
+    raw = lift_beside({name: section for name, section in raw.items() if name != BESIDE}, mistakes)
     about = _section(StudySection, raw.get("study", {}), ("study",), mistakes)
     design = _section(DesignSection, raw.get("design", {}), ("design",), mistakes)
     fleet, booted = _of_hosts(raw, mistakes)
-    body: dict[str, Any] = {name: section for name, section in (raw | booted).items() if name in {*BODY, *booted}}
+    of_treatments = {*BODY, BESIDE, *booted}
+    body: dict[str, Any] = {name: section for name, section in (raw | booted).items() if name in of_treatments}
     body = without_disk(fleet, body, mistakes)
     factors = _all_factors(raw, body, mistakes)
     if too_many := _too_many_treatments(factors):
@@ -529,7 +585,9 @@ def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
 
 def _factors(body: dict[str, Any], mistakes: list[Mistake]) -> Iterator[VariedField]:
     varied: list[tuple[tuple[str, ...], list[Any]]] = []
-    for section in (place for name in body for place in FACTOR_SECTIONS if place.split(".")[0] == name):
+    loads_beside = [f"{BESIDE}.{name}" for name in body.get(BESIDE, {})]
+    sections = (*FACTOR_SECTIONS, *loads_beside)
+    for section in (place for name in body for place in sections if place.split(".")[0] == name):
         path = tuple(section.split("."))
         table: Any = body
         for part in path:
@@ -537,10 +595,11 @@ def _factors(body: dict[str, Any], mistakes: list[Mistake]) -> Iterator[VariedFi
         if isinstance(table, dict):
             lists = (((*path, name), value) for name, value in table.items() if isinstance(value, list))
             varied += [(place, value) for place, value in lists if place != CLIENTS_FROM]
-    names = [path[-1] for path, _ in varied]
+    names = [path[-1] for path, _ in varied if path[0] != BESIDE]
     for path, levels in varied:
         if path == ("workload", "kind"):
             text = "can't be a factor: it decides which fields the section has; write a study for each kind"
+            text += ", or run one beside the other by [[workload.beside]]"
             mistakes.append(Mistake(path, text))
             continue
         if not levels:
@@ -555,8 +614,14 @@ def _factors(body: dict[str, Any], mistakes: list[Mistake]) -> Iterator[VariedFi
             if label in labels_before:
                 mistakes.append(Mistake((*path, index), f"gives the level {label!r} twice"))
             labels_before.add(label)
-        name = path[-1] if names.count(path[-1]) == 1 else ".".join(path)
-        yield VariedField(name=name, path=path, levels=tuple(levels))
+        yield VariedField(name=_factor_name(path, names), path=path, levels=tuple(levels))
+
+
+def _factor_name(path: tuple[str, ...], names: Sequence[str]) -> str:
+    """What a factor is called; ``names`` are those of all fields that vary. A load beside goes by its own name."""
+    if path[0] == BESIDE:
+        return path[1] if path[-1] == "kind" else ".".join(path[1:])
+    return path[-1] if names.count(path[-1]) == 1 else ".".join(path)
 
 
 def _too_many_treatments(factors: tuple[VariedField, ...]) -> Mistake | None:

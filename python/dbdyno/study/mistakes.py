@@ -5,7 +5,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from dbdyno._native import device_models
 from dbdyno.model.printable import printable
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
+from dbdyno.study.beside import BESIDE_KINDS
 from dbdyno.study.document import WorkloadSection
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS
@@ -131,6 +132,8 @@ def _place(detail: ErrorDetails, model: type[BaseModel]) -> tuple[tuple[str | in
             continue
         path.append(part)
         inside = _sections_in(model, part)
+        if _is_by_name(model, part) and loc:
+            path.append(loc.pop(0))
         if len(inside) > 1 and loc:  # pydantic says next by which kind it took the section
             model = inside[str(loc.pop(0))]
         elif len(inside) == 1 and loc:
@@ -143,9 +146,18 @@ def _place(detail: ErrorDetails, model: type[BaseModel]) -> tuple[tuple[str | in
 def _sections_in(model: type[BaseModel], field: str | int) -> dict[str, type[BaseModel]]:
     """The sections that a field may hold, by their kind; none where it is a plain value."""
     annotation = model.model_fields[str(field)].annotation if str(field) in model.model_fields else None
+    if get_origin(annotation) is dict:  # of sections by their names
+        _, annotation = get_args(annotation)
+        annotation = get_args(annotation)[0] if hasattr(annotation, "__metadata__") else annotation
     members = get_args(annotation) or (annotation,)
     sections = [member for member in members if isinstance(member, type) and issubclass(member, BaseModel)]
     return {section.named() if issubclass(section, WorkloadSection) else "": section for section in sections}
+
+
+def _is_by_name(model: type[BaseModel], field: str | int) -> bool:
+    """Whether a field holds sections by their names."""
+    annotation = model.model_fields[str(field)].annotation if str(field) in model.model_fields else None
+    return get_origin(annotation) is dict and bool(_sections_in(model, field))
 
 
 def _is_pydantics(part: str | int) -> bool:
@@ -155,15 +167,16 @@ def _is_pydantics(part: str | int) -> bool:
 
 def _words(detail: ErrorDetails, section: type[BaseModel], path: tuple[str | int, ...]) -> str:
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    kinds: Iterable[str] = BESIDE_KINDS if path[0] == "beside" else KINDS
     if kind in {"missing", "union_tag_not_found"}:
-        return "is missing" if kind == "missing" else f"is missing; allowed are {', '.join(KINDS)}"
+        return "is missing" if kind == "missing" else f"is missing; allowed are {', '.join(kinds)}"
     if kind == "extra_forbidden":
         known = [field.alias or name for name, field in section.model_fields.items()]
         return f"is unknown here; known are {', '.join(known)}{_belongs(path, known)}"
     if kind in {"literal_error", "union_tag_invalid"}:
         allowed = [str(value) for value in get_args(_annotation(section, path))] or [context.get("expected", "")]
         if kind == "union_tag_invalid":
-            value, allowed = value["kind"], list(KINDS)
+            value, allowed = value["kind"], list(kinds)
         return f"is {shown(value)}; allowed are {', '.join(allowed)}{did_you_mean(str(value), allowed)}"
     if kind == "value_error":
         reason = str(context["error"])
@@ -187,7 +200,7 @@ def _belongs(path: tuple[str | int, ...], known: list[str]) -> str:
     name = str(path[-1])
     if path == ("host", "settings"):
         return ". The settings of the host stand in [host] itself, such as swappiness = [1, 60]"
-    elsewhere = FIELDS_OF.get(name, "")
+    elsewhere = "" if path[0] == "beside" else FIELDS_OF.get(name, "")
     if elsewhere != "workload" or path[0] != "workload":
         return f". It belongs in [{elsewhere}]" if elsewhere else did_you_mean(name, known)
     kinds = [kind for kind, section in KINDS.items() if name in section.model_fields]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dbdyno.filesystems import KINDS, fits
 from dbdyno.mysql.server_url import server_url
-from dbdyno.mysql.settings import BUFFER_POOL, INNODB, setting_bytes, setting_mistake
+from dbdyno.mysql.settings import BUFFER_POOL, INNODB, is_of_mysql, setting_bytes, setting_mistake
+from dbdyno.study.beside import BesideSection, MariabackupBeside
 from dbdyno.study.document import WorkloadSection
 from dbdyno.study.drives import HERE, MEMORY, is_emulated
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
@@ -21,10 +22,11 @@ from dbdyno.study.schema import (
     DesignSection,
     TrialSpec,
 )
-from dbdyno.study.stack_rules import broken_stack_rules, broken_tool_rules
+from dbdyno.study.stack_rules import broken_command_rules, broken_stack_rules, broken_tool_rules
 from dbdyno.study.units import STEADY, format_bytes
 from dbdyno.study.workloads import (
     BulkSection,
+    CommandSection,
     GeneratedSection,
     IngestSection,
     LoopSection,
@@ -243,6 +245,68 @@ def _by_socket(url: str) -> bool:
         return False  # which is a mistake of its own
 
 
+# What can't be combined with ``[[workload.beside]]``: loads beside the judged one.
+
+
+_OWN_TIMES = ("warmup", "warmup_max", "clients_from")  # of a generated load that is judged
+_ROUND = ("slap", "smack", "oltp", "tpcc", "ledger", "ingest", "script")
+
+
+def broken_beside_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """Every rule that loads beside the judged one break; the place is refused whether or not a level runs one."""
+    if not spec.beside:
+        return
+    if why := _why_none_beside(spec):
+        yield Mistake(("beside",), why)
+        return
+    for name, load in spec.loads_beside.items():
+        for mistake in _of_load_beside(spec, load, folder):
+            yield Mistake(("beside", name, *mistake.path), mistake.text)
+
+
+def _why_none_beside(spec: TrialSpec) -> str:
+    """Why no load can run beside that of a treatment; empty where one can."""
+    load = spec.workload
+    reasons = (
+        (spec.stack.is_simulated, "on a simulated stack, which has no server to back up; leave out stack.kernel"),
+        (spec.stack.is_booted, "in a virtual machine, which holds no client programs; leave out stack.kernel"),
+        (spec.stack.kind == "external", "with an external server, whose data are not dbdyno's; let it start its own"),
+        (spec.crash is not None, "with [crash]; what a cut leaves is examined with one load alone"),
+        (
+            load.kind not in _ROUND,
+            f"with the load {load.kind}, of which it is not known when measuring begins; it is for {', '.join(_ROUND)}",
+        ),
+        (
+            isinstance(load, GeneratedSection) and bool(load.clients_from),
+            "with workload.clients_from, whose hosts begin at a time of their own; leave one of the two out",
+        ),
+    )
+    return next((f"can't be given {why}" for holds, why in reasons if holds), "")
+
+
+def _of_load_beside(spec: TrialSpec, load: BesideSection, folder: Path) -> Iterator[Mistake]:
+    bound = spec.workload.seconds_bound
+    if bound is not None and load.start >= bound:
+        yield Mistake(("start",), f"is {load.start:g} s, not before measuring ends (workload.duration, {bound:g} s)")
+    if isinstance(load, MariabackupBeside) and is_of_mysql(spec.stack.server):
+        text = f'is "mariabackup", which backs up MariaDB alone, not {spec.stack.server}; give "dump"'
+        yield Mistake(("kind",), text)
+    if isinstance(load, CommandSection):
+        yield from (_inside(mistake) for mistake in broken_command_rules(load))
+    if isinstance(load, LoopSection):
+        for name in sorted({*_OWN_TIMES} & load.model_fields_set):
+            yield Mistake((name,), "is for the judged load; leave it out")
+        # Without an end of its own it ends with the judged load.
+        unbounded = load.duration is None and getattr(load, load.AMOUNT) is None
+        bounded = load.model_copy(update={"duration": 1.0}) if unbounded else load
+        yield from (_inside(mistake) for mistake in broken_workload_rules(bounded, folder))
+
+
+def _inside(mistake: Mistake) -> Mistake:
+    """The mistake of a load beside, where the judged load would have it in ``[workload]``."""
+    return Mistake(mistake.path[1:], mistake.text)
+
+
 # What can't be combined with ``[crash]``: rules over one whole treatment, and over ``[design]``.
 
 
@@ -373,6 +437,7 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     yield from _passed_on(spec)
     yield from broken_workload_rules(spec.workload, folder)
     yield from broken_clients_from_rules(spec)
+    yield from broken_beside_rules(spec, folder)
     yield from broken_tool_rules(spec, folder)
     yield from broken_crash_rules(spec)
     yield from _memory(spec)

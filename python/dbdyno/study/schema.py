@@ -14,7 +14,8 @@ from dbdyno.model.quantity import duration_seconds
 from dbdyno.mysql.server_url import is_url, server_url
 from dbdyno.mysql.settings import DISTRIBUTION, INNODB, NO_SERVER
 from dbdyno.store.reported import Direction
-from dbdyno.study.document import HostName, Identifier, Line, Section, Setting, matching
+from dbdyno.study.beside import Beside, BesideSection, running
+from dbdyno.study.document import HostName, Identifier, Line, Section, Setting, WorkloadSection, matching
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind, is_real
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.units import Duration, Fraction, Size, cpu_numbers
@@ -526,6 +527,22 @@ class TrialSpec(Section):
     probes: ProbesSection = ProbesSection()
     crash: CrashSection | None = None
     hosts: OfHostsSection = OfHostsSection()
+    beside: dict[str, Annotated[Beside, Field(discriminator="kind")]] = Field(default_factory=dict)
+
+    @property
+    def loads_beside(self) -> dict[str, BesideSection]:
+        """What runs beside the judged load, by name."""
+        return running(self.beside)
+
+    @property
+    def loads(self) -> tuple[WorkloadSection, ...]:
+        """The judged load, and those beside it."""
+        return self.workload, *self.loads_beside.values()
+
+    @property
+    def connections(self) -> int:
+        """How many all of them may open to the server."""
+        return sum(load.connections for load in self.loads)
 
     @property
     def booted_kernel(self) -> str:

@@ -91,7 +91,7 @@ def broken_tool_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         case MysqlslapSection():
             yield from _mysqlslap(spec.workload)
         case CommandSection():
-            yield from _command(spec.workload)
+            yield from broken_command_rules(spec.workload)
 
 
 def broken_server_rules(spec: TrialSpec) -> Iterator[Mistake]:
@@ -154,7 +154,8 @@ def _mysqlslap(load: MysqlslapSection) -> Iterator[Mistake]:
         yield Mistake(("workload", "int_cols"), "and char_cols are both 0; a table needs a column")
 
 
-def _command(load: CommandSection) -> Iterator[Mistake]:
+def broken_command_rules(load: CommandSection) -> Iterator[Mistake]:
+    """What of a command's figure has no effect."""
     for name in ("unit", "better"):
         if name in load.model_fields_set and load.figure is None:
             yield Mistake(("workload", name), "has no effect without workload.figure; give it too")

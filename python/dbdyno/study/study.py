@@ -22,6 +22,7 @@ from dbdyno.study.schema import (
 )
 from dbdyno.study.units import level_label
 
+BESIDE = "beside"  # the loads beside the judged one, by name; a study file has them as [[workload.beside]]
 _PRIVATE = {("server", "option_file"), ("workload", "file"), ("workload", "job"), ("workload", "setup")}
 
 
@@ -45,6 +46,8 @@ class VariedField:
     @property
     def section(self) -> str:
         """The section of what varies; "levels" where fields of several sections do."""
+        if self.path[0] == BESIDE:
+            return "workload"
         sections = {".".join(path[:-1]) for level in self.levels for path in self.fields(level)}
         return sections.pop() if len(sections) == 1 else LEVELS
 
@@ -120,6 +123,8 @@ def with_disk(body: dict[str, Any], device: str, serial: str | None) -> dict[str
 def with_levels(body: dict[str, Any], factors: tuple[VariedField, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
     """The body with each factor's list replaced by one of its levels; a named level overrules what the body has."""
     spec = {name: dict(section) for name, section in body.items() if name != LEVELS}
+    for name, load in spec.get(BESIDE, {}).items():
+        spec[BESIDE][name] = dict(load)
     for outer, inner in (("server", "settings"), ("queue", "iosched"), ("hosts", "boot")):
         if isinstance(spec.get(outer, {}).get(inner), dict):
             spec[outer][inner] = dict(spec[outer][inner])
@@ -164,4 +169,10 @@ def with_files(body: dict[str, Any], script: Callable[[str], str]) -> dict[str, 
     ):
         if name in new_body.get(section, {}):
             new_body[section] = {**new_body[section], name: resolved(new_body[section][name], resolve)}
+    if BESIDE in new_body:
+        files = {"file": script, "command": command}
+        new_body[BESIDE] = {
+            name: {field: resolved(value, files[field]) if field in files else value for field, value in load.items()}
+            for name, load in new_body[BESIDE].items()
+        }
     return new_body

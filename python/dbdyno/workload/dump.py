@@ -61,7 +61,7 @@ class Dump(ByTool[DumpSection]):
 
     def _dump(self, context: StackContext, folder: Path, limit_seconds: float) -> ProgramRun:
         section = self.section
-        argv = [*_connecting(DUMP, context), f"--result-file={_file(context)}"]
+        argv = [*connecting(DUMP, context), f"--result-file={_file(context)}"]
         argv += ["--single-transaction"] if section.single_transaction else ["--lock-tables"]
         argv += ["--no-autocommit"] if section.no_autocommit else []
         argv.append(self._tables.schema)
@@ -73,7 +73,7 @@ class Dump(ByTool[DumpSection]):
         except ServerError as error:
             raise TrialError(f"the schema {RESTORED} can't be made: {error}") from None
         # Not by its command ``source``, of whose errors the client's exit code says nothing.
-        argv = ["/bin/sh", "-c", f'exec "$0" "$@" <{FILE}', *_connecting(CLIENT, context), f"--database={RESTORED}"]
+        argv = ["/bin/sh", "-c", f'exec "$0" "$@" <{FILE}', *connecting(CLIENT, context), f"--database={RESTORED}"]
         limit, cwd = self.limit_seconds, _folder(context)
         ended = run_program(context, CLIENT.name, argv, folder=folder, limit_seconds=limit, cwd=cwd)
         if not tables_of(context.server, RESTORED, self.engine):
@@ -81,7 +81,8 @@ class Dump(ByTool[DumpSection]):
         return ended
 
 
-def _connecting(program: Program, context: StackContext) -> list[str]:
+def connecting(program: Program, context: StackContext) -> list[str]:
+    """A client program of the server's, and how it logs in to one of dbdyno's own, which has no password."""
     address = context.server.address
     return [str(program.path()), "--no-defaults", f"--socket={address.socket}", f"--user={address.user}"]
 

@@ -3,8 +3,12 @@
 import contextlib
 import json
 import os
+import select
+import signal
 import subprocess
+import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
@@ -28,7 +32,9 @@ from dbdyno.study.workloads import (
     TpccSection,
 )
 from dbdyno.system.child import child, decoded
+from dbdyno.system.interrupt import now_ns
 from dbdyno.workload.load import DAY_SECONDS, LoadResult, limit_seconds, read_load
+from dbdyno.workload.tool_load import StopRequest
 
 # What the tables of a load are, read back from the server.
 
@@ -57,7 +63,8 @@ INTERVAL_MS = 100
 DYING_SECONDS = 1.0
 
 SAID_MAX = 2000  # characters of what the load generator said; it has cut what a server said
-USAGE = 2  # the load generator's exit code for a mistake in its flags
+USAGE, INTERRUPTED = 2, 130  # the load generator's exit codes for a mistake in its flags, and for Ctrl-C
+START_AHEAD_NS = 50_000_000  # from naming the moment of a start until it: the load looks for it every few ms
 NOWHERE = Address("nobody", Path("/nonexistent/server.sock"))
 
 SectionT = TypeVar("SectionT", bound=GeneratedSection)
@@ -134,14 +141,25 @@ class Generated(ABC, Generic[SectionT]):
             raise TrialError(f"the schema {self.schema} holds no table after it was prepared")
         return tables
 
-    def run(self, context: StackContext, seed: int, folder: Path) -> LoadResult:
-        """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early."""
+    def run(
+        self,
+        context: StackContext,
+        seed: int,
+        folder: Path,
+        *,
+        at_start: Callable[[int], None] | None = None,
+        stop: StopRequest | None = None,
+    ) -> LoadResult:
+        """Offer the load. Raises ``TrialError`` with the cause of whatever ended it early, but for ``stop``.
+
+        ``at_start`` is told the time at which measuring is to begin, on the monotonic clock, right before.
+        """
         endpoint, result, series = context.server, folder / "load.json", folder / "load.csv"
         log = folder / "latency.hlog"
         argv = [own_binary("dbdyno-load"), *self.run_argv(endpoint.address, seed), *self.login_flags(endpoint)]
         argv += [f"--json={result}", f"--series={series}", f"--hlog={log}", *self.run_flags(folder)]
         try:
-            run_generator(argv, endpoint.address, limit_seconds(self.section))
+            run_generator(argv, endpoint.address, limit_seconds(self.section), at_start=at_start, stop=stop)
         except TrialError as error:
             # Of rights that an account lacks the generator itself says more.
             cause = (not endpoint.account and _cause(result, self.section.ignore_errors)) or str(error)
@@ -212,16 +230,63 @@ def _error_text(stderr: str) -> str:
     return short(" / ".join(line.strip() for line in stderr.splitlines() if line.strip()), SAID_MAX)
 
 
-def run_generator(argv: list[str], address: Address, timeout_seconds: float) -> None:
-    """Have ``dbdyno-load`` do something and wait for its end. Raises ``TrialError`` with what it said of a failure."""
-    environment = {**_environment(), **address.environment()}
-    try:
-        with child(["setpriv", "--pdeathsig", "KILL", *argv], env=environment) as load:
-            _, err = load.communicate(timeout=timeout_seconds)
-    except subprocess.TimeoutExpired:
-        raise TrialError(f"the load was not done after {timeout_seconds:g} s; it was ended") from None
-    if load.returncode != 0:
+def run_generator(
+    argv: list[str],
+    address: Address,
+    timeout_seconds: float,
+    *,
+    at_start: Callable[[int], None] | None = None,
+    stop: StopRequest | None = None,
+) -> None:
+    """Have ``dbdyno-load`` do something and wait for its end. Raises ``TrialError`` with what it said of a failure.
+
+    With ``at_start`` a warm load waits for the moment that this is told. After ``stop`` it ends early and says what was
+    done until then.
+    """
+    environment, deadline = {**_environment(), **address.environment()}, time.monotonic() + timeout_seconds
+    with contextlib.ExitStack() as closing:
+        start = -1
+        if at_start:
+            start = os.memfd_create("start")
+            closing.callback(os.close, start)
+            argv = [*argv, f"--start-file=/proc/self/fd/{start}"]
+        command, passed = ["setpriv", "--pdeathsig", "KILL", *argv], (start,) if at_start else ()
+        load, stopped = closing.enter_context(child(command, env=environment, pass_fds=passed)), False
+        try:
+            if at_start:
+                _release(load, start, at_start, deadline)
+            if stop:
+                stopped = _await_stop(load, stop, deadline)
+            _, err = load.communicate(timeout=max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise TrialError(f"the load was not done after {timeout_seconds:g} s; it was ended") from None
+    if load.returncode != 0 and not (stopped and load.returncode == INTERRUPTED):
         raise TrialError(_error_text(decoded(err)) or f"dbdyno-load: exit {load.returncode}")
+
+
+def _release(load: "subprocess.Popen[bytes]", start: int, at_start: Callable[[int], None], deadline: float) -> None:
+    """Wait until the load is warm, and name the moment at which it is measured from; nothing where it has ended."""
+    assert load.stdout is not None  # noqa: S101  (it is a pipe)
+    if not select.select([load.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        raise subprocess.TimeoutExpired(load.args, 0.0)
+    if load.stdout.readline().startswith(b"ready "):
+        start_ns = now_ns() + START_AHEAD_NS
+        os.pwrite(start, f"{start_ns}\n".encode(), 0)
+        at_start(start_ns)
+
+
+def _await_stop(load: "subprocess.Popen[bytes]", stop: StopRequest, deadline: float) -> bool:
+    """Wait until the load ends or is to; whether it was asked to."""
+    handle = os.pidfd_open(load.pid)
+    try:
+        seconds = max(0.0, deadline - time.monotonic())
+        ready, _, _ = select.select([handle, stop.descriptor], [], [], seconds)
+    finally:
+        os.close(handle)
+    if handle in ready or not ready:
+        return False
+    load.send_signal(signal.SIGINT)
+    return True
 
 
 def _cause(result: Path, ignored: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbdyno.study.schema import TrialSpec
+from dbdyno.workload.beside import LoadsBeside, beside_load
 from dbdyno.workload.bonnie import Bonnie
 from dbdyno.workload.command import Command
 from dbdyno.workload.dump import Dump
@@ -40,4 +41,15 @@ def workload_of(spec: TrialSpec) -> Workload:
     if spec.stack.is_simulated:
         return Simulated(spec)
     made = WORKLOADS[spec.workload.kind](spec.workload, spec.stack.engine)
-    return replace(made, external_schema=spec.stack.external_database) if isinstance(made, Generated) else made
+    if not isinstance(made, Generated):
+        return made
+    load = replace(made, external_schema=spec.stack.external_database)
+    return _with_loads_beside(load, spec) if spec.beside else load
+
+
+def _with_loads_beside(load: Generated[Any], spec: TrialSpec) -> LoadsBeside:
+    """The load of a treatment in a study of what runs beside it; in each of them it begins at a moment named before."""
+    own = {name: section for name, section in spec.loads_beside.items() if section.has_data}
+    engine = spec.stack.engine
+    generated = {name: beside_load(section, engine, WORKLOADS[section.kind]) for name, section in own.items()}
+    return LoadsBeside(load, spec.loads_beside, generated)

@@ -8,7 +8,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -87,9 +87,29 @@ def plain_environment() -> dict[str, str]:
     return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
+class StopRequest:
+    """A request to a program that runs in another thread to end early; a descriptor that can be polled has it."""
+
+    def __init__(self) -> None:
+        """Ask for nothing yet."""
+        self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+
+    def make(self) -> None:
+        """Ask for it."""
+        os.eventfd_write(self.descriptor, 1)
+
+    def is_made(self, within_seconds: float = 0.0) -> bool:
+        """Whether it was asked for, or is within so many seconds."""
+        return bool(select.select([self.descriptor], [], [], max(0.0, within_seconds))[0])
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        os.close(self.descriptor)
+
+
 @dataclass
 class ProgramRun:
-    """A program that has run to its end."""
+    """A program that has run to its end, or was stopped before."""
 
     start_ns: int
     end_ns: int = 0
@@ -98,6 +118,7 @@ class ProgramRun:
     sys_seconds: float = 0.0
     out: list[tuple[int, bytes]] = field(default_factory=list)  # when a piece of its output came, and the piece
     err: list[tuple[int, bytes]] = field(default_factory=list)
+    stopped: bool = False  # because that was asked for
 
     @property
     def stdout(self) -> str:
@@ -138,17 +159,21 @@ def run_program(  # noqa: PLR0913  (what a program is run with)
     limit_seconds: float,
     cwd: Path,
     environment: Mapping[str, str] | None = None,
+    stop: StopRequest | None = None,
+    announced: str = "",
 ) -> ProgramRun:
     """Run a program as the server's user to its end; all it said goes to ``tool.out`` and ``tool.err`` in ``folder``.
 
+    ``stop`` ends it before; that is no failure. ``announced`` is a token by which the caller has already had its end
+    written down: the undo log takes back first what was announced later, so two threads can't each announce theirs.
     Where the stack has no server, the program is in the control group that would bound the server. It and all that it
     started are ended, whatever happens. Raises ``TrialError`` with its own words where it fails.
     """
-    token = new_token()
+    token = announced or new_token()
     group = None if context.endpoint else context.cgroup
     # As another user first: that takes away what the kernel was asked to do when the parent dies.
     command = unprivileged(["setpriv", "--no-new-privs", "--pdeathsig", "KILL", "--", *argv], group)
-    with context.journal.undoing(EndProcesses(token, name)):
+    with nullcontext() if announced else context.journal.undoing(EndProcesses(token, name)):
         ended = ProgramRun(now_ns())
         process = subprocess.Popen(
             command,
@@ -160,16 +185,21 @@ def run_program(  # noqa: PLR0913  (what a program is run with)
             start_new_session=True,  # Ctrl-C is for dbdyno
         )
         try:
-            _attend(process, ended, context, name, limit_seconds)
+            _attend(process, ended, context, name, limit_seconds, stop)
         finally:
             _keep(ended, folder)
-    if ended.code != 0:
+    if ended.code != 0 and not ended.stopped:
         raise TrialError(_failure(name, ended, context))
     return ended
 
 
-def _attend(
-    process: "subprocess.Popen[bytes]", ended: ProgramRun, context: StackContext, name: str, limit_seconds: float
+def _attend(  # noqa: PLR0913, PLR0917  (as above)
+    process: "subprocess.Popen[bytes]",
+    ended: ProgramRun,
+    context: StackContext,
+    name: str,
+    limit_seconds: float,
+    stop: StopRequest | None,
 ) -> None:
     """Take what the program says until it has ended. Raises ``TrialError`` where that must not go on."""
     assert process.stdout is not None and process.stderr is not None  # noqa: S101, PT018  (they were asked for)
@@ -180,10 +210,16 @@ def _attend(
         for descriptor in (handle, *streams):
             os.set_blocking(descriptor, False) if descriptor != handle else None
             waiting.register(descriptor, select.POLLIN)
+        if stop:
+            waiting.register(stop.descriptor, select.POLLIN)
         deadline, size, running = time.monotonic() + limit_seconds, 0, True
         while running:
             ready = {descriptor for descriptor, _ in waiting.poll(LOOK_SECONDS * 1000)}
             running = handle not in ready
+            if stop and running and stop.descriptor in ready:
+                ended.stopped = True
+                waiting.unregister(stop.descriptor)
+                _end_group(process.pid)
             for descriptor in streams if not running else ready & set(streams):
                 size += _take(descriptor, streams[descriptor], waiting)
             if size > OUTPUT_BYTES_MAX:

@@ -53,7 +53,12 @@ MISTAKES = {
     "a number for a kind": ([('"slap"', "5")], [f":16: workload.kind: is 5; allowed are {KINDS}"]),
     "a kind as a factor": (
         [('"slap"', '["slap", "oltp"]')],
-        [":16: workload.kind: can't be a factor: it decides which fields the section has; write a study for each kind"],
+        [
+            (
+                ":16: workload.kind: can't be a factor: it decides which fields the section has; "
+                "write a study for each kind, or run one beside the other by [[workload.beside]]"
+            )
+        ],
     ),
     "a field of another kind": (
         [("clients = 10", "clients = 10\ntables = 4")],

@@ -358,7 +358,8 @@ def _across_trials(bucketed: Floats) -> tuple[Floats, Floats, Floats]:
 def phase_starts(analysis: Analysis) -> list[dict[str, Any]]:
     """Return where a phase of the load begins, in seconds of measuring: per treatment and phase, the median trial.
 
-    What begins with the measuring itself marks no boundary.
+    Also where what runs beside the load begins, and ends by itself. What begins with the measuring itself marks no
+    boundary.
     """
     starts: dict[tuple[str, str], list[float]] = {}
     for row in analysis.treatments:
@@ -366,6 +367,9 @@ def phase_starts(analysis: Analysis) -> list[dict[str, Any]]:
             for phase in trial.load.get("phases", []):
                 after = (phase["start_ns"] - trial.load["clock"]["measure_start_ns"]) / 1e9
                 starts.setdefault((row.id, phase["name"]), []).append(after)
+    for load in analysis.loads_beside:
+        for name, at_s in (("begins", load.began_s), ("ends", load.ended_s)):
+            starts[load.treatment, f"{load.name} {name}"] = [at_s]
     return [
         {"treatment": treatment, "name": name, "at_s": round(at, 3)}
         for (treatment, name), each in starts.items()

@@ -70,7 +70,12 @@ def _charts(source: Source, drawn: list[Drawn]) -> TimeCharts:
 
 
 def _note(drawn: list[Drawn], *, phases: bool) -> str:
-    begins = " Dashed uprights: where a phase of the load begins, in the median trial." if phases else ""
+    begins = (
+        " Dashed uprights: where a phase of the load begins, or where what runs beside it begins or ends, in the median"
+        " trial."
+        if phases
+        else ""
+    )
     return (
         "Horizontally: seconds of measuring. Line: the median trial of a treatment; band: the smallest and the largest"
         " sample of any of its usable trials. Samples are gathered in equal steps of time"

@@ -25,8 +25,8 @@ class EmulatedStack(OwnStack[Disks]):
         """Also what serves a file as a disk."""
         yield from block_needs(spec)
         yield from (capabilities.fuse(), capabilities.loop())
-        if spec.workload.data_bytes:
-            yield capabilities.room_for_content(spec.workload.data_bytes)
+        if data_bytes := sum(load.data_bytes for load in spec.loads):
+            yield capabilities.room_for_content(data_bytes)
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, one for each image."""

@@ -41,7 +41,7 @@ class OwnStack(StackKind[KeptT]):
         """Device, queue and filesystem, data, limits, server."""
         device, above = self.ground(spec, image, raising)
         above += image.layers(install=raising.install)
-        if spec.workload.FILES:
+        if any(load.FILES for load in spec.loads):
             above.append(Files())
         if not raising.install:
             above.append(PageCache())
@@ -133,7 +133,7 @@ def _server(spec: TrialSpec, raising: Raising) -> ServerLayer:
         find_server(spec.stack.server),
         spec.server.settings,
         spec.stack.engine,
-        spec.workload.connections,
+        spec.connections,
         install=install,
         log=raising.log,
         listen="" if install else raising.listen,

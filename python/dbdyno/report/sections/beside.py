@@ -1,0 +1,99 @@
+"""What ran beside the judged load, such as a backup: its own figures, and the judged load while it ran."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from dbdyno.analysis.beside import PARTS, BesideSummary
+from dbdyno.model.wording import count, number
+from dbdyno.report.document import Abridged, Paragraph, Section, Table, bullets
+from dbdyno.report.source import Source
+
+TITLE = "Beside the load"
+_FIGURES = {  # as it is stored -> the heading of its column
+    "megabytes": "MB",
+    "megabytes_per_second": "MB/s",
+    "rows_per_second": "rows/s",
+    "events_per_second": "events/s",
+    "latency_ms_p99": "its p99 ms",
+    "figure_more": "figure",
+    "figure_less": "figure",
+    "errors": "errors",
+}
+_HEADINGS = ("treatment", "beside", "began s", "ran s (min to max)", "done in time")
+_PART_HEADINGS = {
+    "events_per_second": "events/s",
+    "latency_ms_mean": "mean ms",
+    "latency_ms_p99": "p99 ms of .1 s",
+    "latency_ms_max": "max ms",
+}
+NOTE = (
+    "What runs beside the load is not judged. It runs on the host of the server, so its processor time is taken from"
+    " the same processors: that is part of its cost, and no interference. Per query, the server's CPU and bytes hold"
+    " what the server did for it. The second table splits each trial by time: what was read or written before differs"
+    " too, so its cost is what the comparison of treatments says. 'p99 ms of .1 s' is the median of the 99th"
+    " percentiles of tenths of a second."
+)
+
+
+def section(source: Source) -> Section | None:
+    """Return a row for each load beside of each treatment; None where there is none."""
+    loads = source.analysis.loads_beside
+    if not loads:
+        return None
+    shown = (
+        *bullets(list(_stopped_lines(loads))),
+        _own_table(loads),
+        _parts_table(loads),
+        Abridged((Paragraph(NOTE, "soft"),)),
+    )
+    return Section("beside", TITLE, shown, data={"beside": [_values(load) for load in loads]})
+
+
+def _stopped_lines(loads: Sequence[BesideSummary]) -> Iterator[str]:
+    """Return which of them did not come to an end."""
+    for load in loads:
+        if load.stopped:
+            trials = f"{load.stopped} of {count(load.trials, 'trial')}"
+            yield (
+                f"{load.label}: {load.name} still ran when measuring ended in {trials}, and was stopped there; its"
+                " figures are of what it had done until then."
+            )
+
+
+def _own_table(loads: Sequence[BesideSummary]) -> Table:
+    names = [name for name in _FIGURES if any(name in load.figures for load in loads)]
+    rows = tuple(
+        (
+            load.label,
+            f"{load.name} ({load.kind})",
+            number(load.began_s),
+            f"{number(load.seconds_mean)} ({number(load.seconds_min)} to {number(load.seconds_max)})",
+            f"{load.trials - load.stopped} of {load.trials}",
+            *(_known(load.figures.get(name, math.nan)) for name in names),
+            _known(load.figures.get("seconds_user", math.nan) + load.figures.get("seconds_sys", math.nan)),
+        )
+        for load in loads
+    )
+    headings = (*_HEADINGS, *(_FIGURES[name] for name in names), "its CPU s")
+    return Table("What ran beside the load", headings, rows)
+
+
+def _parts_table(loads: Sequence[BesideSummary]) -> Table:
+    rows = tuple(
+        (load.label, f"{which} {load.name} ran", *(_known(part.get(name, math.nan)) for name in PARTS))
+        for load in loads
+        for which, part in (("while", load.during), ("while not", load.outside))
+    )
+    return Table("The judged load meanwhile", ("treatment", "", *_PART_HEADINGS.values()), rows)
+
+
+def _known(value: float) -> str:
+    return number(value) if math.isfinite(value) else "-"
+
+
+def _values(load: BesideSummary) -> dict[str, object]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in asdict(load).items()
+    }

@@ -1,0 +1,126 @@
+"""Loads beside the judged one: their figures, what fails, what a kill leaves."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from dbdyno.store.run_folder import read_run
+from tests.support import dbdyno, start_dbdyno, wait_for, what_is_left
+
+pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
+
+STUDY = """\
+version = 1
+[study]
+title = "beside"
+[stack]
+device = "here"
+[server.settings]
+innodb_log_file_size = "8M"
+[workload]
+kind = "oltp"
+load = "read_only"
+table_size = {rows}
+clients = 2
+rate = 50
+warmup = "0s"
+duration = "2s"
+{beside}
+[design]
+interference = "note"
+blocks = 1
+"""
+BACKUP = '[[workload.beside]]\nname = "backup"\nkind = {kind}\nstart = "300ms"\n'
+
+
+@pytest.fixture
+def run(state, tmp_path):
+    """Run a study; returns its trials by treatment, and the process."""
+
+    def finish(beside, *, rows=2000):
+        study, into = tmp_path / "study.toml", tmp_path / "run"
+        study.write_text(STUDY.format(rows=rows, beside=beside), encoding="utf-8")
+        done = dbdyno("run", study, "--into", into, state=state)
+        assert what_is_left(state) == []
+        return {trial.treatment: trial for trial in read_run(into).trials}, done
+
+    return finish
+
+
+def test_a_dump_beside_readers_has_its_figures_and_is_no_interference(run, state, tmp_path):
+    trials, done = run(BACKUP.format(kind='["none", "dump"]'))
+    assert done.returncode == 0, done.stderr
+    assert "beside" not in trials["t1"].load
+    backup = trials["t2"].load["beside"]["backup"]
+    assert (backup["kind"], backup["program"], backup["stopped"]) == ("dump", "mariadb-dump", False)
+    assert 0.3 <= backup["began_s"] < backup["began_s"] + backup["seconds"]
+    assert backup["figures"]["megabytes"] > 0.3
+    assert backup["figures"]["rows"] == 2000
+    parts = [backup[part]["seconds"] for part in ("during", "outside")]
+    assert sum(parts) == pytest.approx(2.0, abs=0.2)
+    assert all("mariadb-dump" not in name for name in trials["t2"].disturbance["others"])
+    # Both begin at a moment that was named before: the treatments differ in the dump alone.
+    assert all(trial.load["clock"]["start_asked_ns"] for trial in trials.values())
+    report = json.loads(dbdyno("report", tmp_path / "run", "--format", "json", state=state).stdout)
+    assert [load["name"] for load in report["beside"]] == ["backup"]
+
+
+def test_what_still_runs_at_the_end_is_stopped_and_says_what_it_had_done(run):
+    batch = '[[workload.beside]]\nname = "batch"\nkind = "oltp"\nload = "update_index"\ntable_size = 100\nrate = 20\n'
+    copy = "ALTER TABLE sbtest1 ADD COLUMN note INT, ALGORITHM=COPY"
+    lasting = f'[[workload.beside]]\nname = "grow"\nkind = "alter"\nstatement = "{copy}"\nstart = "1900ms"\n'
+    sleeping = '[[workload.beside]]\nname = "sleeper"\nkind = "command"\ncommand = "sleep 100"\n'
+    trials, done = run(batch + lasting + sleeping, rows=200_000)
+    assert done.returncode == 0, done.stderr
+    beside = trials["t1"].load["beside"]
+    assert {name for name, load in beside.items() if load["stopped"]} == {"batch", "grow", "sleeper"}
+    assert beside["batch"]["figures"]["events_per_second"] > 1
+    assert beside["sleeper"]["seconds"] < 10
+
+
+def test_one_that_fails_fails_its_trial_and_none_is_without_it(run):
+    trials, done = run('[[workload.beside]]\nname = "job"\nkind = "command"\ncommand = "ls /no/such/place"\n')
+    assert done.returncode == 1
+    assert trials == {}
+    assert "workload.beside job: ls: exit 2: ls: cannot access '/no/such/place'" in done.stderr
+
+
+def test_a_missing_program_is_named_with_its_package_before_anything_runs(state, tmp_path):
+    study = tmp_path / "study.toml"
+    study.write_text(STUDY.format(rows=10, beside=BACKUP.format(kind='["none", "mariabackup"]')), encoding="utf-8")
+    environment = {**os.environ, "PATH": "/usr/bin:/bin"}
+    shown = dbdyno("plan", study, state=state).stdout
+    if not any(Path(folder, "mariabackup").exists() for folder in environment["PATH"].split(":")):
+        assert "mariabackup: not installed; apt-get install mariadb-backup" in shown
+
+
+def dumps_of(state):
+    """Processes that dump the tables of a state folder's server."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"dump" in words[0] and any(str(state).encode() in word for word in words):
+            found.append(int(entry.name))
+    return found
+
+
+def test_a_killed_run_leaves_no_dump_behind(state, tmp_path):
+    study = tmp_path / "study.toml"
+    beside = BACKUP.format(kind='"dump"') + 'into = "nowhere"\n'
+    study.write_text(STUDY.format(rows=200_000, beside=beside), encoding="utf-8")
+    run = start_dbdyno("run", study, "--into", tmp_path / "run", state=state)
+    try:
+        wait_for(lambda: dumps_of(state))
+    finally:
+        os.kill(run.pid, signal.SIGKILL)
+        run.communicate(timeout=180)
+    restored = dbdyno("restore", state=state)
+    assert restored.returncode == 0, restored.stderr
+    assert dumps_of(state) == []
+    assert what_is_left(state) == []
