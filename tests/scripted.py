@@ -180,6 +180,9 @@ class KeptData(ScriptedImage, KeptImage):
             file.seek(HOLE, os.SEEK_CUR)
             file.write(self.content[1])
 
+    def of_disk(self, name):
+        return self
+
     def layers(self, *, install):
         return []
 

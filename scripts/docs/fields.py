@@ -133,6 +133,8 @@ def _choice(values: tuple[Any, ...]) -> str:
 
 
 def _container(base: object) -> str:
+    if inspect.isclass(base) and issubclass(base, Section):
+        return "a section"
     if get_origin(base) is dict:
         inner = get_args(base)[1]
         if inspect.isclass(inner) and issubclass(inner, Section):

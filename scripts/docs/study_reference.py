@@ -25,6 +25,8 @@ from dbdyno.study.schema import (
     FilesystemSection,
     FleetSection,
     HostSection,
+    NamedDiskSection,
+    PlaceSection,
     ProbesSection,
     QueueSection,
     ReportedSection,
@@ -41,9 +43,11 @@ from scripts.docs.fields import own_fields, row
 SECTIONS: dict[str, type[Section]] = {
     "study": StudySection,
     "stack": StackSection,
+    "stack.disks.NAME": NamedDiskSection,
     "queue": QueueSection,
     "filesystem": FilesystemSection,
     "server": ServerSection,
+    "server.place": PlaceSection,
     "host": HostSection,
     "probes": ProbesSection,
     "design": DesignSection,
@@ -90,8 +94,9 @@ TABLE = "| field | type | default | meaning |\n|---|---|---|---|"
 
 def study_reference() -> str:
     """The whole page."""
-    names = [f"`[{name}]`" for name in FACTOR_SECTIONS]
-    factors = f"A field of {', '.join(names[:-1])} or {names[-1]} (but `kind`) may be a list of values: a factor. So may one of `[[workload.beside]]`, there also its `kind`."
+    names = [f"`[{name}]`" for name in (*FACTOR_SECTIONS, "stack.disks.NAME")]
+    factors = f"A field of {', '.join(names[:-1])} or {names[-1]} (but `kind`) may be a list of values: a factor."
+    factors += " So may one of `[[workload.beside]]`, there also its `kind`."
     parts = [HEAD.format(factors=textwrap.fill(factors, 120, break_on_hyphens=False))]
     for name, model in SECTIONS.items():
         parts += [f"## {heading(name, model)}\n", _table(model), ""]

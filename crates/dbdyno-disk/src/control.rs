@@ -110,6 +110,8 @@ enum ControlRequest {
     CutsArm {
         #[serde(default)]
         hold_ns: u64,
+        #[serde(default)]
+        next: Option<PathBuf>,
     },
     CutsDisarm {},
     Cut {
@@ -259,7 +261,10 @@ fn answer(line: &[u8], engine: &Engine, events: &Sender<Event>, answered: Receiv
 fn answer_cuts(request: ControlRequest, engine: &Engine) -> Result<Value, String> {
     let content = &engine.content;
     match request {
-        ControlRequest::CutsArm { hold_ns } => content.arm_cuts(hold_ns)?,
+        ControlRequest::CutsArm { hold_ns, next } => {
+            content.arm_cuts(hold_ns)?;
+            content.cut_with(next);
+        }
         ControlRequest::CutsDisarm {} => content.disarm_cuts(),
         ControlRequest::Cut { name } => return content.cut(&name).map(|taken| json!(taken)),
         ControlRequest::CutOn { name, on, nth, ranges_bytes, seed } => {

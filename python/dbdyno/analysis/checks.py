@@ -166,7 +166,7 @@ def cache_ran_out(trials: Sequence[Trial]) -> CacheRanOut | None:
 
 def _cache(trial: Trial) -> FastCache | None:
     """Return what the disk reported of its cache; of several that of the one whose cache ran out first."""
-    reported = [disk.get("fast_cache") for disk in trial.device.get("disks") or [trial.device]]
+    reported = [disk.get("fast_cache") for disk in _disks(trial.device)]
     caches = [cache for cache in reported if cache]
     return min(caches, key=lambda cache: _or_never(value_of(cache, "ran_out_s")), default=None)
 
@@ -619,8 +619,9 @@ def emulated_cpu(
 
 def _disks(device: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the figures of each disk: several devices have theirs side by side."""
-    each = device.get("disks")
+    each, named = device.get("disks"), device.get("named")
     yield from (one for one in each if isinstance(one, Mapping)) if isinstance(each, list) else (device,)
+    yield from (one for one in named.values() if isinstance(one, Mapping)) if isinstance(named, Mapping) else ()
 
 
 def _at(mapping: object, *path: str) -> Mapping[str, Any]:

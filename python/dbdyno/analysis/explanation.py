@@ -19,6 +19,7 @@ from dbdyno.analysis.statistics import Estimate, Floats
 from dbdyno.analysis.verdict.evidence import Rule, evidence
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import MIN_BLOCKS, Design
+from dbdyno.model.disks import DATA_DISK, layer_of, named_disks, series_name
 from dbdyno.model.metrics import value_of
 from dbdyno.model.word import Word
 from dbdyno.mysql.settings import FSYNCS, LOG_WAITS, POOL_WAITS, ROW_LOCK_TIME
@@ -41,6 +42,10 @@ from dbdyno.store.records import Disturbance, Trial
 #   all clients always have an event in flight; elsewhere it takes the mean number of those, at least 1.
 # - *other writes*: the same of the time in which the device was busy, without a flush, and had a write.
 # - *rest*: what is left: other locks, waiting for a processor, network, the client.
+#
+# Where parts of the server lie on disks of their own, each disk's reads, flushes and other writes are taken by
+# themselves and added up; what they are cut to is shared out in proportion, so that it is known on which disk the time
+# passed. A disk that works in the background while another is waited for is counted too: an upper bound, as above.
 #
 # Where a filesystem stands on two devices, time with a flush and time busy are the mean of both. That is exact where
 # both are at it together, as under a mirror and at a commit, and too little where one is at it after the other.
@@ -80,29 +85,61 @@ def figures(trial: Trial, watched: Watched) -> Figures:
     queries = value_of(trial.metrics, "queries_per_second") / rate
     known_figures: Figures = {"latency_ms": latency, "queries": queries, "under_way": latency * rate / 1000}
     known_figures |= _processor(trial, watched, rate, queries, seconds)
-    known_figures |= _device(trial, watched, rate, seconds)
+    by_disk = _by_disk(trial, watched, rate, seconds)
+    known_figures |= _of_all(by_disk)
     known_figures |= _waits(trial, watched, rate, seconds)
     known_figures = {name: value for name, value in known_figures.items() if math.isfinite(value)}
-    return known_figures | parts(latency, _each_alone(known_figures, rate))
+    alone_by_disk = {disk: _disk_alone(known_figures, own, rate) for disk, own in by_disk.items()}
+    parts_ms = parts(latency, _each_alone(known_figures, alone_by_disk, rate))
+    return known_figures | parts_ms | _shared_out(parts_ms, alone_by_disk)
 
 
 _OF_DEVICE = {"busy_share", "flush_share", "reads", "read_each_ms", "writes", "write_each_ms"}
 
 
-def _each_alone(figures: Figures, rate: float) -> Figures:
-    """Return what each part would come to if it had all of the event to itself, in ms."""
-    waiting_ms = max(1.0, figures["under_way"]) * 1000 / rate  # of all events in flight, per event
+def _each_alone(figures: Figures, alone_by_disk: Mapping[str, Figures], rate: float) -> Figures:
+    """Return what each part would come to if it had all of the event to itself, in ms; those of disks added up."""
     alone: Figures = {}
     if "server_cores" in figures:
         alone["cpu_ms"] = figures["server_cores"] * 1000 / rate
     if "lock_waiters" in figures:
         alone["lock_ms"] = figures["lock_waiters"] * 1000 / rate
-    if figures.keys() >= _OF_DEVICE:
-        alone["read_ms"] = figures["reads"] * figures["read_each_ms"]
-        alone["flush_ms"] = figures["flush_share"] * waiting_ms
-        writing = figures["writes"] * figures["write_each_ms"] * rate / 1000  # mean write requests in flight
-        alone["write_ms"] = min(max(0.0, figures["busy_share"] - figures["flush_share"]), writing) * waiting_ms
+    if alone_by_disk and all(alone_by_disk.values()):
+        alone |= {name: math.fsum(own[name] for own in alone_by_disk.values()) for name in _DEVICE_PARTS}
     return alone
+
+
+_DEVICE_PARTS = ("read_ms", "flush_ms", "write_ms")
+
+
+def _disk_alone(figures: Figures, own: Figures, rate: float) -> Figures:
+    """Return the same of one disk, by its ``own`` figures; nothing where one is not known."""
+    if not (own.keys() >= _OF_DEVICE and all(math.isfinite(own[name]) for name in _OF_DEVICE)):
+        return {}
+    waiting_ms = max(1.0, figures["under_way"]) * 1000 / rate  # of all events in flight, per event
+    writing = own["writes"] * own["write_each_ms"] * rate / 1000  # mean write requests in flight
+    return {
+        "read_ms": own["reads"] * own["read_each_ms"],
+        "flush_ms": own["flush_share"] * waiting_ms,
+        "write_ms": min(max(0.0, own["busy_share"] - own["flush_share"]), writing) * waiting_ms,
+    }
+
+
+def on_disk(disk: str) -> str:
+    """Return the figure that holds what of an event's time passed on a disk, ms."""
+    return f"on_{disk}_ms"
+
+
+def _shared_out(parts_ms: Figures, alone_by_disk: Mapping[str, Figures]) -> Figures:
+    """Return what of reads, flushes and writes passed on which disk, ms; nothing where there is but one disk."""
+    if len(alone_by_disk) < 2 or not all(alone_by_disk.values()):  # noqa: PLR2004
+        return {}
+    shared = dict.fromkeys(alone_by_disk, 0.0)
+    for name in _DEVICE_PARTS:
+        whole = math.fsum(own[name] for own in alone_by_disk.values())
+        for disk, own in alone_by_disk.items():
+            shared[disk] += parts_ms[name] * own[name] / whole if whole else 0.0
+    return {on_disk(disk): ms for disk, ms in shared.items()}
 
 
 def _processor(trial: Trial, watched: Watched, rate: float, queries: float, seconds: float) -> Figures:
@@ -124,9 +161,41 @@ def _elsewhere(trial: Trial) -> bool:
     return isinstance(server, Mapping) and server.get("local") is False
 
 
-def _device(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figures:
-    """Return the device's figures; how often and how long, per event and per request."""
-    mean = means(watched.get("block_device", {}), seconds)
+def _by_disk(trial: Trial, watched: Watched, rate: float, seconds: float) -> dict[str, Figures]:
+    """Return the figures of each disk that the trial stood on; nothing where those of one are not known."""
+    of_data = _device(trial, watched.get(_DISK, {}), rate, seconds)
+    of_data["read_each_ms"] = _traced_read_ms(trial) or of_data.get("read_each_ms", math.nan)
+    by_disk = {DATA_DISK: of_data if "busy_share" in of_data else {}}
+    for disk in named_disks(trial.observed):
+        by_disk[disk] = _device(trial, watched.get(series_name(_DISK, disk), {}), rate, seconds)
+    return by_disk if all(by_disk.values()) else {}
+
+
+_DISK = "block_device"  # the probe
+
+
+def _of_all(by_disk: Mapping[str, Figures]) -> Figures:
+    """Return the figures of all disks together: counts added up, means over all requests, shares of the busiest.
+
+    Of several disks each has its own shares beside.
+    """
+    if len(by_disk) < 2:  # noqa: PLR2004
+        return dict(by_disk.get(DATA_DISK, {}))
+    disks = list(by_disk.values())
+    figures = {name: max(own[name] for own in disks) for name in ("busy_share", "flush_share")}
+    for count, each in (("reads", "read_each_ms"), ("writes", "write_each_ms"), ("flushes", "flush_each_ms")):
+        figures[count] = math.fsum(own[count] for own in disks)
+        in_all = math.fsum(own[count] * own[each] for own in disks)
+        figures[each] = in_all / figures[count] if figures[count] else 0.0
+    figures["requests_under_way"] = math.fsum(own["requests_under_way"] for own in disks)
+    for disk, own in by_disk.items():
+        figures |= {f"{name}_on_{disk}_share": own[f"{name}_share"] for name in ("busy", "flush")}
+    return figures
+
+
+def _device(trial: Trial, columns: Columns, rate: float, seconds: float) -> Figures:
+    """Return a device's figures; how often and how long, per event and per request."""
+    mean = means(columns, seconds)
     if not {"r/s", "w/s", "%util"} <= mean.keys():
         return {}
     figures = {"busy_share": min(1.0, mean["%util"] / 100)}
@@ -136,7 +205,6 @@ def _device(trial: Trial, watched: Watched, rate: float, seconds: float) -> Figu
         figures[f"{kind}_each_ms"] = waited / count if count else 0.0
         if kind == "flush":
             figures["flush_share"] = min(figures["busy_share"], waited / 1000 / _devices(trial))
-    figures["read_each_ms"] = _traced_read_ms(trial) or figures["read_each_ms"]
     figures["requests_under_way"] = (mean.get("r_waited", 0.0) + mean.get("w_waited", 0.0)) / 1000
     return figures
 
@@ -224,6 +292,7 @@ class Limit:
     share: float  # of the resource's capacity, or of the event's time
     full: bool
     of: float = 1.0  # capacity: cores or threads
+    disk: str = ""  # of a device that is full, where there are several: which
     others: float = 0.0  # of the capacity, used by other processes: at most the share; 0 where that is not known
 
 
@@ -235,8 +304,9 @@ class Place:
     server_cores: float | None  # that the server may use, if it was confined
     client_beside: bool  # the load generator was confined to the same
     client_threads: float
-    rotational: bool | None
+    rotational: bool | None  # the disk of the data
     kept_up: bool  # with an open loop's rate
+    named: Mapping[str, bool | None] = field(default_factory=dict)  # whether the disks beside it are rotational
 
 
 def limit(mean: Figures, place: Place) -> Limit:
@@ -248,15 +318,25 @@ def limit(mean: Figures, place: Place) -> Limit:
     """
     if processor_limit := _processors(mean, place):
         return processor_limit
-    if mean.get("busy_share", 0.0) >= FULL:
-        if mean["flush_share"] >= NEARLY_ALL * mean["busy_share"]:
-            return Limit("flushes", mean["flush_share"], full=True)
-        if place.rotational:
-            return Limit("device", mean["busy_share"], full=True)
+    if device_limit := _full_device(mean, place):
+        return device_limit
     if place.kept_up:
         return Limit("rate", 1.0, full=False)
     most = max(get_args(Part), key=lambda name: mean.get(name, 0.0))
     return Limit(most, mean.get(most, 0.0) / mean["latency_ms"], full=False)
+
+
+def _full_device(mean: Figures, place: Place) -> Limit | None:
+    """Return the first disk that is nearly always busy, that of the data before others."""
+    disks = {DATA_DISK if place.named else "": place.rotational, **place.named}
+    for disk, is_rotational in disks.items():
+        names = (f"{of}_on_{disk}_share" if disk else f"{of}_share" for of in ("busy", "flush"))
+        busy, flushed = (mean.get(name, 0.0) for name in names)
+        if busy >= FULL and flushed >= NEARLY_ALL * busy:
+            return Limit("flushes", flushed, full=True, disk=disk)
+        if busy >= FULL and is_rotational:
+            return Limit("device", busy, full=True, disk=disk)
+    return None
 
 
 def _processors(mean: Figures, place: Place) -> Limit | None:
@@ -382,15 +462,20 @@ def _place(trials: Sequence[Trial]) -> Place:
     first = trials[0]
     cores, threads = first.disturbance.get("cores"), first.load.get("io_threads")
     cpus = _at(first.observed, "server").get("cpus")
-    rotational = _at(first.observed, "queue").get("rotational")
+    disks = named_disks(first.observed)
+    rotational, *named = (
+        {"0": False, "1": True}.get(str(layer_of(first.observed, "queue", disk).get("rotational")))
+        for disk in ("", *disks)
+    )
     ratios = [value_of(trial.metrics, "achieved_ratio") for trial in trials]
     return Place(
         cores=float(cores) if isinstance(cores, int | float) else None,
         server_cores=float(_count_cpus(cpus)) if isinstance(cpus, str) else None,
         client_beside=cpus is not None and cpus == _at(first.observed, "client").get("cpus"),
         client_threads=float(threads) if isinstance(threads, int | float) and threads > 0 else 1.0,
-        rotational={"0": False, "1": True}.get(str(rotational)),
+        rotational=rotational,
         kept_up=all(ratio >= BEHIND for ratio in ratios),
+        named=dict(zip(disks, named, strict=True)),
     )
 
 

@@ -94,7 +94,7 @@ def show(
         typer.echo("the study plans every pair: its verdicts are those of all of them", err=True)
     brief = format_ is Format.TEXT and not (details or every_pair or prices)
     with last_resort(folder, *([] if safety is None else [safety])):
-        drawn = columns_drawn() if html is not None else {}
+        drawn = columns_drawn(run) if html is not None else {}
         analysed, series = read_analysed_and(folder, run, drawn, budget)
         analysis = analyse(run, each_pair=every_pair, **analysed)
         report = document(run, analysis, series, beside=crash_run_beside(run, safety, budget))

@@ -12,18 +12,20 @@ from typing import Protocol
 from dbdyno.crash.trial_cuts import PlannedCut, load_state, planned_of, read_kept
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.model.cut import OUTCOMES, CrashMode, Cut, Outcome
+from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.printable import short
 from dbdyno.model.wording import count
 from dbdyno.servers.contract import NotStartedError
-from dbdyno.stack.disk_client import CutTaken
+from dbdyno.stack.disk_client import CutTaken, DiskLine
 from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.stack.kinds.kind import Raising, Stack
 from dbdyno.stack.layer import Endpoint, Layer, StackContext
 from dbdyno.stack.layers.data import Disks
-from dbdyno.stack.layers.device import CutContent, Emulated
+from dbdyno.stack.layers.device import CutContent, Emulated, seed_of
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.memory import Memory
+from dbdyno.stack.layers.named_disk import NamedDisk
 from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.scratch import scratch, unseen_mounts
 from dbdyno.stack.layers.server import ServerLayer, how_it_ended
@@ -142,10 +144,23 @@ class Rig:
     folder: Path  # the trial's
     ground: Callable[[Journal], AbstractContextManager[StackContext]] = scratch
     hiding: Callable[[], AbstractContextManager[None]] = nullcontext  # in which the device is mounted
+    beside: tuple["RigDisk", ...] = ()  # the disks beside that of the data
+
+    @property
+    def line(self) -> DiskLine:
+        """The disks, whose power is cut at one moment."""
+        return DiskLine({DATA_DISK: self.device.disk.client, **{on.name: on.device.disk.client for on in self.beside}})
 
     def see_that_it_is_well(self) -> None:
         """Raise ``TrialError`` or ``HostError`` where the rig itself is at fault for what has failed on it."""
-        disk = self.device.disk
+        for device in (self.device, *(on.device for on in self.beside)):
+            self._see_that_it_is_well(device)
+        if full := first_full([self.folder, state_folder()]):
+            raise HostError(f"{full}: its filesystem is full; make room on it")
+
+    @staticmethod
+    def _see_that_it_is_well(device: Emulated) -> None:
+        disk = device.disk
         if disk.process.poll() is not None:
             raise TrialError(f"the emulated disk (pid {disk.pid}) ended by itself")
         stats = disk.client.stats()
@@ -155,10 +170,23 @@ class Rig:
             raise HostError(
                 "the emulated disk found no room for its content; free some memory, or give less stack.size"
             )
-        if not self.device.is_attached():
+        if not device.is_attached():
             raise TrialError(f"the loop device over {disk.file} was detached by another")
-        if full := first_full([self.folder, state_folder()]):
-            raise HostError(f"{full}: its filesystem is full; make room on it")
+
+
+@dataclass(frozen=True)
+class RigDisk:
+    """A disk beside that of the data."""
+
+    name: str
+    device: Emulated
+    queue: tuple[Layer, ...]
+    filesystem: Filesystem
+
+    def attached(self, content: CutContent, number: int) -> NamedDisk:
+        """What the cut left on this disk, the ``number``-th, as a device; survivors are drawn for each disk apart."""
+        cut = replace(content, seed=seed_of(content.seed, number))
+        return NamedDisk(self.name, (replace(self.device, cut=cut), *self.queue))
 
 
 def rig_of(stack: Stack, limit_seconds: float, journal: Journal, folder: Path) -> Rig:
@@ -174,7 +202,15 @@ def rig_of(stack: Stack, limit_seconds: float, journal: Journal, folder: Path) -
         replace(server, ready_seconds=limit_seconds, is_killed=True),
         journal,
         folder,
+        beside=tuple(_rig_disk(layer, limit_seconds) for layer in stack.above if isinstance(layer, NamedDisk)),
     )
+
+
+def _rig_disk(disk: NamedDisk, limit_seconds: float) -> RigDisk:
+    device, *queue, filesystem = disk.layers
+    assert isinstance(device, Emulated)  # noqa: S101  (a rule of the study format: of the kind of the data's)
+    assert isinstance(filesystem, Filesystem)  # noqa: S101  (a rule of the study format: no ZFS)
+    return RigDisk(disk.disk, device, tuple(queue), replace(filesystem, limit_seconds=limit_seconds, is_tried=False))
 
 
 @contextmanager
@@ -183,8 +219,10 @@ def attached(rig: Rig, content: CutContent, steps: Steps) -> Iterator[StackConte
     with ExitStack() as lowering:
         with steps.step("attach"):
             context = lowering.enter_context(rig.ground(rig.journal))
-            rig.device.disk.client.stats(reset=True)  # what it counts from now on is of this state
-            for layer in (replace(rig.device, cut=content), *rig.queue):
+            for disk in rig.line.disks.values():
+                disk.stats(reset=True)  # what it counts from now on is of this state
+            beside = (on.attached(content, number) for number, on in enumerate(rig.beside, 1))
+            for layer in (replace(rig.device, cut=content), *rig.queue, *beside):
                 context = lowering.enter_context(layer.raised(context))
         try:
             with rig.hiding():
@@ -199,7 +237,7 @@ def running(rig: Rig, on_device: StackContext, steps: Steps, log: Path) -> Itera
     """The server on the mounted state; killed in the end. Raises ``SpoiltError`` where it does not come so far."""
     with ExitStack() as lowering:
         with steps.step("mount"), _on_rig(rig), _not_mounting():
-            context = lowering.enter_context(rig.filesystem.raised(on_device))
+            context = _mounted(rig, on_device, lowering)
         for layer in rig.memory:
             context = lowering.enter_context(layer.raised(context))
         with steps.step("server"), _on_rig(rig), not_starting(log, is_bounded=bool(rig.memory)):
@@ -216,16 +254,29 @@ def damage(rig: Rig, on_device: StackContext, steps: Steps) -> list[Defect]:
     """
     with ExitStack() as lowering:
         with steps.step("first mount"), _on_rig(rig), _not_mounting():
-            lowering.enter_context(rig.filesystem.raised(on_device))
+            _mounted(rig, on_device, lowering)
         with steps.step("unmount"):
             lowering.close()
-            for device in on_device.devices:
-                await_free(device.path)  # or the checker and the second mount would see what is in memory
+            for context in (on_device, *on_device.disks.values()):
+                for device in context.devices:
+                    await_free(device.path)  # or the checker and the second mount would see what is in memory
     with steps.step("check"):
-        damage_text = rig.filesystem.damage(on_device)
-    if damage_text:
+        damage_texts = [rig.filesystem.damage(on_device)]
+        for on in rig.beside:
+            text = on.filesystem.damage(on_device.disks[on.name])
+            damage_texts.append(f"disk {on.name}: {text}" if text else "")
+    if any(damage_texts):
         rig.see_that_it_is_well()
-    return [Defect("filesystem", damage_text)] if damage_text else []
+    return [Defect("filesystem", text) for text in damage_texts if text]
+
+
+def _mounted(rig: Rig, on_device: StackContext, lowering: ExitStack) -> StackContext:
+    """The context with the filesystem of each disk."""
+    context = lowering.enter_context(rig.filesystem.raised(on_device))
+    for on in rig.beside:
+        mounted = lowering.enter_context(on.filesystem.raised(context.disks[on.name]))
+        context = replace(context, disks={**context.disks, on.name: mounted})
+    return context
 
 
 @contextmanager
@@ -371,7 +422,7 @@ class Examiner:
 
     def _cut_while_recovering(self, content: CutContent, name: str, after_s: float, log: Path) -> CutTaken | None:
         """Cut the power so long after the mount has begun; ``None`` where the state does not let itself be raised."""
-        disk = self.rig.device.disk.client
+        disk = self.rig.line
         with attached(self.rig, content, Steps()) as on_device:
             disk.arm_cuts(round(self.hold_s * 1e9))
             failed: list[TrialError] = []

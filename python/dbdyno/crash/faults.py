@@ -21,7 +21,8 @@ from dbdyno.crash.trial_cuts import (
 )
 from dbdyno.errors import TrialError
 from dbdyno.model.cut import OUTCOME_WORDS, Cut
-from dbdyno.stack.disk_client import CutTaken, DiskClient
+from dbdyno.model.disks import DATA_DISK
+from dbdyno.stack.disk_client import CutTaken, DiskClient, DiskLine
 from dbdyno.stack.kinds.kind import Stack
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.device import Emulated
@@ -62,7 +63,7 @@ def name_of(cut: PlannedCut) -> str:
 
 @contextmanager
 def cutting(
-    disk: DiskClient,
+    disk: DiskClient | DiskLine,
     planned: Sequence[PlannedCut],
     *,
     warmup_s: float,
@@ -98,7 +99,7 @@ def cutting(
 class _Asking:
     """The thread's work."""
 
-    disk: DiskClient
+    disk: DiskClient | DiskLine
     planned: Sequence[PlannedCut]  # by time
     page_ranges: Callable[[], Sequence[Range]]
     taken: CutResults
@@ -130,7 +131,7 @@ class PowerCuts(PlannedCuts):
 
     keeps_server: ClassVar[bool] = True
 
-    def __init__(self, about: AboutTrial, section: CrashSection, disk: DiskClient) -> None:
+    def __init__(self, about: AboutTrial, section: CrashSection, disk: DiskClient | DiskLine) -> None:
         super().__init__(about, section)
         self.disk, self.taken = disk, CutResults()
         acks, ddls = (tuple(cut.after_s for cut in of(self.planned, when)) for when in ("ack", "ddl"))
@@ -177,6 +178,9 @@ class PowerCuts(PlannedCuts):
     def _keep(self, kept: KeptState) -> Cut:
         """Keep the state as evidence where that is asked for; returns the cut with where that lies."""
         if not is_wanted(self.section.keep, kept.cut, kept.treatment, self.about.folder):
+            return kept.cut
+        if isinstance(self.disk, DiskLine):
+            self.about.say(f"the state of cut {kept.cut.id} is not kept: it is of several disks")
             return kept.cut
         try:
             return keep_state(self.disk, kept, self.about.folder)
@@ -328,10 +332,28 @@ def crashing(about: AboutTrial) -> Iterator[Crashing]:
     elif section.mode == "kill":
         yield Kill(about, section)
     else:
-        assert isinstance(about.stack.device, Emulated)  # noqa: S101  (a rule of the study format)
-        disk = about.stack.device.disk.client
+        disk = _disks_cut(about.stack, section, about.spec.places.get(REDO_LOG, DATA_DISK))
         try:
             yield PowerCuts(about, section, disk)
         finally:
             with suppress(TrialError):  # a disk that is gone has dropped them
                 disk.forget_cuts()
+
+
+REDO_LOG = "innodb_log"  # in [server.place]
+
+
+def _disks_cut(stack: Stack, section: CrashSection, of_log: str) -> DiskClient | DiskLine:
+    """The disk whose power is cut, or all of them.
+
+    The first, at whose requests cuts may be taken, is that of the redo log, which commits wait for; but that of the
+    data where writes of pages are asked for.
+    """
+    clients = {}
+    for name, device in {DATA_DISK: stack.device, **stack.disks}.items():
+        assert isinstance(device, Emulated)  # noqa: S101  (a rule of the study format)
+        clients[name] = device.disk.client
+    if len(clients) == 1:
+        return clients[DATA_DISK]
+    first = DATA_DISK if "page-write" in section.when else of_log
+    return DiskLine({first: clients[first], **clients})

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dbdyno.model.disks import layer_of, named_disks
 from dbdyno.model.printable import one_line
 from dbdyno.mysql.settings import FLUSH_LOG, INNODB
 
@@ -80,15 +81,22 @@ def _risks(observed: Observed) -> Iterator[CommitRisk]:
             yield CommitRisk("binary log", synced)
     if _layer(observed, "device").get("kind") == "memory":
         yield CommitRisk("memory", "")
-    elif _layer(observed, "filesystem").get("flushes_on_fsync") is False and not _has_no_volatile_cache(observed):
-        yield CommitRisk("no flush", "")
-    if _layer(observed, "device").get("flush_ignored"):
-        yield CommitRisk("drive", "")
+    else:
+        yield from _risks_of_disks(observed)
 
 
-def _has_no_volatile_cache(observed: Observed) -> bool:
+def _risks_of_disks(observed: Observed) -> Iterator[CommitRisk]:
+    for disk in ("", *named_disks(observed)):
+        flushes = layer_of(observed, "filesystem", disk).get("flushes_on_fsync")
+        if flushes is False and not _has_no_volatile_cache(observed, disk):
+            yield CommitRisk("no flush", disk)
+        if layer_of(observed, "device", disk).get("flush_ignored"):
+            yield CommitRisk("drive", disk)
+
+
+def _has_no_volatile_cache(observed: Observed, disk: str) -> bool:
     """Whether the device has no cache that a power cut takes, so that nothing needs a flush."""
-    return _layer(observed, "queue").get("write_cache") == "write through"
+    return layer_of(observed, "queue", disk).get("write_cache") == "write through"
 
 
 def _engine(observed: Observed) -> str:
@@ -116,8 +124,10 @@ _CLAUSES: Mapping[Gap, str] = {
     "no flush": "a sync does not make the device empty its cache",
     "drive": "the drive ignores FLUSH: what it says is safe is still in its volatile cache",
 }
+_OF_A_DISK: tuple[Gap, ...] = ("no flush", "drive")  # whose value is the name of a disk beside that of the data
 
 
 def risk_clause(risk: CommitRisk) -> str:
     """Return ``"with innodb_flush_log_at_trx_commit = 2 the log is synced about once a second"``."""
-    return _CLAUSES[risk.gap].format(one_line(risk.value))
+    clause = _CLAUSES[risk.gap].format(one_line(risk.value))
+    return f"{clause} (disk {one_line(risk.value)})" if risk.gap in _OF_A_DISK and risk.value else clause

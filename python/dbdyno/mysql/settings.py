@@ -48,12 +48,22 @@ _REFUSED = {
                      "skip_networking", "socket"), _REACHED),
     # Links, and the DATA DIRECTORY of a table, lead out of the data folder.
     **dict.fromkeys(("basedir", "chroot", "datadir", "language", "log_error", "pid_file", "secure_file_priv",
-                     "symbolic_links", "tmpdir"), _FILES),
+                     "symbolic_links"), _FILES),
     **dict.fromkeys(("allow_suspicious_udfs", "early_plugin_load", "plugin_load", "plugin_load_add",
                      "plugin_maturity"), _CODE),
     **dict.fromkeys(("core_file", "log_syslog", "log_syslog_facility", "log_syslog_include_pid", "log_syslog_tag"),
                     _LEAVES),
 }  # fmt: skip
+# Variable -> the field of [server.place] by which a study puts what it names on a disk of its own.
+PLACED = {
+    "innodb_log_group_home_dir": "innodb_log",
+    "log_bin": "binlog",
+    "log_bin_basename": "binlog",
+    "log_bin_index": "binlog",
+    "innodb_undo_directory": "undo",
+    "innodb_doublewrite_dir": "doublewrite",
+    "tmpdir": "tmpdir",
+}
 _REFUSED_STARTS = {"admin_": _REACHED, "defaults_": _STARTED, "feedback": _REACHED, "keyring_": _CODE,
                    "loose_": _STARTED, "mysqlx": _REACHED, "ndb": _REACHED, "wsrep_": _REACHED}  # fmt: skip
 
@@ -95,14 +105,21 @@ _PLAIN = re.compile(r"[\w ,.:;=+\-{}]*")
 
 def setting_mistake(name: str, value: Setting) -> str | None:
     """What is wrong with a server setting, whatever the server; ``None`` if nothing."""
+    if name in PLACED and not (name == BINARY_LOG and isinstance(value, bool)):
+        return _set_by_place(name)
     start = next((reason for start, reason in _REFUSED_STARTS.items() if name.startswith(start)), None)
     if refused := _REFUSED.get(name) or start:
         return refused
     if isinstance(value, str) and "/" in value:
         return f"is {value!r}; a setting must not name a file: dbdyno places the server's files"
-    if name == "log_bin" and not isinstance(value, bool):
-        return "may be true or false; dbdyno names its files"
     return None
+
+
+def _set_by_place(name: str) -> str:
+    field = PLACED[name]
+    text = f'is set by dbdyno: it decides where files lie. For a disk of its own give [server.place] {field} = "NAME", '
+    text += "and the disk in [stack.disks.NAME]"
+    return f"may be true or false; the place of its files {text}" if name == BINARY_LOG else text
 
 
 def text_mistake(name: str, value: str) -> str | None:

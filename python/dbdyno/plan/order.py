@@ -89,7 +89,14 @@ def image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Settin
     }
     if beside := {name: _data(load) for name, load in spec.loads_beside.items() if load.has_data}:
         what["beside"] = beside
+    if spec.by_disk:
+        what["disks"] = {name: _on_disk(disk) if emulated else None for name, disk in spec.by_disk.items()}
+        what["places"] = spec.places
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def _on_disk(disk: TrialSpec) -> list[object]:
+    return [disk.stack.size, disk.stack.filesystem, disk.filesystem.mkfs, disk.filesystem.mount]
 
 
 def _data(load: WorkloadSection) -> dict[str, Any]:

@@ -728,7 +728,7 @@ def _text(path: str) -> str:
 
 def erased_devices(plan: Plan) -> list[str]:
     """Real devices that the study would erase."""
-    devices = dict.fromkeys(spec.stack.device for spec in plan.specs.values())
+    devices = dict.fromkeys(on.stack.device for spec in plan.specs.values() for on in (spec, *spec.by_disk.values()))
     return [device for device in devices if is_real(device)]
 
 

@@ -274,8 +274,9 @@ def _io_bytes(pid: int) -> int | None:
 
 def disks_below(context: StackContext) -> list[str]:
     """Kernel names of the disks that the data stand on; none below an emulated disk or in memory."""
+    named = [name for disk in context.disks.values() for name in disks_below(disk)]
     if context.device:
-        return [] if context.device.disposable else disks_under(context.device.path)
+        return [*([] if context.device.disposable else disks_under(context.device.path)), *named]
     return disks_under(context.directory) if context.directory else []
 
 

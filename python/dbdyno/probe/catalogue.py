@@ -28,9 +28,10 @@ def watching(context: StackContext, disks: Sequence[str]) -> Iterator[dict[str, 
         except OSError as error:
             raise TrialError(f"a probe can't start: {error}") from None
         samplers = [beat]
-        if context.device and context.device.control:
-            with suppress(OSError):  # not every drive has an inside worth looking at
-                samplers.append(Sampler([DriveSource(context.device.control)], DRIVE_INTERVAL_NS))
+        for name, disk in {"": context, **context.disks}.items():
+            if disk.device and disk.device.control:
+                with suppress(OSError):  # not every drive has an inside worth looking at
+                    samplers.append(Sampler([DriveSource(disk.device.control, name)], DRIVE_INTERVAL_NS))
         if slow := smart_sources(disks):
             samplers.append(Sampler(slow, SMART_INTERVAL_NS))  # in a thread of its own: a disk may take its time
         for sampler in samplers:
@@ -75,5 +76,6 @@ def host_sources() -> tuple[type[Source], ...]:
 
 
 def _device(context: StackContext) -> Iterator[Source]:
-    if context.device:
-        yield BlockDeviceSource(*(device.name for device in context.devices))
+    for name, disk in {"": context, **context.disks}.items():
+        if disk.device:
+            yield BlockDeviceSource(*(device.name for device in disk.devices), disk=name)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dbdyno.errors import TrialError
 from dbdyno.host.storage import ask_smartctl, figures
+from dbdyno.model.disks import series_name
 from dbdyno.probe.host import KernelFileSource
 from dbdyno.probe.sampler import Source
 from dbdyno.stack.disk_client import DiskClient
@@ -23,11 +24,12 @@ _KINDS = (("r", "read"), ("w", "write"), ("d", "discard"))
 
 
 class BlockDeviceSource(KernelFileSource):
-    """Counters of one device, or the sums of several under one filesystem."""
+    """Counters of one device, or the sums of several under one filesystem; ``disk`` is the name of a named one."""
 
     name = "block_device"
 
-    def __init__(self, *devices: str) -> None:
+    def __init__(self, *devices: str, disk: str = "") -> None:
+        self.name = series_name(self.name, disk)
         super().__init__(*(Path("/sys/class/block") / device / "stat" for device in devices))  # partitions have one too
 
     def counters(self, raw: Sequence[bytes]) -> dict[str, float]:
@@ -96,7 +98,8 @@ class DriveSource(Source):
 
     name = "drive"
 
-    def __init__(self, control: Path) -> None:
+    def __init__(self, control: Path, disk: str = "") -> None:
+        self.name = series_name(self.name, disk)
         self._disk = DiskClient(control)
         if not self.read():
             raise OSError("this drive has no gauges")

@@ -23,6 +23,7 @@ from dbdyno.analysis.verdict.figures import HostSpeed
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.pairs import NotGranted, is_without, not_granted
 from dbdyno.model.design import ALPHA, Design, Settle, Treatment
+from dbdyno.model.disks import layer_of, named_disks
 from dbdyno.model.word import Word
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, listed, margin_text, number, percent
 from dbdyno.mysql.settings import CONFLICTS
@@ -322,8 +323,13 @@ def _by_treatment(run: Run) -> Iterator[tuple[Treatment, list[Trial]]]:
 def _sync_lines(run: Run) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for treatment, trials in _by_treatment(run):
-        unsynced = [trial for trial in trials if part(trial.observed, "filesystem").get("flushes_on_fsync") is False]
-        for reason in dict.fromkeys(map(_why_unsynced, unsynced)):
+        unsynced = [
+            _why_unsynced(trial, disk)
+            for trial in trials
+            for disk in ("", *named_disks(trial.observed))
+            if layer_of(trial.observed, "filesystem", disk).get("flushes_on_fsync") is False
+        ]
+        for reason in dict.fromkeys(unsynced):
             reasons.setdefault(reason, []).append(treatment.id)
     where = "; ".join(
         f"{treatments_named(ids, run.design.treatments, ', ')} ({reason})" for reason, ids in reasons.items()
@@ -333,12 +339,14 @@ def _sync_lines(run: Run) -> list[str]:
     return [f"A sync did not make the device empty its cache with {where}. What that gains, a power cut may take."]
 
 
-def _why_unsynced(trial: Trial) -> str:
+def _why_unsynced(trial: Trial, disk: str) -> str:
+    of = f"disk {disk}: " if disk else ""
     if part(trial.observed, "device").get("kind") == "memory":
         return "there is no device"
-    if part(trial.observed, "queue").get("write_cache") == "write through":
-        return "to the kernel it has none that a power cut takes"
-    return "barriers are off" if part(trial.observed, "filesystem").get("barriers") is False else "for no known reason"
+    if layer_of(trial.observed, "queue", disk).get("write_cache") == "write through":
+        return f"{of}to the kernel it has none that a power cut takes"
+    barriers = layer_of(trial.observed, "filesystem", disk).get("barriers")
+    return f"{of}barriers are off" if barriers is False else f"{of}for no known reason"
 
 
 def _extent_lines(run: Run) -> list[str]:

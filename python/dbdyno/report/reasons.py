@@ -126,7 +126,7 @@ def _each(shares: Mapping[str, float]) -> str:
 
 
 def _disk_lines(run: Run) -> list[str]:
-    late = [trial.device.get("lateness_ns") for trial in run.trials]
+    late = [disk.get("lateness_ns") for trial in run.trials for disk in (trial.device, *_named(trial.device))]
     p99 = [value / 1e3 for each in late if (value := figure(each, "p99")) is not None]
     largest = [value / 1e3 for each in late if (value := figure(each, "max")) is not None]
     if not p99:
@@ -158,7 +158,14 @@ def _path_line(run: Run) -> list[str]:
 def _disks(device: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the figures of each disk: several devices have theirs side by side."""
     each = device.get("disks")
-    return [disk for disk in each if isinstance(disk, Mapping)] if isinstance(each, list) else [device]
+    disks = [disk for disk in each if isinstance(disk, Mapping)] if isinstance(each, list) else [device]
+    return [*disks, *_named(device)]
+
+
+def _named(device: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the figures of the disks beside that of the data."""
+    named = device.get("named")
+    return [disk for disk in named.values() if isinstance(disk, Mapping)] if isinstance(named, Mapping) else []
 
 
 def _path_us(device: Mapping[str, Any]) -> tuple[float, float] | None:

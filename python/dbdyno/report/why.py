@@ -8,6 +8,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation import MOST, PARTS, Changed, Figures, Kind, TimeSpent
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import Dropped, InNameOnly, Lack, LimitedClients, NextStep, Reason, ZeroFigures
+from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text
 from dbdyno.report.reasons import (
@@ -247,6 +248,7 @@ def _what_changed(changed: Changed) -> Iterator[str]:
         yield f"Its parts: {listed(parts)}."
     if "cpu_ms" not in difference.parts_ms and "cpu_ms" in level.figures:
         yield f"Server CPU is {one_or_two(level.figures['cpu_ms'], baseline.figures.get('cpu_ms', 0.0))}."
+    yield from _on_disks(changed)
     yield from _seeks(changed)
     yield from _syncs(changed)
     yield from _full_buffers(changed)
@@ -262,6 +264,24 @@ def _against_each_other(changed: Changed, difference: Parted) -> str:
     rest = difference.rest_of_it_ms
     amounts += [f"{signed(rest)} of all others"] if abs(rest) >= LITTLE * abs(difference.whole_ms) else []
     return f"The parts work against each other; {signed(difference.whole_ms)} is the sum of {listed(amounts)}."
+
+
+def _on_disks(changed: Changed) -> Iterator[str]:
+    """Yield on which disk the time passes, where either side stands on several."""
+    sides = [_by_disk(time_spent.figures) for time_spent in (changed.level, changed.baseline)]
+    if max(map(len, sides)) > 1 and all(sides):
+        new, old = (listed([f"{duration(ms)} on {disk}" for disk, ms in side.items()]) for side in sides)
+        yield f"With {changed.level.label} {new} of it; with {changed.baseline.label} {old}."
+
+
+def _by_disk(figures: Figures) -> dict[str, float]:
+    """Return what of an event's time passes on which disk, ms, at most."""
+    by_disk = {
+        name.removeprefix("on_").removesuffix("_ms"): ms for name, ms in figures.items() if name.startswith("on_")
+    }
+    if by_disk or "write_ms" not in figures:
+        return by_disk
+    return {DATA_DISK: sum(figures.get(name, 0.0) for name in ("read_ms", "flush_ms", "write_ms"))}
 
 
 def _seeks(changed: Changed) -> Iterator[str]:
@@ -385,8 +405,8 @@ def _on_cores(time_spent: TimeSpent) -> str:
 _FULL: dict[Kind, str] = {
     "client": "the load generator, which keeps its {of} {share} busy",
     "processor": "the processors, {share} busy{others}",
-    "flushes": "the device's flushes, with one in flight {share} of the time",
-    "device": "the device, {share} busy",
+    "flushes": "the {device}'s flushes, with one in flight {share} of the time",
+    "device": "the {device}, {share} busy",
 }
 _MOSTLY: dict[Kind, str] = {
     "cpu_ms": "server CPU",
@@ -399,7 +419,7 @@ _MOSTLY: dict[Kind, str] = {
 
 def _limits(changed: Changed) -> str:
     new, old = changed.level.limit, changed.baseline.limit
-    if new.kind == old.kind and new.full == old.full:
+    if (new.kind, new.full, new.disk) == (old.kind, old.full, old.disk):
         shares = one_or_two(new.share, old.share, share)
         return (
             f"Both are limited by {_limit(changed.level, shares)}." if new.full else _both_mostly(changed.level, shares)
@@ -434,7 +454,8 @@ def _limit(time_spent: TimeSpent, busy: str) -> str:
     limit = time_spent.limit
     others = f", {share(limit.others)} by other processes" if limit.others >= WORTH_SAYING else ""
     threads = "thread" if limit.of == 1 else f"{limit.of:.0f} threads"
-    return _FULL[limit.kind].format(share=busy, others=others, of=threads)
+    device = f"disk {limit.disk}" if limit.disk else "device"
+    return _FULL[limit.kind].format(share=busy, others=others, of=threads, device=device)
 
 
 def _cannot_matter(changed: Changed) -> Iterator[str]:
@@ -483,7 +504,7 @@ def why_json(analysis: Analysis) -> dict[str, Any]:
             {
                 **fields(time_spent, "id label"),
                 "trials": time_spent.n,
-                "limit": asdict(time_spent.limit),
+                "limit": {name: value for name, value in asdict(time_spent.limit).items() if name != "disk" or value},
                 "figures": dict(time_spent.figures),
             }
             for time_spent in analysis.why.treatments

@@ -176,7 +176,7 @@ class _GuestDisk:
         """What the disk says to a question of the guest's, with the time of this host's monotonic clock."""
         op = asked.get("op")
         allowed = isinstance(op, str) and (
-            op in _DISK_OPERATIONS
+            (op in _DISK_OPERATIONS and asked.get("next") is None)  # which would be a socket of the host
             or (op == "model" and asked.get("name") == self.drive)
             or (op == "restore" and self.is_prepared and asked.get("name") == PREPARED)
             or (op == "clear" and not self.is_prepared)

@@ -49,7 +49,7 @@ from dbdyno.study.document import Setting
 from dbdyno.study.fio_job import included, render_job
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.scale import line_of_field, line_without, place_in, toml_value
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.schema import DISKS, TrialSpec
 from dbdyno.study.study import Study
 from dbdyno.study.workloads import FioSection
 from dbdyno.system.files import read_text
@@ -171,12 +171,12 @@ def _covering(sets: list[_Set]) -> list[_Set]:
 
 def check_mkfs_options(plan: Plan) -> Iterator[Capability]:
     """What programs of this host have against making the plan's filesystems as it says; none is asked for defaults."""
-    specs_by_options: dict[MkfsOptions, TrialSpec] = {}
-    for spec in plan.specs.values():
-        name, stack = spec.stack.filesystem, spec.stack
-        if name and spec.filesystem.mkfs and KINDS[stack.kind].ON_HOST:
-            specs_by_options.setdefault(MkfsOptions(name, spec.filesystem.mkfs, stack.size, stack.devices), spec)
-    for options, spec in specs_by_options.items():
+    places_by_options: dict[MkfsOptions, _Place] = {}
+    for place, on in _filesystems(plan):
+        name, stack = on.stack.filesystem, on.stack
+        if name and on.filesystem.mkfs and KINDS[stack.kind].ON_HOST:
+            places_by_options.setdefault(MkfsOptions(name, on.filesystem.mkfs, stack.size, stack.devices), place)
+    for options, place in places_by_options.items():
         try:
             complaint = mkfs_complaint(options)
         except (DbdynoError, OSError) as error:
@@ -189,20 +189,36 @@ def check_mkfs_options(plan: Plan) -> Iterator[Capability]:
             outcome = SettingOutcome(
                 "mkfs", options.options, "refused", said=f"{options.options}: {program} says: {complaint}"
             )
-            yield _filesystem_capability(plan, spec, outcome)
+            yield _filesystem_capability(plan, place, outcome)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a study says how a filesystem of a treatment is made and mounted."""
+
+    spec: TrialSpec
+    section: tuple[str, ...]
+
+
+def _filesystems(plan: Plan) -> Iterator[tuple[_Place, TrialSpec]]:
+    """Every filesystem of a plan, as that of the data of a treatment."""
+    for spec in plan.specs.values():
+        yield _Place(spec, ("filesystem",)), spec
+        for name, on in spec.by_disk.items():
+            yield _Place(spec, (*DISKS, name)), on
 
 
 def check_mount_options(plan: Plan) -> Iterator[Capability]:
     """What the kernel of this host has against mounting the plan's filesystems as it says."""
-    specs_by_options: dict[MountOptions, TrialSpec] = {}
-    for spec in plan.specs.values():
-        name, stack, mount = spec.stack.filesystem, spec.stack, spec.filesystem.mount
+    places_by_options: dict[MountOptions, _Place] = {}
+    for place, on in _filesystems(plan):
+        name, stack, mount = on.stack.filesystem, on.stack, on.filesystem.mount
         here = KINDS[stack.kind].ON_HOST and not KINDS[stack.kind].IN_GUEST  # in a guest, its own kernel says so
         if name and mount not in {"", "defaults"} and FILESYSTEMS[name].mountable and here:
             size = min(stack.size or IMAGE_BYTES, IMAGE_BYTES)  # a size is mkfs's to judge; a large one takes writes
-            options = MountOptions(name, mount, spec.filesystem.mkfs, size, stack.devices)
-            specs_by_options.setdefault(options, spec)
-    for options, spec in specs_by_options.items():
+            options = MountOptions(name, mount, on.filesystem.mkfs, size, stack.devices)
+            places_by_options.setdefault(options, place)
+    for options, place in places_by_options.items():
         try:
             outcome = mount_outcome(options)
         except (DbdynoError, OSError) as error:
@@ -212,7 +228,7 @@ def check_mount_options(plan: Plan) -> Iterator[Capability]:
             continue
         if not outcome.holds:
             refusal = f"{options.options}: a mount of {options.filesystem} says: {outcome.said}"
-            yield _filesystem_capability(plan, spec, replace(outcome, said=refusal))
+            yield _filesystem_capability(plan, place, replace(outcome, said=refusal))
 
 
 def check_jobs(plan: Plan) -> Iterator[Capability]:
@@ -237,8 +253,8 @@ def check_jobs(plan: Plan) -> Iterator[Capability]:
             yield Capability(where, ok=False, detail=detail, remedy=remedy, field=field)
 
 
-def _filesystem_capability(plan: Plan, spec: TrialSpec, outcome: SettingOutcome) -> Capability:
-    field = "filesystem", outcome.name
+def _filesystem_capability(plan: Plan, place: _Place, outcome: SettingOutcome) -> Capability:
+    spec, field = place.spec, (*place.section, outcome.name)
     where, remedy = place_in(plan.study, spec, field), _remedy(plan, spec, field, outcome)
     return Capability(where, ok=False, detail=outcome.text, remedy=remedy, field=field, outcome=outcome)
 

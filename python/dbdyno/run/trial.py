@@ -89,7 +89,7 @@ def _measured(  # noqa: PLR0913, PLR0917  (as above)
         before = {name: ports.smart_of(name) for name in disks}
         speed_before = ports.host_speed(context)
         with (
-            stack.device.measuring(journal) as figures,
+            stack.measuring(journal) as figures,
             ports.tracing(context, wanted=spec.probes.trace, disk=stack.device.disk) as trace,
             ports.watching(context, disks) as series,
             ports.background(context, disks) as background,
@@ -186,6 +186,10 @@ def since_measuring(figures: TrialDevice, start_ns: int) -> TrialDevice:
         device_figures["disks"] = [
             since_measuring(cast("TrialDevice", each), start_ns) for each in device_figures["disks"]
         ]
+    if "named" in device_figures:
+        device_figures["named"] = {
+            name: since_measuring(cast("TrialDevice", each), start_ns) for name, each in device_figures["named"].items()
+        }
     return device_figures
 
 
@@ -229,9 +233,10 @@ def metrics(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]
     """The trial's scalars: the client's own, and what the probes counted from the window's start to its end."""
     scalars = load.metrics()
     for name, (probe, column, scale) in COUNTED.items():
+        counted = [each for of, each in series.items() if each.t_ns and (of == probe or of.startswith(f"{probe}_"))]
         if load.queries and probe in series and series[probe].t_ns:
-            start, end = (series[probe].at(column, t_ns) for t_ns in load.window_ns)
-            scalars[name] = (end - start) * scale / load.queries
+            bounds = [[each.at(column, t_ns) for t_ns in load.window_ns] for each in counted]
+            scalars[name] = sum(end - start for start, end in bounds) * scale / load.queries
     return scalars
 
 

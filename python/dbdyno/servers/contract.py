@@ -3,7 +3,7 @@
 Every method that asks a server raises ``ServerError``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -229,21 +229,36 @@ class OwnServer(Protocol):
     def mistakes(self) -> dict[str, str]:
         """What is wrong with the study's settings, by their names. Raises ``UserError``."""
 
+    def place_mistakes(self, places: Collection[str]) -> dict[str, str]:
+        """Why parts of it can't lie on a disk of their own, by the fields of ``[server.place]``."""
+
+    def places_of(self, readback: Settings) -> dict[str, Path]:
+        """The folder in which each part lies, by the same names, as far as the server says."""
+
     def amounts(self) -> tuple[dict[str, int], dict[str, int]]:
         """Bytes of memory, and bytes of the disk that data lie on, which it takes at once, by the settings for it."""
 
     def refusal(self, log: str) -> tuple[str, str]:
         """Which setting a server that would not start names in its logs, "" for none, and its sentence, "" for none."""
 
-    def install(self, data: Path, environment: Mapping[str, str], log: Path) -> None:
-        """Make the system tables in an empty folder. Raises ``TrialError``."""
+    def install(
+        self, data: Path, environment: Mapping[str, str], log: Path, places: Mapping[str, Path] | None = None
+    ) -> None:
+        """Make the system tables in an empty folder, and what lies elsewhere. Raises ``TrialError``."""
 
-    def command(
-        self, data: Path, socket: Path, log: Path, *, preparing: bool = False, listening: Listening | None = None
+    def command(  # noqa: PLR0913  (what a server is started with)
+        self,
+        data: Path,
+        socket: Path,
+        log: Path,
+        *,
+        preparing: bool = False,
+        listening: Listening | None = None,
+        places: Mapping[str, Path] | None = None,
     ) -> list[str]:
         """The command line that starts it; ``preparing`` data, it leaves nothing that depends on other settings.
 
-        Without ``listening`` no other host can reach it.
+        Without ``listening`` no other host can reach it. ``places`` are the folders of parts that lie elsewhere.
         """
 
     def await_ready(

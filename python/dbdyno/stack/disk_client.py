@@ -7,6 +7,7 @@ import json
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
@@ -168,13 +169,14 @@ class DiskClient:
         """End all faults."""
         self._ask("fault-clear")
 
-    def arm_cuts(self, hold_ns: int = 0) -> None:
+    def arm_cuts(self, hold_ns: int = 0, next_: "DiskClient | None" = None) -> None:
         """Record writes from now on, so that cuts can be taken; what was written so far counts as durable.
 
         A write that a FLUSH made durable is remembered ``hold_ns`` longer, for survivors ``lying``. Refused of content
-        in a file. On an armed disk only ``hold_ns`` changes.
+        in a file. On an armed disk only these change. The disk has a ``next_`` one take each cut too, before it answers
+        any request again.
         """
-        self._ask("cuts-arm", hold_ns=hold_ns)
+        self._ask("cuts-arm", hold_ns=hold_ns, next=str(next_.control) if next_ else None)
 
     def disarm_cuts(self) -> None:
         """End the recording; cuts that were taken stay, those still waited for are forgotten."""
@@ -242,6 +244,83 @@ class DiskClient:
 
     def _refusal(self, op: str, why: str) -> DbdynoError:
         return TrialError(f"{self.name}, {op}: {why}")
+
+
+@dataclass(frozen=True)
+class DiskLine:
+    """Emulated disks that lose their power together, asked about cuts as one disk is.
+
+    The first takes each cut, and has the next one take it before it answers any request again; so does that one. What
+    the later disk holds by then can't depend on what the earlier one had not yet made durable, so the states of all
+    are what one cut at the last moment finds, where the drives before were slow to answer.
+    """
+
+    disks: Mapping[str, DiskClient]  # by name, in this order
+
+    @property
+    def first(self) -> DiskClient:
+        """The one that takes cuts at its own requests."""
+        return next(iter(self.disks.values()))
+
+    @property
+    def control(self) -> Path:
+        """Where a program asks for a cut of all."""
+        return self.first.control
+
+    def arm_cuts(self, hold_ns: int = 0) -> None:
+        """As of one disk; the last first, as each must be ready when the one before is."""
+        *before, last = self.disks.values()
+        last.arm_cuts(hold_ns)
+        for client, next_ in reversed(list(pairwise([*before, last]))):
+            client.arm_cuts(hold_ns, next_)
+
+    def disarm_cuts(self) -> None:
+        """As of one disk; the first first."""
+        for client in self.disks.values():
+            client.disarm_cuts()
+
+    def cut(self, name: str) -> CutTaken:
+        """As of one disk."""
+        self.first.cut(name)
+        return next(cut for cut in self.cuts() if cut.name == name)
+
+    def cut_on(
+        self, name: str, on: CutOn, nth: int, ranges_bytes: Sequence[tuple[int, int]] = (), seed: int = 0
+    ) -> None:
+        """As of one disk, at a request to the first."""
+        self.first.cut_on(name, on, nth, ranges_bytes, seed)
+
+    def cuts(self) -> list[CutTaken]:
+        """The cuts that all took, by time: begun when the first, and over when the last was. Raises ``TrialError``."""
+        by_disk = {disk: {cut.name: cut for cut in client.cuts()} for disk, client in self.disks.items()}
+        taken = []
+        for name in next(iter(by_disk.values())):
+            if lacking := [disk for disk, cuts in by_disk.items() if name not in cuts]:
+                raise TrialError(f"cut {name}: the power of disk {lacking[0]} was not cut with that of the others")
+            taken.append(_together([cuts[name] for cuts in by_disk.values()]))
+        return taken
+
+    def forget_cut(self, name: str) -> None:
+        """As of one disk."""
+        for client in self.disks.values():
+            client.forget_cut(name)
+
+    def forget_cuts(self) -> None:
+        """As of one disk."""
+        for client in self.disks.values():
+            client.forget_cuts()
+
+
+def _together(cuts: Sequence[CutTaken]) -> CutTaken:
+    return CutTaken(
+        cuts[0].name,
+        cut_ns=min(cut.cut_ns for cut in cuts),
+        cut_end_ns=max(cut.cut_end_ns for cut in cuts),
+        unflushed_bytes=sum(cut.unflushed_bytes for cut in cuts),
+        unflushed_writes=sum(cut.unflushed_writes for cut in cuts),
+        limit_reached=any(cut.limit_reached for cut in cuts),
+        flushes_in_flight=sum(cut.flushes_in_flight for cut in cuts),
+    )
 
 
 def relay(client: DiskClient, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class StackContext:
     device: BlockDevice | None = None
     beside: tuple[BlockDevice, ...] = ()  # further ones that the same filesystem stands on
     directory: Path | None = None  # where the data lies
+    disks: "Mapping[str, StackContext]" = field(default_factory=dict)  # by name: those beside that of the data
     files: Path | None = None  # a folder on it for a program that works on files of its own
     cgroup: Path | None = None  # that the server must join, or the program where there is no server
     endpoint: Endpoint | None = None  # none where no server is in the stack
@@ -76,6 +77,11 @@ class StackContext:
     def devices(self) -> tuple[BlockDevice, ...]:
         """All block devices below the filesystem; none where it stands on none of its own."""
         return (self.device, *self.beside) if self.device else ()
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """Every folder that anything measured lies in: that of the data, and those of named disks."""
+        return tuple(on.directory for on in (self, *self.disks.values()) if on.directory)
 
     @property
     def server(self) -> Endpoint:
@@ -146,6 +152,10 @@ class KeptImage(Image, ABC):
     @abstractmethod
     def save(self, kept: Path) -> None:
         """Keep it; this run goes on with its own."""
+
+    @abstractmethod
+    def of_disk(self, name: str) -> Self:
+        """The part of it that lies on a named disk."""
 
     @abstractmethod
     def layers(self, *, install: bool) -> list[Layer]:

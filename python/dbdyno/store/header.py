@@ -101,13 +101,18 @@ class Header:
         parts = []
         for section in ("workload", "stack", "queue", "filesystem", "host"):
             table = dict(self.study.get(section, {}))
+            disks = _table(table.pop("disks", {}))
             parts += list(_with_one_value(table | _table(table.pop("iosched", {})), factors | of_levels))
+            for name, disk in disks.items():
+                parts += [f"disk {name}: {part}" for part in _with_one_value(_table(disk), of_levels)]
         for name, table in _table(self.study.get("beside")).items():
             fields_beside = {field: value for field, value in _table(table).items() if field != "name"}
             parts.append(f"{name} beside it ({', '.join(_with_one_value(fields_beside, ()))})")
         server = dict(self.study.get("server", {}))
         server.pop("option_file", None)  # where it lies is private
-        return ", ".join([*parts, *_with_one_value(_table(server.pop("settings", {})) | server, of_levels)])
+        place = _with_one_value(_table(server.pop("place", {})), factors | of_levels)
+        settings = _with_one_value(_table(server.pop("settings", {})) | server, of_levels)
+        return ", ".join([*parts, *settings, *(f"place of {part}" for part in place)])
 
     def _of_named_levels(self) -> set[str]:
         """The names of fields that a named level gives, and so not all treatments have alike."""

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 from dbdyno.model.cut import Cut
 from dbdyno.model.design import Design, StopReason, is_booted
+from dbdyno.model.disks import named_disks
 from dbdyno.model.results import BlockTrace, DiskFigures, LoadRun, Outcome
 from dbdyno.store.reported import Prices, ReportedTable
 
@@ -52,9 +53,10 @@ class TrialLoad(LoadRun, total=False):
 
 
 class TrialDevice(DiskFigures, total=False):
-    """An emulated disk's own figures; of several those of the slowest, and each."""
+    """An emulated disk's own figures; of several below one filesystem those of the slowest, and each."""
 
     disks: list[DiskFigures]
+    named: dict[str, DiskFigures]  # by name: those of [stack.disks]
 
 
 class ProbeCost(TypedDict, total=False):
@@ -189,6 +191,11 @@ class Run:
         stacks = [stack for body in bodies for stack in _tables({"stack": body.get("stack")}) if "kernel" in stack]
         kernels = (kernel for stack in stacks for kernel in _as_list(stack["kernel"]))
         return bool(stacks) and not any(map(is_booted, kernels))
+
+    @property
+    def named_disks(self) -> list[str]:
+        """The disks beside that of the data on which any of its trials stood."""
+        return list(dict.fromkeys(name for trial in self.trials for name in named_disks(trial.observed)))
 
     @property
     def accelerators(self) -> frozenset[str]:

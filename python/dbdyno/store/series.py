@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, TypedDict
 
 from dbdyno._native import read_parquet, write_parquet
 from dbdyno.errors import UserError
+from dbdyno.model.disks import series_name
 from dbdyno.model.printable import csv_text
 from dbdyno.model.quantity import duration_seconds
 from dbdyno.mysql.settings import ANALYSED
@@ -317,6 +318,11 @@ WATCHED_COLUMNS = {
 }  # probe -> what an analysis needs of it
 
 
+def _watched_columns(run: "Run") -> dict[str, str]:
+    of_disks = {series_name("block_device", disk): WATCHED_COLUMNS["block_device"] for disk in run.named_disks}
+    return WATCHED_COLUMNS | of_disks
+
+
 class AnalysedSeries(TypedDict):
     """The series that an analysis asks for, by the names of its arguments."""
 
@@ -343,7 +349,8 @@ def read_analysed_and(
     path: Path, run: "Run", drawn: "Mapping[str, str]", budget: Budget | None = None
 ) -> "tuple[AnalysedSeries, dict[str, dict[str, dict[str, NDArray[Any]]]]]":
     """Return what an analysis asks for, and beside it what ``drawn`` does: each file is read once."""
-    analysed_columns = {"load": LOAD_COLUMNS, LATENCIES: LATENCY_COLUMNS, **WATCHED_COLUMNS}
+    watched_columns = _watched_columns(run)
+    analysed_columns = {"load": LOAD_COLUMNS, LATENCIES: LATENCY_COLUMNS, **watched_columns}
     patterns = {
         name: "|".join(columns[name] for columns in (analysed_columns, drawn) if name in columns)
         for name in {**analysed_columns, **drawn}
@@ -355,7 +362,7 @@ def read_analysed_and(
     latencies = {
         id_: latencies_in(path, id_, series[LATENCIES]) for id_, series in series_of.items() if LATENCIES in series
     }
-    analysed = AnalysedSeries(load_series=loads, watched=_matching(series_of, WATCHED_COLUMNS), latencies=latencies)
+    analysed = AnalysedSeries(load_series=loads, watched=_matching(series_of, watched_columns), latencies=latencies)
     return analysed, _matching(series_of, drawn)
 
 

@@ -13,6 +13,7 @@ from dbdyno.study.mistakes import FIELDS_OF, Mistake, did_you_mean, shown
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
     BOOTED_KERNEL,
+    DISKS,
     FACTOR_SECTIONS,
     FilesystemSection,
     HostSection,
@@ -27,7 +28,7 @@ LEVELS = "levels"
 SETTINGS = ("server", "settings")
 NAME_CHARACTERS_MAX = 60
 _NEAR = 0.85  # of a field's name: a server has hundreds of variables, and some are somewhat like any word
-_INNER = {".".join(SETTINGS), "queue.iosched", "hosts.boot"}
+_INNER = {".".join(SETTINGS), "server.place", "queue.iosched", "hosts.boot"}
 
 Path_ = tuple[str, ...]
 
@@ -135,7 +136,7 @@ def _level(name: str, table: object, kind: type[WorkloadSection], mistakes: list
 def _section(path: Path_, table: dict[str, Any], level: NamedLevel, mistakes: list[Mistake]) -> None:
     """Take the fields of a section inside a level."""
     here = (LEVELS, level.name, *path)
-    if ".".join(path) not in FACTOR_SECTIONS and path != BOOTED_KERNEL[:1]:
+    if ".".join(path) not in FACTOR_SECTIONS and path != BOOTED_KERNEL[:1] and path[:2] != DISKS:
         known = ", ".join(FACTOR_SECTIONS)
         text = (
             f"is not a section that a level may give; those are {known}{did_you_mean('.'.join(path), FACTOR_SECTIONS)}"
@@ -143,7 +144,10 @@ def _section(path: Path_, table: dict[str, Any], level: NamedLevel, mistakes: li
         mistakes.append(Mistake(here, text))
         return
     for field, value in table.items():
-        if isinstance(value, dict) and ".".join((*path, field)) in _INNER:
+        inner = (*path, field)
+        if isinstance(value, dict) and (
+            ".".join(inner) in _INNER or (inner[:2] == DISKS and len(inner) <= len(DISKS) + 1)
+        ):
             _section((*path, field), value, level, mistakes)
         else:
             _take((*path, field), (*here, field), value, level, mistakes)

@@ -22,7 +22,7 @@ from dbdyno.study.rules import broken_crash_design_rules, broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import (
     BOOTED_KERNEL,
-    FACTOR_SECTIONS,
+    DISKS,
     ClaimSection,
     Cost,
     CostSection,
@@ -32,6 +32,7 @@ from dbdyno.study.schema import (
     ReportedSection,
     StudySection,
     TrialSpec,
+    factor_sections,
     fleet_mistakes,
 )
 from dbdyno.study.simulated_loads import unsure_name
@@ -212,7 +213,7 @@ def _single_values(study: Study) -> dict[str, str]:
     """Fields with one value, by name; of two of one name the first section's."""
     labels: dict[str, str] = {}
     varied = {path for factor in study.factors for level in factor.levels for path in factor.fields(level)}
-    for section in FACTOR_SECTIONS:
+    for section in factor_sections(study.raw):
         table: Any = study.raw
         for part in section.split("."):
             table = table.get(part, {})
@@ -468,6 +469,7 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
     if mistakes or about is None or design is None:
         raise _Mistakes(list(_without_followers(mistakes)))
     mistakes += _combination_mistakes(on_some_disk(fleet, body), factors, path.parent)
+    mistakes += _unused_disks(body, factors)
     mistakes += _simulated_mistakes(design, body, factors)
     mistakes += _baseline_mistakes(design, factors)
     mistakes += _whole_plot_mistakes(design, factors)
@@ -477,6 +479,8 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
         kinds = {spec.stack.kind for spec in _specs(body, factors)}
         mistakes += fleet_mistakes(fleet, [factor.name for factor in factors], body, kinds)
         mistakes += disk_mistakes(fleet, factors, kinds)
+        if "real" in kinds and body["stack"].get("disks"):
+            mistakes.append(Mistake(DISKS, "names real disks of one host; with [hosts] give emulated drives"))
         mistakes += _boot_mistakes(design, body, factors)
     mistakes += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
     if mistakes:
@@ -538,8 +542,11 @@ def _misplaced_costs(studies: list[Study]) -> Iterator[Mistake]:
     """What of ``[cost]`` fits the study at none of its scales."""
     treatments = [names_of(labels, spec.stack.device) for study in studies for labels, spec in study.combinations()]
     yield from broken_cost_rules(studies[0].cost, treatments)
-    if studies[0].cost and any(spec.stack.devices > 1 for study in studies for _, spec in study.combinations()):
+    specs = [spec for study in studies for _, spec in study.combinations()] if studies[0].cost else []
+    if any(spec.stack.devices > 1 for spec in specs):
         yield Mistake(("cost",), "counts one disk; leave it out, or give stack.devices = 1")
+    if any(spec.by_disk for spec in specs):
+        yield Mistake(("cost",), "counts the disk of the data alone; leave it out, or [stack.disks]")
 
 
 def _reported_sections(tables: object, mistakes: list[Mistake]) -> Iterator[ReportedSection]:
@@ -586,7 +593,7 @@ def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
 def _factors(body: dict[str, Any], mistakes: list[Mistake]) -> Iterator[VariedField]:
     varied: list[tuple[tuple[str, ...], list[Any]]] = []
     loads_beside = [f"{BESIDE}.{name}" for name in body.get(BESIDE, {})]
-    sections = (*FACTOR_SECTIONS, *loads_beside)
+    sections = (*factor_sections(body), *loads_beside)
     for section in (place for name in body for place in sections if place.split(".")[0] == name):
         path = tuple(section.split("."))
         table: Any = body
@@ -695,6 +702,15 @@ def _simulated_mistakes(
         yield Mistake(next(fields[KERNEL] for fields in places if KERNEL in fields), text)
     elif simulated == {True} and design.settle is not None:
         yield Mistake(("design", "settle"), "has no effect on simulated stacks, which all start anew; leave it out")
+
+
+def _unused_disks(body: dict[str, Any], factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
+    """Named disks on which no treatment puts anything."""
+    specs = _specs(body, factors) if body["stack"].get("disks") else []
+    for name in dict.fromkeys(name for spec in specs for name in spec.stack.disks):
+        if all(name not in spec.places.values() for spec in specs):
+            text = f"is a disk on which nothing lies; give [server.place], such as innodb_log = {shown(name)}"
+            yield Mistake((*DISKS, name), text)
 
 
 def _specs(body: dict[str, Any], factors: tuple[VariedField, ...]) -> list[TrialSpec]:

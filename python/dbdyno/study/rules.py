@@ -12,6 +12,7 @@ from dbdyno.study.document import WorkloadSection
 from dbdyno.study.drives import HERE, MEMORY, is_emulated
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import (
+    DISKS,
     MAX_BLOCKS,
     NR_REQUESTS_MAX,
     NR_REQUESTS_MIN,
@@ -388,6 +389,8 @@ def _cut(spec: TrialSpec, crash: CrashSection) -> Iterator[Mistake]:
         yield Mistake(("crash", "mode"), f'is "power", but {why}')
     if spec.stack.devices > 1:
         yield Mistake(("stack", "devices"), f"is {spec.stack.devices}; a power cut is of one disk. Leave it out")
+    if spec.by_disk and "keep" in crash.model_fields_set and crash.keep != "none":
+        yield Mistake(("crash", "keep"), f"is {shown(crash.keep)}; of several disks no state is kept. Leave it out")
     if crash.hold is not None and "lying" not in crash.survivors:
         yield Mistake(("crash", "hold"), 'is for survivors = ["lying"]; add that, or leave hold out')
     if "page-write" in crash.when:
@@ -461,11 +464,12 @@ def _simulated_only(spec: TrialSpec) -> Iterator[Mistake]:
 
 
 def _passed_on(spec: TrialSpec) -> Iterator[Mistake]:
-    kind, options = spec.stack.filesystem, spec.filesystem
-    if kind and (text := mkfs_mistake(kind, options.mkfs)):
-        yield Mistake(("filesystem", "mkfs"), text)
-    if kind and (text := mount_mistake(kind, options.mount)):
-        yield Mistake(("filesystem", "mount"), text)
+    for place, on in ((("filesystem",), spec), *(((*DISKS, name), disk) for name, disk in spec.by_disk.items())):
+        kind, options = on.stack.filesystem, on.filesystem
+        if kind and (text := mkfs_mistake(kind, options.mkfs)):
+            yield Mistake((*place, "mkfs"), text)
+        if kind and (text := mount_mistake(kind, options.mount)):
+            yield Mistake((*place, "mount"), text)
     for name, value in spec.server.settings.items():
         if text := setting_mistake(name, value):
             yield Mistake(("server", "settings", name), text)

@@ -13,7 +13,8 @@ from dbdyno.study.study import Study
 from dbdyno.study.workloads import KINDS
 
 SECTIONS = ("stack", "queue", "filesystem", "server", "workload", "design", "crash")
-_INNER = {"server": "settings", "queue": "iosched"}  # sections of their own inside a section
+# Sections of their own inside a section.
+_INNER = {"server": ("settings", "place"), "queue": ("iosched",), "stack": ("disks",)}
 _ENDING = ("blocks", "until", "max_blocks")  # the first of them excludes the others
 
 
@@ -48,10 +49,16 @@ def _overrule(section: str, table: dict[str, Any], fields: dict[str, Any]) -> di
         for key, value in table.items()
         if key not in _fields_to_replace(section, {**table, **fields}, fields)
     }
-    inner = _INNER.get(section, "")
-    if isinstance(kept.get(inner), dict) and isinstance(fields.get(inner), dict):
-        fields = {**fields, inner: {**kept[inner], **fields[inner]}}
-    return {**kept, **fields}
+    both = [inner for inner in _INNER.get(section, ()) if inner in kept and inner in fields]
+    merged = {inner: _merged(kept[inner], fields[inner]) for inner in both}
+    return {**kept, **fields, **merged}
+
+
+def _merged(table: Any, fields: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    """A table with fields overruled, and so the tables in it; what is no table is overruled whole."""
+    if not isinstance(table, dict) or not isinstance(fields, dict):
+        return fields
+    return table | {name: _merged(table.get(name), value) for name, value in fields.items()}
 
 
 def _fields_to_replace(section: str, whole: dict[str, Any], fields: dict[str, Any]) -> set[str]:

@@ -1,6 +1,7 @@
 """What a study file may say: one class per section. A list in a study is a factor; here every field is one level."""
 
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -9,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictF
 from dbdyno.filesystems import IN_MEMORY, KINDS
 from dbdyno.model.cut import CrashMode, Keep, Survivors, When
 from dbdyno.model.design import BLOCKS_MAX, BOOTED, BUSES, DEFAULT_MARGIN, MIN_BLOCKS, Interference, Settle, is_booted
+from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.metrics import METRICS, REPORTED_METRICS
 from dbdyno.model.quantity import duration_seconds
 from dbdyno.mysql.server_url import is_url, server_url
@@ -191,6 +193,36 @@ class StudySection(Section):
     """What came out, in prose, to be kept with the study. Not evaluated."""
 
 
+DiskName = Annotated[
+    str,
+    matching(r"(?!data$)[a-z][a-z0-9_]{0,19}", 'must be lower-case letters, digits and _, at most 20, and not "data"'),
+]
+
+
+class NamedDiskSection(Section):
+    """``[stack.disks.NAME]``: a disk beside that of the data, for what ``[server.place]`` puts there.
+
+    Each field can be a factor. A treatment that puts nothing there does without it.
+    """
+
+    device: Line
+    """As `[stack] device`, and of the same kind: an emulated drive where the data lie on one, else a real disk of its
+    own.
+    """
+    serial: Line | None = None
+    """As `[stack] serial`."""
+    size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
+    """As `[stack] size`: required of an emulated disk."""
+    scheduler: Literal[SCHEDULERS] | None = None  # type: ignore[valid-type]
+    """I/O scheduler of this disk. `[queue]` is for the disk of the data."""
+    filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
+    """Required; not `zfs` or `tmpfs`."""
+    mkfs: Options = ""
+    """As `[filesystem] mkfs`."""
+    mount: Options = ""
+    """As `[filesystem] mount`."""
+
+
 class StackSection(Section):
     """``[stack]``: what the queries stand on."""
 
@@ -246,6 +278,10 @@ class StackSection(Section):
     """Processors that the server may use, read back from every thread. All if not given."""
     client_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
     """Processors that the load generator may use, read back. All if not given."""
+    disks: dict[DiskName, NamedDiskSection] = Field(default_factory=dict)
+    """Further disks by names of yours, each in a section of its own, such as `[stack.disks.log]`: for logs and other
+    files of the server, by `[server.place]`.
+    """
 
     @property
     def model(self) -> str | None:
@@ -344,6 +380,25 @@ class FilesystemSection(Section):
     """
 
 
+class PlaceSection(Section):
+    """``[server.place]``: on which disk of ``[stack.disks]`` what of the server lies.
+
+    Each field can be a factor; `"data"`, which is meant where none is given, is beside the data. The server's variables
+    are set accordingly and read back; `plan` refuses what a server has no variable for.
+    """
+
+    innodb_log: str = DATA_DISK
+    """InnoDB's redo log."""
+    binlog: str = DATA_DISK
+    """The binary log, which must be on (`log_bin`)."""
+    undo: str = DATA_DISK
+    """InnoDB's undo tablespaces."""
+    doublewrite: str = DATA_DISK
+    """InnoDB's doublewrite files, of MySQL from 8.0.20 on; others keep them in the system tablespace."""
+    tmpdir: str = DATA_DISK
+    """Temporary files: of sorts, and of tables that do not fit into memory."""
+
+
 class ServerSection(Section):
     """``[server]``: how it is run; ``[server.settings]`` takes any variable of it."""
 
@@ -371,6 +426,8 @@ class ServerSection(Section):
     """
     settings: dict[Variable, Annotated[Setting, AfterValidator(_no_newline)]] = Field(default_factory=dict)
     """Variables of the server by their whole names, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
+    place: PlaceSection = Field(default_factory=PlaceSection)
+    """What of the server lies on which disk of `[stack.disks]`, in a section of its own, `[server.place]`."""
 
 
 class HostSection(Section):
@@ -555,14 +612,44 @@ class TrialSpec(Section):
         return self.workload.SERVER != "none" and self.stack.server != NO_SERVER and not self.stack.is_simulated
 
     @property
+    def places(self) -> dict[str, str]:
+        """What of the server lies on a disk of its own, and the name of that."""
+        return {purpose: disk for purpose, disk in self.server.place if disk != DATA_DISK}
+
+    @property
+    def by_disk(self) -> "dict[str, TrialSpec]":
+        """Each disk beside that of the data on which anything lies, as the treatment would be if its data lay there."""
+        used = self.places.values()
+        return {name: self._on(disk) for name, disk in self.stack.disks.items() if name in used}
+
+    def _on(self, disk: NamedDiskSection) -> "TrialSpec":
+        fields = {name: getattr(disk, name) for name in ("device", "serial", "size", "scheduler", "filesystem")}
+        stack = self.stack.model_copy(update={**fields, "devices": 1, "disks": {}})
+        filesystem = FilesystemSection(mkfs=disk.mkfs, mount=disk.mount)
+        return self.model_copy(update={"stack": stack, "filesystem": filesystem, "queue": QueueSection()})
+
+    @property
     def is_confined(self) -> bool:
         """Whether its SQL is the study's own, and may not change the whole of an external server."""
         return self.workload.kind in USERS_SQL and not self.server.whole_server_may_change
 
 
 FACTOR_SECTIONS = (
-    "stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "host", "workload", "hosts.boot",
+    "stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "server.place", "host", "workload",
+    "hosts.boot",
 )  # fmt: skip
+DISKS = ("stack", "disks")
+
+
+def factor_sections(body: Mapping[str, Any]) -> list[str]:
+    """Every section of a study in which a list is a factor, those of its named disks after that of the stack."""
+    stack = body.get("stack")
+    disks = stack.get("disks") if isinstance(stack, dict) else None
+    names = [name for name in disks if re.fullmatch(r"\w+", name)] if isinstance(disks, dict) else []
+    of_disks = [".".join((*DISKS, name)) for name in names]
+    return [FACTOR_SECTIONS[0], *of_disks, *FACTOR_SECTIONS[1:]]
+
+
 BOOTED_KERNEL = ("hosts", "boot", "kernel")
 
 

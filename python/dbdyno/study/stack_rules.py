@@ -5,12 +5,13 @@ from pathlib import Path
 
 from dbdyno.filesystems import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.model.design import BOOTED, BOOTED_KERNELS
+from dbdyno.model.disks import DATA_DISK
 from dbdyno.mysql.server_url import server_url
 from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, PROVISIONED, not_served
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.schema import DISKS, TrialSpec
 from dbdyno.study.simulated_loads import broken_drive_rules, broken_simulated_rules, broken_size_rules, unsure_name
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS as WORKLOADS
@@ -163,6 +164,7 @@ def broken_command_rules(load: CommandSection) -> Iterator[Mistake]:
 
 def broken_stack_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     """Every rule of its kind of stack that this treatment breaks; ``folder`` is where relative files are looked for."""
+    yield from broken_disk_rules(spec, folder)
     if spec.stack.kind == EXTERNAL:
         yield from broken_external_rules(spec)
         return
@@ -177,6 +179,49 @@ def broken_stack_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     yield from _host(spec)
     yield from _server(spec)
     yield from broken_server_rules(spec)
+
+
+EXTERNAL = "external"  # by its server, whatever the device
+SIMULATED = "simulated"  # by its kernel, whatever the device
+# Kind of stack -> why no disk stands beside that of the data.
+_NO_DISKS = {
+    EXTERNAL: "an external server has its files where it was told to",
+    SIMULATED: "a simulated stack has one disk",
+    BOOTED: "a virtual machine has one disk",
+    MEMORY: "the data lie in memory, on no disk",
+    HERE: "the data lie in a folder of this host; name an emulated or a real disk in stack.device",
+    "file": "the data lie in a file; name an emulated or a real disk in stack.device",
+}
+
+
+def broken_disk_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """Every rule that ``[stack.disks]`` and ``[server.place]`` break; each disk is held to the rules of its kind."""
+    kind, disks = spec.stack.kind, spec.stack.disks
+    for purpose, name in spec.places.items():
+        if name not in disks:
+            known = [DATA_DISK, *disks]
+            text = f"is {shown(name)}; disks are {', '.join(known)}{did_you_mean(name, known)}"
+            yield Mistake(("server", "place", purpose), f"{text}. A further one is a section [stack.disks.NAME]")
+    if why := _NO_DISKS.get(kind):
+        if disks:
+            yield Mistake(DISKS, f"can't be given here: {why}. Leave it out")
+        return
+    devices = {DATA_DISK: spec.stack.device}
+    for name, on in spec.by_disk.items():
+        device, filesystem = on.stack.device, on.stack.filesystem
+        if on.stack.kind != kind:
+            text = f"is {shown(device)}, and the data lie on {shown(spec.stack.device)}; give both of one kind"
+            yield Mistake((*DISKS, name, "device"), f"{text}: emulated drives, or real disks")
+            continue
+        if filesystem in {BY_FUSE, IN_MEMORY}:
+            text = f"is {shown(filesystem)}, which is for the disk of the data alone; give one such as {shown('ext4')}"
+            yield Mistake((*DISKS, name, "filesystem"), text)
+        if kind == "real" and (other := next((disk for disk, path in devices.items() if path == device), "")):
+            yield Mistake((*DISKS, name, "device"), f"is {shown(device)}, the disk {other}; name another")
+        devices[name] = device
+        for mistake in DEVICES[kind](on, folder):  # said of [stack] and [filesystem], which are the disk's here
+            text = mistake.text.replace("stack.", f"stack.disks.{name}.")
+            yield Mistake((*DISKS, name, *mistake.path[1:]), text)
 
 
 def _unknown(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
@@ -344,5 +389,3 @@ DEVICES: dict[str, Callable[[TrialSpec, Path], Iterator[Mistake]]] = {
     HERE: _here,
     NOT_GIVEN: _missing,
 }
-EXTERNAL = "external"  # by its server, whatever the device
-SIMULATED = "simulated"  # by its kernel, whatever the device

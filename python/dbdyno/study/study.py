@@ -122,12 +122,7 @@ def with_disk(body: dict[str, Any], device: str, serial: str | None) -> dict[str
 
 def with_levels(body: dict[str, Any], factors: tuple[VariedField, ...], levels: tuple[Any, ...]) -> dict[str, Any]:
     """The body with each factor's list replaced by one of its levels; a named level overrules what the body has."""
-    spec = {name: dict(section) for name, section in body.items() if name != LEVELS}
-    for name, load in spec.get(BESIDE, {}).items():
-        spec[BESIDE][name] = dict(load)
-    for outer, inner in (("server", "settings"), ("queue", "iosched"), ("hosts", "boot")):
-        if isinstance(spec.get(outer, {}).get(inner), dict):
-            spec[outer][inner] = dict(spec[outer][inner])
+    spec = {name: _copied(section) for name, section in body.items() if name != LEVELS}
     for factor, level in zip(factors, levels, strict=True):
         for path, value in factor.fields(level).items():
             table: Any = spec
@@ -136,6 +131,11 @@ def with_levels(body: dict[str, Any], factors: tuple[VariedField, ...], levels: 
             if isinstance(table, dict):  # else it is the section's mistake
                 table[path[-1]] = value
     return spec
+
+
+def _copied(table: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    """A table whose own tables are new; all else in it is shared."""
+    return {name: _copied(value) for name, value in table.items()} if isinstance(table, dict) else table
 
 
 def resolved_body(body: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -175,4 +175,10 @@ def with_files(body: dict[str, Any], script: Callable[[str], str]) -> dict[str, 
             name: {field: resolved(value, files[field]) if field in files else value for field, value in load.items()}
             for name, load in new_body[BESIDE].items()
         }
+    if disks := new_body.get("stack", {}).get("disks"):
+        named = {
+            disk: {**fields, **({"device": resolved(fields["device"], drive)} if "device" in fields else {})}
+            for disk, fields in disks.items()
+        }
+        new_body["stack"] = {**new_body["stack"], "disks": named}
     return new_body

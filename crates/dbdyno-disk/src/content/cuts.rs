@@ -1,5 +1,6 @@
 //! States after a power cut that are taken while the load goes on, and the content of one of them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -26,6 +27,13 @@ impl Content {
         let log = Log::new(image, recording.next + 1, hold_ns, *volatile, self.held.clone());
         recording.recorder = Some(Recorder::new(log));
         Ok(())
+    }
+
+    /// Has another disk, known by its control socket, take each cut too. The disks must stand in line, not in a circle.
+    pub fn cut_with(&self, next: Option<PathBuf>) {
+        if let Some(recorder) = &mut self.lock().recording.recorder {
+            recorder.next = next;
+        }
     }
 
     /// Ends the recording; the cuts that were taken stay, those that still wait are forgotten.

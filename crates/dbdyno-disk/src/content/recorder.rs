@@ -1,15 +1,23 @@
 //! What a content records for cuts while it is armed: the log of its writes, when it takes a cut by itself, and the cuts taken.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use dbdyno_common::random::Random;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::log::{AtRisk, Log, Writes};
 use super::store::{Image, Store, Usage};
 use super::survivors::Moment;
 use crate::process::monotonic_ns;
+
+/// A disk that has not answered by then is gone; nothing is answered here while it is waited for.
+const NEXT_ANSWERS: Duration = Duration::from_secs(10);
 
 /// A cut that was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,15 +97,22 @@ pub struct Recorder {
     pub triggers: Vec<Trigger>,
     /// Cuts to be taken before a FLUSH in flight completes.
     before_completion: Vec<(u64, String)>,
+    /// The control socket of the disk whose power goes with this one's.
+    pub next: Option<PathBuf>,
 }
 
 impl Recorder {
     pub fn new(log: Log) -> Self {
-        Self { log, triggers: Vec::new(), before_completion: Vec::new() }
+        Self { log, triggers: Vec::new(), before_completion: Vec::new(), next: None }
     }
 
     /// Takes the state of now. What is answered later cannot be in it as durable, for its answer needs the lock that is
     /// held here.
+    ///
+    /// So does the next disk, whose power goes with this one's, before the lock is given back. Until then nothing is
+    /// answered here, so nothing that is written there can depend on what is not in the state of here: both together are
+    /// what one cut at the later moment finds where this drive was slow to answer. Whether the next disk took it, its own
+    /// list of cuts says.
     pub fn cut(&self, name: &str, clock_ns: impl Fn() -> u64) -> Arc<Fork> {
         let Self { log, .. } = self;
         let cut_ns = clock_ns();
@@ -115,6 +130,10 @@ impl Recorder {
         };
         // A drive that keeps its cache through a loss of power has nothing to lie about.
         let hold_ns = if log.volatile { log.hold_ns } else { 0 };
+        if let Some(next) = &self.next {
+            // A disk that is gone, or refuses, has no cut of this name, by which whoever asked knows.
+            let _ = cut_next(next, name);
+        }
         Arc::new(Fork { taken, base, writes, hold_ns })
     }
 
@@ -163,6 +182,15 @@ impl Recorder {
         let now: Vec<(u64, String)> = now;
         now.into_iter().map(|(_, name)| name).collect()
     }
+}
+
+/// Has another disk take a cut, and waits until it did.
+fn cut_next(control: &Path, name: &str) -> std::io::Result<()> {
+    let mut stream = UnixStream::connect(control)?;
+    stream.set_read_timeout(Some(NEXT_ANSWERS))?;
+    stream.write_all(format!("{}\n", json!({"op": "cut", "name": name})).as_bytes())?;
+    BufReader::new(stream).read_line(&mut String::new())?;
+    Ok(())
 }
 
 /// Counts a request down for each trigger that it hits; takes out those whose request it is.

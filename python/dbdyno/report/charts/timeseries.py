@@ -9,7 +9,7 @@ import base64
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.over_time import floats, middles_of
 from dbdyno.analysis.statistics import median
+from dbdyno.model.disks import series_name
 from dbdyno.model.wording import number
 from dbdyno.mysql import settings
 from dbdyno.report.document import Table
@@ -232,10 +233,21 @@ _SERVER = (
 PANELS = (*_LOAD, *_DEVICE, *_HOST, *_SERVER)
 
 
-def columns_drawn() -> dict[str, str]:
+def panels_of(run: Run) -> tuple[Panel, ...]:
+    """Return every chart that a run may have: those of a named disk follow those of the data's."""
+    of_device = [panel for panel in _DEVICE if panel.series == "block_device"]
+    of_disks = [
+        replace(panel, title=f"{panel.title}, disk {disk}", series=series_name(panel.series, disk))
+        for disk in run.named_disks
+        for panel in of_device
+    ]
+    return (*_LOAD, *_DEVICE, *of_disks, *_HOST, *_SERVER) if of_disks else PANELS
+
+
+def columns_drawn(run: Run) -> dict[str, str]:
     """Return what of each series a page draws, as a regular expression for the names of its columns."""
     names: dict[str, set[str]] = {}
-    for panel in PANELS:
+    for panel in panels_of(run):
         further = (name for name in (panel.unless_as, panel.unless_there) if name)
         names.setdefault(panel.series, {"t_s"}).update(panel.columns, further)
     return {series: "|".join(sorted(map(re.escape, columns))) for series, columns in names.items()}
@@ -272,7 +284,7 @@ def drawn_panels(run: Run, analysis: Analysis, series: Series) -> list[Drawn]:
     trials = {
         treatment.id: [trial.id for trial in analysis.blocks.of(treatment.id)] for treatment in run.design.treatments
     }
-    shown = [panel for panel in PANELS if not _repeats(panel, trials, series)]
+    shown = [panel for panel in panels_of(run) if not _repeats(panel, trials, series)]
     stacked: StackedSeries = {}
     panel_samples = [(panel, _samples(panel, trials, series, stacked)) for panel in shown]
     panel_samples = [(panel, samples) for panel, samples in panel_samples if _worth_showing(panel, samples)]

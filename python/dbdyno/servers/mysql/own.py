@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,12 +15,13 @@ from pathlib import Path
 from typing import IO, Literal, get_args
 
 from dbdyno.errors import DbdynoError, TrialError, UserError
-from dbdyno.model.quantity import SIZE_LIMIT_BYTES
+from dbdyno.model.quantity import SIZE_LIMIT_BYTES, is_off
 from dbdyno.mysql.settings import Setting, setting_bytes, setting_mistake, text_mistake
-from dbdyno.servers.contract import Address, Listening
+from dbdyno.servers.contract import Address, Listening, Settings
 from dbdyno.servers.mysql import server
 from dbdyno.servers.mysql.server import MysqlServer, cause_in
 from dbdyno.servers.mysql.setting_outcomes import refusal
+from dbdyno.servers.products import built_in_settings
 from dbdyno.servers.sources.installation import Installation, initializes
 from dbdyno.servers.user import answer, own_folder, unprivileged
 from dbdyno.store.parts import write_synced
@@ -38,14 +40,82 @@ def server_command(  # noqa: PLR0913, PLR0917  (what a server is started with)
     settings: Mapping[str, Setting],
     engine: str,
     listening: Listening | None = None,
+    places: Mapping[str, Path] | None = None,
 ) -> list[str]:
-    """The server's command line."""
+    """The server's command line; ``places`` are the folders of what does not lie with the data."""
+    places = places or {}
     # Ours come last, where they win. A server that starts removes what it takes for its own old temporary tables, so
     # none may share the folder; and temporary tables belong on the device that is measured.
-    ours = [f"--datadir={data}", f"--socket={socket}", f"--tmpdir={data}", f"--pid-file={data}/server.pid"]
+    temporary = places.get("tmpdir", data)
+    ours = [f"--datadir={data}", f"--socket={socket}", f"--tmpdir={temporary}", f"--pid-file={data}/server.pid"]
+    ours += _place_options(data, places)
     ours += [f"--log-error={log}", "--skip-name-resolve", *_closing_options(installation)]
     ours += _network(settings, listening)
     return installation.command(*_loading(installation, engine), *setting_options(settings), *ours)
+
+
+# What of a server may lie on another disk than the data -> the variable that names its folder, or its files.
+PLACES = {
+    "innodb_log": "innodb_log_group_home_dir",
+    "binlog": "log_bin",
+    "undo": "innodb_undo_directory",
+    "doublewrite": "innodb_doublewrite_dir",
+    "tmpdir": "tmpdir",
+}
+_BINLOG_NAME = "binlog"
+_SHOWN_BY = PLACES | {"binlog": "log_bin_basename"}
+_DOUBLEWRITE_FILES_SINCE = (8, 0, 20)  # of MySQL
+_UNDO_DIRECTORY_SINCE, _UNDO_TABLESPACES_SINCE = (
+    {"mariadb": (10, 0), "mysql": (5, 6)},
+    {"mariadb": (11,), "mysql": (8,)},
+)
+
+
+def _place_options(data: Path, places: Mapping[str, Path]) -> list[str]:
+    """Where parts lie that the server names by a variable. A server keeps some of these names in its files.
+
+    So they are relative to the data: the folders of another trial have other names, and stand to each other alike.
+    """
+    names = {purpose: os.path.relpath(folder, data) for purpose, folder in places.items() if purpose != "tmpdir"}
+    if "binlog" in names:
+        names["binlog"] += f"/{_BINLOG_NAME}"
+    return [f"--{PLACES[purpose].replace('_', '-')}={name}" for purpose, name in names.items()]
+
+
+def place_mistakes(
+    installation: Installation, settings: Mapping[str, Setting], places: Collection[str]
+) -> dict[str, str]:
+    """Why what a study places can't lie on a disk of its own, by the fields of ``[server.place]``."""
+    checks = {"binlog": _no_binlog, "undo": _no_undo, "doublewrite": _no_doublewrite}
+    reasons = {purpose: checks[purpose](installation, settings) for purpose in checks if purpose in places}
+    return {purpose: f"{reason}; leave it out" for purpose, reason in reasons.items() if reason}
+
+
+def _no_binlog(installation: Installation, settings: Mapping[str, Setting]) -> str:
+    built_in = built_in_settings(installation.product, installation.release)["log_bin"]
+    if is_off(str(settings.get("log_bin", built_in))):
+        return "the server writes no binary log; give log_bin = true in [server.settings], or else"
+    return ""
+
+
+def _no_undo(installation: Installation, settings: Mapping[str, Setting]) -> str:
+    product, release, title = installation.product, installation.release, _series(installation)
+    if release < _UNDO_DIRECTORY_SINCE[product]:
+        return f"{title} has no undo tablespaces of their own"
+    has_own = release >= _UNDO_TABLESPACES_SINCE[product]
+    if is_off(str(settings.get("innodb_undo_tablespaces", 2 if has_own else 0))):
+        text = f"{title} keeps undo records in the system tablespace, with the data, unless told otherwise; give "
+        return text + "innodb_undo_tablespaces = 2 in [server.settings], or else"
+    return ""
+
+
+def _no_doublewrite(installation: Installation, settings: Mapping[str, Setting]) -> str:
+    if installation.product != "mysql" or installation.release < _DOUBLEWRITE_FILES_SINCE:
+        text = f"{_series(installation)} keeps its doublewrite buffer in the system tablespace, with the data; "
+        return text + "MySQL from 8.0.20 on has files of their own for it"
+    if is_off(str(settings.get("innodb_doublewrite", "ON"))):
+        return "innodb_doublewrite is off, so there are no such files"
+    return ""
 
 
 def _network(settings: Mapping[str, Setting], listening: Listening | None) -> list[str]:
@@ -337,12 +407,13 @@ def data_settings(product: str, settings: Mapping[str, Setting]) -> dict[str, Se
 INSTALL_SECONDS = 180.0
 
 
-def install_data(
+def install_data(  # noqa: PLR0913, PLR0917  (what a server is installed with)
     installation: Installation,
     data: Path,
     environment: Mapping[str, str],
     log: Path,
     settings: Mapping[str, Setting],
+    places: Mapping[str, Path] | None = None,
 ) -> None:
     """Create the system tables in an empty folder. Raises ``TrialError`` with the installer's words."""
     own_folder(data)
@@ -350,6 +421,8 @@ def install_data(
     settled = {name: value for name, value in settings.items() if name.startswith(("innodb_", "aria_"))}
     options = [f"--datadir={data}", f"--tmpdir={data}", *setting_options(settled)]
     options += [] if DUMP in settings else [DUMP_OFF]
+    of_tables = {purpose: folder for purpose, folder in (places or {}).items() if PLACES[purpose].startswith("innodb_")}
+    options += _place_options(data, of_tables)
     if initializes(installation):
         _run(installation.command("--initialize-insecure", "--secure-file-priv=NULL", *options), environment, log)
     else:
@@ -445,15 +518,37 @@ class OwnMysql:
         """Which setting a server that would not start names in its logs, and its sentence."""
         return refusal(log, self.settings)
 
-    def install(self, data: Path, environment: Mapping[str, str], log: Path) -> None:
-        """Make the system tables. Raises ``TrialError``."""
-        install_data(self.installation, data, environment, log, self.settings)
+    def place_mistakes(self, places: Collection[str]) -> dict[str, str]:
+        """Why parts of it can't lie on a disk of their own."""
+        return place_mistakes(self.installation, self.study_settings, places)
 
-    def command(
-        self, data: Path, socket: Path, log: Path, *, preparing: bool = False, listening: Listening | None = None
+    @staticmethod
+    def places_of(readback: Settings) -> dict[str, Path]:
+        """The folder of each part, as far as the server has a variable for it."""
+        shown = {purpose: readback.variables.get(variable, "") for purpose, variable in _SHOWN_BY.items()}
+        paths = {
+            purpose: Path(os.path.normpath(readback.data_folder / path)) for purpose, path in shown.items() if path
+        }
+        return paths | ({"binlog": paths["binlog"].parent} if "binlog" in paths else {})
+
+    def install(
+        self, data: Path, environment: Mapping[str, str], log: Path, places: Mapping[str, Path] | None = None
+    ) -> None:
+        """Make the system tables. Raises ``TrialError``."""
+        install_data(self.installation, data, environment, log, self.settings, places)
+
+    def command(  # noqa: PLR0913  (what a server is started with)
+        self,
+        data: Path,
+        socket: Path,
+        log: Path,
+        *,
+        preparing: bool = False,
+        listening: Listening | None = None,
+        places: Mapping[str, Path] | None = None,
     ) -> list[str]:
         """The command line that starts it; ``preparing`` data, it does not write down what its buffer pool holds."""
-        argv = server_command(self.installation, data, socket, log, self.settings, self.engine, listening)
+        argv = server_command(self.installation, data, socket, log, self.settings, self.engine, listening, places)
         return [*argv, *([DUMP_OFF] if preparing and DUMP not in self.study_settings else [])]
 
     def page_files(self, data: Path) -> list[Path]:

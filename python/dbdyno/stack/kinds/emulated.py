@@ -11,10 +11,10 @@ from dbdyno.stack.kinds.own import OwnStack, block_layers, block_needs
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Disks
 from dbdyno.stack.layers.device import Emulated, EmulatedPair, seed_of
-from dbdyno.stack.layers.emulated_disk import is_rotational, running_disk
+from dbdyno.stack.layers.emulated_disk import EmulatedDisk, is_rotational, running_disk
 from dbdyno.stack.tools import tool_path
 from dbdyno.stack.undo_log import Journal
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.schema import StackSection, TrialSpec
 from dbdyno.study.units import format_bytes
 
 
@@ -23,14 +23,21 @@ class EmulatedStack(OwnStack[Disks]):
 
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """Also what serves a file as a disk."""
-        yield from block_needs(spec)
+        for each in (spec, *spec.by_disk.values()):
+            yield from block_needs(each)
         yield from (capabilities.fuse(), capabilities.loop())
         if data_bytes := sum(load.data_bytes for load in spec.loads):
             yield capabilities.room_for_content(data_bytes)
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, one for each image."""
-        disks = {self.planned_key(spec): [spec.stack.size or 0] * spec.stack.devices for spec in specs}
+        disks = {
+            self.planned_key(spec): [
+                *[spec.stack.size or 0] * spec.stack.devices,
+                *(disk.stack.size or 0 for disk in spec.by_disk.values()),
+            ]
+            for spec in specs
+        }
         sizes = sorted(size for disk_sizes in disks.values() for size in disk_sizes)
         listing = ", ".join(format_bytes(size) for size in sizes)
         yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({listing}); gone afterwards"
@@ -40,25 +47,26 @@ class EmulatedStack(OwnStack[Disks]):
     @contextmanager
     def new_image(self, spec: TrialSpec, journal: Journal) -> Iterator[Disks]:
         """Empty disks."""
-        stack = spec.stack
-        assert stack.size is not None  # noqa: S101  (a rule of the study format)
+        sharing = spec.stack.devices + len(spec.by_disk)
         with ExitStack() as ending:
-            running = (
-                running_disk(journal, model=stack.device, size=stack.size, sharing=stack.devices)
-                for _ in range(stack.devices)
-            )
-            yield Disks(tuple(ending.enter_context(disk) for disk in running))
+
+            def started(stack: StackSection) -> EmulatedDisk:
+                assert stack.size is not None  # noqa: S101  (a rule of the study format)
+                return ending.enter_context(running_disk(journal, model=stack.device, size=stack.size, sharing=sharing))
+
+            disks = tuple(started(spec.stack) for _ in range(spec.stack.devices))
+            yield Disks(disks, {name: started(on.stack) for name, on in spec.by_disk.items()})
 
     def image_programs(self, spec: TrialSpec) -> list[str]:
-        """What makes the filesystem."""
-        kind = KINDS.get(spec.stack.filesystem or "")
-        path = tool_path(kind.program) if kind else None
-        return [path] if path else []
+        """What makes the filesystems."""
+        kinds = (KINDS.get(each.stack.filesystem or "") for each in (spec, *spec.by_disk.values()))
+        return list(dict.fromkeys(path for kind in kinds if kind and (path := tool_path(kind.program))))
 
     def image_place(self, spec: TrialSpec) -> str:
-        """The filesystem, and how many disks it is on."""
+        """The filesystem, how many disks it is on, and what stands beside."""
         stack = spec.stack
-        return f"{stack.filesystem} on {stack.devices} disks" if stack.devices > 1 else str(stack.filesystem)
+        place = f"{stack.filesystem} on {stack.devices} disks" if stack.devices > 1 else str(stack.filesystem)
+        return " and ".join([place, *(f"{on.stack.filesystem} on {name}" for name, on in spec.by_disk.items())])
 
     def ground(self, spec: TrialSpec, image: Disks, raising: Raising) -> tuple[Device, list[Layer]]:
         """The disks, their queues, and the filesystem that is on them."""

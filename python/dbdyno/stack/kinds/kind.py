@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, TypeVar
@@ -35,11 +35,27 @@ class Stack:
 
     device: Device
     above: tuple[Layer, ...]
+    disks: Mapping[str, Device] = field(default_factory=dict)  # by name: the devices beside that of the data
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """All of them."""
         return (self.device, *self.above)
+
+    @contextmanager
+    def measuring(self, journal: Journal) -> Iterator[TrialDevice]:
+        """All devices behave as measured for as long as the context lasts; fills the yielded dict with their figures.
+
+        Those of named disks stand by their names beside those of the data's.
+        """
+        figures: TrialDevice = {}
+        with ExitStack() as ending:
+            figures_of = {name: ending.enter_context(disk.measuring(journal)) for name, disk in self.disks.items()}
+            of_data = ending.enter_context(self.device.measuring(journal))
+            yield figures
+        figures.update(of_data)
+        if named := {name: disk_figures for name, disk_figures in figures_of.items() if disk_figures}:
+            figures["named"] = dict(named)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,10 @@ from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising, Stack, StackKind
 from dbdyno.stack.layer import KeptImage, Layer
 from dbdyno.stack.layers.data import Files, Tree
+from dbdyno.stack.layers.device import seed_of
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.memory import Memory, PageCache
+from dbdyno.stack.layers.named_disk import NamedDisk
 from dbdyno.stack.layers.placement import Placement
 from dbdyno.stack.layers.queue import Queue
 from dbdyno.stack.layers.scratch import scratch
@@ -40,6 +42,11 @@ class OwnStack(StackKind[KeptT]):
     def stack(self, spec: TrialSpec, image: KeptT, raising: Raising) -> Stack:
         """Device, queue and filesystem, data, limits, server."""
         device, above = self.ground(spec, image, raising)
+        disks: dict[str, Device] = {}
+        for name, on in spec.by_disk.items():
+            seed = seed_of(raising.seed, spec.stack.devices + list(spec.stack.disks).index(name))
+            disks[name], layers = self.ground(on, image.of_disk(name), replace(raising, seed=seed))
+            above.append(NamedDisk(name, (disks[name], *layers)))
         above += image.layers(install=raising.install)
         if any(load.FILES for load in spec.loads):
             above.append(Files())
@@ -49,7 +56,7 @@ class OwnStack(StackKind[KeptT]):
             above.append(Memory(spec.stack.memory))
         if spec.has_server:
             above.append(_server(spec, raising))
-        return Stack(device, tuple(above))
+        return Stack(device, tuple(above), disks)
 
     def needs_of_server(self, spec: TrialSpec) -> Iterator[Capability]:
         """The server's program and its engine; what it takes of the settings is asked once for all treatments."""
@@ -57,7 +64,7 @@ class OwnStack(StackKind[KeptT]):
             return
         server = capabilities.server(spec.stack.server)
         if server.ok:
-            yield from (server, _engine(spec.stack.server, spec.stack.engine))
+            yield from (server, _engine(spec.stack.server, spec.stack.engine), *_places(spec))
         elif spec.server.settings:
             names = ", ".join(spec.server.settings)
             yield replace(server, detail=f"{server.detail}, so whether it has {names} is not known here")
@@ -134,6 +141,7 @@ def _server(spec: TrialSpec, raising: Raising) -> ServerLayer:
         spec.server.settings,
         spec.stack.engine,
         spec.connections,
+        places=spec.places,
         install=install,
         log=raising.log,
         listen="" if install else raising.listen,
@@ -144,6 +152,13 @@ def _server(spec: TrialSpec, raising: Raising) -> ServerLayer:
 def _placement(spec: TrialSpec) -> Placement:
     server = spec.server
     return Placement(spec.stack.server_cpus, server.ionice, server.nice, server.allocator, server.numa)
+
+
+def _places(spec: TrialSpec) -> Iterator[Capability]:
+    """What of the server can't lie on a disk of its own."""
+    own = own_server(find_server(spec.stack.server), spec.stack.engine, spec.server.settings)
+    for purpose, why in own.place_mistakes(spec.places).items():
+        yield Capability(f"place of {purpose}", ok=False, detail=why, field=("server", "place", purpose))
 
 
 def _engine(server: str, engine: str) -> Capability:

@@ -19,13 +19,22 @@ class RealStack(CopiedData):
     """The filesystem is made anew for each trial."""
 
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
-        """Also that the disk is the one named, and may be erased."""
-        yield from block_needs(spec)
-        yield _erasable(spec.stack.device, spec.stack.serial, erase)
+        """Also that each disk is the one named, no other's, and may be erased."""
+        disks: dict[Path, str] = {}
+        for on in _each_disk(spec):
+            yield from block_needs(on)
+            device = on.stack.device
+            whole = Path(device).resolve()
+            if whole in disks:
+                detail = f"is the same disk as {disks[whole]}"
+                yield Capability(device_need(device), ok=False, detail=detail, remedy="name another disk")
+            else:
+                yield _erasable(device, on.stack.serial, erase)
+            disks.setdefault(whole, device)
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks that are erased, and their queues."""
-        devices = dict.fromkeys(spec.stack.device for spec in specs)
+        devices = dict.fromkeys(on.stack.device for spec in specs for on in _each_disk(spec))
         for device in devices:
             proof = proofs.get(device_need(device))
             yield f"ERASED: {device}, all that is on it{f' ({proof})' if proof is not None else ''}"
@@ -33,8 +42,8 @@ class RealStack(CopiedData):
             yield f"changed: queue settings of {device}, put back after each trial"
 
     def places(self, spec: TrialSpec) -> list[Path]:
-        """The disk."""
-        return [Path(spec.stack.device)]
+        """The disks."""
+        return [Path(on.stack.device) for on in _each_disk(spec)]
 
     def ground(self, spec: TrialSpec, image: Tree, raising: Raising) -> tuple[Device, list[Layer]]:
         """The disk, its queue, and a new filesystem."""
@@ -43,6 +52,11 @@ class RealStack(CopiedData):
 
 
 KIND = RealStack()
+
+
+def _each_disk(spec: TrialSpec) -> list[TrialSpec]:
+    """The disk of the data, and those beside it."""
+    return [spec, *spec.by_disk.values()]
 
 
 def _erasable(device: str, serial: str | None, erase: frozenset[str]) -> Capability:

@@ -1,8 +1,8 @@
 """Data prepared once and put in place for every trial, where the device can't restore its blocks by itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +18,7 @@ from dbdyno.stack.tools import run_tool
 
 
 FILES = "files"
+DISKS = "disks"  # in a folder of prepared data: a folder for each named disk
 
 
 @dataclass(frozen=True)
@@ -63,19 +64,31 @@ class Tree(KeptImage):
         """A copy is made, or taken."""
         return [Keep(self)] if install else [self]
 
-    def keep(self, directory: Path) -> None:
-        """Save what lies in ``directory`` as the prepared data."""
+    def of_disk(self, name: str) -> Self:
+        """A folder of its own."""
+        return replace(self, folder=self.folder / DISKS / name)
+
+    def keep(self, context: StackContext) -> None:
+        """Save what lies in the folders of a context as the prepared data."""
+        assert context.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
         self.folder.mkdir(parents=True)
-        copy(directory, self.folder, reflink="auto")
+        copy(context.directory, self.folder, reflink="auto")
+        for name, disk in context.disks.items():
+            self.of_disk(name).keep(disk)
 
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The data in place and on the device, so that the trial does not pay for the copying."""
+        self._put(below)
+        yield below.raised(self.name, {"from": "tree"})
+
+    def _put(self, below: StackContext) -> None:
         assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
         # Not by reflink: the measured run would pay for each block's first write.
         copy(self.folder, below.directory, reflink="never")
         run_tool(["sync", "--file-system", str(below.directory)], timeout_seconds=3600)
-        yield below.raised(self.name, {"from": "tree"})
+        for name, disk in below.disks.items():
+            self.of_disk(name)._put(disk)  # noqa: SLF001  (of the same class)
 
 
 def copy(source: Path, target: Path, *, reflink: str) -> None:
@@ -96,20 +109,29 @@ class Keep:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """Nothing on the way up; on the way down the data is saved, unless something failed."""
-        assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
         yield below
-        self.tree.keep(below.directory)
+        self.tree.keep(below)
 
 
 @dataclass(frozen=True)
 class Disks(KeptImage):
-    """The content of emulated disks."""
+    """The content of emulated disks: those of the data, and named ones beside them."""
 
     disks: tuple[EmulatedDisk, ...] = ()
+    named: Mapping[str, EmulatedDisk] = field(default_factory=dict)
+
+    @property
+    def all(self) -> tuple[EmulatedDisk, ...]:
+        """Every one."""
+        return (*self.disks, *self.named.values())
 
     def is_gone(self) -> bool:
         """A process may be killed."""
-        return any(disk.process.poll() is not None for disk in self.disks)
+        return any(disk.process.poll() is not None for disk in self.all)
+
+    def of_disk(self, name: str) -> Self:
+        """The disk of that name."""
+        return replace(self, disks=(self.named[name],), named={})
 
     def loaded(self, kept: Path) -> Self:
         """Each disk reads its own file."""
@@ -119,12 +141,12 @@ class Disks(KeptImage):
 
     def finish(self) -> None:
         """Each keeps a snapshot."""
-        for disk in self.disks:
+        for disk in self.all:
             disk.client.snapshot(PREPARED)
 
     def kept_bytes(self) -> int:
         """Their content."""
-        return sum(disk.client.stats()["content_bytes"] for disk in self.disks)
+        return sum(disk.client.stats()["content_bytes"] for disk in self.all)
 
     def save(self, kept: Path) -> None:
         """Each disk writes its own file."""
@@ -138,3 +160,5 @@ class Disks(KeptImage):
     def _contents(self, kept: Path) -> Iterator[tuple[EmulatedDisk, Path]]:
         for number, disk in enumerate(self.disks, 1):
             yield disk, kept / ("content" if number == 1 else f"content-{number}")
+        for name, disk in self.named.items():
+            yield disk, kept / f"content-{name}"

@@ -95,8 +95,8 @@ class PageCache:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The data cold, and how much of it is not: what stands in memory by itself can't be dropped."""
-        assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
-        files = sorted(path for path in below.directory.rglob("*") if path.is_file() and not path.is_symlink())
+        everything = (path for directory in below.directories for path in directory.rglob("*"))
+        files = sorted(path for path in everything if path.is_file() and not path.is_symlink())
         for path in files:
             handle = os.open(path, os.O_RDONLY)
             try:

@@ -26,6 +26,7 @@ from dbdyno.system.child import exit_words
 from dbdyno.system.state import new_token
 
 DATA = "server"  # its folder, on whatever is below
+TEMPORARY = "tmpdir"  # of what it has places for: empty as long as nothing is sorted
 # In the scratch folder: what making the system tables said, and what the server says before it opens its error log.
 INSTALL_LOG, SAID = "install.log", "server.said"
 
@@ -42,6 +43,7 @@ class ServerLayer:
     log: Path  # kept with the trial
     tables: Path | None = None  # where system tables are kept for other starts, once they are made
     placement: Placement = field(default_factory=Placement)
+    places: Mapping[str, str] = field(default_factory=dict)  # what of it lies on which named disk, beside the data
     ready_seconds: float | None = None  # in which it must answer; the product's own limit if not given
     is_killed: bool = False  # rather than stopped, in the end: what it leaves is not wanted
     listen: str = ""  # the address of this machine at which other hosts reach it; empty: they do not
@@ -68,21 +70,26 @@ class ServerLayer:
         own = own_server(self.installation, self.engine, self.settings, self.clients)
         for name, mistake in own.mistakes().items():
             raise HostError(f"server.settings.{name}: {mistake}")
+        for purpose, mistake in own.place_mistakes(self.places).items():
+            raise HostError(f"server.place.{purpose}: {mistake}")
         token, data = new_token(), _data(below)
         home = below.scratch / "server"
         environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C", TOKEN_VARIABLE: token}
         with below.journal.undoing(EndProcesses(token, "the database server")):
             own_folder(home)
+            places = self._folders(below)
             error_log = home / "error.log"
             if self.install and self.tables and self.tables.is_dir():
                 run_tool(["cp", "--archive", "--sparse=auto", str(self.tables), str(data)])
             elif self.install:
-                own.install(data, environment, below.scratch / INSTALL_LOG)
+                own.install(data, environment, below.scratch / INSTALL_LOG, places)
                 if self.tables:
                     run_tool(["cp", "--archive", "--sparse=auto", str(data), str(self.tables)])
             address = Address("root", home / "server.sock")
             listening = self._listening()
-            argv = own.command(data, home / "server.sock", error_log, preparing=self.install, listening=listening)
+            argv = own.command(
+                data, home / "server.sock", error_log, preparing=self.install, listening=listening, places=places
+            )
             running = self._start(argv, below, environment)
             remote = Address("", host=listening.host, port=listening.port) if listening else None
             try:
@@ -92,6 +99,28 @@ class ServerLayer:
                     running.kill()
                 own.stop(running)
                 self._keep_log(error_log)
+
+    def _folders(self, below: StackContext) -> dict[str, Path]:
+        """A folder for each part of it that lies on a named disk."""
+        folders = {}
+        for purpose, name in self.places.items():
+            directory = below.disks[name].directory
+            assert directory is not None  # noqa: S101  (a named disk has a filesystem)
+            own_folder(directory / DATA)
+            folders[purpose] = directory / DATA / purpose
+            own_folder(folders[purpose])
+        return folders
+
+    def _observe_places(self, own: OwnServer, readback: Settings, below: StackContext) -> dict[str, str]:
+        """On which disk each part lies, by what the server says and what it made there."""
+        shown = own.places_of(readback)
+        for purpose, folder in self._folders(below).items():
+            name = f"server.place.{purpose}"
+            if shown.get(purpose) != folder:
+                raise TrialError(f"{name}: asked for {folder}, the server took {shown.get(purpose) or 'no such place'}")
+            if purpose != TEMPORARY and not any(folder.iterdir()):
+                raise TrialError(f"{name}: the server shows {folder}, and has no file there")
+        return {f"place of {purpose}": disk for purpose, disk in self.places.items()}
 
     def page_files(self, directory: Path) -> list[Path]:
         """The files below ``directory``, where the server's folder is, that it overwrites in place."""
@@ -152,7 +181,8 @@ class ServerLayer:
         log = server_logs(below, endpoint)
         check_outcomes(endpoint.control.setting_outcomes(own.settings, readback, log))
         lacking = endpoint.control.not_granted(readback, log)
-        return shown_settings(readback, own.settings) | ({NOT_GRANTED: lacking} if lacking else {})
+        observed = shown_settings(readback, own.settings) | self._observe_places(own, readback, below)
+        return observed | ({NOT_GRANTED: lacking} if lacking else {})
 
     def _keep_log(self, error_log: Path) -> None:
         content = read_log(error_log)

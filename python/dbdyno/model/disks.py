@@ -1,0 +1,28 @@
+"""The disks of a stack: that of the data, and named ones beside it, in what a trial read back and in its series."""
+
+from collections.abc import Mapping
+from typing import Any
+
+DATA_DISK = "data"  # what a study and a report call the disk that the data lie on
+_DEVICE_OF = "device of "
+
+
+def layer_name(layer: str, disk: str) -> str:
+    """Return what a layer of a named disk is called, or of that of the data where ``disk`` is empty."""
+    return f"{layer} of {disk}" if disk else layer
+
+
+def layer_of(observed: Mapping[str, Any], layer: str, disk: str) -> Mapping[str, Any]:
+    """Return what was read back of a layer of a disk, ``disk`` being as above; empty where nothing was."""
+    values = observed.get(layer_name(layer, disk))
+    return values if isinstance(values, Mapping) else {}
+
+
+def named_disks(observed: Mapping[str, Any]) -> list[str]:
+    """Return the names of the disks beside that of the data on which a trial stood."""
+    return [layer.removeprefix(_DEVICE_OF) for layer in observed if layer.startswith(_DEVICE_OF)]
+
+
+def series_name(probe: str, disk: str) -> str:
+    """Return what the series of a probe is called that watches a disk, ``disk`` being as above."""
+    return f"{probe}_{disk}" if disk else probe
