@@ -590,6 +590,8 @@ def _not_granted(needs: list[Capability]) -> Iterator[str]:
         if need.outcome and need.outcome.how == "not granted":
             setting = f"{need.outcome.name} = {str(need.outcome.asked).lower()}"
             yield f"this host does not grant {setting}: what is measured is the server without it"
+        elif need.outcome and need.outcome.how == "in name only":
+            yield f"tables have {need.outcome.asked} in name only: {need.outcome.said}"
 
 
 def _setting_as_dict(need: Capability, outcome: SettingOutcome) -> dict[str, Any]:

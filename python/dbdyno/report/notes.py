@@ -21,7 +21,7 @@ from dbdyno.analysis.over_time import NOTABLE, is_clear
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.figures import HostSpeed
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.analysis.verdict.pairs import is_without, not_granted
+from dbdyno.analysis.verdict.pairs import NotGranted, is_without, not_granted
 from dbdyno.model.design import ALPHA, Design, Settle, Treatment
 from dbdyno.model.word import Word
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, listed, margin_text, number, percent
@@ -586,6 +586,9 @@ def _settings_not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]
                 continue
             without = is_without(analysis.blocks.of(other), name)
             both = f", so {sides[id_]} and {sides[other]} were both measured without it" if without else ""
+            if setting.is_of_tables:
+                yield f"The tables of {sides[id_]} have their options in name only: {setting.said}."
+                continue
             refusal = f"The host did not grant {name} = {setting.value} to {sides[id_]}{both}"
             yield f"{refusal}. The server's log: {setting.said}."
 
@@ -593,16 +596,20 @@ def _settings_not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]
 def not_granted_lines(run: Run, analysis: Analysis) -> Iterator[str]:
     """Yield a line for each setting that treatments had in name only."""
     treatments: dict[tuple[str, str], list[str]] = {}
-    log_lines: dict[tuple[str, str], str] = {}
+    refusals: dict[tuple[str, str], NotGranted] = {}
     for treatment in run.design.treatments:
         for setting in not_granted(analysis.blocks.of(treatment.id)):
             treatments.setdefault((setting.name, setting.value), []).append(treatment.id)
-            log_lines.setdefault((setting.name, setting.value), setting.said)
+            refusals.setdefault((setting.name, setting.value), setting)
     for (name, value), ids in treatments.items():
+        refusal = refusals[name, value]
         whose = (
             "any treatment" if len(ids) == len(run.design.treatments) else treatments_named(ids, run.design.treatments)
         )
-        yield f"The host did not grant {name} = {value} to {whose}: the server's log says {log_lines[name, value]}."
+        if refusal.is_of_tables:
+            yield f"Tables of {whose} have options in name only ({value}): {refusal.said}."
+        else:
+            yield f"The host did not grant {name} = {value} to {whose}: the server's log says {refusal.said}."
 
 
 def cache_text(row: TreatmentSummary) -> str:

@@ -81,7 +81,8 @@ class AwakeUse(TypedDict, total=False):
     cpu_seconds: float  # that it took in the measured window
 
 
-NOT_GRANTED = "not_granted"  # in what a trial read back of its server: settings that it has in name only
+NOT_GRANTED = "not_granted"  # in what a trial read back of its server or tables: what it has in name only
+TABLE_OPTIONS = "table_options"  # among these, what CREATE TABLE was given
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,10 @@ from dbdyno.model.printable import short
 from dbdyno.model.quantity import is_off
 from dbdyno.mysql.durability import durability
 from dbdyno.store.latencies import Latencies
-from dbdyno.store.records import NOT_GRANTED, Run, Trial
+from dbdyno.store.records import NOT_GRANTED, TABLE_OPTIONS, Run, Trial
 
-# Settings that a server showed as asked for though the host did not grant them, by the server's own error log.
+# Settings that a server showed as asked for though the host did not grant them, by the server's own error log; and
+# options of tables that these have in name only, as the server shows them.
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,14 @@ class NotGranted:
 
     name: str
     value: str  # as the server showed it
-    said: str  # by the server
+    said: str  # by the server's log; of tables, what they have instead
     trials: int  # in which it was not granted
     of: int
+
+    @property
+    def is_of_tables(self) -> bool:
+        """Whether it is what tables were made with, and no setting of the server."""
+        return self.name == TABLE_OPTIONS
 
 
 def not_granted(trials: Sequence[Trial]) -> tuple[NotGranted, ...]:
@@ -53,10 +59,11 @@ def not_granted(trials: Sequence[Trial]) -> tuple[NotGranted, ...]:
     lacking: dict[str, list[Trial]] = {}
     sentences: dict[str, str] = {}
     for trial in trials:
-        refusals = _server(trial).get(NOT_GRANTED)
-        for name, sentence in refusals.items() if isinstance(refusals, Mapping) else ():
-            lacking.setdefault(str(name), []).append(trial)
-            sentences.setdefault(str(name), short(str(sentence)))
+        for part in (_part(trial, "server"), _part(trial, "tables")):
+            refusals = part.get(NOT_GRANTED)
+            for name, sentence in refusals.items() if isinstance(refusals, Mapping) else ():
+                lacking.setdefault(str(name), []).append(trial)
+                sentences.setdefault(str(name), short(str(sentence)))
     return tuple(
         NotGranted(short(name), shown_value(lacking_trials, name), sentences[name], len(lacking_trials), len(trials))
         for name, lacking_trials in sorted(lacking.items())
@@ -98,12 +105,13 @@ def _plain(name: str) -> str:
 
 def shown_value(trials: Sequence[Trial], name: str) -> str:
     """Return what a setting was in a treatment, as the server showed it; empty where no trial read it back."""
-    return next((short(str(settings[name])) for trial in trials if name in (settings := _server(trial))), "")
+    layer = "tables" if name == TABLE_OPTIONS else "server"
+    return next((short(str(settings[name])) for trial in trials if name in (settings := _part(trial, layer))), "")
 
 
-def _server(trial: Trial) -> Mapping[str, object]:
-    settings = trial.observed.get("server")
-    return settings if isinstance(settings, Mapping) else {}
+def _part(trial: Trial, layer: str) -> Mapping[str, object]:
+    observed = trial.observed.get(layer)
+    return observed if isinstance(observed, Mapping) else {}
 
 
 # Failures and disturbances that struck one of two treatments more often than the other.

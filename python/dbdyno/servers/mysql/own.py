@@ -18,6 +18,7 @@ from dbdyno.model.quantity import SIZE_LIMIT_BYTES
 from dbdyno.mysql.settings import Setting, setting_bytes, setting_mistake, text_mistake
 from dbdyno.servers.contract import Address, Listening
 from dbdyno.servers.mysql import server
+from dbdyno.servers.mysql.encryption import encryption_mistakes, key_options
 from dbdyno.servers.mysql.server import MysqlServer, cause_in
 from dbdyno.servers.mysql.setting_outcomes import refusal
 from dbdyno.servers.sources.installation import Installation, initializes
@@ -45,7 +46,8 @@ def server_command(  # noqa: PLR0913, PLR0917  (what a server is started with)
     ours = [f"--datadir={data}", f"--socket={socket}", f"--tmpdir={data}", f"--pid-file={data}/server.pid"]
     ours += [f"--log-error={log}", "--skip-name-resolve", *_closing_options(installation)]
     ours += _network(settings, listening)
-    return installation.command(*_loading(installation, engine), *setting_options(settings), *ours)
+    keys = key_options(installation, settings, socket.parent)
+    return installation.command(*_loading(installation, engine), *keys, *setting_options(settings), *ours)
 
 
 def _network(settings: Mapping[str, Setting], listening: Listening | None) -> list[str]:
@@ -348,7 +350,8 @@ def install_data(
     own_folder(data)
     # Page size, log size and the like are settled when the data is created.
     settled = {name: value for name, value in settings.items() if name.startswith(("innodb_", "aria_"))}
-    options = [f"--datadir={data}", f"--tmpdir={data}", *setting_options(settled)]
+    keys = key_options(installation, settled, log.parent)
+    options = [*keys, f"--datadir={data}", f"--tmpdir={data}", *setting_options(settled)]
     options += [] if DUMP in settings else [DUMP_OFF]
     if initializes(installation):
         _run(installation.command("--initialize-insecure", "--secure-file-priv=NULL", *options), environment, log)
@@ -426,7 +429,8 @@ class OwnMysql:
 
     def mistakes(self) -> dict[str, str]:
         """What is wrong with the study's settings, by their names. Raises ``UserError``."""
-        return misset(self.installation, self.engine, self.study_settings)
+        unknown = misset(self.installation, self.engine, self.study_settings)
+        return encryption_mistakes(self.installation, self.study_settings) | unknown
 
     def amounts(self) -> tuple[dict[str, int], dict[str, int]]:
         """Bytes of memory and of files that it takes at once, by their settings."""
