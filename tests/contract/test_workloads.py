@@ -201,6 +201,35 @@ def test_prepared_checked_run_and_counted(name, workload, stand, tmp_path):
         assert latencies["latency_ns"][at] == pytest.approx(result["latency_ns"][percentile], rel=1e-3), percentile
 
 
+@pytest.mark.parametrize(
+    "name", ["slap write", "smack select", "oltp read_only", "tpcc", "ledger", "ingest statement", "script"]
+)
+def test_every_kind_that_makes_tables_makes_them_with_their_options(name, workload, stand):
+    load = workload(**LOADS[name][0], table_options="ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4")
+    load.prepare(stand)
+    tables = load.check(stand)
+    assert (tables["row_format"], tables["page_bytes"]) == ("Compressed", "4096")
+    assert tables["table_options"] == "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4"
+    assert "not_granted" not in tables
+
+
+def test_partitions_are_made_and_counted(workload, stand):
+    load = workload(**OLTP, events=10, table_options="PARTITION BY KEY (id) PARTITIONS 3")
+    load.prepare(stand)
+    assert load.check(stand)["files"] == "6"
+
+
+def test_tables_that_have_their_options_in_name_only_say_so(workload, stand):
+    told(stand, "SET GLOBAL innodb_strict_mode = OFF")
+    try:
+        load = workload(**OLTP, events=10, table_options="ROW_FORMAT=DYNAMIC KEY_BLOCK_SIZE=8")
+        load.prepare(stand)
+        said = load.check(stand)["not_granted"]["table_options"]
+    finally:
+        told(stand, "SET GLOBAL innodb_strict_mode = ON")
+    assert "KEY_BLOCK_SIZE=8 is ignored, as rows are DYNAMIC" in said
+
+
 def test_the_same_seed_offers_the_same_load(workload, stand, tmp_path):
     """To equal data; another seed draws other keys."""
     sums = []

@@ -414,3 +414,18 @@ def test_a_level_that_mkfs_refuses_is_refused_by_plan_with_its_line(state, study
         "study.toml:11: filesystem.mkfs: -b 1000: mkfs.ext4 says: mkfs.ext4: invalid block size - 1000;"
         ' leave this level out: mkfs = "-b 4096"' in done.stdout
     )
+
+
+def test_each_tables_options_are_tried_with_the_settings_that_they_come_with(shared_state):
+    del shared_state
+    options = "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=7"
+    strict, lax = (
+        try_settings(StartRequest("mariadb", "innodb", (("innodb_strict_mode", value),), table_options=options))[-1]
+        for value in (True, False)
+    )
+    assert (strict.name, strict.how) == ("table_options", "refused")
+    assert "invalid KEY_BLOCK_SIZE = 7" in strict.said
+    assert (lax.how, lax.holds) == ("in name only", True)
+    assert "KEY_BLOCK_SIZE=7 became 8" in lax.said
+    whole = "PAGE_COMPRESSED=1 PARTITION BY KEY (id) PARTITIONS 3"
+    assert try_settings(StartRequest("mariadb", "innodb", (), table_options=whole))[-1].how == "as asked"

@@ -37,6 +37,7 @@ pub mod smack;
 pub mod statements;
 pub mod steady;
 pub mod stop;
+pub mod table_options;
 pub mod tables;
 pub mod text;
 pub mod tpcc;

@@ -14,6 +14,7 @@ use std::thread;
 use crate::error::Error;
 use crate::names::{self, quoted, text};
 use crate::protocol::session::Session;
+use crate::table_options::TableOptions;
 use crate::text::shown;
 use crate::values::Values;
 use crate::workload::ServerState;
@@ -35,16 +36,18 @@ pub struct OwnTable {
     pub name: &'static str,
     /// The storage engine asked for; else the server chooses.
     pub engine: Option<String>,
+    /// What else CREATE TABLE ends in.
+    pub options: TableOptions,
 }
 
 impl OwnTable {
-    /// The table of a verb, from the flags `--schema` and `--engine`.
+    /// The table of a verb, from the flags `--schema`, `--engine` and `--table-options`.
     ///
     /// # Errors
-    /// A name that cannot be one, or of a schema that is the server's.
+    /// A name that cannot be one, or of a schema that is the server's; options that can't end a CREATE TABLE.
     pub fn read(values: &Values<'_>, verb: &'static str, name: &'static str, schema: &str) -> Result<Self, Error> {
         let (schema, engine) = (names::schema(values, "schema", schema)?, names::engine(values)?);
-        Ok(Self { verb, schema, name, engine })
+        Ok(Self { verb, schema, name, engine, options: TableOptions::read(values)? })
     }
 
     /// Schema and name, as SQL quotes them.
@@ -99,7 +102,11 @@ impl OwnTable {
     fn create(&self, session: &mut Session, columns: &str, schema_too: bool) -> Result<(), Error> {
         let engine = self.engine.as_ref().map_or_else(String::new, |name| format!(" ENGINE = {name}"));
         let comment = self.comment() + if schema_too { SCHEMA_TOO } else { "" };
-        session.execute(&format!("CREATE TABLE {} ({columns}){engine} COMMENT = '{comment}'", self.qualified()))?;
+        session.execute(&format!(
+            "CREATE TABLE {} ({columns}){engine} COMMENT = '{comment}'{}",
+            self.qualified(),
+            self.options
+        ))?;
         let checked = self.check_engine(session);
         if checked.is_err() {
             let _ = session.execute(&format!("DROP TABLE {}", self.qualified()));

@@ -12,7 +12,7 @@ from dbdyno.analysis.checks import shows_capacity
 from dbdyno.analysis.explanation import Why
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import Lack, NextStep, Secondary, hardest
-from dbdyno.model.design import Design, Factor
+from dbdyno.model.design import Design
 from dbdyno.model.metrics import Metric
 from dbdyno.model.word import Word
 from dbdyno.mysql.durability import CommitRisk, Durability, added_risks, durability
@@ -411,12 +411,6 @@ def _hold(run: Run, blocks: UsableBlocks, basis: AdviceBasis) -> Hold | None:
     return Hold.UNFINISHED if run.ended != "done" else None
 
 
-def _is_load(factor: Factor) -> bool:
-    """Return whether a factor is a circumstance, which nobody chooses: all that it gives belongs to the load."""
-    fields = {field for level_fields in (factor.gives or {}).values() for field in level_fields}
-    return all(name.partition(".")[0] == "workload" for name in fields or {factor.section})
-
-
 def _loads(design: Design) -> list[LoadGroup]:
     """Return the treatments by the load that they stand under; only factors that vary count."""
     levels: dict[str, set[str]] = {}
@@ -424,7 +418,7 @@ def _loads(design: Design) -> list[LoadGroup]:
         for name, level in treatment.levels.items():
             levels.setdefault(name, set()).add(level)
     varied = {name for name, factor_levels in levels.items() if len(factor_levels) > 1}
-    of_load = {factor.name for factor in design.factors if _is_load(factor)} & varied
+    of_load = {factor.name for factor in design.factors if factor.is_load} & varied
     groups: dict[Key, LoadGroup] = {}
     for treatment in design.treatments:
         load = {name: level for name, level in treatment.levels.items() if name in of_load}

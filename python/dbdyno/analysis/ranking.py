@@ -118,7 +118,6 @@ def _sweep_letters(columns: Columns) -> Columns:
     return [column for column in swept if column]
 
 
-WORKLOAD = "workload"  # the section of the study whose factors make tests
 MIN_STACKS = 2
 
 
@@ -203,7 +202,7 @@ def _stacks(run: Run) -> list[str]:
 
 def _split(design: Design, treatment: Treatment) -> tuple[str, str]:
     """Return the labels of the stack and of the load that a treatment is made of; empty where nothing of it varies."""
-    of_load = {factor.name for factor in design.factors if factor.section == WORKLOAD}
+    of_load = {factor.name for factor in design.factors if factor.is_load}
     stack = {name: level for name, level in treatment.levels.items() if name not in of_load}
     load = {name: level for name, level in treatment.levels.items() if name in of_load}
     return Treatment("", stack).label, Treatment("", load).label if load else ""

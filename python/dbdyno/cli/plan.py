@@ -609,6 +609,8 @@ def _not_granted(needs: list[Capability]) -> Iterator[str]:
             yield f"this host does not grant {setting}: what is measured is the server without it"
         elif outcome.how == "no effect":
             yield f"{setting} changes nothing on this host: {outcome.said}"
+        elif outcome.how == "in name only":
+            yield f"tables have {outcome.asked} in name only: {outcome.said}"
 
 
 def _setting_as_dict(need: Capability, outcome: SettingOutcome) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import typer
@@ -56,10 +57,30 @@ def servers(context: typer.Context, json_: bool = JSON) -> None:
 
 
 @app.command("add")
-def add(name: str = NAME, json_: bool = JSON) -> None:
+def add(
+    name: str = typer.Argument(
+        metavar="NAME|URL|FILE",
+        help="A server, as dbdyno servers lists it, or a vendor's archive (.tar.gz, .tar.xz).",
+        autocompletion=servers_to_get,
+    ),
+    sha256: str = typer.Option("", metavar="HEX", help="An archive's checksum, as the vendor lists it."),
+    signature: Path = typer.Option(None, metavar="FILE", help="An archive's detached signature, checked by gpg."),
+    key: Path = typer.Option(None, metavar="FILE", help="The vendor's public key, which the signature is made with."),
+    json_: bool = JSON,
+) -> None:
     """Download a server into the state folder; goes on where a killed try stopped."""
-    from dbdyno.servers.sources.cache import add, product_named, tree_of
+    from dbdyno.errors import UserError
+    from dbdyno.servers.sources.archive import Archive
+    from dbdyno.servers.sources.cache import add, add_archive, product_named, tree_of
 
+    if "/" in name or name.endswith((".gz", ".xz", ".tgz", ".tar")):
+        with Fetching(name.rpartition("/")[2], 0) as progress:
+            record = add_archive(Archive(name, sha256.lower(), signature, key), progress)
+        name = record["name"]
+        print_done(f"{name}: {record['version']}, in {tree_of(name)}", record, json_=json_)
+        return
+    if sha256 or signature or key:
+        raise UserError("--sha256, --signature and --key are for an archive; what dbdyno lists is checked anyway")
     with Fetching(name, product_named(name).download_mb) as progress:
         record = add(name, progress)
     print_done(f"{name}: {record['version']}, in {tree_of(name)}", record, json_=json_)
@@ -107,5 +128,6 @@ class Fetching:
     def size(self, downloaded_bytes: int) -> None:
         """How much has been downloaded."""
         if self._status:
-            so_far = f"{downloaded_bytes / 1e6:.0f} of about {self._about_mb} MB"
+            of = f" of about {self._about_mb}" if self._about_mb else ""
+            so_far = f"{downloaded_bytes / 1e6:.0f}{of} MB"
             self._status.update(f"{self._name}: {self._text}, {so_far}")

@@ -20,7 +20,12 @@ class Treatment:
 
 
 def level_label(factor: str, level: str) -> str:
-    """Return a level, with its factor's name where it can't stand without: ``"ext4"``, ``"clients 10"``."""
+    """Return a level, with its factor's name where it can't stand without: ``"ext4"``, ``"clients 10"``.
+
+    No text at all, such as no options, is the default.
+    """
+    if not level:
+        return f"{factor} default"
     return level if level[:1].isalpha() and level not in {"true", "false"} else f"{factor} {level}"
 
 
@@ -32,6 +37,9 @@ TREATMENTS_MAX = 256  # a block is every one of them
 BLOCKS_MAX = 1000
 TRIALS_MAX = 20_000  # that a run is planned with; its event log and its report grow with them
 MIN_BLOCKS = 6  # with 5 the exact tests reach p = .0625 at best
+
+# Of a study's section ``workload`` what somebody chooses: what tables are like, and not what is asked of them.
+CHOSEN = frozenset({"table_options"})
 
 AS_STANDS = "the study as it stands"  # what a named level is that gives nothing
 
@@ -58,6 +66,13 @@ class Factor:
     levels: list[str]  # in the order of the study file
     hard_to_change: bool = False  # varied between whole plots, not between trials
     gives: dict[str, dict[str, str]] | None = None  # of named levels: level -> field with its section -> value
+
+    @property
+    def is_load(self) -> bool:
+        """Whether it is a circumstance, which nobody chooses: all that it gives belongs to the load."""
+        fields = {field for level_fields in (self.gives or {}).values() for field in level_fields}
+        places = (name.rpartition(".") for name in fields or {f"{self.section}.{self.name}"})
+        return all(section == "workload" and name not in CHOSEN for section, _, name in places)
 
     def said(self) -> list[str]:
         """Return what each named level gives: ``"vendor: innodb_flush_method O_DIRECT, scheduler none"``."""

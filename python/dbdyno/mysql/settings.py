@@ -35,6 +35,7 @@ _STARTED = "is set by dbdyno: it decides how the server is started"
 _REACHED = "is set by dbdyno: it decides who may reach the server, and whom it calls"
 _FILES = "is set by dbdyno: it decides which files the server touches"
 _CODE = "is set by dbdyno: it decides what the server loads"
+_KEYS = "is set by dbdyno: it gives the server a key of its own where a setting encrypts; leave it out"
 _LEAVES = "is set by dbdyno: what it writes is left on this host"
 
 # A port is not among them: with one the server listens on 127.0.0.1 alone. Nor is innodb_force_recovery, nor anything
@@ -64,8 +65,9 @@ PLACED = {
     "innodb_doublewrite_dir": "doublewrite",
     "tmpdir": "tmpdir",
 }
-_REFUSED_STARTS = {"admin_": _REACHED, "defaults_": _STARTED, "feedback": _REACHED, "keyring_": _CODE,
-                   "loose_": _STARTED, "mysqlx": _REACHED, "ndb": _REACHED, "wsrep_": _REACHED}  # fmt: skip
+_REFUSED_STARTS = {"admin_": _REACHED, "defaults_": _STARTED, "feedback": _REACHED, "file_key_management": _KEYS,
+                   "keyring_": _CODE, "loose_": _STARTED, "mysqlx": _REACHED, "ndb": _REACHED,
+                   "wsrep_": _REACHED}  # fmt: skip
 
 # Words, and names of character sets, engines and counters. Most are enumerations, which MySQL's help does not
 # distinguish from free text; the server refuses any other word.
@@ -300,6 +302,8 @@ DISTRIBUTION = "mariadb"  # the distribution's own
 NO_SERVER = "none"  # what is measured stands on the filesystem alone
 PROVISIONED = ("mariadb-10.5", "mariadb-10.11", "mariadb-11.4", "mariadb-11.8", "mysql-5.5", "mysql-5.6", "mysql-5.7",
                "mysql-8.0", "mysql-9")  # fmt: skip
+# Of a vendor's archive, by its whole version: "mariadb-10.6.21".
+OF_ARCHIVE = re.compile(r"(mariadb|mysql|percona)-[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}")
 NOT_SERVED = ("mariadb-10.6", "mysql-8.4", "percona-8.0", "percona-8.4")  # no registry that dbdyno asks has builds
 
 
@@ -307,8 +311,8 @@ def not_served(*names: str) -> str:
     """What to do about servers that people ask for and no registry has."""
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return (
-        f"{listed}: no package registry that dbdyno asks has a build; unpack the vendor's archive and name its folder, "
-        f'as in server = "/opt/{names[-1]}"'
+        f"{listed}: no package registry that dbdyno asks has a build; give the vendor's archive, dbdyno servers add "
+        f'URL|FILE --sha256 HEX, and name it by its whole version, as in server = "{names[-1]}.21"'
     )
 
 

@@ -597,6 +597,9 @@ def _settings_not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]
                 continue
             without = is_without(analysis.blocks.of(other), name)
             both = f", so {sides[id_]} and {sides[other]} were both measured without it" if without else ""
+            if setting.is_of_tables:
+                yield f"The tables of {sides[id_]} have their options in name only: {setting.said}."
+                continue
             refusal = f"The host did not grant {name} = {setting.value} to {sides[id_]}{both}"
             yield f"{refusal}. The server's log: {setting.said}."
 
@@ -604,20 +607,22 @@ def _settings_not_granted(verdict: Finding, analysis: Analysis) -> Iterator[str]
 def not_granted_lines(run: Run, analysis: Analysis) -> Iterator[str]:
     """Yield a line for each setting that treatments had in name only."""
     treatments: dict[tuple[str, str], list[str]] = {}
-    reasons: dict[tuple[str, str], NotGranted] = {}
+    refusals: dict[tuple[str, str], NotGranted] = {}
     for treatment in run.design.treatments:
         for setting in not_granted(analysis.blocks.of(treatment.id)):
             treatments.setdefault((setting.name, setting.value), []).append(treatment.id)
-            reasons.setdefault((setting.name, setting.value), setting)
+            refusals.setdefault((setting.name, setting.value), setting)
     for (name, value), ids in treatments.items():
+        refusal = refusals[name, value]
         whose = (
             "any treatment" if len(ids) == len(run.design.treatments) else treatments_named(ids, run.design.treatments)
         )
-        setting = reasons[name, value]
-        if setting.by_server:
-            yield f"The host did not grant {name} = {value} to {whose}: the server's log says {setting.said}."
+        if refusal.is_of_tables:
+            yield f"Tables of {whose} have options in name only ({value}): {refusal.said}."
+        elif refusal.by_server:
+            yield f"The host did not grant {name} = {value} to {whose}: the server's log says {refusal.said}."
         else:
-            yield f"{name} = {value} changes nothing on this host: {setting.said}."
+            yield f"{name} = {value} changes nothing on this host: {refusal.said}."
 
 
 def cache_text(row: TreatmentSummary) -> str:

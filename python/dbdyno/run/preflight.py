@@ -25,6 +25,7 @@ from dbdyno.host.storage import disk_facts, disks_under
 from dbdyno.model.wording import count
 from dbdyno.mysql.option_file import Options
 from dbdyno.mysql.settings import INNODB
+from dbdyno.mysql.table_options import parse_table_options
 from dbdyno.plan.plan import Plan, erased_devices, make_plan
 from dbdyno.servers.contract import SettingOutcome
 from dbdyno.servers.sources.installation import find_server
@@ -45,13 +46,14 @@ from dbdyno.stack.short_start import (
     mount_outcome,
 )
 from dbdyno.stack.tools import tool_path
+from dbdyno.store.records import TABLE_OPTIONS
 from dbdyno.study.document import Setting
 from dbdyno.study.fio_job import included, render_job
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.scale import line_of_field, line_without, place_in, toml_value
 from dbdyno.study.schema import DISKS, TrialSpec
 from dbdyno.study.study import Study
-from dbdyno.study.workloads import FioSection
+from dbdyno.study.workloads import DumpSection, FioSection, OwnTables, SbtestTables
 from dbdyno.system.files import read_text
 from dbdyno.workload.beside import program_of
 from dbdyno.workload.kinds import workload_of
@@ -113,6 +115,11 @@ def _capability(plan: Plan, settings_set: _Set, setting: SettingOutcome) -> Capa
     if setting.name in settings_set.spec.server.settings:
         field = "server", "settings", setting.name
         name = place_in(plan.study, settings_set.spec, field)
+    elif setting.name == TABLE_OPTIONS:
+        field = "workload", setting.name
+        name = place_in(plan.study, settings_set.spec, field)
+        if setting.how == "refused":
+            setting = replace(setting, said=f"{setting.asked}: {settings_set.request.server} says: {setting.said}")
     remedy = _remedy(plan, settings_set.spec, field, setting) if field and not setting.holds else ""
     return Capability(name, ok=setting.holds, detail=setting.text, remedy=remedy, field=field, outcome=setting)
 
@@ -130,19 +137,28 @@ def _remedy(plan: Plan, spec: TrialSpec, field: tuple[str, ...], outcome: Settin
 
 def _sets_of(plan: Plan) -> list[_Set]:
     """What is to be tried: each set of settings, or as many as it takes for each level to be in one."""
-    sets_by_key: dict[tuple[str, str, tuple[tuple[str, Setting], ...]], _Set] = {}
+    sets_by_key: dict[tuple[str, str, tuple[tuple[str, Setting], ...], str], _Set] = {}
     for spec in plan.specs.values():
-        if not spec.server.settings or not _can_be_tried(spec):
+        options = _options_to_try(spec)
+        if not (spec.server.settings or options) or not _can_be_tried(spec):
             continue
         settings = tuple(sorted(spec.server.settings.items()))
-        key = spec.stack.server, spec.stack.engine, settings
+        key = spec.stack.server, spec.stack.engine, settings, options
         clients, in_memory = spec.connections, spec.stack.kind in IN_MEMORY
         if key in sets_by_key:
             clients = max(clients, sets_by_key[key].request.clients)
             in_memory = in_memory or sets_by_key[key].request.disk_in_memory
-        sets_by_key[key] = _Set(StartRequest(*key, clients, in_memory), spec)
+        sets_by_key[key] = _Set(StartRequest(*key[:3], clients, in_memory, options), spec)
     sets = list(sets_by_key.values())
     return sets if len(sets) <= ALL_MAX else _covering(sets)
+
+
+def _options_to_try(spec: TrialSpec) -> str:
+    """The options of the treatment's tables; a PARTITION clause only where the columns are known that it may name."""
+    load = spec.workload
+    if not isinstance(load, OwnTables) or isinstance(load, SbtestTables | DumpSection):
+        return load.table_options if isinstance(load, OwnTables) else ""
+    return load.table_options.removesuffix(parse_table_options(load.table_options).partitions).strip()
 
 
 def _can_be_tried(spec: TrialSpec) -> bool:
@@ -161,7 +177,7 @@ def _covering(sets: list[_Set]) -> list[_Set]:
     for settings_set in sets:
         values = {
             (settings_set.request.server, settings_set.request.engine, name, repr(value))
-            for name, value in settings_set.request.settings
+            for name, value in (*settings_set.request.settings, (TABLE_OPTIONS, settings_set.request.table_options))
         }
         if values - seen:
             kept.append(settings_set)

@@ -111,14 +111,15 @@ How = Literal[
     "another name",  # the same value, as the server calls it
     "not granted",  # it shows what was asked for, and says in its log that the host does not give it
     "no effect",  # it is taken, and changes nothing on this host
+    "in name only",  # of tables: it is kept in their definition, and they are otherwise
     "adjusted",  # another value
     "limited",  # another value, as the process may open so many files and no more
     "unknown",  # no variable that it shows
     "refused",  # it does not start with it
     "not tried",  # as the host has too little for a trial of it
 ]
-# Where a trial goes on.
-HOLDS: frozenset[How] = frozenset({"as asked", "another name", "not granted", "no effect", "not tried"})
+# Those with which a trial goes on.
+HOLDS: frozenset[How] = frozenset({"as asked", "another name", "not granted", "no effect", "in name only", "not tried"})
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,7 @@ class SettingOutcome:
             "another name": f"{setting} is taken; the server calls it {self.got}",
             "not granted": f"{setting} is shown by the server but not granted by this host: {self.said}",
             "no effect": f"{setting} changes nothing here: {self.said}",
+            "in name only": f"the server takes {setting}, and tables have it in name only: {self.said}",
             "adjusted": f"asked for {setting}, the server took {self.got}{because}",
             "limited": f"asked for {setting}, the server took {self.got}, "
             f"limited by how many files it may open{because}",
@@ -166,6 +168,15 @@ class Table:
     name: str
     engine: str
     row_format: str
+    options: str = ""  # that the server keeps of the statement that made it
+
+
+@dataclass(frozen=True)
+class MadeTables:
+    """What a server made of the options that its tables were to have."""
+
+    shown: Mapping[str, str]  # facts of the tables, as the server shows them
+    missing: str  # what they have in name only or not at all, and in which table; empty if nothing
 
 
 class Status(Protocol):
@@ -198,6 +209,15 @@ class Server(Protocol):
 
     def tables(self, schema: str) -> list[Table]:
         """The tables of a schema, without dbdyno's own mark."""
+
+    def made_tables(self, schema: str, tables: Sequence[Table], options: str) -> MadeTables:
+        """What ``tables``, one at least, have of the options that were added to CREATE TABLE."""
+
+    def encrypted_files(self, schema: str) -> int:
+        """How many files of a schema's tables are encrypted, as far as it shows that."""
+
+    def try_table(self, engine: str, options: str) -> SettingOutcome:
+        """What it makes of options in CREATE TABLE, by making a table in a schema of its own."""
 
     def create_schema(self, schema: str) -> None:
         """Make an empty schema."""

@@ -73,6 +73,7 @@ class StartRequest:
     settings: tuple[tuple[str, Setting], ...]
     clients: int = 0  # that use it at once
     disk_in_memory: bool = False  # which needs the half of the memory that the server leaves
+    table_options: str = ""  # with which a table is made, too
 
 
 class Starting(ExitStack):
@@ -226,7 +227,7 @@ class _Starts:
                 *arguments, install=True, log=log, tables=tables, ready_seconds=READY_SECONDS, is_killed=True
             )
             try:
-                return layer.try_settings(below)
+                return layer.try_settings(below, request.table_options)
             except TrialError as error:
                 is_silent = isinstance(error, NotStartedError) and error.code is None
                 if is_silent or _free_bytes() < SHARE_MAX * ROOM_BYTES:
@@ -406,6 +407,7 @@ def _key(installation: Installation, request: StartRequest, settings: Mapping[st
     ]
     pages = text_of(Path("/proc/sys/vm/nr_hugepages"), "")
     program = [FORMAT, installation.identity, str(installation.basedir), request.engine]
+    program += [request.table_options] if request.table_options else []
     circumstances = [
         sorted(own.settings.items()),
         user.pw_name if user else os.geteuid(),

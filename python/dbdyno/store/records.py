@@ -108,8 +108,9 @@ class AwakeUse(TypedDict, total=False):
     cpu_seconds: float  # that it took in the measured window
 
 
-NOT_GRANTED = "not_granted"  # in what a trial read back of its server: settings that it has in name only
 NO_EFFECT = "no_effect"  # in what a trial read back: settings that change nothing on its host, each with the reason
+NOT_GRANTED = "not_granted"  # in what a trial read back of its server or tables: what it has in name only
+TABLE_OPTIONS = "table_options"  # among these, what CREATE TABLE was given
 
 
 @dataclass(frozen=True)

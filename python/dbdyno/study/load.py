@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from dbdyno.errors import UserError
 from dbdyno.model.design import TREATMENTS_MAX
 from dbdyno.model.metrics import METRICS
+from dbdyno.model.printable import one_line
 from dbdyno.store.reported import STEADY
 from dbdyno.study.document import read_document
 from dbdyno.study.drives import OF_HOST
@@ -468,6 +469,7 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
         mistakes += _level_mistakes(body, factors)
     if mistakes or about is None or design is None:
         raise _Mistakes(list(_without_followers(mistakes)))
+    about = about if about.title else about.model_copy(update={"title": one_line(path.stem)})
     mistakes += _combination_mistakes(on_some_disk(fleet, body), factors, path.parent)
     mistakes += _unused_disks(body, factors)
     mistakes += _simulated_mistakes(design, body, factors)

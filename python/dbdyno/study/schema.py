@@ -183,8 +183,8 @@ NumaPolicy = Annotated[
 class StudySection(Section):
     """``[study]``: what is asked."""
 
-    title: Line
-    """The heading of every report."""
+    title: Line = ""
+    """The heading of every report. If not given, the name of the file."""
     question: str = ""
     """Printed below the title."""
     expect: str = ""

@@ -192,7 +192,7 @@ MIX_READ_PERCENT = 70  # of a profile: KDiskMark's
 LOADS_OF_SLAP = ("write", "update", "key", "mixed")
 # Fields of a load of dbdyno's own that a simulated server knows nothing of.
 _LEFT_OUT = ("ignore_errors", "io_threads", "rate", "arrivals", "think_distribution", "warmup_max", "prepared",
-             "guid_primary", "unique_queries", "unique_writes")  # fmt: skip
+             "guid_primary", "unique_queries", "unique_writes", "table_options")  # fmt: skip
 
 PointFields = dict[str, Any]  # of a point of the simulator, as its document has them
 

@@ -7,7 +7,7 @@ from dbdyno.filesystems import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.model.design import BOOTED, BOOTED_KERNELS
 from dbdyno.model.disks import DATA_DISK
 from dbdyno.mysql.server_url import server_url
-from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, PROVISIONED, not_served
+from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIVE, PROVISIONED, not_served
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
@@ -374,7 +374,7 @@ def _server(spec: TrialSpec) -> Iterator[Mistake]:
     known = (DISTRIBUTION, *PROVISIONED, NO_SERVER)
     if name in NOT_SERVED:
         yield Mistake(("stack", "server"), f"is {not_served(name)}")
-    elif name not in known and not name.startswith("/"):
+    elif name not in known and not name.startswith("/") and not OF_ARCHIVE.fullmatch(name):
         text = f"is {shown(name)}; known are {', '.join(known)} and the absolute path of an unpacked MariaDB or MySQL"
         yield Mistake(("stack", "server"), text + did_you_mean(name, known))
 

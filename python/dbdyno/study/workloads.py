@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt
 
 from dbdyno.model.metrics import LATENCIES
+from dbdyno.mysql.table_options import parse_table_options
 from dbdyno.study.document import Count, HostName, Line, Some, WorkloadSection, matching
 from dbdyno.study.fio_job import JobSources, job_sources
 from dbdyno.study.units import SHORTEST_STEADY_SECONDS, Duration, Size, WarmUp
@@ -103,6 +104,24 @@ class OltpEvents(SbtestTables):
     """UPDATEs of a column without an index."""
     delete_inserts: Some = 1
     """A DELETE and an INSERT of the same id."""
+
+
+def _table_options(text: str) -> str:
+    parse_table_options(text)
+    return " ".join(text.split())
+
+
+class OwnTables(WorkloadSection):
+    """A kind whose tables ``dbdyno-load`` makes."""
+
+    table_options: Annotated[str, AfterValidator(_table_options)] = ""
+    """What CREATE TABLE ends in, such as `"ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8"` or `"PARTITION BY KEY (id)
+    PARTITIONS 16"`, or both in this order: [workloads.md](workloads.md#table-options).
+    """
+
+    def data(self) -> dict[str, Any]:
+        """What the prepared data depends on: options of its tables, where there are any."""
+        return super().data() | ({"table_options": self.table_options} if self.table_options else {})
 
 
 # ``[workload]`` of other programs, run as what they are. Fields are called as the programs call them.
@@ -347,7 +366,7 @@ class CommandSection(WorkloadSection):
         return shlex.split(self.command)
 
 
-class DumpSection(WorkloadSection):
+class DumpSection(OwnTables):
     """``dump``: a logical backup by mariadb-dump, or putting one back."""
 
     DATA: ClassVar[frozenset[str]] = frozenset({"load", "tables", "table_size", "no_autocommit"})
@@ -452,7 +471,7 @@ Mix = Annotated[
 ]
 
 
-class GeneratedSection(WorkloadSection):
+class GeneratedSection(OwnTables):
     """A kind that ``dbdyno-load`` offers."""
 
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dbdyno.errors import TrialError
 from dbdyno.servers.contract import ServerError
@@ -30,7 +31,7 @@ class Dump(ByTool[DumpSection]):
     def _tables(self) -> Oltp:
         section = self.section
         fields = {"kind": "oltp", "load": "read_only", "events": 1}
-        size = {"tables": section.tables, "table_size": section.table_size}
+        size = {"tables": section.tables, "table_size": section.table_size, "table_options": section.table_options}
         return Oltp(OltpSection.model_validate(fields | size), self.engine)
 
     def prepare(self, context: StackContext) -> None:
@@ -39,8 +40,8 @@ class Dump(ByTool[DumpSection]):
         if self.section.load == "restore":
             self._dump(context, context.scratch, DAY_SECONDS)
 
-    def check(self, context: StackContext) -> dict[str, str]:
-        """Engine and row format of the tables that are, or were, dumped."""
+    def check(self, context: StackContext) -> dict[str, Any]:
+        """Engine, row format and options of the tables that are, or were, dumped."""
         return self._tables.check(context)
 
     def run(self, context: StackContext, seed: int, folder: Path) -> ToolLoad:

@@ -11,14 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import short
-from dbdyno.servers.contract import Address, ServerError
+from dbdyno.servers.contract import Address, MadeTables, ServerError
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.stack.tools import own_binary
+from dbdyno.store.records import NOT_GRANTED, TABLE_OPTIONS
 from dbdyno.study.document import WorkloadSection
 from dbdyno.study.workloads import (
     BulkSection,
@@ -39,20 +40,27 @@ from dbdyno.workload.tool_load import StopRequest
 # What the tables of a load are, read back from the server.
 
 
-def tables_of(endpoint: Endpoint, schema: str, engine: str) -> dict[str, str]:
-    """Engine and row format of the tables of a schema; empty where there is none.
+def tables_of(endpoint: Endpoint, schema: str, engine: str, options: str = "") -> dict[str, Any]:
+    """Engine and row format of the tables of a schema, and what they have of options; empty where there is no table.
 
     Raises ``TrialError`` where a table has another engine than was asked for.
     """
     try:
         tables = endpoint.control.tables(schema)
+        encrypted = endpoint.control.encrypted_files(schema) if tables else 0
+        made = endpoint.control.made_tables(schema, tables, options) if options and tables else MadeTables({}, "")
     except ServerError as error:
-        raise TrialError(f"the server does not report the tables' engine: {error}") from None
+        raise TrialError(f"the server does not report what its tables are: {error}") from None
     for table in tables:
         if table.engine.lower() != engine.lower():
             name = short(f"{schema}.{table.name}")
             raise TrialError(f"table {name}: asked for engine {engine}, the server took {short(table.engine)}")
-    return {"engine": short(tables[0].engine), "row_format": short(tables[0].row_format)} if tables else {}
+    if not tables:
+        return {}
+    missing = {NOT_GRANTED: {TABLE_OPTIONS: short(made.missing, SAID_MAX)}} if made.missing else {}
+    return {"engine": short(tables[0].engine), "row_format": short(tables[0].row_format), **made.shown, **missing} | (
+        {"files_encrypted": encrypted} if encrypted else {}
+    )
 
 
 # The load generator ``dbdyno-load``: its command line, its time limit, its errors. Common to all kinds.
@@ -87,8 +95,13 @@ class Generated(ABC, Generic[SectionT]):
 
     def common_flags(self) -> list[str]:
         """Where the tables are, and how much load by how many."""
-        flags = [f"--schema={self.schema}", f"--engine={self.engine}"]
+        flags = [f"--schema={self.schema}", f"--engine={self.engine}", *self.table_flags()]
         return [*flags, *flags_of(self.section, "clients", *filter(None, [self.section.AMOUNT]))]
+
+    def table_flags(self) -> list[str]:
+        """What CREATE TABLE ends in, if the study says."""
+        options = self.section.table_options
+        return [f"--table-options={options}"] if options else []
 
     @abstractmethod
     def own_flags(self) -> list[str]:
@@ -134,9 +147,9 @@ class Generated(ABC, Generic[SectionT]):
         run_generator(argv, endpoint.address, DAY_SECONDS)
         self.check(context)
 
-    def check(self, context: StackContext) -> dict[str, str]:
-        """Engine and row format of every table, read back. Raises ``TrialError`` on a silent substitution."""
-        tables = tables_of(context.server, self.schema, self.engine)
+    def check(self, context: StackContext) -> dict[str, Any]:
+        """Engine, row format and options of the tables, read back. Raises ``TrialError`` on another engine."""
+        tables = tables_of(context.server, self.schema, self.engine, self.section.table_options)
         if not tables and not self.STARTS_WITHOUT_TABLES:
             raise TrialError(f"the schema {self.schema} holds no table after it was prepared")
         return tables

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dbdyno.errors import TrialError
 from dbdyno.stack.layer import StackContext
@@ -29,6 +30,7 @@ class Slap(Generated[SlapSection]):
         """Schema, engine, clients and queries by their names in mysqlslap."""
         section = self.section
         flags = [f"--create-schema={self.schema}", f"--engine={self.engine}", f"--concurrency={section.clients}"]
+        flags += self.table_flags()
         return flags if section.queries is None else [*flags, f"--number-of-queries={section.queries}"]
 
     def own_flags(self) -> list[str]:
@@ -68,7 +70,7 @@ class Mysqlslap(ByTool[MysqlslapSection]):
 
     tool = MYSQLSLAP
 
-    def check(self, context: StackContext) -> dict[str, str]:
+    def check(self, context: StackContext) -> dict[str, Any]:
         """Engine and row format of the table, read back; nothing before the run, and after several iterations."""
         return tables_of(context.server, SCHEMA, self.engine)
 

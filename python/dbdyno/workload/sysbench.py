@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dbdyno.errors import TrialError
 from dbdyno.servers.contract import ServerError
@@ -148,7 +149,7 @@ class Sysbench(ByTool[SysbenchSection]):
         if not self.check(context):
             raise TrialError(f"the schema {SCHEMA} holds no table after it was prepared")
 
-    def check(self, context: StackContext) -> dict[str, str]:
+    def check(self, context: StackContext) -> dict[str, Any]:
         """Engine and row format of every table, read back. Raises ``TrialError`` on a silent substitution."""
         return tables_of(context.server, SCHEMA, self.engine)
 

@@ -395,7 +395,7 @@ class FromHosts:
         """Make the data, from this machine. Raises ``TrialError``."""
         self.load.prepare(context)
 
-    def check(self, context: StackContext) -> dict[str, str]:
+    def check(self, context: StackContext) -> dict[str, Any]:
         """What the tables are. Raises ``TrialError``."""
         return self.load.check(context)
 

@@ -10,8 +10,9 @@ from dbdyno.errors import HostError, UserError
 from dbdyno.mysql.settings import TEXTS, setting_mistake
 from dbdyno.servers.mysql import own as settings
 from dbdyno.servers.mysql import own as variables
+from dbdyno.servers.mysql.built_in import built_in_settings, product_and_release
 from dbdyno.servers.mysql.own import Variable, in_help, misset, variables_of
-from dbdyno.servers.products import built_in_settings, product_and_release, unasked_settings
+from dbdyno.servers.products import unasked_settings
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.servers.user import answer
 from dbdyno.stack.layer import StackContext

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from dbdyno.errors import UserError
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import StackSection
+from dbdyno.study.workloads import KINDS as WORKLOADS
 from tests.unit.study.conftest import fields, refusal
 
 DEVICES = '["hdd-7200", "ssd-sata"]'
@@ -17,6 +18,7 @@ SECTIONS = (
     "reported, cost"
 )
 STACK = fields(StackSection)
+KINDS = ", ".join(WORKLOADS)
 
 # What is changed in the study; the messages, each after the study's path.
 MISTAKES = {
@@ -37,7 +39,7 @@ MISTAKES = {
         [f':11: queu: is unknown; known are {SECTIONS}. Did you mean "queue"?'],
     ),
     "a number for text": ([('title = "A study"', "title = 5")], [":3: study.title: is 5 but must be text in quotes"]),
-    "missing field": ([('title = "A study"\n', "")], [":2: study.title: is missing"]),
+    "missing field": ([('kind = "slap"\n', "")], [f":15: workload.kind: is missing; allowed are {KINDS}"]),
     "another version": ([("version = 1", "version = 2")], [":1: version: is 2; this dbdyno reads version = 1"]),
     "no version": ([("version = 1\n", "")], [": version: is missing; this dbdyno reads version = 1"]),
     "true for a version": (

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::flags::Flag;
+use crate::table_options;
 use crate::tables::OwnTable;
 use crate::values::Values;
 
@@ -29,6 +30,7 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("initial-rows", "rows that prepare adds"),
     Flag::value("db-ps-mode", "auto: prepared statements; disable: text"),
     Flag::value("engine", "storage engine (the server's default)").short('e'),
+    Flag::value(table_options::FLAG, table_options::HELP),
     Flag::value("schema", "schema of the table"),
 ];
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::flags::Flag;
 use crate::run_options::CLIENTS_MAX;
+use crate::table_options;
 use crate::values::Values;
 
 use super::content::{Content, PARTS_MAX};
@@ -40,6 +41,7 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("cut-ns", "verify: time of the power cut, ns of CLOCK_MONOTONIC (after all that was sent)"),
     Flag::value("cut-end-ns", "verify: time at which the cut was complete (--cut-ns)"),
     Flag::value("engine", "storage engine (the server's default)").short('e'),
+    Flag::value(table_options::FLAG, table_options::HELP),
     Flag::value("schema", "schema of the tables"),
 ];
 

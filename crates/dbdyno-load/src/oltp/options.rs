@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::flags::{Flag, Takes, joined};
 use crate::names;
 use crate::run_options::CLIENTS_MAX;
+use crate::table_options;
 use crate::values::Values;
 
 /// All that shapes the load and its data.
@@ -108,7 +109,7 @@ pub const TABLES: &[Flag] = &[
     Flag::joined("create-secondary", "on or off: an index on k, made after the rows"),
     Flag::value("schema", "schema of the tables"),
     Flag::value("engine", "storage engine of the tables (innodb)").short('e'),
-    Flag::value("mysql-table-options", "text at the end of CREATE TABLE"),
+    Flag::value(table_options::FLAG, table_options::HELP),
 ];
 
 /// sysbench's names for what every verb has, and its flags that change nothing here or cannot be honoured.
@@ -124,7 +125,8 @@ pub const SYSBENCH: &[Flag] = &[
     Flag::value("mysql-ignore-errors", "").same_as("ignore-errors"),
     Flag::value("mysql-db", "").same_as("schema"),
     Flag::value("mysql-storage-engine", "").same_as("engine"),
-    Flag::value("create-table-options", "").same_as("mysql-table-options"),
+    Flag::value("create-table-options", "").same_as(table_options::FLAG),
+    Flag::value("mysql-table-options", "").same_as(table_options::FLAG),
     Flag::value("mysql-host", "").same_as("host"),
     Flag::value("mysql-port", "").same_as("port"),
     Flag::value("mysql-socket", "").same_as("socket"),

@@ -6,6 +6,7 @@ use crate::dialect::DEFAULT_ENGINE;
 use crate::error::Error;
 use crate::names::{self, quoted};
 use crate::protocol::session::Session;
+use crate::table_options::TableOptions;
 use crate::tables;
 use crate::text::shown;
 use crate::values::Values;
@@ -30,7 +31,7 @@ pub struct Tables {
     /// Storage engine, if one was asked for.
     pub engine: Option<String>,
     /// What else CREATE TABLE ends in.
-    pub options: String,
+    pub options: TableOptions,
 }
 
 /// A switch of sysbench: on, off, true, false, 1 or 0; alone it is on.
@@ -57,7 +58,7 @@ impl Tables {
             secondary: switch(values, "secondary", false)?,
             create_secondary: switch(values, "create-secondary", true)?,
             engine: names::engine(values)?,
-            options: values.text("mysql-table-options").unwrap_or_default().into(),
+            options: TableOptions::read(values)?,
         })
     }
 
@@ -81,7 +82,8 @@ impl Tables {
         let integer = self.integer();
         let auto_inc = if self.auto_inc { " AUTO_INCREMENT" } else { "" };
         let key = if self.secondary { "KEY xid" } else { "PRIMARY KEY" };
-        let (engine, options) = (self.engine(), &self.options);
+        let (engine, options) = (self.engine(), self.options.to_string());
+        let options = options.trim_start();
         format!(
             "CREATE TABLE sbtest{number}(\n  id {integer} NOT NULL{auto_inc},\n  k {integer} DEFAULT '0' NOT NULL,\n  \
              c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL,\n  {key} (id)\n) \
@@ -318,7 +320,7 @@ mod tests {
             ("secondary", None),
             ("create-secondary", Some("false")),
             ("engine", Some("MyISAM")),
-            ("mysql-table-options", Some("ROW_FORMAT=COMPRESSED")),
+            ("table-options", Some("ROW_FORMAT=COMPRESSED")),
         ];
         let tables = read(&other).unwrap();
         let text = tables.create(1);

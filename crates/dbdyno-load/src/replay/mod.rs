@@ -39,6 +39,7 @@ use crate::run_options::{CLIENTS_MAX, Loop};
 use crate::script::model::Script;
 use crate::script::stage::{self, Destination, engine};
 use crate::statements::{After, Due, Kind, Next, Part, Statement, Statements};
+use crate::table_options::{self, TableOptions};
 use crate::values::Values;
 use crate::verb::Verb;
 use crate::workload::{Portion, ServerState, Stepwise, Workload};
@@ -63,6 +64,7 @@ const FLAGS: &[Flag] = &[
     Flag::value("schema", "schema of the tables"),
     Flag::value("from-schema", "replay the statements of this schema of the log"),
     Flag::value("engine", "storage engine of tables whose CREATE TABLE names none (the server's)").short('e'),
+    Flag::value(table_options::FLAG, table_options::HELP),
     Flag::switch("whole-server", "use your own login, and send each statement to its own schema"),
     Flag::value("account", ""),
 ];
@@ -234,7 +236,13 @@ fn destination(values: &Values<'_>) -> Result<Destination, Error> {
     let schema = names::schema(values, "schema", "dbdyno_replay_log")?;
     let confined = Confined::new(&schema, values.text("account"))?;
     let confined = (!values.has("whole-server")).then_some(confined);
-    Ok(Destination { schema, engine: names::engine(values)?, confined, is_secret: true })
+    Ok(Destination {
+        schema,
+        engine: names::engine(values)?,
+        table_options: TableOptions::read(values)?,
+        confined,
+        is_secret: true,
+    })
 }
 
 /// The clients of one thread.

@@ -23,6 +23,7 @@ use crate::flags::Flag;
 use crate::names;
 use crate::protocol::session::Session;
 use crate::statements::{Kind, Statements};
+use crate::table_options::{self, TableOptions};
 use crate::values::Values;
 use crate::verb::Verb;
 use crate::workload::{Portion, ServerState, Stepwise, Workload};
@@ -62,6 +63,7 @@ const FLAGS: &[Flag] = &[
     Flag::value("set", "constants of the file: rows=5000,note=none"),
     Flag::value("schema", "schema of its tables"),
     Flag::value("engine", "storage engine of tables whose CREATE TABLE names none (the server's)").short('e'),
+    Flag::value(table_options::FLAG, table_options::HELP),
     Flag::switch("whole-server", "use your own login with all its rights instead of an account made for the script"),
     Flag::value("account", ""),
     Flag::value("db-ps-mode", "prepared statements: auto or disable"),
@@ -101,7 +103,13 @@ fn workload(values: &Values<'_>, file: &str) -> Result<Box<dyn Stepwise>, Error>
     let prefers_prepared = values.choice("db-ps-mode", &[("auto", true), ("disable", false)], true)?;
     Ok(Box::new(Load {
         script: options::script(values, file)?,
-        destination: Destination { schema, engine: names::engine(values)?, confined, is_secret: false },
+        destination: Destination {
+            schema,
+            engine: names::engine(values)?,
+            table_options: TableOptions::read(values)?,
+            confined,
+            is_secret: false,
+        },
         prefers_prepared,
         ready: OnceLock::new(),
     }))

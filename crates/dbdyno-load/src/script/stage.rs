@@ -12,6 +12,7 @@ use crate::dialect::{self, NO_SUCH_TABLE, UNPREPARABLE};
 use crate::error::{Error, Slow};
 use crate::names::{self, quoted};
 use crate::protocol::session::Session;
+use crate::table_options::TableOptions;
 use crate::tables;
 use crate::text::shown;
 
@@ -21,6 +22,8 @@ pub struct Destination {
     pub schema: String,
     /// Storage engine that was asked for.
     pub engine: Option<String>,
+    /// What is added to each CREATE TABLE of the setup.
+    pub table_options: TableOptions,
     /// What the server lets its statements change, unless that is the whole server.
     pub confined: Option<Confined>,
     /// Whether its statements may hold what must not be shown: then of an error there is the code.
@@ -218,7 +221,10 @@ impl Stage<'_> {
         if is_new {
             self.write_down(SCHEMA, &self.destination.schema)?;
         }
-        script.setup.iter().try_for_each(|plain| self.run(plain))?;
+        for plain in &script.setup {
+            let sql = self.destination.table_options.added_to(&plain.sql);
+            self.session.execute(&sql).map_err(|error| self.destination.at(&plain.place, error))?;
+        }
         for (kind, name) in self.objects()? {
             self.write_down(&kind, &name)?;
         }

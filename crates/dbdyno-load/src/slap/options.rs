@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::flags::{Action, Flag, Takes};
 use crate::names::{self, checked_engine};
 use crate::run_options::RunOptions;
+use crate::table_options::{self, TableOptions};
 use crate::values::{Values, number};
 use crate::verb::phase;
 
@@ -73,6 +74,7 @@ pub struct Options {
     pub iterations: u32,
     /// Empty: the server's default.
     pub engines: Vec<String>,
+    pub table_options: TableOptions,
     pub bound: Bound,
     pub commit_every: Option<u64>,
     pub detach_every: Option<u64>,
@@ -99,6 +101,7 @@ pub fn read(values: &Values<'_>) -> Result<Options, Error> {
         run: RunOptions::read(values)?,
         iterations: values.positive("iterations", 1)?.try_into().unwrap_or(u32::MAX),
         engines: engines(values)?,
+        table_options: TableOptions::read(values)?,
         bound: bound(values)?,
         commit_every: every("commit")?,
         detach_every: every("detach")?,
@@ -275,6 +278,7 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("pre-system", "shell command run before the load"),
     Flag::value("query", "statements, or a file of them, instead of --auto-generate-sql").short('q'),
     // Beyond mysqlslap.
+    Flag::value(table_options::FLAG, table_options::HELP),
     Flag::value("phase", "all; prepare: only make tables; run: only the load; cleanup"),
     // Accepted, as nothing depends on them here.
     Flag::ignored("character-sets-dir", Takes::Value, "no character sets are loaded"),

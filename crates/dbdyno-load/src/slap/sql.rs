@@ -4,6 +4,7 @@ use dbdyno_common::random::Random;
 use strum::{IntoStaticStr, VariantArray, VariantNames};
 
 use crate::statements::Kind;
+use crate::table_options::TableOptions;
 
 /// The generated table.
 pub const TABLE: &str = "t1";
@@ -94,7 +95,7 @@ impl Shape {
     }
 
     /// CREATE TABLE. The comment is ours; mysqlslap has none.
-    pub fn create_table(&self, engine: Option<&str>) -> String {
+    pub fn create_table(&self, engine: Option<&str>, options: &TableOptions) -> String {
         let mut columns = Vec::new();
         match self.key {
             Key::None => {}
@@ -113,7 +114,7 @@ impl Shape {
         payload("intcol", "INT(32)", self.integers);
         payload("charcol", "VARCHAR(128)", self.strings);
         let engine = engine.map_or_else(String::new, |name| format!(" Engine = {name}"));
-        format!("CREATE TABLE `{TABLE}` ({}){engine} COMMENT = '{TABLE_COMMENT}'", columns.join(","))
+        format!("CREATE TABLE `{TABLE}` ({}){engine} COMMENT = '{TABLE_COMMENT}'{options}", columns.join(","))
     }
 
     /// One row in parentheses, as INSERT takes it.
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn tables_have_mysqlslaps_columns_in_its_order() {
-        let sql = |shape: Shape, engine| shape.create_table(engine);
+        let sql = |shape: Shape, engine| shape.create_table(engine, &TableOptions::default());
         assert_eq!(
             sql(PLAIN, None),
             "CREATE TABLE `t1` (intcol1 INT(32),charcol1 VARCHAR(128)) COMMENT = 'dbdyno slap'"
@@ -369,7 +370,7 @@ mod tests {
             prop_assert_eq!(&row, &shape.row(&mut Random::new(seed)));
             for column in &columns {
                 let named = format!("{column} ");
-                prop_assert!(shape.create_table(None).contains(&named));
+                prop_assert!(shape.create_table(None, &TableOptions::default()).contains(&named));
             }
         }
     }

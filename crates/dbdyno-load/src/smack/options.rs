@@ -9,6 +9,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
 use crate::distribution::{Distribution, FLAGS as RANDOM, Sampler};
 use crate::error::Error;
 use crate::flags::{Flag, joined};
+use crate::table_options;
 use crate::tables::OwnTable;
 use crate::values::Values;
 
@@ -32,6 +33,7 @@ const OWN: &[Flag] = &[
     Flag::value("compressible", "percent of a row's content that compresses away"),
     Flag::value("db-ps-mode", "auto: prepared statements; disable: text"),
     Flag::value("engine", "storage engine (the server's default)").short('e'),
+    Flag::value(table_options::FLAG, table_options::HELP),
     Flag::value("schema", "schema of the table"),
 ];
 

@@ -8,6 +8,7 @@ use super::schema::TABLES;
 use crate::error::Error;
 use crate::flags::Flag;
 use crate::run_options::CLIENTS_MAX;
+use crate::table_options;
 use crate::tables::OwnTable;
 use crate::values::Values;
 
@@ -27,6 +28,7 @@ pub const FLAGS: &[Flag] = &[
     Flag::value("mix", "weights of the transactions, or the name of one alone"),
     Flag::value("keying", "on or off: the standard's keying and think times, with 10 clients a warehouse"),
     Flag::value("engine", "storage engine (the server's default)").short('e'),
+    Flag::value(table_options::FLAG, table_options::HELP),
     Flag::value("schema", "schema of the tables"),
 ];
 

@@ -32,12 +32,13 @@ from dbdyno.model.printable import short
 from dbdyno.model.quantity import is_off
 from dbdyno.mysql.durability import durability
 from dbdyno.store.latencies import Latencies
-from dbdyno.store.records import NO_EFFECT, NOT_GRANTED, Run, Trial
+from dbdyno.store.records import NO_EFFECT, NOT_GRANTED, TABLE_OPTIONS, Run, Trial
 
 # Settings that a treatment had in name only: a server showed them though the host did not grant them, by the server's
-# own error log, or the host's kernel took them though they change nothing there.
+# own error log, or the host's kernel took them though they change nothing there; and options of tables that these
+# have in name only, as the server shows them.
 
-_LAYERS = ("server", "host_settings")  # where a trial reads such settings back
+_LAYERS = ("server", "host_settings", "tables")  # where a trial reads such settings back
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,15 @@ class NotGranted:
 
     name: str
     value: str  # as the server showed it
-    said: str  # by the server, or why it changes nothing
+    said: str  # by the server, or why it changes nothing; of tables, what they have instead
     trials: int  # in which it was not granted
     of: int
     by_server: bool = True  # whether it is the server that said so; else dbdyno knows it of the host
+
+    @property
+    def is_of_tables(self) -> bool:
+        """Whether it is what tables were made with, and no setting of the server."""
+        return self.name == TABLE_OPTIONS
 
 
 def not_granted(trials: Sequence[Trial]) -> tuple[NotGranted, ...]:

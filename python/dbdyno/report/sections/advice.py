@@ -232,7 +232,7 @@ class _Words:
         """Return the labels, without what all treatments of the study have in common and without the load."""
         treatments = {treatment.id: treatment.levels for treatment in self.run.design.treatments}
         varied = _varying_names(list(treatments.values()))
-        load = {factor.name for factor in self.run.design.factors if factor.section == "workload"}
+        load = {factor.name for factor in self.run.design.factors if factor.is_load}
         names = [name for name in varied if name not in load]
         return list(dict.fromkeys(label_of(treatments[id_], names) for id_ in ids))
 

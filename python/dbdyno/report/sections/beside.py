@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from dbdyno.analysis.beside import PARTS, BesideSummary
 from dbdyno.model.wording import count, number
-from dbdyno.report.document import Abridged, Paragraph, Section, Table, bullets
+from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table, bullets
 from dbdyno.report.source import Source
 
 TITLE = "Beside the load"
@@ -41,7 +41,7 @@ def section(source: Source) -> Section | None:
     loads = source.analysis.loads_beside
     if not loads:
         return None
-    shown = (
+    shown: tuple[Block, ...] = (
         *bullets(list(_stopped_lines(loads))),
         _own_table(loads),
         _parts_table(loads),

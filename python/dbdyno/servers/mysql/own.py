@@ -19,9 +19,10 @@ from dbdyno.model.quantity import SIZE_LIMIT_BYTES, is_off
 from dbdyno.mysql.settings import Setting, setting_bytes, setting_mistake, text_mistake
 from dbdyno.servers.contract import Address, Listening, Settings
 from dbdyno.servers.mysql import server
+from dbdyno.servers.mysql.built_in import built_in_settings
+from dbdyno.servers.mysql.encryption import encryption_mistakes, key_options
 from dbdyno.servers.mysql.server import MysqlServer, cause_in
 from dbdyno.servers.mysql.setting_outcomes import refusal
-from dbdyno.servers.products import built_in_settings
 from dbdyno.servers.sources.installation import Installation, initializes
 from dbdyno.servers.user import answer, own_folder, unprivileged
 from dbdyno.store.parts import write_synced
@@ -51,7 +52,8 @@ def server_command(  # noqa: PLR0913, PLR0917  (what a server is started with)
     ours += _place_options(data, places)
     ours += [f"--log-error={log}", "--skip-name-resolve", *_closing_options(installation)]
     ours += _network(settings, listening)
-    return installation.command(*_loading(installation, engine), *setting_options(settings), *ours)
+    keys = key_options(installation, settings, socket.parent)
+    return installation.command(*_loading(installation, engine), *keys, *setting_options(settings), *ours)
 
 
 # What of a server may lie on another disk than the data -> the variable that names its folder, or its files.
@@ -419,7 +421,8 @@ def install_data(  # noqa: PLR0913, PLR0917  (what a server is installed with)
     own_folder(data)
     # Page size, log size and the like are settled when the data is created.
     settled = {name: value for name, value in settings.items() if name.startswith(("innodb_", "aria_"))}
-    options = [f"--datadir={data}", f"--tmpdir={data}", *setting_options(settled)]
+    keys = key_options(installation, settled, log.parent)
+    options = [*keys, f"--datadir={data}", f"--tmpdir={data}", *setting_options(settled)]
     options += [] if DUMP in settings else [DUMP_OFF]
     of_tables = {purpose: folder for purpose, folder in (places or {}).items() if PLACES[purpose].startswith("innodb_")}
     options += _place_options(data, of_tables)
@@ -499,7 +502,8 @@ class OwnMysql:
 
     def mistakes(self) -> dict[str, str]:
         """What is wrong with the study's settings, by their names. Raises ``UserError``."""
-        return misset(self.installation, self.engine, self.study_settings)
+        unknown = misset(self.installation, self.engine, self.study_settings)
+        return encryption_mistakes(self.installation, self.study_settings) | unknown
 
     def amounts(self) -> tuple[dict[str, int], dict[str, int]]:
         """Bytes of memory and of files that it takes at once, by their settings."""

@@ -4,7 +4,7 @@ import re
 import socket as socketlib
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from typing import Any
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import one_line, short
 from dbdyno.mysql.settings import Setting
-from dbdyno.servers.contract import Address, NotStartedError, ServerError, SettingOutcome, Settings, Table
+from dbdyno.servers.contract import Address, MadeTables, NotStartedError, ServerError, SettingOutcome, Settings, Table
 from dbdyno.servers.mysql.connection import MARK, Cursor, connect, row, rows
+from dbdyno.servers.mysql.made_tables import TRIED, encrypted_files, made_tables, tried_table
 from dbdyno.servers.mysql.setting_outcomes import not_granted, setting_outcomes
 from dbdyno.servers.user import read_log
 from dbdyno.system.child import exit_words
@@ -245,8 +246,8 @@ WORTH_SHOWING = frozenset({
 })  # fmt: skip
 _NEW_NAMES = {"tx_isolation": "transaction_isolation", "tx_read_only": "transaction_read_only"}
 _TABLES = (  # a view has no engine, and the mark is no data
-    "SELECT table_name, engine, row_format FROM information_schema.tables WHERE table_schema = %s "
-    "AND table_name <> %s AND table_type = 'BASE TABLE'"
+    "SELECT table_name, engine, row_format, COALESCE(create_options, '') FROM information_schema.tables "
+    "WHERE table_schema = %s AND table_name <> %s AND table_type = 'BASE TABLE'"
 )
 
 
@@ -270,7 +271,27 @@ class MysqlServer:
         """The tables of a schema, without dbdyno's own mark."""
         with connect(self.address) as connection, connection.cursor() as cursor:
             cursor.execute(_TABLES, (schema, MARK))
-            return [Table(*map(str, columns)) for columns in rows(cursor, 3)]
+            return [Table(*map(str, columns)) for columns in rows(cursor, 4)]
+
+    def made_tables(self, schema: str, tables: Sequence[Table], options: str) -> MadeTables:
+        """What ``tables``, one at least, have of the options that were added to CREATE TABLE."""
+        with connect(self.address) as connection, connection.cursor() as cursor:
+            return made_tables(cursor, schema, tables, options)
+
+    def encrypted_files(self, schema: str) -> int:
+        """How many files of a schema's tables are encrypted, as far as it shows that."""
+        with connect(self.address) as connection, connection.cursor() as cursor:
+            return encrypted_files(cursor, schema)
+
+    def try_table(self, engine: str, options: str) -> SettingOutcome:
+        """What it makes of options in CREATE TABLE, by making a table in a schema of its own."""
+        self.create_schema(TRIED)
+        with connect(self.address) as connection, connection.cursor() as cursor:
+            outcome = tried_table(cursor, TRIED, engine, options)
+            if outcome.how != "as asked":
+                return outcome
+        made = self.made_tables(TRIED, self.tables(TRIED), options)
+        return replace(outcome, how="in name only", said=made.missing) if made.missing else outcome
 
     def create_schema(self, schema: str) -> None:
         """Make an empty schema."""

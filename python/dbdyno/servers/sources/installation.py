@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dbdyno.errors import UserError
+from dbdyno.mysql.settings import OF_ARCHIVE
 from dbdyno.servers.user import answer
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.system.state import state_folder
@@ -128,7 +129,8 @@ def find_server(name: str) -> Installation:
         return find_in_tree(name, Path("/usr"), remedy)
     tree = state_folder() / "servers" / name
     if "/" in name or not (tree / "server.json").is_file():
-        raise NoServerError(f"{name} is not on this host", f"get it: dbdyno servers add {name}")
+        what = "URL|FILE --sha256 HEX, with the vendor's archive" if OF_ARCHIVE.fullmatch(name) else name
+        raise NoServerError(f"{name} is not on this host", f"get it: dbdyno servers add {what}")
     return find_in_tree(name, tree)
 
 

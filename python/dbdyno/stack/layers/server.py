@@ -58,11 +58,16 @@ class ServerLayer:
                 observed |= self.placement.observed(endpoint.process.pid)
             yield below.raised(self.name, observed, endpoint=endpoint)
 
-    def try_settings(self, below: StackContext) -> list[SettingOutcome]:
-        """Start it, and return what it made of each setting. Raises ``TrialError`` where it does not answer."""
+    def try_settings(self, below: StackContext, table_options: str = "") -> list[SettingOutcome]:
+        """Start it, and return what it made of each setting, and of the options of a table.
+
+        Raises ``TrialError`` where it does not answer.
+        """
         with self._running(below) as (own, endpoint):
             readback = self._answer(own, endpoint, below)
-            return endpoint.control.setting_outcomes(own.settings, readback, server_logs(below, endpoint))
+            outcomes = endpoint.control.setting_outcomes(own.settings, readback, server_logs(below, endpoint))
+            tried = [endpoint.control.try_table(self.engine, table_options)] if table_options else []
+            return [*outcomes, *tried]
 
     @contextmanager
     def _running(self, below: StackContext) -> Iterator[tuple[OwnServer, Endpoint]]:

@@ -9,7 +9,7 @@ mod definition;
 mod query;
 mod session;
 mod set;
-mod tokens;
+pub mod tokens;
 
 use crate::dialect::{is_system_schema, words};
 use crate::statements::Kind;
