@@ -173,9 +173,8 @@ def _beware(measured: Measured) -> Iterator[Badge]:
     lacking = not_granted(counting)
     if tables := [setting.said for setting in lacking if setting.is_of_tables]:
         yield Badge("table options in name only", f"{one_line('; '.join(tables))}.", "verdicts", beware=True)
-    in_vain = dict.fromkeys(
-        f"{setting.name} = {setting.value}" for setting in lacking if setting.by_server and not setting.is_of_tables
-    )
+    settings = [setting for setting in lacking if not setting.is_of_tables]
+    in_vain = dict.fromkeys(f"{setting.name} = {setting.value}" for setting in settings if setting.by_server)
     if in_vain:
         title = (
             f"The host did not grant this setting, says the server's error log: {'; '.join(map(one_line, in_vain))}."
