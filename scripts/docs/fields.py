@@ -4,6 +4,7 @@ import ast
 import functools
 import inspect
 import json
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from types import NoneType, UnionType
@@ -61,12 +62,18 @@ def docstrings(model: type[Section]) -> Mapping[str, str]:
     return found
 
 
-def row(model: type[Section], name: str, field: FieldInfo) -> str:
-    """One row of a table. Raises ``KeyError`` for a field without a docstring."""
+def item(model: type[Section], name: str, field: FieldInfo) -> str:
+    """A field in a list. Raises ``KeyError`` for a field without a docstring."""
     if name not in docstrings(model):
         raise KeyError(f"{model.__module__}.{model.__name__}.{name} has no docstring below it")
-    cells = (f"`{field.alias or name}`", type_words(field), default_words(field), docstrings(model)[name])
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    default = default_words(field)
+    ends = {"-": "", "required": "; required"}.get(default, f"; default {default}")
+    return filled(f"- `{field.alias or name}` ({type_words(field)}{ends}): {docstrings(model)[name]}")
+
+
+def filled(item: str) -> str:
+    """An item of a list in lines of 120 columns."""
+    return textwrap.fill(item, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _unwrapped(annotation: object) -> tuple[Any, tuple[Any, ...]]:
@@ -170,7 +177,7 @@ def _limited(what: str, shown: Callable[[float], str], bounds: Mapping[str, floa
 
 
 def default_words(field: FieldInfo) -> str:
-    """What holds where the field is left out, in the words of a study file; "-" where its meaning says it."""
+    """What holds where the field is left out, in the words of a study file; "-" if its meaning says it."""
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)

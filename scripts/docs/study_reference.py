@@ -37,7 +37,7 @@ from dbdyno.study.schema import (
 )
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS
-from scripts.docs.fields import own_fields, row
+from scripts.docs.fields import item, own_fields
 
 # Sections in the order of the page; ``[workload]`` has a chapter of its own.
 SECTIONS: dict[str, type[Section]] = {
@@ -70,26 +70,20 @@ SECTIONS: dict[str, type[Section]] = {
 HEAD = """\
 # Study file reference
 
-Every field of the study file. Written by `make docs` from the schema that checks the file
-(`python/dbdyno/study/`): change it there. [study-file.md](study-file.md) says how sections, factors, units and mistakes
-work; start with it.
+Every field of the study file, written by `make docs` from the schema that checks it (`python/dbdyno/study/`). Start
+with [study-file.md](study-file.md), which explains sections, factors, units and mistakes.
 
 {factors}
 
-Sizes, times and percentages are text with a unit. A default of `-` is explained by the meaning; where that says
-nothing, the field is not set, or left to the kernel.
-
-| field | type | default | meaning |
-|---|---|---|---|
-| `version` | `1` | required | Of the format. It stands before the first section. |
+Brackets hold what a field takes. A field without a default is not set, or left to the kernel, unless its sentence says
+otherwise. `version = 1` stands before the first section.
 """
 OWN_FIELDS = """\
 ### Each kind's own
 
-They stand with the kind: dbdyno's own loads in [workloads.md](workloads.md), other programs in [tools.md](tools.md).
+See [workloads.md](workloads.md) for dbdyno's own loads, [tools.md](tools.md) for other programs.
 """
 _MARKED = re.compile(r"(<!-- fields of ([\w-]+), by make docs -->\n).*?(?=<!-- end -->)", re.DOTALL)
-TABLE = "| field | type | default | meaning |\n|---|---|---|---|"
 
 
 def study_reference() -> str:
@@ -99,25 +93,24 @@ def study_reference() -> str:
     factors += " So may one of `[[workload.beside]]`, there also its `kind`."
     parts = [HEAD.format(factors=textwrap.fill(factors, 120, break_on_hyphens=False))]
     for name, model in SECTIONS.items():
-        parts += [f"## {heading(name, model)}\n", _table(model), ""]
+        parts += [f"## {heading(name, model)}\n", _fields(model), ""]
         parts += _AFTER.get(name, _nothing)()
     parts += ["## `[workload]`: the load\n"]
     for model, kinds in groups().items():
-        parts += [f"### {_kinds_words(kinds)}\n", _table(model), ""]
+        parts += [f"### {_kinds_words(kinds)}\n", _fields(model), ""]
     parts += [OWN_FIELDS]
     return "\n".join([*parts, *_metrics()]).rstrip("\n") + "\n"
 
 
 def with_fields(page: Path) -> str:
-    """A page of kinds of load with the table of each kind's own fields between its marks."""
+    """A page of kinds of load with each kind's own fields between its marks."""
     return _MARKED.sub(lambda found: f"{found[1]}{kinds_fields(found[2])}\n", page.read_text(encoding="utf-8"))
 
 
 def kinds_fields(kind: str) -> str:
     """What bounds a kind of load, what its verdicts are about, and its own fields."""
     own = {name: field for name, field in own_fields(KINDS[kind]).items() if name != "kind"}  # the heading has it
-    rows = [row(KINDS[kind], name, field) for name, field in own.items()]
-    return "\n".join([_bound(KINDS[kind]), *([TABLE, *rows] if rows else [])])
+    return "\n".join([_bound(KINDS[kind]), *(item(KINDS[kind], name, field) for name, field in own.items())])
 
 
 def heading(name: str, model: type[Section]) -> str:
@@ -126,8 +119,8 @@ def heading(name: str, model: type[Section]) -> str:
     return first if first.startswith("`[") else f"`[[{name}]]`: {first[0].lower()}{first[1:]}"
 
 
-def _table(model: type[Section]) -> str:
-    return "\n".join([TABLE, *(row(model, name, field) for name, field in own_fields(model).items())])
+def _fields(model: type[Section]) -> str:
+    return "\n".join(item(model, name, field) for name, field in own_fields(model).items())
 
 
 def groups() -> dict[type[WorkloadSection], list[str]]:
@@ -195,10 +188,10 @@ def _same(one: Kind, other: Kind) -> bool:
 
 
 def _metrics() -> Iterator[str]:
-    yield "## Metrics\n\n| name | words | unit | better |\n|---|---|---|---|"
-    for one in METRICS.values():
-        unit = "" if one.unit == "1" else one.unit
-        yield f"| `{one.name}` | {one.words} | {unit} | {'more' if one.more_is_better else 'less'} |"
+    yield "## Metrics\n\nNames say the unit."
+    for heading, more in (("More is better", True), ("Less is better", False)):
+        yield f"\n{heading}:\n"
+        yield from (f"- `{one.name}`: {one.words}" for one in METRICS.values() if one.more_is_better is more)
 
 
 _AFTER = {"queue": _tunables, "filesystem": _filesystems}

@@ -49,17 +49,15 @@ class CrashSection(Section):
     """
 
     mode: CrashMode = "power"
-    """`power`: the power of the emulated disk is cut, with what no FLUSH has made durable. `kill`: only the server is
-    killed, once a trial, and the page cache survives: a weaker test, and the only one on a device that is not emulated.
+    """`power`: the power of the emulated disk is cut. `kill`: only the server is killed, once a trial, and the page
+    cache survives: a weaker test, and the only one on other devices.
     """
     cuts: Annotated[StrictInt, Field(ge=1, le=100_000)] = CUTS
-    """Cuts of each treatment that are examined, all kinds of cut together. They decide the number of blocks: nothing
-    lost in 29 trials shows at most 10 %, in 59 at most 5 %, in 299 at most 1 %.
+    """Cuts of each treatment that are examined, all kinds together. They decide the [number of
+    blocks](statistics/crash-safety.md#how-often-it-may-happen).
     """
     cuts_per_run: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
-    """Cuts of one trial: 10 if not given, and 1 with `mode = "kill"`. They share one load, so what a study can show
-    depends on the number of its trials.
-    """
+    """Cuts of one trial: 10 if not given, and 1 with `mode = "kill"`."""
     when: Annotated[list[When], AfterValidator(_some)] = _UNIFORM
     """When the power is cut. `uniform`: at a random time of the load. `ack`: right after a commit was acknowledged.
     `flush`: while a FLUSH is in flight. `page-write`: in a write of a data page or of the doublewrite buffer. `ddl`:
@@ -76,8 +74,8 @@ class CrashSection(Section):
     recovery_limit: Annotated[Duration, Field(ge=1, le=3600)] = 60.0
     """The limit of each step of recovery, such as the start of the server; one that takes longer counts as failed."""
     keep: Keep = "worst"
-    """Which broken states stay in the run folder as evidence. `none`; `worst`: of each treatment one with the worst
-    outcome so far; `all`: every one that lost anything. `dbdyno crash keep` copies one out.
+    """Which broken states stay in the run folder, for `dbdyno crash list`, `keep` and `examine`. `worst`: of each
+    treatment a state with the worst outcome so far; `all`: each that lost anything.
     """
 
     @property
@@ -188,9 +186,9 @@ class StudySection(Section):
     question: str = ""
     """Printed below the title."""
     expect: str = ""
-    """What you expect to see, in prose, written down before you look. Kept in `run.toml`, not evaluated."""
+    """What you expect to see, in prose. Not evaluated."""
     result: str = ""
-    """What came out, in prose, to be kept with the study. Not evaluated."""
+    """What came out, in prose. Not evaluated."""
 
 
 DiskName = Annotated[
@@ -227,57 +225,48 @@ class StackSection(Section):
     """``[stack]``: what the queries stand on."""
 
     device: Line = NOT_GIVEN
-    """What the data lie on: an emulated drive by its [name](disk.md#names), a whole disk such as
-    `"/dev/disk/by-id/..."`, `"here"`: a folder on the disk that holds the state folder, or `"memory"`: no device,
-    with `filesystem = "tmpfs"`. `"KIND:/PLACE"` is a kind of stack and the place that it is to use;
-    [layers.md](layers.md#device) has them all. Required, but not with an external server.
+    """What the data lie on: an emulated drive by its [name](disk.md#names), a whole disk (`"/dev/disk/by-id/..."`),
+    `"file:/srv/bench"`, `"here"`, or `"memory"` with `filesystem = "tmpfs"`: [layers.md](layers.md#device). Required,
+    but not with an external server.
     """
     kernel: Line | None = None
-    """`"debian-6.1"` or the absolute path of a kernel (its image, or the folder of its unpacked package): the stack is
-    then *booted*, a virtual machine of this host's that is started afresh for each trial; [kernels.md](kernels.md). Or
-    a version of Linux, such as `"2.6.18"`: the stack is then *simulated*, its block layer over the drive that `device`
-    names, in virtual time, and nothing of this host takes part: [layers.md](layers.md#simulated-stacks). Either all
-    treatments are simulated, or none is.
+    """`"debian-6.1"` or the absolute path of a kernel: the stack is *booted* in a [virtual machine](kernels.md). A
+    version such as `"2.6.18"`: the stack is [*simulated*](layers.md#simulated-stacks). Either all treatments are
+    simulated, or none is.
     """
     bus: Literal[BUSES] = "virtio"  # type: ignore[valid-type]
-    """How a virtual machine has its disk: `ahci` has one queue of 32 commands, `virtio` and `nvme` a queue for each
-    processor. Only with a `kernel` to boot.
-    """
+    """The disk controller of a [virtual machine](kernels.md#what-a-machine-is)."""
     guest_memory: Annotated[Size, Field(ge=512 * 1024**2)] = 1024**3
-    """Memory of the virtual machine. Only with a `kernel` to boot."""
+    """Memory of the virtual machine."""
     serial: Line | None = None
-    """The serial of a real disk whose name does not hold it; the kernel must show the same. Not with other devices.
-    """
+    """The [serial](study-file.md#stack-and-below) of a real disk whose name does not hold it."""
     size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
     """The size of what dbdyno makes, such as an emulated disk: required, a multiple of 4096 bytes. A real disk is used
     whole. Not with `here`.
     """
     devices: Annotated[StrictInt, Field(ge=1, le=2)] = 1
-    """Emulated disks, each of that model and size, below one filesystem. 2 is for `filesystem = "btrfs"`, the
-    profiles of which stand in `[filesystem] mkfs`, such as `"-d raid0 -m raid1"`.
-    """
+    """Emulated disks of that model and size below one filesystem; 2 is for [btrfs](layers.md#btrfs)."""
     scheduler: Literal[SCHEDULERS + OLD_SCHEDULERS] | None = None  # type: ignore[valid-type]
-    """I/O scheduler. Left as it is if not given; a loop device comes up with `none`. Not with `here` or `memory`.
-    `noop`, `deadline`, `anticipatory` and `cfq` belong to old kernels, and so need `kernel`.
+    """I/O scheduler; an emulated disk comes up with `none`. Not with `here` or `memory`. `noop`, `deadline`,
+    `anticipatory` and `cfq` need an old `kernel`.
     """
     filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
     """Required but with `here`, which has its own. [layers.md](layers.md#filesystem) says what each is here."""
     server: Line = DISTRIBUTION
-    """`"mariadb"` is the distribution's; others are installed by `dbdyno servers add NAME`; or the absolute path of an
-    unpacked MariaDB or MySQL, the folder that holds `bin/`; or `"mysql://user@host:3306/database"`:
-    an [external server](servers.md#an-external-server). See [servers.md](servers.md). `"none"`: no server is
-    started, for loads that can do without; `fio` does anyhow.
+    """A [server](servers.md) by its name, or the absolute path of an unpacked MariaDB or MySQL; or
+    `"mysql://user@host:3306/database"`: an [external server](servers.md#an-external-server). `"none"`: no server, for
+    loads that can do without.
     """
     engine: Identifier = INNODB
     """Storage engine of the tables, read back. `plan` refuses one that the server is known to lack."""
     memory: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
-    """Bounds the server and the page cache that it fills, by a control group; it needs root. More than
-    `innodb_buffer_pool_size`, if that is given. No limit if not given.
+    """Bounds the server and the page cache that it fills; it needs root. More than `innodb_buffer_pool_size`. No limit
+    if not given.
     """
     server_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
-    """Processors that the server may use, read back from every thread. All if not given."""
+    """Processors that the server may use. All if not given."""
     client_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
-    """Processors that the load generator may use, read back. All if not given."""
+    """Processors that the load generator may use. All if not given."""
     disks: dict[DiskName, NamedDiskSection] = Field(default_factory=dict)
     """Further disks by names of yours, each in a section of its own, such as `[stack.disks.log]`: for logs and other
     files of the server, by `[server.place]`.
@@ -324,22 +313,20 @@ class QueueSection(Section):
     """
 
     nr_requests: Annotated[StrictInt, Field(ge=1)] | None = None
-    """Requests that the queue holds: 4 to 2048, on an emulated disk without a scheduler at most 128. On a simulated
-    stack, what its kernel takes: old kernels have no bound, and count read and write requests apart.
+    """Requests that the queue holds: 4 to 2048, on an emulated disk without a scheduler at most 128. Simulated old
+    kernels have no bound, and count reads and writes apart.
     """
     queue_depth: Annotated[StrictInt, Field(ge=1, le=256)] | None = None
-    """Commands that the drive takes at once (`device/queue_depth`), of a simulated stack; 32 if not given."""
+    """Commands that the drive of a simulated stack takes at once; 32 if not given."""
     read_ahead_kb: Annotated[StrictInt, Field(ge=0, le=1024 * 1024)] | None = None
     """Read-ahead in KiB."""
     rotational: StrictBool | None = None
     """What the kernel believes of the drive. An emulated disk's is what the drive is."""
     wbt_lat_usec: Annotated[StrictInt, Field(ge=0)] | None = None
-    """Target of writeback throttling; 0 turns it off. Not with `bfq`. An emulated disk's is 75000 for a hard disk, 2000
-    for an SSD; so is a simulated stack's with kernel `6.x`.
-    """
+    """Target of writeback throttling; 0 turns it off. Not with `bfq`. An emulated hard disk has 75000, an SSD 2000."""
     write_cache: Literal["write back", "write through"] | None = None
-    """Whether the kernel believes in a volatile cache, and so flushes it. An emulated disk's is what the drive has;
-    `write through` on a drive that has one is what a power cut punishes.
+    """Whether the kernel believes in a volatile cache, and so flushes it. `write through` on a drive that has one is
+    what a power cut punishes.
     """
     max_sectors_kb: Annotated[StrictInt, Field(ge=1)] | None = None
     """Largest request in KiB; at most the device's own limit."""
@@ -358,9 +345,7 @@ class QueueSection(Section):
     add_random: StrictBool | None = None
     """Whether the disk adds to the kernel's entropy."""
     iostats: StrictBool | None = None
-    """Whether the kernel keeps statistics of requests. Without them, the charts of the device and
-    `written_bytes_per_query` are empty.
-    """
+    """Whether the kernel keeps statistics of requests; `written_bytes_per_query` needs them."""
     stable_writes: StrictBool | None = None
     """Whether pages stay as they are while they are written."""
     iosched: dict[Tunable, StrictInt] = Field(default_factory=dict)
@@ -403,11 +388,10 @@ class ServerSection(Section):
     """``[server]``: how it is run; ``[server.settings]`` takes any variable of it."""
 
     option_file: Line | None = None
-    """A file with the password of an external server, relative to the study. Other users must not be able to read it.
-    """
+    """A file with the [password](servers.md#an-external-server) of an external server, relative to the study."""
     whole_server_may_change: StrictBool = False
-    """With an external server and the load `script`: whether its SQL may change all that the login may, on the whole
-    server. Otherwise it runs as an [account of its own](servers.md#an-external-server).
+    """With an external server and the load `script`: whether its SQL runs with the login's rights on the whole server,
+    instead of an [account of its own](servers.md#an-external-server).
     """
     ionice: IoClass | None = None
     """I/O class and level of the server, read back from every thread; those of dbdyno itself if not given. `realtime`
@@ -438,8 +422,8 @@ class HostSection(Section):
     """
 
     awake: Annotated[bool | Literal["auto"], BeforeValidator(_awake)] = False
-    """Whether processors are kept from halting: a halted one takes long to wake up in a virtual machine. `"auto"`: yes
-    on a virtual machine that allows it, decided when the run begins; see [layers.md](layers.md#host).
+    """Whether processors are kept from halting; `"auto"`: on a virtual machine that allows it. See
+    [layers.md](layers.md#host).
     """
     transparent_hugepage: Literal["always", "madvise", "never"] | None = None
     """Whether the kernel gives huge pages unasked (`/sys/kernel/mm/transparent_hugepage/enabled`)."""
@@ -487,9 +471,7 @@ class ProbesSection(Section):
     """``[probes]``: what is watched beside the usual."""
 
     trace: StrictBool = False
-    """Whether the kernel's block trace is read: time in the queue and in the device, seek distance, sorted runs. It
-    costs less than 1 us a request; see [probes.md](probes.md#block_trace).
-    """
+    """Whether the kernel's [block trace](probes.md#block_trace) is read."""
 
 
 class DesignSection(Section):
@@ -530,13 +512,12 @@ class DesignSection(Section):
     with `ingest` and `bulk`.
     """
     interference: Interference = "repeat"
-    """What is done about a trial that other processes disturbed. `repeat`: its block is repeated whole, at most twice.
-    `note`: the report marks it, as it does beside `[crash]` if not given.
+    """What is done about a trial that met interference. `repeat`: its block is repeated whole, at most twice. `note`:
+    the report marks it, the default beside `[crash]`.
     """
     settle: Annotated[Settle, BeforeValidator(_settle)] | None = None
-    """What keeps the heat, full cache or debt of collection of a trial from the next. A time: a rest, when the stack is
-    raised and right before the load. `trial`: an unmeasured trial of the baseline before each trial, so that all come
-    after the same; the run takes twice as long.
+    """A rest when the stack is raised and right before the load, against [carry-over](statistics/design.md#carry-over).
+    `trial`: an unmeasured trial of the baseline before each trial; the run takes twice as long.
     """
     secondary_metrics: list[Line] | None = None
     """Further metrics, looked at as hints (exploratory). If not given: `queries_per_second`, `latency_ms_p99`,
@@ -548,9 +529,8 @@ class DesignSection(Section):
     s or more.
     """
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] | None = None
-    """Decides the order of trials, the literals of statements and the random answer times of a drive, alike on every
-    machine. If not given, every run draws its own and reports it: with one order for all, a second run would repeat the
-    error of the first.
+    """Decides the order of trials, the literals of statements and the random answer times of a drive. If not given,
+    every run draws its own and reports it.
     """
 
 
@@ -561,9 +541,7 @@ class BootSection(Section):
         Line,
         matching(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,63}", 'must be a version as uname -r says it, as "6.1.0-28-amd64"'),
     ]
-    """A version as `uname -r` says it, or a list of them: a factor that changes between whole plots only. Each host
-    needs it installed, and is returned to the kernel that it had.
-    """
+    """Versions as `uname -r` says them, installed on each host: a factor that changes between whole plots only."""
 
 
 class OfHostsSection(Section):
@@ -678,12 +656,10 @@ class FleetSection(Section):
     """``[hosts]``: the hosts that the study is run on, each with whole blocks of its own; see [hosts.md](hosts.md)."""
 
     under_test: Annotated[list[HostName], Field(min_length=1, max_length=HOSTS_MAX)]
-    """Names from the file of hosts, such as `["db1", "db2"]`. Each has the role `server` there.
-    With `[workload] clients_from` they are loaded from those hosts, one of them at a time.
-    """
+    """Names from the file of hosts, such as `["db1", "db2"]`. Each has the role `server` there."""
     level: dict[Line, dict[HostName, Line]] = Field(default_factory=dict)
-    """What differs between the hosts and can't be changed on them, such as `drive = { db1 = "hdd", db2 = "ssd" }`:
-    every host under test has a level. It is compared between hosts, so a study with it may have one treatment alone.
+    """What differs between the hosts and can't be changed on them, such as `drive = { db1 = "hdd", db2 = "ssd" }`; a
+    study with it may have one treatment alone.
     """
     disk: dict[HostName, DiskSection] = Field(default_factory=dict)
     """The real disk of each host, in a section of its own, such as `[hosts.disk.db1]`; `[stack]` then has no `device`.
@@ -746,9 +722,7 @@ class DeviceCostSection(Section):
     price: Amount | None = None
     """The price of one drive."""
     drives: Count = 1
-    """The drives that hold one copy of the data, as they would be bought: 2 for RAID 0 or 1 over two drives, 4 for RAID
-    10 over four.
-    """
+    """The drives that hold one copy of the data: 2 for RAID 0 or 1 over two, 4 for RAID 10 over four."""
     data_drives: Count | None = None
     """How many of these hold different data: 1 of RAID 1, half of RAID 10; all if not given."""
     replicas: Replicas | None = None

@@ -275,7 +275,7 @@ class BonnieSection(WorkloadSection):
     files: Annotated[StrictInt, Field(ge=0, le=1024)] = 16
     """So many times 1024 empty files are made, looked at and deleted; 0: none."""
     per_char: StrictBool = False
-    """Whether single characters are written and read too, which takes long and measures the C library."""
+    """Whether single characters are written and read too, which measures the C library."""
 
     @property
     def data_bytes(self) -> int:
@@ -320,9 +320,7 @@ class MysqlslapSection(SlapTable):
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
     """mysqlslap's `concurrency`."""
     queries: Count
-    """Queries of all clients together (`number-of-queries`). A remainder that does not divide evenly among the clients
-    is left out.
-    """
+    """Queries of all clients together (`number-of-queries`)."""
     iterations: Annotated[StrictInt, Field(ge=1, le=1000)] = 1
     """Runs inside a trial, each on new tables; seconds are their mean."""
 
@@ -339,12 +337,10 @@ class CommandSection(WorkloadSection):
     kind: Literal["command"]
     """Any program, beside a server or, with `server = "none"`, on the filesystem alone: [tools.md](tools.md)."""
     command: Annotated[Line, AfterValidator(_words)]
-    """The program and its arguments, split into words as by a shell, but no shell runs. A path is relative to the
-    study.
-    """
+    """The program and its arguments, split into words; no shell runs. A path is relative to the study."""
     figure: Annotated[str, AfterValidator(_figure)] | None = None
-    """The place of its figure in what it prints: a regular expression with one group (its last match counts), or a path
-    in JSON such as `"$.rate"`. If not given, the figure is its seconds.
+    """The figure in what it prints: a regular expression with one group (its last match counts), or a path in JSON such
+    as `"$.rate"`. If not given, its seconds.
     """
     unit: Unit = "figure"
     """What the figure is called in reports, such as `"requests/s"`."""
@@ -481,8 +477,8 @@ class GeneratedSection(OwnTables):
     io_threads: Annotated[StrictInt, Field(ge=1, le=64)] = 1
     """Threads of the load generator that share the connections."""
     clients_from: list[HostName] = Field(default_factory=list, max_length=100)
-    """Names from the file of hosts, such as `["c1", "c2"]`: each of them has its share of `clients` and `rate`, and
-    `io_threads` of its own, instead of this machine. See [hosts.md](hosts.md#load-from-other-hosts). Needs `duration`.
+    """Names from the file of hosts, such as `["c1", "c2"]`, which share `clients` and `rate`; each has `io_threads` of
+    its own. See [hosts.md](hosts.md#load-from-other-hosts). Needs `duration`.
     """
 
 
@@ -503,7 +499,7 @@ class LoopSection(GeneratedSection):
     warmup: WarmUp = 0.5
     """The same load before measuring, not counted. Its writes stay. `steady`: until its rate no longer drifts."""
     warmup_max: Annotated[Duration, Field(ge=SHORTEST_STEADY_SECONDS)] = 60.0
-    """How long `warmup = "steady"` takes at most; then it is measured all the same, and the report says so."""
+    """How long `warmup = "steady"` takes at most."""
 
     @property
     def seconds_before(self) -> float:

@@ -9,7 +9,7 @@ from dbdyno.study.load import TOP_LEVEL
 from dbdyno.study.schema import MAX_BLOCKS, DesignSection, QueueSection, StackSection
 from dbdyno.study.workloads import KINDS
 from scripts.docs import ROOT, pages
-from scripts.docs.fields import default_words, docstrings, own_fields, row, type_words
+from scripts.docs.fields import default_words, docstrings, item, own_fields, type_words
 from scripts.docs.study_reference import SECTIONS, groups, kinds_fields
 
 MODELS = [*SECTIONS.values(), *groups(), *KINDS.values()]
@@ -33,11 +33,11 @@ def test_every_field_says_what_it_means(model):
 
 
 @pytest.mark.parametrize("model", KINDS.values(), ids=KINDS)
-def test_every_field_of_a_kind_has_a_row(model):
+def test_every_field_of_a_kind_stands_in_a_page(model):
     shared = (ROOT / "docs/study-reference.md").read_text(encoding="utf-8")
     own = "".join((ROOT / f"docs/{page}.md").read_text(encoding="utf-8") for page in ("workloads", "tools"))
     assert kinds_fields(model.named()) in own
-    assert [name for name in model.model_fields if f"| `{name}` |" not in shared + kinds_fields(model.named())] == []
+    assert [name for name in model.model_fields if f"- `{name}` (" not in shared + kinds_fields(model.named())] == []
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ class Bare(Section):
 
 def test_a_field_without_a_docstring_is_named():
     with pytest.raises(KeyError, match=r"Bare\.field has no docstring below it"):
-        row(Bare, "field", Bare.model_fields["field"])
+        item(Bare, "field", Bare.model_fields["field"])
 
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
