@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.filesystems import KINDS, fits
+from dbdyno.model.design import IMAGE
 from dbdyno.mysql.server_url import server_url
 from dbdyno.mysql.settings import BUFFER_POOL, INNODB, setting_bytes, setting_mistake
 from dbdyno.study.document import WorkloadSection
@@ -293,6 +294,8 @@ _NO_CUTS = {
     "external": "needs a server that dbdyno starts: it can't kill or restart one that runs elsewhere. "
     "Leave [crash] out, or let dbdyno start a server of its own",
     "simulated": "needs a real kernel and a real server, and a simulated stack has none. Leave out stack.kernel",
+    IMAGE: "needs a filesystem that dbdyno mounts and a server that it restarts. Leave [crash] out, or give "
+    "stack.kernel one to boot instead of stack.image",
 }
 
 
