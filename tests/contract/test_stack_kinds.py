@@ -23,6 +23,7 @@ ELSEWHERE = {
     "external": "test_external_layers.py",
     "simulated": "test_simulated_stack.py",
     "booted": "test_booted.py",
+    "image": "test_machine_image.py",
 }
 DEVICES = {"emulated": "ideal", "here": "here", "memory": "memory"}  # any other is named with a place
 RAISED = sorted(set(KINDS) - set(ELSEWHERE))

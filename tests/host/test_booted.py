@@ -18,6 +18,7 @@ from dbdyno.stack.guest.machine import Machine, booted
 from dbdyno.stack.kinds.booted import qemu
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store.run_folder import read_run
+from tests.disks import LONG
 from tests.support import NO_REGISTRY, dbdyno, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(1500)]
@@ -118,6 +119,27 @@ def test_a_kernel_boots_for_each_trial(state, kernel, tmp_path):
     assert {"booted"} <= {badge["text"] for badge in badges}
     assert not what_is_left(state)
     assert not machines(state)
+
+
+@pytest.mark.skipif(not LONG, reason="a boot for each bus: DBDYNO_TEST_LONG tries them")
+def test_each_bus_has_the_queues_that_it_is_known_for(state, kernel, tmp_path):
+    del kernel
+    study, into = tmp_path / "study.toml", tmp_path / "run"
+    buses = STUDY.replace('["hdd-7200", "ssd-sata"]', '"ssd-sata"\nbus = ["virtio", "scsi", "ahci", "nvme"]')
+    study.write_text(buses)
+    done = dbdyno("run", str(study), "--into", str(into), state=state, timeout=1400)
+    assert done.returncode == 0, done.stderr
+    queues = {trial.observed["guest"]["bus"]: trial.observed["queue"] for trial in read_run(into).trials}
+    cpus = str(min(4, len(os.sched_getaffinity(0))))
+    assert {bus: queue["queues"] for bus, queue in queues.items()} == {
+        "virtio": cpus,
+        "scsi": cpus,
+        "ahci": "1",
+        "nvme": cpus,
+    }
+    assert queues["ahci"]["queue_depth"] == "32"  # of NCQ
+    assert {queue["scheduler"] for queue in queues.values()} == {"mq-deadline"}
+    assert all(int(queue["nr_requests"]) > 0 for queue in queues.values())
 
 
 def test_a_run_that_is_killed_leaves_no_machine(state, kernel, tmp_path):

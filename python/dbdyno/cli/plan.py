@@ -438,7 +438,8 @@ def _touched_by_raising(specs: list[TrialSpec]) -> Iterator[str]:
         if not mounted_tracefs():
             yield "mounted: tracefs, in the state folder; unmounted afterwards"
         yield "created: a trace instance in tracefs, of the device's requests only; gone afterwards"
-    servers = ", ".join(dict.fromkeys(spec.stack.server for spec in specs if spec.has_server))
+    own = [spec.stack.server for spec in specs if spec.has_server and not spec.stack.external_database]
+    servers = ", ".join(dict.fromkeys(own))
     tcp = "TCP on 127.0.0.1 only" if any("port" in spec.server.settings for spec in specs) else "no TCP"
     if servers:
         yield f"started: {servers} with data, socket and user of its own, {tcp}; ended afterwards"
@@ -551,7 +552,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     """The plan for a terminal."""
     lacking = [need for need in needs if not need.ok]
     design, about = plan.design, plan.study.about
-    booted = any(spec.stack.is_booted for spec in plan.specs.values())
+    booted = any(spec.stack.is_in_machine for spec in plan.specs.values())
     lines = [f"{about.title}{' (simulated)' * plan.is_simulated}{' (booted)' * booted}"]
     if about.question:
         lines.append(about.question)

@@ -176,6 +176,7 @@ class Design:
 
 BOOTED_KERNELS = ("debian-5.10", "debian-6.1", "debian-6.12", "debian-7.2")  # that dbdyno gets; others go by their path
 BOOTED = "booted"  # the kind of stack that they are the kernel of
+IMAGE = "image"  # the kind of stack that is a machine of the user's own, booted from its disk image
 BUSES = ("virtio", "scsi", "ahci", "nvme")  # by which a virtual machine has its disk
 
 

@@ -595,7 +595,7 @@ def _seconds_of(spec: TrialSpec) -> float:
     seconds += spec.crash.cuts_each * CUT_SECONDS if spec.crash else 0.0
     if spec.stack.is_simulated:
         return seconds / GUESSED_SIMULATED_PER_SECOND
-    return seconds + (GUEST_OVERHEAD_SECONDS if spec.stack.is_booted else OVERHEAD_SECONDS)
+    return seconds + (GUEST_OVERHEAD_SECONDS if spec.stack.is_in_machine else OVERHEAD_SECONDS)
 
 
 def _count_text(count: int, what: str) -> str:

@@ -309,7 +309,7 @@ def watching_background(context: StackContext, disks: list[str]) -> Iterator[Bac
     server = context.endpoint.pid if context.endpoint else None
     ours = {pid for pid in (server, *context.journal.processes()) if pid}
     load = BackgroundLoad(BackgroundLoadSource(ours, disks, pollers=context.pollers is not None))
-    if context.endpoint and context.endpoint.pid is None:
+    if context.endpoint and context.endpoint.pid is None and not context.endpoint.in_machine:
         yield load
         return
     load.sampler.start()

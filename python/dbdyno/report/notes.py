@@ -24,6 +24,7 @@ from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.pairs import NotGranted, is_without, not_granted
 from dbdyno.model.design import ALPHA, Design, Settle, Treatment
 from dbdyno.model.disks import layer_of, named_disks
+from dbdyno.model.printable import one_line
 from dbdyno.model.word import Word
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, listed, margin_text, number, percent
 from dbdyno.mysql.settings import CONFLICTS
@@ -190,6 +191,19 @@ def external_server_lines(run: Run) -> list[str]:
         "The server is external and was not restarted between trials: what it keeps in memory stayed warm.",
         *_data_lines(run, trials),
         *_unknown_lines(trials),
+    ]
+
+
+def machine_lines(run: Run) -> list[str]:
+    """Return what is unknown of machines that were booted from images of the user's own; empty without any."""
+    images = dict.fromkeys(image for trial in run.trials if (image := part(trial.observed, "guest").get("image")))
+    if not images:
+        return []
+    names = ", ".join(one_line(str(image)) for image in images)
+    unknown = "its filesystem, its I/O scheduler and its use of the CPU were not read back, so they are unknown"
+    return [
+        f"The server ran in a machine of your own ({names}): {unknown}.",
+        "Each trial began with a fresh boot; what the machine wrote beside its emulated drive was thrown away.",
     ]
 
 

@@ -244,7 +244,3 @@ def main() -> None:
     state_folder().mkdir(parents=True, exist_ok=True)
     (state_folder() / "servers").symlink_to(Path(host_state) / "servers")
     serve(Port(Channel(open_port())))
-
-
-if __name__ == "__main__":
-    main()

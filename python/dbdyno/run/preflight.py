@@ -363,7 +363,9 @@ def with_host_decided(plan: Plan) -> Plan:
         return plan
     able = is_guest() and bool(means_here(frozenset(os.sched_getaffinity(0))).by)
     decided = {
-        id_: spec.model_copy(update={"host": spec.host.model_copy(update={"awake": able and not spec.stack.is_booted})})
+        id_: spec.model_copy(
+            update={"host": spec.host.model_copy(update={"awake": able and not spec.stack.is_in_machine})}
+        )
         if spec.host.awake == "auto"
         else spec
         for id_, spec in plan.specs.items()
@@ -480,7 +482,13 @@ def _distribution() -> str:
 # ``run --keep-traces``: which plans allow it.
 
 
-WITHOUT = {"here": "a folder", "memory": "memory", "external": "an external server", "simulated": "a simulation"}
+WITHOUT = {
+    "here": "a folder",
+    "memory": "memory",
+    "image": "a machine of its own",
+    "external": "an external server",
+    "simulated": "a simulation",
+}
 
 
 def keeping_traces(plan: Plan) -> Plan:

@@ -26,6 +26,7 @@ class Endpoint:
     remote: Address | None = (
         None  # as other hosts reach it, by an account that a load from there makes; None: not at all
     )
+    in_machine: bool = False  # of this host's that dbdyno booted: its CPU is not known, and all of it is ours
     found_pid: int | None = None  # of one that dbdyno did not start, if it runs on this host and can be found
 
     @property

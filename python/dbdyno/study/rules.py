@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.filesystems import KINDS, fits
+from dbdyno.model.design import IMAGE
 from dbdyno.mysql.server_url import server_url
 from dbdyno.mysql.settings import BUFFER_POOL, INNODB, is_of_mysql, setting_bytes, setting_mistake
 from dbdyno.study.beside import BesideSection, MariabackupBeside
@@ -270,7 +271,7 @@ def _why_none_beside(spec: TrialSpec) -> str:
     load = spec.workload
     reasons = (
         (spec.stack.is_simulated, "on a simulated stack, which has no server to back up; leave out stack.kernel"),
-        (spec.stack.is_booted, "in a virtual machine, which holds no client programs; leave out stack.kernel"),
+        (spec.stack.is_in_machine, "in a virtual machine, which holds no client programs; leave it out"),
         (spec.stack.kind == "external", "with an external server, whose data are not dbdyno's; let it start its own"),
         (spec.crash is not None, "with [crash]; what a cut leaves is examined with one load alone"),
         (
@@ -358,6 +359,8 @@ _NO_CUTS = {
     "external": "needs a server that dbdyno starts: it can't kill or restart one that runs elsewhere. "
     "Leave [crash] out, or let dbdyno start a server of its own",
     "simulated": "needs a real kernel and a real server, and a simulated stack has none. Leave out stack.kernel",
+    IMAGE: "needs a filesystem that dbdyno mounts and a server that it restarts. Leave [crash] out, or give "
+    "stack.kernel one to boot instead of stack.image",
 }
 
 

@@ -9,7 +9,17 @@ from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictF
 
 from dbdyno.filesystems import IN_MEMORY, KINDS
 from dbdyno.model.cut import CrashMode, Keep, Survivors, When
-from dbdyno.model.design import BLOCKS_MAX, BOOTED, BUSES, DEFAULT_MARGIN, MIN_BLOCKS, Interference, Settle, is_booted
+from dbdyno.model.design import (
+    BLOCKS_MAX,
+    BOOTED,
+    BUSES,
+    DEFAULT_MARGIN,
+    IMAGE,
+    MIN_BLOCKS,
+    Interference,
+    Settle,
+    is_booted,
+)
 from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.metrics import METRICS, REPORTED_METRICS
 from dbdyno.model.quantity import duration_seconds
@@ -178,6 +188,9 @@ NumaPolicy = Annotated[
 ]
 
 
+Login = Annotated[str, matching(r"[A-Za-z_][\w.\-]*", 'is no name of a user, such as "root"')]
+
+
 class StudySection(Section):
     """``[study]``: what is asked."""
 
@@ -238,6 +251,24 @@ class StackSection(Section):
     """The disk controller of a [virtual machine](kernels.md#what-a-machine-is)."""
     guest_memory: Annotated[Size, Field(ge=512 * 1024**2)] = 1024**3
     """Memory of the virtual machine."""
+    image: Line | None = None
+    """The absolute path of a disk image, qcow2 or raw, of a machine with any operating system and a server on it: it
+    boots afresh for each trial, and the image is never written. `device` is its second drive, `server` is the server in
+    it, as a program in the machine names it: `"mysql://bench@localhost:3306/bench"`.
+    [kernels.md](kernels.md#another-operating-system).
+    """
+    login: Login = "root"
+    """The user of an `image` that dbdyno logs in as, by ssh."""
+    key: Line | None = None
+    """The absolute path of the private ssh key of that `login`, without a passphrase. Required with an `image`."""
+    setup: Line = ""
+    """A shell command that the `login` runs once, on the empty second drive: it makes the filesystem, and the server's
+    data with the database and the user that `server` names. Its effects beside that drive are gone afterwards.
+    """
+    start: Line = ""
+    """A shell command that the `login` runs at each boot, after `setup` where that runs: it mounts the second drive and
+    starts the server. Leave it out if the machine does so itself.
+    """
     serial: Line | None = None
     """The [serial](study-file.md#stack-and-below) of a real disk whose name does not hold it."""
     size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
@@ -275,7 +306,7 @@ class StackSection(Section):
     @property
     def model(self) -> str | None:
         """The drive that an emulated disk below it behaves like."""
-        return self.device if self.kind in {"emulated", BOOTED} else None
+        return self.device if self.kind in {"emulated", BOOTED, IMAGE} else None
 
     @property
     def is_simulated(self) -> bool:
@@ -288,6 +319,11 @@ class StackSection(Section):
         return self.kernel is not None and is_booted(self.kernel)
 
     @property
+    def is_in_machine(self) -> bool:
+        """Whether a virtual machine of this host's is started for each trial, whatever boots in it."""
+        return self.is_booted or self.image is not None
+
+    @property
     def external_database(self) -> str | None:
         """The database of an external server that its data go to."""
         return server_url(self.server).database if is_url(self.server) else None
@@ -295,6 +331,8 @@ class StackSection(Section):
     @property
     def kind(self) -> str:
         """Which kind of stack it is, as ``stack.kinds`` names them; nothing where no device is given."""
+        if self.image is not None:
+            return IMAGE
         if is_url(self.server):
             return "external"
         if self.is_simulated:
@@ -703,6 +741,8 @@ def _beside(hosts: list[str], body: dict[str, Any], kinds: Collection[str]) -> I
         yield Mistake(place, "is of no use to simulated stacks, which use no host; leave [hosts] out")
     if "external" in kinds:
         yield Mistake(place, "can't be given with an external server, which is on none of them; leave [hosts] out")
+    if IMAGE in kinds:
+        yield Mistake(place, "can't be given with stack.image, which lies on this host alone; leave [hosts] out")
 
 
 # ``[cost]``: what the devices of a study cost, and what is to be served with them; schema only.

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dbdyno.filesystems import BY_FUSE, IN_MEMORY, KINDS
-from dbdyno.model.design import BOOTED, BOOTED_KERNELS
+from dbdyno.model.design import BOOTED, BOOTED_KERNELS, IMAGE
 from dbdyno.model.disks import DATA_DISK
-from dbdyno.mysql.server_url import server_url
+from dbdyno.mysql.server_url import is_url, server_url
 from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIVE, PROVISIONED, not_served
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
@@ -57,10 +57,7 @@ def broken_external_rules(spec: TrialSpec) -> Iterator[Mistake]:
     for section, why in _SECTIONS.items():
         for name in sorted(getattr(spec, section).model_fields_set):
             yield Mistake((section, name), _WHY + why)
-    if not isinstance(spec.workload, GeneratedSection):  # other programs would make a schema of their own there
-        able = ", ".join(name for name, kind in WORKLOADS.items() if issubclass(kind, GeneratedSection))
-        text = f"is {shown(spec.workload.kind)}; an external server takes {able}"
-        yield Mistake(("workload", "kind"), text)
+    yield from _generated_alone(spec, "an external server")
     if spec.server.whole_server_may_change and spec.workload.kind != "script":
         text = "is for the load script; other loads change nothing but tables of their own. Leave it out"
         yield Mistake(("server", "whole_server_may_change"), text)
@@ -75,6 +72,81 @@ def _of_its_host(spec: TrialSpec) -> Iterator[Mistake]:
     for name, what in (("ionice", "I/O class"), ("nice", "priority"), ("allocator", "allocator"), ("numa", "memory")):
         if getattr(spec.server, name) is not None:
             yield Mistake(("server", name), f"{_WHY}its {what} {given}")
+
+
+def _generated_alone(spec: TrialSpec, server: str) -> Iterator[Mistake]:
+    """Other programs than dbdyno's own would make a schema of their own on a server that it did not start."""
+    if not isinstance(spec.workload, GeneratedSection):
+        able = ", ".join(name for name, kind in WORKLOADS.items() if issubclass(kind, GeneratedSection))
+        yield Mistake(("workload", "kind"), f"is {shown(spec.workload.kind)}; {server} takes {able}")
+
+
+# What can't be set for a machine of the user's own: whatever its own system decides.
+
+
+_OF_IMAGE = "can't be set with stack.image: the machine's own system decides it. Leave it out, or set it by stack."
+_STACK_OF_IMAGE = {
+    **dict.fromkeys(("filesystem", "scheduler"), f"{_OF_IMAGE}setup or stack.start, which can be factors"),
+    **dict.fromkeys(("memory", "server_cpus"), f"{_OF_IMAGE}start; stack.guest_memory is the machine's memory"),
+    "kernel": "can't be set with stack.image, which has a kernel of its own. Leave one of the two out",
+    "devices": "can't be set with stack.image: the machine has one emulated drive beside its own. Leave it out",
+    "serial": "is for real devices; an emulated disk has none",
+}
+_AWAKE = "is for processors of this host; the stack is a virtual machine, so leave it out"
+_HERE_IN_IMAGE = ("localhost", "127.0.0.1")
+
+
+def _broken_image_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """Every rule that a treatment in a machine of the user's own breaks."""
+    stack = spec.stack
+    for name, path in (("image", stack.image), ("key", stack.key)):
+        if path is None:
+            yield Mistake(("stack", name), "is missing; an image needs the ssh key of its login: an absolute path")
+        elif not path.startswith("/"):
+            yield Mistake(("stack", name), f"is {shown(path)}; give an absolute path")
+    yield from _server_in_image(stack.server)
+    yield from _decided_in_image(spec)
+    if not is_emulated(stack.device):
+        text = f"is {shown(stack.device)}; the second drive of a machine is emulated, such as {shown('ssd-sata')}"
+        yield Mistake(("stack", "device"), text)
+    else:
+        yield from broken_drive_rules(spec, folder)
+        yield from broken_size_rules(spec)
+    if getattr(spec.workload, "clients_from", None):
+        text = "can't be given with stack.image: its server can be reached from this host alone. Leave it out"
+        yield Mistake(("workload", "clients_from"), text)
+    yield from _generated_alone(spec, "the server of a machine")
+    if spec.server.whole_server_may_change:
+        text = "is for an external server; that of a machine is thrown away. Leave it out"
+        yield Mistake(("server", "whole_server_may_change"), text)
+
+
+def _decided_in_image(spec: TrialSpec) -> Iterator[Mistake]:
+    for name, why in _STACK_OF_IMAGE.items():
+        if name in spec.stack.model_fields_set:
+            yield Mistake(("stack", name), why)
+    for section in ("queue", "filesystem"):
+        for name in sorted(getattr(spec, section).model_fields_set):
+            yield Mistake((section, name), f"{_OF_IMAGE}start")
+    if spec.server.ionice is not None:
+        yield Mistake(("server", "ionice"), f"{_OF_IMAGE}start")
+    if spec.host.awake is True:
+        yield Mistake(("host", "awake"), _AWAKE)
+
+
+def _server_in_image(server: str) -> Iterator[Mistake]:
+    place, example = ("stack", "server"), shown("mysql://bench@localhost:3306/bench")
+    if not is_url(server):
+        yield Mistake(place, f"is {shown(server)}; name the server that is in stack.image, such as {example}")
+        return
+    try:
+        url = server_url(server)
+    except ValueError as error:
+        yield Mistake(place, str(error))
+        return
+    if url.socket or url.host not in _HERE_IN_IMAGE:
+        text = f"is not the machine itself; name it as a program in the machine does, by TCP: {example}"
+        yield Mistake(place, text)
 
 
 # What can't be combined in ``[workload]`` of another program, or around it.
@@ -168,6 +240,11 @@ def broken_stack_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     if spec.stack.kind == EXTERNAL:
         yield from broken_external_rules(spec)
         return
+    if spec.stack.kind == IMAGE:
+        yield from _broken_image_rules(spec, folder)
+        return
+    for name in sorted({"image", "login", "key", "setup", "start"} & spec.stack.model_fields_set):
+        yield Mistake(("stack", name), "is for a machine of your own; leave it out, or give stack.image")
     if spec.stack.is_simulated:
         yield from broken_simulated_rules(spec, folder)
         return
@@ -327,8 +404,7 @@ def _booted(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         )
         yield Mistake(("stack", "filesystem"), text)
     if spec.host.awake is True:
-        text = "is for processors of this host; the stack is a virtual machine, so leave it out"
-        yield Mistake(("host", "awake"), text)
+        yield Mistake(("host", "awake"), _AWAKE)
 
 
 def _devices(spec: TrialSpec) -> Iterator[Mistake]:

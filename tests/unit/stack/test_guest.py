@@ -6,12 +6,13 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import TrialError, UserError
+from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.run.guest import _GuestDisk, _window_ns, in_guest, python_bundle
 from dbdyno.run.guest_side import Clocks
 from dbdyno.stack.guest import kernels, machine
@@ -184,9 +185,58 @@ def test_a_kernel_of_the_users_own_is_found_by_folder_or_image(tmp_path):
         )
 
 
+def test_a_kernel_whose_modules_a_guest_would_not_see_is_refused():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        need = booted.kernel(str(unpacked(Path(folder))))
+    assert not need.ok
+    assert "and a virtual machine has a /dev of its own; put them elsewhere" in need.said
+
+
 def test_a_kernel_that_lies_beside_its_modules_is_found(tmp_path):
     tree = unpacked(tmp_path, "usr/lib/modules/7.2/vmlinuz", "usr/lib/modules/7.2")
     assert kernels.find_kernel(str(tree)).image == tree / "usr/lib/modules/7.2/vmlinuz"
+
+
+class Suite:
+    """What a suite of Debian's offers at one time: a kernel's package, without a registry."""
+
+    kind, coordinates = "a test", "a suite"
+
+    def __init__(self, release):
+        self.release = release
+
+    def fetch(self, downloads, progress):
+        progress.step("downloading")
+        (downloads / "kernel.deb").write_text(self.release)
+        return {"kernel.deb": "0" * 64}
+
+    def unpack(self, downloads, files, tree):
+        assert [(downloads / name).read_text() for name in files] == [self.release]
+        unpacked(tree, f"boot/vmlinuz-{self.release}", f"lib/modules/{self.release}")
+
+
+class Watched:
+    """A progress that nobody looks at."""
+
+    def step(self, text):
+        """Nothing."""
+
+
+@pytest.mark.usefixtures("state")
+def test_a_suite_that_has_moved_on_to_another_release_gives_no_kernel(monkeypatch):
+    """Else a study would run with a kernel of another name than it says."""
+
+    class Product(kernels.KernelProduct):
+        source = Suite("6.10.3")  # which begins as 6.1 does
+
+    monkeypatch.setitem(kernels.PRODUCTS, "debian-6.1", Product("debian-6.1", "bookworm", 1, 1))
+    with pytest.raises(HostError, match=r"Debian's bookworm has kernel 6\.10\.3 by now, and debian-6\.1 no more"):
+        kernels.add("debian-6.1", Watched())
+    with pytest.raises(UserError, match=r"debian-6\.1 is not on this host"):
+        kernels.find_kernel("debian-6.1")
+    Product.source = Suite("6.1.90")
+    assert kernels.add("debian-6.1", Watched())["release"] == "6.1.90"
+    assert kernels.find_kernel("debian-6.1").release == "6.1.90"
 
 
 @pytest.mark.usefixtures("state")

@@ -19,6 +19,7 @@ from dbdyno.report.notes import (
     host_speed_json,
     host_speed_lines,
     how_it_ended,
+    machine_lines,
     not_granted_lines,
     overload_text,
     run_notes,
@@ -142,6 +143,7 @@ def note_lines(run: Run, analysis: Analysis) -> list[str]:
     behind = [text for row in alone for text in (overload_text(row), cache_text(row)) if text]
     of_the_host = [
         *external_server_lines(run),
+        *machine_lines(run),
         *layer_lines(run),
         *filesystem_lines(run),
         *others_lines(run, analysis),

@@ -2,11 +2,12 @@
 
 import json
 import os
+import resource
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -39,6 +40,7 @@ class DiskOfGuest:
     bus: str
     rotational: bool
     write_cache: bool  # volatile, so that the guest flushes it
+    port: int = 0  # of the AHCI controller, where that is its bus
 
     def arguments(self) -> list[str]:
         """The options of QEMU."""
@@ -48,7 +50,7 @@ class DiskOfGuest:
         devices = {
             "virtio": [f"virtio-blk-pci,drive=disk,serial={SERIAL},{cache_}"],
             "scsi": ["virtio-scsi-pci,id=bus", f"scsi-hd,bus=bus.0,drive=disk,serial={SERIAL},{cache_},{rate}"],
-            "ahci": [f"ide-hd,bus=ide.0,drive=disk,serial={SERIAL},{cache_},{rate}"],
+            "ahci": [f"ide-hd,bus=ide.{self.port},drive=disk,serial={SERIAL},{cache_},{rate}"],
             "nvme": [f"nvme,drive=disk,serial={SERIAL}"],
         }[self.bus]
         drive = f"id=disk,if=none,format=raw,cache=none,aio=threads,discard=unmap,file={file}"
@@ -101,22 +103,52 @@ class Guest:
 @contextmanager
 def booted(machine: Machine, journal: Journal, accelerator: str) -> Iterator[Guest]:
     """A machine that boots, for as long as the context lasts. Raises ``HostError``."""
+    kernel, (ours, theirs) = machine.kernel, socket.socketpair()
+
+    def options(scratch: Path) -> list[str]:
+        archive = scratch / "initramfs"
+        write_initramfs(archive, kernel.modules, kernel.release, machine.command, machine.python)
+        return arguments(machine, archive, accelerator, theirs.fileno())
+
+    with ours, theirs, qemu(journal, options, (theirs.fileno(),)) as process:
+        theirs.close()
+        assert process.stdout is not None  # noqa: S101  (it is a pipe)
+        yield Guest(process, Channel(ours.fileno()), Console(process.stdout))
+
+
+@contextmanager
+def qemu(
+    journal: Journal,
+    options: Callable[[Path], Sequence[str]],
+    handles: tuple[int, ...] = (),
+    file_bytes_max: int | None = None,
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """QEMU, with options made for a scratch folder of its own, for as long as the context lasts.
+
+    It keeps ``handles`` open, and ends where it writes a file beyond ``file_bytes_max``. Raises ``HostError``.
+    """
     token = new_token()
     scratch = scratch_path(token)
     numbers = [journal.announce(undo) for undo in (RemoveTree(str(scratch)), EndProcesses(token, "the guest"))]
     process = None
     try:
-        with ExitStack() as ending:
-            make_private(scratch)
-            archive = scratch / "initramfs"
-            kernel = machine.kernel
-            write_initramfs(archive, kernel.modules, kernel.release, machine.command, machine.python)
-            ours, theirs = socket.socketpair()
-            ending.enter_context(ours)
-            with theirs:
-                process = _start(machine, archive, accelerator, token, theirs.fileno())
-            assert process.stdout is not None  # noqa: S101  (it is a pipe)
-            yield Guest(process, Channel(ours.fileno()), Console(process.stdout))
+        make_private(scratch)
+        bound = ["setpriv", "--pdeathsig", "KILL"] if tool_path("setpriv") else []
+        process = subprocess.Popen(
+            [*bound, needed(QEMU, PACKAGE), *options(scratch)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=handles,
+            env={**os.environ, TOKEN_VARIABLE: token, "TMPDIR": str(scratch)},
+        )
+        # Should the host run short of memory, it is the guest that must go, not a server of others.
+        Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
+        if file_bytes_max is not None:
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (file_bytes_max, file_bytes_max))
+            resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
+        yield process
     finally:
         with shielded():
             for number in reversed(numbers):
@@ -125,34 +157,26 @@ def booted(machine: Machine, journal: Journal, accelerator: str) -> Iterator[Gue
                 process.wait()
 
 
-def _start(machine: Machine, archive: Path, accelerator: str, token: str, port: int) -> "subprocess.Popen[bytes]":
-    bound = ["setpriv", "--pdeathsig", "KILL"] if tool_path("setpriv") else []
-    process = subprocess.Popen(
-        [*bound, needed(QEMU, PACKAGE), *arguments(machine, archive, accelerator, port)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        pass_fds=(port,),
-        env={**os.environ, TOKEN_VARIABLE: token},
-    )
-    # Should the host run short of memory, it is the guest that must go, not a server of others.
-    Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
-    return process
-
-
 def arguments(machine: Machine, archive: Path, accelerator: str, port: int) -> list[str]:
     """The options of QEMU. The guest can write to its disk alone, and has no network."""
-    cpu = ("host", "kvm") if accelerator == "kvm" else ("max", "tcg,thread=multi")
     return [
-        *("-M", "q35", "-cpu", cpu[0], "-accel", cpu[1], "-smp", str(cpus()), "-m", f"{machine.memory_bytes >> 20}M"),
-        *("-nodefaults", "-nic", "none", "-display", "none", "-serial", "stdio", "-no-reboot"),
-        *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
+        *hardware(machine.memory_bytes, accelerator),
+        *("-nic", "none"),
         *("-kernel", str(machine.kernel.image), "-initrd", str(archive), "-append", _COMMAND_LINE),
         *("-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"),
         *("-device", "virtio-serial-pci", "-chardev", f"socket,id=port,fd={port}"),
         *("-device", f"virtserialport,chardev=port,name={PORT}"),
         *(machine.disk.arguments() if machine.disk else ()),
+    ]
+
+
+def hardware(memory_bytes: int, accelerator: str) -> list[str]:
+    """The options of QEMU for every guest: its processors, memory and console, and what QEMU may ask of the host."""
+    cpu = ("host", "kvm") if accelerator == "kvm" else ("max", "tcg,thread=multi")
+    return [
+        *("-M", "q35", "-cpu", cpu[0], "-accel", cpu[1], "-smp", str(cpus()), "-m", f"{memory_bytes >> 20}M"),
+        *("-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot"),
+        *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
     ]
 
 

@@ -109,6 +109,9 @@ def machines(begin_try: Callable[[], None] | None = None) -> Capability:
     return replace(found, detail=f"{found.detail}; {text}")
 
 
+_OF_GUEST = ("/dev", "/proc", "/run", "/sys")  # folders that hide those of the host from a guest
+
+
 def kernel(name: str) -> Capability:
     """Whether a kernel is on this host."""
     place = ("stack", "kernel")
@@ -116,6 +119,11 @@ def kernel(name: str) -> Capability:
         found = find_kernel(name)
     except DbdynoError as error:
         detail, _, remedy = str(error).partition("; ")
+        return Capability(f"kernel {name}", ok=False, detail=detail, remedy=remedy, field=place)
+    modules = found.modules.resolve()
+    if place_of_guest := next((folder for folder in _OF_GUEST if modules.is_relative_to(folder)), ""):
+        detail = f"its modules lie in {modules}, and a virtual machine has a {place_of_guest} of its own"
+        remedy = "put them elsewhere, or set DBDYNO_STATE_DIR to a folder on a disk"
         return Capability(f"kernel {name}", ok=False, detail=detail, remedy=remedy, field=place)
     return Capability(f"kernel {name}", ok=True, detail=f"{found.release}, {Path(found.image)}")
 

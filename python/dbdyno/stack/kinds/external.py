@@ -31,10 +31,8 @@ def external_needs(spec: TrialSpec) -> list[Capability]:
     try:
         with external_server(url, spec.server.option_file).session() as session:
             capabilities = [
-                _database(session, server_url(url).database),
-                _engine(session, spec.stack.engine),
-                _connections(session, spec.workload.connections),
-                *_settings(session, spec),
+                database_need(session, server_url(url).database),
+                *needs_of_session(session, spec),
                 *_account(session, spec),
             ]
             return [Capability(f"server {url}", ok=True, detail=short(str(session.variable("version")))), *capabilities]
@@ -43,7 +41,15 @@ def external_needs(spec: TrialSpec) -> list[Capability]:
         return [Capability(f"server {url}", ok=False, detail=str(error), remedy=remedy)]
 
 
-def _database(session: Session, database: str) -> Capability:
+def needs_of_session(session: Session, spec: TrialSpec) -> Iterator[Capability]:
+    """What a server that dbdyno does not restart must have, whoever started it."""
+    yield _engine(session, spec.stack.engine)
+    yield _connections(session, spec.workload.connections)
+    yield from _settings(session, spec)
+
+
+def database_need(session: Session, database: str) -> Capability:
+    """Whether the database is there, and nothing of others is in it."""
     name = f"database {database}"
     session_database = session.database(database)
     if not session_database.exists():

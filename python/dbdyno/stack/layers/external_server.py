@@ -25,12 +25,13 @@ from dbdyno.system.state import new_token
 
 @dataclass(frozen=True)
 class ExternalServerLayer:
-    """A server that dbdyno neither starts nor stops."""
+    """A server that dbdyno neither starts nor stops; or that of a machine which is thrown away after the trial."""
 
     url: str
     option_file: str | None
     settings: Mapping[str, Setting]
     engine: str
+    in_machine: bool = False  # so that nothing is put back: after a kill, its address may be another server's
     name: str = "server"
 
     @contextmanager
@@ -43,17 +44,22 @@ class ExternalServerLayer:
                 for name, value in self.settings.items():
                     before = session.variable(name)
                     undo = SetGlobal(self.url, self.option_file, name, before)
-                    putting_back.enter_context(below.journal.undoing(undo))
+                    if not self.in_machine:
+                        putting_back.enter_context(below.journal.undoing(undo))
                     session.set_variable(name, session.as_set(value, before))
                 observed = self._observe(external.server, session.settings())
             pid = process_behind(address.socket) if address.socket else None
             observed |= {"local": is_local(self.url), "process": "unknown" if pid is None else "found"}
-            yield below.raised(self.name, observed, endpoint=_endpoint(external, pid))
+            if self.in_machine:
+                observed |= {"process": "in a machine"}
+            observed |= {"started_by": "its machine" if self.in_machine else "others"}
+            endpoint = replace(_endpoint(external, pid), in_machine=self.in_machine)
+            yield below.raised(self.name, observed, endpoint=endpoint)
 
     def _observe(self, server: Server, readback: Settings) -> dict[str, Any]:
         check_outcomes(server.setting_outcomes(self.settings, readback, ""))  # its error log is its owner's
         shown = shown_settings(readback, {*self.settings, "hostname"})
-        return {**shown, "tls": readback.tls, "started_by": "others"}
+        return {**shown, "tls": readback.tls}
 
 
 def _endpoint(external: External, pid: int | None) -> Endpoint:

@@ -87,7 +87,14 @@ def _check(folder: Path, texts: Mapping[str, str]) -> None:
 def _observe(folder: Path) -> dict[str, Any]:
     observed: dict[str, Any] = {knob: read_knob(folder / knob) for knob in SHOWN if (folder / knob).exists()}
     tunables = {path.name: read_knob(path) for path in sorted((folder / TUNABLES).glob("*"))}
-    return observed | ({TUNABLES: tunables} if tunables else {})
+    return observed | _hardware(folder.parent) | ({TUNABLES: tunables} if tunables else {})
+
+
+def _hardware(device: Path) -> dict[str, str]:
+    """How many queues the device has, and how many commands each takes, as far as the kernel says it."""
+    found = {"queues": str(len(list((device / "mq").iterdir())))} if (device / "mq").is_dir() else {}
+    depth = device / "device/queue_depth"  # of SCSI and of what goes by it, such as AHCI
+    return found | ({"queue_depth": read_knob(depth)} if depth.exists() else {})
 
 
 def read_knob(path: Path) -> str:

@@ -1,0 +1,77 @@
+"""A machine of the user's own, in a study: what it needs, and what its own system decides."""
+
+import pytest
+
+from dbdyno.errors import UserError
+from dbdyno.plan.plan import make_plan
+from dbdyno.study.load import load_study
+
+STUDY = """\
+version = 1
+[study]
+title = "filesystems of another system"
+[stack]
+image = "/srv/freebsd.qcow2"
+{key}
+setup = ["newfs /dev/vtbd0", "zpool create data vtbd0"]
+{server}
+device = "hdd-7200"
+size = "1GiB"
+{stack}
+[workload]
+kind = "slap"
+{load}
+clients = 2
+queries = 60
+{more}
+"""
+GIVEN = {
+    "key": 'key = "/root/key"',
+    "server": 'server = "mysql://bench@localhost:3306/bench"',
+    "stack": "",
+    "load": 'load = "write"',
+    "more": "",
+}
+
+
+def test_a_command_in_the_machine_can_be_a_factor(study_file):
+    study = load_study(study_file(STUDY.format(**GIVEN)))
+    stacks = [spec.stack for spec in make_plan(study).specs.values()]
+    assert [stack.setup for stack in stacks] == ["newfs /dev/vtbd0", "zpool create data vtbd0"]
+    assert {(stack.kind, stack.login, stack.model) for stack in stacks} == {("image", "root", "hdd-7200")}
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    {
+        "no key": ({"key": ""}, "stack.key: is missing; an image needs the ssh key of its login"),
+        "a relative key": ({"key": 'key = "k"'}, 'stack.key: is "k"; give an absolute path'),
+        "a login that is an option": ({"stack": 'login = "-oX"'}, "which is no name of a user"),
+        "no server": ({"server": ""}, 'is "mariadb"; name the server that is in stack.image'),
+        "a server elsewhere": (
+            {"server": 'server = "mysql://bench@db1/bench"'},
+            "stack.server: is not the machine itself; name it as a program in the machine does",
+        ),
+        "a kernel": ({"stack": 'kernel = "debian-6.1"'}, "stack.kernel: can't be set with stack.image"),
+        "a filesystem": ({"stack": 'filesystem = "ext4"'}, "the machine's own system decides it"),
+        "a queue": ({"more": "[queue]\nnr_requests = 64"}, "queue.nr_requests: can't be set with stack.image"),
+        "a cut": ({"more": "[crash]"}, "crash: needs a filesystem that dbdyno mounts"),
+        "hosts": ({"more": '[hosts]\nunder_test = ["a", "b"]'}, "can't be given with stack.image, which lies on this"),
+        "clients elsewhere": (
+            {"load": 'load = "write"\nclients_from = ["a"]'},
+            "its server can be reached from this host alone",
+        ),
+    }.values(),
+)
+def test_what_can_not_be_said_of_it_is_refused_with_the_remedy(study_file, fields, why):
+    with pytest.raises(UserError) as refused:
+        load_study(study_file(STUDY.format(**{**GIVEN, **fields})))
+    assert why in str(refused.value)
+
+
+def test_its_fields_are_refused_without_it(study_file):
+    text = STUDY.format(**{**GIVEN, "server": "", "stack": 'filesystem = "ext4"'}).replace("image =", "#")
+    with pytest.raises(
+        UserError, match=r"stack\.key: is for a machine of your own; leave it out, or give stack\.image"
+    ):
+        load_study(study_file(text))
