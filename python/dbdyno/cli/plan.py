@@ -110,7 +110,7 @@ def stop_rule_text(design: Design) -> str:
         goal = f"interval reaches at most {100 * (design.half_width or 0):.3g} % to either side"
     looks = looks_of(design)
     if len(looks) == 1:
-        wanted = f"; wanted is that every {goal}" if design.until == "precise" else ""
+        wanted = f"; the goal is that every {goal}" if design.until == "precise" else ""
         return f"blocks ({design.blocks}): too few to look at them before the last{wanted}{budget}"
     fewest, after = looks[0], looks_listed(looks)
     return f"{fewest} to {design.blocks} blocks: looked at after {after}; stops when every {goal}{budget}"
@@ -141,8 +141,8 @@ def _starting(plan: Plan) -> str:
 
 def _settling(plan: Plan) -> str:
     if plan.design.settle == "trial":
-        return "; before each trial one of the baseline, unmeasured"
-    return f"; {format_seconds(plan.design.settle)} of each trial are a rest" if plan.design.settle else ""
+        return "; an unmeasured trial of the baseline comes before each trial"
+    return f"; {format_seconds(plan.design.settle)} of each trial are rest" if plan.design.settle else ""
 
 
 def _range(plan: Plan) -> str:
@@ -224,7 +224,7 @@ def hosts_lines(needs: Iterable[Capability]) -> Iterator[str]:
     """What the hosts under test have answered, a line each."""
     host_needs = list(needs)
     if not host_needs:
-        yield "the hosts under test were not asked: --hosts FILE says how they are reached"
+        yield "the hosts under test were not checked: give --hosts FILE, which says how to reach them"
         return
     yield "the hosts can't run it:" if any(not need.ok for need in host_needs) else "all hosts can run it:"
     yield from (f"  {need.said}" for need in host_needs)
@@ -412,12 +412,14 @@ def touched(plan: Plan, needs: Iterable[Capability] = ()) -> list[str]:
         lines.append(f"kept awake{of}: all processors, while a trial runs; {capabilities.awake().detail}")
     if raised:
         lines += _touched_by_raising(raised)
-    return lines if erased_devices(plan) else [*lines, "erased: nothing"]
+    distinct = list(dict.fromkeys(lines))  # kinds of one study may touch the same
+    return distinct if erased_devices(plan) else [*distinct, "erased: nothing"]
 
 
 def _touched_by_raising(specs: list[TrialSpec]) -> Iterator[str]:
     """What every stack that dbdyno raises may touch."""
     yield "kept: the prepared data, for later runs (dbdyno images)"
+    yield "created: scratch folders in the state folder; gone afterwards"
     if any(spec.stack.memory for spec in specs):
         yield "created: a memory control group; gone afterwards"
     if any(spec.probes.trace and KINDS[spec.stack.kind].HAS_DISK for spec in specs):
@@ -458,11 +460,9 @@ def likely_blocks_text(design: Design, folder: Path = RUNS) -> str:
         if (blocks := likely_blocks(spread, margin)) is None:
             return f"likely blocks: {spread_text}, too much for a margin of {margin_text(margin)}: make trials longer"
         alike, apart = (min(each, design.blocks) for each in blocks)
-        return (
-            f"likely blocks: {spread_text}: about {alike} for two that are alike, {apart} where they {_differ(margin)}"
-        )
+        return f"likely blocks: {spread_text}: about {alike} if two are alike, {apart} if they {_differ(margin)}"
     known = [(example, blocks[0]) for example in EXAMPLES if (blocks := likely_blocks(example, margin))]
-    each = [f"{blocks} where two trials of a block differ by {margin_text(example)}" for example, blocks in known]
+    each = [f"{blocks} if two trials of a block differ by {margin_text(example)}" for example, blocks in known]
     return f"likely blocks: about {', '.join(each)}; dbdyno aa measures this host's spread" if each else ""
 
 
@@ -561,7 +561,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     if otherwise:
         lines += [
             "",
-            "settings that the server takes otherwise than written:",
+            "settings, as the server takes them:",
             *(f"  {need.said}" for need in otherwise),
         ]
     for warning in (*plan.warnings(), *servers_warnings(plan), *_not_granted(otherwise)):
@@ -589,7 +589,7 @@ def _not_granted(needs: list[Capability]) -> Iterator[str]:
     for need in needs:
         if need.outcome and need.outcome.how == "not granted":
             setting = f"{need.outcome.name} = {str(need.outcome.asked).lower()}"
-            yield f"this host does not grant {setting}: what is measured is the server without it"
+            yield f"this host does not grant {setting}: the server is measured without it"
 
 
 def _setting_as_dict(need: Capability, outcome: SettingOutcome) -> dict[str, Any]:
