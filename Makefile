@@ -46,7 +46,7 @@ BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean results bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-hosts bench-report docs fuzz field-reports lock wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean results bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-hosts bench-report docs fuzz field-reports lock picture wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -195,6 +195,13 @@ results: .make/venv ## write the schema of results, and Python's types, from Rus
 
 docs: .make/dev ## write the pages of docs/ that come from the code
 	$(PY) -m scripts.docs
+
+# A run of the demo on a quiet host: make picture RUN=runs/demo.
+RUN :=
+
+picture: .make/built ## docs/report.png anew, from the page of RUN, a run of the demo on a quiet host; needs Chromium
+	$(PY) -m dbdyno.cli.main report $(RUN) --html target/report.html > target/report.txt
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,1600 --screenshot=docs/report.png file://$(CURDIR)/target/report.html
 
 lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt

@@ -91,7 +91,7 @@ class Kind:
         """What is wrong with the value of a flag of mkfs; ``None`` if nothing."""
         allowed = self.flags[flag]
         if isinstance(allowed, re.Pattern):
-            return None if allowed.fullmatch(value) else f"holds {value!r}, which is no value of {flag}"
+            return None if allowed.fullmatch(value) else f"holds {value!r}, which is not a value of {flag}"
         for option in value.split(","):
             if not fits(option, allowed):
                 return f"holds {option!r}; {flag} may give {', '.join(sorted(allowed))}"

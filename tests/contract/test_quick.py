@@ -43,7 +43,7 @@ def test_a_folder_and_a_model(folder):
         (["nowhere"], "nowhere is neither a folder nor a block device"),
         (["/dev/shm"], "/dev/shm lies in memory, where nothing is durable"),
         (["--against", "hdd-7201"], 'no drive model is called "hdd-7201"; known are hdd-7200, '),
-        (["--html", "mine"], "mine exists and is no HTML page"),
+        (["--html", "mine"], "mine exists and is not an HTML page"),
     ],
 )
 def test_a_wrong_use_is_one_clear_line(folder, arguments, message):

@@ -202,7 +202,7 @@ def test_a_server_that_dies_of_being_read(examine, before_it_is_read):
     before_it_is_read(lambda server: os.kill(server, signal.SIGSEGV))
     cut = examine()
     assert cut.outcome == "server"
-    assert "it starts, and does not bear being read" in cut.cause
+    assert "it starts, but its tables cannot be read" in cut.cause
 
 
 @pytest.mark.drawn(5, group="hostile ends")

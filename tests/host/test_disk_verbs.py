@@ -172,7 +172,7 @@ def test_content_is_bounded(state, tmp_path):
         device = dbdyno("disk", *argv, state=state).stdout.strip()
         outcomes = [direct(device, place * 65536, 1) for place in range(80)]
         assert outcomes == [1] * 64 + ["errno 28"] * 16
-        assert "16 writes got no space" in dbdyno("disk", "stats", "ideal", state=state).stdout
+        assert "16 writes found no space" in dbdyno("disk", "stats", "ideal", state=state).stdout
         assert dbdyno("disk", "detach", "ideal", state=state).returncode == 0
     assert (tmp_path / "image").stat().st_size == 64 * 1024**2
 

@@ -265,7 +265,7 @@ def test_a_page_replaces_nothing_but_a_page(state, study_file, tmp_path):
     kept = (run / "run.toml").read_bytes()
     refused = dbdyno("report", run, "--html", run / "run.toml", state=state)
     assert refused.returncode == 2
-    assert "is no HTML page" in refused.stderr
+    assert "is not an HTML page" in refused.stderr
     assert (run / "run.toml").read_bytes() == kept
     for _ in range(2):
         assert dbdyno("report", run, "--html", tmp_path / "page.html", state=state).returncode == 0

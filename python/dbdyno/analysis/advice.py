@@ -346,7 +346,7 @@ class Hold(StrEnum):
     NO_BLOCK = "no block is complete"
     SAME_TREATMENTS = "an A/A run"
     NOTHING_COMPARED = "nothing was compared"
-    LOAD_ALONE = "the load alone varied"
+    LOAD_ALONE = "only the load varied"
     UNFINISHED = "the run is not finished"
 
 

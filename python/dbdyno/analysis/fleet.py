@@ -267,8 +267,8 @@ class HostsCode(StrEnum):
     MARGIN_RULED_OUT = "a difference as large as the margin is ruled out"
     NOT_COMPARABLE = "not comparable on these hosts"
     TOO_FEW_HOSTS = "too few hosts"
-    NOT_ON_THESE_HOSTS = "the same word is not given on these hosts"
-    HOSTS_DIFFER = "the hosts differ too much, for so few"
+    NOT_ON_THESE_HOSTS = "these hosts themselves do not show it"
+    HOSTS_DIFFER = "so few hosts differ too much"
 
 
 @dataclass(frozen=True)
@@ -373,13 +373,13 @@ def _word(relation: Relation, verdict: Finding, metric: Metric) -> tuple[Word, H
 class LevelCode(StrEnum):
     """Why a word is said of two levels, or none is."""
 
-    DIFFERENT = "the hosts of either level agree"
+    DIFFERENT = "the hosts of both levels agree"
     MARGIN_RULED_OUT = "a difference as large as the margin is ruled out"
     NO_HOST = "a level has no host with a usable block"
-    ONE_HOST_EACH = "one host of either level"
+    ONE_HOST_EACH = "one host for each level"
     TOO_FEW_HOSTS = "too few hosts of a level"
     P_OUT_OF_REACH = "too few hosts for any p, after Holm"
-    HOSTS_DIFFER = "the hosts of a level differ too much, for so few"
+    HOSTS_DIFFER = "so few hosts of a level differ too much"
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,11 @@ class Estimate:
         """Whether both ends of the interval are finite."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What a drawing spans: the ends of a bounded interval, else the value twice."""
+        return (self.low, self.high) if self.bounded else (self.value, self.value)
+
 
 # Arrays by what they hold.
 

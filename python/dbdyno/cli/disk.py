@@ -114,7 +114,9 @@ def stats_text(disk: dict[str, Any]) -> str:
     if isinstance(ways := disk.get("path_after_ns"), dict):  # an older dbdyno had one figure
         lines.append(_ways_text(ways, disk["spun_seconds"], disk["spin_share_max"]))
     if disk["enospc_errors"]:
-        lines.append(f"{disk['enospc_errors']} writes got no space: the limit on content is reached (attach --limit)")
+        lines.append(
+            f"{disk['enospc_errors']} writes found no space: the content has reached its limit (attach --limit)"
+        )
     lines += [f"{name:32s} {gauge_text(name, value)}" for name, value in disk["gauges"].items()]
     if cache := disk.get("fast_cache"):  # a disk attached by an older dbdyno has none
         lines.append(fast_cache_text(cache))
@@ -130,8 +132,8 @@ def _ways_text(ways: dict[str, Any], spun_seconds: float, spin_share_max: float)
     parts = [f"{kind} {sizes[size]} {_us(ns)}" for kind in ("read", "write") for size, ns in ways[kind].items()]
     if (ns := ways["without_data"]) is not None:
         parts.append(f"without data {_us(ns)}")
-    spun = f"waits of {spun_seconds:.2f} s were spun, at most {spin_share_max:.0%} of a processor now"
-    return f"answers' way back, us: {', '.join(parts) or 'none seen'}; {spun}"
+    spun = f"busy waiting: {spun_seconds:.2f} s, at most {spin_share_max:.0%} of a processor now"
+    return f"way back of answers, us: {', '.join(parts) or 'none seen'}; {spun}"
 
 
 def _us(nanoseconds: float | None) -> str:

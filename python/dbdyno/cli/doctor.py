@@ -31,10 +31,10 @@ def _enough(found: "list[Capability]") -> list[str]:
     lacking = [one.name for one in found if one.needed and not one.ok]
     optional = [one.name for one in found if one.used and not one.needed and not one.ok]
     if lacking:
-        said = f"For studies on emulated disks there is no: {', '.join(lacking)}. The remedy stands behind each."
+        said = f"Studies on emulated disks need what is missing here: {', '.join(lacking)}. See the remedy beside each."
     else:
-        said = "All that studies on emulated disks need is there."
-    return [hanging("", f"{said} Optional and not there: {', '.join(optional)}." if optional else said)]
+        said = "This host has everything that studies on emulated disks need."
+    return [hanging("", f"{said} Optional and missing: {', '.join(optional)}." if optional else said)]
 
 
 def host_lines(host: "HostMeasurement") -> list[str]:
@@ -53,7 +53,7 @@ def _fitness_lines(host: "HostMeasurement") -> list[str]:
     judged = fitness(host)
     width = max(len(one.fit) for one in judged)
     texts = [(one.fit, f"{one.study}{f': {one.why}' if one.why else ''}") for one in judged]
-    return ["how good this host is for studies of", *(hanging(f"  {fit:{width}s}  ", text) for fit, text in texts)]
+    return ["suitability of this host for studies of", *(hanging(f"  {fit:{width}s}  ", text) for fit, text in texts)]
 
 
 def _advice_lines(host: "HostMeasurement") -> list[str]:
@@ -62,7 +62,7 @@ def _advice_lines(host: "HostMeasurement") -> list[str]:
     found = advice(host)
     if not found:
         return ["nothing to change"]
-    lines = ["to change, what matters most first"]
+    lines = ["what to change, most important first"]
     for number, one in enumerate(found, 1):
         lines += [hanging(f"  {number}. ", f"{one.what}: {one.why}"), f"       {one.command}"]
     return lines

@@ -163,7 +163,7 @@ USAGE, INTERRUPTED = 2, 130
 VERBS = {
     "quick": "Measure this disk, and show the drives it is most like.",
     "plan": "Show what a study would do and touch, and how long it takes.",
-    "new": "Write a study: from questions, from an option file, or from words.",
+    "new": "Write a study: from questions, an option file, or flags.",
     "try": "Compare what is given on the command line, without a study.",
     "run": "Run a study.",
     "runs": "List run folders, the latest first, with what each found.",
@@ -173,7 +173,7 @@ VERBS = {
     "compare": "Compare two runs, treatment by treatment.",
     "simulate": "Simulate a load on drives, below the kernel's block layer.",
     "watch": "Show what block devices do, live, as iostat does.",
-    "doctor": "Show what this host can do, with the remedy for each no.",
+    "doctor": "Show what this host can do, and how to get what it lacks.",
     "restore": "Undo what a killed dbdyno left behind.",
     "completion": "Print the completion script of a shell, or install it.",
     "kernels": "Add, list and remove kernels that virtual machines boot.",

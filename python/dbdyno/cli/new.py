@@ -205,7 +205,9 @@ def new(
         raise UserError("--blocks is for studies of speed; --cuts decides how many there are: leave out one of the two")
     asks = sys.stdin.isatty() and sys.stderr.isatty() and not json_
     if not vary and not from_ and not asks:
-        raise UserError("say what to compare: --vary FIELD=LEVEL,LEVEL or --from MY.CNF; at a terminal it is asked")
+        raise UserError(
+            "nothing to compare: give --vary FIELD=LEVEL,LEVEL or --from MY.CNF; at a terminal you are asked"
+        )
     check_target(study)
     flags: dict[str, Any] = {"vary": vary, "device": device, "server": server, "load": load, "clients": clients}
     flags |= {"duration": duration, "blocks": blocks}
@@ -224,9 +226,9 @@ def new(
         request = replace(request, load=LOAD)
     if options and not is_url(request.server):  # of an external one, the study itself is refused
         if untried := fit_settings(request.server, options, say_to_terminal):
-            typer.echo(f"what {request.server} takes of it was not tried: {untried}", err=True)
+            typer.echo(f"whether {request.server} takes these settings was not tried: {untried}", err=True)
         if not options.settings:
-            raise UserError(f"--from {from_}: a study can set nothing of what it says to a server")
+            raise UserError(f"--from {from_}: a study can set none of its server settings")
     left_out = _write_or_ask_again(study, request, options, from_.name if from_ else "", asks=asks and not vary)
     _say(study, options, left_out, json_=json_)
 
@@ -313,7 +315,7 @@ def _refused_levels(
 
     for outcome in dict.fromkeys(settings_not_taken(study, say) if request.vary else ()):
         if outcome.name == "settings":
-            typer.echo(f"what {request.server} takes of the levels was not tried: {outcome.said}", err=True)
+            typer.echo(f"whether {request.server} takes these levels was not tried: {outcome.said}", err=True)
         elif any(varies(variation, outcome.name, outcome.asked) for variation in request.vary):
             yield outcome
 

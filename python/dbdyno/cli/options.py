@@ -133,15 +133,17 @@ def note_ssh_config(hosts: Path | None) -> Path | None:
     return hosts
 
 
-BLOCKS = typer.Option(None, min=1, max=1000, help="Run so many blocks, neither more nor fewer.")
+BLOCKS = typer.Option(None, min=1, max=1000, help="Run exactly so many blocks.")
 MAX_BLOCKS = typer.Option(None, min=6, max=1000, help="Stop after so many blocks at the latest.")
 UNTIL_DECIDED = typer.Option(
     False,
     "--until-decided",
-    help="Look after every block, stop when all is decided; with --resume, beyond any plan.",
+    help="Stop once every comparison is decided; with --resume, even beyond the plan.",
 )
-SEED = typer.Option(None, parser=seed_of, metavar="<int>", help="For the same order again; else the study's, or drawn.")
-BUDGET = typer.Option(None, metavar="TIME", help='Begin no block that would end after it, such as "2h".')
+SEED = typer.Option(
+    None, parser=seed_of, metavar="<int>", help="Seed of the order; the study's, or a random one, if not given."
+)
+BUDGET = typer.Option(None, metavar="TIME", help='Begin no block that would end later than this, such as "2h".')
 SCALE = typer.Option("", metavar="NAME", help="Run the study at one of its scales: the sections [scale.NAME.*] of it.")
 
 INTO = typer.Option(

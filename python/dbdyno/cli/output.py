@@ -137,7 +137,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def refuse_to_overwrite(
-    path: Path, beginnings: tuple[bytes, ...] = (b"<!doctype html", b"<html"), why: str = "is no HTML page"
+    path: Path, beginnings: tuple[bytes, ...] = (b"<!doctype html", b"<html"), why: str = "is not an HTML page"
 ) -> None:
     """Raises ``UserError``: a file would replace one that begins otherwise (in small letters), or has no folder."""
     if not path.parent.is_dir():

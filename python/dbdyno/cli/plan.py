@@ -111,7 +111,7 @@ def stop_rule_text(design: Design) -> str:
         goal = f"interval reaches at most {100 * (design.half_width or 0):.3g} % to either side"
     looks = looks_of(design)
     if len(looks) == 1:
-        wanted = f"; wanted is that every {goal}" if design.until == "precise" else ""
+        wanted = f"; the goal is that every {goal}" if design.until == "precise" else ""
         return f"blocks ({design.blocks}): too few to look at them before the last{wanted}{budget}"
     fewest, after = looks[0], looks_listed(looks)
     return f"{fewest} to {design.blocks} blocks: looked at after {after}; stops when every {goal}{budget}"
@@ -142,8 +142,8 @@ def _starting(plan: Plan) -> str:
 
 def _settling(plan: Plan) -> str:
     if plan.design.settle == "trial":
-        return "; before each trial one of the baseline, unmeasured"
-    return f"; {format_seconds(plan.design.settle)} of each trial are a rest" if plan.design.settle else ""
+        return "; an unmeasured trial of the baseline comes before each trial"
+    return f"; {format_seconds(plan.design.settle)} of each trial are rest" if plan.design.settle else ""
 
 
 def _range(plan: Plan) -> str:
@@ -225,7 +225,7 @@ def hosts_lines(needs: Iterable[Capability]) -> Iterator[str]:
     """What the hosts under test have answered, a line each."""
     host_needs = list(needs)
     if not host_needs:
-        yield "the hosts under test were not asked: --hosts FILE says how they are reached"
+        yield "the hosts under test were not checked: give --hosts FILE, which says how to reach them"
         return
     yield "the hosts can't run it:" if any(not need.ok for need in host_needs) else "all hosts can run it:"
     yield from (f"  {need.said}" for need in host_needs)
@@ -414,7 +414,8 @@ def touched(plan: Plan, needs: Iterable[Capability] = ()) -> list[str]:
     lines += _changed_settings(plan)
     if raised:
         lines += _touched_by_raising(raised)
-    return lines if erased_devices(plan) else [*lines, "erased: nothing"]
+    distinct = list(dict.fromkeys(lines))  # kinds of one study may touch the same
+    return distinct if erased_devices(plan) else [*distinct, "erased: nothing"]
 
 
 def _changed_settings(plan: Plan) -> Iterator[str]:
@@ -432,6 +433,7 @@ def _changed_settings(plan: Plan) -> Iterator[str]:
 def _touched_by_raising(specs: list[TrialSpec]) -> Iterator[str]:
     """What every stack that dbdyno raises may touch."""
     yield "kept: the prepared data, for later runs (dbdyno images)"
+    yield "created: scratch folders in the state folder; gone afterwards"
     if any(spec.stack.memory for spec in specs):
         yield "created: a memory control group; gone afterwards"
     if any(spec.probes.trace and KINDS[spec.stack.kind].HAS_DISK for spec in specs):
@@ -476,11 +478,9 @@ def likely_blocks_text(design: Design, folder: Path = RUNS) -> str:
         if (blocks := likely_blocks(spread, margin)) is None:
             return f"likely blocks: {spread_text}, too much for a margin of {margin_text(margin)}: make trials longer"
         alike, apart = (min(each, design.blocks) for each in blocks)
-        return (
-            f"likely blocks: {spread_text}: about {alike} for two that are alike, {apart} where they {_differ(margin)}"
-        )
+        return f"likely blocks: {spread_text}: about {alike} if two are alike, {apart} if they {_differ(margin)}"
     known = [(example, blocks[0]) for example in EXAMPLES if (blocks := likely_blocks(example, margin))]
-    each = [f"{blocks} where two trials of a block differ by {margin_text(example)}" for example, blocks in known]
+    each = [f"{blocks} if two trials of a block differ by {margin_text(example)}" for example, blocks in known]
     return f"likely blocks: about {', '.join(each)}; dbdyno aa measures this host's spread" if each else ""
 
 
@@ -579,7 +579,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     if otherwise:
         lines += [
             "",
-            "settings that are taken otherwise than written:",
+            "settings, as the server takes them:",
             *(f"  {need.said}" for need in otherwise),
         ]
     for warning in (*plan.warnings(), *servers_warnings(plan), *_not_granted(otherwise)):

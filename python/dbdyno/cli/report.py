@@ -137,7 +137,7 @@ def check_card(path: Path | None) -> None:
     if path.suffix == ".png" and browser() is None:
         svg = path.with_suffix(".svg").name
         raise UserError(f"--card {path}: only Chromium can draw a PNG, and it is not installed; name it {svg}")
-    refuse_to_overwrite(path, PICTURES, "is no SVG and no PNG")
+    refuse_to_overwrite(path, PICTURES, "is neither an SVG nor a PNG")
 
 
 def browser() -> str | None:

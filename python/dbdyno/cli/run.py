@@ -275,9 +275,10 @@ def try_(
         made = make_plan(load_study(study))
     typer.echo(f"study: {study}", err=True)
     if plan:
-        show_plan(made, needs := needs_of(made, frozenset(erase), say_to_terminal), json_=json_)
-        if not all(need.ok for need in needs):
-            raise UserError("this host can't run the study as it is; see above")
+        with _only_kept_if_taken(study, into):
+            show_plan(made, needs := needs_of(made, frozenset(erase), say_to_terminal), json_=json_)
+            if not all(need.ok for need in needs):
+                raise UserError("this host can't run the study as it is; see above")
         return
     with _only_kept_if_taken(study, into):
         carry_out(

@@ -99,7 +99,7 @@ def _spoilt(verified: Verified) -> str:
         "lost with younger ones kept": verified.holes,
         "there in part": verified.torn,
         "there with other values": verified.wrong,
-        "there though refused or never sent": verified.ghost,
+        "there although refused or never sent": verified.ghost,
     }
     phrases = [f"{count(number, 'commit')} {words}" for words, number in counts.items() if number]
     if verified.index_differences:
@@ -474,7 +474,7 @@ def _see_that_it_lives(endpoint: Endpoint, patience_seconds: float) -> None:
     if ended := how_it_ended(endpoint):
         if endpoint.process and endpoint.process.poll() == KILLED and endpoint.cgroup is None:
             raise TrialError(f"another process killed the server while it was read: {ended}") from None
-        raise SpoiltError("server", f"it starts, and does not bear being read: {ended}") from None
+        raise SpoiltError("server", f"it starts, but its tables cannot be read: {ended}") from None
 
 
 def cut_of(

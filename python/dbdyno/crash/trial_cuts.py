@@ -205,7 +205,7 @@ def read_kept(folder: Path) -> KeptState:
         raise UserError(f"{folder} holds no kept state: {ABOUT}: {why_wrong(error)}") from None
     cut = kept.cut
     if cut.mode != "power" or cut.survivors is None or not CUT_ID.fullmatch(cut.id):
-        raise UserError(f"{folder} holds no kept state: {ABOUT}: cut {cut.id!r} is no power cut")
+        raise UserError(f"{folder} holds no kept state: {ABOUT}: cut {cut.id!r} is not a power cut")
     if min(cut.seed, kept.seed, kept.window_start_ns, kept.cut_ns) < 0 or kept.cut_end_ns < kept.cut_ns:
         raise UserError(f"{folder} holds no kept state: {ABOUT}: its numbers are of no power cut")
     return kept

@@ -179,7 +179,7 @@ class Hosts(ABC):
 
     def _check(self, host: str, what: str, *, before_window: bool = False) -> None:
         if host not in self._names:
-            raise UserError(f"{host!r} is no host; there are {', '.join(self._names)}")
+            raise UserError(f"{host!r} is not a host; there are {', '.join(self._names)}")
         if not before_window:
             check_not_measured(what, host)
 

@@ -282,7 +282,7 @@ class Facts:
                 raise ValueError(f"{name} is {value!r}")
         for name in ("ssh_from", "ssh_to"):
             if not _ADDRESS.fullmatch(getattr(self, name)):
-                raise ValueError(f"{name} is no address")
+                raise ValueError(f"{name} is not an address")
 
 
 @dataclass(frozen=True)

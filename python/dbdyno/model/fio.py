@@ -219,7 +219,7 @@ def fio_range(text: str, kb_base: int = KB_BASES[0]) -> tuple[tuple[int, int], t
     def bounds(way: str) -> tuple[int, int]:
         least, dash, most = way.replace(":", "-", 1).partition("-")
         if not dash:
-            raise ValueError("is no range of sizes; write the smallest and the largest, such as 4k-64k")
+            raise ValueError("is not a range of sizes; write the smallest and the largest, such as 4k-64k")
         ends = sorted((fio_bytes(least.strip(), kb_base), fio_bytes(most.strip(), kb_base)))
         return ends[0], ends[1]
 
@@ -241,7 +241,7 @@ def _shares(text: str, kb_base: int) -> list[tuple[int, int]]:
         raise ValueError(f"has more than {SPLITS_MOST} sizes, as many as fio takes")
     percentages = [int(percent) if percent.isdecimal() and len(percent) < 4 else None for _, _, percent in entries]  # noqa: PLR2004
     if any(percent and share is None for (_, _, percent), share in zip(entries, percentages, strict=True)):
-        raise ValueError("has a share that is no whole percentage; write it as fio does, such as 4k/60:16k/40")
+        raise ValueError("has a share that is not a whole percentage; write it as fio does, such as 4k/60:16k/40")
     remainder = 100 - sum(share for share in percentages if share is not None)
     blank = percentages.count(None)
     if remainder < 0 or (not blank and remainder):

@@ -46,7 +46,7 @@ def server_url(text: str) -> ServerUrl:
     try:
         parts = urlsplit(text)
     except ValueError:  # its message may hold all of it
-        raise ValueError(f"is no URL; write {EXAMPLE}") from None
+        raise ValueError(f"is not a URL; write {EXAMPLE}") from None
     if parts.scheme not in SCHEMES:
         raise ValueError(f"begins with {parts.scheme}://; an external server is named as {EXAMPLE}")
     login, at, _ = text.partition("://")[2].partition("@")

@@ -222,7 +222,7 @@ def _switch(value: Setting) -> bool:
 def _whole(value: Setting) -> int:
     if isinstance(value, int):
         return int(value)
-    raise ValueError("is no whole number")
+    raise ValueError("is not a whole number")
 
 
 def _method(value: Setting) -> str:

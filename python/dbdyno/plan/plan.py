@@ -393,7 +393,7 @@ def _of_levels(fleet: Fleet) -> Iterator[str]:
         if len(hosts) < 2:  # noqa: PLR2004
             yield f"all hosts have the same level of {factor}: there is nothing to compare in it"
         elif set(hosts.values()) == {1}:
-            yield f"each level of {factor} has one host: what differs is this machine against that one, not the level"
+            yield f"each level of {factor} has only one host, so two machines are compared rather than two levels"
         elif few:
             least = f"{HOSTS_OF_LEVEL_MIN} of each at least"
             yield f"levels of {factor} are compared by hosts, {least}; fewer: {', '.join(few)}"

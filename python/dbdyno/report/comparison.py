@@ -305,7 +305,7 @@ def _control_text(control: Change, compared: Compared) -> str:
         case Word.EQUIVALENT:
             return f"{text} {them}, and it shows no change: there is no sign that the host changed."
         case _:
-            return f"{text} So whether the host changed is not known."
+            return f"{text} So it is not known whether the host changed."
 
 
 def _other_load(before: Run, after: Run, differences: Sequence[Difference]) -> list[str]:

@@ -419,7 +419,8 @@ class _Words:
         named = f"{len(ids)} others" if many_of_several else self._labels(ids)
         baseline = "" if many_of_several else self.names.short(self.choice.take[0])
         different = how_different("faster", gains, self.analysis.metric, baseline)
-        where = f"only if {a_cut(self.safety.mode)} may lose {most} of commits"
+        them = "them" if len(ids) > 1 else "it"
+        where = f"take {them} only if {a_cut(self.safety.mode)} may lose {most} of commits"
         return f"{named} {verb} {different}: {where}."
 
     def _open(self) -> set[str]:
@@ -574,7 +575,7 @@ def crash_warnings(safety: CrashSafety, names: Names) -> Iterator[str]:
     """Yield the lines, the weightiest first."""
     what = many(safety.mode)
     if safety.mode == "kill":
-        yield "A kill of the server is no power cut: what it had written survived in memory. Power cuts may lose more."
+        yield "A kill of the server is not a power cut: what it wrote survived in memory. Power cuts may lose more."
     if safety.control is None:
         yield "No control: no treatment known to lose was run, so nothing shows that this load shows a loss."
     elif (kept := safety.control.doubt) and all(treatment.word != "undecided" for treatment in safety.treatments):

@@ -114,7 +114,15 @@ class Badges:
         return tuple(badge for badge in self.items if badge.safety)
 
 
-_FIGURE = re.compile(r"[-+\d]|unknown$")  # how a cell begins that holds one
+_FIGURE = re.compile(r"[-+<\d]|unknown$")  # how a cell begins that holds one
+WHOLE_MAX = 26  # characters of a figure that stays in one line
+
+
+def stays_whole(cell: str) -> bool:
+    """Return whether a cell is a figure that is not broken, such as "292 of 300" or "+91 % (+88 to +97 %)"."""
+    return bool(_FIGURE.match(cell)) and len(cell) <= WHOLE_MAX
+
+
 Look = Literal["", "wide", "results", "settings", "figures"]  # of a table
 
 

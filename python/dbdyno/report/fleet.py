@@ -77,9 +77,9 @@ def why(like_these: LikeThese) -> str:
         case HostsCode.TOO_FEW_HOSTS:
             return f"at least {HOSTS_MIN} hosts are needed"
         case HostsCode.NOT_COMPARABLE:
-            return "the two are not comparable on these"
+            return "the two are not comparable on these hosts"
         case HostsCode.NOT_ON_THESE_HOSTS:
-            return "it is not said of these hosts either"
+            return "these hosts themselves do not show it"
         case HostsCode.HOSTS_DIFFER:
             return "the effect differs too much between so few hosts"
         case _:
@@ -217,15 +217,15 @@ def _why(difference: BetweenLevels, size: str, *, ratio: bool = False) -> str:
             lacking = [side.level for side in (difference.level, difference.baseline) if not side.hosts]
             return f"no host of {listed(lacking)} has a usable block"
         case LevelCode.ONE_HOST_EACH:
-            return f"this machine against that one, {_machines(difference, size)}"
+            return f"each level has only one host, {_machines(difference, size)}"
         case LevelCode.TOO_FEW_HOSTS:
             between = f"{_host_names(difference.level)} against {_host_names(difference.baseline)}"
-            return f"at least {HOSTS_OF_LEVEL_MIN} hosts of either are needed ({between}: {size})"
+            return f"at least {HOSTS_OF_LEVEL_MIN} hosts of each level are needed ({between}: {size})"
         case LevelCode.P_OUT_OF_REACH:
-            return f"so many questions need more hosts than {_sizes(difference)}: {size}"
+            return f"so many comparisons need more hosts than {_sizes(difference)}: {size}"
         case _:
             figures_and_p = f"{size}, {_certainty(difference, ratio=ratio)}"
-            return f"hosts of the same level differ too much, for so few ({figures_and_p})"
+            return f"hosts of the same level differ too much among so few ({figures_and_p})"
 
 
 def _machines(difference: BetweenLevels, size: str) -> str:
@@ -234,7 +234,7 @@ def _machines(difference: BetweenLevels, size: str) -> str:
     blocks = f"{level.blocks} and {count(baseline.blocks, 'block')}"
     known = apart is not None and apart.bounded and difference.of is None
     interval = f"95 % interval {percent_range(apart.low, apart.high)}, " if apart and known else ""
-    but = "whatever else differs between the two is in it"
+    but = "the figure includes everything else that differs between the two"
     return f"{level.host} against {baseline.host}, {size} ({interval}{blocks}); {but}"
 
 
@@ -306,14 +306,14 @@ def noise_lines(noise: FleetNoise) -> list[str]:
 def odd_text(noise: FleetNoise) -> str:
     """Return which hosts are not like the others."""
     if len(noise.each) < ODD_MIN:
-        return f"Odd hosts can be found only among {ODD_MIN} hosts or more."
+        return f"Hosts that stand out can be found only among {ODD_MIN} hosts or more."
     odd = [
         f"{contrast.host.host} ({percent(contrast.difference)} against the others, {p_value(contrast.p)})"
         for contrast in noise.odd
     ]
     if not odd:
-        return "No host is shown to be odd: none is farther from the others than they are from each other."
-    return f"Not like the others: {listed(odd)}."
+        return "No host stands out: none differs more from the others than they do from each other."
+    return f"Different from the other hosts: {listed(odd)}."
 
 
 def _word(contrast: Left, noise: FleetNoise) -> str:

@@ -50,9 +50,9 @@ def advice(host: HostMeasurement) -> list[Advice]:
 
 def _wake_ups(host: HostMeasurement) -> Iterator[Advice]:
     slow = [
-        *([f"the p99 of a wake-up is {_us(host.wake_up_us_p99)}"] if host.wake_up_us_p99 > WAKE_UP_US_MAX else []),
+        *([f"a wake-up takes {_us(host.wake_up_us_p99)} (p99)"] if host.wake_up_us_p99 > WAKE_UP_US_MAX else []),
         *(
-            [f"that of a timer's lateness {_us(host.timer_late_us_p99)}"]
+            [f"timers are late by {_us(host.timer_late_us_p99)} (p99)"]
             if host.timer_late_us_p99 > TIMER_LATE_US_MAX
             else []
         ),
@@ -60,7 +60,7 @@ def _wake_ups(host: HostMeasurement) -> Iterator[Advice]:
     if not slow:
         return
     cause = (
-        "other programs use the processors, end those first"
+        "other programs use the processors; stop those first"
         if host.busy_share > OTHERS_MAX
         else "halted processors wake up late"
     )
@@ -68,7 +68,7 @@ def _wake_ups(host: HostMeasurement) -> Iterator[Advice]:
     if host.can_be_awake:
         yield Advice("keep processors awake", why, "in the study: [host] awake = true")
     else:
-        lacking = host.why_not_awake or "nothing here can"
+        lacking = host.why_not_awake or "this host offers no way to"
         yield Advice("keep processors awake", f"{why}; {lacking}", host.awake_remedy or "use another host")
 
 
@@ -79,7 +79,7 @@ def _others(host: HostMeasurement) -> Iterator[Advice]:
     if host.busy_share > OTHERS_MAX:
         used = percent(host.busy_share, sign=False)
         why = f"they use {used} of the processors' time, which distorts all figures here"
-        yield Advice("stop other programs and run doctor again", why, "top (what uses most stands first)")
+        yield Advice("stop other programs and run doctor again", why, "top (the busiest comes first)")
 
 
 def _clock(host: HostMeasurement) -> Iterator[Advice]:
@@ -115,7 +115,7 @@ def _memory(host: HostMeasurement) -> Iterator[Advice]:
 def _processors(host: HostMeasurement) -> Iterator[Advice]:
     if "powersave" in host.governor or "ondemand" in host.governor:
         why = f"the frequency governor is {host.governor}: processors begin slow"
-        yield Advice("have processors run at full speed", why, "sudo cpupower frequency-set -g performance")
+        yield Advice("run processors at full speed", why, "sudo cpupower frequency-set -g performance")
     if host.cores < CORES_MIN:
         why = "server, client and emulated disk take turns on one processor"
         yield Advice("use a machine with more processors", why, "nproc")
@@ -161,10 +161,10 @@ def _disk(host: HostMeasurement, read_us: float, iops: float) -> list[_Doubt]:
         return [_Doubt(host.no_disk or "not measured", known=False)]
     doubts = []
     if host.disk_us_p50 > read_us:
-        way = f"the path to an emulated disk takes {_us(host.disk_us_p50)}, such a drive {_us(read_us)} a read"
+        way = f"the path to an emulated disk takes {_us(host.disk_us_p50)}, a read on such a drive {_us(read_us)}"
         doubts.append(_Doubt(way, rules_out=host.disk_us_p50 > 2 * read_us))
     if host.disk_iops < iops:
-        doubts.append(_Doubt(f"the path does {number(host.disk_iops)} IOPS, such drives {number(iops)} and more"))
+        doubts.append(_Doubt(f"the path does {number(host.disk_iops)} IOPS, such drives {number(iops)} or more"))
     return doubts
 
 
@@ -190,11 +190,11 @@ def _quick(host: HostMeasurement) -> list[_Doubt]:
     doubts = []
     if host.wake_up_us_p99 > WAKE_UP_US_MAX:
         remedy = " ([host] awake = true may help)" if host.can_be_awake else ""
-        doubts.append(_Doubt(f"the p99 of a wake-up is {_us(host.wake_up_us_p99)}{remedy}"))
+        doubts.append(_Doubt(f"a wake-up takes {_us(host.wake_up_us_p99)} (p99){remedy}"))
     if host.clock_read_ns > CLOCK_READ_NS_MAX:
         doubts.append(_Doubt(f"reading the clock takes {number(host.clock_read_ns)} ns"))
     if host.cores < CORES_MIN:
-        doubts.append(_Doubt("there is one processor for all"))
+        doubts.append(_Doubt("server, client and disk share one processor"))
     return doubts
 
 

@@ -145,7 +145,7 @@ def _drift_notes(analysis: Analysis) -> list[str]:
         return []
     note = (
         f"From the first trial to the last the {analysis.metric.words} drifted by {with_interval(drift)},"
-        " whatever the treatment; comparing inside blocks takes this out of the verdicts."
+        " whatever the treatment; comparing inside blocks keeps this out of the verdicts."
     )
     return [note]
 

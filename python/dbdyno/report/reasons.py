@@ -209,9 +209,8 @@ def exaggeration_text(exaggeration: Exaggeration) -> str:
     if not exaggeration.notable:
         return ""
     share = percent(exaggeration.power, sign=False)
-    return (
-        f"such runs would find an effect of this size in {share}, and then show {exaggeration.factor:.1f} times as much"
-    )
+    factor = f"{exaggeration.factor:.1f}"
+    return f"so few blocks detect such an effect in {share} of runs, and then overstate it {factor} times"
 
 
 def resolution_text(resolution: Resolution, margin: float) -> str:
@@ -228,7 +227,7 @@ def resolution_text(resolution: Resolution, margin: float) -> str:
         )
     if resolution.too_coarse(margin):
         more = f"more than half the margin of {margin_text(margin)}"
-        return f"{steps}: {more}, so nothing can be called equivalent, however many the blocks"
+        return f"{steps}: {more}, so no number of blocks can show equivalence"
     return f"{steps}, so the interval is widened by that at either end"
 
 
@@ -312,7 +311,7 @@ def _cause_text(cause: Cause) -> str:
             )
         case UnequalFailures():
             return (
-                f"{cause.label} failed or met interference in {count(cause.attempts, 'attempt')} at a block,"
+                f"{cause.label} failed or met interference in {count(cause.attempts, 'attempt')},"
                 f" {cause.other} in {cause.other_attempts:,}, and unequal failures may explain the difference"
             )
 
@@ -337,7 +336,7 @@ def _different(reason: Reason) -> str:
 
 
 def _every_part(reason: Reason) -> str:
-    return f"{reason.word} in every comparison that it is the mean of"
+    return f"{reason.word} in each of the comparisons averaged"
 
 
 def _real_but_small(reason: Reason) -> str:
@@ -358,7 +357,7 @@ def _stalls(reason: Reason) -> str:
     if reason.far_off:
         return f"; {count(reason.far_off, unit)} {_are(reason.far_off)} far off"
     share = percent(excluded_share(n), sign=False)
-    return f". Rare stalls (in fewer than {share} of {unit}s) could have been missed"
+    return f". No {unit} stalled, but stalls in up to {share} of {unit}s could have been missed"
 
 
 def _p_out_of_reach(reason: Reason) -> str:
@@ -405,9 +404,7 @@ _TEXTS: dict[Code, Callable[[Reason], str]] = {
     Code.MARGIN_RULED_OUT: _margin_ruled_out,
     Code.TOO_COARSE: lambda reason: resolution_text(reason.resolution, reason.margin),
     Code.P_OUT_OF_REACH: _p_out_of_reach,
-    Code.NO_SPREAD: lambda reason: (
-        f"all {reason.sizes[0]} blocks have the same ratio, so there is no spread to judge by"
-    ),
+    Code.NO_SPREAD: lambda reason: f"all {reason.sizes[0]} blocks have the same ratio, so the noise is unknown",
     Code.NO_INTERVAL: lambda reason: f"{count(reason.sizes[0], 'block')} are too few for an interval",
     Code.INTERVAL_INCLUDES_0: lambda reason: f"{_p(reason)}, but the interval includes 0",
     Code.P_TOO_LARGE: lambda reason: f"the interval excludes 0, but {_p(reason)} is more than {ALPHA:g}",

@@ -41,19 +41,19 @@ def _reaches(plateau: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
     share, factor = margin_text(SHARE), curves.factor
     levels = [point.level for point in line.points]
     if plateau.flat:
-        yield f"no knee: from {factor} {levels[0]} to {levels[-1]} all are within {share} of the best"
+        yield f"no knee: from {factor} = {levels[0]} to {levels[-1]} all are within {share} of the best"
     elif knee := plateau.knee:
-        at = f"{factor} {levels[knee.at]} ({_interval(knee, levels)})"
-        yield f"the knee is at {at}: up to there more {_brings(curves)} by {share} or more, from there on by less"
+        at = f"{factor} = {levels[knee.at]} ({_interval(knee, levels)})"
+        yield f"the knee is at {at}: up to there more {_brings(curves)} by {share} or more, beyond it by less"
     elif plateau.rising:
-        yield f"no knee in the range measured: {factor} {levels[-1]} still {_brings(curves)} by {share} or more"
+        yield f"no knee in the range measured: {factor} = {levels[-1]} still {_brings(curves)} by {share} or more"
     elif plateau.first.high == len(levels) - 1:
-        where = f"{factor} {levels[plateau.first.low]}"
+        where = f"{factor} = {levels[plateau.first.low]}"
         yield f"no knee in the range measured: whether more than {where} still {_brings(curves)} by {share} is open"
     elif plateau.dips:
-        yield f"no knee: {factor} {levels[0]} and {levels[-1]} are within {share} of the best"
+        yield f"no knee: {factor} = {levels[0]} and {levels[-1]} are within {share} of the best"
     elif not plateau.leaves:
-        yield f"no knee is shown in the range measured: {factor} {levels[-1]} may be within {share} of the best"
+        yield f"no knee is shown in the range measured: {factor} = {levels[-1]} may be within {share} of the best"
 
 
 def _dips(plateau: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _dips(plateau: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
     if plateau.dips:
         names = listed([line.points[place].level for place in plateau.dips], LISTED_MAX)
         worse = "lower" if curves.metric.more_is_better else "higher"
-        where = f"in between, at {curves.factor} {names}"
+        where = f"in between, at {curves.factor} = {names}"
         yield f"{where}, {curves.metric.words} is {worse} than the best by {margin_text(SHARE)} or more"
 
 
@@ -69,7 +69,7 @@ def _leaves(plateau: Plateau, line: Curve, curves: Curves) -> Iterator[str]:
     """Yield beyond which level the curve is worse than its best."""
     levels = [point.level for point in line.points]
     if turn := plateau.leaves:
-        at = f"{curves.factor} {levels[turn.at]} ({_interval(turn, levels)})"
+        at = f"{curves.factor} = {levels[turn.at]} ({_interval(turn, levels)})"
         direction = "lowers" if curves.metric.more_is_better else "raises"
         knee = "" if plateau.knee else "the knee: "
         yield f"{knee}beyond {at} more {direction} {curves.metric.words} by {margin_text(SHARE)} or more"
@@ -81,7 +81,7 @@ def _brings(curves: Curves) -> str:
 
 def _interval(turn: Turn, levels: list[str]) -> str:
     if turn.low == turn.high:
-        return f"95 % interval: {levels[turn.low]} alone"
+        return f"95 % interval: only {levels[turn.low]}"
     return f"95 % interval {levels[turn.low]} to {levels[turn.high]}"
 
 
@@ -93,7 +93,7 @@ def knees_in_brief(curves: Curves) -> str:
         if turn:
             where = f" with {line_name(line)}" if line.at else ""
             interval = _interval(turn, [point.level for point in line.points])
-            knees.append(f"{curves.factor} {line.points[turn.at].level} ({interval}){where}")
+            knees.append(f"{curves.factor} = {line.points[turn.at].level} ({interval}){where}")
     if not knees:
         return ""
     return f"The knee in {curves.metric.words} is at {listed(knees, LISTED_MAX)}."

@@ -112,11 +112,11 @@ def opening_where_alike(changed: Changed) -> str:
         case "device":
             each = changed.level.figures.get("read_each_ms", 0.0)
             takes = f", which takes {duration(each)} for each read" if each else ""
-            return f"with either the queue of the disk never empties{takes}."
+            return f"with either, the disk's queue never empties{takes}."
         case "processor":
-            return "with either the processors have no time left."
+            return "with either, the processors are fully busy."
         case _:
-            return "the load generator has no time left, so neither server is at its limit."
+            return "the load generator is fully busy, so neither server is at its limit."
 
 
 def _flushes(changed: Changed) -> str:
@@ -293,7 +293,7 @@ def _seeks(changed: Changed) -> Iterator[str]:
         return
     seeks = one_or_two(new["seek_bytes"], old["seek_bytes"], _distance)
     runs = one_or_two(new["sorted_run"], old["sorted_run"], rounded)
-    yield f"From one request to the next the device went {seeks}, in sorted runs of {runs} requests."
+    yield f"The device moved {seeks} between requests, in sorted runs of {runs} requests."
 
 
 def _syncs(changed: Changed) -> Iterator[str]:
@@ -430,7 +430,7 @@ def _limits(changed: Changed) -> str:
 
 def _both_mostly(time_spent: TimeSpent, shares: str) -> str:
     if time_spent.limit.kind == "rate":
-        return "Both keep up with the rate that is offered."
+        return "Both keep up with the offered rate."
     return f"With both, nothing is full, and {_part_of_time(time_spent, shares)}."
 
 
@@ -439,7 +439,7 @@ def _limit_text(time_spent: TimeSpent) -> str:
     if limit.full:
         return f"{time_spent.label} is limited by {_limit(time_spent, share(limit.share))}"
     if limit.kind == "rate":
-        return f"{time_spent.label} keeps up with the rate that is offered"
+        return f"{time_spent.label} keeps up with the offered rate"
     return f"with {time_spent.label} nothing is full, and {_part_of_time(time_spent, share(limit.share))}"
 
 
@@ -468,7 +468,7 @@ def _cannot_matter(changed: Changed) -> Iterator[str]:
     below = varied <= BELOW_THE_SERVER or sections <= {"queue", "filesystem"}
     busy = max(side["busy_share"] for side in figures)
     if below and busy < IDLE:
-        yield f"The device is busy for {share(busy)} of the time: what it does can hardly matter to this load."
+        yield f"The device is busy for {share(busy)} of the time: it can hardly matter to this load."
         return
     waiting = max(side["requests_under_way"] for side in figures)
     if (varied <= IN_THE_QUEUE or sections == {"queue"}) and waiting < FEW_REQUESTS:

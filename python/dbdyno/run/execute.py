@@ -269,7 +269,7 @@ class _Runner:
             self.stop.pace.end()
             if self.history.repeating_helps(block) and not self.history.repeating_helps(block + 1):
                 self.progress.say(
-                    f"{PATIENCE} blocks met interference at every attempt, so blocks are no longer repeated for it; "
+                    f"{PATIENCE} blocks met interference at every attempt, so blocks are no longer repeated for that; "
                     "stop other programs on this host, or measure when it is idle"
                 )
 

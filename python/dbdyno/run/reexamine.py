@@ -389,7 +389,7 @@ class Ready(Message):
     def __post_init__(self) -> None:
         """Raise ``ValueError`` where that can't be."""
         if not self.ready or not 0 < self.cores <= _CORES_MAX:
-            raise ValueError("ready is no folder, or cores no number of processors")
+            raise ValueError("ready is not a folder, or cores is not a number of processors")
 
 
 @dataclass(frozen=True)

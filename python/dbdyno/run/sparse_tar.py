@@ -90,7 +90,7 @@ def extract(path: Path, into: Path, limit_of: LimitOf = any_limit) -> None:
     except tarfile.ReadError as error:
         raise _refused(path, str(error)) from None
     except tarfile.HeaderError as error:
-        raise _refused(path, f"it is no tar file, or is cut short: {error}") from None
+        raise _refused(path, f"it is not a tar file, or is cut short: {error}") from None
     finally:
         os.close(root)
 
@@ -150,7 +150,7 @@ def _member(file: IO[bytes], name: str, packed: int, more: dict[str, str], *, is
         or sparse_fields.keys() != {"major", "minor", "name", "realsize"}
         or (sparse_fields["major"], sparse_fields["minor"]) != ("1", "0")
     ):
-        raise tarfile.ReadError(f"{short(name, 100)!r} is no sparse file of format 1.0")
+        raise tarfile.ReadError(f"{short(name, 100)!r} is not a sparse file of format 1.0")
     size, (places, taken) = _number(sparse_fields["realsize"].encode()), _places(file, packed)
     end = 0
     for at in range(0, len(places), 2):

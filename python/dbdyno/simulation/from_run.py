@@ -42,7 +42,7 @@ def point_of(run: Run, treatment: Treatment, recorded: tuple[Treatment, Trial], 
         levels = [side.levels.get(factor.name, "") for side in (source, treatment)]
         for section, name in factor.differing(*levels):
             if (section, name) not in SIMULATED and section != TUNABLES:
-                raise ValueError(f"{section}.{name} is no setting of a simulated device or queue")
+                raise ValueError(f"{section}.{name} is not a setting of a simulated device or queue")
     queue = own.observed.get("queue", {}) if own else {}
     observed = (own or trial).observed.get("device", {})
     if observed.get("kind") != "emulated":

@@ -152,7 +152,7 @@ def _whole(text: str) -> int:
     try:
         return fio_bytes(text)  # 2k are 2048, 0x10 are 16
     except ValueError:
-        raise ValueError("is no whole number") from None
+        raise ValueError("is not a whole number") from None
 
 
 def _percent(text: str) -> int:
@@ -408,7 +408,7 @@ def put(job: Job, word: str, value: str) -> None:
         raise ValueError(REASONS[word])
     if word not in WORDS:
         known = did_you_mean(word, [*WORDS, *WITHOUT_EFFECT])
-        raise ValueError(f"is no option of a simulated job{known or '; known are ' + ', '.join(sorted(WORDS))}")
+        raise ValueError(f"is not an option of a simulated job{known or '; known are ' + ', '.join(sorted(WORDS))}")
     WORDS[word](job, value)
 
 
@@ -635,7 +635,7 @@ def read_server_load(path: Path) -> ServerLoad:
 
     for name, table in raw.items():
         if name not in tables:
-            text = f"is no table of this load{did_you_mean(name, tables)}; known are {', '.join(tables)}"
+            text = f"is not a table of this load{did_you_mean(name, tables)}; known are {', '.join(tables)}"
             raise refuse(text, name)
         if not isinstance(table, dict):
             raise refuse(f"must be a table: [{name}]", name)

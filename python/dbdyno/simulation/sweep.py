@@ -305,7 +305,7 @@ def _read_results(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
                     if not whole and not line.startswith(b'{"key"'):
-                        raise UserError(f"{path}: is no file of results of simulations; name another file")
+                        raise UserError(f"{path}: is not a file of results of simulations; name another file")
                     file.truncate(whole)
                     return
                 whole += len(line)
@@ -313,7 +313,9 @@ def _read_results(path: Path) -> Iterator[tuple[str, dict[str, Any], float]]:
                     entry = json.loads(line)
                     result = entry["key"], dict(entry["outcome"]), float(entry["cpu_s"])
                 except (ValueError, KeyError, TypeError):
-                    raise UserError(f"{path}: line {number} is no result of a simulation; name another file") from None
+                    raise UserError(
+                        f"{path}: line {number} is not a result of a simulation; name another file"
+                    ) from None
                 yield result
     except FileNotFoundError:
         return

@@ -263,7 +263,7 @@ def watchables(word: str) -> list[Watchable]:
     try:
         status = path.stat()
     except OSError as error:
-        raise UserError(f"{word} is no device, emulated disk or folder ({error.strerror}); {there_are()}") from None
+        raise UserError(f"{word} is not a device, emulated disk or folder ({error.strerror}); {there_are()}") from None
     if stat.S_ISBLK(status.st_mode):
         name = (_BY_NUMBER / f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}").resolve().name
         return [Watchable(name, about.get(name, ""))]

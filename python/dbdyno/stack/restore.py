@@ -128,7 +128,7 @@ def _open_log(path: Path, flags: int) -> int:
 def _not_ours(status: os.stat_result, is_kind: Callable[[int], bool], kind: str) -> str:
     """Why a file or folder can't be taken for one that this user's dbdyno made; empty where it can."""
     if not is_kind(status.st_mode):
-        return f"is no {kind}"
+        return f"is not a {kind}"
     if status.st_uid != os.geteuid():
         return "is another user's"
     return "can be written by others" if status.st_mode & 0o022 and kind == "file" else ""
@@ -153,7 +153,7 @@ def _read(path: Path, handle: int) -> Leftover | None:
             else:
                 undos.pop(fields["done"], None)
         except (KeyError, TypeError) as error:
-            damage.append(f"{path}: {fields} is no entry that this dbdyno knows ({error!r})")
+            damage.append(f"{path}: {fields} is not an entry that this dbdyno knows ({error!r})")
         if open_now is not None:
             undos = {number: undo for number, undo in undos.items() if number in open_now}
     title = what or "a run that its undo log no longer names"

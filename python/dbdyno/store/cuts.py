@@ -118,7 +118,7 @@ def cut_called(run: Run, name: str) -> tuple[Trial, Cut]:
     """Return the cut of that name with its trial. Raises ``UserError`` where the run has none."""
     trial_and_cut = next(((trial, cut) for trial, cut in cuts_of(run) if name_of(trial, cut) == name), None)
     if trial_and_cut is None:
-        raise UserError(f"{name!r} is no cut of this run; dbdyno crash list RUN names them, as TRIAL/CUT")
+        raise UserError(f"{name!r} is not a cut of this run; dbdyno crash list RUN names them, as TRIAL/CUT")
     return trial_and_cut
 
 
@@ -139,7 +139,7 @@ def kept_folder(folder: Path, trial: Trial, cut: Cut) -> Path:
             'keep = "all" in [crash] keeps every one that lost anything'
         )
     if not is_at_its_place(cut):
-        raise UserError(f"{name}: {cut.kept!r} is no place of a kept state; the run folder is damaged")
+        raise UserError(f"{name}: {cut.kept!r} is not a place of a kept state; the run folder is damaged")
     state = folder / "trials" / trial.id / cut.kept
     if not state.is_dir():
         raise UserError(f"{state} is not there: the state of {name} was removed, or the run was copied without it")

@@ -33,8 +33,8 @@ _DEEP_KEY = re.compile(rb"(?<![\w-])(?:%b){%d}" % (_PART, DEPTH_MAX))
 _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     str: ((str,), "text"),
     bool: ((bool,), "true or false"),
-    int: ((int,), "whole number"),
-    float: ((int, float), "number"),
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
 }  # of a field -> what it may be, and what that is called
 
 
@@ -52,7 +52,7 @@ def value_of(kind: type[T], document: object, name: str = "") -> T:
 
     """
     if not isinstance(document, dict):
-        raise ValueError(f"{name or 'it'} is no table")  # noqa: TRY004 - the file is at fault
+        raise ValueError(f"{name or 'it'} is not a table")  # noqa: TRY004 - the file is at fault
     known = _fields(kind)  # type: ignore[arg-type]
     for key in document:
         if key not in known:
@@ -74,7 +74,7 @@ def json_object(content: bytes, escapes_max: int = ESCAPES_MAX) -> dict[str, Any
     try:
         document = json.loads(content.decode("utf-8"), parse_int=_whole)
     except UnicodeDecodeError:
-        raise ValueError("it is no UTF-8 text") from None
+        raise ValueError("it is not UTF-8 text") from None
     except RecursionError:
         raise ValueError("it is nested too deep") from None
     except json.JSONDecodeError as error:
@@ -82,7 +82,7 @@ def json_object(content: bytes, escapes_max: int = ESCAPES_MAX) -> dict[str, Any
     except ValueError:  # of Python itself: a whole number of more digits than it takes
         raise ValueError("it holds a number of too many digits") from None
     if not isinstance(document, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - the file is at fault
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - the file is at fault
     see_that_it_is_flat(document)
     return document
 
@@ -165,12 +165,12 @@ def _convert(kind: Any, value: object, name: str) -> Any:  # noqa: ANN401  (what
     elif origin is Literal:
         _check(isinstance(value, str) and value in inner, name, f"one of {', '.join(map(repr, inner))}")
     elif origin is list:
-        _check(isinstance(value, list), name, "list")
+        _check(isinstance(value, list), name, "a list")
         converted = [_convert(inner[0], member, f"{name}[{place}]") for place, member in enumerate(converted)]
     elif is_typeddict(kind):
         converted = _of_known_shape(kind, value, name)
     elif origin is dict:
-        _check(isinstance(value, dict), name, "table")
+        _check(isinstance(value, dict), name, "a table")
         if inner[1] is not Any:
             converted = {key: _convert(inner[1], member, _below(name, key)) for key, member in converted.items()}
     elif kind is not Any:
@@ -187,7 +187,7 @@ def _of_known_shape(kind: Any, value: object, name: str) -> dict[str, Any]:  # n
     and who uses a figure takes what is none for unknown.
     """
     if not isinstance(value, dict):
-        raise ValueError(f"{name} is no table")  # noqa: TRY004 - the file is at fault
+        raise ValueError(f"{name} is not a table")  # noqa: TRY004 - the file is at fault
     hints = get_type_hints(kind)
     shaped = {key: member for key, member in value.items() if key in hints and _has_shape(hints[key])}
     return {**value, **{key: _convert(hints[key], member, _below(name, key)) for key, member in shaped.items()}}
@@ -207,7 +207,7 @@ def _one_of(kinds: tuple[Any, ...], value: object, name: str) -> Any:  # noqa: A
 
 def _check(is_right: bool, name: str, called: str) -> None:  # noqa: FBT001
     if not is_right:
-        raise ValueError(f"{name} is no {called}")
+        raise ValueError(f"{name} is not {called}")
 
 
 def _without_none(value: Any) -> Any:  # noqa: ANN401  (whatever a document can hold)

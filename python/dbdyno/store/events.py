@@ -47,7 +47,7 @@ class TrialEvent(Event):
         """Raise ``ValueError`` where the trial's name is none of a folder."""
         super().__post_init__()
         if not _NAME.fullmatch(self.trial):
-            raise ValueError(f"{self.trial!r} is no trial's name")
+            raise ValueError(f"{self.trial!r} is not a trial's name")
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def event_in(line: bytes, *, sealed_before: bool = False) -> Event:
     """
     document = json.loads(line)
     if not isinstance(document, dict) or (kind := _KINDS.get(document.get("event", ""))) is None:
-        raise ValueError("it is no event")
+        raise ValueError("it is not an event")
     if (sealed_before or "sum" in document) and not is_sealed(line):
         raise ValueError("it is not as it was written")
     return value_of(

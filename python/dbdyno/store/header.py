@@ -143,7 +143,7 @@ def header_in(path: Path, content: bytes) -> Header:
         document = toml_document(content.decode("utf-8"))
         see_that_it_is_flat(document)
     except UnicodeDecodeError:
-        raise damaged(file, "it is no UTF-8 text") from None
+        raise damaged(file, "it is not UTF-8 text") from None
     except (ValueError, RecursionError) as error:
         why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
         of_toml = isinstance(error, tomllib.TOMLDecodeError)
@@ -159,7 +159,7 @@ def header_in(path: Path, content: bytes) -> Header:
 def _header_of(document: Mapping[str, Any]) -> Header:
     run = document.get("run")
     if not isinstance(run, dict):
-        raise ValueError("run is no table" if "run" in document else "run is missing")  # noqa: TRY004
+        raise ValueError("run is not a table" if "run" in document else "run is missing")  # noqa: TRY004
     design = {
         attribute.name: run[key]
         for attribute in fields(Design)
@@ -192,9 +192,9 @@ def _see_that_it_can_be_planned(header: Header) -> None:
     if len(treatments) != len(design.tried):
         raise ValueError("two treatments have the same id")
     if design.treatments and design.baseline not in treatments:
-        raise ValueError(f"baseline is {design.baseline[:40]!r}, which is no treatment")
+        raise ValueError(f"baseline is {design.baseline[:40]!r}, which is not a treatment")
     for comparison in design.comparisons:
         if strange := {comparison.baseline, comparison.level} - treatments:
-            raise ValueError(f"comparison names {min(strange)[:40]!r}, which is no treatment")
+            raise ValueError(f"comparison names {min(strange)[:40]!r}, which is not a treatment")
     if not (math.isfinite(design.margin) and 0 <= design.margin <= 1):
-        raise ValueError("margin is no share from 0 to 1")
+        raise ValueError("margin is not a share from 0 to 1")

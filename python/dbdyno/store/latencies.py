@@ -43,5 +43,5 @@ def latencies_in(path: Path, trial_id: str, columns: "Mapping[str, NDArray[Any]]
     counted = np.all((counts >= 1) & (counts == np.floor(counts))) and counts.sum() < COUNT_MAX
     if not whole or not counted or np.any(np.diff(values) < 0):
         file = path / "trials" / trial_id / f"{LATENCIES}.parquet"
-        raise damaged(file, "its latencies and counts are no histogram", _REMEDY)
+        raise damaged(file, "its latencies and counts are not a histogram", _REMEDY)
     return Latencies(values, counts.astype(np.int64))

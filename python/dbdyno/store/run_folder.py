@@ -164,11 +164,13 @@ def read_run(path: Path, without: Collection[str] = (), budget: Budget | None = 
     try:
         study_text = own.get(STUDY, b"").decode("utf-8")
     except UnicodeDecodeError:
-        raise damaged(path / STUDY, "it is no UTF-8 text") from None
+        raise damaged(path / STUDY, "it is not UTF-8 text") from None
     known = {treatment.id for treatment in header.design.tried}
     for event in history.finished.values():
         if event.treatment not in known:
-            raise damaged(path / EVENTS, f"trial {event.trial} is of {event.treatment[:40]!r}, which is no treatment")
+            raise damaged(
+                path / EVENTS, f"trial {event.trial} is of {event.treatment[:40]!r}, which is not a treatment"
+            )
     allowance = Allowance(budget=budget)
     trials = [read_trial(path, event, allowance) for event in history.finished.values() if event.trial not in without]
     return _run_of(header, history, trials, host, study_text)
@@ -276,7 +278,7 @@ def check_owner(path: Path) -> None:
         _check_writers(Path(entry.path), status, remedy)
     trials = path / "trials"
     if os.path.lexists(trials) and not trials.is_dir():
-        raise UserError(f"{trials} is no folder; put it back from a copy, or remove it")
+        raise UserError(f"{trials} is not a folder; put it back from a copy, or remove it")
 
 
 def _check_writers(path: Path, status: os.stat_result, remedy: str) -> None:

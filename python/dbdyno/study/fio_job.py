@@ -91,7 +91,9 @@ def _lines_of(path: Path) -> Iterator[LogLine]:
     head, _, rest = content.partition(b"\n")
     version = _HEADS.get(head.strip())
     if version is None:
-        raise ValueError('line 1: is no log of fio\'s; it begins with "fio version 2 iolog" or "fio version 3 iolog"')
+        raise ValueError(
+            'line 1: is not a log of fio\'s; it begins with "fio version 2 iolog" or "fio version 3 iolog"'
+        )
     texts = (text.decode("utf-8", errors="replace") for text in io.BytesIO(rest))
     yield from _lines(texts, version)
 

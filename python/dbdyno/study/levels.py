@@ -44,7 +44,7 @@ class LevelsSection(Section):
 
     factor: Annotated[
         str,
-        matching(r"[A-Za-z][A-Za-z0-9_-]*", "is no plain name: letters, digits, - and _"),
+        matching(r"[A-Za-z][A-Za-z0-9_-]*", "is not a plain name: letters, digits, - and _"),
         AfterValidator(_no_field),
     ] = "configuration"
     """What the factor is called. All else in this section is a level: a table of fields, at least two of them. See

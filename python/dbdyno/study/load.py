@@ -73,7 +73,7 @@ def broken_cost_rules(cost: Cost | None, treatments: Sequence[set[str]]) -> Iter
         yield Mistake(("cost",), 'names no device; give each a section of its own, such as [cost."hdd-7200"]')
     for name, device in cost.devices.items():
         if name not in known:
-            text = f"is no device or level of this study; known are {', '.join(known)}{did_you_mean(name, known)}"
+            text = f"is not a device or level of this study; known are {', '.join(known)}{did_you_mean(name, known)}"
             yield Mistake(("cost", name), text)
         if (device.data_drives or 1) > device.drives:
             text = f"is {device.data_drives}, more than its {device.drives} drives"
@@ -755,7 +755,7 @@ def _secondary_mistakes(design: DesignSection) -> Iterator[Mistake]:
     for index, name in enumerate(design.secondary_metrics or []):
         if name not in METRICS:
             known = f"known are {', '.join(METRICS)}{did_you_mean(name, METRICS)}"
-            yield Mistake(("design", "secondary_metrics", index), f"{shown(name)} is no metric; {known}")
+            yield Mistake(("design", "secondary_metrics", index), f"{shown(name)} is not a metric; {known}")
         elif name in (design.secondary_metrics or [])[:index]:
             yield Mistake(("design", "secondary_metrics", index), f"names {shown(name)} twice")
 

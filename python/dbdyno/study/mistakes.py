@@ -92,7 +92,8 @@ def did_you_mean(spelling: str, known: Iterable[str]) -> str:
 def unknown_drive(name: str, *others: str) -> str:
     """What a message says of a plain name that no drive has: the drives, the ``others``, and the nearest; else ""."""
     models = [model["name"] for model in device_models()]
-    return "" if name in models else f"known are {', '.join([*models, *others])}{did_you_mean(name, models)}"
+    names = [*models, *filter(str.isalpha, others)]  # what else may be given is no name but a description
+    return "" if name in models else f"known are {', '.join([*models, *others])}{did_you_mean(name, names)}"
 
 
 def line_of(lines: dict[str, int], mistake: Mistake) -> int | None:

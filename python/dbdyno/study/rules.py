@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from os.path import normpath
 from pathlib import Path
 
 from dbdyno.filesystems import KINDS, fits
@@ -168,7 +169,7 @@ def _script(load: ScriptSection, folder: Path) -> Iterator[Mistake]:
     try:
         read_text(folder / load.file, SCRIPT_LIMIT_BYTES)
     except OSError as error:
-        text = f"is {shown(load.file)}: {folder / load.file} can't be read: {error.strerror}"
+        text = f"is {shown(load.file)}: {normpath(folder / load.file)} can't be read: {error.strerror}"
         yield Mistake(("workload", "file"), text)
     except UnicodeDecodeError:
         yield Mistake(("workload", "file"), f"is {shown(load.file)}, which is not UTF-8 text")
@@ -180,7 +181,8 @@ def _replay_log(load: ReplayLogSection, folder: Path) -> Iterator[Mistake]:
         try:
             os.close(open_regular(folder / path, os.O_RDONLY, follow=True))
         except OSError as error:
-            yield Mistake(("workload", name), f"is {shown(path)}: {folder / path} can't be read: {error.strerror}")
+            text = f"is {shown(path)}: {normpath(folder / path)} can't be read: {error.strerror}"
+            yield Mistake(("workload", name), text)
 
 
 # What can't be combined with ``workload.clients_from``: a load that several hosts offer together.

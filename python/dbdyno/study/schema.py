@@ -140,7 +140,7 @@ def _settle(value: object) -> Settle:
     except ValueError as error:
         raise ValueError(f'{error}; or "trial"') from None
     if not seconds:
-        raise ValueError('is no rest; leave it out, or give a time such as "30s", or "trial"')
+        raise ValueError('is not a rest; leave it out, or give a time such as "30s", or "trial"')
     return seconds
 
 
@@ -677,7 +677,7 @@ HOSTS_MAX = 100
 
 def _disk(device: str) -> str:
     if not (device.startswith("/") and is_real(device)):
-        raise ValueError("is no whole path of a disk, such as /dev/disk/by-id/... or /dev/nvme0n1")
+        raise ValueError("is not a whole path of a disk, such as /dev/disk/by-id/... or /dev/nvme0n1")
     return device
 
 

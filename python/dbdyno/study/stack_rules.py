@@ -327,7 +327,7 @@ def _memory(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         yield Mistake(("stack", "filesystem"), text)
     else:
         yield from _filesystem(spec)
-        why = f'can\'t be set with device = "{MEMORY}", which is no device'
+        why = f'can\'t be set with device = "{MEMORY}", which is not a device'
         yield from _unsettable(spec, ("scheduler", "serial"), ("queue",), why)
         if filesystem not in {None, IN_MEMORY}:
             text = f'is {shown(filesystem)}; with device = "{MEMORY}" it is "{IN_MEMORY}"'

@@ -136,11 +136,13 @@ BONNIE = ("seeks_per_second", "write_megabytes_per_second", "rewrite_megabytes_p
 
 _PROFILE = r"(SEQ|RND)([1-9][0-9]{0,3})([KM]) Q([1-9][0-9]{0,3})T([1-9][0-9]{0,2})"
 Profile = Annotated[
-    str, matching(_PROFILE, 'is no profile in KDiskMark\'s words, such as "SEQ1M Q8T1" or "RND4K Q32T16"')
+    str, matching(_PROFILE, 'is not a profile in KDiskMark\'s words, such as "SEQ1M Q8T1" or "RND4K Q32T16"')
 ]
 Unit = Annotated[
     str,
-    matching(r"[\w /%.-]{1,24}", 'is no unit of at most 24 letters, digits, blanks or / % . -, such as "requests/s"'),
+    matching(
+        r"[\w /%.-]{1,24}", 'is not a unit of at most 24 letters, digits, blanks or / % . -, such as "requests/s"'
+    ),
 ]
 
 
@@ -164,11 +166,11 @@ def _figure(text: str) -> str:
     if text.startswith("$."):
         if re.fullmatch(r"\$(\.[A-Za-z_][\w-]*|\[[0-9]+\])+", text):
             return text
-        raise ValueError('is no path in JSON, such as "$.runs[0].rate"')
+        raise ValueError('is not a path in JSON, such as "$.runs[0].rate"')
     try:
         groups = re.compile(text).groups
     except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from None
+        raise ValueError(f"is not a regular expression: {error}") from None
     if groups != 1:
         raise ValueError(f"has {groups} groups; give one, around the number")
     return text

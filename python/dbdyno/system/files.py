@@ -35,7 +35,7 @@ def open_regular(path: Path, flags: int, *, follow: bool = False) -> int:
         if error.errno == errno.ELOOP and not follow and path.is_symlink():
             raise link_error(path) from None
         if error.errno == errno.ENXIO:  # a pipe that no process reads, or a socket
-            raise OSError(errno.EINVAL, "it is no regular file", str(path)) from None
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path)) from None
         raise
 
 
@@ -72,7 +72,7 @@ def see_that_it_is_regular(handle: int, path: Path | str) -> None:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def read_text(path: Path, limit_bytes: int = TEXT_LIMIT_BYTES) -> str:

@@ -50,7 +50,7 @@ class _Ready:
     def __post_init__(self) -> None:
         """Raise ``ValueError`` where that is no file of a process."""
         if not _START.fullmatch(self.start):
-            raise ValueError("start is no file of a process")
+            raise ValueError("start is not a file of a process")
 
 
 @dataclass(frozen=True)

@@ -248,7 +248,8 @@ def test_a_winner_that_is_less_durable_comes_with_that_first():
     assert text_of(run).startswith("Take flush_log 2. Risk: commits are durable")
     assert text_of(lax(run, "t2", innodb_flush_log_at_trx_commit="2")) == (
         "Only if a power cut may take data, take flush_log 2: with innodb_flush_log_at_trx_commit = 2 the log is synced"
-        " about once a second, unlike with flush_log 1. Risk: as said; power cuts were not tried."
+        " about once a second (safer: flush_log 1). Risk: a power cut may take data, see above; power cuts were not"
+        " tried."
     )
     text = text_of(lax(run, "t2", innodb_doublewrite="OFF"))
     assert text.startswith("Only if a power cut may take data, take flush_log 2: with innodb_doublewrite = OFF")
@@ -260,16 +261,13 @@ def test_of_two_that_are_alike_the_safer_one_is_taken():
     other = lax(run, "t2", innodb_flush_log_at_trx_commit="2")
     assert text_of(other).startswith("Nothing to change: keep flush_log 1. Risk: commits are durable")
     other = lax(run, "t1", innodb_flush_log_at_trx_commit="2")
-    assert text_of(other).startswith(
-        "Take flush_log 2: as fast within 3 %, and safer than what is there. Risk: commits"
-    )
+    assert text_of(other).startswith("Take flush_log 2: as fast within 3 %, and safer than the baseline. Risk: commits")
 
 
 def test_a_run_without_a_verdict_recommends_nothing_but_what_to_do_next():
     few = build(3, pairs=ONE_FACTOR, void_block=0)
     assert text_of(few) == (
-        "Not conclusive. Run about 3 more blocks or somewhat more "
-        "(dbdyno run STUDY --into DIR --resume --until-decided)."
+        "Not conclusive. Run at least 3 more blocks (dbdyno run STUDY --into DIR --resume --until-decided)."
     )
     assert text_of(replace(build(pairs=PAIR), ended="interrupted")) == (
         "Not conclusive. The run is not finished; continue with: dbdyno run STUDY --into DIR --resume"
@@ -351,7 +349,7 @@ def test_an_a_a_run_says_whether_its_host_can_be_relied_on():
     run = build(8, rates={"t1": 400.0, "t2": 400.0}, pairs=PAIR)
     run = replace(run, design=replace(run.design, aa=SameTreatment("x", 1)))
     assert analyse(run).advice.hold is Hold.SAME_TREATMENTS
-    assert text_of(run) == "Nothing to change: differences beyond 3 % on this host can be believed."
+    assert text_of(run) == "Nothing to change: differences beyond 3 % on this host are credible."
 
 
 def test_what_is_lacking_first_is_what_makes_the_rest_useless():

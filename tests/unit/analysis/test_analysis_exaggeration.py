@@ -29,7 +29,7 @@ def test_an_effect_just_found_is_told_to_be_too_large(a_run):
     assert found.verdict == "faster"
     assert found.exaggeration.factor > 1.1
     assert why(found.reason).endswith("times as much")
-    assert "; such runs would find an effect of this size in " in why(found.reason)
+    assert "; so few blocks detect such an effect in " in why(found.reason)
 
 
 def test_a_clear_effect_is_not_told_to_be(a_run):

@@ -39,7 +39,7 @@ def test_failures_on_one_side_withhold_a_word_that_they_may_have_made(a_run):
     verdict = judged(a_run(scores, failures=failed(0, 6)))
     assert verdict.verdict == "undecided"
     assert why(verdict.reason) == (
-        "as measured it is faster, but level t2 failed or met interference in 6 attempts at a block, level t1 in"
+        "as measured it is faster, but level t2 failed or met interference in 6 attempts, level t1 in"
         " 0, and unequal failures may explain the difference"
     )
 

@@ -49,7 +49,7 @@ def test_less_is_faster_for_times(a_run, metric, factor, word):
     assert math.copysign(1, found.effect.value) == (1 if factor > 1 else -1)
 
 
-EXCLUDED = "Rare stalls (in fewer than 38 % of blocks) could have been missed"
+EXCLUDED = "No block stalled, but stalls in up to 38 % of blocks could have been missed"
 
 
 def test_equivalent(a_run):
@@ -229,7 +229,7 @@ def test_a_spread_of_nothing_has_no_always_valid_interval(a_run):
     design = replace(a_run({"t1": [1.0], "t2": [1.0]}).design, until="open")
     (found,) = judge([pair], METRICS["queries_per_second"], 0.03, Allowance(design).rule)
     assert (found.verdict, found.effect.bounded) == ("undecided", False)
-    assert why(found.reason) == "all 10 blocks have the same ratio, so there is no spread to judge by"
+    assert why(found.reason) == "all 10 blocks have the same ratio, so the noise is unknown"
     uneven = replace(pair, log_ratios={1: 0.1, 2: 0.2, 3: 0.1})
     few = judge([uneven], METRICS["queries_per_second"], 0.03, lambda _: AlwaysValid())
     assert why(few[0].reason) == "3 blocks are too few for an interval"

@@ -94,7 +94,7 @@ def test_doctor_has_a_remedy_for_every_no(dbdyno):
     begin = [line for line in listed.splitlines() if not line.startswith(" ")]
     mark = {(True, True): "yes", (True, False): "yes", (False, True): "no", (False, False): "-"}
     assert [line[:3].strip() for line in begin] == [mark[row["ok"], row["needed"]] for row in rows]
-    assert ("All that studies on emulated disks need is there." in enough) is found["able"]
+    assert ("This host has everything that studies on emulated disks need." in enough) is found["able"]
 
 
 def test_a_long_line_goes_on_below_its_own_beginning():

@@ -198,12 +198,12 @@ def test_folders_written_before_there_were_checksums_are_read(whole):
     [
         ({"id": "{id}"}, "block is missing"),
         ({"surprise": 1}, "surprise is unknown"),
-        ({"block": "1"}, "block is no whole number"),
+        ({"block": "1"}, "block is not a whole number"),
         ({"block": 2}, "it is about another trial"),
-        ({"metrics": {"queries_per_second": "fast"}}, "metrics.queries_per_second is no number"),
-        ({"metrics": {"queries_per_second": True}}, "metrics.queries_per_second is no number"),
-        ({"observed": {"queue": 3}}, "observed.queue is no table"),
-        ({"seconds": []}, "seconds is no table"),
+        ({"metrics": {"queries_per_second": "fast"}}, "metrics.queries_per_second is not a number"),
+        ({"metrics": {"queries_per_second": True}}, "metrics.queries_per_second is not a number"),
+        ({"observed": {"queue": 3}}, "observed.queue is not a table"),
+        ({"seconds": []}, "seconds is not a table"),
     ],
 )
 def test_other_types_in_a_trial_of_an_older_folder(whole, content, why):

@@ -39,7 +39,7 @@ def test_both_claims_are_printed_apart(dbdyno, folder):
     assert "On hosts like these the same is shown, by 3 hosts." in text
     whole = " ".join(dbdyno("report", folder, "--details")[1].split())
     assert "On hosts like these it is faster, too (3 hosts, +1" in whole
-    assert "at least 4 hosts of either are needed (db2 and db3 against db1: +3" in whole
+    assert "at least 4 hosts of each level are needed (db2 and db3 against db1: +3" in whole
     assert "fact db1 db2 db3 cores 2 4 4" in whole
 
 

@@ -105,7 +105,7 @@ def test_a_file_is_never_overwritten(dbdyno, desk):
 
 
 WRONG = {
-    "nothing to compare": ([], "say what to compare: --vary FIELD=LEVEL,LEVEL or --from MY.CNF"),
+    "nothing to compare": ([], "nothing to compare: give --vary FIELD=LEVEL,LEVEL or --from MY.CNF"),
     "one level": (["--vary", "clients=8"], "nothing varies; give a field with levels to compare"),
     "no field": (["--vary", "clients"], "'clients' is not FIELD=LEVEL,LEVEL"),
     "a load that needs more": (
@@ -128,7 +128,10 @@ WRONG = {
     "an impossible level": (["--vary", "scheduler=foo,none", "--device", "nvme"], "stack.scheduler: is"),
     "no such folder": (["no/study.toml", "--vary", "a=1,2"], "no/study.toml: can't be written: No such file"),
     "no such option file": (["--from", "no.cnf"], "--from no.cnf: can't be read: No such file or directory"),
-    "an option file without use": (["--from", "empty.cnf"], "--from empty.cnf: a study can set nothing of what"),
+    "an option file without use": (
+        ["--from", "empty.cnf"],
+        "--from empty.cnf: a study can set none of its server settings",
+    ),
 }
 
 

@@ -77,7 +77,7 @@ def test_two_runs_compared_are_a_page_too(dbdyno, folders, tmp_path):
     notes = tmp_path / "notes.txt"
     notes.write_text("mine")
     code, _, err = dbdyno("compare", *folders, "--html", notes)
-    assert (code, err) == (2, f"dbdyno: {notes} exists and is no HTML page; name another file\n")
+    assert (code, err) == (2, f"dbdyno: {notes} exists and is not an HTML page; name another file\n")
     assert notes.read_text() == "mine"
 
 
@@ -177,7 +177,7 @@ def test_a_summary_card_is_written_as_svg_whole_and_over_nothing_else(dbdyno, fo
     other = tmp_path / "other.svg"
     other.write_text("mine", encoding="utf-8")
     wrong = {
-        (other,): f"{other} exists and is no SVG and no PNG; name another file",
+        (other,): f"{other} exists and is neither an SVG nor a PNG; name another file",
         (tmp_path / "card.jpg",): "a card is an .svg or a .png; name it card.svg",
         (tmp_path / "no/card.svg",): "there is no folder",
         (file, "--format", "csv"): "--format csv is a table without a report; leave out --card",

@@ -50,12 +50,12 @@ def test_what_this_host_can_t_do_leaves_no_file(dbdyno, desk):
     assert not (desk / "runs").exists()
 
 
-@pytest.mark.usefixtures("desk")
-def test_an_external_server_needs_no_device(dbdyno):
+def test_an_external_server_needs_no_device(dbdyno, desk):
     url = "mysql://nobody@127.0.0.1:1/bench"
     code, out, err = dbdyno("try", f"server={url}", "innodb_flush_log_at_trx_commit=1,2", "--load", "write", "--plan")
     assert (code, "changed: innodb_flush_log_at_trx_commit of that server" in out) == (2, True)
     assert err.endswith("dbdyno: this host can't run the study as it is; see above\n")
+    assert not (desk / "runs").exists()
 
 
 def test_a_file_lies_beside_the_user(dbdyno, desk):

@@ -98,7 +98,7 @@ def test_what_there_is_not_is_answered_with_what_there_is(monkeypatch, tmp_path)
         (tmp_path / name).mkdir()
         (tmp_path / name / "size").write_text(f"{sectors}\n", encoding="ascii")
     monkeypatch.setattr(watchable, "_WHOLE", tmp_path)
-    with pytest.raises(UserError, match=r"sdq is no device, .*; there are sda, sdb$"):
+    with pytest.raises(UserError, match=r"sdq is not a device, .*; there are sda, sdb$"):
         watchable.watchables("sdq")
     with pytest.raises(UserError, match=r"/proc stands on no block device; there are sda, sdb$"):
         watchable.watchables("/proc")

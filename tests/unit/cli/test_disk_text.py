@@ -10,7 +10,7 @@ def test_each_size_that_came_is_named():
     ways = {"read": {"4096": 12_940, "more": 88_000}, "write": {"16384": 9_100}, "without_data": 4_000}
     assert _ways_text(ways, 1.234, 0.25) == (
         "answers' way back, us: read to 4 KiB 12.9, read larger 88.0, write to 16 KiB 9.1, without data 4.0; "
-        "waits of 1.23 s were spun, at most 25% of a processor now"
+        "busy waiting: 1.23 s, at most 25% of a processor now"
     )
 
 

@@ -142,7 +142,7 @@ def waits_through_a_window(hosts, host):
 
 
 def says_what_is_wrong(hosts, host, folder):
-    with pytest.raises(UserError, match="'nobody' is no host; there are"):
+    with pytest.raises(UserError, match="'nobody' is not a host; there are"):
         hosts.start("nobody", ["true"])
     with pytest.raises(HostError, match=rf"{host}: .*none: No such file or directory"):
         hosts.fetch(host, str(folder / "none"), folder / "back", 1)

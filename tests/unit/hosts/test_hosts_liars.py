@@ -72,8 +72,8 @@ FLOODS = [
     (f"os.write(1, {MAGIC!r} + b'[' * 200000 + b'\\n'); sys.stdin.read()", "read: it is nested too deep"),
     (f"os.write(1, {MAGIC!r} + b'{{\"a\":' * 40000 + b'\\n'); sys.stdin.read()", "it is nested too deep"),
     (f"os.write(1, {MAGIC!r} + b'9' * 100000 + b'\\n'); sys.stdin.read()", "a number of too many digits"),
-    (f"os.write(1, {MAGIC!r} + b'\\xff\\xfe\\n'); sys.stdin.read()", "can't be read: it is no UTF-8 text"),
-    (f"os.write(1, {MAGIC!r} + b'5\\n'); sys.stdin.read()", "can't be read: it is no JSON object"),
+    (f"os.write(1, {MAGIC!r} + b'\\xff\\xfe\\n'); sys.stdin.read()", "can't be read: it is not UTF-8 text"),
+    (f"os.write(1, {MAGIC!r} + b'5\\n'); sys.stdin.read()", "can't be read: it is not a JSON object"),
     (f"os.write(2, {TRICK.encode()!r} + b' no\\n'); sys.exit(3)", "[2J"),
     ("sys.exit(3)", "the connection ended (exit 3)"),
 ]  # fmt: skip
@@ -179,7 +179,7 @@ def test_so_are_the_facts(true_facts):
         with pytest.raises(HostError, match=r"^db1: its answer can't be read: .*; dbdyno hosts up installs this"):
             read_answer("db1", text.encode(), Facts)
     for given in ("-x", "; touch /x", "a b", "$(x)"):
-        assert "ssh_from is no address" in answered(Facts, {**true_facts, "ssh_from": given}).said
+        assert "ssh_from is not an address" in answered(Facts, {**true_facts, "ssh_from": given}).said
 
 
 def test_of_many_sentences_as_many_are_shown_as_a_person_reads():

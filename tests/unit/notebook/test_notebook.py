@@ -203,7 +203,7 @@ def test_an_error_that_names_what_a_folder_holds_is_fit_to_print(tmp_path):
         found["observed"]["\ud800\x1b[31m\u202e"] = 5
         trial.write_text(json.dumps(found))
     resealed(run)
-    with pytest.raises(UserError, match=r"observed\.\?\?\[31m\? is no table") as raised:
+    with pytest.raises(UserError, match=r"observed\.\?\?\[31m\? is not a table") as raised:
         dbdyno.open_run(run).trials()
     assert str(raised.value).isprintable()
 

@@ -46,7 +46,7 @@ def test_more_noise_takes_more_blocks_and_too_much_is_said():
 def test_a_plan_goes_by_the_aa_run_of_this_host_and_no_other(plan, tmp_path):
     design = replace(plan().design, until="decided", blocks=40)
     assert likely_blocks_text(design, tmp_path) == (
-        "likely blocks: about 11 where two trials of a block differ by 2 %, 20 where two trials of a block differ by"
+        "likely blocks: about 11 if two trials of a block differ by 2 %, 20 if two trials of a block differ by"
         " 4 %; dbdyno aa measures this host's spread"
     )
     assert likely_blocks_json(design, tmp_path) is None
@@ -59,7 +59,7 @@ def test_a_plan_goes_by_the_aa_run_of_this_host_and_no_other(plan, tmp_path):
     assert found == pytest.approx(statistics.stdev(math.log(y / x) for x, y in zip(a, b, strict=True)))
     text = likely_blocks_text(design, tmp_path)
     assert "two trials of a block differ by" in text
-    assert "for two that are alike" in text
+    assert "if two are alike" in text
     assert likely_blocks_json(design, tmp_path)["spread"] == found
     for name in ("a pipe", "damaged"):
         (tmp_path / name).mkdir()

@@ -78,7 +78,7 @@ STOP_RULES = {
     StopRule(
         "decided", 40
     ): "6 to 40 blocks: looked at after 6, 7, 8, 10, 12, ..., 40; stops when every comparison is decided",
-    StopRule("precise", 6, 0.02): "blocks (6): too few to look at them before the last; wanted is "
+    StopRule("precise", 6, 0.02): "blocks (6): too few to look at them before the last; the goal is "
     "that every interval reaches at most 2 % to either side",
     StopRule(
         "precise", 12, 0.02

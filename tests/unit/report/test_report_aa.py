@@ -43,7 +43,7 @@ def test_text_and_markdown(aa, snapshot):
 def test_a_drift_is_said_to_have_fooled_a_fixed_order(aa):
     run = aa(drift=0.004)
     said = " ".join(as_text(run, analyse(run), 1000).split())
-    assert "A fixed order would have lied" in said
+    assert "A fixed order would have misled" in said
     assert "All of A first, then all of B: +4" in said
     assert "both find a difference that is not there" in said
     assert "Drift from the first trial to the last: +8" in said

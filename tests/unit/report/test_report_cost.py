@@ -45,7 +45,7 @@ def test_what_is_missing_is_said(priced):
     assert "cost per query unknown, because a price is missing" in told
     assert "with hdd-7200: unknown, because no capacity is given" in told
     assert "Power is not included" in told
-    assert "unknown of ssd-sata and taken as 1" in told
+    assert "unknown for ssd-sata and taken as 1" in told
 
 
 def test_without_prices_no_report_speaks_of_money(run):

@@ -39,33 +39,33 @@ def sentence(rates, place=0):
 
 def test_a_knee_is_named_with_its_interval():
     assert sentence(SATURATING) == (
-        "The knee is at clients 16 (95 % interval: 16 alone): up to there more raises queries per second by 5 % or"
-        " more, from there on by less."
+        "The knee is at clients = 16 (95 % interval: only 16): up to there more raises queries per second by 5 % or"
+        " more, beyond it by less."
     )
 
 
 def test_a_latency_that_rises_has_its_knee_where_it_leaves_the_best():
     """In these runs p99 falls as the rate rises: 31 s over the rate."""
     assert sentence((700.0, 705.0, 380.0, 100.0), 1) == (
-        "The knee: beyond clients 4 (95 % interval: 4 alone) more raises 99th percentile latency by 5 % or more."
+        "The knee: beyond clients = 4 (95 % interval: only 4) more raises 99th percentile latency by 5 % or more."
     )
 
 
 def test_a_maximum_has_a_knee_to_either_side():
     found = sentence((100.0, 700.0, 702.0, 300.0))
-    assert "the knee is at clients 4" in found.lower()
-    assert "beyond clients 16 (95 % interval: 16 alone) more lowers queries per second by 5 % or more" in found
+    assert "the knee is at clients = 4" in found.lower()
+    assert "beyond clients = 16 (95 % interval: only 16) more lowers queries per second by 5 % or more" in found
 
 
 @pytest.mark.parametrize(
     ("rates", "said"),
     [
-        ((100.0, 200.0, 400.0, 800.0), "No knee in the range measured: clients 64 still raises queries per second"),
-        ((100.0, 200.0, 400.0, 420.5), "No knee in the range measured: whether more than clients 16 still raises"),
-        ((700.0, 701.0, 702.0, 700.0), "No knee: from clients 1 to 64 all are within 5 % of the best"),
+        ((100.0, 200.0, 400.0, 800.0), "No knee in the range measured: clients = 64 still raises queries per second"),
+        ((100.0, 200.0, 400.0, 420.5), "No knee in the range measured: whether more than clients = 16 still raises"),
+        ((700.0, 701.0, 702.0, 700.0), "No knee: from clients = 1 to 64 all are within 5 % of the best"),
         (
             (700.0, 701.0, 300.0, 700.0),
-            "No knee: clients 1 and 64 are within 5 % of the best; in between, at clients 16, queries per second is",
+            "No knee: clients = 1 and 64 are within 5 % of the best; in between, at clients = 16, queries per second",
         ),
     ],
 )
@@ -97,7 +97,7 @@ def test_every_format_says_the_knee_and_the_headline_does():
     for report in (as_text(run, analysis), as_markdown(run, analysis), as_page(run, analysis)):
         assert "more raises queries per second by 5" in " ".join(report.replace("\xa0", " ").split())
     headline = json.loads(as_json(run, analysis))["headline"]
-    assert "The knee in queries per second is at clients 16 (95 % interval: 16 alone)." in headline
+    assert "The knee in queries per second is at clients = 16 (95 % interval: only 16)." in headline
 
 
 def test_a_study_without_amounts_has_no_such_section(run):

@@ -45,16 +45,16 @@ def test_levels_of_hosts_are_said_in_a_word():
     assert "drive ssd is faster than hdd: +4" in text
     assert "4 and 4 hosts, p = 0.029)" in text
     text = said(on_hosts([0.0] * 2, levels={"drive": {"db1": "hdd", "db2": "ssd"}}, speeds=[0.0, 0.4]))
-    assert "Whether drive ssd differs from hdd is not shown: this machine against that one, db2 against db1, +5" in text
-    assert "whatever else differs between the two is in it." in text
+    assert "Whether drive ssd differs from hdd is not shown: each level has only one host, db2 against db1, +5" in text
+    assert "the figure includes everything else that differs between the two." in text
 
 
 def test_an_a_a_run_names_the_odd_host(snapshot):
     run = same_on_hosts([0.0, 0.01, -0.01, 0.005, -0.2, 0.0])
     assert "Hosts differ by a standard deviation of " in said(run)
-    assert "Not like the others: db5 (-1" in said(run)
+    assert "Different from the other hosts: db5 (-1" in said(run)
     assert as_text(run, analyse(run)).split("\nHosts\n")[1].split("\nStopped")[0] == snapshot
-    assert "No host is shown to be odd" in said(same_on_hosts([0.0, 0.01, -0.01, 0.005]))
+    assert "No host stands out" in said(same_on_hosts([0.0, 0.01, -0.01, 0.005]))
     assert "can be found only among 4 hosts or more" in said(same_on_hosts([0.0, 0.01, -0.2]))
 
 

@@ -154,7 +154,7 @@ def test_headings_name_the_metric(run):
 
 
 def test_warnings(run, build):
-    assert warning_lines(run, analyse(run)) == ["1 trial failed; its attempt at a block does not count."]
+    assert warning_lines(run, analyse(run)) == ["1 trial failed; its attempt does not count."]
     quiet = build(void_block=0)
     assert warning_lines(quiet, analyse(quiet)) == []
     scaled = replace(quiet, scale="quick")

@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.two_runs import compare
-from dbdyno.report.charts import changes, drives, forest
+from dbdyno.report.charts import changes, drives, svg
 from dbdyno.report.document import Chart, Details, inside
 from dbdyno.report.sections import headline
 from dbdyno.report.sentences import in_order
@@ -105,7 +105,7 @@ def test_amounts_are_compared_in_ascending_order():
     ],
 )
 def test_an_axis_speaks_one_language_in_ticks_that_a_person_would_choose(low, high, labels):
-    assert [label for _, label in forest.ticks(low, high)] == labels
+    assert [label for _, label in svg.ratio_ticks(low, high)] == labels
 
 
 def test_a_disk_stands_among_the_drives_of_the_catalogue_each_by_its_name():

@@ -10,7 +10,7 @@ import pytest
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import Design, Treatment
 from dbdyno.model.printable import NO_BREAK
-from dbdyno.report.charts import forest, strip
+from dbdyno.report.charts import forest, strip, svg
 from dbdyno.report.sections.about import flattened, settings
 from dbdyno.store.records import FailedTrial, Run
 from tests.browser import browser, in_browser, opened
@@ -124,7 +124,7 @@ def test_large_and_small_effects_get_a_close_up(run, build):
 
 @pytest.mark.parametrize(("low", "high"), [(-0.05, 0.05), (-0.1, 1.5), (-3, 4), (-0.002, 0.002)])
 def test_ticks_are_within_the_range_and_hold_zero(low, high):
-    found = [value for value, _ in forest.ticks(low, high)]
+    found = [value for value, _ in svg.ratio_ticks(low, high)]
     assert 0 in found
     assert found == sorted(found)
     assert 1 <= len(found) <= 12
@@ -134,9 +134,9 @@ def test_ticks_are_within_the_range_and_hold_zero(low, high):
 @pytest.mark.parametrize("high", [3.2, 5, 21, 60, 600, 10_000])
 def test_tick_labels_do_not_touch(high):
     low, high = -0.04, math.log1p(high)
-    found = forest.ticks(low, high)
+    found = svg.ratio_ticks(low, high)
     for (before, one), (after, other) in pairwise(found):
-        gap = (after - before) / (high - low) * forest.WIDTH
+        gap = (after - before) / (high - low) * svg.RATIO_WIDTH
         assert gap > forest.CHARACTER * len(one + other) / 2
     assert {label[-1] for _, label in found} == {"x"}
 

@@ -92,7 +92,7 @@ def test_a_block_trace_adds_the_queue_and_the_order_of_requests(told):
         "1.00 per query, each 4.00 ms instead of 20.0 ms, of a request's time 25 % instead of 75 % in the queue"
         in found
     )
-    assert "From one request to the next the device went 100 MB instead of 400 MB" in found
+    assert "The device moved 100 MB instead of 400 MB between requests" in found
     assert "in sorted runs of 16 instead of 2 requests." in found
 
 
@@ -115,7 +115,7 @@ def test_a_busy_processor_is_told_and_that_the_device_can_hardly_matter(build, s
         each["block_device"]["%util"] = 0 * each["block_device"]["t_s"] + 3
     found = paragraph(analyse(run, watched=seen), "t2", "t1")
     assert "Both are limited by the processors, 97 % busy." in found
-    assert "The device is busy for 3 % of the time: what it does can hardly matter to this load." in found
+    assert "The device is busy for 3 % of the time: it can hardly matter to this load." in found
     assert "flush" not in found
 
 
@@ -166,7 +166,7 @@ def test_a_rate_that_is_kept_up_with_and_a_busy_load_generator_are_told_as_limit
         each["block_device"]["%util"] = 0 * each["block_device"]["t_s"] + 50
     kept_up = [replace(one, metrics={**one.metrics, "achieved_ratio": 1.0}) for one in run.trials]
     found = paragraph(analyse(replace(run, trials=kept_up), watched=calm), "t2", "t1")
-    assert "Both keep up with the rate that is offered." in found
+    assert "Both keep up with the offered rate." in found
     short = [replace(one, metrics={**one.metrics, "client_cpu_us_per_query": 2400.0}) for one in run.trials]
     found = paragraph(analyse(replace(run, trials=short), watched=calm), "t2", "t1")
     assert "Both are limited by the load generator, which keeps its thread 97 % busy." in found
@@ -301,6 +301,6 @@ def test_the_first_sentence_where_the_same_limits_both():
     same = {"flushes": (0.3, 0.3), "flush_each_ms": (8.0, 8.0), "under_way": (9.9, 9.9), "read_each_ms": (8.0, 8.0)}
     one = changed_by({"read_ms": 9.0}, {"read_ms": 9.0}, ("device", "device"), **same)
     assert opening_where_alike(one) == (
-        "with either the queue of the disk never empties, which takes 8.00 ms for each read."
+        "with either, the disk's queue never empties, which takes 8.00 ms for each read."
     )
     assert opening_where_alike(changed_by({"read_ms": 9.0}, {"read_ms": 9.0}, **same)) == ""

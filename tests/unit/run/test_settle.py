@@ -109,7 +109,7 @@ def test_a_run_does_not_go_on_with_another_rest(script, plan, into):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ('"0s"', 'is "0s", which is no rest; leave it out, or give a time such as "30s", or "trial"'),
+        ('"0s"', 'is "0s", which is not a rest; leave it out, or give a time such as "30s", or "trial"'),
         ('"30"', 'is "30", which is not a time; write a number with its unit in quotes, such as "10s"; or "trial"'),
         ("30", 'is 30, which is not a time; write a number with its unit in quotes, such as "10s"; or "trial"'),
         ('"5m"', "which has the unknown unit 'm'; known are us, ms, s, min, h; minutes are min; or \"trial\""),
@@ -126,6 +126,6 @@ def test_the_plan_says_what_it_takes(plan):
     alone, rest, trial = plan(bounded), plan(bounded, settling('"30s"')), plan(bounded, settling('"trial"'))
     assert rest.seconds(6) == pytest.approx(alone.seconds(6) + 12 * 30)
     assert trial.seconds(6) == pytest.approx(2 * alone.seconds(6))
-    assert "; 30 s of each trial are a rest" in plan_as_text(rest, [])
-    assert "; before each trial one of the baseline, unmeasured" in plan_as_text(trial, [])
+    assert "; 30 s of each trial are rest" in plan_as_text(rest, [])
+    assert "; an unmeasured trial of the baseline comes before each trial" in plan_as_text(trial, [])
     assert [plan_as_dict(one, [])["settle"] for one in (alone, rest, trial)] == [None, 30.0, "trial"]

@@ -146,14 +146,14 @@ def test_what_changes_nothing_is_passed_over_and_named():
         ("[a]\nrw=randtrim\n", "trims, which no drive here is a model of"),
         ("[a]\nbssplit=4k/60:8k/60\n", "has shares of 120 %"),
         ("[a]\nbssplit=4k/x\n", "no whole percentage"),
-        ("[a]\nbsrange=4k\n", "is no range of sizes"),
+        ("[a]\nbsrange=4k\n", "is not a range of sizes"),
         ("[a]\nrandom_distribution=zipf:x\n", "has no number as its shape"),
         ("[a]\nbs=4k,4k,4k,4k\n", "more than three parts"),
         ("[a]\nzonemode=zbd\n", "go by zones"),
         ("include ../x.fio\n[a]\n", "line 1: include '../x.fio' is not in the folder of the job file"),
-        ("[a]\niodepht=4\n", 'x.fio: line 2: iodepht=4 is no option of a simulated job. Did you mean "iodepth"?'),
+        ("[a]\niodepht=4\n", 'x.fio: line 2: iodepht=4 is not an option of a simulated job. Did you mean "iodepth"?'),
         ("rw=read\n", "line 1: rw stands in no section"),
-        ("[a]\nrw=read\niodepth=many\n", "line 3: iodepth=many is no whole number"),
+        ("[a]\nrw=read\niodepth=many\n", "line 3: iodepth=many is not a whole number"),
         ("[a]\ndirect=2\n", "line 2: direct=2 is neither 0 (through the page cache) nor 1"),
         ("[global]\nrw=read\n", "holds no job"),
         ("[a]\nrw=randrw\nrwmixread=300\n", "line 3: rwmixread=300 is over 100 %"),
@@ -194,7 +194,7 @@ def test_variables_come_from_the_environment_and_from_fio_s_own(monkeypatch):
 
 def test_a_file_may_include_others_of_its_folder(tmp_path):
     (tmp_path / "common.inc").write_text("bs=16k\niodepth=zwei\n")
-    with pytest.raises(UserError, match=r"common.inc line 2: iodepth=zwei is no whole number"):
+    with pytest.raises(UserError, match=r"common.inc line 2: iodepth=zwei is not a whole number"):
         jobs_of(tmp_path / "x.fio", "[global]\ninclude common.inc\n[a]\nrw=read\n")
     (tmp_path / "common.inc").write_text("bs=16k\n")
     (job,), _ = jobs_of(tmp_path / "x.fio", "[global]\ninclude common.inc\n[a]\nrw=read\n")
@@ -213,7 +213,7 @@ def test_a_command_line_of_fio_is_a_job_file():
         {"block_bytes": 4096, "direct": True, "pattern": "random", "read_percent": 100, "depth": 8},
         {"block_bytes": 4096, "direct": True, "pattern": "sequential", "read_percent": 0},
     ]
-    with pytest.raises(UserError, match=r"x.fio: line 2: iodepth=x is no whole number"):
+    with pytest.raises(UserError, match=r"x.fio: line 2: iodepth=x is not a whole number"):
         jobs_of(Path("x.fio"), "fio --name=a \\\n --iodepth=x\n")
 
 

@@ -248,7 +248,7 @@ def test_a_kernel_that_is_not_there_is_named_with_what_to_do(tmp_path):
     with pytest.raises(UserError, match="holds 0 kernels with modules; name a folder that holds one"):
         kernels.find_kernel(str(tmp_path))
     (tmp_path / "vmlinuz-6.6").touch()
-    with pytest.raises(UserError, match="is no kernel with its modules; name the folder"):
+    with pytest.raises(UserError, match="is not a kernel with its modules; name the folder"):
         kernels.find_kernel(str(tmp_path / "vmlinuz-6.6"))
 
 
@@ -322,7 +322,7 @@ def test_kernels_are_listed(state):
     assert "simulated, nothing to download: 2.6.9, 2.6.18" in words
     wrong = dbdyno("kernels", "add", "debian-9", state=state)
     assert wrong.returncode == 2
-    assert "'debian-9' is no kernel that dbdyno can get; known are debian-5.10, debian-6.1" in wrong.stderr
+    assert "'debian-9' is not a kernel that dbdyno can get; known are debian-5.10, debian-6.1" in wrong.stderr
     assert dbdyno("kernels", "remove", "debian-6.1", state=state).stdout.strip() == "debian-6.1: was not there"
 
 

@@ -340,7 +340,7 @@ def test_no_link_is_followed_and_nothing_but_a_file_is_read(state, tmp_path, kin
     if kind == "link to the folder":
         shutil.move(log.parent, elsewhere)
         log.parent.symlink_to(elsewhere)
-        wanted = f"{log.parent} is no folder; it is left alone"
+        wanted = f"{log.parent} is not a folder; it is left alone"
     else:
         shutil.move(log, elsewhere)
         {
@@ -349,7 +349,7 @@ def test_no_link_is_followed_and_nothing_but_a_file_is_read(state, tmp_path, kin
             "fifo": lambda: os.mkfifo(log),
             "folder": log.mkdir,
         }[kind]()
-        reason = {"fifo": "is no file", "folder": "can't be opened (Is a directory)"}.get(kind, "is a link")
+        reason = {"fifo": "is not a file", "folder": "can't be opened (Is a directory)"}.get(kind, "is a link")
         wanted = f"{log} {reason}; it is left alone"
     assert (leftovers(), unreadable()) == ([], [wanted])
     assert path.exists()

@@ -50,9 +50,9 @@ def test_a_header_is_read_as_it_was_written(header):
         (b"", "{path}/run.toml: is damaged: it is empty; put it back from a copy of the folder"),
         (b"x = 1\n", "{path}: run format None; this dbdyno reads format 1"),
         (b"format = 1\n", "{path}/run.toml: is damaged: run is missing"),
-        (b"format = 1\nrun = 3\ntreatment = 4\n", "{path}/run.toml: is damaged: run is no table"),
+        (b"format = 1\nrun = 3\ntreatment = 4\n", "{path}/run.toml: is damaged: run is not a table"),
         (b"format = \n", "{path}/run.toml: is damaged: it is not valid TOML: Invalid value"),
-        (b"\xff", "{path}/run.toml: is damaged: it is no UTF-8 text"),
+        (b"\xff", "{path}/run.toml: is damaged: it is not UTF-8 text"),
     ],
 )
 def test_a_header_that_can_not_be_read(tmp_path, content, message):

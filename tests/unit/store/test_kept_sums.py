@@ -119,7 +119,7 @@ def test_what_is_no_regular_file_is_refused_and_not_waited_for(state, has_sums, 
         (state[0] / SUMS).unlink()
     (state[0] / name).unlink(missing_ok=True)
     make(state[0] / name)
-    with pytest.raises(DamageError, match=r"it is no regular file|it is a link|Is a directory"):
+    with pytest.raises(DamageError, match=r"it is not a regular file|it is a link|Is a directory"):
         verify_sums(state[0])
 
 

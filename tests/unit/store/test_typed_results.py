@@ -17,11 +17,11 @@ def test_what_another_program_or_version_says_is_kept():
 @pytest.mark.parametrize(
     ("part", "value", "said"),
     [
-        ("load", {"latency_ns": 5}, "load.latency_ns is no table"),
-        ("load", {"client_hosts": [{"host": "c1"}, "c2"]}, r"load.client_hosts\[1\] is no table"),
-        ("load", {"operations": {"select": {"p99": "slow"}}}, "load.operations.select.p99 is no number"),
-        ("device", {"disks": {"lateness_ns": {}}}, "device.disks is no list"),
-        ("disturbance", {"beyond": "stolen"}, "disturbance.beyond is no list"),
+        ("load", {"latency_ns": 5}, "load.latency_ns is not a table"),
+        ("load", {"client_hosts": [{"host": "c1"}, "c2"]}, r"load.client_hosts\[1\] is not a table"),
+        ("load", {"operations": {"select": {"p99": "slow"}}}, "load.operations.select.p99 is not a number"),
+        ("device", {"disks": {"lateness_ns": {}}}, "device.disks is not a list"),
+        ("disturbance", {"beyond": "stolen"}, "disturbance.beyond is not a list"),
     ],
 )
 def test_a_table_of_another_shape_is_named(part, value, said):

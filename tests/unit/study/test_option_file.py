@@ -186,7 +186,7 @@ def test_a_long_chain_of_files_ends(options):
 
 def test_a_pipe_that_is_included_does_not_hold_it_up(options, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    assert left(options("!include pipe\n")) == {"!include pipe": "can't be read: it is no regular file"}
+    assert left(options("!include pipe\n")) == {"!include pipe": "can't be read: it is not a regular file"}
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

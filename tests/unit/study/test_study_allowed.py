@@ -55,7 +55,7 @@ def test_how_a_filesystem_is_made_may_be_said(kind, text):
         ("ext4", "-E stride=16,root_owner=0:0", "holds 'root_owner=0:0'"),
         ("ext4", "-l file", "holds '-l'"),
         ("ext4", "-T news", "holds '-T'"),
-        ("ext4", "-b ../x", "holds '../x', which is no value of -b"),
+        ("ext4", "-b ../x", "holds '../x', which is not a value of -b"),
         ("ext4", "-L a/b", "holds 'a/b'"),
         ("ext4", "-z undo", "holds '-z'"),
         ("ext4", "-z/undo", "holds '-z'"),

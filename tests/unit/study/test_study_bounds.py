@@ -65,8 +65,8 @@ def test_a_setting_of_many_digits(digits, write_study):
 def test_what_is_no_study_file_is_refused_at_once(tmp_path, kind):
     path = tmp_path / "study.toml"
     reason = {
-        "device": "it is no regular file",
-        "fifo": "it is no regular file",
+        "device": "it is not a regular file",
+        "fifo": "it is not a regular file",
         "folder": "Is a directory",
         "large": "it is larger than 1 MiB",
         "missing": "No such file or directory",

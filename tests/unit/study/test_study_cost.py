@@ -92,7 +92,7 @@ def test_prices_of_another_file_fit_a_run_by_the_names_of_its_devices(tmp_path):
 @pytest.mark.parametrize(
     ("was", "becomes", "says"),
     [
-        ('"hdd-7200"]\nsource', '"hdd-720"]\nsource', "study.toml:15: cost.hdd-720: is no device or level of"),
+        ('"hdd-7200"]\nsource', '"hdd-720"]\nsource', "study.toml:15: cost.hdd-720: is not a device or level of"),
         ('source = "a shop"\n', "", "study.toml:15: cost.hdd-7200.source: is missing"),
         ('currency = "EUR"\n', "", "study.toml:13: cost.currency: is missing"),
         ("price = 60", "price = -1", "study.toml:17: cost.hdd-7200.price: "),

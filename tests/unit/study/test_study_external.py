@@ -60,7 +60,7 @@ def test_a_server_is_named_by_a_url(text, parts):
         ("mysql://me@db1/bench?ssl-mode=verify_ca", "without ssl-ca"),
         ("mysql://me@db1/bench?timeout=3", "unknown, empty or given twice; known are socket, ssl-mode"),
         ("mysql://me@db1/bench?socket", "not name=value"),
-        ("mysql://me@[db1/bench", "is no URL"),
+        ("mysql://me@[db1/bench", "is not a URL"),
     ],
 )
 def test_what_is_no_such_url_is_refused_with_the_reason(text, said):

@@ -217,8 +217,8 @@ def test_a_log_is_part_of_the_job_and_written_anew(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("fio version 1 iolog\n", "line 1: is no log of fio's"),
-        ("root:x:0:0\n", "line 1: is no log of fio's"),
+        ("fio version 1 iolog\n", "line 1: is not a log of fio's"),
+        ("root:x:0:0\n", "line 1: is not a log of fio's"),
         ("\x07tae\0\0\0", "is a trace of blktrace"),
         ("fio version 2 iolog\na add\na open\n", "reads and writes nothing"),
         ("fio version 2 iolog\na read 0 4096\n", "line 2: read of a file before its add"),

@@ -43,7 +43,7 @@ def test_former_names_mean_the_same_and_are_noted(write_study):
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ('screened = ["errors", "nothing"]', ':22: design.secondary_metrics: "nothing" is no metric'),
+        ('screened = ["errors", "nothing"]', ':22: design.secondary_metrics: "nothing" is not a metric'),
         ('disturbed = "note"\ninterference = "note"', ":22: design.disturbed: is unknown here"),
         ("disturbed = 3", ":22: design.interference: is 3; allowed are repeat, note"),
     ],

@@ -68,8 +68,8 @@ def test_the_disks_are_part_of_what_is_measured(loaded):
     ("old", "new", "said"),
     [
         ('serial = "S4510"\n', "", r":7: hosts.disk.db1.device: is .*another disk tomorrow.*give its serial beside it"),
-        ('"/dev/nvme0n1"', '"hdd-7200"', r":7: hosts.disk.db1.device: is .* which is no whole path of a disk"),
-        ('"/dev/nvme0n1"', '"/srv/mine.toml"', r":7: hosts.disk.db1.device: is .* which is no whole path of a disk"),
+        ('"/dev/nvme0n1"', '"hdd-7200"', r":7: hosts.disk.db1.device: is .* which is not a whole path of a disk"),
+        ('"/dev/nvme0n1"', '"/srv/mine.toml"', r":7: hosts.disk.db1.device: is .* which is not a whole path of a disk"),
         ("serial =", "serail =", r':8: hosts.disk.db1.serail: is unknown here; .*Did you mean "serial"'),
         ("[hosts.disk.db2]", "[hosts.disk.db3]", r":9: hosts.disk.db3: is not under test; those are db1, db2"),
         ("[hosts.disk.db2]", "[hosts.disk.db3]", r":6: hosts.disk: names no disk for db2"),

@@ -186,7 +186,7 @@ MISTAKES = {
     ),
     "a bad name for the factor": (
         f'[levels]\nfactor = "a b"\n{TWO}',
-        ':22: levels.factor: is "a b", which is no plain',
+        ':22: levels.factor: is "a b", which is not a plain',
     ),
     "a field's name for the factor": (
         f'[levels]\nfactor = "device"\n{TWO}',

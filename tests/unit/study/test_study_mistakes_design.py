@@ -56,7 +56,7 @@ MISTAKES = {
         [("blocks = 6", 'secondary_metrics = ["latency_ms_p99", "server_cpu"]')],
         [
             (
-                f':21: design.secondary_metrics: "server_cpu" is no metric; known are {", ".join(METRICS)}. '
+                f':21: design.secondary_metrics: "server_cpu" is not a metric; known are {", ".join(METRICS)}. '
                 'Did you mean "server_cpu_us_per_query"?'
             )
         ],

@@ -163,9 +163,9 @@ MISTAKES = {
     "memory is no device": (
         [(DEVICES, '"memory"'), (BASELINE, "")],
         [
-            ':8: stack.scheduler: can\'t be set with device = "memory", which is no device',
+            ':8: stack.scheduler: can\'t be set with device = "memory", which is not a device',
             ':9: stack.filesystem: is "ext4"; with device = "memory" it is "tmpfs"',
-            ':12: queue.nr_requests: can\'t be set with device = "memory", which is no device',
+            ':12: queue.nr_requests: can\'t be set with device = "memory", which is not a device',
         ],
     ),
     "a real disk is no memory": (

@@ -13,7 +13,7 @@ PROFILE = 'profile = "SEQ1M Q8T1"\nload = "read"\n'
 
 MISTAKES = {
     "a fio load of nothing": (DISK, FIO, "workload: has neither profile nor job"),
-    "a profile that is none": (DISK, f'{FIO}profile = "SEQ1M"\nload = "read"\n', "is no profile in KDiskMark's words"),
+    "a profile that is none": (DISK, f'{FIO}profile = "SEQ1M"\nload = "read"\n', "is not a profile in KDiskMark"),
     "a profile without a load": (DISK, f'{FIO}profile = "SEQ1M Q8T1"\n', "workload.load: is missing"),
     "a profile and a job": (DISK, f'{FIO}{PROFILE}job = "a.fio"\n', "is for a profile; a job file has its own"),
     "a job that is not there": (DISK, f'{FIO}job = "none.fio"\n', "can't be read: No such file"),
@@ -31,7 +31,7 @@ MISTAKES = {
     "more clients than queries": (DISK, f"{SLAP}clients = 8\nqueries = 4\n", "fewer than one for each"),
     "quotes that do not end": (DISK, f"{RUN}command = \"a 'b\"\n", "can't be split into words"),
     "a figure without a group": (DISK, f'{RUN}command = "a"\nfigure = "rate"\n', "has 0 groups"),
-    "a figure that is no expression": (DISK, f'{RUN}command = "a"\nfigure = "(("\n', "is no regular"),
+    "a figure that is no expression": (DISK, f'{RUN}command = "a"\nfigure = "(("\n', "is not a regular"),
     "a unit of nothing": (DISK, f'{RUN}command = "a"\nunit = "x"\n', "has no effect without"),
 }  # fmt: skip
 

@@ -167,7 +167,7 @@ class Code(StrEnum):
     """Why a comparison that could be judged got its word."""
 
     DIFFERENT = "different"
-    EVERY_PART = "different in every comparison that it is the mean of"
+    EVERY_PART = "different in each of the comparisons averaged"
     REAL_BUT_SMALL = "real but smaller than the margin"
     MARGIN_RULED_OUT = "a difference as large as the margin is ruled out"
     TOO_COARSE = "figures too coarse"
@@ -184,12 +184,12 @@ class Code(StrEnum):
 class Trust(StrEnum):
     """What must be known of a comparison before its word is trusted."""
 
-    INTERFERENCE = "others used the host in half of its blocks or more"
-    TOTALS = "the sum over all blocks says otherwise"
-    CARRY_OVER = "what a trial leaves for the next is in the figures, or was taken out"
-    EXAGGERATED = "so few blocks may show more than there is"
-    OTHER_METRICS = "another metric differs where this one does not"
-    WITHHELD = "another word is withheld"
+    INTERFERENCE = "other programs used the host in at least half of its blocks"
+    TOTALS = "the sum over all blocks disagrees"
+    CARRY_OVER = "carry-over between trials is in the figures, or was removed"
+    EXAGGERATED = "with so few blocks the effect may be overstated"
+    OTHER_METRICS = "another metric differs although this one does not"
+    WITHHELD = "the measured verdict is withheld"
 
 
 class Lack(StrEnum):
@@ -203,10 +203,10 @@ class Lack(StrEnum):
     A_GRANTED_SETTING = "a setting that the host grants"
     REST_BETWEEN_TRIALS = "rest between trials"
     A_REAL_CPU = "a host where KVM works"
-    A_DISK_IN_TIME = "an emulated disk that is in time"
-    EQUAL_FAILURES = "failures that favour neither"
+    A_DISK_IN_TIME = "an emulated disk that answers in time"
+    EQUAL_FAILURES = "failures that affect both sides alike"
     NO_STALLS_IN_TRIALS = "trials that stall alike"
-    NO_STALLS = "totals that agree with the usual block"
+    NO_STALLS = "totals that agree with the typical block"
     FINER_FIGURES = "finer figures"
     A_COMPARISON = "a comparison"
     LESS_NOISE = "less noise"

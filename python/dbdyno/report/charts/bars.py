@@ -10,13 +10,23 @@ from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.metrics import Metric
 from dbdyno.model.printable import distinguishable
 from dbdyno.model.wording import number
-from dbdyno.report.charts.svg import CHARACTER, VERDICTS, Scale, drawing, element, strokes, target, with_title, words
+from dbdyno.report.charts.svg import (
+    CHARACTER,
+    PALE,
+    VERDICTS,
+    Scale,
+    drawing,
+    element,
+    target,
+    whisker,
+    with_title,
+    words,
+)
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import effect_text, estimate_text
 
 PAGE_WIDTH, NARROW_WIDTH = 1104, 333
 ROW, NARROW_ROW, BAR, WHISKER, TOP, GAP = 34, 48, 16, 4, 24, 8
-BASELINE_OPACITY = "0.45"
 LABEL_MAX, NARROW_LABEL_MAX = 44, 24
 BEYOND = 1.08  # of the longest bar: room for an interval
 KEY = "bars from 0, whiskers: 95 % interval"
@@ -63,11 +73,10 @@ def _draw(rows: Sequence[TreatmentSummary], findings: Mapping[str, Finding], met
 
 def _bar(row: TreatmentSummary, findings: Mapping[str, Finding], x: Scale, y: float) -> list[Markup]:
     finding = findings.get(row.id)
-    look = {"fill": VERDICTS[finding.verdict]} if finding else {"fill_opacity": BASELINE_OPACITY}
+    look = {"fill": VERDICTS[finding.verdict]} if finding else {"fill_opacity": PALE}
     length = x(row.metric.value) - x.start
     drawn = [element("rect", x=x.start, y=y - BAR / 2, width=length, height=BAR, **look)]
     if row.metric.bounded:
         low, high = x(max(0.0, row.metric.low)), x(row.metric.high)
-        uprights = ((end, y - WHISKER, 0.0, 2.0 * WHISKER) for end in (low, high))
-        drawn.append(strokes([(low, y, high - low, 0.0), *uprights], stroke_width=1.5))
+        drawn.append(whisker((low, high), y, WHISKER))
     return drawn

@@ -11,10 +11,10 @@ from dbdyno.analysis.statistics import log_margin
 from dbdyno.analysis.two_runs import Change, Compared
 from dbdyno.model.printable import distinguishable
 from dbdyno.model.wording import margin_text, number
-from dbdyno.report.charts.forest import ticks
 from dbdyno.report.charts.svg import (
     CHARACTER,
     FAINT,
+    PALE,
     VERDICTS,
     Scale,
     axis_below,
@@ -22,6 +22,7 @@ from dbdyno.report.charts.svg import (
     dots,
     drawing,
     element,
+    ratio_ticks,
     rule,
     strokes,
     with_title,
@@ -33,7 +34,6 @@ from dbdyno.report.sentences import effect_text
 PAGE_WIDTH, NARROW_WIDTH = 1104, 333
 ROW, NARROW_ROW, BAR, TOP, GROUP, BELOW, GAP = 42, 74, 10, 24, 26, 62, 6
 SIDE_WIDTH, LABEL_MAX, NARROW_LABEL_MAX = 170, 40, 36
-BEFORE_OPACITY = "0.45"
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _fits(name: str, effect: str) -> bool:
 def _ground(x: Scale, rows: Sequence[_Row], height: float, compared: Compared, *, wide: bool) -> Iterator[Markup]:
     """Draw margin, grid, axis, and what the marks are."""
     bound, bottom = log_margin(compared.margin), rows[-1].top + height
-    ticked = ticks(x.low, x.high, x.end - x.start)
+    ticked = ratio_ticks(x.low, x.high, x.end - x.start)
     zones = [(TOP, bottom)] if wide else [(row.top + height - 26, row.top + height - 2) for row in rows]
     for zone in zones:
         yield band((x(max(-bound, x.low)), x(min(bound, x.high))), zone)
@@ -139,7 +139,7 @@ def _bars(
     means: tuple[float, float], most: float, ends: tuple[float, float], y: float, colour: str
 ) -> Iterator[Markup]:
     left, longest = ends
-    looks: tuple[dict[str, str], ...] = ({"fill_opacity": BEFORE_OPACITY}, {"fill": colour})
+    looks: tuple[dict[str, str], ...] = ({"fill_opacity": PALE}, {"fill": colour})
     for mean, up, look in zip(means, (y - BAR * 0.6 - 1, y + BAR * 0.6 + 1), looks, strict=True):
         width = longest * max(0.0, mean) / most if math.isfinite(mean) else 0.0
         yield element("rect", x=left, y=up - BAR / 2, width=width, height=BAR, **look)

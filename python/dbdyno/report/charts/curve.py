@@ -12,6 +12,7 @@ from dbdyno.model.wording import capital, number
 from dbdyno.report.charts.svg import (
     CHARACTER,
     LIGHT,
+    LOG_FROM,
     Scale,
     apart,
     area,
@@ -23,11 +24,11 @@ from dbdyno.report.charts.svg import (
     drawing,
     rim,
     ring,
-    round_ticks,
     rule,
-    tick,
+    scale_ticks,
     treatment_colour,
     treatment_dash,
+    upright,
     with_title,
     words,
 )
@@ -36,7 +37,6 @@ from dbdyno.report.sentences import estimate_text
 from dbdyno.report.summaries import line_name
 
 LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 26, 960, 236, 270, 44
-LOG_FROM = 8.0  # largest over smallest, from which an axis is logarithmic
 TICKS = 6
 DOT, RING = 3.8, 8.0
 LINE = 12  # pixels of a line of text
@@ -90,16 +90,8 @@ def _across(values: Sequence[float], window: Width) -> Scale:
 
 
 def _upright(values: Sequence[Estimate]) -> Scale:
-    """Return the scale of a metric: logarithmic where it spans much, else from 0."""
-    ends = [end for value in values for end in (_ends(value))]
-    low, high = min(ends), max(ends)
-    if low > 0 and high >= LOG_FROM * low:
-        return Scale(low / 1.2, high * 1.2, TOP + HEIGHT, TOP, log=True)
-    return Scale(0.0, 1.06 * high or 1.0, TOP + HEIGHT, TOP)
-
-
-def _ends(estimate: Estimate) -> tuple[float, float]:
-    return (estimate.low, estimate.high) if estimate.bounded else (estimate.value, estimate.value)
+    """Return the scale of a metric."""
+    return upright([end for value in values for end in value.ends], TOP, TOP + HEIGHT)
 
 
 def _axis_title(title: str, scale: Scale) -> str:
@@ -107,15 +99,14 @@ def _axis_title(title: str, scale: Scale) -> str:
 
 
 def _beside(y: Scale, x: Scale, title: str) -> list[Markup]:
-    ticked = [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
-    return axis_beside(y, ticked, x.start, x.end, _axis_title(title, y))
+    return axis_beside(y, scale_ticks(y, TICKS), x.start, x.end, _axis_title(title, y))
 
 
 def _line(line: Curve, x: Scale, y: Scale, place: int, curves: Curves) -> list[Markup]:
     """Draw a curve: a band of its intervals, its line, dots that say their figures, and a ring around its knee."""
     colour = treatment_colour(place)
     places = [(x(point.amount), y(point.value.value)) for point in line.points]
-    ends = [(x(point.amount), *map(y, _ends(point.value))) for point in line.points]
+    ends = [(x(point.amount), *map(y, point.value.ends)) for point in line.points]
     around = [(at, high) for at, _, high in ends] + [(at, low) for at, low, _ in reversed(ends)]
     bars = [rule((at, at), (low, high), stroke=colour, stroke_width=3) for at, low, high in ends if low != high]
     rings = [ring(*places[at], RING, colour) for at in sorted({turn.at for turn in _turns(line)})]
@@ -148,7 +139,7 @@ def _point_labels(line: Curve, x: Scale, y: Scale, baselines: Collection[str]) -
             " (baseline)" if point.treatment in baselines and len(baselines) == 1 else ""
         )
         half = CHARACTER * len(text) / 2
-        across, low, high = x(point.amount), *map(y, _ends(point.value))
+        across, low, high = x(point.amount), *map(y, point.value.ends)
         left = min(max(across - half, x.start + 3), x.end + 14 - 2 * half)
         for up in (high - RING - 8, low + RING + 9):
             place = (left, up, text)
@@ -184,9 +175,9 @@ def _against(rate: Curves, latency: Curves, window: Width) -> Markup:
         for rate_line, latency_line in zip(rate.lines, latency.lines, strict=True)
     ]
     fast = [point.value for line in pairs for point, _ in line]
-    x = _across([end for estimate in fast for end in _ends(estimate)], window)
+    x = _across([end for estimate in fast for end in estimate.ends], window)
     y = _upright([point.value for line in pairs for _, point in line])
-    ticked = [(value, tick(value)) for value in round_ticks(x.low, x.high, TICKS, log=x.log)]
+    ticked = scale_ticks(x, TICKS)
     marks = [
         *_beside(y, x, latency.metric.heading),
         *axis_below(x, apart(ticked, x), TOP, TOP + HEIGHT, _axis_title(rate.metric.heading, x)),

@@ -13,9 +13,8 @@ from dbdyno.report.charts.svg import (
     curve,
     dots,
     drawing,
-    round_ticks,
     rule,
-    tick,
+    scale_ticks,
     treatment_colour,
 )
 from dbdyno.report.document import Chart, Width
@@ -36,11 +35,11 @@ def chart(targets: Sequence[Target], words: Mapping[str, str]) -> Chart:
 def _draw(targets: Sequence[Target], operations: Sequence[str], window: Width) -> Markup:
     width = WIDTH if window == "wide" else NARROW_WIDTH
     steps = [step for target in targets for step in target.steps.values()]
-    ends = [end for step in steps for end in _ends(step)]
+    ends = [end for step in steps for end in step.rate.ends]
     depths = sorted({step.depth for step in steps})
     x = Scale(depths[0] / 1.3, depths[-1] * 1.3, LEFT, LEFT + width, log=True)
     y = Scale(min(ends) / 1.5, max(ends) * 1.5, TOP + HEIGHT, TOP, log=True)
-    ticked = [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS, log=True)]
+    ticked = scale_ticks(y, TICKS)
     marks = [
         *axis_beside(y, ticked, x.start, x.end, "a second (log)"),
         *axis_below(x, [(depth, str(depth)) for depth in depths], TOP, TOP + HEIGHT, "clients at a time (log)"),
@@ -55,12 +54,8 @@ def _curve(steps: Sequence[DepthStep], x: Scale, y: Scale, place: int, dash: Seq
     colour = treatment_colour(place)
     places = [(x(step.depth), y(step.rate.value)) for step in steps]
     bars = [
-        rule((x(step.depth),) * 2, (y(low), y(high)), stroke=colour) for step in steps for low, high in [_ends(step)]
+        rule((x(step.depth),) * 2, (y(low), y(high)), stroke=colour) for step in steps for low, high in [step.rate.ends]
     ]
     says = [f"{step.depth} clients: {step.rate.value:,.4g} ({low:,.4g} to {high:,.4g}) a second" for step in steps
-            for low, high in [_ends(step)]]  # fmt: skip
+            for low, high in [step.rate.ends]]  # fmt: skip
     return [curve(places, colour, dash), *bars, dots(places, 3.5, colour, says=says)]
-
-
-def _ends(step: DepthStep) -> tuple[float, float]:
-    return (step.rate.low, step.rate.high) if step.rate.bounded else (step.rate.value,) * 2

@@ -18,9 +18,9 @@ from dbdyno.report.charts.svg import (
     axis_beside,
     dots,
     drawing,
+    overlap,
     rim,
-    round_ticks,
-    tick,
+    scale_ticks,
     treatment_colour,
     with_title,
     words,
@@ -71,9 +71,9 @@ def _draw(
     x = Scale(min(times) / 1.4, max(times) * 1.4, LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=True)
     y = Scale(min(rates) / 1.5, max(rates) * 1.5, TOP + HEIGHT, TOP, log=True)
     what = "durable commit" if across[0] == "fsync" else "read of 16 KiB"
-    ticked = [(value, tick(value)) for value in round_ticks(x.low, x.high, TICKS, log=True)]
+    ticked = scale_ticks(x, TICKS)
     marks = [
-        *axis_beside(y, [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS, log=True)], x.start,
+        *axis_beside(y, scale_ticks(y, TICKS), x.start,
                      x.end, f"random reads a second, {up[1]} clients (log)"),
         *axis_below(x, apart(ticked, x), TOP, TOP + HEIGHT, f"ms for a {what} (log), left is faster"),
     ]  # fmt: skip
@@ -114,11 +114,7 @@ def _name_places(points: Sequence[_Point], x: Scale) -> Iterator[tuple[_Point, f
         for left, up in tried:
             box = (left, up - LINE / 2, left + long, up + LINE / 2)
             inside = left >= x.start + 2 and box[2] <= x.end + 14 and TOP + 4 <= up <= TOP + HEIGHT - 6
-            if inside and not any(_touch(box, other) for other in boxes):
+            if inside and not any(overlap(box, other) for other in boxes):
                 boxes.append(box)
                 yield point, left, up, text
                 break
-
-
-def _touch(first: tuple[float, float, float, float], second: tuple[float, float, float, float]) -> bool:
-    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]

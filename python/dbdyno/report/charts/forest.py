@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -16,6 +15,8 @@ from dbdyno.model.wording import count, margin_text, number, p_value, percent
 from dbdyno.report.charts.svg import (
     CHARACTER,
     FAINT,
+    LABEL_GAP,
+    PALE,
     VERDICTS,
     Scale,
     axis_below,
@@ -23,9 +24,11 @@ from dbdyno.report.charts.svg import (
     dots,
     drawing,
     element,
+    ratio_ticks,
     rule,
     strokes,
     target,
+    whisker,
     with_title,
     words,
 )
@@ -36,7 +39,6 @@ from dbdyno.report.sentences import Versus, effect_text, estimate_text, in_order
 
 
 BAR_HEIGHT, WHISKER = 8, 3  # pixels
-BASELINE_OPACITY = "0.45"
 BEYOND = 1.15  # of the longest bar: an interval is cut off there
 GAP = 6  # pixels between a bar and its figure
 MOST = 24  # comparisons: of more the chart stays short, and the table of results has the figures
@@ -70,7 +72,7 @@ class Figures:
 
     def baseline(self, verdict: Finding, left: float, longest: float, y: float) -> Iterator[Markup]:
         """Draw the bar of a baseline that several comparisons have in common."""
-        yield from self._row(verdict.baseline_id, left, longest, y, {"fill_opacity": BASELINE_OPACITY})
+        yield from self._row(verdict.baseline_id, left, longest, y, {"fill_opacity": PALE})
 
     def _row(self, treatment: str, left: float, longest: float, y: float, look: Mapping[str, str]) -> Iterator[Markup]:
         """Draw the bar of a treatment with its figure behind it."""
@@ -97,15 +99,14 @@ class Figures:
         )
         if figure.bounded:
             low, high = (left + longest * min(BEYOND, max(0.0, end) / self._most) for end in (figure.low, figure.high))
-            uprights = ((end, y - WHISKER, 0, 2 * WHISKER) for end in (low, high))
-            yield strokes([(low, y, high - low, 0), *uprights], stroke_width=1.5)
+            yield whisker((low, high), y, WHISKER)
 
 
 def _sides(verdict: Finding, heights: Sequence[float]) -> Iterator[tuple[str, float, dict[str, str]]]:
     """Yield treatment, height and look of each side: the level in the colour of its word, a baseline grey."""
     yield verdict.level_id, heights[0], {"fill": VERDICTS[verdict.verdict]}
     if heights[1:]:
-        yield verdict.baseline_id, heights[1], {"fill_opacity": BASELINE_OPACITY}
+        yield verdict.baseline_id, heights[1], {"fill_opacity": PALE}
 
 
 def sides_of(shown: Sequence[Versus], analysis: Analysis) -> Figures:
@@ -126,13 +127,7 @@ NARROW_WIDTH, NARROW_ROW_HEIGHT, ZONE, BAR, APART = 316, 85, 27, 9, 5
 EFFECT_LINE = 18  # of its own, where an effect has no room beside where both sides stand
 CLOSE_UP_FROM = 8  # margins: where the chart is wider than this to either side, a second one shows the middle
 CLOSE_UP = 4
-_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 25, 50)  # points between two ticks of an axis in percent
-_MANTISSAS = ((1, 2, 3, 4, 5, 7), (1, 2, 5), (1, 3), (1,))  # of the ticks of an axis in times, finest first
-_TICKS = 9
-LN_TIMES = math.log(2.5)  # an axis that reaches farther to either side is one in times as much, else one in percent
 _LABEL_MAX, NARROW_LABEL_MAX = 44, 38
-_LABEL_GAP = 10  # pixels
-_OVER_THE_END = 5  # pixels that a tick's label may reach beyond its axis
 _BELOW = 70  # pixels of the axis with its title, and what the marks are
 Domain = tuple[float, float]  # log ratios
 Zone = tuple[float, float]  # pixels from top to bottom
@@ -173,47 +168,8 @@ def extent(verdicts: Sequence[Finding], margin: float) -> Domain:
 
 def _near(verdict: Finding, reach: float) -> bool:
     effect = verdict.effect
-    low, high = (effect.low, effect.high) if effect.bounded else (effect.value, effect.value)
+    low, high = effect.ends
     return math.log1p(low) < reach and math.log1p(high) > -reach
-
-
-def ticks(low: float, high: float, width: float = WIDTH) -> list[tuple[float, str]]:
-    """Return log ratios that a person would choose between these ends, with their labels, which have room.
-
-    All are in one language: times as much where the ends are far apart, else percent.
-    """
-    if max(-low, high) > LN_TIMES:
-        powers = range(math.floor(low / math.log(10)) - 1, math.ceil(high / math.log(10)) + 1)
-        scales = [[m * 10.0**power for power in powers for m in mantissas] for mantissas in _MANTISSAS]
-        choices = ([(math.log(times), f"{times:,.6g}x") for times in multiples] for multiples in scales)
-    else:
-        choices = (_percents(step, low, high) for step in _STEPS)
-    for choice in choices:
-        inside = [tick for tick in choice if low <= tick[0] <= high and _fits_in(tick, (low, high), width)]
-        if len(inside) <= _TICKS and _have_room(inside, width / (high - low)):
-            return inside
-    return [(0.0, "1x" if max(-low, high) > LN_TIMES else "0 %")]
-
-
-def _percents(step: float, low: float, high: float) -> list[tuple[float, str]]:
-    first, last = (100 * math.expm1(end) / step for end in (low, high))
-    places = range(math.ceil(first), math.floor(last) + 1)
-    return [(math.log1p(place * step / 100), f"{place * step:+,.6g} %" if place else "0 %") for place in places]
-
-
-def _fits_in(ticked: tuple[float, str], ends: Domain, width: float) -> bool:
-    """Return whether a label stays near the axis: what lies beside it has its own place."""
-    (value, label), (low, high) = ticked, ends
-    room = min(value - low, high - value) * width / (high - low)
-    return value == 0 or CHARACTER * len(label) / 2 <= room + _OVER_THE_END
-
-
-def _have_room(ticked: Sequence[tuple[float, str]], pixels: float) -> bool:
-    """Return whether no label touches the next, on an axis with so many pixels for a log ratio of 1."""
-    return all(
-        (after - before) * pixels >= CHARACTER * (len(label) + len(next_label)) / 2 + _LABEL_GAP
-        for (before, label), (after, next_label) in pairwise(ticked)
-    )
 
 
 def _draw(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Figures, window: Width) -> Markup:
@@ -294,7 +250,7 @@ def _narrow(shown: list[Versus], analysis: Analysis, domain: Domain, figures: Fi
 
 def _fits(place: str, effect: str) -> bool:
     """Return whether an effect in bold has room beside where both sides stand."""
-    return CHARACTER * (len(place) + len(effect)) + _LABEL_GAP <= NARROW_WIDTH
+    return CHARACTER * (len(place) + len(effect)) + LABEL_GAP <= NARROW_WIDTH
 
 
 def _effect(text: str, y: float, *, beside: bool) -> Markup:
@@ -312,7 +268,7 @@ def _names(shown: Sequence[Versus], most: int) -> list[tuple[str, ...]]:
 def _below(x: Scale, analysis: Analysis, zones: Sequence[Zone], width: float) -> Iterator[Markup]:
     """Draw what bars stand on in each zone: margin, grid and the upright of no difference; the axis below the last."""
     bound, bottom = log_margin(analysis.margin), zones[-1][1]
-    ticked = ticks(x.low, x.high, width)
+    ticked = ratio_ticks(x.low, x.high, width)
     ends = x(max(-bound, x.low)), x(min(bound, x.high))
     for zone in zones:
         yield band(ends, zone)

@@ -17,7 +17,7 @@ from dbdyno.analysis.factors import SimpleEffect
 from dbdyno.analysis.statistics import log_margin
 from dbdyno.model.printable import clipped, distinguishable, one_line
 from dbdyno.model.wording import percent
-from dbdyno.report.charts.forest import extent, ticks
+from dbdyno.report.charts.forest import extent
 from dbdyno.report.charts.svg import (
     CHARACTER,
     TREATMENT_DASHES,
@@ -27,6 +27,7 @@ from dbdyno.report.charts.svg import (
     curve,
     dots,
     drawing,
+    ratio_ticks,
     rule,
     treatment_colour,
     words,
@@ -64,7 +65,7 @@ def _draw(simple: list[SimpleEffect], analysis: Analysis, window: Width) -> Mark
     across = Scale(-0.3, len(levels) - 0.7, LEFT, LEFT + width)
     y = Scale(*extent([effect.verdict for effect in simple], analysis.margin), TOP + HEIGHT, TOP)
     bound = log_margin(analysis.margin)
-    ticked = ticks(y.low, y.high)
+    ticked = ratio_ticks(y.low, y.high)
     marks = [
         band((across.start, across.end), (y(max(-bound, y.low)), y(min(bound, y.high)))),
         *axis_beside(y, ticked, across.start, across.end, f"difference from {clipped(simple[0].baseline)}"),

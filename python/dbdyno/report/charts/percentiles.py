@@ -19,18 +19,17 @@ from dbdyno.report.charts.svg import (
     axis_beside,
     curve,
     drawing,
-    round_ticks,
+    scale_ticks,
     target,
-    tick,
     treatment_colour,
     treatment_dash,
+    upright,
     with_title,
 )
 from dbdyno.report.document import Chart, Width
 from dbdyno.report.sentences import estimate_text
 
 LEFT, TOP, WIDTH, NARROW_WIDTH, HEIGHT, BELOW = 84, 12, 980, 236, 260, 44
-LOG_FROM = 8.0  # largest over smallest, from which the upright axis is logarithmic
 TICKS = 6
 TICKED = (50, 90, 99, 99.9, 99.99, 99.999)  # percentiles that have a label
 BANDS_MAX = 4  # curves with intervals in the drawing and in texts: the bands of more would hide each other
@@ -52,11 +51,11 @@ def chart(curves: Curves, design: Design) -> Chart:
 def _draw(curves: Curves, design: Design, window: Width) -> Markup:
     drawn = sorted({point.percentile for line in curves for point in line.points})
     x = Scale(1.0, _above(drawn[-1]), LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=True)
-    y = _upright([point.latency_ms.value for line in curves for point in line.points])
-    upright = [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS, log=y.log)]
+    y = upright([point.latency_ms.value for line in curves for point in line.points], TOP, TOP + HEIGHT)
+    ticked = scale_ticks(y, TICKS)
     across = [(_above(percent), f"{percent:g}") for percent in TICKED if percent <= drawn[-1]]
     marks = [
-        *axis_beside(y, upright, x.start, x.end, f"ms{' (log)' if y.log else ''}"),
+        *axis_beside(y, ticked, x.start, x.end, f"ms{' (log)' if y.log else ''}"),
         *axis_below(x, apart(across, x), TOP, TOP + HEIGHT, "percentile"),
     ]
     places = {treatment.id: place for place, treatment in enumerate(design.treatments)}
@@ -73,14 +72,6 @@ def _draw(curves: Curves, design: Design, window: Width) -> Markup:
 def _above(percentile: float) -> float:
     """Return one out of how many events stands above."""
     return 100 / (100 - percentile)
-
-
-def _upright(values: Sequence[float]) -> Scale:
-    """Return the scale of latencies: logarithmic where they span much, else from 0."""
-    low, high = min(values), max(values)
-    if low > 0 and high >= LOG_FROM * low:
-        return Scale(low / 1.2, high * 1.2, TOP + HEIGHT, TOP, log=True)
-    return Scale(0.0, 1.06 * high or 1.0, TOP + HEIGHT, TOP)
 
 
 def _band(points: Sequence[PercentilePoint], x: Scale, y: Scale, colour: str) -> list[Markup]:

@@ -24,11 +24,12 @@ from dbdyno.report.charts.svg import (
     axis_beside,
     drawing,
     element,
+    overlap,
     rim,
     round_ticks,
     rule,
-    strokes,
-    tick,
+    scale_ticks,
+    whisker,
     with_title,
     words,
 )
@@ -87,7 +88,7 @@ def _draw(shown: Sequence[Placed], metric: Metric, names: Names, what: str, wind
     least = min(FLOOR, *(treatment.safety.tally.lost.at_most / 1.5 for treatment in shown))
     y = Scale(least, 1.25, TOP + HEIGHT, TOP, log=True)
     ticked = [(value, share_text(value)) for value in round_ticks(y.low, 1.0, TICKS + 2, log=True)]
-    across = [(value, tick(value)) for value in round_ticks(x.low, x.high, _ticks(window), log=x.log)]
+    across = scale_ticks(x, _ticks(window))
     title = f"{what} that lose, at most (log)"
     faster = "" if metric.more_is_better else ", less is better"
     marks = [
@@ -115,7 +116,7 @@ def _ticks(window: Width) -> int:
 
 def _across(values: Sequence[Estimate], window: Width) -> Scale:
     """Return the scale of speeds, whose ends keep off the edges."""
-    ends = [end for value in values for end in ((value.low, value.high) if value.bounded else (value.value,))]
+    ends = [end for value in values for end in value.ends]
     low, high = min(ends), max(ends)
     end = LEFT + (WIDTH if window == "wide" else NARROW_WIDTH)
     if low > 0 and high >= LOG_FROM * low:
@@ -162,9 +163,7 @@ def _shape(mark: _Mark) -> list[Markup]:
     colour = VERDICTS[TONES[mark.word]]  # type: ignore[index]
     parts = []
     if mark.ends is not None and mark.ends[1] - mark.ends[0] > 1:
-        low, high = mark.ends
-        bars = [(low, mark.y, high - low, 0.0), *((end, mark.y - 4, 0.0, 8.0) for end in (low, high))]
-        parts.append(strokes(bars, stroke=colour, stroke_width=1.5))
+        parts.append(whisker(mark.ends, mark.y, 4.0, stroke=colour))
     return [*parts, _figure(mark.word, mark.x, mark.y, mark.radius, colour)]
 
 
@@ -214,7 +213,7 @@ def _readable(placed: Sequence[_Mark], end: float) -> list[_Name]:
         for left, up, leads in _name_places(mark, long, end):
             box = (left, up - LINE / 2, left + long, up + LINE / 2)
             inside = left >= LEFT and left + long <= end and TOP <= up <= TOP + HEIGHT - 4
-            if inside and not any(_touch(box, other) for other in boxes):
+            if inside and not any(overlap(box, other) for other in boxes):
                 to = (max(left, min(mark.x, left + long)), up - math.copysign(LINE / 2, up - mark.y))
                 shown.append(_Name(left, up, text, ((mark.x, to[0]), (mark.y, to[1])) if leads else None))
                 boxes.append(box)
@@ -231,10 +230,6 @@ def _name_places(mark: _Mark, long: float, end: float) -> Iterator[tuple[float, 
     for lines in range(2, FARTHEST):
         for down in (off + lines * LINE, -off - lines * LINE):
             yield from ((left, mark.y + down, True) for left in (middle, mark.x + off, mark.x - off - long))
-
-
-def _touch(first: tuple[float, float, float, float], second: tuple[float, float, float, float]) -> bool:
-    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
 
 
 def _legend(present: set[Word], end: float, top: float) -> tuple[list[Markup], int]:

@@ -18,6 +18,7 @@ from dbdyno.report.charts.svg import (
     drawing,
     element,
     round_ticks,
+    scale_ticks,
     tick,
     treatment_colour,
     treatment_dash,
@@ -135,10 +136,9 @@ def _plot(lines: Sequence[Line], across: str, up: str, window: Width, *, log_x: 
     low, high = (max(low, 1e-4), max(high, low * 2, 1e-3)) if log_x else (0.0, high or 1.0)
     x = Scale(low, high, LEFT, LEFT + (WIDTH if window == "wide" else NARROW_WIDTH), log=log_x)
     y = Scale(0.0, max(value for _, value in points) * 1.05 or 1.0, TOP + HEIGHT, TOP)
-    ticks = [(value, tick(value)) for value in round_ticks(low, high, TICKS, log=log_x)]
     marks = [
-        *axis_beside(y, [(value, tick(value)) for value in round_ticks(y.low, y.high, TICKS)], x.start, x.end, up),
-        *axis_below(x, apart(ticks, x), TOP, TOP + HEIGHT, across),
+        *axis_beside(y, scale_ticks(y, TICKS), x.start, x.end, up),
+        *axis_below(x, apart(scale_ticks(x, TICKS), x), TOP, TOP + HEIGHT, across),
     ]
     for place, line in enumerate(lines):
         drawn = [(x(max(at, low)), y(value)) for at, value in line]

@@ -19,9 +19,8 @@ from dbdyno.report.charts.svg import (
     dots,
     drawing,
     ring,
-    round_ticks,
     rule,
-    tick,
+    scale_ticks,
     treatment_colour,
     with_title,
 )
@@ -106,8 +105,7 @@ def _scale(values: list[float], top: float, *, log: bool = False) -> Scale:
 
 
 def _panel(scale: Scale, title: str, x: Scale) -> list[Markup]:
-    ticked = [(value, tick(value)) for value in round_ticks(scale.low, scale.high, TICKS, log=scale.log)]
-    return axis_beside(scale, ticked, x.start, x.end, title)
+    return axis_beside(scale, scale_ticks(scale, TICKS), x.start, x.end, title)
 
 
 def _trials(placed: list[tuple[float, float, str, _Dot]], labels: list[str]) -> Iterator[Markup]:

@@ -6,6 +6,7 @@ Coordinates are pixels from the top left; a tenth of one is enough.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from markupsafe import Markup
@@ -17,8 +18,11 @@ INK = "currentColor"
 CHARACTER = 7.4  # pixels of a wide font: which one the reader has is unknown
 APART = 6  # pixels between two labels
 FAINT = "0.1"  # opacity of a grid and of the margin's band
+PALE = "0.45"  # opacity of what others are compared with: a baseline, a figure from before
 DASHES = "3 3"
+LOG_FROM = 8.0  # largest over smallest, from which an axis of amounts is logarithmic
 TEXT_BASE = 4  # pixels from the middle of a line of text down to where it stands
+Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,12 @@ def strokes(lines: Iterable[tuple[float, float, float, float]], **look: str | fl
     """Return straight lines of one look as one path: each from (x, y) on by (dx, dy)."""
     path = "".join(f"M{_short(x)},{_short(y)}l{_short(dx)},{_short(dy)}" for x, y, dx, dy in lines)
     return element("path", d=path, fill="none", **{"stroke": INK, **look})
+
+
+def whisker(ends: tuple[float, float], y: float, reach: float, **look: str | float) -> Markup:
+    """Return an interval that lies across, its ends as uprights that reach so far up and down."""
+    (low, high), uprights = ends, ((end, y - reach, 0.0, 2 * reach) for end in ends)
+    return strokes([(low, y, high - low, 0.0), *uprights], **{"stroke_width": 1.5, **look})
 
 
 def band(x: tuple[float, float], y: tuple[float, float]) -> Markup:
@@ -183,6 +193,24 @@ def tick(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:,.6g}"  # noqa: PLR2004 - would be an exponent
 
 
+def scale_ticks(scale: Scale, most: int) -> list[tuple[float, str]]:
+    """Return at most so many round values of a scale, as they are written beside it."""
+    return [(value, tick(value)) for value in round_ticks(scale.low, scale.high, most, log=scale.log)]
+
+
+def upright(values: Sequence[float], top: float, bottom: float) -> Scale:
+    """Return the scale of amounts that grow upwards: logarithmic if they span much, else from 0."""
+    low, high = min(values), max(values)
+    if low > 0 and high >= LOG_FROM * low:
+        return Scale(low / 1.2, high * 1.2, bottom, top, log=True)
+    return Scale(0.0, 1.06 * high or 1.0, bottom, top)
+
+
+def overlap(first: Box, second: Box) -> bool:
+    """Return whether two boxes have a point in common."""
+    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
+
+
 def round_ticks(low: float, high: float, most: int, *, log: bool = False) -> list[float]:
     """Return at most so many round values inside the range; on a logarithmic axis 1, 2 and 5 times powers of ten.
 
@@ -200,6 +228,57 @@ def round_ticks(low: float, high: float, most: int, *, log: bool = False) -> lis
     power = 10.0 ** math.floor(math.log10((high - low) / most))
     step = next(step * power for step in (1, 2, 5, 10, 20) if (high - low) / (step * power) <= most)
     return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+# Axes of log ratios.
+
+
+RATIO_WIDTH = 560  # pixels of such an axis, where nothing else is said
+_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 25, 50)  # points between two ticks of an axis in percent
+_MANTISSAS = ((1, 2, 3, 4, 5, 7), (1, 2, 5), (1, 3), (1,))  # of the ticks of an axis in times, finest first
+_TICKS = 9
+LN_TIMES = math.log(2.5)  # an axis that reaches farther to either side is one in times as much, else one in percent
+LABEL_GAP = 10  # pixels
+_OVER_THE_END = 5  # pixels that a tick's label may reach beyond its axis
+
+
+def ratio_ticks(low: float, high: float, width: float = RATIO_WIDTH) -> list[tuple[float, str]]:
+    """Return log ratios that a person would choose between these ends, with their labels, which have room.
+
+    All are in one language: times as much where the ends are far apart, else percent.
+    """
+    if max(-low, high) > LN_TIMES:
+        powers = range(math.floor(low / math.log(10)) - 1, math.ceil(high / math.log(10)) + 1)
+        scales = [[m * 10.0**power for power in powers for m in mantissas] for mantissas in _MANTISSAS]
+        choices = ([(math.log(times), f"{times:,.6g}x") for times in multiples] for multiples in scales)
+    else:
+        choices = (_percent_ticks(step, low, high) for step in _STEPS)
+    for choice in choices:
+        inside = [ticked for ticked in choice if low <= ticked[0] <= high and _fits_in(ticked, (low, high), width)]
+        if len(inside) <= _TICKS and _have_room(inside, width / (high - low)):
+            return inside
+    return [(0.0, "1x" if max(-low, high) > LN_TIMES else "0 %")]
+
+
+def _percent_ticks(step: float, low: float, high: float) -> list[tuple[float, str]]:
+    first, last = (100 * math.expm1(end) / step for end in (low, high))
+    places = range(math.ceil(first), math.floor(last) + 1)
+    return [(math.log1p(place * step / 100), f"{place * step:+,.6g} %" if place else "0 %") for place in places]
+
+
+def _fits_in(ticked: tuple[float, str], ends: tuple[float, float], width: float) -> bool:
+    """Return whether a label stays near the axis: what lies beside it has its own place."""
+    (value, label), (low, high) = ticked, ends
+    room = min(value - low, high - value) * width / (high - low)
+    return value == 0 or CHARACTER * len(label) / 2 <= room + _OVER_THE_END
+
+
+def _have_room(ticked: Sequence[tuple[float, str]], pixels: float) -> bool:
+    """Return whether no label touches the next, on an axis with so many pixels for a log ratio of 1."""
+    return all(
+        (after - before) * pixels >= CHARACTER * (len(label) + len(next_label)) / 2 + LABEL_GAP
+        for (before, label), (after, next_label) in pairwise(ticked)
+    )
 
 
 # Colours that stay apart for colour-blind readers, and stand out from a light and from a dark page.

@@ -71,6 +71,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"inline": inline, "glued": _glue, "tone": _tone, "drawing": Markup}
+    environment.tests |= {"stays_whole": doc.stays_whole}
     environment.globals |= {"draw": _draw, "part": _part, "swatch": treatment_swatch}
     return environment
 

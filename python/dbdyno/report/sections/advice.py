@@ -37,7 +37,7 @@ _MADE_UP = {"emulated", "simulated"}  # kinds of disks
 def only_if(safety: Safety, what: str, safer: str) -> str:
     """Return what may be done by whom it does not matter that others are safer: that comes first."""
     gaps = listed([risk_clause(risk) for risk in safety.worse])
-    return f"Only if a power cut may take data, {what}: {gaps}, unlike with {safer}"
+    return f"Only if a power cut may take data, {what}: {gaps} (safer: {safer})"
 
 
 def risk_text(safeties: Sequence[Safety]) -> str:
@@ -59,16 +59,16 @@ def _risk_of(safety: Safety) -> str:
     if not safety.served:
         return "commits and power cuts were not measured"
     if safety.worse:
-        return f"as said; {_UNTRIED}"
+        return f"a power cut may take data, see above; {_UNTRIED}"
     if safety.durable:
         read = [one_line(reading) for reading in safety.synced if reading]
         how = f" ({FLUSH_LOG} = {listed(read)} read back)" if read else ""
         return f"commits are durable as set{how}; {_UNTRIED}"
     if safety.durable is None:
-        unlike = ", unlike with others that were compared" if safety.less_known else ""
+        unlike = "; others compared here are known to be durable" if safety.less_known else ""
         return f"whether commits are durable is not known{unlike}"
     gaps = listed([risk_clause(risk) for risk in safety.lacking])
-    return f"a power cut may take data, with all that was compared: {gaps}"
+    return f"a power cut may take data with every treatment: {gaps}"
 
 
 PARTS_MAX = 3  # loads, or groups of them, each with another answer
@@ -136,12 +136,11 @@ def _of_the_same(analysis: Analysis) -> str:
         return f"{_REMEDIES[Lack.QUIET_HOST]}."
     match analysis.verdicts[0].verdict if analysis.verdicts else Word.NOT_COMPARABLE:
         case Word.FASTER | Word.SLOWER:
-            return f"Do not trust verdicts of {host} yet: find out what makes two runs of the same differ."
+            return f"Do not trust verdicts of {host} yet: find out why identical treatments differ."
         case Word.EQUIVALENT:
-            return f"Nothing to change: differences beyond {margin_text(analysis.margin)} on {host} can be believed."
+            return f"Nothing to change: differences beyond {margin_text(analysis.margin)} on {host} are credible."
         case _:
-            verb = "are" if analysis.fleet else "is"
-            return f"Not conclusive. Run more blocks, or make trials longer, before {host} {verb} relied on."
+            return f"Not conclusive. Run more blocks, or make trials longer, before you rely on {host}."
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ class _Words:
                 also = f"; {self._labels(part.choice.as_good)} will do as well {within}" if part.choice.as_good else ""
                 return f"Nothing to change: keep {self._labels(part.choice.take)}{also}"
             case "safer":
-                return f"Take {self._take_text(part)}: as fast {within}, and safer than what is there"
+                return f"Take {self._take_text(part)}: as fast {within}, and safer than the baseline"
             case _:
                 return f"Take {self._take_text(part)}"
 
@@ -191,7 +190,7 @@ class _Words:
         if len(pool) == 1:
             return pool[0]
         if not part.free:
-            return f"{_either_of(pool)}, between which no difference was shown"
+            return f"{_either_of(pool)}; no difference between them was shown"
         whole = [factor for factor in part.free if factor.all_of_them and part.fixed]
         some = [factor for factor in part.free if factor not in whole]
         named = [label_of(part.fixed, list(part.fixed))] if part.fixed else []
@@ -222,7 +221,7 @@ class _Words:
     def to_decide(self, step: NextStep) -> str:
         """Return what to do next."""
         if step.lack is Lack.MORE_BLOCKS:
-            more = f"Run about {count(step.blocks, 'more block')} or somewhat more"
+            more = f"Run at least {count(step.blocks, 'more block')}"
             return f"Not conclusive. {more} ({_command(self.run)} --until-decided)"
         if step.lack is Lack.A_WIDER_MARGIN:
             return f"Leave it as it is: too close to the margin of {margin_text(self.margin)} for more blocks to decide"

@@ -74,9 +74,9 @@ def _unknown_capacities(cost: Cost, treatments: Sequence[Named]) -> Iterator[str
     kept_up = [treatment for treatment in cost.treatments if not treatment.capacity_known]
     if kept_up:
         yield (
-            f"The load asks {_labels(kept_up, treatments)} for a rate of its own, by rate or pauses, so what they can"
-            f" do at most is {UNKNOWN}: and with it the cost of a query, sets for a demand and the break-even. Measure"
-            " it in a closed loop without pauses, or at a rate that no treatment keeps up with."
+            f"The load limits the rate of {_labels(kept_up, treatments)}, by a fixed rate or pauses, so their highest"
+            f" rate is {UNKNOWN}, and so are the cost of a query, the sets for a demand and the break-even. Measure it"
+            " in a closed loop without pauses, or at a rate that no treatment keeps up with."
         )
 
 
@@ -90,21 +90,21 @@ def _break_even(comparison: CostComparison) -> Iterator[str]:
             if break_even.first is not None
             else ""
         )
-        yield f"{comparison.cheaper} is the cheaper one at up to {_rate(break_even.searched)} and on{some}."
+        yield f"{comparison.cheaper} is cheaper at {_rate(break_even.searched)} and above{some}."
     elif break_even.for_good == 0:
         yield f"{comparison.dearer} is cheaper over the years at any load, though it costs more to buy."
     else:
         low, high = estimate.low, estimate.high
         interval = f"; 95 % interval {number(low)} to {number(high)}/s" if estimate.bounded else ""
         a_day = f"{_many(break_even.for_good * SECONDS_PER_DAY)} a day"
-        yield f"{comparison.dearer} is the cheaper one from {_rate(break_even.for_good)} on ({a_day}{interval})."
+        yield f"{comparison.dearer} is cheaper at {_rate(break_even.for_good)} or more ({a_day}{interval})."
 
 
 def _pays_back(comparison: CostComparison, cost: Cost) -> Iterator[str]:
     if math.isfinite(comparison.pays_back_years):
         demand = _rate(cost.prices.demand_per_second or 0.0)
         years = number(comparison.pays_back_years)
-        yield f"Serving {demand}, what it costs more to buy is saved in power after {years} years."
+        yield f"At {demand}, its higher price is recovered in power after {years} years."
 
 
 def _demands(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _demands(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
         if treatment.demand is not None:
             key = (treatment.device.name, treatment.demand.sets, treatment.demand.bound)
             alike.setdefault(key, []).append(treatment)
-    why = {"one": "one does it", "speed": "because of the speed", "capacity": "because of the capacity"}
+    why = {"one": "one is enough", "speed": "for the speed", "capacity": "for the capacity"}
     for (_, sets, bound), group in alike.items():
         drives = sets * group[0].device.drives * group[0].device.copies
         totals = sorted(treatment.demand.total for treatment in group if treatment.demand is not None)
@@ -133,7 +133,7 @@ def _footing(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
     prices = cost.prices
     yield (
         f"Over {prices.life_years:g} years, {100 * prices.used:g} % of them under this load; prices are the study's and"
-        " taken as exact, intervals are those of what was measured. More sets are taken to serve as many times as much."
+        " taken as exact, intervals cover the measurement only. Sets are assumed to add up: two serve twice as much."
     )
     if prices.price_per_kwh is None:
         yield "Power is not included: the study gives no price_per_kwh."
@@ -151,8 +151,8 @@ def _footing(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
     ]
     if guessed:
         yield (
-            f"How much more than it is sent a drive writes is unknown of {_labels(guessed, treatments)} and taken as 1:"
-            " the years until worn are at most that many."
+            f"Write amplification is unknown for {_labels(guessed, treatments)} and taken as 1, so the years until worn"
+            " are an upper bound."
         )
     counted = [
         treatment
@@ -163,7 +163,7 @@ def _footing(cost: Cost, treatments: Sequence[Named]) -> Iterator[str]:
         each = "; ".join(
             f"{treatment.label} {number(treatment.offered.write_amplification)} times" for treatment in counted
         )
-        yield f"What drives write for each byte they are sent, by their own counters: {each}."
+        yield f"Write amplification by the drives' own counters: {each}."
     sources = "; ".join(f"{device.name}: {device.source}" for device in prices.devices)
     yield f"Prices and data: {sources}."
 

@@ -193,10 +193,10 @@ def _difference(verdict: Finding) -> dict[str, Any]:
 
 
 NOTE = (
-    "Dots are geometric means over blocks, bars their 95 % intervals, each of one look and one level. Differences"
-    " between levels are surer than bars that overlap suggest, as they are taken inside blocks. A ring marks a knee:"
-    f" the first level that no other is better than by {margin_text(SHARE)} or more, or the last such level. Its"
-    " interval is one of levels that were measured."
+    "Dots are geometric means over blocks, bars their 95 % intervals, each for one level by itself. Differences"
+    " between levels are surer than overlapping bars suggest, as they are taken inside blocks. A ring marks a knee:"
+    f" the first level that no other beats by {margin_text(SHARE)} or more, or the last such level. Its"
+    " interval consists of levels that were measured."
 )
 
 

@@ -107,7 +107,7 @@ def _nothing_known(ordered: Sequence[Versus], analysis: Analysis) -> str:
     lacking = {
         what_is_lacking(comparison.verdict) for comparison in ordered if comparison.verdict.verdict == Word.UNDECIDED
     }
-    why = next(iter(lacking)) if len(lacking) == 1 else "below is what each comparison lacks"
+    why = next(iter(lacking)) if len(lacking) == 1 else "see what each comparison lacks below"
     means = [mean for mean in analysis.factors.main_effects if not mean.verdict.verdict.is_open]
     if not means:
         return f"Nothing is decided yet: {why}."

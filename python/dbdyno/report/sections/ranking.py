@@ -12,7 +12,7 @@ from dbdyno.report.source import Source, among, effect_values, fields, marked
 from dbdyno.store.records import Run
 
 TESTS_SHOWN = 4  # as columns; more are read by programs
-_BY_SPEED = "Ranked by speed alone: what was lost in cuts is in each run's own report (dbdyno report DIR)."
+_BY_SPEED = "Ranked by speed alone; for what was lost in cuts, see each run's own report (dbdyno report DIR)."
 NAME_MAX = 16  # characters of a heading; longer names are numbered
 
 

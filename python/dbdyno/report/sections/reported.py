@@ -130,7 +130,7 @@ def claim_line(claim: Checked, beside: Beside) -> str:
     if not claim.claim.checked:
         return f"{quoted} Not checked."
     if not claim.outcomes:
-        return f"{quoted} This run does not have what it is about."
+        return f"{quoted} This run does not measure it."
     counts, of = claim.counts, len(claim.outcomes)
     if len(counts) == 1:
         (agreement,) = counts

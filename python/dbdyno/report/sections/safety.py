@@ -150,9 +150,9 @@ def _details(safety: CrashSafety, names: Names) -> tuple[Block, ...]:
 
 
 _BOUNDS = (
-    "Damage is whatever is worse than to lose the newest commits. Bounds are one-sided, 95 %. At most is what is said,"
-    " by runs: it holds however much cuts of one run resemble each other. If cuts are independent: Clopper and Pearson"
-    " over cuts. Independent cuts: as many as the spread of runs leaves of those made (Korn and Graubard)."
+    'Damage is anything worse than losing the newest commits. Bounds are one-sided, 95 %. "At most" is the bound that'
+    ' the report uses, by runs: it holds however alike the cuts of one run are. "If independent": Clopper and Pearson'
+    ' over cuts. "Independent cuts": the effective number, by the spread between runs (Korn and Graubard).'
 )
 
 
@@ -183,7 +183,7 @@ def _causes(safety: CrashSafety, names: Names) -> Table | None:
         for treatment in safety.treatments
         for cause in treatment.causes
     )
-    headings = (names.heading, "found", "cause", "cuts", "such a cut")
+    headings = (names.heading, "found", "cause", "cuts", "example")
     return Table("Causes of damage", headings, rows, words=(1, 2, 4)) if rows else None
 
 

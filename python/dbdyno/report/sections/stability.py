@@ -14,8 +14,8 @@ from dbdyno.report.source import Source, fields
 
 HEADINGS = ("treatment", "class", "over time", "trials like that", "never settled")
 NOTE = (
-    "What the load did over the time of a run, in most trials. A treatment that never settled has no one rate: a longer"
-    " run, or a longer warm-up, would give another figure."
+    "What the load did over the time of a run, in most trials. A treatment that never settled has no single rate: a"
+    " longer run, or a longer warm-up, would give another figure."
 )
 
 
@@ -196,7 +196,7 @@ def _noise_floor_blocks(analysis: Analysis, floor: NoiseFloor) -> tuple[Block, .
 def summary_lines(analysis: Analysis, floor: NoiseFloor) -> list[str]:
     """Return what was run, whether its verdict is right, the spread, where it is from, and the drift."""
     same = f"A and B are the same treatment ({floor.treatment})."
-    lines = [f"{same} Whatever differs between them is the doing of {_host(analysis)}."]
+    lines = [f"{same} Any difference between them comes from {_host(analysis)}."]
     lines += [_wrong(verdict.verdict) for verdict in analysis.verdicts if verdict.verdict.is_different]
     if floor.spread.known:
         lines.append(
@@ -224,14 +224,14 @@ def _wrong(word: str) -> str:
 def _starts(share: Estimate) -> str:
     if share.value == 0:
         return (
-            "What fluctuates inside a trial is enough to explain the variance between trials: no part of it is seen to"
+            "Fluctuation inside trials explains the variance between trials: no part of it is shown to"
             f" come with the start of the server (95 % interval up to {_share(share.high)}). Longer trials would help"
             " about as much as more blocks."
         )
     text = (
         f"{_share(share.value)} of the variance between trials (95 % interval {_share(share.low)} to"
-        f" {_share(share.high)}) is not from what fluctuates inside a trial: it comes with the start of the server, or"
-        " with moments of the host longer than a trial"
+        f" {_share(share.high)}) does not come from fluctuation inside trials, but with the start of the server, or"
+        " with phases of the host longer than a trial"
     )
     if share.low > 1 / 2:
         return f"{text}. Longer trials would hardly help; more blocks do."
@@ -246,10 +246,10 @@ def reach_text(analysis: Analysis, floor: NoiseFloor) -> str:
         return f"What a study can show on {_host(analysis)} can't be known from so few blocks; run at least 6."
     compared, margin = count(floor.comparisons, "comparison"), analysis.margin
     within = any(reach.difference is not None and reach.difference < margin for reach in floor.reach)
-    inside = f" One inside the margin of {margin_text(margin)} is called equivalent, though real." if within else ""
+    inside = f" A real difference inside the margin of {margin_text(margin)} is called equivalent." if within else ""
     return (
         f"What a study of {compared} can show on {_host(analysis)} with a fixed number of blocks, in 80 of 100 runs:"
-        " the smallest difference that is called one, and the smallest margin within which no difference is called"
+        " the smallest difference that is detected, and the smallest margin within which no difference is called"
         f" equivalent.{inside}"
     )
 
@@ -269,7 +269,7 @@ def order_lines(floor: NoiseFloor) -> list[str]:
         return []
     fixed = [trial_order for trial_order in floor.orders if trial_order.order != "random"]
     fooled = any(trial_order.means_differ or trial_order.welch_differs for trial_order in fixed)
-    verdict = "would have lied" if fooled else "would not have lied this time"
+    verdict = "would have misled" if fooled else "would not have misled this time"
     return [f"A fixed order {verdict}:", *(_order(trial_order) for trial_order in floor.orders)]
 
 

@@ -81,7 +81,7 @@ def _of_the_run(run: Run, analysis: Analysis) -> Iterator[str]:
     if run.extended_from is not None:
         yield f"Extended from {count(run.extended_from, 'block')} after its results could be seen."
     if run.failures:
-        what = "its attempt at a block does" if len(run.failures) == 1 else "their attempts at a block do"
+        what = "its attempt does" if len(run.failures) == 1 else "their attempts do"
         yield f"{count(len(run.failures), 'trial')} failed; {what} not count."
     if any(trial.disturbed for row in analysis.blocks.trials.values() for trial in row.values()):
         yield interference_summary(run, analysis)
@@ -107,13 +107,13 @@ def _of_comparisons(analysis: Analysis) -> Iterator[str]:
         verdict = comparison.verdict
         carry_over = verdict.carry_over
         if carry_over is not None and carry_over.seen:
-            what = "is taken out" if carry_over.taken_out else "may be in the figures"
-            yield f"{comparison.name}: what one trial leaves for the next {what}."
+            what = "was removed" if carry_over.taken_out else "may be in the figures"
+            yield f"{comparison.name}: carry-over from trial to trial {what}."
         if totals := totals_text(verdict.totals, verdict.blocks):
             yield f"{comparison.name}: {totals[0].lower()}{totals[1:]}"
         if verdict.exaggeration.notable:
             factor = f"{verdict.exaggeration.factor:.1f}"
-            yield f"{comparison.name}: so few blocks may show about {factor} times what is there."
+            yield f"{comparison.name}: with so few blocks the effect may be overstated about {factor} times."
 
 
 # Notes: deviations from the plan, what the data say about themselves, and what watching them cost.

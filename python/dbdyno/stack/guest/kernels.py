@@ -106,7 +106,7 @@ def _at(path: Path) -> Kernel:
     if path.is_file() and (modules / "modules.dep").is_file():
         return Kernel(str(path), release, path, modules)
     raise UserError(
-        f"{path} is no kernel with its modules; name the folder that its package was unpacked into, or an image "
+        f"{path} is not a kernel with its modules; name the folder that its package was unpacked into, or an image "
         "boot/vmlinuz-VERSION beside lib/modules/VERSION with the modules.dep that depmod writes"
     )
 
@@ -126,7 +126,7 @@ def _in_tree(name: str, tree: Path) -> Kernel:
 def product_named(name: str) -> KernelProduct:
     """A kernel of the catalogue. Raises ``UserError``."""
     if name not in PRODUCTS:
-        raise UserError(f"{name!r} is no kernel that dbdyno can get; known are {', '.join(PRODUCTS)}")
+        raise UserError(f"{name!r} is not a kernel that dbdyno can get; known are {', '.join(PRODUCTS)}")
     return PRODUCTS[name]
 
 

@@ -50,8 +50,7 @@ class BootedStack(EmulatedStack):
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, and the machines."""
         disks = {self.planned_key(spec): spec.stack.size or 0 for spec in specs}
-        each = ", ".join(format_bytes(size) for size in sorted(disks.values()))
-        yield f"created: {len(disks)} emulated disk{'s' * (len(disks) > 1)} in memory ({each}); gone afterwards"
+        yield from self.touched_by_disks(list(disks.values()))
         kernels = ", ".join(dict.fromkeys(str(spec.stack.kernel) for spec in specs))
         memory = format_bytes(max(spec.stack.guest_memory for spec in specs))
         yield (

@@ -7,7 +7,7 @@ from dbdyno.filesystems import BY_FUSE, KINDS
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising
-from dbdyno.stack.kinds.own import OwnStack, block_layers, block_needs
+from dbdyno.stack.kinds.own import FILESYSTEM_MOUNTED, OwnStack, block_layers, block_needs
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Disks
 from dbdyno.stack.layers.device import Emulated, EmulatedPair, seed_of
@@ -30,7 +30,7 @@ class EmulatedStack(OwnStack[Disks]):
             yield capabilities.room_for_content(data_bytes)
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
-        """The disks, one for each image."""
+        """The disks, one for each image, and what the kernel reaches them by."""
         disks = {
             self.planned_key(spec): [
                 *[spec.stack.size or 0] * spec.stack.devices,
@@ -38,11 +38,17 @@ class EmulatedStack(OwnStack[Disks]):
             ]
             for spec in specs
         }
-        sizes = sorted(size for disk_sizes in disks.values() for size in disk_sizes)
-        listing = ", ".join(format_bytes(size) for size in sizes)
-        yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({listing}); gone afterwards"
+        yield from self.touched_by_disks([size for disk_sizes in disks.values() for size in disk_sizes])
+        yield "attached: a loop device over the file of each disk, anew for each trial; detached afterwards"
+        yield FILESYSTEM_MOUNTED
         if any(spec.stack.filesystem == BY_FUSE for spec in specs):
             yield "started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards"
+
+    def touched_by_disks(self, sizes: Sequence[int]) -> Iterator[str]:
+        """Processes that serve disks of these sizes, and where their files are."""
+        listing = ", ".join(format_bytes(size) for size in sorted(sizes))
+        yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({listing}); gone afterwards"
+        yield "mounted: the file of each disk by FUSE, in the state folder; unmounted afterwards"
 
     @contextmanager
     def new_image(self, spec: TrialSpec, journal: Journal) -> Iterator[Disks]:

@@ -12,7 +12,7 @@ from dbdyno.host.storage import disk_facts, mounted_at
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising
-from dbdyno.stack.kinds.own import CopiedData, block_layers, block_needs
+from dbdyno.stack.kinds.own import FILESYSTEM_MOUNTED, CopiedData, block_layers, block_needs
 from dbdyno.stack.layer import BlockDevice, Layer, StackContext
 from dbdyno.stack.layers.data import Tree
 from dbdyno.stack.layers.device import AlwaysItself, mount_of
@@ -80,6 +80,8 @@ class FileStack(CopiedData):
         for folder in dict.fromkeys(folder for folder, _ in files.values()):
             sizes = ", ".join(format_bytes(size) for size_folder, size in files.values() if size_folder == folder)
             yield f"created: in {folder}, a file as a disk for each set of data ({sizes}); gone afterwards"
+        yield "attached: a loop device over that file, anew for each trial; detached afterwards"
+        yield FILESYSTEM_MOUNTED
 
     def places(self, spec: TrialSpec) -> list[Path]:
         """The folder."""
@@ -118,7 +120,7 @@ def _room(folder: Path, size: int) -> Capability:
     """Whether a folder is there, lies on a disk, and leaves room beside a file of ``size`` bytes."""
     name = f"folder {folder}"
     if not folder.is_dir():
-        return Capability(name, ok=False, detail="is no folder", remedy=f"make one: install -d {folder}")
+        return Capability(name, ok=False, detail="is not a folder", remedy=f"make one: install -d {folder}")
     mount = mounted_at(folder.resolve())
     if mount.kind in _NO_DISKS or mount.kind.startswith("fuse"):
         return Capability(name, ok=False, detail=f"is on {mount.kind}, no disk of this host", remedy="name another")

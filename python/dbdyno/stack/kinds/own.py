@@ -31,6 +31,8 @@ from dbdyno.study.schema import TrialSpec
 
 KeptT = TypeVar("KeptT", bound=KeptImage)
 
+FILESYSTEM_MOUNTED = "mounted: the filesystem of each trial, in the state folder; unmounted afterwards"
+
 
 class OwnStack(StackKind[KeptT]):
     """A stack of dbdyno's own; each kind says what the data and the server stand on."""

@@ -8,7 +8,7 @@ from dbdyno.stack.capabilities import Capability, device_need
 from dbdyno.stack.emptiness import sees_all_processes
 from dbdyno.stack.erase import Erasing, check_erasable
 from dbdyno.stack.kinds.kind import Device, Raising
-from dbdyno.stack.kinds.own import CopiedData, block_layers, block_needs
+from dbdyno.stack.kinds.own import FILESYSTEM_MOUNTED, CopiedData, block_layers, block_needs
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Tree
 from dbdyno.stack.layers.real_disk import Real
@@ -40,6 +40,7 @@ class RealStack(CopiedData):
             yield f"ERASED: {device}, all that is on it{f' ({proof})' if proof is not None else ''}"
         for device in devices:
             yield f"changed: queue settings of {device}, put back after each trial"
+        yield FILESYSTEM_MOUNTED
 
     def places(self, spec: TrialSpec) -> list[Path]:
         """The disks."""

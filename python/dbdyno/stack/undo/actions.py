@@ -193,7 +193,7 @@ class RemoveDiskFile(Undo):
         """Remove it, if it is called as only dbdyno calls files, and is one."""
         path = Path(self.path)
         if not re.fullmatch(r"dbdyno-[0-9a-f]+\.img", path.name):
-            raise HostError(f"{path} is no file of dbdyno's; it is left alone")
+            raise HostError(f"{path} is not a file of dbdyno's; it is left alone")
         try:
             if not stat.S_ISREG(path.lstat().st_mode):
                 raise HostError(f"{path} is not the file that dbdyno made; it is left alone")
@@ -230,7 +230,7 @@ class RemoveTraceInstance(Undo):
     def apply(self) -> bool:
         """Remove it; the kernel needs a moment after its last reader is gone. Nothing goes that is not called ours."""
         if not re.fullmatch(r"dbdyno-[0-9a-f]+", self.name):
-            raise HostError(f"{self.name} is no trace instance of dbdyno's; it is left alone")
+            raise HostError(f"{self.name} is not a trace instance of dbdyno's; it is left alone")
         places = (Path(self.tracefs),) if self.tracefs else TRACEFS
         # Who may not go there has made nothing there; removing it ends its events too.
         lacking = (FileNotFoundError, NotADirectoryError, PermissionError)
