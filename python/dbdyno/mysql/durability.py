@@ -9,10 +9,14 @@ from dbdyno.model.printable import one_line
 from dbdyno.mysql.settings import FLUSH_LOG, INNODB
 
 Observed = Mapping[str, Any]  # layer -> setting -> value, as a trial read it back
-Gap = Literal["engine", "redo log", "binary log", "flush method", "doublewrite", "memory", "no flush", "drive"]
+Gap = Literal["engine", "redo log", "binary log", "flush method", "doublewrite", "memory", "no flush", "drive",
+              "writeback"]  # fmt: skip
 
 _COPY_ON_WRITE = {"zfs", "btrfs", "bcachefs"}  # a page is never overwritten there, so none can be half old and half new
 _WORSE = {"redo log": ("2", "0"), "flush method": ("littlesync", "nosync")}  # from bad to worse
+# Of the host's kernel: how much, and how long, what no program has synced waits in memory.
+_WRITEBACK = ("dirty_ratio", "dirty_bytes", "dirty_background_ratio", "dirty_background_bytes",
+              "dirty_expire_centisecs", "dirty_writeback_centisecs")  # fmt: skip
 _SYNCED = {"1", "3"}  # of ``FLUSH_LOG``: the log is synced before a commit returns
 
 
@@ -33,8 +37,11 @@ class Durability:
 
 
 def durability(trials: Sequence[Observed]) -> Durability | None:
-    """Return what trials of a treatment have in common, by what each read back; ``None`` where none had a server."""
-    served = [observed for observed in trials if _layer(observed, "server")]
+    """Return what trials of a treatment have in common, by what each read back.
+
+    ``None`` where none had a server, or set how long the host keeps what was not synced.
+    """
+    served = [observed for observed in trials if _layer(observed, "server") or _writeback(observed)]
     if not served:
         return None
     lacking = tuple(dict.fromkeys(risk for observed in served for risk in _risks(observed)))
@@ -56,13 +63,41 @@ def _is_worse(first: CommitRisk, other: CommitRisk) -> bool:
     if first.gap == "binary log" and all(value.isdecimal() for value in values):
         number, other_number = (int(value) or float("inf") for value in values)  # 0: synced when the kernel likes
         return number > other_number
+    if first.gap == "writeback":
+        waiting, other_waiting = (_waiting(risk.value) for risk in (first, other))
+        return waiting.keys() != other_waiting.keys() or any(waiting[name] > other_waiting[name] for name in waiting)
     known = _WORSE.get(first.gap, ())
     if all(value in known for value in values):
         return known.index(values[0]) > known.index(values[1])
     return values[0] != values[1]
 
 
+def _writeback(observed: Observed) -> str:
+    """What a trial set of the host that decides how much of unsynced data a crash takes: ``dirty_bytes = 16777216``."""
+    settings = _layer(observed, "host_settings")
+    return ", ".join(f"{name} = {settings[name]}" for name in _WRITEBACK if name in settings)
+
+
+def _waiting(settings: str) -> dict[str, float]:
+    """The settings of ``_writeback`` by name; to look for old data every 0 s means never."""
+    parts = (setting.partition(" = ") for setting in settings.split(", "))
+    numbers = {name: float(value) if value.isdecimal() else float("inf") for name, _, value in parts}
+    return {
+        name: number or float("inf") if name == "dirty_writeback_centisecs" else number
+        for name, number in numbers.items()
+    }
+
+
 def _risks(observed: Observed) -> Iterator[CommitRisk]:
+    served = bool(_layer(observed, "server"))
+    risks = list(_risks_of_commits(observed)) if served else []
+    yield from risks
+    unsynced = not served or any(risk.gap in {"engine", "binary log"} for risk in risks)
+    if unsynced and (settings := _writeback(observed)):
+        yield CommitRisk("writeback", settings)
+
+
+def _risks_of_commits(observed: Observed) -> Iterator[CommitRisk]:
     server, engine = _layer(observed, "server"), _engine(observed)
     if engine in {"myisam", "aria", "memory", "csv", "archive"}:
         yield CommitRisk("engine", str(_named_engine(observed)))
@@ -122,6 +157,7 @@ _CLAUSES: Mapping[Gap, str] = {
     "flush method": "innodb_flush_method = {} leaves out syncs",
     "memory": "the data is in memory",
     "no flush": "a sync does not make the device empty its cache",
+    "writeback": "with {} a crash of the system loses what was not synced yet",
     "drive": "the drive ignores FLUSH: what it says is safe is still in its volatile cache",
 }
 _OF_A_DISK: tuple[Gap, ...] = ("no flush", "drive")  # whose value is the name of a disk beside that of the data

@@ -292,11 +292,15 @@ def cost_warning(specs: Iterable[TrialSpec]) -> str:
 
 
 def page_cache_warning(spec: TrialSpec) -> str:
-    """Return that a program may read from memory what it was to read from the disk; empty if it won't."""
+    """Return that a program may read from memory what it was to read from the disk; empty if it won't.
+
+    Who sets how much of what is written waits in memory asks about the page cache.
+    """
     load, memory = spec.workload, spec.stack.memory
     buffered = isinstance(load, BonnieSection) or (isinstance(load, FioSection) and not load.job and not load.direct)
     size = load.size_bytes if isinstance(load, FioSection) else getattr(load, "size", 0)
-    if not buffered or (memory is not None and memory < size):
+    is_the_question = any(name.startswith("dirty_") for name in spec.host.settings)
+    if not buffered or is_the_question or (memory is not None and memory < size):
         return ""
     return f"the page cache may hold all that {load.kind} works on: give stack.memory, less than workload.size"
 

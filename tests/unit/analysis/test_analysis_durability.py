@@ -90,3 +90,30 @@ def test_pages_half_written_are_no_danger_where_none_is_overwritten():
     assert durability([trial.observed]).lacking == (CommitRisk("doublewrite", "OFF"),)
     trial.observed["filesystem"]["kind"] = "zfs"
     assert durability([trial.observed]).durable
+
+
+MYISAM = {"tables": {"engine": "MyISAM"}}
+
+
+def test_dirty_limits_of_the_host_risk_only_what_is_not_synced():
+    limits = {"dirty_bytes": "16777216", "swappiness": "1"}
+    assert found(host_settings=limits) == Durability(durable=True)
+    kept = CommitRisk("writeback", "dirty_bytes = 16777216")
+    assert found(host_settings=limits, **MYISAM).lacking == (CommitRisk("engine", "MyISAM"), kept)
+    assert durability([{"host_settings": limits}]) == Durability(durable=False, lacking=(kept,))
+    assert durability([{"host_settings": {"swappiness": "1"}}]) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "worse"),
+    [
+        ({"dirty_bytes": "1073741824"}, {"dirty_bytes": "16777216"}, True),
+        ({"dirty_bytes": "16777216"}, {"dirty_bytes": "1073741824"}, False),
+        ({"dirty_writeback_centisecs": "0"}, {"dirty_writeback_centisecs": "500"}, True),
+        ({"dirty_writeback_centisecs": "500"}, {"dirty_writeback_centisecs": "0"}, False),
+        ({"dirty_bytes": "16777216"}, {"dirty_ratio": "20"}, True),
+    ],
+)
+def test_more_or_longer_in_memory_is_the_added_risk(first, other, worse):
+    of_first, of_other = (durability([{"host_settings": settings}]) for settings in (first, other))
+    assert bool(added_risks(of_first, of_other)) == worse

@@ -223,7 +223,8 @@ def _durable(measured: Measured, untried: str) -> Iterator[Badge]:
         (treatments_named([treatment.id], run.design.treatments), commits)
         for run, blocks in measured
         for treatment in run.design.treatments
-        if (commits := durability([trial.observed for trial in blocks.of(treatment.id)]))
+        if (observed := [trial.observed for trial in blocks.of(treatment.id) if "server" in trial.observed])
+        and (commits := durability(observed))
     ]
     answers = Counter(commits.durable for _, commits in known)
     if answers[False]:
