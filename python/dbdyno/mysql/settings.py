@@ -105,10 +105,22 @@ _CF_OPTIONS = _words("""
 _PLAIN = re.compile(r"[\w ,.:;=+\-{}]*")
 
 
-def setting_mistake(name: str, value: Setting) -> str | None:
-    """What is wrong with a server setting, whatever the server; ``None`` if nothing."""
+# A source that waits with each commit for a replica's word, by its two names.
+_SEMI_SYNCHRONOUS = ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled")
+
+
+def setting_mistake(name: str, value: Setting, *, may_have_replica: bool = False) -> str | None:
+    """What is wrong with a server setting, whatever the server; ``None`` if nothing.
+
+    A server of dbdyno's own has no replica; of an external one that is not known.
+    """
     if name in PLACED and not (name == BINARY_LOG and isinstance(value, bool)):
         return _set_by_place(name)
+    if name in _SEMI_SYNCHRONOUS and not may_have_replica and str(value).lower() in {"true", "on", "1"}:
+        return (
+            "has each commit wait for a replica, and there is none: it would wait for nobody, or for its timeout, and "
+            "the comparison would say nothing of replication. Leave it out"
+        )
     start = next((reason for start, reason in _REFUSED_STARTS.items() if name.startswith(start)), None)
     if refused := _REFUSED.get(name) or start:
         return refused

@@ -18,7 +18,7 @@ from dbdyno.study.document import read_document
 from dbdyno.study.drives import OF_HOST
 from dbdyno.study.fio_rules import job_notes
 from dbdyno.study.levels import LEVELS, LevelsSection, named_levels, tables_of
-from dbdyno.study.mistakes import FIELDS_OF, Mistake, did_you_mean, explain, line_of, mistakes_of, shown
+from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.rules import broken_crash_design_rules, broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import (
@@ -353,22 +353,23 @@ def lift_beside(raw: dict[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
     if len(tables) > LOADS_BESIDE_MAX:
         mistakes.append(Mistake(place, f"are {len(tables)} loads; at most {LOADS_BESIDE_MAX} can be run beside one"))
     by_name: dict[str, Any] = {}
+    fields = {field for section in raw.values() if isinstance(section, dict) for field in section}
     for number, table in enumerate(tables):
         name = table.get("name")
-        if text := _name_mistake(name, by_name):
+        if text := _name_mistake(name, by_name, fields):
             mistakes.append(Mistake((*place, number, "name"), text))
         else:
             by_name[name] = table
     return {**lifted, BESIDE: by_name}
 
 
-def _name_mistake(name: object, others: Iterable[str]) -> str:
-    """What is wrong with the name of a load beside; empty if nothing is."""
+def _name_mistake(name: object, others: Iterable[str], fields: Iterable[str]) -> str:
+    """What is wrong with the name of a load beside; empty if nothing is. A factor may go by it, as by a field's."""
     if not isinstance(name, str):
         return 'is missing; give the load a name for reports, such as "backup"'
     if name in others:
         return f"is {shown(name)} a second time; give each load beside a name of its own"
-    return f"is {shown(name)}, the name of a field; give the load another" if name in FIELDS_OF else ""
+    return f"is {shown(name)}, the name of a field of this study; give the load another" if name in fields else ""
 
 
 def _in_file(mistake: Mistake, raw: dict[str, Any]) -> Mistake:

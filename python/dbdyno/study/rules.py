@@ -476,7 +476,7 @@ def _passed_on(spec: TrialSpec) -> Iterator[Mistake]:
         if kind and (text := mount_mistake(kind, options.mount)):
             yield Mistake((*place, "mount"), text)
     for name, value in spec.server.settings.items():
-        if text := setting_mistake(name, value):
+        if text := setting_mistake(name, value, may_have_replica=spec.stack.kind == "external"):
             yield Mistake(("server", "settings", name), text)
 
 

@@ -179,3 +179,11 @@ def test_which_files_it_touches_and_who_reaches_it_may_not(name):
 def test_a_path_in_any_setting_is_refused():
     assert "must not name a file" in setting_mistake("sql_mode", "/var/lib/mysql/bin")
     assert "true or false" in setting_mistake("log_bin", "elsewhere")
+
+
+@pytest.mark.parametrize("name", ["rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled"])
+def test_commits_that_wait_for_a_replica_need_one(name):
+    for value in (True, 1, "ON"):
+        assert "there is none" in setting_mistake(name, value)
+        assert setting_mistake(name, value, may_have_replica=True) is None
+    assert setting_mistake(name, value=False) is None

@@ -31,8 +31,8 @@ NOTE = (
     "What runs beside the load is not judged. It runs on the host of the server, so its processor time is taken from"
     " the same processors: that is part of its cost, and no interference. Per query, the server's CPU and bytes hold"
     " what the server did for it. The second table splits each trial by time: what was read or written before differs"
-    " too, so its cost is what the comparison of treatments says. 'p99 ms of .1 s' is the median of the 99th"
-    " percentiles of tenths of a second."
+    " too, so its cost is what the comparison of treatments says. An event belongs to the tenth of a second in which it"
+    " ended; 'p99 ms of .1 s' is the median of their 99th percentiles."
 )
 
 
