@@ -1,11 +1,12 @@
 """How many cuts an hour are examined, where that time goes, and whether what is found is right.
 
-    sudo .venv/bin/python -m benches.crash [--all] [--cuts 200] [--seeds 1] [--again 20] [--json FILE] [--strict]
+    sudo .venv/bin/python -m benches.crash [--all] [--cuts 200] [--seeds 1] [--apart 20] [--again 20] [--json FILE]
+        [--strict]
 
 On a drive without a volatile cache, with a log flush at every commit, nothing that was acknowledged can be lost: each
 loss that is found is a false one. Of the control, which loses, every state is kept, and some are examined again: the
-same state must give the same outcome and the same number of lost commits. With ``--all`` 1,200 such cuts, and
-240 states.
+same state must give the same outcome and the same number of lost commits. With ``--all`` 1,200 such cuts, 1,000 of two
+disks at one moment, and 240 states.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from benches.figures import at_least, at_most, write
 
 PER_HOUR, SAME = 600, 0.99
 CUTS_A_SEED = 50  # of each treatment
-ALL = {"seeds": 6, "again": 240, "damage": 20}
+ALL = {"seeds": 6, "apart": 1000, "again": 240, "damage": 20}
 
 
 def speed(folder, filesystem, options):
@@ -84,6 +85,7 @@ def asked():
     parser.add_argument("--cuts", type=int, default=100, help="of each filesystem, and as many of the control; 0: none")
     parser.add_argument("--only", choices=FILESYSTEMS, action="append", help="one of the filesystems")
     parser.add_argument("--seeds", type=int, default=1, help="200 cuts each that can't lose anything; 0: none")
+    parser.add_argument("--apart", type=int, default=20, help="cuts with logs on a disk of their own; 0: none")
     parser.add_argument("--again", type=int, default=20, help="how many kept states are examined again; 0: none")
     parser.add_argument("--all", action="store_true", help=f"{ALL['seeds']} seeds, {ALL['again']} states; two hours")
     parser.add_argument("--seed", type=int, default=1, help="the first")
@@ -109,7 +111,7 @@ def room(into):
 
 
 def main():
-    options, figures, speeds, lost, states = asked(), [], [], None, None
+    options, figures, speeds, lost, states, apart = asked(), [], [], None, None, None
     with room(options.into) as folder:
         folder.chmod(0o755)  # the server runs as another user
         os.environ["DBDYNO_STATE_DIR"] = f"{folder}/s"
@@ -117,6 +119,10 @@ def main():
             lost = losses.found(folder, options.seeds, CUTS_A_SEED, options.seed)
             print(told(lost), flush=True)
             figures.append(judged(lost, "four stacks that can't lose any"))
+        if options.apart:
+            apart = losses.found_apart(folder, options.apart, options.seed)
+            print(told(apart), flush=True)
+            figures.append(judged(apart, "logs on a disk of their own"))
         if options.again:
             again.damaged(folder, options.damage, options.seed)
             states = again.same(folder, options.again)
@@ -132,7 +138,7 @@ def main():
                 at_least(f"cuts examined an hour, {filesystem}", one["per_hour"], PER_HOUR),
                 judged(one, filesystem),
             ]
-    write(options.json, figures, {"speed": speeds, "losses": lost, "again": states})
+    write(options.json, figures, {"speed": speeds, "losses": lost, "apart": apart, "again": states})
     return int(options.strict and any(figure.met is False for figure in figures))
 
 

@@ -32,6 +32,27 @@ def found(folder, seeds, cuts, first_seed):
     return counted(trials) | {"seconds": seconds}
 
 
+# The data on a slow drive with a volatile cache, both logs on a fast one: at any moment the two are far apart.
+APART = """device = "hdd-7200"
+filesystem = "ext4"
+[stack.disks.log]
+device = "ssd-sata"
+size = "512MiB"
+filesystem = "xfs"
+[server.place]
+innodb_log = "log"
+binlog = "log"
+"""
+
+
+def found_apart(folder, cuts, seed):
+    """Return what came of so many cuts of two disks at one moment, both logs synced at commit."""
+    options = {"settings": "log_bin = true\nsync_binlog = 1", "when": ("uniform", "ack", "flush", "recovery")}
+    text = study("cuts of data and logs on disks of their own", APART, cuts=cuts, seed=seed, duration="3s", **options)
+    trials, seconds = run(folder, "apart", text)
+    return counted(trials) | {"seconds": [seconds]}
+
+
 def counted(trials):
     """Return how many cuts were judged, of which kinds, and in which of them a loss was found."""
     judged = [trial for trial in trials if trial["treatment"] != "control"]

@@ -3,15 +3,22 @@
 import json
 import os
 import signal
+import socket
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from dbdyno.errors import TrialError
+from dbdyno.stack.disk_client import DiskClient, DiskLine
 from dbdyno.stack.emptiness import MIB
+from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_series
-from tests.disks import LONG
+from dbdyno.system.interrupt import now_ns
+from tests.disks import LONG, direct
 from tests.loops import lent_loop
 from tests.sampled import drawn, stride
 from tests.support import dbdyno, journal_lines, start_dbdyno, wait_for, what_is_left
@@ -130,6 +137,7 @@ def test_a_cut_of_both_disks_takes_no_commit_that_both_logs_have_synced(state, s
     assert any(cut.is_loss for cut in control), "a log that is synced once a second loses on a disk of its own too"
 
 
+@pytest.mark.long
 def test_real_disks_are_each_proved_erased_and_left_for_the_next(state, study_file, tmp_path, disk_folder):
     def of(device, file):
         return f'device = "{device}"\nserial = "{file}"\n'
@@ -151,7 +159,7 @@ def test_real_disks_are_each_proved_erased_and_left_for_the_next(state, study_fi
         assert [trial.observed["device of log"]["kind"] for trial in trials] == ["real", "real"]
         assert {trial.observed["server"]["place of innodb_log"] for trial in trials} == {"log"}
         assert what_is_left(state) == []
-        same = study_file(text.replace(of(log, files[1]), of(f"/dev/../dev/{log.name}", files[0])))
+        same = study_file(text.replace(of(log, files[1]), of(f"/dev/../dev/{data.name}", files[0])))
         assert f"is the same disk as {data}" in dbdyno("plan", same, state=state).stdout
 
 
@@ -160,6 +168,57 @@ def _by_treatment(run):
     is_control = [trial.treatment == "control" for trial in trials]
     yield [trial for trial, control in zip(trials, is_control, strict=True) if control]
     yield [trial for trial, control in zip(trials, is_control, strict=True) if not control]
+
+
+def test_a_disk_answers_no_write_between_its_cut_and_that_of_the_next(journal, tmp_path):
+    """The next is a socket of the test's, which takes its time."""
+    following = DiskClient(tmp_path / "next")
+    with (
+        running_disk(journal, model="nvme", size=64 * MIB) as disk,
+        socket.socket(socket.AF_UNIX) as listener,
+        ThreadPoolExecutor(2) as threads,
+        disk.file.open("r+b", buffering=0) as file,
+    ):
+        listener.bind(str(following.control))
+        listener.listen()
+        disk.client.arm_cuts(next_=following)
+        cutting = threads.submit(disk.client.cut, "c1")
+        peer, _ = listener.accept()
+
+        def write():
+            file.write(b"after the cut" * 512)
+            return now_ns()
+
+        with peer, peer.makefile("rw") as lines:
+            assert json.loads(lines.readline()) == {"op": "cut", "name": "c1"}
+            written = threads.submit(write)
+            time.sleep(0.3)  # of a disk that answers meanwhile, the write would have ended
+            answered_ns = now_ns()
+            lines.write('{"ok": true}\n')
+        assert written.result() > answered_ns
+        assert cutting.result().cut_end_ns < answered_ns
+        disk.client.restore_cut("c1", "requests", 1)
+        assert disk.file.read_bytes()[:13] == bytes(13), "what came after the cut is not in its state"
+
+
+def test_cuts_of_disks_in_line_are_taken_by_all_or_by_none(journal):
+    with (
+        running_disk(journal, model="hdd-7200", size=64 * MIB) as data,
+        running_disk(journal, model="nvme", size=64 * MIB) as log,
+    ):
+        line = DiskLine({"log": log.client, "data": data.client})
+        line.arm_cuts()
+        line.cut_on("c1", "write", 1)
+        direct(log.file, 0, 1)
+        taken = line.cut("c2")
+        assert [cut.name for cut in line.cuts()] == ["c1", "c2"]
+        of_data = {cut.name: cut for cut in data.client.cuts()}
+        assert taken.cut_ns < of_data["c2"].cut_ns <= taken.cut_end_ns
+        assert taken.unflushed_bytes == 4096, "the page on the log's disk"
+        data.client.forget_cut("c1")
+        with pytest.raises(TrialError, match="cut c1: the power of disk data was not cut with that of the others"):
+            line.cuts()
+        line.disarm_cuts()
 
 
 def test_what_a_server_has_no_place_for_is_refused_with_the_reason(state, study_file):

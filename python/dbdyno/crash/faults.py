@@ -22,6 +22,7 @@ from dbdyno.crash.trial_cuts import (
 from dbdyno.errors import TrialError
 from dbdyno.model.cut import OUTCOME_WORDS, Cut
 from dbdyno.model.disks import DATA_DISK
+from dbdyno.mysql.settings import REDO_PLACE
 from dbdyno.stack.disk_client import CutTaken, DiskClient, DiskLine
 from dbdyno.stack.kinds.kind import Stack
 from dbdyno.stack.layer import Endpoint, StackContext
@@ -332,15 +333,12 @@ def crashing(about: AboutTrial) -> Iterator[Crashing]:
     elif section.mode == "kill":
         yield Kill(about, section)
     else:
-        disk = _disks_cut(about.stack, section, about.spec.places.get(REDO_LOG, DATA_DISK))
+        disk = _disks_cut(about.stack, section, about.spec.places.get(REDO_PLACE, DATA_DISK))
         try:
             yield PowerCuts(about, section, disk)
         finally:
             with suppress(TrialError):  # a disk that is gone has dropped them
                 disk.forget_cuts()
-
-
-REDO_LOG = "innodb_log"  # in [server.place]
 
 
 def _disks_cut(stack: Stack, section: CrashSection, of_log: str) -> DiskClient | DiskLine:

@@ -270,8 +270,8 @@ def _on_disks(changed: Changed) -> Iterator[str]:
     """Yield on which disk the time passes, where either side stands on several."""
     sides = [_by_disk(time_spent.figures) for time_spent in (changed.level, changed.baseline)]
     if max(map(len, sides)) > 1 and all(sides):
-        new, old = (listed([f"{duration(ms)} on {disk}" for disk, ms in side.items()]) for side in sides)
-        yield f"With {changed.level.label} {new} of it; with {changed.baseline.label} {old}."
+        new, old = (listed([f"{duration(ms)} on the disk {disk}" for disk, ms in side.items()]) for side in sides)
+        yield f"With {changed.level.label} it spends {new}; with {changed.baseline.label} {old}."
 
 
 def _by_disk(figures: Figures) -> dict[str, float]:
