@@ -13,7 +13,6 @@ KNOWN = {
     "dbdyno-load/src/dialect/": "all else that is particular to the servers",
     "dbdyno-load/src/slap/": "the load of mysqlslap, under its name",
     "dbdyno-load/src/oltp/options.rs": "flags under sysbench's names",
-    "dbdyno-load/src/oltp/tables.rs": "one flag under sysbench's name",
     "dbdyno-blk/src/source/innodb": "the model of the engine",
     "dbdyno-blk/src/source/mod.rs": "gives out that model",
     "dbdyno-blk/src/point/commits.rs": "the load that runs on that model",

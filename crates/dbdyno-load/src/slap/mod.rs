@@ -96,9 +96,11 @@ impl Slap {
         let mut text = format!("DROP SCHEMA IF EXISTS {schema};\nCREATE SCHEMA {schema};\nUSE {schema};\n");
         let mut each = |line: &str| text.extend([line, ";\n"]);
         match &options.source {
-            Source::Generated { shape, .. } => each(&shape.create_table(engine, &options.table_options)),
+            Source::Generated { shape, .. } => each(&shape.create_table(engine, &options.table_format)),
             Source::Given { create, .. } => {
-                create.iter().for_each(|statement| each(&options.table_options.added_to(statement)));
+                for statement in create {
+                    each(&options.table_format.added_to(statement));
+                }
             }
         }
         initial_inserts(options).for_each(|statement| each(&statement));

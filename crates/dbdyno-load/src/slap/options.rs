@@ -74,7 +74,7 @@ pub struct Options {
     pub iterations: u32,
     /// Empty: the server's default.
     pub engines: Vec<String>,
-    pub table_options: TableOptions,
+    pub table_format: TableOptions,
     pub bound: Bound,
     pub commit_every: Option<u64>,
     pub detach_every: Option<u64>,
@@ -101,7 +101,7 @@ pub fn read(values: &Values<'_>) -> Result<Options, Error> {
         run: RunOptions::read(values)?,
         iterations: values.positive("iterations", 1)?.try_into().unwrap_or(u32::MAX),
         engines: engines(values)?,
-        table_options: TableOptions::read(values)?,
+        table_format: TableOptions::read(values)?,
         bound: bound(values)?,
         commit_every: every("commit")?,
         detach_every: every("detach")?,

@@ -65,10 +65,10 @@ pub fn fill(options: &Options, engine: Option<&str>, session: &mut Session) -> R
             if let Some(engine) = engine {
                 session.execute(&format!("SET default_storage_engine = {engine}"))?;
             }
-            create.iter().try_for_each(|statement| session.execute(&options.table_options.added_to(statement)))
+            create.iter().try_for_each(|statement| session.execute(&options.table_format.added_to(statement)))
         }
         Source::Generated { shape, .. } => {
-            session.execute(&shape.create_table(engine, &options.table_options))?;
+            session.execute(&shape.create_table(engine, &options.table_format))?;
             initial_inserts(options).try_for_each(|statement| session.execute(&statement))
         }
     }

@@ -51,7 +51,7 @@ def made_tables(cursor: Cursor, schema: str, tables: Sequence[Table], options: s
         page_bytes = pages.pop() if len(pages) == 1 else None
         for clause in missing_options(options, table.engine, table.row_format, table.options, page_bytes):
             missing.setdefault(clause, table.name)
-    size, allocated = (sum(file[place] for file in files) for place in (2, 3))
+    size, allocated = sum(file[2] for file in files), sum(file[3] for file in files)
     compressed = wanted.options.get("PAGE_COMPRESSED", "0") not in {"0", "NO", "OFF"} or "COMPRESSION" in wanted.options
     if compressed and size >= _ROOM_BYTES and allocated >= size:
         missing["pages are compressed, but their files take no less room: the filesystem gives none back"] = "its files"

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from dbdyno.errors import HostError, UserError
 from dbdyno.servers.sources.source import FetchProgress, run_client, sha256_of
@@ -158,7 +158,7 @@ def _unpack(content: _Pieces, tree: Path) -> None:
     total = members = 0
     with tarfile.open(fileobj=cast("IO[bytes]", content), mode="r:") as archive:
         for member in archive:
-            archive.members = []  # it keeps a list of all
+            cast("Any", archive).members = []  # else it keeps a list of all
             members, total = members + 1, total + max(0, member.size)
             if members > MEMBERS_MAX or total > UNPACKED_BYTES_MAX:
                 raise ValueError(

@@ -9,7 +9,7 @@ mod definition;
 mod query;
 mod session;
 mod set;
-pub mod tokens;
+pub(crate) mod tokens;
 
 use crate::dialect::{is_system_schema, words};
 use crate::statements::Kind;
