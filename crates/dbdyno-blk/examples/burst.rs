@@ -87,17 +87,17 @@ fn bio_of(line: &str) -> (u64, u64, Bio) {
 }
 
 fn main() {
-    let given: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize| given[at].parse::<usize>().unwrap();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| arguments[at].parse::<usize>().unwrap();
     let settings = Settings {
-        scheduler: Some(&given[0]),
+        scheduler: Some(&arguments[0]),
         depth: Some(number(1)),
         nr_requests: Some(number(2)),
         max_sectors: Some(number(4) as u32),
         max_segments: Some(number(5) as u32),
         ..Settings::default()
     };
-    let drive = dbdyno_device::model(&format!("ideal(latency_us={})", given[3]), 4 << 30, 1).unwrap();
+    let drive = dbdyno_device::model(&format!("ideal(latency_us={})", arguments[3]), 4 << 30, 1).unwrap();
     let mut layer = Kernel::named("6.x").unwrap().layer(&settings, Box::new(Printed(drive))).unwrap();
     let left = read_to_string(std::io::stdin()).unwrap().lines().map(bio_of).collect();
     run(&mut layer, &mut Script { left, call: None, asleep: false }, 0, u64::MAX);

@@ -15,9 +15,9 @@ use dbdyno_blk::source::{CacheConfig, Cached, Data, Filesystem, Ingest, IngestCo
 const HOUR_NS: f64 = 3600e9;
 const GIB: f64 = (1_u64 << 30) as f64;
 
-struct Given(HashMap<String, String>);
+struct Arguments(HashMap<String, String>);
 
-impl Given {
+impl Arguments {
     fn number(&self, name: &str, default: f64) -> f64 {
         self.0.get(name).map_or(default, |value| value.parse().unwrap())
     }
@@ -27,37 +27,37 @@ impl Given {
     }
 }
 
-fn stack(given: &Given) -> (Layer, Cached<Ingest>) {
-    let drive = given.text("drive", "raid1-hdd-15k");
-    let size_gib = given.number("disk", if drive.contains("x25e") { 29.0 } else { 100.0 });
+fn stack(arguments: &Arguments) -> (Layer, Cached<Ingest>) {
+    let drive = arguments.text("drive", "raid1-hdd-15k");
+    let size_gib = arguments.number("disk", if drive.contains("x25e") { 29.0 } else { 100.0 });
     let model = dbdyno_device::model(drive, (size_gib * GIB) as u64, 1).unwrap();
-    let kernel = Kernel::named(given.text("kernel", "2.6.18")).unwrap();
-    let scheduler = given.text("scheduler", "deadline");
-    let tunables = [("write_expire", given.number("write_expire_ms", 5000.0) as u64)];
+    let kernel = Kernel::named(arguments.text("kernel", "2.6.18")).unwrap();
+    let scheduler = arguments.text("scheduler", "deadline");
+    let tunables = [("write_expire", arguments.number("write_expire_ms", 5000.0) as u64)];
     let settings = Settings {
         scheduler: Some(scheduler),
         tunables: if scheduler == "deadline" { &tunables } else { &[] },
-        nr_requests: Some(given.number("nr", 128.0) as usize),
-        depth: Some(given.number("depth", 32.0) as usize),
+        nr_requests: Some(arguments.number("nr", 128.0) as usize),
+        depth: Some(arguments.number("depth", 32.0) as usize),
         ..Settings::default()
     };
     let cache = CacheConfig {
-        memory_bytes: (given.number("memory", 8.0) * GIB) as u64,
-        mapped_bytes: (given.number("mapped", 1.0) * GIB) as u64,
-        filesystem: if given.text("fs", "ext3") == "ext3" { Filesystem::Ext3 } else { Filesystem::Ext4 },
-        data: if given.text("data", "ordered") == "ordered" { Data::Ordered } else { Data::Writeback },
-        barrier: given.number("barrier", 0.0) > 0.0,
-        extent_bytes: (given.number("extent_mib", 4.0) as u64) << 20,
-        gap_bytes: (given.number("gap_mib", 0.0) as u64) << 20,
+        memory_bytes: (arguments.number("memory", 8.0) * GIB) as u64,
+        mapped_bytes: (arguments.number("mapped", 1.0) * GIB) as u64,
+        filesystem: if arguments.text("fs", "ext3") == "ext3" { Filesystem::Ext3 } else { Filesystem::Ext4 },
+        data: if arguments.text("data", "ordered") == "ordered" { Data::Ordered } else { Data::Writeback },
+        barrier: arguments.number("barrier", 0.0) > 0.0,
+        extent_bytes: (arguments.number("extent_mib", 4.0) as u64) << 20,
+        gap_bytes: (arguments.number("gap_mib", 0.0) as u64) << 20,
         ..CacheConfig::default()
     };
     let config = IngestConfig {
-        initial_rows: given.number("rows", 0.0) as u64,
-        cpu_us_per_row: given.number("cpu", 50.0),
+        initial_rows: arguments.number("rows", 0.0) as u64,
+        cpu_us_per_row: arguments.number("cpu", 50.0),
         ..IngestConfig::default()
     };
     let layer = kernel.layer(&settings, model).unwrap();
-    (layer, Ingest::cached(&kernel, &cache, config, given.number("seed", 1.0) as u64).unwrap())
+    (layer, Ingest::cached(&kernel, &cache, config, arguments.number("seed", 1.0) as u64).unwrap())
 }
 
 #[derive(Default)]
@@ -85,13 +85,13 @@ fn counted(layer: &Layer, load: &Cached<Ingest>, now_ns: f64) -> Counted {
 }
 
 fn main() {
-    let pairs = std::env::args().skip(1).map(|given| {
-        let (name, value) = given.split_once('=').unwrap();
+    let pairs = std::env::args().skip(1).map(|argument| {
+        let (name, value) = argument.split_once('=').unwrap();
         (name.to_owned(), value.to_owned())
     });
-    let given = Given(pairs.collect());
-    let (mut layer, mut load) = stack(&given);
-    let (hours, interval) = (given.number("hours", 12.0), given.number("interval", 0.5));
+    let arguments = Arguments(pairs.collect());
+    let (mut layer, mut load) = stack(&arguments);
+    let (hours, interval) = (arguments.number("hours", 12.0), arguments.number("interval", 0.5));
     let begin = Instant::now();
     let mut before = counted(&layer, &load, 0.0);
     println!("    h   M rows rows/s r/s   w/s  wrqm/s avgrq-sz avgqu-sz   await   dirty commits seconds");

@@ -240,7 +240,9 @@ impl Kernel {
     fn throttle_ns(&self, name: SchedulerName, settings: &Settings) -> Result<Option<u64>, KernelError> {
         let default = if settings.non_rotational { WBT_LAT_USEC[1] } else { WBT_LAT_USEC[0] };
         let target_us = match settings.wbt_lat_usec {
-            given if self.sharing == Sharing::Tags && name != SchedulerName::Bfq => given.unwrap_or(default),
+            wbt_lat_usec if self.sharing == Sharing::Tags && name != SchedulerName::Bfq => {
+                wbt_lat_usec.unwrap_or(default)
+            }
             None | Some(0) => 0,
             Some(_) => return Err(KernelError::Unthrottled { kernel: self.name, scheduler: name.sysfs() }),
         };

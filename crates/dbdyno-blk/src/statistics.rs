@@ -94,12 +94,12 @@ impl Statistics {
     /// The counts at a time since when nothing has changed.
     pub fn totals(&self, at_ns: u64) -> Totals {
         let rest_ns = at_ns.saturating_sub(self.counted_ns);
-        let each = |count: fn(&Counts) -> u64| [count(&self.directions[0]), count(&self.directions[1])];
+        let by_direction = |count: fn(&Counts) -> u64| [count(&self.directions[0]), count(&self.directions[1])];
         Totals {
             at_ns,
-            requests: each(|counts| counts.requests),
-            merges: each(|counts| counts.merges),
-            sectors: each(|counts| counts.sectors),
+            requests: by_direction(|counts| counts.requests),
+            merges: by_direction(|counts| counts.merges),
+            sectors: by_direction(|counts| counts.sectors),
             wait_ns: [self.directions[0].wait_ns, self.directions[1].wait_ns],
             queue_ns: self.queue_ns + u128::from(rest_ns) * u128::from(self.queued),
             busy_ns: self.busy_ns + if self.queued > 0 { rest_ns } else { 0 },
@@ -116,9 +116,9 @@ impl Statistics {
     }
 
     /// Two requests became one, which has been there since the first of them came.
-    pub(crate) fn absorbed(&mut self, now_ns: u64, one: &Request, other: &Request) {
-        self.leave(now_ns, one.arrived_ns.max(other.arrived_ns));
-        self.directions[one.direction.index()].merges += 1;
+    pub(crate) fn absorbed(&mut self, now_ns: u64, request: &Request, other: &Request) {
+        self.leave(now_ns, request.arrived_ns.max(other.arrived_ns));
+        self.directions[request.direction.index()].merges += 1;
     }
 
     pub(crate) fn completed(&mut self, now_ns: u64, request: &Request) {

@@ -275,7 +275,7 @@ fn a_wrong_setting_is_named() {
     let problem = "do not fit into space_bytes";
     assert_eq!(
         Innodb::new(crowded, 1).unwrap_err(),
-        InnodbError { field: "rows", given: (1_u64 << 40) as f64, problem }
+        InnodbError { field: "rows", value: (1_u64 << 40) as f64, problem }
     );
 }
 

@@ -39,8 +39,8 @@ fn a_load_in_which_no_time_passes_is_refused() {
             let mut changes = changes.clone();
             changes["device"] = device.into();
             let error = simulated(&changes).expect_err(device);
-            let said = ["no virtual time passes", device, kind].iter().all(|part| error.problem.contains(part));
-            assert!(error.field == "device" && said, "{error}");
+            let is_explained = ["no virtual time passes", device, kind].iter().all(|part| error.problem.contains(part));
+            assert!(error.field == "device" && is_explained, "{error}");
         }
     }
 }
@@ -68,8 +68,8 @@ fn jobs_keep_their_rates_and_begin_when_they_should() {
 fn a_job_may_have_several_sizes_and_prefer_some_offsets() {
     let job = json!({"read_percent": 100, "read_blocks": [[4096, 50], [16384, 50]], "spread": {"zones": [[90, 10], [10, 90]]}});
     let outcome = simulated(&jobs(&job)).expect("a job");
-    let each = outcome.columns.read_kib_per_s * 1024.0 / outcome.columns.reads_per_s;
-    assert!((8_000.0..12_500.0).contains(&each), "{each}");
+    let request_bytes = outcome.columns.read_kib_per_s * 1024.0 / outcome.columns.reads_per_s;
+    assert!((8_000.0..12_500.0).contains(&request_bytes), "{request_bytes}");
     let buffered =
         simulated(&buffered(&json!({"read_blocks": [[4096, 1], [16384, 1]], "range_bytes": 64 << 20}), &json!({})));
     assert!(buffered.is_ok(), "{buffered:?}");
@@ -92,7 +92,7 @@ fn what_is_wrong_is_named_with_its_path() {
         load.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
         json!({"load": load})
     };
-    for (changes, field, said) in [
+    for (changes, field, problem) in [
         (json!({"devise": "hdd-15k"}), "devise", "unknown field `devise`"),
         (json!({"device": "hdd-16k"}), "device", "hdd-15k"),
         (json!({"size_bytes": 1_u64 << 50}), "size_bytes", "larger than the drive"),
@@ -129,7 +129,7 @@ fn what_is_wrong_is_named_with_its_path() {
         (trace(json!({"format": "blk"})), "load.format", "blktrace"),
     ] {
         let error = simulated(&changes).expect_err(field);
-        assert!(error.field == field && error.problem.contains(said), "{changes}: {error}");
+        assert!(error.field == field && error.problem.contains(problem), "{changes}: {error}");
     }
 }
 
@@ -169,12 +169,12 @@ fn a_load_that_ends_is_measured_to_its_end() {
 #[test]
 fn it_stops_when_asked_to() {
     let point = Point::parse(&point(&json!({"duration_s": 1e6})).to_string()).expect("a point");
-    let mut asked = 0;
+    let mut calls = 0;
     let error = simulate(&point, &mut |progress| {
-        asked += 1;
+        calls += 1;
         progress.requests < 1000
     });
-    assert!(asked > 1 && error.is_err_and(|error| error.field == "point"));
+    assert!(calls > 1 && error.is_err_and(|error| error.field == "point"));
 }
 
 #[test]
@@ -187,9 +187,9 @@ fn a_trace_of_several_devices_asks_which() {
         load.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         load
     };
-    let found = summary(&load(json!({})).to_string(), &mut |_| true).expect("a trace");
-    assert_eq!((found.requests, found.span_s, found.end_sector), (3, 1.0, 24));
-    assert_eq!(found.devices, [("a".to_owned(), 2), ("b".to_owned(), 1)]);
+    let summary = summary(&load(json!({})).to_string(), &mut |_| true).expect("a trace");
+    assert_eq!((summary.requests, summary.span_s, summary.end_sector), (3, 1.0, 24));
+    assert_eq!(summary.devices, [("a".to_owned(), 2), ("b".to_owned(), 1)]);
     let of = |more: Value| simulated(&json!({"duration_s": null, "load": load(more)}));
     let error = of(json!({"kind": "trace"})).expect_err("two devices");
     assert!(error.field == "load.device" && error.problem.contains("a; b"), "{error}");

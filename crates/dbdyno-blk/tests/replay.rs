@@ -67,9 +67,9 @@ fn an_open_replay_keeps_recorded_times_however_slow_the_drive_is() {
     let records: Vec<_> = (0..2000).map(|n| read(n % 3, 5_000_000 + u64::from(n) * 100_000, 50_000)).collect();
     for speed in [1.0, 2.0, 0.5] {
         let (seen, late_ns) = replayed(&mut layer("hdd-7200", Some(100_000)), records.clone(), Pace::Open { speed });
-        let asked: Vec<_> = seen.submitted.iter().map(|(at_ns, _)| *at_ns).collect();
+        let submitted_ns: Vec<_> = seen.submitted.iter().map(|(at_ns, _)| *at_ns).collect();
         let meant: Vec<_> = (0..2000).map(|n| (f64::from(n) * 100_000.0 / speed) as u64).collect();
-        assert_eq!((asked, late_ns, seen.finished.len()), (meant, 0, 2000));
+        assert_eq!((submitted_ns, late_ns, seen.finished.len()), (meant, 0, 2000));
     }
     // A pool of four requests: who finds none sleeps, and is late with what follows.
     let (seen, late_ns) = replayed(&mut layer("hdd-7200", Some(4)), records, Pace::Open { speed: 1.0 });
@@ -93,12 +93,12 @@ fn reads_that_went_out_together_still_do() {
     // Pairs 40 us apart, both outstanding for 5 ms; the next pair 1 ms after both have ended.
     let pair = |n: u64| [read(1, n * 6_040_000, 5_000_000), read(1, n * 6_040_000 + 40_000, 5_000_000)];
     let (seen, _) = replayed(&mut layer("hdd-15k", None), (0..100).flat_map(pair).collect(), Pace::Closed);
-    for (asked, ended) in seen.submitted.chunks(2).zip(seen.finished.chunks(2)) {
-        assert_eq!(asked[1].0 - asked[0].0, 40_000);
-        assert!(ended[0].0 >= asked[0].0);
+    for (submissions, ended) in seen.submitted.chunks(2).zip(seen.finished.chunks(2)) {
+        assert_eq!(submissions[1].0 - submissions[0].0, 40_000);
+        assert!(ended[0].0 >= submissions[0].0);
     }
-    for (ended, asked) in seen.finished.chunks(2).zip(seen.submitted.chunks(2).skip(1)) {
-        assert_eq!(asked[0].0, ended.iter().map(|one| one.0).max().unwrap_or(0) + 1_000_000);
+    for (ended, submissions) in seen.finished.chunks(2).zip(seen.submitted.chunks(2).skip(1)) {
+        assert_eq!(submissions[0].0, ended.iter().map(|completion| completion.0).max().unwrap_or(0) + 1_000_000);
     }
 }
 
@@ -120,12 +120,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn every_request_of_a_trace_is_asked_for_once_in_its_process_order(
-        asked in prop::collection::vec((0_u32..5, 0_u64..3_000_000, 0_u64..5_000_000, any::<bool>(), any::<bool>(), 0_u64..1000), 0..300),
+        requests in prop::collection::vec((0_u32..5, 0_u64..3_000_000, 0_u64..5_000_000, any::<bool>(), any::<bool>(), 0_u64..1000), 0..300),
         is_open: bool,
         nr_requests in 4_usize..200,
     ) {
         let mut at_ns = 0;
-        let records: Vec<_> = asked.into_iter().map(|(process, gap_ns, response_ns, sync, known, place)| {
+        let records: Vec<_> = requests.into_iter().map(|(process, gap_ns, response_ns, sync, known, place)| {
             at_ns += gap_ns;
             let direction = if sync { Direction::Read } else { Direction::Write };
             Record { process, sync, response_ns: known.then_some(response_ns), ..Record::new(at_ns, direction, place * 8, 8) }
@@ -140,7 +140,7 @@ proptest! {
             }
         }
         for (number, process) in numbers.iter().enumerate() {
-            let meant: Vec<_> = records.iter().filter(|one| one.process == *process).map(|one| one.start_sector).collect();
+            let meant: Vec<_> = records.iter().filter(|record| record.process == *process).map(|record| record.start_sector).collect();
             let did: Vec<_> = seen.submitted.iter().filter(|(_, bio)| bio.process == number as u32).map(|(_, bio)| bio.start_sector).collect();
             prop_assert_eq!(meant, did);
         }

@@ -12,9 +12,9 @@ fn open(text: &str, ask: ReadOptions) -> Result<Trace, String> {
 }
 
 fn read_as(text: &str, ask: ReadOptions) -> (&'static str, Vec<Record>, Findings) {
-    let mut trace = open(text, ask).unwrap_or_else(|said| panic!("{said}\n{text}"));
-    let found = trace.by_ref().map(|record| record.expect("memory can be read")).collect();
-    (trace.format().map_or("", Format::name), found, trace.findings().clone())
+    let mut trace = open(text, ask).unwrap_or_else(|message| panic!("{message}\n{text}"));
+    let records = trace.by_ref().map(|record| record.expect("memory can be read")).collect();
+    (trace.format().map_or("", Format::name), records, trace.findings().clone())
 }
 
 fn read(text: &str) -> (&'static str, Vec<Record>, Findings) {
@@ -25,15 +25,15 @@ fn read(text: &str) -> (&'static str, Vec<Record>, Findings) {
 type Move = (u64, char, u64, u32, Option<u64>);
 
 fn moves(records: &[Record]) -> Vec<Move> {
-    let first_ns = records.iter().map(|one| one.at_ns).min().unwrap_or(0);
-    let letter = |one: &Record| match (one.flush, one.direction) {
+    let first_ns = records.iter().map(|record| record.at_ns).min().unwrap_or(0);
+    let letter = |record: &Record| match (record.flush, record.direction) {
         (true, _) => 'F',
         (_, Direction::Read) => 'R',
         _ => 'W',
     };
-    let of = |one: &Record| {
-        let took_us = one.response_ns.map(|response_ns| response_ns / 1000);
-        ((one.at_ns - first_ns) / 1000, letter(one), one.start_sector, one.sectors, took_us)
+    let of = |record: &Record| {
+        let took_us = record.response_ns.map(|response_ns| response_ns / 1000);
+        ((record.at_ns - first_ns) / 1000, letter(record), record.start_sector, record.sectors, took_us)
     };
     records.iter().map(of).collect()
 }
@@ -111,7 +111,7 @@ fn what_the_kernel_traces_is_read_as_every_program_prints_it() {
 
 #[test]
 fn requests_begin_where_the_trace_knows_of_them() {
-    let asked = "8,0 0 1 0.000001 7 Q R 8 + 8 [x]\n";
+    let queued = "8,0 0 1 0.000001 7 Q R 8 + 8 [x]\n";
     let inserted = "8,0 0 2 0.000011 7 I R 8 + 8 [x]\n";
     let issued = "8,0 0 3 0.000021 7 D R 8 + 8 [x]\n";
     let ended = "8,0 0 4 0.000121 0 C R 8 + 8 [0]\n";
@@ -119,12 +119,12 @@ fn requests_begin_where_the_trace_knows_of_them() {
         let (_, records, findings) = read_as(text, ReadOptions { begin, ..ReadOptions::default() });
         (moves(&records)[0].4, findings.notes.len())
     };
-    let all = format!("{asked}{inserted}{issued}{ended}");
+    let all = format!("{queued}{inserted}{issued}{ended}");
     assert_eq!(took(&all, Begin::Queued), (Some(120), 0));
     assert_eq!(took(&all, Begin::Issued), (Some(100), 0));
     assert_eq!(took(&format!("{inserted}{issued}{ended}"), Begin::Queued), (Some(110), 1));
     assert_eq!(took(&format!("{issued}{ended}"), Begin::Queued), (Some(100), 1));
-    assert_eq!(took(&format!("{asked}{ended}"), Begin::Issued), (Some(120), 1));
+    assert_eq!(took(&format!("{queued}{ended}"), Begin::Issued), (Some(120), 1));
     assert_eq!(took(ended, Begin::Queued), (None, 1));
     let (_, _, findings) = read(&format!("{issued}{ended}"));
     assert_eq!(
@@ -211,11 +211,11 @@ TIME(s)     COMM           PID     DISK    T    SECTOR     BYTES   QUE(ms) LAT(m
     assert_eq!(moves(&records), [(0, 'W', 13_092_560, 8, Some(1000)), (1300, 'F', 0, 0, Some(200))]);
     let issued = ReadOptions { begin: Begin::Issued, ..ReadOptions::default() };
     assert_eq!(moves(&read_as(with_queue, issued).1)[0].4, Some(900));
-    let said = open(
+    let message = open(
         "Attached 4 probes\nTIME(ms)     DISK    COMM             PID    LAT(ms)\n611   sda bash 4179  10\n",
         ReadOptions::default(),
     );
-    assert!(said.err().is_some_and(|said| said.starts_with("line 2 names no column for the offset")));
+    assert!(message.err().is_some_and(|message| message.starts_with("line 2 names no column for the offset")));
 }
 
 trait WithTime {
@@ -299,13 +299,19 @@ fn columns_stand_in_the_order_that_the_heading_names() {
     ];
     for text in texts {
         let (_, records, findings) = read(text);
-        let found = moves(&records);
-        let known: Vec<_> = expected[..found.len()]
+        let rows = moves(&records);
+        let known: Vec<_> = expected[..rows.len()]
             .iter()
-            .zip(&found)
-            .map(|(one, own)| if own.4.is_none() { (one.0, one.1, one.2, one.3, None) } else { *one })
+            .zip(&rows)
+            .map(|(expected_row, row)| {
+                if row.4.is_none() {
+                    (expected_row.0, expected_row.1, expected_row.2, expected_row.3, None)
+                } else {
+                    *expected_row
+                }
+            })
             .collect();
-        assert_eq!((found, findings.damaged), (known, 0), "{text}: {findings:?}");
+        assert_eq!((rows, findings.damaged), (known, 0), "{text}: {findings:?}");
     }
 }
 
@@ -349,10 +355,10 @@ fn the_unit_of_times_is_the_one_that_is_plausible() {
         (&["0", "812345", "1623456", "2434567"], 2434, "nanoseconds, because no other unit"),
         (&["7", "812", "1623", "2434"], 2427, "microseconds, because no other unit"),
     ];
-    for (times, expected, said) in cases {
+    for (times, expected, note) in cases {
         let (span, notes) = span_us(&timed(times), ReadOptions::default());
         assert_eq!(span, expected, "{times:?}: {notes:?}");
-        assert!(notes.len() == 1 && notes[0].contains(said), "{times:?}: {notes:?}");
+        assert!(notes.len() == 1 && notes[0].contains(note), "{times:?}: {notes:?}");
     }
     let open_unit = timed(&["0", "1", "2", "4"]);
     let message = open(&open_unit, ReadOptions::default()).err().unwrap_or_default();
@@ -362,8 +368,8 @@ fn the_unit_of_times_is_the_one_that_is_plausible() {
          a second); state which with --time-unit ms or us, or with a heading such as time_us"
     );
     for (unit, expected) in [("ms", 4000), ("us", 4), ("s", 4_000_000)] {
-        let asked = ReadOptions::default().by_names(None, Some(unit), None).expect("a unit");
-        assert_eq!(span_us(&open_unit, asked), (expected, vec![]), "{unit}");
+        let options = ReadOptions::default().by_names(None, Some(unit), None).expect("a unit");
+        assert_eq!(span_us(&open_unit, options), (expected, vec![]), "{unit}");
     }
 }
 
@@ -379,8 +385,8 @@ fn simulators_of_ssds_write_nanoseconds_where_disksim_has_milliseconds() {
           another unit with --time-unit"
         ]
     );
-    let asked = ReadOptions::default().by_names(None, Some("us"), None).expect("a unit");
-    assert_eq!(moves(&read_as(mqsim, asked).1)[3].0, 497_000);
+    let options = ReadOptions::default().by_names(None, Some("us"), None).expect("a unit");
+    assert_eq!(moves(&read_as(mqsim, options).1)[3].0, 497_000);
     for text in ["0.5 0 1024 8 1\n900000.5 0 8 8 1\n", "0 0 1024 8 1\n5 0 8 8 0\n11 0 64 8 1\n", "12 0 1024 8 1\n"] {
         assert!(read(text).2.notes.is_empty(), "{text}");
     }
@@ -399,8 +405,8 @@ fn simulators_of_ssds_write_nanoseconds_where_disksim_has_milliseconds() {
         ),
         "{message}"
     );
-    let asked = ReadOptions::default().by_names(None, None, Some("bytes")).expect("a unit");
-    assert_eq!(read_as(either, asked).1[0].sectors, 1);
+    let options = ReadOptions::default().by_names(None, None, Some("bytes")).expect("a unit");
+    assert_eq!(read_as(either, options).1[0].sectors, 1);
     let sectors = "time_us,op,offset,size\n0,r,2048,8\n900,w,64,16\n";
     assert_eq!(moves(&read(sectors).1)[1], (900, 'W', 64, 16, None));
 }
@@ -408,8 +414,8 @@ fn simulators_of_ssds_write_nanoseconds_where_disksim_has_milliseconds() {
 #[test]
 fn units_of_formats_that_have_their_own_are_not_asked_for() {
     for (text, format) in [(EVENTS, "blkparse"), ("fio version 3 iolog\n0 /f add\n5 /f read 0 512\n", "fio3")] {
-        let asked = ReadOptions::default().by_names(None, Some("us"), None).expect("a unit");
-        let message = open(text, asked).err();
+        let options = ReadOptions::default().by_names(None, Some("us"), None).expect("a unit");
+        let message = open(text, options).err();
         assert_eq!(
             message,
             Some(format!("--time-unit is for traces of columns; the format {format} has units of its own"))
@@ -427,7 +433,7 @@ fn a_trace_larger_than_the_device_is_folded_onto_it() {
     let text = "time_s,op,lba,sectors\n0,w,0,8\n1,w,1000,8\n2,r,2096,8\n3,r,1996,8\n4,r,5000,2000\n";
     let folded = ReadOptions { device_sectors: Some(1000), fold: true, ..ReadOptions::default() };
     let (_, records, findings) = read_as(text, folded);
-    let places: Vec<_> = records.iter().map(|one| (one.start_sector, one.sectors)).collect();
+    let places: Vec<_> = records.iter().map(|record| (record.start_sector, record.sectors)).collect();
     assert_eq!(places, [(0, 8), (0, 8), (96, 8), (992, 8)]);
     assert_eq!((findings.folded, findings.beyond_device), (3, 1));
     let (_, records, findings) = read_as(text, ReadOptions { fold: false, ..folded });
@@ -499,8 +505,8 @@ fn dates_and_clocks_are_times() {
         ["23:59:59.500000", "23:59:59.500500", "00:00:00.500000"],
     ] {
         let (_, records, findings) = read(&format!("timestamp,op,lba,bytes\n{}", rows(times)));
-        let found: Vec<u64> = moves(&records).iter().map(|one| one.0).collect();
-        assert_eq!((found, findings.damaged), (vec![0, 500, 1_000_000], 0), "{times:?} {findings:?}");
+        let times_us: Vec<u64> = moves(&records).iter().map(|row| row.0).collect();
+        assert_eq!((times_us, findings.damaged), (vec![0, 500, 1_000_000], 0), "{times:?} {findings:?}");
         let blanks = times.map(|at| format!("{at} mysqld 7 sda R 8 4096\n")).concat();
         let (_, records, findings) = read(&format!("TIME COMM PID DISK RW SECTOR BYTES\n{blanks}"));
         assert_eq!((moves(&records).len(), moves(&records)[2].0, findings.damaged), (3, 1_000_000, 0), "{blanks}");
@@ -526,7 +532,7 @@ fn sums_are_told_from_requests() {
             "figures of btt",
         ),
     ] {
-        let said = open(text, ReadOptions::default()).err().unwrap_or_default();
-        assert!(said.starts_with(&format!("it has {what}")), "{said}");
+        let message = open(text, ReadOptions::default()).err().unwrap_or_default();
+        assert!(message.starts_with(&format!("it has {what}")), "{message}");
     }
 }

@@ -31,7 +31,7 @@ pub enum Entry {
 /// The lines of a file that say something.
 pub fn lines(text: &str) -> Vec<Line> {
     let mut group = String::new();
-    let mut found = Vec::new();
+    let mut lines = Vec::new();
     for (at, raw) in text.strip_prefix('\u{feff}').unwrap_or(text).split('\n').enumerate() {
         let line = raw.trim();
         let entry = if line.starts_with('!') {
@@ -50,18 +50,18 @@ pub fn lines(text: &str) -> Vec<Line> {
                 None => option(line),
             }
         };
-        found.push(Line { number: at + 1, group: group.clone(), entry });
+        lines.push(Line { number: at + 1, group: group.clone(), entry });
     }
-    found
+    lines
 }
 
 /// The groups that a program reads with a suffix (`--defaults-group-suffix`): each also with it behind.
 pub fn with_suffix(groups: &[&str], suffix: &str) -> Vec<String> {
-    let mut found: Vec<_> = groups.iter().map(|group| (*group).to_owned()).collect();
+    let mut names: Vec<_> = groups.iter().map(|group| (*group).to_owned()).collect();
     if !suffix.is_empty() {
-        found.extend(groups.iter().map(|group| format!("{group}{suffix}").to_lowercase()));
+        names.extend(groups.iter().map(|group| format!("{group}{suffix}").to_lowercase()));
     }
-    found
+    names
 }
 
 fn directive(line: &str) -> Entry {
@@ -105,24 +105,24 @@ fn without_comment(line: &str) -> &str {
 fn value_of(text: &str) -> String {
     let quoted = ['"', '\''].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
     let mut letters = quoted.unwrap_or(text).chars();
-    let mut found = String::new();
+    let mut value = String::new();
     while let Some(letter) = letters.next() {
         if letter != '\\' {
-            found.push(letter);
+            value.push(letter);
             continue;
         }
         match letters.next() {
-            Some('n') => found.push('\n'),
-            Some('t') => found.push('\t'),
-            Some('r') => found.push('\r'),
-            Some('b') => found.push('\u{8}'),
-            Some('s') => found.push(' '),
-            Some(same @ ('"' | '\'' | '\\')) => found.push(same),
-            Some(other) => found.extend(['\\', other]),
-            None => found.push('\\'),
+            Some('n') => value.push('\n'),
+            Some('t') => value.push('\t'),
+            Some('r') => value.push('\r'),
+            Some('b') => value.push('\u{8}'),
+            Some('s') => value.push(' '),
+            Some(same @ ('"' | '\'' | '\\')) => value.push(same),
+            Some(other) => value.extend(['\\', other]),
+            None => value.push('\\'),
         }
     }
-    found
+    value
 }
 
 #[cfg(test)]
@@ -173,10 +173,10 @@ mod tests {
     fn groups_directives_and_comments_have_their_lines() {
         let text =
             "\u{feff}a=1\r\n[Client ] # c\r\n;b=1\n  #c\n!includedir /e #f/\n!include\tg\n!x y\nport\n[open\nh=1";
-        let found: Vec<_> = lines(text).into_iter().map(|line| (line.number, line.group, line.entry)).collect();
+        let entries: Vec<_> = lines(text).into_iter().map(|line| (line.number, line.group, line.entry)).collect();
         let option = |name: &str, value: Option<&str>| Entry::Option(name.into(), value.map(Into::into));
         assert_eq!(
-            found,
+            entries,
             [
                 (1, String::new(), option("a", Some("1"))),
                 (2, "client".into(), Entry::Group),

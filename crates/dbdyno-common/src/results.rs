@@ -35,7 +35,7 @@ struct Results {
 pub struct LoadFile {
     /// Version of the format.
     pub version: u32,
-    /// The verb.
+    /// The verb of the command line.
     pub kind: String,
     /// The runs of one invocation.
     pub runs: Vec<LoadRun>,
@@ -47,32 +47,32 @@ pub struct LoadFile {
 pub struct LoadRun {
     /// Version of the format.
     pub version: u32,
-    /// The verb.
+    /// The verb of the command line.
     pub kind: String,
-    /// Which load of the verb.
+    /// The load, if the verb has several.
     pub load: String,
     /// Storage engine as the server reports it.
     pub engine: Option<String>,
-    /// From 1 for the same engine and number of clients.
+    /// Number of the run among those with the same engine and number of clients, from 1.
     pub iteration: u32,
-    /// Connections.
+    /// Number of connections.
     pub clients: u64,
     /// When events start.
     #[serde(rename = "loop")]
     pub pace: Pace,
     /// Events that an open loop offered.
     pub offered: Option<u64>,
-    /// The same a second, of the time in which it did.
+    /// Events that an open loop offered per second of the time in which it offered any.
     pub offered_per_second: Option<f64>,
-    /// Events finished a second.
+    /// Events finished per second.
     pub achieved_per_second: f64,
-    /// Most events that were due and waited for a client, of an open loop.
+    /// The most events of an open loop that were due and waited for a client at one time.
     pub backlog_max: Option<u64>,
-    /// How many waited at its end.
+    /// Events of an open loop that were due and waited for a client at the end.
     pub backlog_end: Option<u64>,
-    /// How long after they were due events started for which a client was free: the generator's own lateness.
+    /// The generator's own lateness: from when an event was due until it started, if a client was free.
     pub start_lateness_ns: Option<Summary>,
-    /// How long events of a log waited for their session after they were due.
+    /// From when an event of a log was due until its session was free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind_ns: Option<Summary>,
     /// Events finished.
@@ -81,21 +81,21 @@ pub struct LoadRun {
     pub queries: u64,
     /// Rows added.
     pub rows: u64,
-    /// Queries that the workload meant to send; none where only time bounds it.
+    /// Queries that the workload meant to send; null if only time bounds it.
     pub queries_planned: Option<u64>,
     /// Queries that an even split among the clients left out.
     pub queries_dropped: u64,
-    /// Queries of the warm-up, which are in no other number.
+    /// Queries of the warm-up; no other number includes them.
     pub warmup_queries: u64,
-    /// Of a warm-up until steady: whether it was, before its bound.
+    /// Whether the warm-up until steady became steady before its time limit.
     pub warmup_steady: Option<bool>,
-    /// Refused and lost statements.
+    /// Statements that were refused or lost.
     pub errors: Vec<ErrorCount>,
-    /// New connections in place of old ones.
+    /// Connections that replaced earlier ones.
     pub reconnects: u64,
-    /// Why it ended early.
+    /// Why the run ended early.
     pub aborted: Option<String>,
-    /// When things happened.
+    /// Moments of the run.
     pub clock: LoadClock,
     /// Length of the measurement.
     pub seconds_real: f64,
@@ -103,28 +103,28 @@ pub struct LoadRun {
     pub seconds_user: f64,
     /// CPU time of the generator in the kernel.
     pub seconds_sys: f64,
-    /// Which part of a load it was; none where it was all of it.
+    /// The part of the load that this process offered; null if it offered all of it.
     pub share: Option<LoadShare>,
-    /// What waited for the sockets.
+    /// How the event loop waited for its sockets.
     pub io: Option<String>,
-    /// Threads that shared the connections.
+    /// Number of threads that shared the connections.
     pub io_threads: u64,
-    /// Of each of these threads.
+    /// CPU time and waiting time of each of these threads.
     pub threads: Vec<ThreadTime>,
-    /// Of the connections, where they are by TCP.
+    /// Figures of the network, if the connections are TCP.
     pub network: Option<LoadNetwork>,
-    /// From the moment an event was due until it was finished.
+    /// From when an event was due until it was finished.
     pub latency_ns: Summary,
     /// Latencies by kind of statement.
     pub operations: BTreeMap<String, Summary>,
-    /// Parts of its work that came.
+    /// Phases of the run, in order.
     pub phases: Vec<Phase>,
     /// Version text of the server.
     pub server_version: String,
-    /// The hosts that a load came from, if several.
+    /// The hosts that the load came from, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_hosts: Option<Vec<ClientHost>>,
-    /// What only one kind of load reports.
+    /// Figures that only this kind of load reports.
     #[serde(flatten)]
     pub particulars: Map<String, Value>,
 }
@@ -135,7 +135,7 @@ pub struct LoadRun {
 pub struct Pace {
     /// "open", "closed" or "logged".
     pub kind: Cow<'static, str>,
-    /// Events a second that an open loop offers.
+    /// Events per second that an open loop offers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
     /// Pause of a client between two events of a closed loop.
@@ -144,43 +144,43 @@ pub struct Pace {
     /// "fixed" or "exponential".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spacing: Option<Cow<'static, str>>,
-    /// How many times as fast as logged; 0 as fast as it can be.
+    /// How many times as fast as in the log; 0 means as fast as possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
 }
 
-/// How often the server answered with one error code to one kind of statement.
+/// How often the server answered one kind of statement with one error code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct ErrorCount {
-    /// The server's code; 2013 for a connection that was lost, 1159 where a reply did not end.
+    /// The server's code; 2013 for a connection that was lost, 1159 for a reply that did not end.
     pub code: u16,
-    /// Five characters.
+    /// The SQLSTATE, five characters.
     pub sqlstate: String,
     /// The first message with this code.
     pub message: String,
     /// The kind of statement that was refused.
     pub operation: String,
-    /// How often.
+    /// Number of such answers.
     pub count: u64,
 }
 
-/// When things happened.
+/// Moments of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LoadClock {
     /// Always `CLOCK_MONOTONIC`.
     pub source: Cow<'static, str>,
-    /// When the start was asked for by `--start-file`.
+    /// When `--start-file` asked for the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_asked_ns: Option<u64>,
-    /// All clients were released: the last thread of them.
+    /// When the last thread released its clients.
     pub measure_start_ns: u64,
-    /// The last reply was complete.
+    /// When the last reply was complete.
     pub measure_end_ns: u64,
     /// Time it took to connect and log in all clients.
     pub connect_ns: u64,
-    /// Time of the warm-up before the start; 0 for none.
+    /// Length of the warm-up before the start; 0 if there was none.
     pub warmup_ns: u64,
 }
 
@@ -188,43 +188,43 @@ pub struct LoadClock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LoadShare {
-    /// Which of how many, such as "2/3".
+    /// Number of the part and number of all parts, such as "2/3".
     pub part: String,
     /// Connections of all parts together.
     pub clients_of_all: u64,
 }
 
-/// What the kernel gave one thread.
+/// Times of one thread, as the kernel counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct ThreadTime {
-    /// It ran.
+    /// Time that the thread ran.
     pub cpu_seconds: f64,
-    /// It could have run, and others did; none where the kernel does not count it.
+    /// Time that the thread could have run while others did; null if the kernel does not count it.
     pub wait_seconds: Option<f64>,
 }
 
-/// The network of a run: its connections by TCP at the end, and what was counted since the start.
+/// The network of a run: its TCP connections at the end, and counts since the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct LoadNetwork {
-    /// Of TCP, at the end.
+    /// Number of TCP connections at the end.
     pub connections: u64,
-    /// Smoothed round trips, the connections' median; with the server's work in it.
+    /// Median over the connections of the smoothed round-trip time, which includes the server's work.
     pub rtt_us_median: u32,
-    /// The longest of them.
+    /// The longest smoothed round-trip time of a connection.
     pub rtt_us_max: u32,
-    /// The least that any connection had in the last minutes.
+    /// The shortest round trip of any connection in the last minutes.
     pub rtt_us_min: Option<u32>,
-    /// Segments sent again between start and end.
+    /// Segments that were sent again between start and end.
     pub retransmits: u64,
-    /// Through which the first connection goes.
+    /// The network interface of the first connection.
     pub interface: Option<String>,
-    /// Its speed, Mbit/s; none where it has none.
+    /// Speed of the interface, Mbit/s; null if it has none.
     pub interface_megabits: Option<u64>,
-    /// All that it received between start and end, others' bytes too.
+    /// Bytes that the interface received between start and end, for other programs too.
     pub received_bytes: Option<u64>,
-    /// All that it sent.
+    /// Bytes that the interface sent between start and end, for other programs too.
     pub sent_bytes: Option<u64>,
 }
 
@@ -234,9 +234,9 @@ pub struct LoadNetwork {
 pub struct Phase {
     /// Its name.
     pub name: Cow<'static, str>,
-    /// `CLOCK_MONOTONIC`.
+    /// When its first statement was sent, on `CLOCK_MONOTONIC`.
     pub start_ns: u64,
-    /// `CLOCK_MONOTONIC`.
+    /// When its last statement ended, on `CLOCK_MONOTONIC`.
     pub end_ns: u64,
 }
 
@@ -246,31 +246,31 @@ pub struct Phase {
 pub struct ClientHost {
     /// Its name.
     pub host: String,
-    /// Connections from there.
+    /// Number of connections from this host.
     pub clients: u64,
-    /// Events that it finished.
+    /// Events that it finished per second.
     pub events_per_second: f64,
-    /// Queries that it had answered.
+    /// Queries per second that were answered to it.
     pub queries_per_second: f64,
     /// The 99th percentile of its events.
     pub latency_ms_p99: Option<f64>,
-    /// That of the events of all others.
+    /// The 99th percentile of the events of all other hosts.
     pub latency_ms_p99_of_others: Option<f64>,
-    /// How far from the agreed moment it started.
+    /// Distance of its start from the agreed moment.
     pub start_off_us: f64,
-    /// Within which bound its clock is known.
+    /// Uncertainty of the offset of its clock.
     pub clock_bound_us: f64,
-    /// By how much its clock went from ours meanwhile.
+    /// Change of the offset of its clock during the run.
     pub clock_drift_us: f64,
-    /// How long it measured.
+    /// Length of its measurement.
     pub seconds: f64,
-    /// What its busiest thread had of a processor.
+    /// Share of a processor that its busiest thread used.
     pub thread_cpu_share: Option<f64>,
-    /// What a thread waited for one at most, of the time.
+    /// Largest share of the time that a thread of it waited for a processor.
     pub thread_wait_share: Option<f64>,
-    /// How late it started what was due.
+    /// The 99th percentile of the time from when an event was due until it started.
     pub start_lateness_ms_p99: Option<f64>,
-    /// Of its connections, where they are by TCP.
+    /// Figures of its connections, if they are TCP.
     #[serde(flatten)]
     pub network: Option<ClientNetwork>,
 }
@@ -279,21 +279,21 @@ pub struct ClientHost {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct ClientNetwork {
-    /// Smoothed round trips, the connections' median.
+    /// Median over the connections of the smoothed round-trip time.
     pub rtt_ms_median: f64,
-    /// The least.
+    /// The shortest round trip.
     pub rtt_ms_min: Option<f64>,
-    /// Segments sent again.
+    /// Segments that were sent again.
     pub retransmits: u64,
-    /// Through which they go.
+    /// The network interface of the connections.
     pub interface: Option<String>,
-    /// What the busier way of it carried, of its speed.
+    /// Share of the interface's speed that its busier direction used.
     pub interface_share: Option<f64>,
 }
 
 // What an emulated disk reports.
 
-/// All that an emulated disk knows of itself.
+/// State and figures of an emulated disk.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct DiskFigures {
@@ -302,19 +302,19 @@ pub struct DiskFigures {
     pub requests: DiskRequests,
     /// "instant" or "model".
     pub mode: String,
-    /// What the way of a request is taken to be, where its start is not known.
+    /// Time that a request is taken to need on its way to the disk, if its start is not known.
     pub path_ns: u64,
-    /// Whether requests are counted from the block layer on.
+    /// Whether each request is followed in the block layer, so that its time counts from there.
     pub path_followed: bool,
-    /// What an answer takes to the block layer, by what it answers.
+    /// Time that an answer needs up to the block layer, by kind of request.
     pub path_after_ns: Value,
-    /// Time that was spun so that answers leave in time.
+    /// CPU time that was spent spinning so that answers leave in time.
     pub spun_seconds: f64,
-    /// The most of a processor that it may spin now.
+    /// Largest share of a processor that may be spent spinning now.
     pub spin_share_max: f64,
-    /// The drive that it behaves like.
+    /// The drive that is emulated.
     pub model: String,
-    /// Of that drive's chances.
+    /// Seed of the drive's random numbers.
     pub seed: u64,
     /// "steady" or "fresh".
     pub state: Cow<'static, str>,
@@ -322,35 +322,35 @@ pub struct DiskFigures {
     pub power: String,
     /// "none", "volatile" or "protected".
     pub write_cache: String,
-    /// Whether a FLUSH makes nothing durable.
+    /// Whether a FLUSH leaves the write cache as it is.
     pub flush_ignored: bool,
-    /// The inside of the model, by name.
+    /// Internal state of the model, by name.
     pub gauges: BTreeMap<String, f64>,
-    /// The fast part of the drive's room for writes, if it has one.
+    /// The fast part of the drive's flash, if it has one.
     pub fast_cache: Option<FastCache>,
-    /// Faults that were put in.
+    /// Faults that are injected.
     pub faults: Value,
     /// Requests that wait for their answer.
     pub in_flight: u64,
     /// Size of the disk.
     pub size_bytes: u64,
-    /// What was written and still counts.
+    /// Bytes that were written and not discarded.
     pub content_bytes: u64,
-    /// Of which not durable.
+    /// Bytes of the content that are not durable.
     pub unflushed_bytes: u64,
-    /// Memory or room of a file that holds it, snapshots included.
+    /// Memory, or space of a file, that holds the content, snapshots included.
     pub held_bytes: u64,
-    /// The most that may be held.
+    /// The most content that may be held.
     pub max_content_bytes: u64,
     /// Names of snapshots.
     pub snapshots: Vec<String>,
-    /// Power cuts taken or waited for.
+    /// Power cuts that were taken or are awaited.
     pub cuts: Value,
-    /// The trace that runs.
+    /// The trace that is being written.
     pub trace: Value,
     /// CPU time of the disk's process.
     pub cpu_seconds: f64,
-    /// What the host granted the process.
+    /// What the host granted the disk's process.
     #[serde(flatten)]
     pub granted: Option<DiskGranted>,
 }
@@ -359,7 +359,7 @@ pub struct DiskFigures {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct DiskGranted {
-    /// Whether its memory stays.
+    /// Whether its memory is locked.
     pub locked_memory: bool,
     /// Whether the kernel knows that it serves a disk.
     pub io_flusher: bool,
@@ -367,77 +367,77 @@ pub struct DiskGranted {
     pub realtime: bool,
 }
 
-/// What a disk did, and how well it kept the model's times.
+/// Requests that a disk served, and how well it kept the model's times.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct DiskRequests {
-    /// Reads that came.
+    /// Reads received.
     pub reads: u64,
-    /// Writes that came.
+    /// Writes received.
     pub writes: u64,
-    /// Flushes that came.
+    /// Flushes received.
     pub flushes: u64,
-    /// Discards that came.
+    /// Discards received.
     pub discards: u64,
-    /// Bytes of reads.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes of writes.
+    /// Bytes written.
     pub write_bytes: u64,
     /// From arrival to answer, by kind of request.
     pub service_ns: BTreeMap<Cow<'static, str>, Summary>,
-    /// How long after they were to be there answers were.
+    /// How long after their due time answers were given.
     pub lateness_ns: Summary,
-    /// What requests took from the block layer to the model.
+    /// Time that requests took from the block layer to the model.
     pub path_before_ns: Summary,
-    /// How long before the model's time answers left.
+    /// How long before the model's time answers left, to make up for their way.
     pub path_taken_ns: Summary,
     /// By how much requests took longer than the model's time.
     pub path_left_ns: Summary,
-    /// By how much they took less.
+    /// By how much requests took less than the model's time.
     pub path_early_ns: Summary,
-    /// Most requests at a time.
+    /// The most requests at one time.
     pub queue_depth_max: u32,
-    /// Writes for which there was no room.
+    /// Writes that failed for lack of space.
     pub enospc_errors: u64,
     /// Requests that failed, by kind.
     pub errors: BTreeMap<Cow<'static, str>, u64>,
 }
 
-/// The fast part of a drive's room for writes.
+/// The fast part of a drive's flash.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct FastCache {
-    /// What it holds on a disk of this size.
+    /// Its capacity on a disk of this size.
     pub bytes: u64,
-    /// What it holds on the whole drive.
+    /// Its capacity on the whole drive.
     pub drive_bytes: Option<u64>,
     /// When a write first found it full, on the monotonic clock.
     pub ran_out_ns: Option<u64>,
-    /// In a trial, which has no other clock: the same in seconds since measuring began.
+    /// The same in seconds since measuring began; of a trial only, which has no monotonic time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_out_s: Option<f64>,
 }
 
 // What the probe of the block trace reports.
 
-/// What the requests of a window came to.
+/// Figures of the requests in a window of time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct BlockTrace {
-    /// What can be added up.
+    /// Counts and times that can be added up.
     #[serde(flatten)]
     pub sums: BlockSums,
-    /// The window's start and end on the monotonic clock; none for all of the trace.
+    /// Start and end of the window on the monotonic clock; null for the whole trace.
     pub window_ns: Option<[u64; 2]>,
-    /// Empty writes that only asked for a flush.
+    /// Writes without data that only ask for a flush.
     pub flushes_asked: u64,
     /// Events or records that were lost.
     pub lost: u64,
-    /// Completions whose issue was not seen.
+    /// Completions whose issue is not in the trace.
     pub unmatched: u64,
-    /// Requests that are not done yet.
+    /// Requests that are not completed yet.
     pub open: u32,
-    /// "block layer" or the file of an emulated disk's own trace.
+    /// "block layer", or the file of an emulated disk's own trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     /// The block device.
@@ -446,56 +446,56 @@ pub struct BlockTrace {
     /// CPU time of the probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_seconds: Option<f64>,
-    /// The file that its events went to.
+    /// The file to which the events were written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Recorded>,
 }
 
-/// Sums over a stretch of time; what is unknown is null.
+/// Sums over a window of time; what is unknown is null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct BlockSums {
     /// Requests issued, by kind.
     pub requests: BTreeMap<Cow<'static, str>, u64>,
-    /// Requests done, by kind.
+    /// Requests completed, by kind.
     pub completed: BTreeMap<Cow<'static, str>, u64>,
     /// Bytes issued, by kind.
     pub bytes: BTreeMap<Cow<'static, str>, u64>,
     /// Requests that failed.
     pub errors: u64,
-    /// From when the first bio of a request was queued until it was issued, by kind and of reads and writes together.
+    /// From when the first bio of a request was queued until the request was issued, by kind and for reads and writes together.
     pub queue_ms: BTreeMap<Cow<'static, str>, Summary<f64>>,
-    /// From issue to completion, likewise.
+    /// From issue to completion, by kind and for reads and writes together.
     pub device_ms: BTreeMap<Cow<'static, str>, Summary<f64>>,
     /// Mean distance from the end of a request to the start of the next.
     pub seek_bytes_mean: Option<f64>,
-    /// The share that began where the one before ended.
+    /// Share of requests that begin where the one before ended.
     pub sequential_ratio: Option<f64>,
-    /// The share that did not go back.
+    /// Share of requests that begin at or after the start of the one before.
     pub ascending_ratio: Option<f64>,
-    /// Runs at ascending addresses.
+    /// Number of runs of requests at ascending addresses.
     pub sorted_runs: u64,
-    /// Requests of such a run.
+    /// Mean number of requests in such a run.
     pub sorted_run_requests_mean: Option<f64>,
-    /// Requests in the device when one is issued, itself included.
+    /// Requests in the device when one is issued, including that one.
     pub device_depth: MeanAndMax,
-    /// Bios that still wait then.
+    /// Bios that wait when a request is issued.
     pub waiting_bios: MeanAndMax,
-    /// Bios of the requests issued.
+    /// Bios of the issued requests.
     pub bios: u64,
 }
 
-/// What was met at each issue.
+/// A number that is looked at whenever a request is issued.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MeanAndMax {
-    /// Its mean.
+    /// The mean.
     pub mean: Option<f64>,
-    /// The most.
+    /// The maximum.
     pub max: Option<u32>,
 }
 
-/// What a recording of events has come to.
+/// State of a recording of events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Recorded {
@@ -503,20 +503,20 @@ pub struct Recorded {
     pub events: u64,
     /// Bytes written.
     pub bytes: u64,
-    /// From its begin to the last event.
+    /// Time from the start of the recording to its last event.
     pub seconds: f64,
-    /// Whether the file may not grow any more.
+    /// Whether the file has reached its size limit.
     pub full: bool,
-    /// Why it can't be written.
+    /// Why the file can't be written.
     pub failed: Option<String>,
-    /// In a trial: where in it measuring began and ended, seconds.
+    /// Of a trial only: when measuring began and ended, in seconds of the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_s: Option<[f64; 2]>,
 }
 
 // What the probe of a host measures.
 
-/// What a host can do by itself.
+/// Times that a host takes by itself.
 #[cfg(test)]
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "they are said one by one, as each is measured")]
@@ -533,93 +533,93 @@ pub struct HostTimes {
     /// The times.
     #[serde(flatten)]
     pub times: SummaryNs,
-    /// The processors between which it was.
+    /// The two processors between which it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processors: Option<[usize; 2]>,
-    /// Reads a second by many readers at once.
+    /// Reads per second of several readers at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iops: Option<f64>,
-    /// How many readers these were.
+    /// Number of these readers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readers: Option<usize>,
 }
 
 // What came of a simulated point.
 
-/// What came of a point; times count from its warm-up's end unless said otherwise.
+/// Outcome of a simulated point; times count from the end of its warm-up unless said otherwise.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Outcome {
-    /// The scheduler it had.
+    /// Name of the I/O scheduler.
     pub scheduler: Cow<'static, str>,
-    /// Time that was counted, seconds.
+    /// Length of the measurement, seconds.
     pub measured_s: f64,
-    /// The load came to its own end.
+    /// Whether the load came to its own end.
     pub has_ended: bool,
     /// Requests in the queue at the end.
     pub queued: u64,
-    /// iostat's columns.
+    /// Figures in the columns of iostat.
     pub columns: Columns,
     /// Reads.
     pub reads: DirectionFigures,
     /// Writes.
     pub writes: DirectionFigures,
-    /// Flushes that the drive finished.
+    /// Flushes that the drive completed.
     pub flushes: u64,
-    /// Commands that went to the drive, without flushes.
+    /// Commands sent to the drive, flushes excluded.
     pub commands: u64,
-    /// What the load counted besides, by name.
+    /// Other counts of the load, by name.
     pub counts: BTreeMap<Cow<'static, str>, u64>,
     /// Distances between commands.
     pub seeks: Seeks,
-    /// How it went.
+    /// The course of time, by interval.
     pub series: OutcomeSeries,
-    /// Some commands, with their times since the load began.
+    /// A sample of the commands, with their times since the load began.
     pub sample: Sample,
-    /// What the results must be read with; how a trace was replayed, and what was odd about it.
+    /// Remarks on the results: how a trace was replayed, and what was odd about it.
     pub load: Map<String, Value>,
 }
 
-/// Counts of one direction.
+/// Figures of one direction.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct DirectionFigures {
     /// Requests completed.
     pub requests: u64,
-    /// Bios that joined a request.
+    /// Bios that were merged into a request.
     pub merges: u64,
     /// Sectors completed.
     pub sectors: u64,
-    /// Of bios, from when they were meant to begin.
+    /// Latencies of bios, from when they were due.
     pub latency: SimulatedLatencies,
 }
 
-/// Latencies as they leave the simulator.
+/// Latencies as the simulator reports them.
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct SimulatedLatencies {
-    /// What they come to.
+    /// Summary of the latencies.
     #[serde(flatten)]
     pub summary: SummaryNs,
-    /// All of them: an `HdrHistogram` of three digits, version 2, compressed, in base64.
+    /// All latencies: an `HdrHistogram` of three digits, version 2, compressed, in base64.
     pub histogram: String,
 }
 
-/// A value for each interval and column.
+/// Values by interval and column.
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct OutcomeSeries {
     /// Length of an interval, seconds; the last may be shorter.
     pub interval_s: f64,
-    /// When each ends, seconds since the load began.
+    /// End of each interval, seconds since the load began.
     pub end_s: Vec<f64>,
-    /// iostat's columns.
+    /// Figures in the columns of iostat.
     pub columns: Vec<Columns>,
-    /// Requests in the queue at its end.
+    /// Requests in the queue at the end of the interval.
     pub queued: Vec<u64>,
-    /// What the load counts, a second.
+    /// Counts of the load per second, by name.
     pub rates: BTreeMap<String, Vec<f64>>,
-    /// How the load stands at its end.
+    /// State of the load at the end of the interval, by name.
     pub gauges: BTreeMap<Cow<'static, str>, Vec<u64>>,
 }
 
@@ -629,23 +629,23 @@ pub struct OutcomeSeries {
 pub struct Seeks {
     /// Commands that begin where the one before ended.
     pub contiguous: u64,
-    /// Commands ahead: at place k those from 2^k sectors on, and fewer than 2^(k+1).
+    /// Commands that begin ahead of that: place k counts distances of at least 2^k and less than 2^(k+1) sectors.
     pub forward: Vec<u64>,
-    /// Commands behind.
+    /// Commands that begin behind that, counted in the same way.
     pub backward: Vec<u64>,
-    /// Commands one after the other without going back.
+    /// Runs of commands at ascending addresses.
     pub ascending_runs: u64,
 }
 
-/// A sample of the commands that a drive got, a column each.
+/// A sample of the commands sent to a drive, one list per column.
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Sample {
-    /// The share of all commands that it was drawn with.
+    /// Share of all commands that is in the sample.
     pub share: f64,
-    /// When each went to the drive, seconds.
+    /// When each command went to the drive, seconds.
     pub at_s: Vec<f64>,
-    /// Its first sector.
+    /// First sector of each command.
     pub sector: Vec<u64>,
     /// 1 for a write, 0 for a read.
     pub write: Vec<u8>,
@@ -655,16 +655,16 @@ pub struct Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Columns {
-    /// Reads completed a second (`r/s`).
+    /// Reads completed per second (`r/s`).
     #[serde(rename = "r/s")]
     pub reads_per_s: f64,
-    /// Writes completed a second (`w/s`).
+    /// Writes completed per second (`w/s`).
     #[serde(rename = "w/s")]
     pub writes_per_s: f64,
-    /// Reads merged a second (`rrqm/s`).
+    /// Reads merged per second (`rrqm/s`).
     #[serde(rename = "rrqm/s")]
     pub reads_merged_per_s: f64,
-    /// Writes merged a second (`wrqm/s`).
+    /// Writes merged per second (`wrqm/s`).
     #[serde(rename = "wrqm/s")]
     pub writes_merged_per_s: f64,
     /// KiB read a second (`rkB/s`).

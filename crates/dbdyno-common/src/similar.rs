@@ -19,9 +19,9 @@ pub fn sort_nearest_first(text: &str, names: &mut [String]) {
     names.sort_by_cached_key(|name| strsim::levenshtein(text, name));
 }
 
-/// Whether `given` is `word` with one letter wrong, missing or too many, or two neighbours swapped.
-pub fn is_slip(given: &str, word: &str) -> bool {
-    strsim::osa_distance(given, word) == 1
+/// Whether `text` is `word` with one letter wrong, missing or too many, or two neighbours swapped.
+pub fn is_slip(text: &str, word: &str) -> bool {
+    strsim::osa_distance(text, word) == 1
 }
 
 #[cfg(test)]
@@ -37,8 +37,8 @@ mod tests {
 
     #[test]
     fn a_slip_is_one_letter_or_two_swapped() {
-        for given in ["nmae", "nme", "namee", "nane"] {
-            assert!(is_slip(given, "name"), "{given}");
+        for slip in ["nmae", "nme", "namee", "nane"] {
+            assert!(is_slip(slip, "name"), "{slip}");
         }
         assert!(!is_slip("name", "name") && !is_slip("note", "name"));
     }

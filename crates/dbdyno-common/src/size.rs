@@ -2,10 +2,10 @@
 
 /// A number of bytes, read as in a study: K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024, KB, MB, GB, TB powers of 1000,
 /// in upper or lower case; `None` for anything else.
-pub fn bytes(given: &str) -> Option<u64> {
-    let given = given.trim();
-    let digits = given.find(|character: char| !character.is_ascii_digit()).unwrap_or(given.len());
-    let factor: u64 = match given[digits..].trim_start().to_ascii_uppercase().as_str() {
+pub fn bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let factor: u64 = match text[digits..].trim_start().to_ascii_uppercase().as_str() {
         "" | "B" => 1,
         "K" | "KIB" => 1 << 10,
         "M" | "MIB" => 1 << 20,
@@ -17,7 +17,7 @@ pub fn bytes(given: &str) -> Option<u64> {
         "TB" => 1_000_000_000_000,
         _ => return None,
     };
-    given[..digits].parse::<u64>().ok()?.checked_mul(factor)
+    text[..digits].parse::<u64>().ok()?.checked_mul(factor)
 }
 
 #[cfg(test)]

@@ -254,11 +254,11 @@ mod tests {
     use super::*;
 
     fn histogram(values: &[u64]) -> Histogram<u64> {
-        let mut found = Histogram::new(DIGITS).unwrap();
+        let mut histogram = Histogram::new(DIGITS).unwrap();
         for value in values {
-            found.record(*value).unwrap();
+            histogram.record(*value).unwrap();
         }
-        found
+        histogram
     }
 
     #[test]

@@ -13,8 +13,7 @@
 use dbdyno_common::random::Random;
 use serde::Deserialize;
 
-use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
-use crate::due::Agenda;
+use crate::contract::{Agenda, Command, Completion, DeviceModel, Kind, WriteCache};
 use crate::info::{above_zero, fields, within};
 
 const MIB: f64 = (1 << 20) as f64;
@@ -328,7 +327,9 @@ impl CloudSpec {
     fn throughput_mib_s(&self, size_bytes: u64) -> f64 {
         let small = self.volume_gib(size_bytes) <= self.small_volume_gib;
         let limit = self.small_volume_mib_s.filter(|_| small).unwrap_or(self.throughput_mib_s);
-        let by_iops = self.throughput_mib_s_per_iops.map_or(f64::INFINITY, |each| each * self.iops(size_bytes));
+        let by_iops = self
+            .throughput_mib_s_per_iops
+            .map_or(f64::INFINITY, |mib_s_per_iops| mib_s_per_iops * self.iops(size_bytes));
         limit.min(by_iops)
     }
 
@@ -339,7 +340,7 @@ impl CloudSpec {
     /// Refuses numbers the model cannot work with, naming the first.
     pub(crate) fn check(&self) -> Result<(), String> {
         above_zero(&fields! { self; capacity_bytes, iops_max, throughput_mib_s, io_max_bytes, link_mb_s })?;
-        let given = [
+        let settings = [
             ("volume_gib", self.volume_gib),
             ("iops", self.iops),
             ("iops_per_gib", self.iops_per_gib),
@@ -348,7 +349,7 @@ impl CloudSpec {
             ("throughput_mib_s_per_iops", self.throughput_mib_s_per_iops),
             ("small_volume_mib_s", self.small_volume_mib_s),
         ];
-        above_zero(&given.into_iter().filter_map(|(field, value)| Some((field, value?))).collect::<Vec<_>>())?;
+        above_zero(&settings.into_iter().filter_map(|(field, value)| Some((field, value?))).collect::<Vec<_>>())?;
         within(
             &(0.0..=1e9),
             &fields! { self;
@@ -375,10 +376,10 @@ impl CloudSpec {
         if iops > self.iops_max {
             return Err(format!("iops = {iops} is more than iops_max = {}", self.iops_max));
         }
-        if let (Some(gib), Some(each)) = (self.volume_gib, self.iops_per_gib_max)
-            && iops > gib * each
+        if let (Some(gib), Some(per_gib)) = (self.volume_gib, self.iops_per_gib_max)
+            && iops > gib * per_gib
         {
-            let most = gib * each;
+            let most = gib * per_gib;
             return Err(format!("iops = {iops} is more than the {most} a volume of volume_gib = {gib} may have"));
         }
         Ok(())

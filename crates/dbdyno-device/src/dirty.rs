@@ -513,7 +513,7 @@ mod tests {
                         tree.insert(start, step);
                     }
                     (_, false) => {
-                        let victim = tree.range(start..).next().map_or(start, |(found, _)| *found);
+                        let victim = tree.range(start..).next().map_or(start, |(next, _)| *next);
                         starts.remove(victim);
                         tree.remove(&victim);
                     }

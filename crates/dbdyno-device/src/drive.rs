@@ -64,7 +64,7 @@ impl Drive {
     }
 
     fn load_at(name: &str, folder: &Path, depth: usize) -> Result<Self, ModelError> {
-        let misnamed = |reason| ModelError::Misnamed { given: name.to_owned(), reason };
+        let misnamed = |reason| ModelError::Misnamed { name: name.to_owned(), reason };
         if depth > DEPTH_MAX {
             return Err(misnamed(format!("is nested in more than {DEPTH_MAX} arrays")));
         }
@@ -267,10 +267,10 @@ fn place_and_reason(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().replace('\n', "; ");
     let place = line.map_or_else(String::new, |line| format!("line {line}: "));
     let mut quoted = message.split('`').skip(1).step_by(2);
-    let (Some(given), true) = (quoted.next(), message.starts_with("unknown field")) else { return place + &message };
-    match did_you_mean(given, quoted) {
+    let (Some(field), true) = (quoted.next(), message.starts_with("unknown field")) else { return place + &message };
+    match did_you_mean(field, quoted) {
         hint if hint.is_empty() => place + &message,
-        hint => format!("{place}unknown field `{given}`{hint}"),
+        hint => format!("{place}unknown field `{field}`{hint}"),
     }
 }
 
@@ -420,13 +420,13 @@ fn is_path(name: &str) -> bool {
 
 /// The arguments between the commas that stand in no inner parentheses.
 fn arguments(inside: &str) -> Result<Vec<&str>, String> {
-    let (mut depth, mut start, mut found) = (0_usize, 0, Vec::new());
+    let (mut depth, mut start, mut arguments) = (0_usize, 0, Vec::new());
     for (at, character) in inside.char_indices() {
         match character {
             '(' => depth += 1,
             ')' => depth = depth.checked_sub(1).ok_or("has a ) without a (")?,
             ',' if depth == 0 => {
-                found.push(&inside[start..at]);
+                arguments.push(&inside[start..at]);
                 start = at + 1;
             }
             _ => {}
@@ -435,12 +435,12 @@ fn arguments(inside: &str) -> Result<Vec<&str>, String> {
     if depth > 0 {
         return Err("has a ( without a )".into());
     }
-    found.push(&inside[start..]);
-    let found: Vec<&str> = found.into_iter().map(str::trim).collect();
-    if found.iter().any(|argument| argument.is_empty()) {
+    arguments.push(&inside[start..]);
+    let arguments: Vec<&str> = arguments.into_iter().map(str::trim).collect();
+    if arguments.iter().any(|argument| argument.is_empty()) {
         return Err("has an empty argument".into());
     }
-    Ok(found)
+    Ok(arguments)
 }
 
 /// A number, true or false, a size such as 256KiB, or else a word.
@@ -483,14 +483,14 @@ const DRIVES: &[(&str, &str)] = &[
 
 /// The drive file of a name.
 fn catalogue_text(name: &str) -> Result<&'static str, ModelError> {
-    let found = DRIVES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
-    found.ok_or_else(|| ModelError::Unknown { given: name.to_owned(), known: nearest_first(name) })
+    let text = DRIVES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
+    text.ok_or_else(|| ModelError::Unknown { name: name.to_owned(), known: nearest_first(name) })
 }
 
-/// The names of the drives, those that differ least from `given` first.
-fn nearest_first(given: &str) -> Vec<String> {
+/// The names of the drives, those that differ least from `name` first.
+fn nearest_first(name: &str) -> Vec<String> {
     let mut names: Vec<String> = DRIVES.iter().map(|(name, _)| (*name).to_owned()).collect();
-    sort_nearest_first(given, &mut names);
+    sort_nearest_first(name, &mut names);
     names
 }
 
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn a_mistake_in_a_drive_file_is_one_line_with_its_place() {
-        for (text, said) in [
+        for (text, reason) in [
             (
                 "title = \"a\"\n[ideal]\nlatency_su = 1.0\n",
                 "line 3: unknown field `latency_su`: did you mean latency_us?",
@@ -510,7 +510,7 @@ mod tests {
             ("title = \n", "line 1: string values must be quoted"),
         ] {
             let error = Drive::parse(text).map(|_| ()).unwrap_err().to_string();
-            assert!(error.contains(said) && !error.contains('\n'), "{error}");
+            assert!(error.contains(reason) && !error.contains('\n'), "{error}");
         }
     }
 
@@ -574,7 +574,7 @@ mod tests {
 
     #[test]
     fn what_does_not_come_apart_is_refused() {
-        for (name, said) in [
+        for (name, reason) in [
             ("a(b", "does not end"),
             ("a)", "without a ("),
             ("a((b)", "without a )"),
@@ -582,7 +582,7 @@ mod tests {
             ("a(x=1,x=2)", "x twice"),
         ] {
             let error = DriveName::parse(name).unwrap_err();
-            assert!(error.contains(said), "{name}: {error}");
+            assert!(error.contains(reason), "{name}: {error}");
         }
         for name in ["raid1(hdd-15k)", "raid1(hdd-15k,two)", "raid0(hdd-15k,2,huge)", "raid1"] {
             let error = DriveName::parse(name).unwrap().array().unwrap().unwrap_err();

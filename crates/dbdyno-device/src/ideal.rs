@@ -4,8 +4,7 @@
 
 use serde::Deserialize;
 
-use crate::contract::{Command, Completion, DeviceModel, WriteCache};
-use crate::due::Agenda;
+use crate::contract::{Agenda, Command, Completion, DeviceModel, WriteCache};
 use crate::info::{fields, within};
 
 /// `[ideal]` of a drive file.

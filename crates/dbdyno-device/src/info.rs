@@ -60,18 +60,18 @@ pub struct Published {
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// No drive has this name.
-    #[error("there is no drive model {given:?}; the models are {} (or give the path of a drive file that ends in .toml)", known.join(", "))]
+    #[error("there is no drive model {name:?}; the models are {} (or give the path of a drive file that ends in .toml)", known.join(", "))]
     Unknown {
         /// The name asked for.
-        given: String,
+        name: String,
         /// The names there are, the most similar first.
         known: Vec<String>,
     },
     /// The name is not of the form of one, or asks for what cannot be.
-    #[error("the drive name {given:?} {reason}")]
+    #[error("the drive name {name:?} {reason}")]
     Misnamed {
         /// The name asked for.
-        given: String,
+        name: String,
         /// What is wrong, to stand after the name.
         reason: String,
     },

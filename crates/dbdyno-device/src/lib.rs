@@ -29,7 +29,6 @@ mod cloud;
 mod contract;
 mod dirty;
 mod drive;
-mod due;
 mod hdd;
 mod ideal;
 mod info;

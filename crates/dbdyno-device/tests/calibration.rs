@@ -43,9 +43,9 @@ fn hdd_7200_flush_after_scattered_writes() {
 fn flush_costs_its_time_where_anything_was_not_on_the_medium_when_it_came() {
     let flush_ns = |flush_ms: f64, pause_ns: u64| {
         let mut bench = Bench::new(&format!("hdd-7200(flush_ms={flush_ms})"), HDD_BYTES, 1);
-        bench.one(Kind::Write, 1 << 40, 4096);
+        bench.request_ns(Kind::Write, 1 << 40, 4096);
         bench.now_ns += pause_ns;
-        bench.one(Kind::Flush, 0, 0)
+        bench.request_ns(Kind::Flush, 0, 0)
     };
     // While the drive chooses, while it moves to the sector, and long after that is written.
     for (pause_ns, more_ns) in [(0, 4_000_000), (500_000, 4_000_000), (1_000_000_000, 0)] {
@@ -129,7 +129,7 @@ fn the_cheetah_9lp_under_c_look_is_as_fast_as_measured() {
 #[test]
 fn hdd_writes_complete_into_the_cache_until_it_is_full() {
     let mut bench = Bench::new("hdd-7200", HDD_BYTES, 1);
-    assert!(bench.one(Kind::Write, 1 << 40, 4096) < 1_000_000);
+    assert!(bench.request_ns(Kind::Write, 1 << 40, 4096) < 1_000_000);
     let filled = Bench::new("hdd-7200", HDD_BYTES, 1).random_writes(32, 8_000);
     assert!(filled > 2_000.0, "{filled}");
     let mut bench = Bench::new("hdd-7200", HDD_BYTES, 1);
@@ -162,7 +162,7 @@ fn a_write_that_waits_for_room_takes_one_poll() {
 fn a_forced_write_reaches_the_medium_of_a_hdd() {
     let mut bench = Bench::new("hdd-7200", HDD_BYTES, 1);
     assert_eq!(bench.device.write_cache(), WriteCache::Volatile);
-    let log_ns: u64 = (0..100).map(|index| bench.one_fua((1 << 30) + index * 4096, 4096)).sum();
+    let log_ns: u64 = (0..100).map(|index| bench.forced_write_ns((1 << 30) + index * 4096, 4096)).sum();
     assert_near("ms a forced append", log_ns as f64 / 1e8, 60e3 / 7200.0, 0.02);
-    assert!(bench.one(Kind::Flush, 0, 0) < 1_000_000, "there is nothing left to flush");
+    assert!(bench.request_ns(Kind::Flush, 0, 0) < 1_000_000, "there is nothing left to flush");
 }

@@ -37,7 +37,7 @@ fn a_gp2_volume_earns_credits_again() {
     assert!(rates[20..].iter().all(|rate| (45..=105).contains(rate)), "{rates:?}");
     assert!(bench.gauge("credits_io") < 100.0);
     bench.now_ns += 100_000_000_000;
-    bench.one(Kind::Flush, 0, 0);
+    bench.request_ns(Kind::Flush, 0, 0);
     assert!((bench.gauge("credits_io") - 10_000.0).abs() < 150.0, "{}", bench.gauge("credits_io"));
 }
 
@@ -71,7 +71,8 @@ fn provisioned_rates_are_kept_as_often_as_promised() {
 fn latencies_are_of_the_promised_size() {
     let mean_us = |drive: &str, kind| {
         let mut bench = Bench::new(drive, SIZE_BYTES, 1);
-        let times: Vec<u64> = (0..2000_u64).map(|index| bench.one(kind, (index * 37 % 1000) << 20, 16_384)).collect();
+        let times: Vec<u64> =
+            (0..2000_u64).map(|index| bench.request_ns(kind, (index * 37 % 1000) << 20, 16_384)).collect();
         (times.iter().sum::<u64>() as f64 / 2e6, times.iter().max().copied().unwrap() as f64 / 1e3)
     };
     for kind in [Kind::Read, Kind::Write] {
@@ -113,7 +114,7 @@ fn acknowledged_writes_are_durable() {
 
 #[test]
 fn what_cannot_be_provisioned_is_refused() {
-    for (drive, said) in [
+    for (drive, reason) in [
         ("ebs-gp3(iops=90000)", "more than iops_max"),
         ("ebs-io1(iops=10000, volume_gib=100)", "more than the 5000"),
         ("ebs-io1(iops=0)", "iops = 0 is not above 0"),
@@ -121,6 +122,6 @@ fn what_cannot_be_provisioned_is_refused() {
         ("ebs-gp2(iop=100)", "unknown field `iop`"),
     ] {
         let message = model(drive, SIZE_BYTES, 1).err().unwrap().to_string();
-        assert!(message.contains(said) && message.contains(drive), "{message}");
+        assert!(message.contains(reason) && message.contains(drive), "{message}");
     }
 }

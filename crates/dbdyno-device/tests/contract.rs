@@ -59,7 +59,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// How a device is asked for what it has finished; nothing of that may change when it finishes what.
 #[derive(Clone, Copy, PartialEq)]
-enum Asked {
+enum Polling {
     WhenDue,
     /// Between due times as well.
     Often,
@@ -68,7 +68,7 @@ enum Asked {
 }
 
 /// Runs the steps to the last completion.
-fn run(drive: &str, steps: &[Step], asked: Asked) -> (BTreeMap<u64, u64>, Vec<Completion>) {
+fn run(drive: &str, steps: &[Step], polling: Polling) -> (BTreeMap<u64, u64>, Vec<Completion>) {
     let mut device = model(drive, SIZE_BYTES, 7).unwrap();
     let (mut submitted, mut finished) = (BTreeMap::new(), Vec::new());
     let mut now_ns = 1_000;
@@ -77,20 +77,20 @@ fn run(drive: &str, steps: &[Step], asked: Asked) -> (BTreeMap<u64, u64>, Vec<Co
         while let Some(due_ns) = device.next_due().filter(|due_ns| *due_ns <= next_ns) {
             poll(&mut *device, due_ns.max(now_ns), &mut finished);
         }
-        if asked == Asked::Often {
+        if polling == Polling::Often {
             device.poll(now_ns + gap_ns / 2, &mut finished);
         }
         now_ns = next_ns;
         device.submit(now_ns, Command { id, kind, offset_bytes, length_bytes, fua });
         submitted.insert(id, now_ns);
-        if asked == Asked::InAdvance {
+        if polling == Polling::InAdvance {
             device.take_certain(&mut finished);
         }
     }
     while let Some(due_ns) = device.next_due() {
         now_ns = now_ns.max(due_ns);
         poll(&mut *device, now_ns, &mut finished);
-        if asked == Asked::InAdvance {
+        if polling == Polling::InAdvance {
             device.take_certain(&mut finished);
         }
     }
@@ -112,19 +112,19 @@ proptest! {
     #[test]
     fn every_command_completes_once_and_the_same_calls_give_the_same_completions(steps in steps(), third in 0..3_usize) {
         for drive in drives().into_iter().skip(third).step_by(3) {
-            let (submitted, once) = run(&drive, &steps, Asked::WhenDue);
+            let (submitted, once) = run(&drive, &steps, Polling::WhenDue);
             let ids: std::collections::BTreeSet<_> = once.iter().map(|completion| completion.id).collect();
             prop_assert_eq!((once.len(), ids.len()), (steps.len(), steps.len()), "{}", &drive);
             for completion in &once {
                 prop_assert!(completion.at_ns >= submitted[&completion.id], "{}: {:?}", &drive, completion);
             }
-            let (_, again) = run(&drive, &steps, Asked::WhenDue);
+            let (_, again) = run(&drive, &steps, Polling::WhenDue);
             prop_assert_eq!(&once, &again, "{}", &drive);
             let by_id = |mut all: Vec<Completion>| { all.sort_by_key(|completion| completion.id); all };
             let once = by_id(once);
-            for asked in [Asked::Often, Asked::InAdvance] {
-                let (_, found) = run(&drive, &steps, asked);
-                prop_assert_eq!(&once, &by_id(found), "{}: how it was asked changed something", &drive);
+            for polling in [Polling::Often, Polling::InAdvance] {
+                let (_, completions) = run(&drive, &steps, polling);
+                prop_assert_eq!(&once, &by_id(completions), "{}: how it was asked changed something", &drive);
             }
         }
     }
@@ -133,7 +133,7 @@ proptest! {
     fn a_flush_comes_after_every_write_before_it(steps in steps()) {
         // By contract only completed writes count; with none outstanding there can be no excuse.
         for drive in drives().into_iter().filter(|drive| drive.starts_with("hdd")) {
-            let (_, finished) = run(&drive, &steps, Asked::WhenDue);
+            let (_, finished) = run(&drive, &steps, Polling::WhenDue);
             let at: BTreeMap<u64, u64> = finished.iter().map(|completion| (completion.id, completion.at_ns)).collect();
             for (flush, _) in (0..).zip(&steps).filter(|(_, step)| step.1 == Kind::Flush) {
                 for (write, _) in (0..flush).zip(&steps).filter(|(_, step)| step.1 == Kind::Write) {

@@ -100,16 +100,16 @@ pub struct ServeArgs {
 }
 
 /// A word that the control socket takes, too.
-fn word<T: for<'de> Deserialize<'de>>(given: &str) -> Result<T, UnknownWord> {
-    T::deserialize(given.into_deserializer())
+fn word<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, UnknownWord> {
+    T::deserialize(text.into_deserializer())
 }
 
-fn bytes(given: &str) -> Result<u64, String> {
-    size::bytes(given).ok_or_else(|| "not a number of bytes, such as 4294967296 or 4GiB".into())
+fn bytes(text: &str) -> Result<u64, String> {
+    size::bytes(text).ok_or_else(|| "not a number of bytes, such as 4294967296 or 4GiB".into())
 }
 
-fn disk_size(given: &str) -> Result<u64, String> {
-    bytes(given).and_then(|size| match size {
+fn disk_size(text: &str) -> Result<u64, String> {
+    bytes(text).and_then(|size| match size {
         1..=0x7fff_ffff_ffff_ffff if size % 4096 == 0 => Ok(size),
         _ => Err("not a positive multiple of 4096 below 2^63".into()),
     })

@@ -306,13 +306,13 @@ impl Engine {
     pub(crate) fn answer(&self, due: impl IntoIterator<Item = Due>) {
         // All answers first: what is counted of them keeps no other waiting.
         let answered: Vec<_> = due.into_iter().map(|due| self.give(due)).collect();
-        for one in answered {
-            if let Some(way_ns) = one.way_ns() {
-                self.path.came(one.record.kind, one.record.size_bytes, way_ns);
+        for answer in answered {
+            if let Some(way_ns) = answer.way_ns() {
+                self.path.came(answer.record.kind, answer.record.size_bytes, way_ns);
             }
             // One by one, so that a request that arrives meanwhile need not wait for all.
-            self.lock_stats().answered(&one);
-            self.trace.take(|| one.record);
+            self.lock_stats().answered(&answer);
+            self.trace.take(|| answer.record);
         }
     }
 

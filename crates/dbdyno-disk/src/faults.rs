@@ -78,7 +78,7 @@ impl FaultSpec {
         if self.every == Some(0) {
             return Err("every 0th request: it is every 1st, 2nd, 3rd, ...".into());
         }
-        if let Some(probability) = self.probability.filter(|given| !(*given > 0.0 && *given <= 1.0)) {
+        if let Some(probability) = self.probability.filter(|probability| !(*probability > 0.0 && *probability <= 1.0)) {
             return Err(format!("a probability of {probability} is not above 0 and at most 1"));
         }
         if self.every.is_some() && self.probability.is_some() {

@@ -8,13 +8,19 @@
 //! other commands (`NVMe`) shows no such overlap here. The path through FUSE and the loop device adds its own time to
 //! every request; measure it with the model `ideal`.
 
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use cli::{CommandLine, Verb};
+use error::DiskError;
+
 mod cli;
 mod content;
 mod control;
 mod engine;
 mod error;
 mod faults;
-mod filesystem;
 mod fit;
 mod margin;
 mod measure;
@@ -27,13 +33,6 @@ mod stats;
 mod steer;
 mod trace;
 mod virtual_drive;
-
-use std::io::Write;
-use std::process::ExitCode;
-
-use clap::Parser as _;
-use cli::{CommandLine, Verb};
-use error::DiskError;
 
 fn main() -> ExitCode {
     match run() {

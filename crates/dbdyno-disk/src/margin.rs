@@ -269,14 +269,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_budget_grows_with_what_idles_and_stays_within_its_bounds(one in 0.0..64.0_f64, other in 0.0..64.0_f64) {
+        fn the_budget_grows_with_what_idles_and_stays_within_its_bounds(first in 0.0..64.0_f64, second in 0.0..64.0_f64) {
             let share = |idle: f64| {
                 let mut margin = Margin::new();
                 margin.host_idled(1, idle);
                 margin.host_idled(1_000_000_001, idle);
                 margin.share()
             };
-            let (less, more) = (share(one.min(other)), share(one.max(other)));
+            let (less, more) = (share(first.min(second)), share(first.max(second)));
             prop_assert!((SHARE_MIN..=SHARE_MAX).contains(&less) && less <= more && more <= SHARE_MAX);
         }
 

@@ -230,10 +230,10 @@ mod tests {
 
         /// Larger requests are never in the class of smaller ones, and a read is in none of a write.
         #[test]
-        fn classes_go_by_size(kind in 0..4_usize, one in 0..4_000_000_u64, other in 0..4_000_000_u64) {
+        fn classes_go_by_size(kind in 0..4_usize, first_bytes in 0..4_000_000_u64, second_bytes in 0..4_000_000_u64) {
             let of = |bytes| class(KINDS[kind], bytes);
-            prop_assert!(of(one.min(other)) <= of(one.max(other)));
-            prop_assert!(class(Kind::Read, one) != class(Kind::Write, other));
+            prop_assert!(of(first_bytes.min(second_bytes)) <= of(first_bytes.max(second_bytes)));
+            prop_assert!(class(Kind::Read, first_bytes) != class(Kind::Write, second_bytes));
         }
     }
 }

@@ -122,8 +122,8 @@ pub struct InFlight {
     finished: Vec<Completion>,
     /// Answered at a time to come: because the model knew its time in advance, or a fault makes it late.
     later: Leaving,
-    /// Done by the model, but held: fault and id.
-    held: Vec<(u64, u64)>,
+    /// Done by the model, but kept back by a fault: fault and id.
+    fault_queue: Vec<(u64, u64)>,
 }
 
 impl InFlight {
@@ -153,17 +153,18 @@ impl InFlight {
         for Completion { id, at_ns } in self.finished.drain(..) {
             let Some(Pending { decision, ahead_ns, .. }) = self.slots.get(id as usize) else { continue };
             match decision.held_by {
-                Some(fault) => self.held.push((fault, id)),
+                Some(fault) => self.fault_queue.push((fault, id)),
                 None => self.later.add(now_ns, id, at_ns + decision.extra_ns, *ahead_ns),
             }
         }
         while let Some(Left { id, at_ns, taken_ns }) = self.later.next(now_ns) {
             self.take(id, Some(at_ns), taken_ns, due);
         }
-        if !self.held.is_empty() {
+        if !self.fault_queue.is_empty() {
             faults.expire(now_ns);
-            let (held, freed): (Vec<_>, Vec<_>) = self.held.drain(..).partition(|(fault, _)| faults.holds(*fault));
-            self.held = held;
+            let (fault_queue, freed): (Vec<_>, Vec<_>) =
+                self.fault_queue.drain(..).partition(|(fault, _)| faults.holds(*fault));
+            self.fault_queue = fault_queue;
             for (_, id) in freed {
                 self.take(id, None, 0, due);
             }
@@ -180,14 +181,14 @@ impl InFlight {
     /// When to look again, beside what the model says; `u64::MAX` if never.
     pub fn next_due_ns(&self, faults: &Faults) -> u64 {
         let later_ns = self.later.next_ns();
-        if self.held.is_empty() { later_ns } else { later_ns.min(faults.next_expiry_ns()) }
+        if self.fault_queue.is_empty() { later_ns } else { later_ns.min(faults.next_expiry_ns()) }
     }
 
     /// Takes out everything, as failed: the power is gone.
     pub fn drain(&mut self) -> Vec<Due> {
         self.finished.clear();
         self.later.clear();
-        self.held.clear();
+        self.fault_queue.clear();
         self.slots.drain().map(|pending| Due { pending, at_ns: None, taken_ns: 0, fails: true }).collect()
     }
 }
@@ -256,7 +257,7 @@ mod tests {
             let next_ns = now_ns + gap_ns;
             while leaving.next_ns() <= next_ns {
                 now_ns = leaving.next_ns().max(now_ns);
-                left.extend(std::iter::from_fn(|| leaving.next(now_ns)).map(|one| (now_ns, one)));
+                left.extend(std::iter::from_fn(|| leaving.next(now_ns)).map(|departure| (now_ns, departure)));
             }
             now_ns = next_ns;
             known.push(now_ns);
@@ -264,7 +265,7 @@ mod tests {
         }
         while leaving.next_ns() < u64::MAX {
             now_ns = leaving.next_ns().max(now_ns);
-            left.extend(std::iter::from_fn(|| leaving.next(now_ns)).map(|one| (now_ns, one)));
+            left.extend(std::iter::from_fn(|| leaving.next(now_ns)).map(|departure| (now_ns, departure)));
         }
         (known, left)
     }
@@ -276,13 +277,13 @@ mod tests {
         ) {
             let (known, left) = run(&steps);
             prop_assert_eq!(left.len(), steps.len());
-            for (now_ns, one) in &left {
-                let (_, time_ns, ahead_ns) = steps[one.id as usize];
-                let known_ns = known[one.id as usize];
-                prop_assert_eq!(one.at_ns, known_ns + time_ns);
-                prop_assert!(*now_ns <= one.at_ns && *now_ns >= known_ns, "{now_ns} {one:?}");
-                prop_assert!(now_ns + ahead_ns >= one.at_ns, "{now_ns} {one:?}");
-                prop_assert_eq!(one.taken_ns, one.at_ns - now_ns);
+            for (now_ns, departure) in &left {
+                let (_, time_ns, ahead_ns) = steps[departure.id as usize];
+                let known_ns = known[departure.id as usize];
+                prop_assert_eq!(departure.at_ns, known_ns + time_ns);
+                prop_assert!(*now_ns <= departure.at_ns && *now_ns >= known_ns, "{now_ns} {departure:?}");
+                prop_assert!(now_ns + ahead_ns >= departure.at_ns, "{now_ns} {departure:?}");
+                prop_assert_eq!(departure.taken_ns, departure.at_ns - now_ns);
             }
         }
 
@@ -296,7 +297,7 @@ mod tests {
             }
             let mut left = Vec::new();
             for now_ns in (0..=22_000).step_by(step_ns as usize) {
-                left.extend(std::iter::from_fn(|| leaving.next(now_ns)).map(|one| (one.at_ns, one.id)));
+                left.extend(std::iter::from_fn(|| leaving.next(now_ns)).map(|departure| (departure.at_ns, departure.id)));
             }
             prop_assert!(left.len() == waiting.len() && left.is_sorted(), "{left:?}");
         }

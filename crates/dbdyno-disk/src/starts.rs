@@ -136,12 +136,12 @@ impl Issued {
             self.0.pop_front();
         }
         let flush = length_bytes == 0;
-        let found = self
+        let candidate = self
             .0
             .iter_mut()
             .enumerate()
             .find(|(_, start)| (start.length_bytes == 0) == flush && (flush || start.offset_bytes == offset_bytes));
-        let (place, start) = found?;
+        let (place, start) = candidate?;
         let at_ns = start.at_ns;
         if start.length_bytes > length_bytes {
             // FUSE split it: the rest has the same start.

@@ -276,10 +276,10 @@ mod tests {
 
     #[test]
     fn csv_has_a_line_a_request() {
-        let (bytes, said) = traced(Format::Csv, 2);
+        let (bytes, reply) = traced(Format::Csv, 2);
         let text = String::from_utf8(bytes).unwrap();
         assert_eq!(text, format!("{COLUMNS}0,1,2,3,0,4096,3,write,0\n1,2,3,4,8,4096,3,write,1\n"));
-        assert_eq!((said["records"].as_u64(), said["dropped"].as_u64()), (Some(2), Some(0)));
+        assert_eq!((reply["records"].as_u64(), reply["dropped"].as_u64()), (Some(2), Some(0)));
     }
 
     #[test]
@@ -292,8 +292,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_counted() {
         let records = 40 * WAITING_MAX as u64;
-        let (bytes, said) = traced(Format::Binary, records);
-        let (taken, dropped) = (said["records"].as_u64().unwrap(), said["dropped"].as_u64().unwrap());
+        let (bytes, reply) = traced(Format::Binary, records);
+        let (taken, dropped) = (reply["records"].as_u64().unwrap(), reply["dropped"].as_u64().unwrap());
         assert_eq!(taken + dropped, records);
         assert_eq!(bytes.len() as u64, 16 + taken * RECORD_BYTES as u64);
         assert!(dropped > 0, "2.6 million records in some milliseconds are more than the buffer holds");

@@ -182,8 +182,8 @@ fn a_trace_has_every_request() {
     }
     file.sync_data().unwrap();
     read(&file, 8192).unwrap();
-    let said = disk.tell(r#"{"op":"trace-stop"}"#);
-    assert_eq!((said["records"].as_u64(), said["dropped"].as_u64()), (Some(102), Some(0)), "{said}");
+    let reply = disk.tell(r#"{"op":"trace-stop"}"#);
+    assert_eq!((reply["records"].as_u64(), reply["dropped"].as_u64()), (Some(102), Some(0)), "{reply}");
     read(&file, 0).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();

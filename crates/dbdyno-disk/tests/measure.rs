@@ -28,8 +28,8 @@ fn folder(name: &str) -> PathBuf {
 #[test]
 fn a_folder_is_measured_and_nothing_is_left_in_it() {
     let folder = folder("measured");
-    let found = result_of(&measure(&[&["--on", folder.to_str().unwrap()], &QUICK[..]].concat()));
-    let target = &found["targets"][0];
+    let result = result_of(&measure(&[&["--on", folder.to_str().unwrap()], &QUICK[..]].concat()));
+    let target = &result["targets"][0];
     assert_eq!(target["facts"]["region_bytes"], 32 << 20);
     assert_eq!(target["fill"]["bytes"], 32 << 20);
     for step in target["steps"].as_array().unwrap() {
@@ -39,17 +39,17 @@ fn a_folder_is_measured_and_nothing_is_left_in_it() {
         assert_eq!(step["latency_ns"]["count"], operations);
         assert!(operations >= 2 * step["depth"].as_u64().unwrap(), "{step}");
     }
-    assert!(found["cpu_seconds"].as_f64().unwrap() > 0.0);
+    assert!(result["cpu_seconds"].as_f64().unwrap() > 0.0);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
     std::fs::remove_dir(folder).unwrap();
 }
 
 #[test]
 fn targets_take_turns_and_a_model_needs_no_disk() {
-    let found = result_of(&measure(&[&["--model", "ssd-sata", "--model", "hdd-7200"], &QUICK[..]].concat()));
-    let names: Vec<_> = found["targets"].as_array().unwrap().iter().map(|target| target["target"].as_str()).collect();
+    let result = result_of(&measure(&[&["--model", "ssd-sata", "--model", "hdd-7200"], &QUICK[..]].concat()));
+    let names: Vec<_> = result["targets"].as_array().unwrap().iter().map(|target| target["target"].as_str()).collect();
     assert_eq!(names, [Some("ssd-sata"), Some("hdd-7200")]);
-    let p50 = |place: usize| found["targets"][place]["steps"][0]["latency_ns"]["p50"].as_u64().unwrap();
+    let p50 = |place: usize| result["targets"][place]["steps"][0]["latency_ns"]["p50"].as_u64().unwrap();
     assert!(p50(1) > 3 * p50(0), "a hard disk's flush waits for a turn: {} and {}", p50(0), p50(1));
 }
 

@@ -7,14 +7,11 @@
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::dialect;
-use crate::endpoint::{Endpoint, Password};
+use crate::endpoint::{Endpoint, Password, Security};
 use crate::error::{Error, Slow, explained};
-use crate::names;
-use crate::output;
 use crate::protocol::session::Session;
-use crate::security::Security;
 use crate::stop::Stop;
+use crate::{dialect, names, output};
 
 /// How the names of all such accounts begin.
 const PREFIX: &str = "dbdyno_";
@@ -43,12 +40,12 @@ impl Confined {
     /// # Errors
     /// It is not that.
     pub fn new(schema: &str, account: Option<&str>) -> Result<Self, Error> {
-        let pair = |given: &str| {
-            let (user, host) = given.split_once('@').filter(|(user, host)| is_plain(user) && is_plain(host))?;
+        let pair = |text: &str| {
+            let (user, host) = text.split_once('@').filter(|(user, host)| is_plain(user) && is_plain(host))?;
             user.starts_with(PREFIX).then(|| (user.to_owned(), host.to_owned()))
         };
-        let wrong = |given| Error::Usage(format!("--account={given}: give {PREFIX}NAME@HOST"));
-        let account = account.map(|given| pair(given).ok_or_else(|| wrong(given))).transpose()?;
+        let wrong = |text| Error::Usage(format!("--account={text}: give {PREFIX}NAME@HOST"));
+        let account = account.map(|text| pair(text).ok_or_else(|| wrong(text))).transpose()?;
         Ok(Self { schema: schema.into(), account })
     }
 
@@ -85,13 +82,13 @@ pub struct Account {
 }
 
 impl Account {
-    /// Makes the account on the server of `given`, a login, and sees as it that it reaches nothing but the schema.
+    /// Makes the account on the server that `login` reaches, and sees as it that it reaches nothing but the schema.
     ///
     /// # Errors
     /// The login lacks a right, which is named, or the server gives every account rights elsewhere.
-    pub fn make(given: &Endpoint, confined: &Confined, stop: &Stop) -> Result<Self, Error> {
+    pub fn make(login: &Endpoint, confined: &Confined, stop: &Stop) -> Result<Self, Error> {
         // The initial command is as much the user's own as the rest.
-        let admin = Endpoint { init_command: None, ..given.clone() };
+        let admin = Endpoint { init_command: None, ..login.clone() };
         let mut session = Session::connect(&admin, None, stop)?;
         session.execute("SET SESSION wait_timeout = 31536000, SESSION sql_mode = ''")?;
         let (user, host) = match &confined.account {
@@ -113,7 +110,7 @@ impl Account {
             password: Password::new(password),
             // A password for these minutes alone, which opens one schema, may go by an unsigned key.
             security: Security { may_ask_for_key: true, ..admin.security.clone() },
-            ..given.clone()
+            ..login.clone()
         };
         let mut account = Self { admin, session, endpoint, name };
         match account.confine(confined, stop) {
@@ -148,8 +145,8 @@ impl Account {
     /// The server refuses or is away; says what is left.
     pub fn remove(self) -> Result<(), Error> {
         let sql = format!("DROP USER {}", self.name);
-        let by_it = self.session.for_cleaning_up(&self.admin).and_then(|mut session| session.execute(&sql));
-        let done = match by_it {
+        let outcome = self.session.for_cleaning_up(&self.admin).and_then(|mut session| session.execute(&sql));
+        let done = match outcome {
             // The server was started again, or has ended the session.
             Err(Error::Lost(..) | Error::Tls(..) | Error::Protocol(_)) => {
                 Session::connect(&self.admin, None, &Stop::default()).and_then(|mut session| session.execute(&sql))
@@ -277,7 +274,7 @@ mod tests {
 
     #[test]
     fn accounts_are_named_in_whole() {
-        let read = |given| Confined::new("s", Some(given)).map(|confined| confined.account);
+        let read = |text| Confined::new("s", Some(text)).map(|confined| confined.account);
         assert_eq!(read("dbdyno_1@10.0.0.1").unwrap(), Some(("dbdyno_1".into(), "10.0.0.1".into())));
         assert_eq!(read("dbdyno_1@::1").unwrap(), Some(("dbdyno_1".into(), "::1".into())));
         for wrong in ["root@localhost", "dbdyno_1", "dbdyno_1@", "dbdyno_'@x", "dbdyno_1@a'b"] {
@@ -299,7 +296,7 @@ mod tests {
 
     #[test]
     fn passwords_are_long_and_never_the_same() {
-        let (one, other) = (random::<PASSWORD_BYTES>().unwrap(), random::<PASSWORD_BYTES>().unwrap());
-        assert!(one.len() == 2 * PASSWORD_BYTES && one != other && one.chars().all(|c| c.is_ascii_hexdigit()));
+        let (first, second) = (random::<PASSWORD_BYTES>().unwrap(), random::<PASSWORD_BYTES>().unwrap());
+        assert!(first.len() == 2 * PASSWORD_BYTES && first != second && first.chars().all(|c| c.is_ascii_hexdigit()));
     }
 }

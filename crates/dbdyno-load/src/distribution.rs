@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(parse(&[("rand-spec-iter", "3"), ("rand-spec-pct", "5"), ("rand-spec-res", "90")]), Ok(special));
         let zipfian = [("rand-type", "zipfian"), ("rand-zipfian-exp", "1.1")];
         assert_eq!(parse(&zipfian), Ok(Distribution::Zipfian { exponent: 1.1 }));
-        for (flags, said) in [
+        for (flags, expected) in [
             (&[("rand-type", "unifrom")][..], "did you mean uniform?"),
             (&[("rand-spec-iter", "0")], "--rand-spec-iter=0"),
             (&[("rand-spec-res", "101")], "--rand-spec-res=101"),
@@ -404,7 +404,7 @@ mod tests {
             (&[("rand-type", "exponential"), ("rand-exponential-rate", "nan")], "above 0"),
         ] {
             let text = parse(flags).unwrap_err();
-            assert!(text.contains(said), "{text}");
+            assert!(text.contains(expected), "{text}");
         }
     }
 

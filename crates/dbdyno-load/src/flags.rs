@@ -169,14 +169,14 @@ pub fn parse(
     notes: &mut Vec<String>,
 ) -> Result<ParsedFlags, Error> {
     let mut parser = Parser::from_args(arguments);
-    let mut given = ParsedFlags::default();
+    let mut parsed = ParsedFlags::default();
     while let Some(argument) = parser.next().map_err(usage)? {
         let flag = match argument {
             Arg::Long(name) => find_long(table, name)?,
             Arg::Short(name) => find_short(table, name)?,
-            Arg::Value(word) if given.words.len() < words_max => {
+            Arg::Value(word) if parsed.words.len() < words_max => {
                 let word = word.into_string().map_err(|_| Error::Usage("a word that is not UTF-8".into()))?;
-                given.words.push(word);
+                parsed.words.push(word);
                 continue;
             }
             // Its text stays unsaid: after `-p` it may be a password.
@@ -194,12 +194,12 @@ pub fn parse(
         let value = value.map(OsString::into_string).transpose();
         let value = value.map_err(|_| Error::Usage(format!("--{}: not UTF-8", flag.name)))?;
         match flag.used {
-            Use::Honoured => given.flags.push((flag, value)),
+            Use::Honoured => parsed.flags.push((flag, value)),
             Use::Ignored(why) => notes.push(format!("--{} is ignored: {why}", flag.name)),
             Use::Refused(why) => return Err(Error::Usage(format!("--{}: {why}", flag.name))),
         }
     }
-    Ok(given)
+    Ok(parsed)
 }
 
 /// The value of a flag that has one. What stands where it should but is a part of the work or another flag is none:
@@ -234,8 +234,8 @@ fn all(table: Table) -> impl Iterator<Item = &'static Flag> {
 }
 
 fn find_short(table: Table, name: char) -> Result<&'static Flag, Error> {
-    let found = all(table).find(|flag| flag.short == Some(name));
-    found.ok_or_else(|| Error::Usage(format!("unknown flag -{name}: see --help")))
+    let flag = all(table).find(|flag| flag.short == Some(name));
+    flag.ok_or_else(|| Error::Usage(format!("unknown flag -{name}: see --help")))
 }
 
 fn find_long(table: Table, name: &str) -> Result<&'static Flag, Error> {
@@ -246,8 +246,8 @@ fn find_long(table: Table, name: &str) -> Result<&'static Flag, Error> {
     let mut prefixed = all(table).filter(|flag| flag.name.starts_with(&name));
     match (prefixed.next(), prefixed.next()) {
         (Some(flag), None) => Ok(flag),
-        (Some(one), Some(other)) => {
-            Err(Error::Usage(format!("--{name} is short for --{} and --{}: write one out", one.name, other.name)))
+        (Some(first), Some(second)) => {
+            Err(Error::Usage(format!("--{name} is short for --{} and --{}: write one out", first.name, second.name)))
         }
         (None, _) => {
             let names = all(table).map(|flag| flag.name);
@@ -315,7 +315,7 @@ mod tests {
     fn parsed(arguments: &[&str]) -> Result<Vec<(&'static str, Option<String>)>, String> {
         let arguments = arguments.iter().map(OsString::from);
         parse(TABLE, 0, arguments, &mut Vec::new())
-            .map(|given| given.flags.into_iter().map(|(f, v)| (f.name, v)).collect())
+            .map(|parsed| parsed.flags.into_iter().map(|(f, v)| (f.name, v)).collect())
             .map_err(|error| error.to_string())
     }
 
@@ -332,10 +332,10 @@ mod tests {
 
     #[test]
     fn mistakes_are_explained_and_tell_no_secret() {
-        let said = |arguments: &[&str]| parsed(arguments).unwrap_err();
-        assert!(said(&["--concurency=3"]).contains("did you mean --concurrency?"));
-        assert!(said(&["--c=3"]).contains("write one out"));
-        assert!(said(&["--zzzzzzzzzz"]).contains("see --help"));
-        assert!(!said(&["-p", "secret"]).contains("secret"));
+        let message = |arguments: &[&str]| parsed(arguments).unwrap_err();
+        assert!(message(&["--concurency=3"]).contains("did you mean --concurrency?"));
+        assert!(message(&["--c=3"]).contains("write one out"));
+        assert!(message(&["--zzzzzzzzzz"]).contains("see --help"));
+        assert!(!message(&["-p", "secret"]).contains("secret"));
     }
 }

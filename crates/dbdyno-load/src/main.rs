@@ -56,9 +56,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn unknown_verb(given: &str) -> Error {
-    let hint = did_you_mean(given, names().into_iter());
-    Error::Usage(format!("there is no verb {given:?}{hint}; the verbs are {}", names().join(", ")))
+fn unknown_verb(verb: &str) -> Error {
+    let hint = did_you_mean(verb, names().into_iter());
+    Error::Usage(format!("there is no verb {verb:?}{hint}; the verbs are {}", names().join(", ")))
 }
 
 fn usage() -> String {

@@ -104,14 +104,14 @@ impl Errors {
 
     /// All, in order of code.
     pub fn list(&self, kinds: &[Kind]) -> Vec<ErrorCount> {
-        let each = self.0.iter().map(|((code, kind), (error, count))| ErrorCount {
+        let counts = self.0.iter().map(|((code, kind), (error, count))| ErrorCount {
             code: *code,
             sqlstate: error.sqlstate.clone(),
             message: error.message.clone(),
             operation: kinds[usize::from(*kind)].name.clone(),
             count: *count,
         });
-        each.collect()
+        counts.collect()
     }
 }
 
@@ -482,7 +482,7 @@ mod tests {
         Terms { run: 0, kinds: kinds(), phases: 2, interval_ns: 100, report_rows: Some(10) }
     }
 
-    fn said(kind: u16, phase: u8) -> Statement {
+    fn statement(kind: u16, phase: u8) -> Statement {
         Statement { kind, part: Part::Last, rows: 0, phase }
     }
 
@@ -491,11 +491,11 @@ mod tests {
         let mut seen = Seen::default();
         let mut recorder = Recorder::new(terms(), Some(&mut seen));
         recorder.start(1000);
-        recorder.answered(said(0, 0), 1000, 1005);
-        recorder.answered(said(1, 0), 1000, 1099);
-        recorder.answered(said(2, 0), 1000, 1099);
+        recorder.answered(statement(0, 0), 1000, 1005);
+        recorder.answered(statement(1, 0), 1000, 1099);
+        recorder.answered(statement(2, 0), 1000, 1099);
         recorder.pass_time(1350);
-        recorder.answered(said(0, 1), 1100, 1350);
+        recorder.answered(statement(0, 1), 1100, 1350);
         let error = ServerError::parse(b"\xff\x26\x04#23000dup", 12).unwrap();
         recorder.refused(0, &error);
         recorder.finish(1380);
@@ -524,7 +524,7 @@ mod tests {
         for start in [1000, 2000] {
             let mut recorder = Recorder::new(terms(), None);
             recorder.start(start);
-            recorder.answered(said(1, 0), start, start + 7);
+            recorder.answered(statement(1, 0), start, start + 7);
             recorder.gauge(Gauges { offered: 3, backlog: 1, backlog_max: 2, offered_for_ns: start });
             recorder.started_late(start);
             recorder.finish(start + 50);

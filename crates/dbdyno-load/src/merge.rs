@@ -25,9 +25,9 @@ use serde::Deserialize;
 
 use crate::error::Error;
 use crate::measure::Latencies;
-use crate::output::files::{COUNTS, HistogramLog, Names, Row, Series, create, tag};
 use crate::output::print;
 use crate::output::result::write_json;
+use crate::output::sinks::{COUNTS, HistogramLog, Names, Row, Series, create, tag};
 use crate::statements::Kind;
 use crate::values::duration;
 
@@ -192,7 +192,7 @@ fn parse_series(series: &str) -> Result<(Vec<u64>, Vec<[u64; COUNTS.len()]>), St
 /// A log's histograms by tag and number of interval; its times are in seconds after its own beginning.
 fn parse_log(log: &str, start_ns: u64, interval_ns: u64) -> Result<BTreeMap<String, BTreeMap<usize, String>>, String> {
     let mut begun_ns = 0_u64;
-    let mut found = BTreeMap::<String, BTreeMap<usize, String>>::new();
+    let mut histograms = BTreeMap::<String, BTreeMap<usize, String>>::new();
     for (at, line) in log.lines().enumerate() {
         let why = || format!("line {} does not belong to a log of histograms", at + 1);
         if let Some(rest) = line.strip_prefix("#[StartMonotonic: ") {
@@ -209,11 +209,11 @@ fn parse_log(log: &str, start_ns: u64, interval_ns: u64) -> Result<BTreeMap<Stri
             let since_start_ns = begun_ns as f64 + seconds * 1e9 - start_ns as f64;
             let number = (since_start_ns / interval_ns as f64).round();
             if number >= 0.0 && number.is_finite() {
-                found.entry(tag.to_owned()).or_default().insert(number as usize, payload.to_owned());
+                histograms.entry(tag.to_owned()).or_default().insert(number as usize, payload.to_owned());
             }
         }
     }
-    Ok(found)
+    Ok(histograms)
 }
 
 /// The intervals that are whole on all hosts.
@@ -240,8 +240,8 @@ fn sum_histograms<'a>(
         for (number, payload) in part.log.get(tag).into_iter().flat_map(|log| log.range(window.clone())) {
             let not_whole =
                 |why: String| Error::Failed(format!("{}: interval {number} has no valid histogram: {why}", part.name));
-            let one = decode(payload).map_err(|error| not_whole(error.to_string()))?;
-            sum.add(&one).map_err(|error| not_whole(error.to_string()))?;
+            let histogram = decode(payload).map_err(|error| not_whole(error.to_string()))?;
+            sum.add(&histogram).map_err(|error| not_whole(error.to_string()))?;
         }
     }
     Ok(sum)
@@ -317,10 +317,13 @@ impl Merged {
         let first_ns = self.run.clock.measure_start_ns;
         let mut histograms = HistogramLog::new(&mut file, &mut serializer, &names, first_ns).map_err(failed(&log))?;
         for (number, row) in self.window.clone().zip(&self.rows) {
-            let one = number..number + 1;
-            let events = sum_histograms(parts, &one, EVENTS)?;
-            let kinds =
-                self.kinds.iter().map(|name| sum_histograms(parts, &one, &tag(name))).collect::<Result<Vec<_>, _>>()?;
+            let interval = number..number + 1;
+            let events = sum_histograms(parts, &interval, EVENTS)?;
+            let kinds = self
+                .kinds
+                .iter()
+                .map(|name| sum_histograms(parts, &interval, &tag(name)))
+                .collect::<Result<Vec<_>, _>>()?;
             let time_ns = row.t_ns.saturating_sub(self.interval_ns)..row.t_ns;
             histograms.histograms(time_ns, &events, &kinds.iter().collect::<Vec<_>>()).map_err(failed(&log))?;
         }
@@ -337,15 +340,16 @@ fn merge_runs(parts: &[Part], first_ns: u64, last_ns: u64, rows: &[Row]) -> Load
     let count = |place: usize| rows.iter().map(|row| row.counts[place]).fold(0, u64::saturating_add);
     let [events, queries, added, _, reconnects, _] = std::array::from_fn(count);
     let runs = || parts.iter().map(|part| &part.run);
-    let sum =
-        |of: fn(&LoadRun) -> Option<u64>| runs().map(of).try_fold(0, |sum: u64, one| Some(sum.saturating_add(one?)));
+    let sum = |of: fn(&LoadRun) -> Option<u64>| {
+        runs().map(of).try_fold(0, |sum: u64, value| Some(sum.saturating_add(value?)))
+    };
     // Of a host's CPU time what lies in the window, which is nearly all that was measured there.
     let cpu = |of: fn(&LoadRun) -> f64| -> f64 {
         let inside = |run: &LoadRun| if run.seconds_real > 0.0 { (seconds / run.seconds_real).min(1.0) } else { 0.0 };
         runs().map(|run| of(run) * inside(run)).sum()
     };
     let longest = |of: fn(&LoadClock) -> u64| runs().map(|run| of(&run.clock)).max().unwrap_or(0);
-    let steady = runs().map(|run| run.warmup_steady).try_fold(true, |all, one| Some(all && one?));
+    let steady = runs().map(|run| run.warmup_steady).try_fold(true, |all, is_steady| Some(all && is_steady?));
     // The lateness of the host that started its events latest: a mean of percentiles is none.
     let latest = runs().filter_map(|run| run.start_lateness_ns).max_by_key(Summary::p99);
     LoadRun {
@@ -383,13 +387,13 @@ fn merge_runs(parts: &[Part], first_ns: u64, last_ns: u64, rows: &[Row]) -> Load
 
 /// How often each error was met, by code and kind of statement, over all that the hosts measured.
 fn merge_errors(parts: &[Part]) -> Vec<ErrorCount> {
-    let mut found = BTreeMap::<(u16, &str), ErrorCount>::new();
+    let mut sums = BTreeMap::<(u16, &str), ErrorCount>::new();
     for error in parts.iter().flat_map(|part| &part.run.errors) {
-        let entry = found.entry((error.code, &error.operation));
+        let entry = sums.entry((error.code, &error.operation));
         let sum = entry.or_insert_with(|| ErrorCount { count: 0, ..error.clone() });
         sum.count = sum.count.saturating_add(error.count);
     }
-    found.into_values().collect()
+    sums.into_values().collect()
 }
 
 // What is known of each client host: its part of the load, its clock, what held it up, its network.
@@ -450,7 +454,7 @@ fn client_hosts(
         .iter()
         .zip(&own)
         .map(|(part, own)| {
-            let others: Vec<_> = parts.iter().filter(|one| one.name != part.name).collect();
+            let others: Vec<_> = parts.iter().filter(|other| other.name != part.name).collect();
             let mut of_others = total.clone();
             of_others.subtract(own).map_err(|error| Error::Failed(format!("{}: {error}", part.name)))?;
             let rate = |place: usize| part.counted(window).iter().map(|row| row[place] as f64).sum::<f64>() / seconds;
@@ -481,15 +485,15 @@ fn client_hosts(
 
 /// Of a host's connections, where they are by TCP.
 fn network_figures(run: &LoadRun) -> Option<ClientNetwork> {
-    let found = run.network.as_ref()?;
-    let busier = found.received_bytes.unwrap_or(0).max(found.sent_bytes.unwrap_or(0));
+    let network = run.network.as_ref()?;
+    let busier = network.received_bytes.unwrap_or(0).max(network.sent_bytes.unwrap_or(0));
     let share = |megabits: u64| busier as f64 * 8.0 / run.seconds_real.max(1e-9) / (megabits as f64 * 1e6);
     Some(ClientNetwork {
-        rtt_ms_median: f64::from(found.rtt_us_median) / 1e3,
-        rtt_ms_min: found.rtt_us_min.map(|least| f64::from(least) / 1e3),
-        retransmits: found.retransmits,
-        interface: found.interface.clone(),
-        interface_share: found.interface_megabits.filter(|megabits| *megabits > 0).map(share),
+        rtt_ms_median: f64::from(network.rtt_us_median) / 1e3,
+        rtt_ms_min: network.rtt_us_min.map(|least| f64::from(least) / 1e3),
+        retransmits: network.retransmits,
+        interface: network.interface.clone(),
+        interface_share: network.interface_megabits.filter(|megabits| *megabits > 0).map(share),
     })
 }
 
@@ -508,11 +512,11 @@ mod tests {
     const START_NS: u64 = 1_000_000_000_000;
 
     fn histogram(samples: &[u64]) -> Histogram<u64> {
-        let mut found = Latencies::default().histogram;
+        let mut histogram = Latencies::default().histogram;
         for sample in samples {
-            found.record(*sample).unwrap();
+            histogram.record(*sample).unwrap();
         }
-        found
+        histogram
     }
 
     /// What a host wrote whose samples of each interval are these; after the whole intervals comes a part of one.

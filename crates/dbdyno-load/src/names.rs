@@ -71,18 +71,18 @@ pub fn checked_engine(name: &str) -> Result<String, Error> {
 mod tests {
     use super::*;
 
-    fn given(flag: &'static str, value: &'static str) -> Values<'static> {
+    fn values(flag: &'static str, value: &'static str) -> Values<'static> {
         Values::new(vec![(flag, Some(value))])
     }
 
     #[test]
     fn names_are_checked() {
-        let named = |name| schema(&given("schema", name), "schema", "usual").map_err(|error| error.to_string());
+        let named = |name| schema(&values("schema", name), "schema", "usual").map_err(|error| error.to_string());
         assert_eq!(named("a`b"), Ok("a`b".into()));
         assert_eq!(schema(&Values::new(Vec::new()), "schema", "usual").unwrap(), "usual");
         assert!(named("MySQL").unwrap_err().contains("--schema=MySQL belongs to the server"));
         assert!(named("").is_err() && named("a\nb").is_err());
-        let of = |name| engine(&given("engine", name)).map_err(|error| error.to_string());
+        let of = |name| engine(&values("engine", name)).map_err(|error| error.to_string());
         assert_eq!((of("MyISAM"), of("")), (Ok(Some("MyISAM".into())), Ok(None)));
         assert!(of("x; DROP").unwrap_err().contains("--engine=x; DROP"));
     }

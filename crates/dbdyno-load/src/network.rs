@@ -86,19 +86,19 @@ fn interface_name(address: IpAddr) -> Option<String> {
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
         return None;
     }
-    let (mut next, mut found) = (first, None);
+    let (mut next, mut name) = (first, None);
     // SAFETY: each element is of the list, which is there until it is freed; the last one's next is null.
-    while let Some(one) = unsafe { next.as_ref() } {
+    while let Some(entry) = unsafe { next.as_ref() } {
         // SAFETY: an address of the list, or null, whose family says what it is.
-        if found.is_none() && unsafe { ip_of(one.ifa_addr) } == Some(address) {
+        if name.is_none() && unsafe { ip_of(entry.ifa_addr) } == Some(address) {
             // SAFETY: a name of the list, which ends with a zero.
-            found = Some(unsafe { CStr::from_ptr(one.ifa_name) }.to_string_lossy().into_owned());
+            name = Some(unsafe { CStr::from_ptr(entry.ifa_name) }.to_string_lossy().into_owned());
         }
-        next = one.ifa_next;
+        next = entry.ifa_next;
     }
     // SAFETY: it is the list from above, of which nothing is kept.
     unsafe { libc::freeifaddrs(first) };
-    found
+    name
 }
 
 /// # Safety
@@ -157,7 +157,7 @@ impl NetworkState {
 pub fn between(start: &NetworkState, end: &NetworkState) -> Option<LoadNetwork> {
     let mut trips: Vec<u32> = end.tcp.iter().map(|tcp| tcp.rtt_us).collect();
     trips.sort_unstable();
-    let same = end.interface.as_ref().zip(start.interface.as_ref()).filter(|(one, other)| one.name == other.name);
+    let same = end.interface.as_ref().zip(start.interface.as_ref()).filter(|(end, start)| end.name == start.name);
     let counted = |count: fn(&Interface) -> u64| same.map(|(end, start)| count(end).saturating_sub(count(start)));
     Some(LoadNetwork {
         connections: trips.len() as u64,
@@ -166,10 +166,10 @@ pub fn between(start: &NetworkState, end: &NetworkState) -> Option<LoadNetwork> 
         rtt_us_min: end.tcp.iter().filter_map(|tcp| tcp.min_rtt_us).min(),
         // New connections in place of others have sent less again.
         retransmits: end.retransmits().saturating_sub(start.retransmits()),
-        interface: end.interface.as_ref().map(|one| one.name.clone()),
-        interface_megabits: end.interface.as_ref().and_then(|one| one.megabits),
-        received_bytes: counted(|one| one.received),
-        sent_bytes: counted(|one| one.sent),
+        interface: end.interface.as_ref().map(|interface| interface.name.clone()),
+        interface_megabits: end.interface.as_ref().and_then(|interface| interface.megabits),
+        received_bytes: counted(|interface| interface.received),
+        sent_bytes: counted(|interface| interface.sent),
     })
 }
 
@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn a_unix_socket_has_no_network() {
-        let (one, _other) = UnixStream::pair().unwrap();
-        let seen = NetworkState::now([one.as_fd()].into_iter());
+        let (socket, _peer) = UnixStream::pair().unwrap();
+        let seen = NetworkState::now([socket.as_fd()].into_iter());
         assert_eq!(between(&seen, &seen), None);
     }
 

@@ -1,8 +1,15 @@
 //! One measured run: connect, warm up, release all clients, count; all at one moment with other processes, which may be on other
 //! hosts. Beside it stands what the kernel gave each thread: CPU time, and the time that it waited for a processor.
+//!
+//! A warm-up was long enough when the rate of events no longer drifts. The rule: the line that fits the last half of the intervals best in least squares rises or falls from its first
+//! interval to its last by no more than 3 % of their mean, and by no more than 10 % with 95 % certainty (Student's t of
+//! the slope, residuals taken as independent). The 10 % are those of SNIA's Solid State Storage Performance Test
+//! Specification 2.0, 2.1.24, which asks them of the line alone, as fio's `steadystate=iops_slope` does; with the
+//! interval of the slope a rate that is too noisy to tell goes on instead of passing. The last half, and not a window
+//! of some length, since how slow a drift is to be looked for grows with how long it has lasted already.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::{self, sleep};
@@ -17,7 +24,7 @@ use crate::drive::dial::Dialer;
 use crate::drive::{Connections, End, Limits, Shared};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::measure::{IntervalSink, Recorder, Span, Terms, Totals};
+use crate::measure::{Interval, IntervalSink, Recorder, Span, Terms, Totals};
 use crate::network::{self, NetworkState};
 use crate::output::print;
 use crate::output::result::RunResult;
@@ -25,7 +32,6 @@ use crate::output::sinks::{IntervalSender, relay};
 use crate::protocol::session::Connection;
 use crate::run_options::{Plan, RunOptions, Warmup};
 use crate::statements::Kind;
-use crate::steady::{self, Watch, Watcher};
 use crate::stop::Stop;
 use crate::text::shown;
 use crate::workload::{Portion, Workload};
@@ -153,7 +159,7 @@ impl Context<'_> {
             let statements = self.workload.statements(portion)?;
             let warmup_start_ns = now_ns();
             let (queries, end) = self.warm_up(thread, portion, &mut connections)?;
-            let seen = connections.seen();
+            let seen = connections.network_state();
             Ok((connections, statements, queries, now_ns() - warmup_start_ns, end, seen))
         });
         if warmed.is_err() {
@@ -189,7 +195,7 @@ impl Context<'_> {
             self.marks().cpu_end = Cpu::spent();
         }
         let (mut connections, warmup_queries, warmup_ns, end, before) = driven?;
-        let (io, note, seen) = (connections.io(), connections.note.take(), (before, connections.seen()));
+        let (io, note, seen) = (connections.io(), connections.note.take(), (before, connections.network_state()));
         connections.quit();
         Ok(Worked { totals, warmup_queries, warmup_ns, io, note, end, scheduled, seen })
     }
@@ -255,7 +261,7 @@ impl Context<'_> {
         let seed = !self.seed();
         let mut statements = self.workload.statements(Portion { warmup: true, seed, ..portion })?;
         let until_steady = matches!(self.options.warmup, Warmup::Steady(_));
-        let terms = self.terms(if until_steady { steady::INTERVAL } else { Duration::MAX });
+        let terms = self.terms(if until_steady { INTERVAL } else { Duration::MAX });
         let mut watcher = Watcher(&self.watch);
         let sink = until_steady.then_some(&mut watcher as &mut dyn IntervalSink);
         let mut recorder = Recorder::new(Terms { report_rows: None, ..terms }, sink);
@@ -319,20 +325,20 @@ impl Context<'_> {
         let (mut totals, mut end, mut io) = (Totals::default(), End::Finished, "");
         let (mut warmup_queries, mut warmup_ns, mut note) = (0, 0, None);
         let (mut threads, mut before, mut after) = (Vec::new(), NetworkState::default(), NetworkState::default());
-        for one in worked {
-            totals.add(one.totals);
+        for thread in worked {
+            totals.add(thread.totals);
             // A cause says more than that a thread was stopped.
-            if end == End::Finished || matches!(one.end, End::Aborted(_)) {
-                end = one.end;
+            if end == End::Finished || matches!(thread.end, End::Aborted(_)) {
+                end = thread.end;
             }
-            threads.push(one.scheduled);
-            before.add(one.seen.0);
-            after.add(one.seen.1);
-            warmup_queries += one.warmup_queries;
-            warmup_ns = warmup_ns.max(one.warmup_ns);
+            threads.push(thread.scheduled);
+            before.add(thread.seen.0);
+            after.add(thread.seen.1);
+            warmup_queries += thread.warmup_queries;
+            warmup_ns = warmup_ns.max(thread.warmup_ns);
             if note.is_none() {
                 // One thread without io_uring is reported, whatever the others have.
-                (io, note) = (one.io, one.note);
+                (io, note) = (thread.io, thread.note);
             }
         }
         if let Some(error) = totals.sink_error.take() {
@@ -448,7 +454,7 @@ pub fn wait_until(start_ns: u64) -> u64 {
 }
 
 /// What the calling thread has had since it was made.
-pub fn thread_time() -> ThreadTime {
+fn thread_time() -> ThreadTime {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     parse_schedstat(&text).unwrap_or_else(|| {
         let used = getrusage(UsageWho::RUSAGE_THREAD)
@@ -471,10 +477,101 @@ pub fn between(earlier: ThreadTime, later: ThreadTime) -> ThreadTime {
     ThreadTime { cpu_seconds: (later.cpu_seconds - earlier.cpu_seconds).max(0.0), wait_seconds: waited }
 }
 
+/// Length of an interval.
+pub const INTERVAL: Duration = Duration::from_millis(500);
+
+/// Fewest intervals that a line is fitted to; also the shortest warm-up, which `run_options` knows.
+const LEAST: usize = 12;
+
+/// Largest drift over the intervals looked at, of their mean: of the line, and of the far end of its interval.
+const DRIFT_MAX: f64 = 0.03;
+const DRIFT_END_MAX: f64 = 0.1;
+
+/// Whether the rate no longer drifts, after intervals of one length with so many events.
+pub fn is_steady(events: &[u64]) -> bool {
+    if events.len() < LEAST {
+        return false;
+    }
+    let looked_at = &events[events.len() - LEAST.max(events.len() / 2)..];
+    let n = looked_at.len() as f64;
+    let mean = looked_at.iter().sum::<u64>() as f64 / n;
+    if mean <= 0.0 {
+        return false; // a server that answers nothing is not steady
+    }
+    let centred = || looked_at.iter().enumerate().map(|(i, count)| (i as f64 - (n - 1.0) / 2.0, *count as f64 - mean));
+    let squares = n * (n * n - 1.0) / 12.0;
+    let slope = centred().map(|(x, y)| x * y).sum::<f64>() / squares;
+    let residual = centred().map(|(x, y)| (y - slope * x).powi(2)).sum::<f64>() / (n - 2.0);
+    let uncertainty = student_975(n - 2.0) * (residual / squares).sqrt();
+    let drift = |slope: f64| slope * (n - 1.0) / mean;
+    drift(slope.abs()) <= DRIFT_MAX && drift(slope.abs() + uncertainty) <= DRIFT_END_MAX
+}
+
+/// The 97.5 % point of Student's t, to .01 from 10 degrees of freedom on (Abramowitz and Stegun 26.7.5, two terms).
+fn student_975(freedom: f64) -> f64 {
+    1.95996 + 2.37227 / freedom + 2.8225 / (freedom * freedom)
+}
+
+/// Adds up what all threads counted, and ends the warm-up when it was long enough.
+#[derive(Debug)]
+pub struct Watch<'a> {
+    warming: &'a Shared,
+    threads: usize,
+    /// Events of each interval, and how many threads told of it.
+    counted: Mutex<(Vec<(u64, usize)>, bool)>,
+}
+
+impl<'a> Watch<'a> {
+    /// Of a warm-up by so many threads.
+    pub fn new(warming: &'a Shared, threads: usize) -> Self {
+        Self { warming, threads, counted: Mutex::default() }
+    }
+
+    /// Whether the rate was steady at some moment.
+    pub fn was_steady(&self) -> bool {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).1
+    }
+
+    fn count(&self, number: usize, events: u64) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let (intervals, steady) = &mut *counted;
+        if intervals.len() <= number {
+            intervals.resize(number + 1, (0, 0));
+        }
+        intervals[number].0 += events;
+        intervals[number].1 += 1;
+        if intervals[number].1 < self.threads || *steady {
+            return;
+        }
+        let whole: Vec<u64> =
+            intervals.iter().take_while(|(_, threads)| *threads == self.threads).map(|(events, _)| *events).collect();
+        *steady = is_steady(&whole);
+        if *steady {
+            self.warming.end();
+        }
+    }
+}
+
+/// One thread's part of a [`Watch`].
+#[derive(Debug)]
+pub struct Watcher<'a>(pub &'a Watch<'a>);
+
+impl IntervalSink for Watcher<'_> {
+    fn interval(&mut self, interval: &Interval) -> io::Result<()> {
+        // The one that is open at the end is shorter.
+        if u128::from(interval.end_ns - interval.start_ns) >= INTERVAL.as_nanos() {
+            self.0.count(interval.number as usize, interval.tally.events.count());
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use dbdyno_common::random::Random;
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::clock::now_ns;
 
     #[test]
     fn a_moment_is_to_come() {
@@ -509,5 +606,96 @@ mod tests {
         let spent = between(before, thread_time());
         // Others may have the processor for part of the time, which is then waited for.
         assert!(spent.cpu_seconds > 0.001 && spent.cpu_seconds < 0.1, "{spent:?}");
+    }
+
+    /// After how many intervals a warm-up ends whose rate is `rate(i)`, with noise of `noise` to either side; `None`: later.
+    fn ends_after(most: usize, noise: f64, seed: u64, rate: impl Fn(usize) -> f64) -> Option<usize> {
+        let mut random = Random::new(seed);
+        let mut events = Vec::new();
+        (1..=most).find(|i| {
+            let either = 2.0 * random.unit() - 1.0;
+            events.push((rate(*i) * (1.0 + noise * either)).round() as u64);
+            is_steady(&events)
+        })
+    }
+
+    #[test]
+    fn student_s_t_is_that_of_the_tables() {
+        for (freedom, t) in [(10.0, 2.228), (12.0, 2.179), (20.0, 2.086), (60.0, 2.000), (1e9, 1.960)] {
+            assert!((student_975(freedom) - t).abs() < 0.01, "{freedom}: {}", student_975(freedom));
+        }
+    }
+
+    #[test]
+    fn the_shortest_warm_up_is_that_of_the_flags() {
+        assert_eq!(INTERVAL * LEAST as u32, crate::run_options::STEADY_SHORTEST);
+    }
+
+    #[test]
+    fn a_rate_that_does_not_change_is_steady_at_once() {
+        assert_eq!(ends_after(100, 0.0, 1, |_| 500.0), Some(LEAST));
+    }
+
+    #[test]
+    fn a_server_that_answers_nothing_is_not_steady() {
+        assert_eq!(ends_after(1000, 0.0, 1, |_| 0.0), None);
+    }
+
+    #[test]
+    fn a_warm_up_ends_when_the_last_thread_has_told_of_steady_intervals() {
+        let warming = Shared::new(None);
+        let watch = Watch::new(&warming, 2);
+        for number in 0..LEAST {
+            watch.count(number, 50);
+        }
+        assert!(!watch.was_steady());
+        for number in 0..LEAST {
+            assert!(!warming.is_ended());
+            watch.count(number, 150);
+        }
+        assert!(watch.was_steady() && warming.is_ended());
+    }
+
+    #[test]
+    fn two_threads_that_drift_against_each_other_are_steady_together() {
+        let warming = Shared::new(None);
+        let watch = Watch::new(&warming, 2);
+        for number in 0..LEAST {
+            watch.count(number, 100 * number as u64);
+            watch.count(number, 100 * (LEAST - number) as u64);
+        }
+        assert!(watch.was_steady());
+    }
+
+    proptest! {
+        #[test]
+        fn a_rate_that_only_fluctuates_is_steady_soon(seed: u64, rate in 200.0..1e6, noise in 0.0..0.05) {
+            // Uniform, so the standard deviation is .58 of the noise.
+            let ended = ends_after(60, noise, seed, |_| rate);
+            prop_assert!(ended.is_some(), "not within 30 s");
+        }
+
+        #[test]
+        fn a_ramp_is_not_steady_before_it_flattens(
+            seed: u64, start in 0.05..0.5, top in 12usize..60, noise in 0.0..0.03, falls: bool,
+        ) {
+            let ended = ends_after(4 * top, noise, seed, |i| {
+                let part = (i as f64 / top as f64).min(1.0);
+                1e4 * if falls { 1.0 - (1.0 - start) * part } else { start + (1.0 - start) * part }
+            });
+            prop_assert!(ended.is_none_or(|i| i >= top), "{ended:?} of {top}");
+        }
+
+        #[test]
+        fn no_series_is_steady_before_the_shortest_warm_up(events in prop::collection::vec(0u64..1000, 0..LEAST)) {
+            prop_assert!(!is_steady(&events));
+        }
+
+        #[test]
+        fn a_rate_that_nears_its_end_slowly_is_within_five_percent_of_it(seed: u64, slow in 12.0..100.0_f64, start in 0.1..0.5_f64) {
+            let rate = |i: usize| 1e4 * (1.0 - (1.0 - start) * f64::exp(-(i as f64) / slow));
+            let ended = ends_after(20 * slow as usize, 0.01, seed, rate);
+            prop_assert!(ended.is_some_and(|i| rate(i) > 0.95e4), "{ended:?} of {slow}");
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The flags that every verb has for how its load is offered and measured, and the plan of one run that follows from them.
+//! The flags that every verb has for how its load is offered and measured, the plan of one run that follows from them, and the part of
+//! a load that one process offers, where several do together.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -6,7 +7,6 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::flags::{Flag, Group};
-use crate::share::Share;
 use crate::values::{Values, number};
 
 /// Most connections of one run.
@@ -183,8 +183,8 @@ impl RunOptions {
     /// A value that is none, or two that contradict each other.
     pub fn read(values: &Values<'_>) -> Result<Self, Error> {
         let positive = |name: &str| {
-            let given = values.text(name).map(|_| values.duration(name, Duration::ZERO)).transpose()?;
-            Ok::<_, Error>(given.filter(|duration| !duration.is_zero()))
+            let duration = values.text(name).map(|_| values.duration(name, Duration::ZERO)).transpose()?;
+            Ok::<_, Error>(duration.filter(|duration| !duration.is_zero()))
         };
         let report_interval = positive("report-interval")?;
         let interval = positive("interval")?.or(report_interval).unwrap_or(Duration::from_secs(1));
@@ -235,11 +235,11 @@ fn loops(values: &Values<'_>) -> Result<Vec<Loop>, Error> {
             return Err(Error::Usage(format!("--{flag} means nothing without --{with}")));
         }
     }
-    let each = rates.into_iter().map(|rate| match rate {
+    let loops = rates.into_iter().map(|rate| match rate {
         0.0 => Loop::Closed { think, spacing: pause },
         rate => Loop::Open { rate, spacing: arrivals },
     });
-    Ok(each.collect())
+    Ok(loops.collect())
 }
 
 fn warmup(values: &Values<'_>) -> Result<Warmup, Error> {
@@ -299,7 +299,7 @@ pub struct Plan {
     /// When the events of all processes start.
     pub pace: Loop,
     /// Storage engine as asked for.
-    pub engine_asked: Option<String>,
+    pub engine_choice: Option<String>,
     /// Storage engine as the server reports it.
     pub engine: Option<String>,
     /// No event starts after this time.
@@ -312,8 +312,48 @@ pub struct Plan {
     pub queries_dropped: u64,
 }
 
+/// One of several equal parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// Which, from 0.
+    pub index: usize,
+    /// How many there are.
+    pub of: usize,
+}
+
+impl Share {
+    /// All of it.
+    pub const ALL: Self = Self { index: 0, of: 1 };
+
+    /// From the flag `--share`: `2/3`.
+    ///
+    /// # Errors
+    /// It is no such part.
+    pub fn read(values: &Values<'_>) -> Result<Self, Error> {
+        let Some(text) = values.text("share") else { return Ok(Self::ALL) };
+        let parts = text.split_once('/').and_then(|(index, of)| Some((index.parse().ok()?, of.parse().ok()?)));
+        match parts {
+            Some((index, of)) if (1..=of).contains(&index) && of <= 1000 => Ok(Self { index: index - 1, of }),
+            _ => Err(Error::Usage(format!("--share={text}: a part and how many there are, such as 2/3"))),
+        }
+    }
+
+    /// Of `all` that are dealt out evenly, the number of the first here, and how many; the first parts have one more.
+    pub fn part(self, all: usize) -> (usize, usize) {
+        let (length, more) = (all / self.of, all % self.of);
+        (self.index * length + self.index.min(more), length + usize::from(self.index < more))
+    }
+
+    /// As people write it.
+    pub fn text(self) -> String {
+        format!("{}/{}", self.index + 1, self.of)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn read(flags: &[(&'static str, &'static str)]) -> Result<RunOptions, String> {
@@ -361,5 +401,29 @@ mod tests {
         assert!(!read(&[("ignore-errors", "1213")]).unwrap().ignore.has(1205));
         assert!(read(&[("ignore-errors", "all")]).unwrap().ignore.has(7));
         assert!(read(&[("ignore-errors", "deadlock")]).is_err());
+    }
+
+    #[test]
+    fn a_share_is_read() {
+        let read = |text| Share::read(&Values::of(&[("share", text)])).map_err(|error| error.to_string());
+        assert_eq!(read("2/3"), Ok(Share { index: 1, of: 3 }));
+        assert_eq!(Share::read(&Values::of(&[])).unwrap(), Share::ALL);
+        for wrong in ["0/3", "4/3", "1", "a/b", "1/0", "/"] {
+            assert!(read(wrong).unwrap_err().contains("--share"), "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_the_whole(all in 0_usize..10_000, of in 1_usize..100) {
+            let mut next = 0;
+            for index in 0..of {
+                let (first, count) = Share { index, of }.part(all);
+                prop_assert_eq!(first, next);
+                prop_assert!(count == all / of || count == all / of + 1);
+                next += count;
+            }
+            prop_assert_eq!(next, all);
+        }
     }
 }

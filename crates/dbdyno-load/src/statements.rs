@@ -1,6 +1,6 @@
 //! What clients send: the contract between a workload and the event loop.
 
-use crate::protocol::encoder::RequestEncoder;
+use crate::protocol::packet::RequestEncoder;
 use crate::protocol::reply::{KeptRows, ServerError};
 
 /// What the clients of one thread send, one statement at a time.

@@ -131,11 +131,11 @@ impl OwnTable {
             }
         }
         let engine = self.check_engine(session)?;
-        let found = self.columns(session)?;
-        if found != columns {
+        let actual = self.columns(session)?;
+        if actual != columns {
             return Err(self.unfit(&format!(
                 "has the columns ({}), this load needs ({})",
-                shown(&found.join(", ")),
+                shown(&actual.join(", ")),
                 columns.join(", ")
             )));
         }
@@ -184,8 +184,8 @@ impl OwnTable {
     fn check_engine(&self, session: &mut Session) -> Result<String, Error> {
         let got = self.look_up(session, "ENGINE")?.unwrap_or_default();
         match &self.engine {
-            Some(asked) if !got.eq_ignore_ascii_case(asked) => {
-                Err(self.unfit(&format!("is in the engine {} instead of {asked}", shown(&got))))
+            Some(engine) if !got.eq_ignore_ascii_case(engine) => {
+                Err(self.unfit(&format!("is in the engine {} instead of {engine}", shown(&got))))
             }
             _ => Ok(got),
         }
@@ -360,14 +360,14 @@ pub fn share_out(
         Ok(session)
     });
     let mut more = more.collect::<Result<Vec<Session>, Error>>()?;
-    let (given_up, next) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (has_failed, next) = (AtomicBool::new(false), AtomicU64::new(0));
     let fill = |session: &mut Session| {
-        while !given_up.load(Ordering::Relaxed) {
+        while !has_failed.load(Ordering::Relaxed) {
             let piece = next.fetch_add(1, Ordering::Relaxed);
             if piece >= pieces {
                 break;
             }
-            work(session, piece, &given_up).inspect_err(|_| given_up.store(true, Ordering::Relaxed))?;
+            work(session, piece, &has_failed).inspect_err(|_| has_failed.store(true, Ordering::Relaxed))?;
         }
         Ok(())
     };

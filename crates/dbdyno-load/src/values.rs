@@ -17,7 +17,7 @@ const STATEMENTS_BYTES_MAX: u64 = 64 << 20;
 
 /// Flags under their canonical names; the last of a name counts.
 pub struct Values<'a> {
-    given: Vec<(&'static str, Option<&'a str>)>,
+    flags: Vec<(&'static str, Option<&'a str>)>,
     /// What was asked for with which default.
     defaults: RefCell<BTreeMap<String, String>>,
 }
@@ -62,19 +62,19 @@ pub fn duration(name: &str, text: &str) -> Result<Duration, Error> {
 
 impl<'a> Values<'a> {
     /// These flags.
-    pub fn new(given: Vec<(&'static str, Option<&'a str>)>) -> Self {
-        Self { given, defaults: RefCell::default() }
+    pub fn new(flags: Vec<(&'static str, Option<&'a str>)>) -> Self {
+        Self { flags, defaults: RefCell::default() }
     }
 
     /// Flags as a test writes them.
     #[cfg(test)]
-    pub fn of(given: &[(&'static str, &'a str)]) -> Self {
-        Self::new(given.iter().map(|(name, value)| (*name, Some(*value))).collect())
+    pub fn of(flags: &[(&'static str, &'a str)]) -> Self {
+        Self::new(flags.iter().map(|(name, value)| (*name, Some(*value))).collect())
     }
 
     /// All values of a flag, in the order given.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.given.iter().filter(move |(given, _)| *given == name).filter_map(|(_, value)| *value)
+        self.flags.iter().filter(move |(flag, _)| *flag == name).filter_map(|(_, value)| *value)
     }
 
     /// The defaults of all flags that were read so far: they are stated where a flag is read, and nowhere else.
@@ -88,13 +88,13 @@ impl<'a> Values<'a> {
 
     /// Whether the flag was given.
     pub fn has(&self, name: &str) -> bool {
-        self.given.iter().any(|(given, _)| *given == name)
+        self.flags.iter().any(|(flag, _)| *flag == name)
     }
 
     /// Its value as text.
     pub fn text(&self, name: &str) -> Option<&str> {
-        let found = self.given.iter().rev().find(|(given, _)| *given == name);
-        found.and_then(|(_, value)| *value)
+        let last = self.flags.iter().rev().find(|(flag, _)| *flag == name);
+        last.and_then(|(_, value)| *value)
     }
 
     /// Its value as text.
@@ -148,14 +148,14 @@ impl<'a> Values<'a> {
     /// # Errors
     /// It is none of them; says which there are.
     pub fn choice<T: Copy + PartialEq>(&self, name: &str, all: &[(&str, T)], default: T) -> Result<T, Error> {
-        if let Some((usual, _)) = all.iter().find(|(_, one)| *one == default) {
+        if let Some((usual, _)) = all.iter().find(|(_, value)| *value == default) {
             self.note_default(name, usual);
         }
         let Some(text) = self.text(name) else {
             return Ok(default);
         };
-        if let Some((_, found)) = all.iter().find(|(known, _)| *known == text) {
-            return Ok(*found);
+        if let Some((_, value)) = all.iter().find(|(known, _)| *known == text) {
+            return Ok(*value);
         }
         let names: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
         let hint = did_you_mean(text, names.iter().copied());
@@ -183,11 +183,11 @@ impl<'a> Values<'a> {
         let Some(text) = self.text(name) else {
             return Ok(vec![default]);
         };
-        let each = text.split(',').map(|one| match number::<T>(name, Some(one))? {
+        let numbers = text.split(',').map(|part| match number::<T>(name, Some(part))? {
             Some(value) if value >= least && value <= most => Ok(value),
             _ => Err(Error::Usage(format!("--{name}={text}: {least} to {most} each"))),
         });
-        each.collect()
+        numbers.collect()
     }
 
     /// Statements given as such or as the name of a file, split at the delimiter.
@@ -219,13 +219,13 @@ mod tests {
 
     #[test]
     fn durations_have_units() {
-        let said = |text| duration("time", text).map_err(|error| error.to_string());
-        assert_eq!(said("10"), Ok(Duration::from_secs(10)));
-        assert_eq!(said("0.5"), Ok(Duration::from_millis(500)));
-        assert_eq!(said("500ms"), Ok(Duration::from_millis(500)));
-        assert_eq!(said("2m"), Ok(Duration::from_secs(120)));
+        let parse = |text| duration("time", text).map_err(|error| error.to_string());
+        assert_eq!(parse("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(parse("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse("2m"), Ok(Duration::from_secs(120)));
         for wrong in ["", "-1", "ms", "1x", "nan", "inf", "1e300"] {
-            assert!(said(wrong).unwrap_err().contains("--time="), "{wrong}");
+            assert!(parse(wrong).unwrap_err().contains("--time="), "{wrong}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! What all verbs have in common: `dbdyno VERB [LOAD] [flags] [prepare|run|cleanup]`, its flags, words and login.
+//! What all verbs have in common: `dbdyno VERB [LOAD] [flags] [prepare|run|cleanup]`, its flags, words and login,
+//! and the work of an invocation: tables are made, runs measured and reported, tables dropped.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,16 +7,19 @@ use std::time::Duration;
 
 use dbdyno_common::similar::did_you_mean;
 
-use crate::account::Account;
-use crate::endpoint::Endpoint;
+use crate::account::{Account, Confined};
+use crate::dialect::is_session_lost;
+use crate::drive::End;
+use crate::endpoint::{self, Endpoint};
 use crate::error::Error;
 use crate::flags::{self, ACTIONS, Action, Flag, Group, ParsedFlags, Table};
-use crate::job::Job;
 use crate::login::{self, LoginOptions};
-use crate::output::sinks::check_files;
+use crate::output::result::{RunResult, write_json};
+use crate::output::sinks::{Names, Sinks, check_files, with_sinks};
 use crate::output::{self, print};
-use crate::run_options::{self, RunOptions};
-use crate::security;
+use crate::protocol::session::Session;
+use crate::run::run;
+use crate::run_options::{self, Loop, Plan, RunOptions, Share};
 use crate::stop::Stop;
 use crate::values::Values;
 use crate::workload::Stepwise;
@@ -90,11 +94,11 @@ pub fn phase(values: &Values<'_>) -> Result<Action, Error> {
 pub fn main(verb: &Verb, arguments: impl IntoIterator<Item = OsString>) -> Result<u8, Error> {
     let table = verb.table();
     let mut notes = Vec::new();
-    let asked = read(verb.name, table, if verb.has_phase_flag { 0 } else { 2 }, arguments, &mut notes)?;
+    let request = read(verb.name, table, if verb.has_phase_flag { 0 } else { 2 }, arguments, &mut notes)?;
     for note in notes {
         output::note(&note);
     }
-    match asked {
+    match request {
         Request::Help => {
             print(&format!("{}\n{}\n\n{}", usage(verb), verb.about.trim(), flags::help(table, &verb.defaults())));
         }
@@ -207,7 +211,7 @@ fn words<'a>(verb: &Verb, words: &'a [String]) -> Result<(&'a str, Action), Erro
 /// A command line.
 #[derive(Debug)]
 pub struct Command {
-    given: ParsedFlags,
+    parsed: ParsedFlags,
     /// How the server is reached.
     pub login: LoginOptions,
 }
@@ -226,13 +230,13 @@ pub enum Request {
 impl Command {
     /// The flags that are not about the login.
     pub fn values(&self) -> Values<'_> {
-        let flags = self.given.flags.iter();
+        let flags = self.parsed.flags.iter();
         Values::new(flags.map(|(flag, value)| (flag.canonical(), value.as_deref())).collect())
     }
 
     /// What belongs to no flag.
     pub fn words(&self) -> &[String] {
-        &self.given.words
+        &self.parsed.words
     }
 }
 
@@ -249,8 +253,8 @@ pub fn read(
     arguments: impl IntoIterator<Item = OsString>,
     notes: &mut Vec<String>,
 ) -> Result<Request, Error> {
-    let given = flags::parse(table, words_max, arguments, notes)?;
-    let has = |name: &str| given.flags.iter().any(|(flag, _)| flag.name == name);
+    let parsed = flags::parse(table, words_max, arguments, notes)?;
+    let has = |name: &str| parsed.flags.iter().any(|(flag, _)| flag.name == name);
     if has("help") {
         return Ok(Request::Help);
     }
@@ -258,32 +262,257 @@ pub fn read(
         return Ok(Request::Version);
     }
     let mut login = LoginOptions::default();
-    for (flag, value) in &given.flags {
+    for (flag, value) in &parsed.flags {
         login.take(flag.canonical(), value.as_deref())?;
     }
     if let Some(password) = login.exposed_password() {
-        return Err(security::restart_without(password, without_password(verb, &given)));
+        return Err(endpoint::restart_without(password, without_password(verb, &parsed)));
     }
-    Ok(Request::Load(Command { given, login }))
+    Ok(Request::Load(Command { parsed, login }))
 }
 
 /// The command line again, without the password.
-fn without_password(verb: &str, given: &ParsedFlags) -> Vec<OsString> {
+fn without_password(verb: &str, parsed: &ParsedFlags) -> Vec<OsString> {
     let mut arguments = vec![verb.into(), "--password-from-env".into()];
-    for (flag, value) in given.flags.iter().filter(|(flag, _)| flag.canonical() != "password") {
+    for (flag, value) in parsed.flags.iter().filter(|(flag, _)| flag.canonical() != "password") {
         arguments.push(match value {
             Some(value) => format!("--{}={value}", flag.name).into(),
             None => format!("--{}", flag.name).into(),
         });
     }
-    arguments.extend(given.words.iter().map(OsString::from));
+    arguments.extend(parsed.words.iter().map(OsString::from));
     arguments
+}
+
+/// What is to be done, and by which login.
+pub struct Job<'a> {
+    /// Which part of it.
+    pub action: Action,
+    /// How the load is offered and measured.
+    pub options: &'a RunOptions,
+    /// The server.
+    pub endpoint: &'a Endpoint,
+    /// The verb's name.
+    pub verb: &'static str,
+    /// The load.
+    pub workload: &'a dyn Stepwise,
+    /// Ctrl-C.
+    pub stop: &'a Stop,
+}
+
+impl Job<'_> {
+    /// Does it and gives the exit code.
+    ///
+    /// # Errors
+    /// What kept it from being done.
+    pub fn work(&self) -> Result<u8, Error> {
+        let mut session = Session::connect(self.endpoint, None, self.stop)?;
+        // It sleeps through every run, however long.
+        session.execute("SET SESSION wait_timeout = 31536000")?;
+        let mut begun = false;
+        let done = self.act(&mut session, &mut begun);
+        let stays = match self.action {
+            Action::All => self.workload.keeps_tables(),
+            Action::Prepare => done.is_ok(),
+            Action::Run | Action::Cleanup => true,
+        };
+        if stays || !begun {
+            session.quit();
+            return done;
+        }
+        let after_failure = !matches!(done, Ok(_) | Err(Error::Interrupted));
+        match (done, self.clean_up(session, after_failure)) {
+            (Ok(_), Err(error)) => Err(error),
+            (done, cleaned) => {
+                if let Err(error) = cleaned {
+                    output::note(&format!("the tables could not be dropped: {error}"));
+                }
+                done
+            }
+        }
+    }
+
+    /// `begun` is whether there may be something to clean up.
+    fn act(&self, session: &mut Session, begun: &mut bool) -> Result<u8, Error> {
+        match self.action {
+            Action::Cleanup => {
+                self.say("cleanup");
+                self.workload.cleanup(session).map(|()| 0)
+            }
+            Action::Prepare => self.prepare(session, begun).map(|()| 0),
+            Action::All if !self.workload.is_made_anew() => {
+                self.prepare(session, begun)?;
+                *begun = true;
+                self.run_all(session, begun)
+            }
+            Action::All | Action::Run => self.run_all(session, begun),
+        }
+    }
+
+    fn say(&self, what: &str) {
+        if self.options.verbose {
+            output::say(what);
+        }
+    }
+
+    fn prepare(&self, session: &mut Session, begun: &mut bool) -> Result<(), Error> {
+        self.say("prepare");
+        self.workload.prepare(session, begun)
+    }
+
+    /// After a failure the server may be dead, and is not waited for as long.
+    fn clean_up(&self, session: Session, after_failure: bool) -> Result<(), Error> {
+        self.say("cleanup");
+        let mut session = session.for_cleaning_up(self.endpoint)?;
+        if after_failure {
+            session.wait_at_most(self.endpoint.connect_timeout.min(self.endpoint.stall_timeout));
+        }
+        self.workload.cleanup(&mut session)?;
+        session.quit();
+        Ok(())
+    }
+
+    /// Measures all runs and writes their results.
+    fn run_all(&self, session: &mut Session, begun: &mut bool) -> Result<u8, Error> {
+        let names = Names { kinds: self.workload.kinds(), phases: self.workload.phases() };
+        let mut runs = Vec::new();
+        let outcome = with_sinks(self.options, &names, |sinks| self.run_combinations(session, begun, sinks, &mut runs));
+        // What was measured is kept whatever happened.
+        if let Some(path) = &self.options.json {
+            write_json(path, self.verb, runs.iter().map(RunResult::to_load_run).collect())?;
+        }
+        let done = self.exit_code(&runs, outcome??);
+        done.map_err(|error| match (error, self.workload.confined()) {
+            (Error::Failed(cause), Some(confined)) => Error::Failed(cause + &remedy(confined, &runs)),
+            (error, _) => error,
+        })
+    }
+
+    /// Every engine with every loop and every number of clients.
+    fn run_combinations(
+        &self,
+        session: &mut Session,
+        begun: &mut bool,
+        sinks: &mut Sinks<'_>,
+        runs: &mut Vec<RunResult>,
+    ) -> Result<End, Error> {
+        loop {
+            for pace in &self.options.loops {
+                for clients in &self.options.clients {
+                    let first = runs.len();
+                    let end = self.iterate((*pace, *clients), session, begun, sinks, runs)?;
+                    let text = self.workload.report(&runs[first..])?;
+                    if !self.options.silent {
+                        print(&text);
+                    }
+                    if end != End::Finished {
+                        return Ok(end);
+                    }
+                }
+            }
+            if !self.workload.next_engine() {
+                return Ok(End::Finished);
+            }
+        }
+    }
+
+    fn iterate(
+        &self,
+        (pace, clients): (Loop, usize),
+        session: &mut Session,
+        begun: &mut bool,
+        sinks: &mut Sinks<'_>,
+        runs: &mut Vec<RunResult>,
+    ) -> Result<End, Error> {
+        for iteration in 1..=self.workload.iterations() {
+            if self.makes_anew() {
+                self.prepare(session, begun)?;
+            }
+            let engine = self.workload.check(session)?.engine;
+            let plan = self.plan(runs.len(), iteration, pace, clients, engine)?;
+            self.say(&format!("run {}: {} clients", plan.number, plan.clients));
+            sinks.starting(plan.clients);
+            let (result, end) = run(self.options, self.endpoint, self.workload, &plan, sinks, self.stop)?;
+            if let Some(note) = result.io_note.as_ref().filter(|_| runs.is_empty()) {
+                output::note(note);
+            }
+            runs.push(result);
+            if end != End::Finished {
+                return Ok(end);
+            }
+            self.workload.after_run(session)?;
+        }
+        Ok(End::Finished)
+    }
+
+    fn makes_anew(&self) -> bool {
+        self.action == Action::All && self.workload.is_made_anew()
+    }
+
+    fn plan(
+        &self,
+        number: usize,
+        iteration: u32,
+        pace: Loop,
+        clients_of_all: usize,
+        engine: Option<String>,
+    ) -> Result<Plan, Error> {
+        let share = self.options.share;
+        let (first_client, clients) = share.part(clients_of_all);
+        if clients == 0 {
+            let (text, of) = (share.text(), share.of);
+            return Err(Error::Usage(format!(
+                "--share={text}: {clients_of_all} clients cannot be divided among {of} processes"
+            )));
+        }
+        // What the clients of other processes send is not known here.
+        let planned = |all| if share == Share::ALL { all } else { (None, 0) };
+        let (queries_planned, queries_dropped) = planned(self.workload.planned(clients));
+        Ok(Plan {
+            verb: self.verb,
+            number,
+            iteration,
+            step: if self.makes_anew() { 0 } else { number as u64 },
+            clients,
+            share,
+            first_client,
+            clients_of_all,
+            pace,
+            engine_choice: self.workload.engine_choice().map(str::to_owned),
+            engine,
+            duration: self.options.duration,
+            events: self.options.events.map(|events| share.part(events as usize).1 as u64),
+            queries_planned,
+            queries_dropped,
+        })
+    }
+
+    /// The exit code of finished runs: 1 if the server refused what was not to be ignored.
+    fn exit_code(&self, runs: &[RunResult], end: End) -> Result<u8, Error> {
+        match end {
+            End::Interrupted => Err(Error::Interrupted),
+            End::Aborted(cause) => Err(Error::Failed(cause)),
+            End::Finished => {
+                let RunOptions { ignore, reconnect, .. } = self.options;
+                // A lost connection counts unless it was to be replaced, or to be lost.
+                let may_be_lost = !reconnect.is_zero() || self.workload.expects_loss();
+                let forgiven = |code| ignore.has(code) || may_be_lost && is_session_lost(code);
+                let refused = runs.iter().flat_map(|run| &run.errors).any(|error| !forgiven(error.code));
+                Ok(u8::from(refused))
+            }
+        }
+    }
+}
+
+/// What to do about rights that the runs lacked, if they did.
+fn remedy(confined: &Confined, runs: &[RunResult]) -> String {
+    let mut remedies = runs.iter().flat_map(|run| &run.errors).map(|error| confined.remedy(error.code));
+    remedies.find(|remedy| !remedy.is_empty()).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::{Flag, Group};
 
     fn verb(loads: &'static [&'static str]) -> Verb {
         let workload = |_: &Values<'_>, _: &str| Err(Error::Interrupted);
@@ -293,8 +522,8 @@ mod tests {
     #[test]
     fn words_are_a_load_and_a_part() {
         let read = |loads, line: &str| {
-            let given: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-            words(&verb(loads), &given)
+            let arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            words(&verb(loads), &arguments)
                 .map(|(load, action)| (load.to_owned(), action))
                 .map_err(|error| error.to_string())
         };
@@ -321,8 +550,8 @@ mod tests {
         ];
         for secret in ["-psecret", "--password=secret", "--mysql-password=secret"] {
             let line = ["-a", secret, "-u", "me", "run"].map(OsString::from);
-            let given = flags::parse(TABLE, 1, line, &mut Vec::new()).unwrap();
-            assert_eq!(without_password("oltp", &given), ["oltp", "--password-from-env", "--all", "--user=me", "run"]);
+            let parsed = flags::parse(TABLE, 1, line, &mut Vec::new()).unwrap();
+            assert_eq!(without_password("oltp", &parsed), ["oltp", "--password-from-env", "--all", "--user=me", "run"]);
         }
     }
 }

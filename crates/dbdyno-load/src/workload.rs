@@ -4,8 +4,7 @@ use dbdyno_common::random::Random;
 
 use crate::account::Confined;
 use crate::error::Error;
-use crate::output::report;
-use crate::output::result::RunResult;
+use crate::output::result::{self, RunResult};
 use crate::protocol::session::Session;
 use crate::run_options::{Ignore, Loop};
 use crate::statements::{Kind, Statements};
@@ -62,7 +61,7 @@ pub trait Workload: Sync {
     }
 
     /// Statements prepared on each new connection, by the index that
-    /// [`crate::protocol::encoder::RequestEncoder::execute`] takes.
+    /// [`crate::protocol::packet::RequestEncoder::execute`] takes.
     fn prepared(&self) -> Vec<String> {
         Vec::new()
     }
@@ -129,7 +128,7 @@ pub trait Stepwise: Workload {
     }
 
     /// The storage engine of the runs to come, where there is a list of them.
-    fn engine_asked(&self) -> Option<&str> {
+    fn engine_choice(&self) -> Option<&str> {
         None
     }
 
@@ -161,7 +160,7 @@ pub trait Stepwise: Workload {
     /// # Errors
     /// A file of its own cannot be written.
     fn report(&self, runs: &[RunResult]) -> Result<String, Error> {
-        Ok(runs.iter().map(report::summary).collect())
+        Ok(runs.iter().map(result::summary).collect())
     }
 
     /// Makes the tables and fills them; sets `begun` before it makes the first, so that what a

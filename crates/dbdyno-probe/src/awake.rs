@@ -30,7 +30,7 @@ const NICE: i32 = 19;
 pub fn keep(args: &AwakeArgs) -> Result<(), ProbeError> {
     die_with_parent(args.parent)?;
     let cpus = args.cpus.clone().map_or_else(allowed, |list| list.0);
-    let _held = match args.by {
+    let _guard = match args.by {
         Means::Kernel => Some(hold_latency(Path::new(LATENCY))?),
         Means::Pollers => {
             if let Some(group) = &args.cgroup {
@@ -92,16 +92,16 @@ fn join(group: &Path) -> Result<(), ProbeError> {
 
 /// A poller on each processor; all of them run when this returns.
 fn start_pollers(cpus: &[usize]) -> Result<(), ProbeError> {
-    let (said, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     for &cpu in cpus {
-        let said = said.clone();
+        let sender = sender.clone();
         thread::Builder::new()
             .name(format!("awake-{cpu}"))
             .stack_size(64 << 10)
             .spawn(move || {
                 let settled = settle_on(cpu);
                 let runs = settled.is_ok();
-                let _ = said.send(settled); // whoever asked may have given up
+                let _ = sender.send(settled); // whoever asked may have given up
                 if runs {
                     loop {
                         spin_loop();
@@ -110,19 +110,19 @@ fn start_pollers(cpus: &[usize]) -> Result<(), ProbeError> {
             })
             .map_err(|error| refused(format!("no thread for processor {cpu}: {error}")))?;
     }
-    cpus.iter().try_for_each(|_| heard.recv().map_err(|error| refused(error.to_string()))?)
+    cpus.iter().try_for_each(|_| receiver.recv().map_err(|error| refused(error.to_string()))?)
 }
 
 /// Gives this thread its processor and its class, and reads both back.
 fn settle_on(cpu: usize) -> Result<(), ProbeError> {
-    let mut asked = CpuSet::new();
+    let mut cpu_set = CpuSet::new();
     if cpu >= CpuSet::MAX_CPU {
         return Err(refused(format!("there is no processor {cpu}")));
     }
-    asked.set(cpu);
-    let pinned = sched_setaffinity(None, &asked).and_then(|()| sched_getaffinity(None));
+    cpu_set.set(cpu);
+    let pinned = sched_setaffinity(None, &cpu_set).and_then(|()| sched_getaffinity(None));
     match pinned {
-        Ok(took) if took == asked => be_idle().map_err(|error| refused(format!("SCHED_IDLE was refused: {error}"))),
+        Ok(took) if took == cpu_set => be_idle().map_err(|error| refused(format!("SCHED_IDLE was refused: {error}"))),
         Ok(_) => Err(refused(format!("processor {cpu}: the kernel put its poller elsewhere"))),
         Err(error) => Err(refused(format!("processor {cpu}: {error}"))),
     }

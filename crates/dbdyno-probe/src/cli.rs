@@ -44,8 +44,8 @@ pub enum Verb {
 #[derive(Debug, Args)]
 pub struct HostArgs {
     /// Time for each measurement
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "1")]
-    pub each: Duration,
+    #[arg(long = "each", value_name = "SECONDS", value_parser = seconds, default_value = "1")]
+    pub duration: Duration,
     /// A block device such as /dev/loop0, which is only read
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<PathBuf>,
@@ -143,20 +143,20 @@ pub struct DiskArgs {
     pub window_ns: Option<(u64, u64)>,
 }
 
-fn seconds(given: &str) -> Result<Duration, String> {
-    let number = given.strip_suffix('s').unwrap_or(given).parse().ok();
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.strip_suffix('s').unwrap_or(text).parse().ok();
     let duration = number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     duration.ok_or_else(|| "not a number of seconds, such as 10 or 0.5s".into())
 }
 
-fn bytes(given: &str) -> Result<u64, String> {
-    size::bytes(given).ok_or_else(|| "not a number of bytes, such as 8M".into())
+fn bytes(text: &str) -> Result<u64, String> {
+    size::bytes(text).ok_or_else(|| "not a number of bytes, such as 8M".into())
 }
 
 /// `0-3,8`, as the kernel and taskset write sets of processors.
-fn cpu_list(given: &str) -> Result<CpuList, String> {
+fn cpu_list(text: &str) -> Result<CpuList, String> {
     let mut processors = BTreeSet::new();
-    for part in given.split(',') {
+    for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let ends = first.parse::<usize>().ok().zip(last.parse::<usize>().ok());
         let Some((first, last)) = ends.filter(|&(first, last)| first <= last && last < CPUS_MAX) else {
@@ -168,18 +168,18 @@ fn cpu_list(given: &str) -> Result<CpuList, String> {
 }
 
 /// A name in tracefs that can be nothing but an instance.
-fn instance(given: &str) -> Result<String, String> {
+fn instance(text: &str) -> Result<String, String> {
     let good = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-    let is_one = !given.is_empty() && given.chars().all(good);
-    is_one.then(|| given.to_owned()).ok_or_else(|| "letters, digits, - and _ only".into())
+    let is_name = !text.is_empty() && text.chars().all(good);
+    is_name.then(|| text.to_owned()).ok_or_else(|| "letters, digits, - and _ only".into())
 }
 
 /// `START,END` in nanoseconds.
-pub fn window(given: &str) -> Result<(u64, u64), String> {
-    let parts = given.split_once([',', ' ']).and_then(|(start, end)| {
+pub fn window(text: &str) -> Result<(u64, u64), String> {
+    let parts = text.split_once([',', ' ']).and_then(|(start, end)| {
         Some((start.trim().parse::<u64>().ok()?, end.trim().parse::<u64>().ok()?)).filter(|(start, end)| start < end)
     });
-    parts.ok_or_else(|| format!("the window {given:?} is not START,END in nanoseconds"))
+    parts.ok_or_else(|| format!("the window {text:?} is not START,END in nanoseconds"))
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ pub fn summarise(args: &DiskArgs) -> Result<(), ProbeError> {
     let requests =
         parse(&bytes).map_err(|(line, reason)| ProbeError::Trace { path: args.file.clone(), line, reason })?;
     let figures = figures(requests);
-    let found = BlockTrace { source: Some("emulated disk".into()), ..figures.figures(args.window_ns, 0) };
-    args.outputs.write(&json!(found), &figures)
+    let trace = BlockTrace { source: Some("emulated disk".into()), ..figures.figures(args.window_ns, 0) };
+    args.outputs.write(&json!(trace), &figures)
 }
 
 /// Requests in the order of their completion, as figures.
@@ -34,7 +34,7 @@ fn figures(mut requests: Vec<Completed>) -> Figures {
     done.sort_by_key(|request| request.at_ns);
     let mut done = done.into_iter().peekable();
     for request in requests {
-        while let Some(earlier) = done.next_if(|one| one.at_ns < request.issued.at_ns) {
+        while let Some(earlier) = done.next_if(|completion| completion.at_ns < request.issued.at_ns) {
             figures.completed(&earlier);
         }
         figures.issued(&request.issued);
@@ -118,13 +118,13 @@ mod tests {
     fn both_formats_tell_the_same() {
         let csv = parse(format!("{COLUMNS}\n{LINES}").as_bytes()).unwrap();
         assert_eq!(csv, parse(&binary()).unwrap());
-        let found = json!(figures(csv).figures(None, 0));
-        assert_eq!(found["requests"]["flush"], 1);
-        assert_eq!(found["device_ms"]["write"]["mean"], 25e-6);
-        assert_eq!(found["device_ms"]["read"]["mean"], 10e-6);
+        let summary = json!(figures(csv).figures(None, 0));
+        assert_eq!(summary["requests"]["flush"], 1);
+        assert_eq!(summary["device_ms"]["write"]["mean"], 25e-6);
+        assert_eq!(summary["device_ms"]["read"]["mean"], 10e-6);
         // From the end of the write at 8192 back to 0; flushes have no address.
-        assert_eq!((&found["seek_bytes_mean"], &found["sorted_runs"]), (&json!(8192.0), &json!(2)));
-        assert_eq!((&found["errors"], &found["queue_ms"]["all"]["mean"]), (&json!(1), &json!(null)));
+        assert_eq!((&summary["seek_bytes_mean"], &summary["sorted_runs"]), (&json!(8192.0), &json!(2)));
+        assert_eq!((&summary["errors"], &summary["queue_ms"]["all"]["mean"]), (&json!(1), &json!(null)));
     }
 
     #[test]
@@ -148,8 +148,8 @@ mod tests {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300), text in ".{0,200}") {
             let _ = parse(&bytes);
-            if let Ok(found) = parse(&[MAGIC, &bytes[..]].concat()) {
-                prop_assert!(found.len() <= 300 / RECORD_BYTES);
+            if let Ok(requests) = parse(&[MAGIC, &bytes[..]].concat()) {
+                prop_assert!(requests.len() <= 300 / RECORD_BYTES);
             }
             let _ = parse(format!("{COLUMNS}\n{text}\n").as_bytes());
         }

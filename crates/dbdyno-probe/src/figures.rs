@@ -357,8 +357,8 @@ impl Sums {
         };
         let times = |part: fn(&OfKind) -> &Latency| {
             let timed = Kind::ALL.iter().filter(|(_, word)| matches!(*word, "read" | "write" | "flush"));
-            let each = timed.map(|(kind, word)| ((*word).into(), part(&self.kinds[*kind as usize]).summary_ms()));
-            each.chain([("all".into(), self.together(part).summary_ms())]).collect()
+            let latencies = timed.map(|(kind, word)| ((*word).into(), part(&self.kinds[*kind as usize]).summary_ms()));
+            latencies.chain([("all".into(), self.together(part).summary_ms())]).collect()
         };
         let (issued, runs) = (self.issued_in_all(), self.runs());
         BlockSums {
@@ -407,11 +407,11 @@ mod tests {
     #[test]
     fn runs_and_distances_are_those_of_the_definition() {
         // Three runs: 0 8 80, 16 24, 0. Distances in sectors from end to start: 0, 64, 72, 0, 32.
-        let found = json!(figures(&[0, 8, 80, 16, 24, 0]).figures(None, 0));
-        assert_eq!((&found["sorted_runs"], &found["sorted_run_requests_mean"]), (&json!(3), &json!(2.0)));
-        assert_eq!(found["seek_bytes_mean"], json!(168.0 * 512.0 / 5.0));
-        assert_eq!((&found["sequential_ratio"], &found["ascending_ratio"]), (&json!(0.4), &json!(0.6)));
-        assert_eq!(found["device_depth"], json!({"mean": 3.0, "max": 3}));
+        let summary = json!(figures(&[0, 8, 80, 16, 24, 0]).figures(None, 0));
+        assert_eq!((&summary["sorted_runs"], &summary["sorted_run_requests_mean"]), (&json!(3), &json!(2.0)));
+        assert_eq!(summary["seek_bytes_mean"], json!(168.0 * 512.0 / 5.0));
+        assert_eq!((&summary["sequential_ratio"], &summary["ascending_ratio"]), (&json!(0.4), &json!(0.6)));
+        assert_eq!(summary["device_depth"], json!({"mean": 3.0, "max": 3}));
     }
 
     #[test]
@@ -421,8 +421,8 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             state >> 40
         });
-        let found = json!(figures(&random.take(4000).collect::<Vec<_>>()).figures(None, 0));
-        let mean = found["sorted_run_requests_mean"].as_f64().unwrap();
+        let summary = json!(figures(&random.take(4000).collect::<Vec<_>>()).figures(None, 0));
+        let mean = summary["sorted_run_requests_mean"].as_f64().unwrap();
         assert!((1.9..2.1).contains(&mean), "{mean}");
     }
 
@@ -441,11 +441,11 @@ mod tests {
 
     #[test]
     fn a_trace_of_nothing_has_no_figures() {
-        let found = json!(Figures::default().figures(None, 0));
+        let summary = json!(Figures::default().figures(None, 0));
         for name in ["seek_bytes_mean", "sorted_run_requests_mean", "sequential_ratio"] {
-            assert_eq!(found[name], Value::Null, "{name}");
+            assert_eq!(summary[name], Value::Null, "{name}");
         }
-        assert_eq!(found["device_ms"]["all"]["p99"], Value::Null);
+        assert_eq!(summary["device_ms"]["all"]["p99"], Value::Null);
     }
 
     #[test]
@@ -464,17 +464,17 @@ mod tests {
         fn times_are_right(times in proptest::collection::vec(1u64..5_000_000_000, 1..300), slices in 1u64..9) {
             let mut figures = Figures::default();
             for (number, time) in (0..).zip(&times) {
-                let one = issued(number % slices * SLICE_NS, 0, 8);
-                figures.completed(&Completed { at_ns: one.at_ns + time, issued: one, failed: false });
+                let request = issued(number % slices * SLICE_NS, 0, 8);
+                figures.completed(&Completed { at_ns: request.at_ns + time, issued: request, failed: false });
             }
             let mut sorted = times.clone();
             sorted.sort_unstable();
-            let found = &json!(figures.figures(None, 0))["device_ms"]["write"];
+            let latency = &json!(figures.figures(None, 0))["device_ms"]["write"];
             let mean = times.iter().sum::<u64>() as f64 / times.len() as f64 / 1e6;
-            prop_assert!((found["mean"].as_f64().unwrap() / mean - 1.0).abs() < 1e-9);
+            prop_assert!((latency["mean"].as_f64().unwrap() / mean - 1.0).abs() < 1e-9);
             for (name, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
                 let exact = sorted[((share * times.len() as f64).ceil() as usize).clamp(1, times.len()) - 1] as f64 / 1e6;
-                let ratio = found[name].as_f64().unwrap() / exact;
+                let ratio = latency[name].as_f64().unwrap() / exact;
                 prop_assert!((0.989..1.011).contains(&ratio), "{} is {} times what it should be", name, ratio);
             }
         }

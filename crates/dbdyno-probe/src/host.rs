@@ -39,18 +39,18 @@ const CLOCK_READS: u32 = 100_000;
 /// `dbdyno-probe host`.
 pub fn measure(args: &HostArgs) -> Result<(), ProbeError> {
     let cpus = allowed();
-    say("wake_up", &wake_up(&cpus, args.each)?)?;
-    say("timer", &timer_lateness(args.each))?;
+    say("wake_up", &wake_up(&cpus, args.duration)?)?;
+    say("timer", &timer_lateness(args.duration))?;
     say("clock", &json!({"read_ns": clock_read_ns()}))?;
-    say("memory", &json!({"copied_bytes_per_second": copied_bytes_per_second(args.each / 2)}))?;
+    say("memory", &json!({"copied_bytes_per_second": copied_bytes_per_second(args.duration / 2)}))?;
     if let Some(device) = &args.device {
-        say("disk", &disk(device, args.each)?)?;
+        say("disk", &disk(device, args.duration)?)?;
     }
     Ok(())
 }
 
-fn say(what: &str, found: &impl Serialize) -> Result<(), ProbeError> {
-    output::print(&format!("{}\n", json!({"measured": what, "figures": found})))
+fn say(what: &str, figures: &impl Serialize) -> Result<(), ProbeError> {
+    output::print(&format!("{}\n", json!({"measured": what, "figures": figures})))
 }
 
 /// The clock of all measurements, in nanoseconds.
@@ -76,9 +76,9 @@ fn figures(times: &Histogram<u64>) -> HostTimes {
 /// A byte through a pipe to another processor and back through a second one, again and again.
 fn wake_up(cpus: &[usize], lasting: Duration) -> Result<HostTimes, ProbeError> {
     let no_pipe = |error: rustix::io::Errno| ProbeError::Announce(error.into());
-    let ((asked, ask), (answered, answer)) = (pipe().map_err(no_pipe)?, pipe().map_err(no_pipe)?);
+    let ((requests, ask), (answered, answer)) = (pipe().map_err(no_pipe)?, pipe().map_err(no_pipe)?);
     let (here, there) = (cpus.first().copied().unwrap_or(0), cpus.last().copied().unwrap_or(0));
-    let other = thread::spawn(move || echo(there, asked, answer));
+    let other = thread::spawn(move || echo(there, requests, answer));
     let times = thread::spawn(move || round_trips(here, ask, answered, lasting)).join();
     let _ = other.join();
     let times = times.unwrap_or_else(|_| Ok(histogram())).map_err(ProbeError::Announce)?;
@@ -92,11 +92,11 @@ fn stay_on(cpu: usize) {
     let _ = sched_setaffinity(None, &set);
 }
 
-fn echo(cpu: usize, asked: OwnedFd, answer: OwnedFd) {
+fn echo(cpu: usize, requests: OwnedFd, answer: OwnedFd) {
     stay_on(cpu);
-    let (mut asked, mut answer) = (File::from(asked), File::from(answer));
+    let (mut requests, mut answer) = (File::from(requests), File::from(answer));
     let mut byte = [0];
-    while asked.read_exact(&mut byte).is_ok() && answer.write_all(&byte).is_ok() {}
+    while requests.read_exact(&mut byte).is_ok() && answer.write_all(&byte).is_ok() {}
 }
 
 fn round_trips(cpu: usize, ask: OwnedFd, answered: OwnedFd, lasting: Duration) -> std::io::Result<Histogram<u64>> {
@@ -188,9 +188,9 @@ mod tests {
     #[test]
     fn each_measurement_has_figures() {
         let short = Duration::from_millis(20);
-        let found = wake_up(&allowed(), short).unwrap();
-        let SummaryNs(times) = found.times;
-        assert!(times.count > 0 && times.p99() >= times.p50() && found.processors.is_some());
+        let host_times = wake_up(&allowed(), short).unwrap();
+        let SummaryNs(times) = host_times.times;
+        assert!(times.count > 0 && times.p99() >= times.p50() && host_times.processors.is_some());
         assert!(timer_lateness(short).times.0.count > 0);
         assert!(clock_read_ns() > 0.0);
         assert!(copied_bytes_per_second(short) > 0.0);

@@ -9,6 +9,13 @@
 //! Cannot: see a request between the driver and the medium; say whose request it is; follow a request through stacked
 //! devices (dm, md); read the ring buffer of a big-endian kernel.
 
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use cli::{CommandLine, Verb};
+use error::ProbeError;
+
 mod awake;
 mod cli;
 mod disk_trace;
@@ -16,17 +23,9 @@ mod error;
 mod figures;
 mod host;
 mod output;
-mod recording;
 mod requests;
 mod tracefs;
 mod watch;
-
-use std::io::Write;
-use std::process::ExitCode;
-
-use clap::Parser as _;
-use cli::{CommandLine, Verb};
-use error::ProbeError;
 
 fn main() -> ExitCode {
     match run() {

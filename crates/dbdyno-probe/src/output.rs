@@ -82,11 +82,15 @@ impl RequestFile {
 
     /// One more line; when it was queued is left empty where that was not seen.
     pub fn line(&mut self, done: &Completed) -> std::io::Result<()> {
-        let one = &done.issued;
-        let queued = one.queued_ns.map_or(String::new(), |ns| ns.to_string());
+        let request = &done.issued;
+        let queued = request.queued_ns.map_or(String::new(), |ns| ns.to_string());
         let error = u8::from(done.failed);
-        let (kind, depth) = (one.kind.word(), one.depth);
-        writeln!(self.to, "{queued},{},{},{},{},{depth},{kind},{error}", one.at_ns, done.at_ns, one.sector, one.bytes)
+        let (kind, depth) = (request.kind.word(), request.depth);
+        writeln!(
+            self.to,
+            "{queued},{},{},{},{},{depth},{kind},{error}",
+            request.at_ns, done.at_ns, request.sector, request.bytes
+        )
     }
 
     pub fn finish(&mut self) -> std::io::Result<()> {

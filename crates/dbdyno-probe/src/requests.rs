@@ -41,7 +41,7 @@ pub enum Happened {
     Issued(Issued),
     Completed(Completed),
     /// An empty write that only asked for a flush was done; the kernel's statistics count it as a write.
-    FlushAsked,
+    FlushOnly,
     /// A request was done whose issue was not seen.
     Unmatched,
 }
@@ -191,7 +191,7 @@ impl Requests {
     fn complete(&mut self, event: &Event) -> Option<Happened> {
         if event.sectors == 0 && event.kind != Kind::Flush {
             // A write that was flushed around ends twice, the second time behind its last sector.
-            return (event.kind == Kind::Write && event.sector == 0).then_some(Happened::FlushAsked);
+            return (event.kind == Kind::Write && event.sector == 0).then_some(Happened::FlushOnly);
         }
         let Some(issued) = self.take_issued(event) else { return Some(Happened::Unmatched) };
         let done = u64::from(event.sectors) * 512;
@@ -211,7 +211,7 @@ impl Requests {
 
     /// Takes the request that an event speaks of out of the device: of several at one sector, that of the event's length.
     fn take_issued(&mut self, event: &Event) -> Option<Issued> {
-        let found = if event.kind == Kind::Flush {
+        let request = if event.kind == Kind::Flush {
             self.flushes.pop_front()?
         } else {
             let there = self.in_device.get_mut(&event.sector)?;
@@ -226,7 +226,7 @@ impl Requests {
             request
         };
         self.depth -= 1;
-        Some(found)
+        Some(request)
     }
 }
 
@@ -259,13 +259,13 @@ mod tests {
     #[test]
     fn a_request_has_its_times() {
         let steps = [event(5, Step::Queue, 8, 8), event(9, Step::Issue, 8, 8), event(20, Step::Complete, 8, 8)];
-        let (found, requests) = all(&steps);
-        let one = issued(found[0]);
+        let (outcomes, requests) = all(&steps);
+        let request = issued(outcomes[0]);
         assert_eq!(
-            (one.queued_ns, one.at_ns, one.bytes, one.bios, one.depth, one.waiting),
+            (request.queued_ns, request.at_ns, request.bytes, request.bios, request.depth, request.waiting),
             (Some(5), 9, 4096, 1, 1, 0)
         );
-        assert_eq!(found[1], Happened::Completed(Completed { at_ns: 20, issued: one, failed: false }));
+        assert_eq!(outcomes[1], Happened::Completed(Completed { at_ns: 20, issued: request, failed: false }));
         assert_eq!(requests.open(), 0);
     }
 
@@ -273,78 +273,81 @@ mod tests {
     fn merged_bios_go_along_and_the_earliest_counts() {
         // The second was merged behind the first, the third before it.
         let queued = [event(5, Step::Queue, 8, 8), event(6, Step::Queue, 16, 8), event(7, Step::Queue, 0, 8)];
-        let (found, _) = all(&[&queued[..], &[event(9, Step::Issue, 0, 24)]].concat());
-        let one = issued(found[0]);
-        assert_eq!((one.queued_ns, one.bios, one.waiting), (Some(5), 3, 0));
+        let (outcomes, _) = all(&[&queued[..], &[event(9, Step::Issue, 0, 24)]].concat());
+        let request = issued(outcomes[0]);
+        assert_eq!((request.queued_ns, request.bios, request.waiting), (Some(5), 3, 0));
     }
 
     #[test]
     fn a_split_bio_gives_its_time_to_both_parts() {
         let events = [event(5, Step::Queue, 0, 2048), event(7, Step::Issue, 0, 1088), event(9, Step::Issue, 1088, 960)];
-        let (found, _) = all(&events);
-        let parts: Vec<_> = found.into_iter().map(issued).map(|one| (one.queued_ns, one.waiting)).collect();
+        let (outcomes, _) = all(&events);
+        let parts: Vec<_> =
+            outcomes.into_iter().map(issued).map(|request| (request.queued_ns, request.waiting)).collect();
         assert_eq!(parts, [(Some(5), 1), (Some(5), 0)]);
     }
 
     #[test]
     fn two_bios_at_one_sector_are_two_requests() {
         let both = [event(5, Step::Queue, 0, 8), event(6, Step::Queue, 0, 8)];
-        let (found, requests) = all(&[&both[..], &[event(7, Step::Issue, 0, 8), event(8, Step::Issue, 0, 8)]].concat());
-        let times: Vec<_> = found.into_iter().map(issued).map(|one| (one.queued_ns, one.depth)).collect();
+        let (outcomes, requests) =
+            all(&[&both[..], &[event(7, Step::Issue, 0, 8), event(8, Step::Issue, 0, 8)]].concat());
+        let times: Vec<_> =
+            outcomes.into_iter().map(issued).map(|request| (request.queued_ns, request.depth)).collect();
         assert_eq!(times, [(Some(5), 1), (Some(6), 2)]);
         assert_eq!(requests.open(), 2);
     }
 
     #[test]
     fn what_the_driver_could_not_take_waits_again_from_its_first_time() {
-        let (found, _) = all(&[
+        let (outcomes, _) = all(&[
             event(5, Step::Queue, 0, 8),
             event(7, Step::Issue, 0, 8),
             event(8, Step::Requeue, 0, 8),
             event(30, Step::Issue, 0, 8),
         ]);
-        let again = issued(found[1]);
+        let again = issued(outcomes[1]);
         assert_eq!((again.queued_ns, again.depth), (Some(5), 1));
     }
 
     #[test]
     fn a_request_done_in_two_parts_is_one() {
-        let (found, requests) =
+        let (outcomes, requests) =
             all(&[event(5, Step::Issue, 0, 16), event(7, Step::Complete, 0, 8), event(9, Step::Complete, 8, 8)]);
-        assert_eq!(found.len(), 2);
-        assert!(matches!(found[1], Happened::Completed(done) if done.at_ns == 9 && done.issued.at_ns == 5));
+        assert_eq!(outcomes.len(), 2);
+        assert!(matches!(outcomes[1], Happened::Completed(done) if done.at_ns == 9 && done.issued.at_ns == 5));
         assert_eq!(requests.open(), 0);
     }
 
     #[test]
     fn one_flush_serves_all_who_asked() {
-        let asked = |at_ns| Event { flush_first: true, ..event(at_ns, Step::Queue, 0, 0) };
-        let (found, _) = all(&[
-            asked(5),
-            asked(6),
+        let barrier = |at_ns| Event { flush_first: true, ..event(at_ns, Step::Queue, 0, 0) };
+        let (outcomes, _) = all(&[
+            barrier(5),
+            barrier(6),
             flush(8, Step::Issue),
             flush(20, Step::Complete),
             event(21, Step::Complete, 0, 0), // the empty writes that asked end too
             event(21, Step::Complete, 0, 0),
             event(22, Step::Complete, 64, 0), // the second end of a write with data
         ]);
-        let one = issued(found[0]);
-        assert_eq!((one.kind, one.queued_ns, one.bytes), (Kind::Flush, Some(5), 0));
-        assert!(matches!(found[1], Happened::Completed(done) if done.at_ns == 20));
-        assert_eq!(found[2..], [Happened::FlushAsked, Happened::FlushAsked]);
+        let request = issued(outcomes[0]);
+        assert_eq!((request.kind, request.queued_ns, request.bytes), (Kind::Flush, Some(5), 0));
+        assert!(matches!(outcomes[1], Happened::Completed(done) if done.at_ns == 20));
+        assert_eq!(outcomes[2..], [Happened::FlushOnly, Happened::FlushOnly]);
     }
 
     #[test]
     fn what_was_not_seen_is_unknown() {
-        let (found, requests) = all(&[event(7, Step::Issue, 0, 8), event(8, Step::Complete, 99, 8)]);
-        assert_eq!(issued(found[0]).queued_ns, None);
-        assert_eq!(found[1], Happened::Unmatched);
+        let (outcomes, requests) = all(&[event(7, Step::Issue, 0, 8), event(8, Step::Complete, 99, 8)]);
+        assert_eq!(issued(outcomes[0]).queued_ns, None);
+        assert_eq!(outcomes[1], Happened::Unmatched);
         assert_eq!(requests.open(), 1);
     }
 
     #[test]
     fn what_was_under_way_when_events_were_lost_is_left_out() {
-        let (found, requests) = all(&[
+        let (outcomes, requests) = all(&[
             event(5, Step::Queue, 0, 8),
             event(6, Step::Issue, 0, 8),
             Event::gap(7, Step::Blind),
@@ -353,9 +356,9 @@ mod tests {
             event(10, Step::Complete, 0, 8),
             event(11, Step::Issue, 16, 8),
         ]);
-        assert_eq!(found.len(), 3);
-        assert_eq!(found[1], Happened::Unmatched);
-        assert_eq!((issued(found[2]).depth, requests.open()), (1, 1));
+        assert_eq!(outcomes.len(), 3);
+        assert_eq!(outcomes[1], Happened::Unmatched);
+        assert_eq!((issued(outcomes[2]).depth, requests.open()), (1, 1));
     }
 
     fn any_event() -> impl Strategy<Value = Event> {

@@ -66,15 +66,15 @@ pub fn read<E: From<ReadError>>(
         return Err(ReadError::Rows(rows).into());
     }
     let schema = metadata.file_metadata().schema_descr();
-    let mut found = Vec::new();
+    let mut columns = Vec::new();
     for (place, column) in schema.columns().iter().enumerate() {
         let name = column.path().string();
         if wanted(&name)? {
             let values = if is_plain(column) { column_of(&file, place)? } else { Column::Other };
-            found.push((name, values));
+            columns.push((name, values));
         }
     }
-    Ok(found)
+    Ok(columns)
 }
 
 /// Whether a column holds a number or a text a row: no list, no part of a structure, no date.
@@ -128,9 +128,9 @@ fn numbers<T: DataType>(
 
 fn texts(reader: ColumnReaderImpl<ByteArrayType>, rows: usize) -> Result<Column, ReadError> {
     let text = |value: ByteArray| value.as_utf8().map(str::to_owned);
-    let found: Result<Vec<_>, _> =
+    let values: Result<Vec<_>, _> =
         rows_of(reader, rows)?.into_iter().map(|value| value.map(text).transpose()).collect();
-    Ok(Column::Text(found?))
+    Ok(Column::Text(values?))
 }
 
 /// One value for each row, or none where the file says that it is unknown.

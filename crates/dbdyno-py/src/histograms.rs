@@ -42,8 +42,8 @@ fn empty() -> Result<Histogram<u64>, String> {
 }
 
 fn add(sum: &mut Histogram<u64>, payload: &str) -> Result<(), String> {
-    let one = decode(payload).map_err(|error| error.to_string())?;
-    sum.add(&one).map_err(|error| error.to_string())
+    let histogram = decode(payload).map_err(|error| error.to_string())?;
+    sum.add(&histogram).map_err(|error| error.to_string())
 }
 
 fn sum<'a>(payloads: impl Iterator<Item = &'a str>) -> Result<Histogram<u64>, String> {

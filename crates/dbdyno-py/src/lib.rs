@@ -4,7 +4,6 @@ mod columns;
 mod histograms;
 mod lines;
 mod simulated;
-mod traces;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict};
@@ -26,7 +25,8 @@ mod _native {
     #[pymodule_export]
     use super::simulated::{kernels, simulate, trace_summary};
     use super::{
-        Bound, PyAny, PyByteArray, PyBytes, PyDict, PyDictMethods, PyErr, PyResult, Python, lines, pyfunction, traces,
+        Bound, PyAny, PyByteArray, PyBytes, PyDict, PyDictMethods, PyErr, PyResult, Python, lines, pyfunction,
+        simulated,
     };
 
     /// The smallest disk, which fits every drive.
@@ -41,8 +41,8 @@ mod _native {
     /// What the lines of an option file say: number (from 1), group, what it is, and its two texts.
     #[pyfunction]
     fn option_lines(text: &str) -> Vec<OptionLine> {
-        let found = dbdyno_common::option_file::lines(text).into_iter();
-        found
+        let lines = dbdyno_common::option_file::lines(text).into_iter();
+        lines
             .map(|line| {
                 let (what, name, value) = match line.entry {
                     Entry::Group => ("group", line.group.clone(), None),
@@ -67,7 +67,7 @@ mod _native {
         drive: Option<&str>,
         size_bytes: Option<u64>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let found = match drive {
+        let drives = match drive {
             None => dbdyno_device::catalogue(),
             Some(name) => {
                 let size_bytes = size_bytes.unwrap_or(SECTOR_BYTES);
@@ -85,7 +85,7 @@ mod _native {
             dict.set_item("drive_fast_cache_bytes", cache.map(|cache| cache.drive_bytes))?;
             Ok(dict)
         };
-        found.into_iter().map(as_dict).collect()
+        drives.into_iter().map(as_dict).collect()
     }
 
     /// What is in a block trace, as JSON.
@@ -102,13 +102,14 @@ mod _native {
         let mut signal = None;
         let mut go_on = || {
             #[allow(clippy::redundant_closure_for_method_calls)] // the method is not general enough over lifetimes
-            let asked = Python::attach(|py| py.check_signals());
-            signal = asked.err();
+            let check = Python::attach(|py| py.check_signals());
+            signal = check.err();
             signal.is_none()
         };
-        let found =
-            py.detach(|| traces::contents(&files, &traces::TraceNames { format, time_unit, length_unit }, &mut go_on));
-        signal.map_or_else(|| found.map_err(PyValueError::new_err), Err)
+        let contents = py.detach(|| {
+            simulated::contents(&files, &simulated::TraceNames { format, time_unit, length_unit }, &mut go_on)
+        });
+        signal.map_or_else(|| contents.map_err(PyValueError::new_err), Err)
     }
 
     /// What panics becomes an exception of Python, which says all that would be printed.
@@ -138,23 +139,23 @@ mod _native {
         // The library may panic over a damaged file.
         let read = panic::AssertUnwindSafe(|| columns::read::<PyErr>(bytes, rows_max, wanted));
         let damaged = |_| PyValueError::new_err(columns::NO_PARQUET);
-        let found = PyDict::new(py);
+        let dict = PyDict::new(py);
         for (name, values) in panic::catch_unwind(read).map_err(damaged)?? {
             match values {
-                Column::Number(values) => found.set_item(name, PyByteArray::new(py, values.as_slice().as_bytes()))?,
-                Column::Text(values) => found.set_item(name, values)?,
-                _ => found.set_item(name, py.None())?,
+                Column::Number(values) => dict.set_item(name, PyByteArray::new(py, values.as_slice().as_bytes()))?,
+                Column::Text(values) => dict.set_item(name, values)?,
+                _ => dict.set_item(name, py.None())?,
             }
         }
-        Ok(found)
+        Ok(dict)
     }
 
     /// A Parquet file of columns of one length: bytes are doubles, else a list of integers, booleans or texts.
     #[pyfunction]
     fn write_parquet<'py>(py: Python<'py>, columns: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyBytes>> {
-        let given: PyResult<Vec<_>> =
+        let columns: PyResult<Vec<_>> =
             columns.iter().map(|(name, values)| Ok((name.extract()?, column_of(&values)?))).collect();
-        let written = columns::write(&given?).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let written = columns::write(&columns?).map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(PyBytes::new(py, &written))
     }
 

@@ -10,83 +10,84 @@ Summary = dict[str, float | None]
 
 
 class MeanAndMax(TypedDict, total=False):
-    """What was met at each issue."""
+    """A number that is looked at whenever a request is issued."""
 
-    max: int | None  # The most.
-    mean: float | None  # Its mean.
+    max: int | None  # The maximum.
+    mean: float | None  # The mean.
 
 
 class Recorded(TypedDict, total=False):
-    """What a recording of events has come to."""
+    """State of a recording of events."""
 
     bytes: int  # Bytes written.
     events: int  # Events written.
-    failed: str | None  # Why it can't be written.
-    full: bool  # Whether the file may not grow any more.
-    measured_s: list[float] | None  # In a trial: where in it measuring began and ended, seconds.
-    seconds: float  # From its begin to the last event.
+    failed: str | None  # Why the file can't be written.
+    full: bool  # Whether the file has reached its size limit.
+    measured_s: list[float] | None  # Of a trial only: when measuring began and ended, in seconds of the recording.
+    seconds: float  # Time from the start of the recording to its last event.
 
 
 class BlockTrace(TypedDict, total=False):
-    """What the requests of a window came to."""
+    """Figures of the requests in a window of time."""
 
-    ascending_ratio: float | None  # The share that did not go back.
-    bios: int  # Bios of the requests issued.
+    ascending_ratio: float | None  # Share of requests that begin at or after the start of the one before.
+    bios: int  # Bios of the issued requests.
     bytes: dict[str, int]  # Bytes issued, by kind.
-    completed: dict[str, int]  # Requests done, by kind.
+    completed: dict[str, int]  # Requests completed, by kind.
     cpu_seconds: float | None  # CPU time of the probe.
     device: str | None  # The block device.
-    device_depth: MeanAndMax  # Requests in the device when one is issued, itself included.
-    device_ms: dict[str, Summary]  # From issue to completion, likewise.
+    device_depth: MeanAndMax  # Requests in the device when one is issued, including that one.
+    device_ms: dict[str, Summary]  # From issue to completion, by kind and for reads and writes together.
     errors: int  # Requests that failed.
-    flushes_asked: int  # Empty writes that only asked for a flush.
+    flushes_asked: int  # Writes without data that only ask for a flush.
     lost: int  # Events or records that were lost.
-    open: int  # Requests that are not done yet.
-    # From when the first bio of a request was queued until it was issued, by kind and of reads and writes together.
+    open: int  # Requests that are not completed yet.
+    # From when the first bio of a request was queued until the request was issued, by kind and for reads and writes
+    # together.
     queue_ms: dict[str, Summary]
-    recorded: Recorded | None  # The file that its events went to.
+    recorded: Recorded | None  # The file to which the events were written.
     requests: dict[str, int]  # Requests issued, by kind.
     seek_bytes_mean: float | None  # Mean distance from the end of a request to the start of the next.
-    sequential_ratio: float | None  # The share that began where the one before ended.
-    sorted_run_requests_mean: float | None  # Requests of such a run.
-    sorted_runs: int  # Runs at ascending addresses.
-    source: str | None  # "block layer" or the file of an emulated disk's own trace.
-    unmatched: int  # Completions whose issue was not seen.
-    waiting_bios: MeanAndMax  # Bios that still wait then.
-    window_ns: list[int] | None  # The window's start and end on the monotonic clock; none for all of the trace.
+    sequential_ratio: float | None  # Share of requests that begin where the one before ended.
+    sorted_run_requests_mean: float | None  # Mean number of requests in such a run.
+    sorted_runs: int  # Number of runs of requests at ascending addresses.
+    source: str | None  # "block layer", or the file of an emulated disk's own trace.
+    unmatched: int  # Completions whose issue is not in the trace.
+    waiting_bios: MeanAndMax  # Bios that wait when a request is issued.
+    window_ns: list[int] | None  # Start and end of the window on the monotonic clock; null for the whole trace.
 
 
 class ClientHost(TypedDict, total=False):
     """One of several hosts that a load came from."""
 
-    clients: int  # Connections from there.
-    clock_bound_us: float  # Within which bound its clock is known.
-    clock_drift_us: float  # By how much its clock went from ours meanwhile.
-    events_per_second: float  # Events that it finished.
+    clients: int  # Number of connections from this host.
+    clock_bound_us: float  # Uncertainty of the offset of its clock.
+    clock_drift_us: float  # Change of the offset of its clock during the run.
+    events_per_second: float  # Events that it finished per second.
     host: str  # Its name.
-    interface: str | None  # Through which they go.
-    interface_share: float | None  # What the busier way of it carried, of its speed.
+    interface: str | None  # The network interface of the connections.
+    interface_share: float | None  # Share of the interface's speed that its busier direction used.
     latency_ms_p99: float | None  # The 99th percentile of its events.
-    latency_ms_p99_of_others: float | None  # That of the events of all others.
-    queries_per_second: float  # Queries that it had answered.
-    retransmits: int  # Segments sent again.
-    rtt_ms_median: float  # Smoothed round trips, the connections' median.
-    rtt_ms_min: float | None  # The least.
-    seconds: float  # How long it measured.
-    start_lateness_ms_p99: float | None  # How late it started what was due.
-    start_off_us: float  # How far from the agreed moment it started.
-    thread_cpu_share: float | None  # What its busiest thread had of a processor.
-    thread_wait_share: float | None  # What a thread waited for one at most, of the time.
+    latency_ms_p99_of_others: float | None  # The 99th percentile of the events of all other hosts.
+    queries_per_second: float  # Queries per second that were answered to it.
+    retransmits: int  # Segments that were sent again.
+    rtt_ms_median: float  # Median over the connections of the smoothed round-trip time.
+    rtt_ms_min: float | None  # The shortest round trip.
+    seconds: float  # Length of its measurement.
+    start_lateness_ms_p99: float | None  # The 99th percentile of the time from when an event was due until it started.
+    start_off_us: float  # Distance of its start from the agreed moment.
+    thread_cpu_share: float | None  # Share of a processor that its busiest thread used.
+    thread_wait_share: float | None  # Largest share of the time that a thread of it waited for a processor.
 
 
 Columns = dict[str, float]  # The columns of `iostat -x`, as sysstat computes them.
 
 
 class SimulatedLatencies(TypedDict, total=False):
-    """Latencies as they leave the simulator."""
+    """Latencies as the simulator reports them."""
 
     count: int  # How many.
-    histogram: str  # All of them: an `HdrHistogram` of three digits, version 2, compressed, in base64.
+    histogram: str  # All latencies: an `HdrHistogram` of three digits, version 2, compressed, in base64.
     max_ns: int  # The largest.
     mean_ns: float  # Their mean.
     min_ns: int  # The least; 0 of none, as the others.
@@ -95,97 +96,97 @@ class SimulatedLatencies(TypedDict, total=False):
 
 
 class DirectionFigures(TypedDict, total=False):
-    """Counts of one direction."""
+    """Figures of one direction."""
 
-    latency: SimulatedLatencies  # Of bios, from when they were meant to begin.
-    merges: int  # Bios that joined a request.
+    latency: SimulatedLatencies  # Latencies of bios, from when they were due.
+    merges: int  # Bios that were merged into a request.
     requests: int  # Requests completed.
     sectors: int  # Sectors completed.
 
 
 class FastCache(TypedDict, total=False):
-    """The fast part of a drive's room for writes."""
+    """The fast part of a drive's flash."""
 
-    bytes: int  # What it holds on a disk of this size.
-    drive_bytes: int | None  # What it holds on the whole drive.
+    bytes: int  # Its capacity on a disk of this size.
+    drive_bytes: int | None  # Its capacity on the whole drive.
     ran_out_ns: int | None  # When a write first found it full, on the monotonic clock.
-    ran_out_s: float | None  # In a trial, which has no other clock: the same in seconds since measuring began.
+    ran_out_s: float | None  # The same in seconds since measuring began; of a trial only, which has no monotonic time.
 
 
 class DiskFigures(TypedDict, total=False):
-    """All that an emulated disk knows of itself."""
+    """State and figures of an emulated disk."""
 
-    content_bytes: int  # What was written and still counts.
+    content_bytes: int  # Bytes that were written and not discarded.
     cpu_seconds: float  # CPU time of the disk's process.
-    cuts: Any  # Power cuts taken or waited for.
-    discards: int  # Discards that came.
-    enospc_errors: int  # Writes for which there was no room.
+    cuts: Any  # Power cuts that were taken or are awaited.
+    discards: int  # Discards received.
+    enospc_errors: int  # Writes that failed for lack of space.
     errors: dict[str, int]  # Requests that failed, by kind.
-    fast_cache: FastCache | None  # The fast part of the drive's room for writes, if it has one.
-    faults: Any  # Faults that were put in.
-    flush_ignored: bool  # Whether a FLUSH makes nothing durable.
-    flushes: int  # Flushes that came.
-    gauges: dict[str, float]  # The inside of the model, by name.
-    held_bytes: int  # Memory or room of a file that holds it, snapshots included.
+    fast_cache: FastCache | None  # The fast part of the drive's flash, if it has one.
+    faults: Any  # Faults that are injected.
+    flush_ignored: bool  # Whether a FLUSH leaves the write cache as it is.
+    flushes: int  # Flushes received.
+    gauges: dict[str, float]  # Internal state of the model, by name.
+    held_bytes: int  # Memory, or space of a file, that holds the content, snapshots included.
     in_flight: int  # Requests that wait for their answer.
     io_flusher: bool  # Whether the kernel knows that it serves a disk.
-    lateness_ns: Summary  # How long after they were to be there answers were.
-    locked_memory: bool  # Whether its memory stays.
-    max_content_bytes: int  # The most that may be held.
+    lateness_ns: Summary  # How long after their due time answers were given.
+    locked_memory: bool  # Whether its memory is locked.
+    max_content_bytes: int  # The most content that may be held.
     mode: str  # "instant" or "model".
-    model: str  # The drive that it behaves like.
-    path_after_ns: Any  # What an answer takes to the block layer, by what it answers.
-    path_before_ns: Summary  # What requests took from the block layer to the model.
-    path_early_ns: Summary  # By how much they took less.
-    path_followed: bool  # Whether requests are counted from the block layer on.
+    model: str  # The drive that is emulated.
+    path_after_ns: Any  # Time that an answer needs up to the block layer, by kind of request.
+    path_before_ns: Summary  # Time that requests took from the block layer to the model.
+    path_early_ns: Summary  # By how much requests took less than the model's time.
+    path_followed: bool  # Whether each request is followed in the block layer, so that its time counts from there.
     path_left_ns: Summary  # By how much requests took longer than the model's time.
-    path_ns: int  # What the way of a request is taken to be, where its start is not known.
-    path_taken_ns: Summary  # How long before the model's time answers left.
+    path_ns: int  # Time that a request is taken to need on its way to the disk, if its start is not known.
+    path_taken_ns: Summary  # How long before the model's time answers left, to make up for their way.
     power: str  # "on", "off" or "gone".
-    queue_depth_max: int  # Most requests at a time.
-    read_bytes: int  # Bytes of reads.
-    reads: int  # Reads that came.
+    queue_depth_max: int  # The most requests at one time.
+    read_bytes: int  # Bytes read.
+    reads: int  # Reads received.
     realtime: bool  # Whether it has a real-time priority.
-    seed: int  # Of that drive's chances.
+    seed: int  # Seed of the drive's random numbers.
     service_ns: dict[str, Summary]  # From arrival to answer, by kind of request.
     size_bytes: int  # Size of the disk.
     snapshots: list[str]  # Names of snapshots.
-    spin_share_max: float  # The most of a processor that it may spin now.
-    spun_seconds: float  # Time that was spun so that answers leave in time.
+    spin_share_max: float  # Largest share of a processor that may be spent spinning now.
+    spun_seconds: float  # CPU time that was spent spinning so that answers leave in time.
     state: str  # "steady" or "fresh".
-    trace: Any  # The trace that runs.
-    unflushed_bytes: int  # Of which not durable.
-    write_bytes: int  # Bytes of writes.
+    trace: Any  # The trace that is being written.
+    unflushed_bytes: int  # Bytes of the content that are not durable.
+    write_bytes: int  # Bytes written.
     write_cache: str  # "none", "volatile" or "protected".
-    writes: int  # Writes that came.
+    writes: int  # Writes received.
 
 
 class ErrorCount(TypedDict, total=False):
-    """How often the server answered with one error code to one kind of statement."""
+    """How often the server answered one kind of statement with one error code."""
 
-    code: int  # The server's code; 2013 for a connection that was lost, 1159 where a reply did not end.
-    count: int  # How often.
+    code: int  # The server's code; 2013 for a connection that was lost, 1159 for a reply that did not end.
+    count: int  # Number of such answers.
     message: str  # The first message with this code.
     operation: str  # The kind of statement that was refused.
-    sqlstate: str  # Five characters.
+    sqlstate: str  # The SQLSTATE, five characters.
 
 
 class HostTimes(TypedDict, total=False):
     """Times that were measured on a host."""
 
     count: int  # How many.
-    iops: float | None  # Reads a second by many readers at once.
+    iops: float | None  # Reads per second of several readers at once.
     max_ns: int  # The largest.
     mean_ns: float  # Their mean.
     min_ns: int  # The least; 0 of none, as the others.
     p50_ns: int  # The median.
     p99_ns: int  # The 99th percentile; other percentiles are beside it.
-    processors: list[int] | None  # The processors between which it was.
-    readers: int | None  # How many readers these were.
+    processors: list[int] | None  # The two processors between which it was measured.
+    readers: int | None  # Number of these readers.
 
 
 class HostFigures(TypedDict, total=False):
-    """What a host can do by itself."""
+    """Times that a host takes by itself."""
 
     disk: HostTimes
     timer: HostTimes
@@ -193,157 +194,159 @@ class HostFigures(TypedDict, total=False):
 
 
 class LoadClock(TypedDict, total=False):
-    """When things happened."""
+    """Moments of a run."""
 
     connect_ns: int  # Time it took to connect and log in all clients.
-    measure_end_ns: int  # The last reply was complete.
-    measure_start_ns: int  # All clients were released: the last thread of them.
+    measure_end_ns: int  # When the last reply was complete.
+    measure_start_ns: int  # When the last thread released its clients.
     source: str  # Always `CLOCK_MONOTONIC`.
-    start_asked_ns: int | None  # When the start was asked for by `--start-file`.
-    warmup_ns: int  # Time of the warm-up before the start; 0 for none.
+    start_asked_ns: int | None  # When `--start-file` asked for the start.
+    warmup_ns: int  # Length of the warm-up before the start; 0 if there was none.
 
 
 class Pace(TypedDict, total=False):
     """When the events of a load start."""
 
     kind: str  # "open", "closed" or "logged".
-    rate: float | None  # Events a second that an open loop offers.
+    rate: float | None  # Events per second that an open loop offers.
     spacing: str | None  # "fixed" or "exponential".
-    speed: float | None  # How many times as fast as logged; 0 as fast as it can be.
+    speed: float | None  # How many times as fast as in the log; 0 means as fast as possible.
     think_seconds: float | None  # Pause of a client between two events of a closed loop.
 
 
 class LoadNetwork(TypedDict, total=False):
-    """The network of a run: its connections by TCP at the end, and what was counted since the start."""
+    """The network of a run: its TCP connections at the end, and counts since the start."""
 
-    connections: int  # Of TCP, at the end.
-    interface: str | None  # Through which the first connection goes.
-    interface_megabits: int | None  # Its speed, Mbit/s; none where it has none.
-    received_bytes: int | None  # All that it received between start and end, others' bytes too.
-    retransmits: int  # Segments sent again between start and end.
-    rtt_us_max: int  # The longest of them.
-    rtt_us_median: int  # Smoothed round trips, the connections' median; with the server's work in it.
-    rtt_us_min: int | None  # The least that any connection had in the last minutes.
-    sent_bytes: int | None  # All that it sent.
+    connections: int  # Number of TCP connections at the end.
+    interface: str | None  # The network interface of the first connection.
+    interface_megabits: int | None  # Speed of the interface, Mbit/s; null if it has none.
+    received_bytes: int | None  # Bytes that the interface received between start and end, for other programs too.
+    retransmits: int  # Segments that were sent again between start and end.
+    rtt_us_max: int  # The longest smoothed round-trip time of a connection.
+    rtt_us_median: int  # Median over the connections of the smoothed round-trip time, which includes the server's work.
+    rtt_us_min: int | None  # The shortest round trip of any connection in the last minutes.
+    sent_bytes: int | None  # Bytes that the interface sent between start and end, for other programs too.
 
 
 class Phase(TypedDict, total=False):
     """A phase of a run, from its first statement to the end of its last."""
 
-    end_ns: int  # `CLOCK_MONOTONIC`.
+    end_ns: int  # When its last statement ended, on `CLOCK_MONOTONIC`.
     name: str  # Its name.
-    start_ns: int  # `CLOCK_MONOTONIC`.
+    start_ns: int  # When its first statement was sent, on `CLOCK_MONOTONIC`.
 
 
 class LoadShare(TypedDict, total=False):
     """The part of a load that one process offered."""
 
     clients_of_all: int  # Connections of all parts together.
-    part: str  # Which of how many, such as "2/3".
+    part: str  # Number of the part and number of all parts, such as "2/3".
 
 
 class ThreadTime(TypedDict, total=False):
-    """What the kernel gave one thread."""
+    """Times of one thread, as the kernel counts them."""
 
-    cpu_seconds: float  # It ran.
-    wait_seconds: float | None  # It could have run, and others did; none where the kernel does not count it.
+    cpu_seconds: float  # Time that the thread ran.
+    # Time that the thread could have run while others did; null if the kernel does not count it.
+    wait_seconds: float | None
 
 
 class LoadRun(TypedDict, total=False):
     """One measured run: one engine, one number of clients, one iteration."""
 
-    aborted: str | None  # Why it ended early.
-    achieved_per_second: float  # Events finished a second.
-    backlog_end: int | None  # How many waited at its end.
-    backlog_max: int | None  # Most events that were due and waited for a client, of an open loop.
-    behind_ns: Summary | None  # How long events of a log waited for their session after they were due.
-    client_hosts: list[ClientHost] | None  # The hosts that a load came from, if several.
-    clients: int  # Connections.
-    clock: LoadClock  # When things happened.
+    aborted: str | None  # Why the run ended early.
+    achieved_per_second: float  # Events finished per second.
+    backlog_end: int | None  # Events of an open loop that were due and waited for a client at the end.
+    backlog_max: int | None  # The most events of an open loop that were due and waited for a client at one time.
+    behind_ns: Summary | None  # From when an event of a log was due until its session was free.
+    client_hosts: list[ClientHost] | None  # The hosts that the load came from, if there are several.
+    clients: int  # Number of connections.
+    clock: LoadClock  # Moments of the run.
     engine: str | None  # Storage engine as the server reports it.
-    errors: list[ErrorCount]  # Refused and lost statements.
+    errors: list[ErrorCount]  # Statements that were refused or lost.
     events: int  # Events finished.
-    io: str | None  # What waited for the sockets.
-    io_threads: int  # Threads that shared the connections.
-    iteration: int  # From 1 for the same engine and number of clients.
-    kind: str  # The verb.
-    latency_ns: Summary  # From the moment an event was due until it was finished.
-    load: str  # Which load of the verb.
+    io: str | None  # How the event loop waited for its sockets.
+    io_threads: int  # Number of threads that shared the connections.
+    iteration: int  # Number of the run among those with the same engine and number of clients, from 1.
+    kind: str  # The verb of the command line.
+    latency_ns: Summary  # From when an event was due until it was finished.
+    load: str  # The load, if the verb has several.
     loop: Pace  # When events start.
-    network: LoadNetwork | None  # Of the connections, where they are by TCP.
+    network: LoadNetwork | None  # Figures of the network, if the connections are TCP.
     offered: int | None  # Events that an open loop offered.
-    offered_per_second: float | None  # The same a second, of the time in which it did.
+    offered_per_second: float | None  # Events that an open loop offered per second of the time in which it offered any.
     operations: dict[str, Summary]  # Latencies by kind of statement.
-    phases: list[Phase]  # Parts of its work that came.
+    phases: list[Phase]  # Phases of the run, in order.
     queries: int  # Queries answered without an error.
     queries_dropped: int  # Queries that an even split among the clients left out.
-    queries_planned: int | None  # Queries that the workload meant to send; none where only time bounds it.
-    reconnects: int  # New connections in place of old ones.
+    queries_planned: int | None  # Queries that the workload meant to send; null if only time bounds it.
+    reconnects: int  # Connections that replaced earlier ones.
     rows: int  # Rows added.
     seconds_real: float  # Length of the measurement.
     seconds_sys: float  # CPU time of the generator in the kernel.
     seconds_user: float  # CPU time of the generator in its own code.
     server_version: str  # Version text of the server.
-    share: LoadShare | None  # Which part of a load it was; none where it was all of it.
-    # How long after they were due events started for which a client was free: the generator's own lateness.
+    share: LoadShare | None  # The part of the load that this process offered; null if it offered all of it.
+    # The generator's own lateness: from when an event was due until it started, if a client was free.
     start_lateness_ns: Summary | None
-    threads: list[ThreadTime]  # Of each of these threads.
+    threads: list[ThreadTime]  # CPU time and waiting time of each of these threads.
     version: int  # Version of the format.
-    warmup_queries: int  # Queries of the warm-up, which are in no other number.
-    warmup_steady: bool | None  # Of a warm-up until steady: whether it was, before its bound.
+    warmup_queries: int  # Queries of the warm-up; no other number includes them.
+    warmup_steady: bool | None  # Whether the warm-up until steady became steady before its time limit.
 
 
 class LoadFile(TypedDict, total=False):
     """The file of `--json`."""
 
-    kind: str  # The verb.
+    kind: str  # The verb of the command line.
     runs: list[LoadRun]  # The runs of one invocation.
     version: int  # Version of the format.
 
 
 class Sample(TypedDict, total=False):
-    """A sample of the commands that a drive got, a column each."""
+    """A sample of the commands sent to a drive, one list per column."""
 
-    at_s: list[float]  # When each went to the drive, seconds.
-    sector: list[int]  # Its first sector.
-    share: float  # The share of all commands that it was drawn with.
+    at_s: list[float]  # When each command went to the drive, seconds.
+    sector: list[int]  # First sector of each command.
+    share: float  # Share of all commands that is in the sample.
     write: list[int]  # 1 for a write, 0 for a read.
 
 
 class Seeks(TypedDict, total=False):
     """Distances from the end of one command to the start of the next."""
 
-    ascending_runs: int  # Commands one after the other without going back.
-    backward: list[int]  # Commands behind.
+    ascending_runs: int  # Runs of commands at ascending addresses.
+    backward: list[int]  # Commands that begin behind that, counted in the same way.
     contiguous: int  # Commands that begin where the one before ended.
-    forward: list[int]  # Commands ahead: at place k those from 2^k sectors on, and fewer than 2^(k+1).
+    # Commands that begin ahead of that: place k counts distances of at least 2^k and less than 2^(k+1) sectors.
+    forward: list[int]
 
 
 class OutcomeSeries(TypedDict, total=False):
-    """A value for each interval and column."""
+    """Values by interval and column."""
 
-    columns: list[Columns]  # iostat's columns.
-    end_s: list[float]  # When each ends, seconds since the load began.
-    gauges: dict[str, list[int]]  # How the load stands at its end.
+    columns: list[Columns]  # Figures in the columns of iostat.
+    end_s: list[float]  # End of each interval, seconds since the load began.
+    gauges: dict[str, list[int]]  # State of the load at the end of the interval, by name.
     interval_s: float  # Length of an interval, seconds; the last may be shorter.
-    queued: list[int]  # Requests in the queue at its end.
-    rates: dict[str, list[float]]  # What the load counts, a second.
+    queued: list[int]  # Requests in the queue at the end of the interval.
+    rates: dict[str, list[float]]  # Counts of the load per second, by name.
 
 
 class Outcome(TypedDict, total=False):
-    """What came of a point; times count from its warm-up's end unless said otherwise."""
+    """Outcome of a simulated point; times count from the end of its warm-up unless said otherwise."""
 
-    columns: Columns  # iostat's columns.
-    commands: int  # Commands that went to the drive, without flushes.
-    counts: dict[str, int]  # What the load counted besides, by name.
-    flushes: int  # Flushes that the drive finished.
-    has_ended: bool  # The load came to its own end.
-    load: dict[str, Any]  # What the results must be read with; how a trace was replayed, and what was odd about it.
-    measured_s: float  # Time that was counted, seconds.
+    columns: Columns  # Figures in the columns of iostat.
+    commands: int  # Commands sent to the drive, flushes excluded.
+    counts: dict[str, int]  # Other counts of the load, by name.
+    flushes: int  # Flushes that the drive completed.
+    has_ended: bool  # Whether the load came to its own end.
+    load: dict[str, Any]  # Remarks on the results: how a trace was replayed, and what was odd about it.
+    measured_s: float  # Length of the measurement, seconds.
     queued: int  # Requests in the queue at the end.
     reads: DirectionFigures  # Reads.
-    sample: Sample  # Some commands, with their times since the load began.
-    scheduler: str  # The scheduler it had.
+    sample: Sample  # A sample of the commands, with their times since the load began.
+    scheduler: str  # Name of the I/O scheduler.
     seeks: Seeks  # Distances between commands.
-    series: OutcomeSeries  # How it went.
+    series: OutcomeSeries  # The course of time, by interval.
     writes: DirectionFigures  # Writes.

@@ -82,8 +82,8 @@ def test_every_operation_is_one_of_the_disks_and_names_its_fields():
 def test_words_and_faults_are_those_of_the_disk():
     assert set(MODES) == words("engine.rs", "enum Mode")
     assert set(TRACE_FORMATS) == words("trace.rs", "enum Format")
-    assert set(CUT_ON) == words("content/recorder.rs", "enum CutOn")
-    kinds = block("content/survivors.rs", "enum Survivors")
+    assert set(CUT_ON) == words("content/cut_recorder.rs", "enum CutOn")
+    kinds = block("content/cut_recorder.rs", "enum Survivors")
     kinds = re.sub(r'#\[serde\(rename = "(.*)"\)\]\s+\w+', r"\1", kinds)
     assert set(SURVIVORS) == {name.lower() for name in re.findall(r"^    ([\w-]+),$", kinds, re.MULTILINE)}
     assert {field.name for field in fields(Fault)} == set(fields_of(block("faults.rs", "struct FaultSpec")))
@@ -91,7 +91,7 @@ def test_words_and_faults_are_those_of_the_disk():
 
 @pytest.mark.parametrize(
     ("record", "file", "opening"),
-    [(CutTaken, "content/recorder.rs", "struct CutRecord"), (Survived, "content/survivors.rs", "struct Survived")],
+    [(CutTaken, "content/cut_recorder.rs", "struct CutRecord"), (Survived, "content/cut_recorder.rs", "struct Survived")],
 )
 def test_cuts_have_the_fields_that_the_disk_gives(record, file, opening):
     assert [field.name for field in fields(record)] == list(fields_of(block(file, opening)))

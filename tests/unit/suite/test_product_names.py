@@ -15,7 +15,7 @@ KNOWN = {
     "dbdyno-load/src/oltp/options.rs": "flags under sysbench's names",
     "dbdyno-blk/src/source/innodb": "the model of the engine",
     "dbdyno-blk/src/source/mod.rs": "gives out that model",
-    "dbdyno-blk/src/point/commits.rs": "the load that runs on that model",
+    "dbdyno-blk/src/point/load.rs": "the load that runs on that model",
 }
 NAME = re.compile(r"mysql|mariadb|innodb", re.IGNORECASE)
 STRING = re.compile(r'b?r?#*"(?:\\.|[^"\\])*"#*', re.DOTALL)

@@ -1,10 +1,8 @@
 //! The path of a bio: joined to a request or given one, plugged, scheduled, dispatched, served.
 
-mod plug;
 mod pool;
 mod stack;
 mod throttle;
 
-pub use self::plug::Plugging;
 pub use self::pool::{Pools, Sharing};
-pub use self::stack::{Drive, Flushing, Layer, Parts, Submitted};
+pub use self::stack::{Drive, Flushing, Layer, Parts, Plugging, Submitted};

@@ -42,7 +42,7 @@ struct Batcher {
 }
 
 impl Batcher {
-    fn is_one(self, now_ns: u64) -> bool {
+    fn is_current(self, now_ns: u64) -> bool {
         // One who has not begun stays a batcher however late it begins.
         self.left == BATCH || (self.left > 0 && now_ns < self.since_ns + BATCH_NS)
     }
@@ -53,14 +53,14 @@ impl Batcher {
 pub struct Pools {
     sharing: Sharing,
     nr_requests: usize,
-    each: [Pool; 2],
+    pools: [Pool; 2],
     batchers: Vec<Batcher>,
 }
 
 impl Pools {
     /// Empty ones of `nr_requests` each.
     pub fn new(sharing: Sharing, nr_requests: usize) -> Self {
-        Self { sharing, nr_requests, each: Default::default(), batchers: Vec::new() }
+        Self { sharing, nr_requests, pools: Default::default(), batchers: Vec::new() }
     }
 
     /// A pool with this many requests or more counts as congested.
@@ -85,17 +85,17 @@ impl Pools {
 
     /// The pool that a bio's request comes from is congested: who must not block should write elsewhere.
     pub fn is_congested(&self, direction: Direction, sync: bool) -> bool {
-        self.each[self.index(direction, sync)].congested
+        self.pools[self.index(direction, sync)].congested
     }
 
     /// Requests allocated, of all pools.
     pub fn allocated(&self) -> usize {
-        self.each.iter().map(|pool| pool.count).sum()
+        self.pools.iter().map(|pool| pool.count).sum()
     }
 
     /// Bios that wait for a request.
     pub fn sleepers(&self) -> usize {
-        self.each.iter().map(|pool| pool.sleepers.len()).sum()
+        self.pools.iter().map(|pool| pool.sleepers.len()).sum()
     }
 
     /// Takes a request for a bio, if there is one; `tag_limit` is the scheduler's, of [`Sharing::Tags`].
@@ -105,30 +105,30 @@ impl Pools {
         }
         let at = self.index(bio.direction, bio.sync);
         if self.sharing == Sharing::Tags {
-            let free = self.each[0].count < tag_limit.min(self.nr_requests);
-            self.each[0].count += usize::from(free);
+            let free = self.pools[0].count < tag_limit.min(self.nr_requests);
+            self.pools[0].count += usize::from(free);
             return free;
         }
         let nr_requests = self.nr_requests;
-        let next = self.each[at].count + 1;
+        let next = self.pools[at].count + 1;
         if next >= Self::congestion_on(nr_requests) {
             if next >= nr_requests {
-                let is_batcher = self.batcher(bio.process).is_one(now_ns);
-                if !self.each[at].full {
-                    self.each[at].full = true;
+                let is_batcher = self.batcher(bio.process).is_current(now_ns);
+                if !self.pools[at].full {
+                    self.pools[at].full = true;
                     self.begin_batch(now_ns, bio.process);
                 } else if may != May::Must && !is_batcher {
                     return false;
                 }
             }
-            self.each[at].congested = true;
+            self.pools[at].congested = true;
         }
-        if self.each[at].count >= nr_requests * 3 / 2 {
+        if self.pools[at].count >= nr_requests * 3 / 2 {
             return false;
         }
-        self.each[at].count = next;
+        self.pools[at].count = next;
         let batcher = self.batcher(bio.process);
-        if batcher.is_one(now_ns) {
+        if batcher.is_current(now_ns) {
             batcher.left -= 1;
         }
         true
@@ -137,7 +137,7 @@ impl Pools {
     /// Gives a request back.
     pub(super) fn give_back(&mut self, at: usize) {
         let off = Self::congestion_off(self.nr_requests);
-        let pool = &mut self.each[at];
+        let pool = &mut self.pools[at];
         pool.count -= 1;
         if pool.count < off {
             pool.congested = false;
@@ -150,12 +150,12 @@ impl Pools {
     /// Has a bio wait for a request.
     pub(super) fn sleep(&mut self, bio: Bio) {
         let at = self.index(bio.direction, bio.sync);
-        self.each[at].sleepers.push_back(bio);
+        self.pools[at].sleepers.push_back(bio);
     }
 
     /// The process that waits longest in a pool that has requests.
     pub(super) fn first_sleeper(&self, at: usize) -> Option<Bio> {
-        let pool = &self.each[at];
+        let pool = &self.pools[at];
         (pool.count < self.nr_requests).then(|| pool.sleepers.front().copied())?
     }
 
@@ -165,7 +165,7 @@ impl Pools {
         let before = *self.batcher(bio.process);
         self.begin_batch(now_ns, bio.process);
         if self.take(now_ns, &bio, may, tag_limit) {
-            return self.each[at].sleepers.pop_front();
+            return self.pools[at].sleepers.pop_front();
         }
         *self.batcher(bio.process) = before;
         None

@@ -12,18 +12,13 @@
 //! # Ok::<(), dbdyno_blk::point::PointError>(())
 //! ```
 
-mod commits;
-mod figures;
-mod jobs;
 mod load;
-mod on_cache;
 mod run;
 mod spec;
 mod trace;
-
-pub use dbdyno_common::results::Outcome;
 
 pub use self::load::Load;
 pub use self::run::{KINDS, Progress, simulate};
 pub use self::spec::{Point, PointError};
 pub use self::trace::{TraceSpec, TraceSummary, summary};
+pub use dbdyno_common::results::Outcome;

@@ -38,7 +38,7 @@ pub struct Point {
     /// Target of writeback throttling, microseconds, 0 for none; the kernel's default if there is none.
     pub wbt_lat_usec: Option<u64>,
     /// Decides what is left to chance.
-    #[serde(default = "one")]
+    #[serde(default = "default_seed")]
     pub seed: u64,
     /// Nothing is counted before this time, seconds.
     #[serde(default)]
@@ -61,7 +61,7 @@ pub struct Point {
 /// A year: longer than anybody simulates, and far from the end of what 64 bits count.
 const SECONDS_MOST: f64 = 3.2e7;
 
-fn one() -> u64 {
+fn default_seed() -> u64 {
     1
 }
 
@@ -95,16 +95,16 @@ impl Point {
             ("duration_s", point.duration_s.unwrap_or(1.0), 1e-9),
             ("interval_s", point.interval_s, 1e-6),
         ];
-        for (field, given, least) in lengths {
-            if !(least..=SECONDS_MOST).contains(&given) {
-                return Err(PointError::new(field, format!("{given} is not between {least} and {SECONDS_MOST}")));
+        for (field, value, least) in lengths {
+            if !(least..=SECONDS_MOST).contains(&value) {
+                return Err(PointError::new(field, format!("{value} is not between {least} and {SECONDS_MOST}")));
             }
         }
-        for (field, given, least) in
+        for (field, value, least) in
             [("intervals_most", point.intervals_most, 1), ("sample_most", point.sample_most, 0)]
         {
-            if !(least..=1_000_000).contains(&given) {
-                return Err(PointError::new(field, format!("{given} is not between {least} and 1000000")));
+            if !(least..=1_000_000).contains(&value) {
+                return Err(PointError::new(field, format!("{value} is not between {least} and 1000000")));
             }
         }
         Ok(point)

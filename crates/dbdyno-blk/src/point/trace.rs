@@ -178,7 +178,7 @@ impl Load for Replayed {
 
     fn remarks(&self) -> Map<String, Value> {
         let reading = self.reading.borrow();
-        let said = json!({
+        let remarks = json!({
             "replay": reading.spec.replay,
             "speed": reading.spec.speed.unwrap_or(1.0),
             "late_ns_max": self.replay.late_ns_max(),
@@ -186,7 +186,7 @@ impl Load for Replayed {
             "of_other_devices": reading.passed_by,
             "findings": findings_json(reading.trace.findings()),
         });
-        if let Value::Object(said) = said { said } else { Map::new() }
+        if let Value::Object(remarks) = remarks { remarks } else { Map::new() }
     }
 
     fn failure(&self) -> Option<PointError> {
@@ -248,7 +248,7 @@ pub fn summary(load: &str, go_on: &mut dyn FnMut(u64) -> bool) -> Result<TraceSu
     let fields = serde_json::from_str(load).map_err(|error| PointError::new("load", error))?;
     let spec: TraceSpec = typed("load", fields)?;
     let mut trace = spec.open(None)?;
-    let (mut found, mut counts) = (TraceSummary::default(), Vec::new());
+    let (mut summary, mut counts) = (TraceSummary::default(), Vec::new());
     let (mut first_ns, mut last_ns, mut read) = (None, 0, 0_u64);
     while let Some(record) = trace.next() {
         let record = record.map_err(|error: io::Error| PointError::new("load.files", error))?;
@@ -263,13 +263,13 @@ pub fn summary(load: &str, go_on: &mut dyn FnMut(u64) -> bool) -> Result<TraceSu
         if (spec.device.is_some() && spec.device.as_ref() != name) || !spec.holds(record.at_ns) {
             continue;
         }
-        found.requests += 1;
+        summary.requests += 1;
         first_ns = Some(first_ns.unwrap_or(record.at_ns).min(record.at_ns));
         last_ns = last_ns.max(record.at_ns);
-        found.end_sector = found.end_sector.max(record.start_sector.saturating_add(record.sectors.into()));
+        summary.end_sector = summary.end_sector.max(record.start_sector.saturating_add(record.sectors.into()));
     }
-    found.span_s = (last_ns - first_ns.unwrap_or(last_ns)) as f64 / 1e9;
-    found.devices = trace.findings().devices.iter().cloned().zip(counts).collect();
-    found.findings = findings_json(trace.findings());
-    Ok(found)
+    summary.span_s = (last_ns - first_ns.unwrap_or(last_ns)) as f64 / 1e9;
+    summary.devices = trace.findings().devices.iter().cloned().zip(counts).collect();
+    summary.findings = findings_json(trace.findings());
+    Ok(summary)
 }

@@ -2,8 +2,6 @@
 
 mod lists;
 mod request;
-mod shared;
 
-pub use self::lists::{Fifo, Sorted};
+pub use self::lists::{Fifo, Limits, Queue, Sorted};
 pub use self::request::{Bio, Class, Direction, FlushStep, NONE, Request, RequestId, Requests, Side};
-pub use self::shared::{Limits, Queue};

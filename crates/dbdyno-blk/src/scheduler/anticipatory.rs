@@ -64,8 +64,8 @@ fn kind(sync: bool) -> usize {
 }
 
 impl Anticipatory {
-    pub(super) fn new(given: &[(&str, u64)]) -> Result<Self, SchedulerError> {
-        let settings = Settings::new("anticipatory", TUNABLES, given)?;
+    pub(super) fn new(overrides: &[(&str, u64)]) -> Result<Self, SchedulerError> {
+        let settings = Settings::new("anticipatory", TUNABLES, overrides)?;
         let batch_ns = [settings.ns("read_batch_expire"), settings.ns("write_batch_expire")];
         let writes = (settings.get("write_batch_expire") / 10).max(2);
         Ok(Self {

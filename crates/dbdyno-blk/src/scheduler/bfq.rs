@@ -43,7 +43,7 @@ pub(super) struct Bfq {
     expire_ns: [u64; 2],
     nearness: Nearness,
     idle_ns: u64,
-    given_budget: u64,
+    max_budget: u64,
     timeout_ns: u64,
     strict: bool,
     low_latency: bool,
@@ -61,10 +61,10 @@ pub(super) struct Bfq {
 }
 
 impl Bfq {
-    pub(super) fn new(given: &[(&str, u64)]) -> Result<Self, SchedulerError> {
-        let settings = Settings::new("bfq", TUNABLES, given)?;
+    pub(super) fn new(overrides: &[(&str, u64)]) -> Result<Self, SchedulerError> {
+        let settings = Settings::new("bfq", TUNABLES, overrides)?;
         // Two files of one value: the one that is written last counts.
-        let idle = given.iter().rev().find_map(|(name, _)| name.starts_with("slice_idle").then_some(*name));
+        let idle = overrides.iter().rev().find_map(|(name, _)| name.starts_with("slice_idle").then_some(*name));
         let idle = idle.unwrap_or("slice_idle_us");
         Ok(Self {
             expire_ns: [settings.ns("fifo_expire_async"), settings.ns("fifo_expire_sync")],
@@ -73,7 +73,7 @@ impl Bfq {
                 penalty: settings.get("back_seek_penalty").max(1),
             },
             idle_ns: settings.ns(idle),
-            given_budget: settings.get("max_budget"),
+            max_budget: settings.get("max_budget"),
             timeout_ns: settings.ns("timeout_sync").max(1),
             strict: settings.get("strict_guarantees") == 1,
             low_latency: settings.get("low_latency") == 1,
@@ -92,10 +92,10 @@ impl Bfq {
     }
 
     fn budget_most(&self) -> u64 {
-        match (self.given_budget, self.peak_sectors_per_s) {
+        match (self.max_budget, self.peak_sectors_per_s) {
             (0, 0) => BUDGET_MOST,
             (0, peak) => (peak as u128 * u128::from(self.timeout_ns) / 1_000_000_000).max(64) as u64,
-            (given, _) => given,
+            (budget, _) => budget,
         }
     }
 
@@ -140,7 +140,7 @@ impl Bfq {
         }
         (served.charged, served.looked) = (0, false);
         served.start = served.finish;
-        if served.held.is_empty() {
+        if served.backlog.is_empty() {
             self.busy.retain(|other| *other != at);
         } else {
             served.finish = served.start + served.share(now_ns, served.budget);
@@ -176,7 +176,7 @@ impl Bfq {
         let now_ns = queue.now_ns;
         if let Some(at) = self.active {
             let served = &self.served[at as usize];
-            let next = served.held.next.map(|id| u64::from(queue.requests[id].sectors) * charge_of(served.sync));
+            let next = served.backlog.next.map(|id| u64::from(queue.requests[id].sectors) * charge_of(served.sync));
             // Who weighs more for having been idle has as much more time.
             let timeout_ns = self.timeout_ns * if served.is_raised(now_ns) { RAISED } else { 1 };
             let is_late = now_ns >= self.turn_began_ns + timeout_ns;
@@ -201,7 +201,7 @@ impl Bfq {
         let sectors = u64::from(queue.requests[id].sectors);
         let weights: u64 = self.busy.iter().map(|at| self.served[*at as usize].weight(queue.now_ns)).sum();
         let served = &mut self.served[at as usize];
-        served.held.remove(queue, id, self.nearness, head);
+        served.backlog.remove(queue, id, self.nearness, head);
         self.virtual_time += (served.pay(sectors) << SCALE) / weights.max(1);
         self.length -= 1;
         queue.dispatch_last(id);
@@ -226,14 +226,14 @@ impl Scheduler for Bfq {
         }
         let expires_ns = queue.now_ns + self.expire_ns[usize::from(self.served[at as usize].sync)];
         let served = &mut self.served[at as usize];
-        let was_empty = served.held.is_empty();
+        let was_empty = served.backlog.is_empty();
         if was_empty && served.sync {
             (served.class, served.priority) = (class, priority);
         }
         served.learn(&queue.requests[id]);
         let request = &mut queue.requests[id];
         (request.owner, request.expires_ns) = (at, expires_ns);
-        served.held.insert(queue, id, self.nearness);
+        served.backlog.insert(queue, id, self.nearness);
         self.length += 1;
         if self.active == Some(at) {
             self.idle_until_ns = None;
@@ -248,15 +248,15 @@ impl Scheduler for Bfq {
 
     fn find_merge(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
         let at = place(bio.process, bio.sync, bio.priority);
-        find_own(queue, bio, at, self.served.get(at as usize).map(|served| &served.held))
+        find_own(queue, bio, at, self.served.get(at as usize).map(|served| &served.backlog))
     }
 
     fn dispatch(&mut self, queue: &mut Queue) -> bool {
         let Some(at) = self.select(queue) else { return false };
         let served = &mut self.served[at as usize];
-        let oldest = served.held.fifo.head().filter(|_| !std::mem::replace(&mut served.looked, true));
+        let oldest = served.backlog.fifo.head().filter(|_| !std::mem::replace(&mut served.looked, true));
         let expired = oldest.filter(|id| queue.requests[*id].expires_ns <= queue.now_ns);
-        let Some(id) = expired.or(served.held.next) else { return false };
+        let Some(id) = expired.or(served.backlog.next) else { return false };
         self.give(queue, at, id);
         true
     }
@@ -269,7 +269,7 @@ impl Scheduler for Bfq {
         let served = &mut self.served[request.owner as usize];
         served.in_flight -= 1;
         served.last_end_ns = queue.now_ns;
-        if self.active != Some(request.owner) || !served.held.is_empty() || served.in_flight > 0 {
+        if self.active != Some(request.owner) || !served.backlog.is_empty() || served.in_flight > 0 {
             return;
         }
         if self.should_idle(queue, request.owner) {
@@ -319,7 +319,7 @@ const SCALE: u32 = 22;
 /// One queue, with its place in virtual time.
 #[derive(Debug)]
 pub(super) struct Served {
-    pub held: ProcessQueue,
+    pub backlog: ProcessQueue,
     pub sync: bool,
     pub class: Class,
     pub priority: u8,
@@ -344,7 +344,7 @@ pub(super) struct Served {
 impl Served {
     pub fn new(sync: bool, class: Class, priority: u8, budget: u64) -> Self {
         Self {
-            held: ProcessQueue::default(),
+            backlog: ProcessQueue::default(),
             sync,
             class,
             priority,

@@ -98,21 +98,21 @@ impl SchedulerName {
 ///
 /// # Errors
 /// [`SchedulerError`] names what was given and what is possible.
-pub fn scheduler(name: SchedulerName, given: &[(&str, u64)]) -> Result<Box<dyn Scheduler + Send>, SchedulerError> {
-    Settings::new(name.sysfs(), name.tunables(), given)?;
+pub fn scheduler(name: SchedulerName, overrides: &[(&str, u64)]) -> Result<Box<dyn Scheduler + Send>, SchedulerError> {
+    Settings::new(name.sysfs(), name.tunables(), overrides)?;
     Ok(match name {
         SchedulerName::NoopOld => Box::new(Noop::new(true)),
         SchedulerName::Noop => Box::new(Noop::new(false)),
-        SchedulerName::DeadlineOld => Box::new(Deadline::new(given, true)?),
-        SchedulerName::Deadline => Box::new(Deadline::new(given, false)?),
-        SchedulerName::Anticipatory => Box::new(Anticipatory::new(given)?),
-        SchedulerName::CfqRounds => Box::new(CfqRounds::new(given)?),
-        SchedulerName::CfqSlices => Box::new(CfqSlices::new(given)?),
-        SchedulerName::CfqOneTree => Box::new(CfqTrees::new(given, true)?),
-        SchedulerName::CfqTrees => Box::new(CfqTrees::new(given, false)?),
+        SchedulerName::DeadlineOld => Box::new(Deadline::new(overrides, true)?),
+        SchedulerName::Deadline => Box::new(Deadline::new(overrides, false)?),
+        SchedulerName::Anticipatory => Box::new(Anticipatory::new(overrides)?),
+        SchedulerName::CfqRounds => Box::new(CfqRounds::new(overrides)?),
+        SchedulerName::CfqSlices => Box::new(CfqSlices::new(overrides)?),
+        SchedulerName::CfqOneTree => Box::new(CfqTrees::new(overrides, true)?),
+        SchedulerName::CfqTrees => Box::new(CfqTrees::new(overrides, false)?),
         SchedulerName::None => Box::<NoScheduler>::default(),
-        SchedulerName::MqDeadline => Box::new(MqDeadline::new(given)?),
-        SchedulerName::Kyber => Box::new(Kyber::new(given)?),
-        SchedulerName::Bfq => Box::new(Bfq::new(given)?),
+        SchedulerName::MqDeadline => Box::new(MqDeadline::new(overrides)?),
+        SchedulerName::Kyber => Box::new(Kyber::new(overrides)?),
+        SchedulerName::Bfq => Box::new(Bfq::new(overrides)?),
     })
 }

@@ -34,8 +34,8 @@ pub(super) struct CfqRounds {
 }
 
 impl CfqRounds {
-    pub(super) fn new(given: &[(&str, u64)]) -> Result<Self, SchedulerError> {
-        let settings = Settings::new("cfq", TUNABLES, given)?;
+    pub(super) fn new(overrides: &[(&str, u64)]) -> Result<Self, SchedulerError> {
+        let settings = Settings::new("cfq", TUNABLES, overrides)?;
         Ok(Self {
             quantum: settings.get("quantum").max(1) as usize,
             spared: settings.get("queued") as usize,

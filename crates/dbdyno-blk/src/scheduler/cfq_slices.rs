@@ -36,7 +36,7 @@ const TICK_NS: u64 = 1_000_000;
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools)] // each stands for something of its own
 struct Served {
-    held: ProcessQueue,
+    backlog: ProcessQueue,
     sync: bool,
     class: Class,
     priority: u8,
@@ -59,7 +59,7 @@ struct Served {
 impl Served {
     fn new(sync: bool, class: Class, priority: u8) -> Self {
         Self {
-            held: ProcessQueue::default(),
+            backlog: ProcessQueue::default(),
             sync,
             class,
             priority,
@@ -93,8 +93,8 @@ pub(super) struct CfqSlices {
 }
 
 impl CfqSlices {
-    pub(super) fn new(given: &[(&str, u64)]) -> Result<Self, SchedulerError> {
-        let settings = Settings::new("cfq", TUNABLES, given)?;
+    pub(super) fn new(overrides: &[(&str, u64)]) -> Result<Self, SchedulerError> {
+        let settings = Settings::new("cfq", TUNABLES, overrides)?;
         Ok(Self {
             quantum: settings.get("quantum").max(1),
             expire_ns: [settings.ns("fifo_expire_async"), settings.ns("fifo_expire_sync")],
@@ -136,7 +136,7 @@ impl CfqSlices {
         let served = &mut self.served[at as usize];
         (served.slice_end_ns, served.dispatched, served.looked) = (None, 0, false);
         self.rotation.served(at, now_ns);
-        if !served.held.is_empty() {
+        if !served.backlog.is_empty() {
             self.enqueue(at);
         }
     }
@@ -164,7 +164,7 @@ impl CfqSlices {
         if let Some(at) = self.active {
             let served = &self.served[at as usize];
             let is_over = served.slice_end_ns.is_some_and(|end_ns| now_ns > end_ns);
-            if !is_over && !served.held.is_empty() {
+            if !is_over && !served.backlog.is_empty() {
                 return Some(at);
             }
             if !is_over && self.idle_until_ns.is_some_and(|until_ns| now_ns < until_ns) {
@@ -185,18 +185,18 @@ impl CfqSlices {
     fn choose(&mut self, queue: &Queue, at: u32) -> Option<RequestId> {
         let served = &mut self.served[at as usize];
         if !std::mem::replace(&mut served.looked, true) {
-            let oldest = served.held.fifo.head()?;
+            let oldest = served.backlog.fifo.head()?;
             if queue.requests[oldest].expires_ns < queue.now_ns {
                 return Some(oldest);
             }
         }
-        served.held.next
+        served.backlog.next
     }
 
     fn give(&mut self, queue: &mut Queue, at: u32, id: RequestId) {
         let head = queue.requests[id].end_sector();
         let served = &mut self.served[at as usize];
-        served.held.remove(queue, id, self.nearness, head);
+        served.backlog.remove(queue, id, self.nearness, head);
         served.in_flight += 1;
         served.dispatched += 1;
         self.length -= 1;
@@ -240,11 +240,11 @@ impl Scheduler for CfqSlices {
         let served = &mut self.served[at as usize];
         let request = &mut queue.requests[id];
         (request.owner, request.expires_ns) = (at, queue.now_ns + self.expire_ns[usize::from(served.sync)]);
-        let was_empty = served.held.is_empty();
+        let was_empty = served.backlog.is_empty();
         if was_empty && served.sync {
             (served.class, served.priority) = (request.class, request.priority);
         }
-        served.held.insert(queue, id, self.nearness);
+        served.backlog.insert(queue, id, self.nearness);
         self.length += 1;
         if self.active == Some(at) {
             self.idle_until_ns = None;
@@ -262,7 +262,7 @@ impl Scheduler for CfqSlices {
     fn find_merge(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
         queue.find_last_merge(bio).or_else(|| queue.find_back(bio, |_| true)).or_else(|| {
             let at = place(bio.process, bio.sync, bio.priority);
-            self.served.get(at as usize)?.held.find_front(queue, bio)
+            self.served.get(at as usize)?.backlog.find_front(queue, bio)
         })
     }
 
@@ -288,7 +288,7 @@ impl Scheduler for CfqSlices {
         self.expire(queue.now_ns);
         for at in 0..self.served.len() as u32 {
             self.rotation.remove(at);
-            while let Some(id) = self.served[at as usize].held.fifo.head() {
+            while let Some(id) = self.served[at as usize].backlog.fifo.head() {
                 self.give(queue, at, id);
             }
             self.served[at as usize].dispatched = 0;
@@ -304,12 +304,12 @@ impl Scheduler for CfqSlices {
         let served = &mut self.served[at as usize];
         served.in_flight -= 1;
         served.last_end_ns = queue.now_ns;
-        if served.in_flight == 0 && self.active != Some(at) && !served.held.is_empty() {
+        if served.in_flight == 0 && self.active != Some(at) && !served.backlog.is_empty() {
             // It need not wait among the busy ones any longer.
             self.rotation.served(at, queue.now_ns);
             self.rotation.remove(at);
             self.enqueue(at);
-        } else if served.in_flight == 0 && self.active == Some(at) && served.held.is_empty() {
+        } else if served.in_flight == 0 && self.active == Some(at) && served.backlog.is_empty() {
             let is_over = served.slice_end_ns.is_some_and(|end_ns| queue.now_ns > end_ns);
             if is_over || !self.idle(queue.now_ns, at) {
                 self.expire(queue.now_ns);

@@ -42,8 +42,8 @@ pub(super) struct CfqTrees {
 }
 
 impl CfqTrees {
-    pub(super) fn new(given: &[(&str, u64)], one_tree: bool) -> Result<Self, SchedulerError> {
-        let settings = Settings::new("cfq", if one_tree { TUNABLES_2_6_32 } else { TUNABLES }, given)?;
+    pub(super) fn new(overrides: &[(&str, u64)], one_tree: bool) -> Result<Self, SchedulerError> {
+        let settings = Settings::new("cfq", if one_tree { TUNABLES_2_6_32 } else { TUNABLES }, overrides)?;
         Ok(Self {
             one_tree,
             quantum: settings.get("quantum").max(1) as usize,
@@ -79,7 +79,7 @@ impl CfqTrees {
 
     /// Queues with requests, the active one included; all, and synchronous ones.
     fn busy(&self) -> (usize, usize) {
-        let active = self.active.map(|at| &self.served[at as usize]).filter(|active| active.held.is_empty());
+        let active = self.active.map(|at| &self.served[at as usize]).filter(|active| active.backlog.is_empty());
         let [asyncs, syncs] = self.nonempty;
         let active_sync = active.is_some_and(|active| active.sync);
         (asyncs + syncs + usize::from(active.is_some()), syncs + usize::from(active_sync))
@@ -131,7 +131,7 @@ impl CfqTrees {
         let served = &mut self.served[at as usize];
         served.residue_ns = served.slice_end_ns.map_or(0, |end_ns| end_ns.cast_signed() - now_ns.cast_signed());
         (served.slice_end_ns, served.dispatched, served.looked) = (None, 0, false);
-        if !served.held.is_empty() {
+        if !served.backlog.is_empty() {
             self.enqueue(now_ns, at, false);
         }
     }
@@ -166,7 +166,7 @@ impl CfqTrees {
         if let Some(at) = self.active {
             let served = &self.served[at as usize];
             let is_over = served.slice_end_ns.is_some_and(|end_ns| queue.now_ns > end_ns);
-            if !is_over && !served.held.is_empty() {
+            if !is_over && !served.backlog.is_empty() {
                 return Some(at);
             }
             let waits = match self.idle_until_ns {
@@ -198,11 +198,11 @@ impl CfqTrees {
     fn give(&mut self, queue: &mut Queue, at: u32, id: RequestId) {
         let head = queue.requests[id].end_sector();
         let served = &mut self.served[at as usize];
-        served.held.remove(queue, id, self.nearness, head);
+        served.backlog.remove(queue, id, self.nearness, head);
         served.in_flight += 1;
         served.dispatched += 1;
         self.in_flight[usize::from(served.sync)] += 1;
-        self.nonempty[usize::from(served.sync)] -= usize::from(served.held.is_empty());
+        self.nonempty[usize::from(served.sync)] -= usize::from(served.backlog.is_empty());
         self.length -= 1;
         queue.dispatch_sorted(id);
     }
@@ -243,14 +243,14 @@ impl Scheduler for CfqTrees {
     fn insert(&mut self, queue: &mut Queue, id: RequestId) {
         let at = self.queue_index(&queue.requests[id]);
         let served = &mut self.served[at as usize];
-        let was_empty = served.held.is_empty();
+        let was_empty = served.backlog.is_empty();
         if was_empty && served.sync {
             (served.class, served.priority) = (queue.requests[id].class, queue.requests[id].priority);
         }
         served.learn(queue, &queue.requests[id], self.idle_ns, self.one_tree);
         let request = &mut queue.requests[id];
         (request.owner, request.expires_ns) = (at, queue.now_ns + self.expire_ns[usize::from(served.sync)]);
-        served.held.insert(queue, id, self.nearness);
+        served.backlog.insert(queue, id, self.nearness);
         self.nonempty[usize::from(served.sync)] += usize::from(was_empty);
         self.length += 1;
         if self.active == Some(at) {
@@ -276,15 +276,15 @@ impl Scheduler for CfqTrees {
 
     fn find_merge(&self, queue: &Queue, bio: &Bio) -> Option<(RequestId, Side)> {
         let at = place(bio.process, bio.sync, bio.priority);
-        find_own(queue, bio, at, self.served.get(at as usize).map(|served| &served.held))
+        find_own(queue, bio, at, self.served.get(at as usize).map(|served| &served.backlog))
     }
 
     fn dispatch(&mut self, queue: &mut Queue) -> bool {
         let Some(at) = self.select(queue).filter(|at| self.may_dispatch(queue, *at)) else { return false };
         let served = &mut self.served[at as usize];
-        let oldest = served.held.fifo.head().filter(|_| !std::mem::replace(&mut served.looked, true));
+        let oldest = served.backlog.fifo.head().filter(|_| !std::mem::replace(&mut served.looked, true));
         let expired = oldest.filter(|id| queue.requests[*id].expires_ns < queue.now_ns);
-        let Some(id) = expired.or(served.held.next) else { return false };
+        let Some(id) = expired.or(served.backlog.next) else { return false };
         self.give(queue, at, id);
         let served = &self.served[at as usize];
         let async_most = 2 * self.async_requests * (8 - u64::from(served.priority));
@@ -299,7 +299,7 @@ impl Scheduler for CfqTrees {
         self.expire(queue.now_ns);
         for at in 0..self.served.len() as u32 {
             self.leave_tree(at);
-            while let Some(id) = self.served[at as usize].held.fifo.head() {
+            while let Some(id) = self.served[at as usize].backlog.fifo.head() {
                 self.give(queue, at, id);
             }
             self.served[at as usize].dispatched = 0;
@@ -316,7 +316,7 @@ impl Scheduler for CfqTrees {
         self.depth.completed(
             queue.in_driver,
             self.length,
-            active.map(|active| active.in_flight + active.held.fifo.len()),
+            active.map(|active| active.in_flight + active.backlog.fifo.len()),
         );
         let length_ns = self.slice_length_ns(at);
         let served = &mut self.served[at as usize];
@@ -330,7 +330,7 @@ impl Scheduler for CfqTrees {
             return;
         }
         let end_ns = *served.slice_end_ns.get_or_insert(now_ns + length_ns);
-        let (is_empty, is_last) = (served.held.is_empty(), served.in_flight == 0);
+        let (is_empty, is_last) = (served.backlog.is_empty(), served.in_flight == 0);
         let is_over = now_ns > end_ns || served.class == Class::Idle;
         let may_idle = !(self.one_tree && request.no_idle);
         if is_over || (is_empty && is_last && !(may_idle && self.idle(queue, at))) {
@@ -393,7 +393,7 @@ const DEEP: usize = 4;
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools)] // each stands for something of its own
 pub(super) struct Served {
-    pub held: ProcessQueue,
+    pub backlog: ProcessQueue,
     pub sync: bool,
     pub class: Class,
     pub priority: u8,
@@ -420,7 +420,7 @@ pub(super) struct Served {
 impl Served {
     pub fn new(sync: bool, class: Class, priority: u8) -> Self {
         Self {
-            held: ProcessQueue::default(),
+            backlog: ProcessQueue::default(),
             sync,
             class,
             priority,
@@ -469,7 +469,7 @@ impl Served {
         let jumped = if queue.rotational { is_far } else { request.sectors < SMALL };
         self.jumps = self.jumps << 1 | u32::from(jumped);
         self.seeks.add(request.start_sector, request.end_sector());
-        self.is_deep |= self.held.fifo.len() >= DEEP;
+        self.is_deep |= self.backlog.fifo.len() >= DEEP;
         let is_seeky = self.is_seeky(by_distance) && (by_distance || !self.is_deep);
         if idle_ns == 0 || self.has_exited || is_seeky || (request.no_idle && !by_distance) {
             self.idles = false;

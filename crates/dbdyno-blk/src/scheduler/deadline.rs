@@ -39,8 +39,8 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    pub(super) fn new(given: &[(&str, u64)], gap_ends_batch: bool) -> Result<Self, SchedulerError> {
-        let settings = Settings::new("deadline", TUNABLES, given)?;
+    pub(super) fn new(overrides: &[(&str, u64)], gap_ends_batch: bool) -> Result<Self, SchedulerError> {
+        let settings = Settings::new("deadline", TUNABLES, overrides)?;
         Ok(Self {
             expire_ns: [settings.ns("read_expire"), settings.ns("write_expire")],
             writes_starved: settings.get("writes_starved"),

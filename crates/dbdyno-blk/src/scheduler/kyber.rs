@@ -95,8 +95,8 @@ pub(super) struct Kyber {
 }
 
 impl Kyber {
-    pub(super) fn new(given: &[(&str, u64)]) -> Result<Self, SchedulerError> {
-        let settings = Settings::new("kyber", TUNABLES, given)?;
+    pub(super) fn new(overrides: &[(&str, u64)]) -> Result<Self, SchedulerError> {
+        let settings = Settings::new("kyber", TUNABLES, overrides)?;
         let targets = [settings.ns("read_lat_nsec"), settings.ns("write_lat_nsec")];
         let domain = |at: usize| Domain {
             fresh: Fifo::default(),

@@ -17,6 +17,3 @@ mod process;
 pub use self::catalogue::{SchedulerName, scheduler};
 pub(crate) use self::cfq_rounds::NR_REQUESTS as CFQ_ROUNDS_NR_REQUESTS;
 pub use self::contract::{May, Scheduler, SchedulerError, Tunable, Unit};
-
-#[cfg(test)]
-mod contract_tests;

@@ -54,8 +54,8 @@ pub(super) struct MqDeadline {
 }
 
 impl MqDeadline {
-    pub(super) fn new(given: &[(&str, u64)]) -> Result<Self, SchedulerError> {
-        let settings = Settings::new("mq-deadline", TUNABLES, given)?;
+    pub(super) fn new(overrides: &[(&str, u64)]) -> Result<Self, SchedulerError> {
+        let settings = Settings::new("mq-deadline", TUNABLES, overrides)?;
         Ok(Self {
             expire_ns: [settings.ns("read_expire"), settings.ns("write_expire")],
             writes_starved: settings.get("writes_starved"),

@@ -88,11 +88,11 @@ impl ProcessQueue {
     }
 }
 
-/// A request that a bio may join, of those in the queue that it would be put into: `held`, which is number `at`.
-pub(super) fn find_own(queue: &Queue, bio: &Bio, at: u32, held: Option<&ProcessQueue>) -> Option<(RequestId, Side)> {
+/// A request that a bio may join, of those in the queue that it would be put into: `backlog`, which is number `at`.
+pub(super) fn find_own(queue: &Queue, bio: &Bio, at: u32, backlog: Option<&ProcessQueue>) -> Option<(RequestId, Side)> {
     let is_own = |id: RequestId| queue.requests[id].owner == at;
     let last = queue.find_last_merge(bio).filter(|(id, _)| is_own(*id));
-    last.or_else(|| queue.find_back(bio, is_own)).or_else(|| held?.find_front(queue, bio))
+    last.or_else(|| queue.find_back(bio, is_own)).or_else(|| backlog?.find_front(queue, bio))
 }
 
 /// What cfq and bfq have in common of [`Scheduler`](super::contract::Scheduler): a queue for each process in `served`.
@@ -100,17 +100,17 @@ macro_rules! by_process {
     () => {
         fn merged(&mut self, queue: &mut Queue, id: RequestId, old_start: u64) {
             let at = queue.requests[id].owner as usize;
-            self.served[at].held.merged(queue, id, old_start, self.nearness);
+            self.served[at].backlog.merged(queue, id, old_start, self.nearness);
         }
 
         fn neighbour(&self, queue: &Queue, id: RequestId, side: Side) -> Option<RequestId> {
             let request = &queue.requests[id];
-            self.served[request.owner as usize].held.neighbour(request, side)
+            self.served[request.owner as usize].backlog.neighbour(request, side)
         }
 
         fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId) {
-            let held = &mut self.served[queue.requests[gone].owner as usize].held;
-            held.absorbed(queue, id, gone, self.nearness);
+            let backlog = &mut self.served[queue.requests[gone].owner as usize].backlog;
+            backlog.absorbed(queue, id, gone, self.nearness);
             self.length -= 1;
         }
 
@@ -211,13 +211,13 @@ pub(super) struct Nearness {
 }
 
 impl Nearness {
-    /// Whether a request at `one` is better than one at `other` for a head at `head`. Of two that are far behind, the lower
-    /// one is: the head goes back to the start.
-    pub(super) fn prefers(self, head: u64, one: u64, other: u64) -> bool {
-        match (self.cost(head, one), self.cost(head, other)) {
+    /// Whether a request at `sector` is better than one at `other_sector` for a head at `head`. Of two that are far
+    /// behind, the lower one is: the head goes back to the start.
+    pub(super) fn prefers(self, head: u64, sector: u64, other_sector: u64) -> bool {
+        match (self.cost(head, sector), self.cost(head, other_sector)) {
             (Some(this), Some(that)) if this != that => this < that,
-            (Some(_), Some(_)) => one > other,
-            (None, None) => one < other,
+            (Some(_), Some(_)) => sector > other_sector,
+            (None, None) => sector < other_sector,
             (this, _) => this.is_some(),
         }
     }

@@ -168,7 +168,7 @@ impl Ingest {
             self.pages.push(index(1 + self.random.below(last.into()) as u32));
         }
         let keys = self.pages.len();
-        self.pages[1..keys].sort_unstable_by(|one, other| other.cmp(one));
+        self.pages[1..keys].sort_unstable_by(|left, right| right.cmp(left));
         self.pages.push(Page { file: DATA, page: config.data_page(row) });
     }
 }

@@ -1,6 +1,5 @@
 //! Where bios come from.
 
-mod buffered;
 mod cache;
 mod contract;
 mod ingest;
@@ -9,11 +8,10 @@ mod job;
 mod replay;
 mod walk;
 
-pub use self::buffered::BufferedJobs;
 pub use self::cache::{Act, Application, CacheConfig, CacheError, Cached, Data, Files, Filesystem, Page, Writeback};
 pub use self::contract::{Source, Step};
 pub use self::ingest::{Ingest, IngestConfig};
 pub use self::innodb::{FlushMethod, Innodb, InnodbCounts, InnodbError, InnodbLoad, InnodbSettings, InnodbVersion};
-pub use self::job::{Job, JobError, Jobs, Rates};
+pub use self::job::{BufferedJobs, Job, JobError, Jobs, Rates};
 pub use self::replay::{Pace, Replay};
 pub use self::walk::{Pattern, Sizes, Spread};

@@ -69,7 +69,7 @@ pub struct Replay<I> {
     processes: Vec<Process>,
     ahead: usize,
     due: BinaryHeap<Reverse<(u64, u64, u32)>>,
-    asked: u64,
+    token: u64,
     last: Option<u32>,
     unplug: VecDeque<u32>,
     late_ns_max: u64,
@@ -87,7 +87,7 @@ impl<I: Iterator<Item = Record>> Replay<I> {
             processes: Vec::new(),
             ahead: 0,
             due: BinaryHeap::new(),
-            asked: 0,
+            token: 0,
             last: None,
             unplug: VecDeque::new(),
             late_ns_max: 0,
@@ -187,8 +187,8 @@ impl<I: Iterator<Item = Record>> Replay<I> {
             When::AfterCompletion(gap_ns) => process.last_completion_ns.saturating_add(*gap_ns),
         };
         process.is_due = true;
-        self.asked += 1;
-        self.due.push(Reverse((at_ns, self.asked, number)));
+        self.token += 1;
+        self.due.push(Reverse((at_ns, self.token, number)));
     }
 
     fn ask(&mut self, now_ns: u64, intended_ns: u64, number: u32) -> Option<Step> {
@@ -198,7 +198,7 @@ impl<I: Iterator<Item = Record>> Replay<I> {
         process.last_request_ns = now_ns;
         process.outstanding += u32::from(bio.sync);
         bio.intended_ns = intended_ns;
-        bio.token = self.asked;
+        bio.token = self.token;
         self.late_ns_max = self.late_ns_max.max(now_ns - intended_ns);
         self.ahead -= 1;
         self.last = Some(number);

@@ -1,9 +1,8 @@
 //! Text of block events: of `blkparse` in its default form and in such as its `-f` makes, and of the kernel's events as
 //! tracefs, `trace-cmd` and `perf script` print them: a line an event.
 
-use super::block_event::{Action, BlockEvent, with_letters};
 use super::columns::{passed_over, short};
-use super::record::{Findings, Record};
+use super::record::{Action, BlockEvent, Findings, Record, with_letters};
 use super::units::{is_number, scaled};
 use crate::queue::Direction;
 
@@ -44,7 +43,8 @@ pub fn blkparse(line: &str, findings: &mut Findings) -> Option<BlockEvent> {
     }
     let (_cpu, _sequence, at, process, action, letters) =
         (words.next()?, words.next(), words.next(), words.next(), words.next(), words.next());
-    let (Some(at_ns), Some(process)) = (at.and_then(|at| scaled(at, SECOND)), process.and_then(|one| one.parse().ok()))
+    let (Some(at_ns), Some(process)) =
+        (at.and_then(|at| scaled(at, SECOND)), process.and_then(|process| process.parse().ok()))
     else {
         findings.damage("has no time and process");
         return None;
@@ -78,8 +78,8 @@ fn in_brackets(line: &str) -> Option<&str> {
 
 /// What `dbdyno-probe` says before the first event: how many were lost, or that it never came to its end.
 pub fn comment(line: &str, findings: &mut Findings) {
-    if let Some(said) = line.strip_prefix("# lost_events: ") {
-        match said.trim().parse::<u64>() {
+    if let Some(count) = line.strip_prefix("# lost_events: ") {
+        match count.trim().parse::<u64>() {
             Ok(lost) => findings.lost_events = findings.lost_events.saturating_add(lost),
             Err(_) => findings.cut_off = true,
         }
@@ -89,8 +89,8 @@ pub fn comment(line: &str, findings: &mut Findings) {
 /// What stands before an event's name, the name without `block_`, and what is behind it. A process may be called so, too.
 fn split_event(line: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
-    while let Some(found) = line[from..].find("block_") {
-        let at = from + found;
+    while let Some(offset) = line[from..].find("block_") {
+        let at = from + offset;
         from = at + "block_".len();
         let before = &line[..at];
         let before = before.strip_suffix("block:").unwrap_or(before).trim_end();

@@ -5,8 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, BufRead, Read};
 
-use super::block_event::{Action, BlockEvent};
-use super::record::{Findings, Record};
+use super::record::{Action, BlockEvent, Findings, Record};
 use super::units::sectors_of;
 use crate::queue::Direction;
 

@@ -1,7 +1,6 @@
 //! Traces of a line a request with columns: what each cell of a line says.
 
-use super::block_event::{Begin, with_letters};
-use super::record::{Findings, Record};
+use super::record::{Begin, Findings, Record, with_letters};
 use super::units::{scaled, sectors_of};
 use crate::queue::Direction;
 
@@ -71,15 +70,15 @@ impl Separator {
     pub fn cells_by<'a>(self, roles: &[Role], line: &'a str) -> Vec<&'a str> {
         let mut cells = self.cells(line);
         let mut pending = None;
-        let mut found = Vec::with_capacity(roles.len());
+        let mut row = Vec::with_capacity(roles.len());
         for (place, role) in roles.iter().enumerate() {
             let Some(cell) = pending.take().or_else(|| cells.next()) else { break };
-            found.push(cell);
+            row.push(cell);
             if *role == Role::Name {
                 pending = self.behind_name(&mut cells, roles.get(place + 1).copied());
             }
         }
-        found
+        row
     }
 
     /// The cell behind a process's name. Names may hold blanks, so a name ends where the next column's kind of word stands.
@@ -108,7 +107,7 @@ const BEFORE_ZERO_NS: u64 = 3_600_000_000_000;
 
 impl Columns {
     pub fn new(all: Vec<Column>, separator: Separator) -> Self {
-        let by_end = !all.iter().any(|one| one.role == Role::At);
+        let by_end = !all.iter().any(|column| column.role == Role::At);
         Self { all, separator, begin: Begin::default(), by_end }
     }
 
@@ -195,7 +194,7 @@ impl Row<'_> {
             Role::Process => self.process = cell.parse().map_err(|_| format!("has no process: {:?}", short(cell)))?,
             Role::Device => self.device = findings.device(cell),
             Role::Operation => match operation(cell) {
-                Some(found) => self.operation = Some(found),
+                Some(operation) => self.operation = Some(operation),
                 None => findings.pass_over(passed_over(cell)),
             },
             Role::IsRead | Role::IsWrite => {
@@ -254,7 +253,7 @@ fn operation(cell: &str) -> Option<Operation> {
     }
     if let Some(rest) = word.strip_prefix("read").or_else(|| word.strip_prefix("write")) {
         let direction = if word.starts_with('r') { Direction::Read } else { Direction::Write };
-        return (!rest.starts_with(|one: char| one.is_ascii_alphanumeric())).then(|| Operation::moves(direction));
+        return (!rest.starts_with(|letter: char| letter.is_ascii_alphanumeric())).then(|| Operation::moves(direction));
     }
     // Letters of the kernel's RWBS column.
     let letters = cell.len() <= 6 && cell.bytes().all(|byte| b"RWFSMAEVUD".contains(&byte));

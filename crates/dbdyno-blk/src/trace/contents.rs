@@ -174,11 +174,11 @@ impl Contents {
 
 fn most(counted: HashMap<u32, (u64, u64)>, findings: &Findings) -> Vec<Process> {
     let name = |process| findings.processes.get(&process).cloned().unwrap_or_default();
-    let mut found: Vec<_> = counted
+    let mut processes: Vec<_> = counted
         .into_iter()
         .map(|(process, (requests, bytes))| Process { process, name: name(process), requests, bytes })
         .collect();
-    found.sort_unstable_by_key(|one| (std::cmp::Reverse(one.requests), one.process));
-    found.truncate(PROCESSES_NAMED);
-    found
+    processes.sort_unstable_by_key(|process| (std::cmp::Reverse(process.requests), process.process));
+    processes.truncate(PROCESSES_NAMED);
+    processes
 }

@@ -38,8 +38,8 @@ pub fn next(from: &mut dyn BufRead, findings: &mut Findings) -> io::Result<Optio
             findings.damage("ends within a record");
             return Ok(None);
         }
-        if let Some(found) = as_record(&record, findings) {
-            return Ok(Some(found));
+        if let Some(request) = as_record(&record, findings) {
+            return Ok(Some(request));
         }
     }
 }

@@ -42,8 +42,8 @@ impl DiskSim {
             times.take(words[0]);
             lengths.take(words[2], words[3]);
         }
-        let mut settled = |asked: Option<u64>, chosen: Result<_, Doubt>| -> Result<u64, Doubt> {
-            if let Some(scale) = asked {
+        let mut settled = |option: Option<u64>, chosen: Result<_, Doubt>| -> Result<u64, Doubt> {
+            if let Some(scale) = option {
                 return Ok(scale);
             }
             let chosen: super::units::UnitChoice = chosen?;

@@ -1,19 +1,19 @@
 //! Which format a trace has, by its name or by how it begins.
 
-use super::block_event::{Action, Begin};
 use super::columns::Columns;
 use super::disksim::{self, DiskSim};
 use super::fio::{IoLog, Version};
-pub use super::headings::Format;
 use super::headings::{Heading, Lacking};
-use super::record::Findings;
+use super::record::{Action, Begin, Findings};
 use super::units::{Doubt, LENGTHS, TIMES, is_number, scaled};
 use super::{blkparse, blktrace, disk};
+
+pub use super::headings::Format;
 
 impl Format {
     /// By how the file begins; `None` where that is like no format's.
     pub fn of(head: &[u8]) -> Option<Self> {
-        Self::find(head, None).ok().map(|found| found.format)
+        Self::find(head, None).ok().map(|beginning| beginning.format)
     }
 
     /// Where a format begins, or that which is named. Text may stand before it: what a program prints on a terminal, or the
@@ -35,7 +35,7 @@ impl Format {
                 Ok(heading) if fits(&heading.format) => {
                     return Ok(Beginning { format: named.unwrap_or(heading.format), lines_before: number });
                 }
-                Err(Some(found)) if lacking.is_none() => lacking = Some(found.at_line(number + 1)),
+                Err(Some(missing)) if lacking.is_none() => lacking = Some(missing.at_line(number + 1)),
                 _ => {}
             }
             if line.starts_with('#') {
@@ -162,9 +162,9 @@ impl Format {
                 Parser::Fio(IoLog::new(if self == Self::Fio2 { Version::Two } else { Version::Three }))
             }
             Self::Disksim => {
-                let (found, said) = DiskSim::new(lines, units.time_scale, units.length_scale)?;
-                notes = said;
-                Parser::Disksim(found)
+                let (disksim, remarks) = DiskSim::new(lines, units.time_scale, units.length_scale)?;
+                notes = remarks;
+                Parser::Disksim(disksim)
             }
             _ => {
                 let heading = match Heading::parse(first) {
@@ -179,8 +179,8 @@ impl Format {
                     }
                 };
                 let sample = lines.get(usize::from(has_heading)..).unwrap_or_default();
-                let (columns, said) = heading.settled(sample, units.time_scale, units.length_scale)?;
-                notes = said;
+                let (columns, remarks) = heading.settled(sample, units.time_scale, units.length_scale)?;
+                notes = remarks;
                 Parser::Columns(columns.beginning(begin))
             }
         };
@@ -258,7 +258,7 @@ pub(super) enum Parser {
 
 impl Parser {
     /// The event of a line, of formats that have events.
-    pub fn event(&self, line: &str, findings: &mut Findings) -> Option<super::block_event::BlockEvent> {
+    pub fn event(&self, line: &str, findings: &mut Findings) -> Option<super::record::BlockEvent> {
         match self {
             Self::Blkparse => blkparse::blkparse(line, findings),
             Self::Tracefs => blkparse::tracefs(line, findings),
@@ -274,9 +274,9 @@ impl Parser {
     /// The moment that requests begin with, which is the one asked for if the lines at the beginning have such events.
     pub fn moment(&self, lines: &[&str], begin: Begin) -> Action {
         let mut findings = Findings::default();
-        let found: Vec<Action> =
+        let actions: Vec<Action> =
             lines.iter().filter_map(|line| self.event(line, &mut findings)).map(|event| event.action).collect();
-        begin.moments().into_iter().find(|moment| found.contains(moment)).unwrap_or(begin.moments()[0])
+        begin.moments().into_iter().find(|moment| actions.contains(moment)).unwrap_or(begin.moments()[0])
     }
 }
 

@@ -167,7 +167,7 @@ const PUBLISHED: &[(Format, &str, Role, Unit)] = {
 const OPTIONAL: [(Format, &str); 2] = [(Format::Fiu, "md5"), (Format::Biosnoop, "que")];
 
 fn published(format: Format) -> impl Iterator<Item = (&'static str, Role, Unit)> {
-    PUBLISHED.iter().filter(move |one| one.0 == format).map(|(_, name, role, unit)| (*name, *role, *unit))
+    PUBLISHED.iter().filter(move |row| row.0 == format).map(|(_, name, role, unit)| (*name, *role, *unit))
 }
 
 fn is_optional(format: Format, name: &str) -> bool {
@@ -197,8 +197,8 @@ impl Heading {
             return Err(None);
         }
         let keys: Vec<(String, Option<&str>)> = names.iter().map(|name| key_and_unit(name)).collect();
-        if let Some(found) = published_as(&keys, separator) {
-            return Ok(found);
+        if let Some(heading) = published_as(&keys, separator) {
+            return Ok(heading);
         }
         let mut columns: Vec<(Role, Unit)> = keys.iter().map(|(key, unit)| column(key, *unit)).collect();
         keep_first_of_each(&mut columns);
@@ -266,13 +266,13 @@ impl Heading {
         }
         if let (Some(offset), Some(size)) = (find(&[Role::Offset]), find(&[Role::Size])) {
             let open = |place: usize| matches!(self.columns[place].1, Unit::Usual(_));
-            let asked = |place: usize| length_scale.filter(|_| !matches!(self.columns[place].1, Unit::Named(_)));
+            let option = |place: usize| length_scale.filter(|_| !matches!(self.columns[place].1, Unit::Named(_)));
             let mut lengths = Lengths::default();
             for row in &rows {
                 lengths.take(if open(offset) { &row[offset] } else { "0" }, &row[size]);
             }
             for place in [offset, size] {
-                if let Some(scale) = asked(place) {
+                if let Some(scale) = option(place) {
                     scales[place] = scale;
                 } else if open(place) && open(size) {
                     let chosen = lengths.unit(scales[place])?;
@@ -305,13 +305,13 @@ fn published_as(keys: &[(String, Option<&str>)], separator: Separator) -> Option
         all && keys.iter().all(|(key, unit)| keeps_unit(key, unit.is_some()))
             && keys.len() <= published(*format).count()
     };
-    let formats = PUBLISHED.chunk_by(|one, other| one.0 == other.0).map(|columns| columns[0].0);
+    let formats = PUBLISHED.chunk_by(|left, right| left.0 == right.0).map(|columns| columns[0].0);
     let format = formats.into_iter().find(fits)?;
     let columns = keys
         .iter()
         .map(|(key, unit)| {
-            let found = published(format).find(|(name, ..)| name == key);
-            let (role, usual) = found.map_or((Role::Other, Unit::Open), |(_, role, unit)| (role, unit));
+            let column = published(format).find(|(name, ..)| name == key);
+            let (role, usual) = column.map_or((Role::Other, Unit::Open), |(_, role, unit)| (role, unit));
             (role, unit.and_then(time_scale).filter(|_| role.is_time()).map_or(usual, Unit::Named))
         })
         .collect();
@@ -338,7 +338,7 @@ fn keep_first_of_each(columns: &mut [(Role, Unit)]) {
         columns
             .iter_mut()
             .filter(|(role, _)| matches!(role, Role::IsRead | Role::IsWrite))
-            .for_each(|one| one.0 = Role::Other);
+            .for_each(|column| column.0 = Role::Other);
     }
 }
 
@@ -372,7 +372,7 @@ fn key_and_unit(name: &str) -> (String, Option<&str>) {
         Some((what, unit)).filter(|(_, unit)| known(unit))
     });
     let behind = name.rsplit_once(['_', '-', ' ', '.']).filter(|(what, unit)| !what.is_empty() && known(unit));
-    let letters = |what: &str| -> String { what.chars().filter(|one| one.is_alphanumeric()).collect() };
+    let letters = |what: &str| -> String { what.chars().filter(|letter| letter.is_alphanumeric()).collect() };
     // The unit of `nr_sector` is its name.
     let whole = letters(name);
     if behind.is_some_and(|(_, unit)| length_scale(unit).is_some()) && column(&whole, None).0 != Role::Other {

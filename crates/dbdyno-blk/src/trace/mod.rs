@@ -2,7 +2,6 @@
 
 mod blkparse;
 mod blktrace;
-mod block_event;
 mod columns;
 mod contents;
 mod disk;
@@ -10,15 +9,13 @@ mod disksim;
 mod fio;
 mod format;
 mod headings;
-mod lines;
 mod reader;
 mod record;
 mod units;
 
-pub use self::block_event::Begin;
 pub use self::contents::{Contents, Kind, Process};
 pub use self::format::Format;
 pub use self::headings::Lacking;
 pub use self::reader::{ReadOptions, Trace, TraceError};
-pub use self::record::{Damaged, Findings, Record};
+pub use self::record::{Begin, Damaged, Findings, Record};
 pub use self::units::Doubt;

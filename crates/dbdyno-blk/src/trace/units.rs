@@ -104,7 +104,7 @@ impl Times {
             return Ok(UnitChoice::plainly(usual.unwrap_or(1)));
         };
         let rate = |scale| per_s(&sorted, scale);
-        let told = |scale: u64, why: String| UnitChoice {
+        let choice = |scale: u64, why: String| UnitChoice {
             scale,
             note: Some(format!("times are read as {}, {why}; choose another unit with --time-unit", plural(scale))),
         };
@@ -113,7 +113,7 @@ impl Times {
             return Ok(if is_usual {
                 UnitChoice::plainly(scale)
             } else {
-                told(scale, format!("counted since {since}"))
+                choice(scale, format!("counted since {since}"))
             });
         }
         let Some(any) = rate(1) else {
@@ -132,7 +132,7 @@ impl Times {
             return Ok(if plainly {
                 UnitChoice::plainly(scale)
             } else {
-                told(scale, "because they have a decimal point".to_owned())
+                choice(scale, "because they have a decimal point".to_owned())
             });
         }
         let plausible = |among: &[u64]| -> Vec<u64> {
@@ -152,7 +152,7 @@ impl Times {
                         format!("because the format's {} would mean {would} requests a second", plural(expected))
                     },
                 );
-                Ok(told(scale, why))
+                Ok(choice(scale, why))
             }
             (None, Some(scale)) => Ok(UnitChoice::plainly(scale)),
             (None, None) => Err(self.doubt(&[TIMES[0].2, TIMES[1].2, TIMES[2].2, TIMES[4].2], rate)),
@@ -164,7 +164,7 @@ impl Times {
         let named = |scale: &u64| TIMES.iter().find(|(.., known)| known == scale);
         let reading = |scale: &u64| {
             let per_s =
-                rate(*scale).map_or_else(String::new, |found| format!(" ({} requests a second)", rounded(Some(found))));
+                rate(*scale).map_or_else(String::new, |per_s| format!(" ({} requests a second)", rounded(Some(per_s))));
             format!("{}{per_s}", plural(*scale))
         };
         Doubt {
@@ -247,14 +247,14 @@ impl Lengths {
         };
         let of_sectors = |value: &u64| value.is_multiple_of(512);
         let fits_bytes = self.lengths.iter().all(of_sectors) && self.places.iter().all(of_sectors);
-        let told = |scale: u64, why: &str| {
+        let choice = |scale: u64, why: &str| {
             let (_, plural, _) = LENGTHS[usize::from(scale == 1)];
             let note =
                 format!("places and lengths are read as {plural}, {why}; choose another unit with --length-unit");
             UnitChoice { scale, note: Some(note) }
         };
         match (usual, fits_bytes) {
-            (512, true) if most >= LARGE_BYTES => Ok(told(1, "because all are whole sectors in bytes")),
+            (512, true) if most >= LARGE_BYTES => Ok(choice(1, "because all are whole sectors in bytes")),
             (512, true) => Err(Doubt {
                 what: "places and lengths".to_owned(),
                 readings: vec![
@@ -266,9 +266,11 @@ impl Lengths {
                 heading: "a heading such as sector,sectors",
             }),
             (1, false)
-                if least < 512 && most <= LARGE_SECTORS && self.lengths.iter().all(|one| one.is_multiple_of(8)) =>
+                if least < 512
+                    && most <= LARGE_SECTORS
+                    && self.lengths.iter().all(|length| length.is_multiple_of(8)) =>
             {
-                Ok(told(512, "because bytes would be fractions of sectors"))
+                Ok(choice(512, "because bytes would be fractions of sectors"))
             }
             _ => Ok(UnitChoice::plainly(usual)),
         }

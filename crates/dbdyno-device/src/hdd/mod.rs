@@ -13,26 +13,23 @@
 //!
 //! Cannot: defects and remapping, thermal recalibration, idle states, several actuators, shingled recording.
 
-mod arm;
-mod candidates;
-mod choice;
-mod geometry;
-mod moves;
-mod read_cache;
-mod spec;
-
 use std::collections::VecDeque;
 
 use dbdyno_common::random::Random;
 
-use self::arm::{Arm, Moment, Target};
-use self::candidates::Candidates;
+use self::arm::{Arm, Candidates, Moment, Target};
 use self::geometry::{Geometry, SectorPosition};
 use self::read_cache::{Ahead, Lookup, ReadCache};
 use self::spec::{Overheads, ms};
-use crate::contract::{Command, Completion, DeviceModel, Kind, WriteCache};
+use crate::contract::{Agenda, Command, Completion, DeviceModel, Kind, WriteCache, earlier};
 use crate::dirty::{DirtyExtents, Extent};
-use crate::due::{Agenda, earlier};
+
+mod arm;
+mod choice;
+mod geometry;
+mod read_cache;
+mod seek;
+mod spec;
 
 pub(crate) use self::spec::HddSpec;
 
@@ -151,7 +148,7 @@ pub(crate) struct Hdd {
     /// While the drive chooses.
     planned: Option<Plan>,
     /// Commands behind a flush.
-    held: VecDeque<Command>,
+    flush_queue: VecDeque<Command>,
     reads: ReadCache,
     /// Since when the head has read on from one place.
     turn_from_ns: u64,
@@ -180,7 +177,7 @@ impl Hdd {
             blocked: VecDeque::new(),
             flush: None,
             planned: None,
-            held: VecDeque::new(),
+            flush_queue: VecDeque::new(),
             reads: ReadCache::new(&spec),
             turn_from_ns: 0,
             interface_free_ns: 0,
@@ -270,7 +267,7 @@ impl Hdd {
                     self.done.push(self.now_ns.max(self.interface_free_ns), flush.id);
                 }
                 while self.flush.is_none() {
-                    let Some(command) = self.held.pop_front() else { break };
+                    let Some(command) = self.flush_queue.pop_front() else { break };
                     self.accept(command);
                 }
             }
@@ -287,7 +284,7 @@ impl DeviceModel for Hdd {
         self.advance(now_ns);
         let command = command.within(self.size_bytes);
         if self.flush.is_some() {
-            self.held.push_back(command);
+            self.flush_queue.push_back(command);
         } else {
             self.accept(command);
         }

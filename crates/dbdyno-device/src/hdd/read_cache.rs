@@ -190,10 +190,10 @@ impl ReadCache {
             }
         }
         match self.segments.iter().position(|segment| start >= segment.start && end <= segment.end) {
-            Some(found) => {
+            Some(index) => {
                 // The one being read ahead stays last.
                 if self.ahead.is_none() {
-                    let segment = self.segments.remove(found);
+                    let segment = self.segments.remove(index);
                     self.segments.push(segment);
                 }
                 Lookup::Hit
@@ -216,7 +216,7 @@ impl ReadCache {
     /// The rest of a read was read from `start` on: joins it to the part that was there.
     pub(super) fn join(&mut self, start: u64) -> u64 {
         match self.segments.iter().position(|segment| segment.end == start) {
-            Some(found) => self.segments.remove(found).start,
+            Some(index) => self.segments.remove(index).start,
             None => start,
         }
     }

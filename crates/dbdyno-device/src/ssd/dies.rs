@@ -11,7 +11,7 @@ use dbdyno_common::random::Random;
 use super::ftl::Unit;
 use super::geometry::PageAddress;
 use super::spec::{ReadRetrySpec, SsdSpec, transfer_ns, us};
-use crate::due::Agenda;
+use crate::contract::Agenda;
 
 /// A flash page to read.
 #[derive(Debug, Clone, Copy)]

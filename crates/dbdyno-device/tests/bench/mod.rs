@@ -45,7 +45,7 @@ impl Bench {
             let next = waiting.range(at_bytes..).next().or(waiting.first()).copied().unwrap();
             waiting.remove(&next);
             at_bytes = next;
-            self.one(Kind::Read, next, 4096);
+            self.request_ns(Kind::Read, next, 4096);
         }
         count as f64 * 1e9 / (self.now_ns - start_ns) as f64
     }
@@ -133,7 +133,7 @@ impl Bench {
 
     /// What the model calls its gauge.
     pub fn gauge(&self, name: &str) -> f64 {
-        self.device.gauges().into_iter().find(|(found, _)| *found == name).unwrap().1
+        self.device.gauges().into_iter().find(|(gauge, _)| *gauge == name).unwrap().1
     }
 
     /// The same for writes, the last of them perhaps still in the cache.
@@ -145,8 +145,8 @@ impl Bench {
     pub fn log_writes(&mut self, count: u64) -> f64 {
         let start_ns = self.now_ns;
         for index in 0..count {
-            self.one(Kind::Write, (1 << 30) + index * 4096, 4096);
-            self.one(Kind::Flush, 0, 0);
+            self.request_ns(Kind::Write, (1 << 30) + index * 4096, 4096);
+            self.request_ns(Kind::Flush, 0, 0);
         }
         count as f64 * 1e9 / (self.now_ns - start_ns) as f64
     }
@@ -157,24 +157,24 @@ impl Bench {
         for _ in 0..rounds {
             for _ in 0..writes {
                 let offset_bytes = self.random_offset();
-                self.one(Kind::Write, offset_bytes, 4096);
+                self.request_ns(Kind::Write, offset_bytes, 4096);
             }
-            total_ns += self.one(Kind::Flush, 0, 0);
+            total_ns += self.request_ns(Kind::Flush, 0, 0);
         }
         total_ns as f64 / 1e6 / rounds as f64
     }
 
     /// Submits one command, waits for it and returns its time, nanoseconds.
-    pub fn one(&mut self, kind: Kind, offset_bytes: u64, length_bytes: u64) -> u64 {
-        self.one_command(Command { id: 0, kind, offset_bytes, length_bytes, fua: false })
+    pub fn request_ns(&mut self, kind: Kind, offset_bytes: u64, length_bytes: u64) -> u64 {
+        self.command_ns(Command { id: 0, kind, offset_bytes, length_bytes, fua: false })
     }
 
     /// The same for a write that is durable when it completes.
-    pub fn one_fua(&mut self, offset_bytes: u64, length_bytes: u64) -> u64 {
-        self.one_command(Command { id: 0, kind: Kind::Write, offset_bytes, length_bytes, fua: true })
+    pub fn forced_write_ns(&mut self, offset_bytes: u64, length_bytes: u64) -> u64 {
+        self.command_ns(Command { id: 0, kind: Kind::Write, offset_bytes, length_bytes, fua: true })
     }
 
-    fn one_command(&mut self, command: Command) -> u64 {
+    fn command_ns(&mut self, command: Command) -> u64 {
         let start_ns = self.now_ns;
         self.device.submit(self.now_ns, command);
         while self.wait() == 0 {}

@@ -54,12 +54,12 @@ pub struct Log {
     logged_bytes: u64,
     /// The event after which, and the time until which, something is missing here because there was too much.
     limited: (Option<u64>, u64),
-    held: Usage,
+    usage: Usage,
 }
 
 impl Log {
     /// A log whose numbers begin at `first`, over content that is durable.
-    pub fn new(base: Image, first: u64, hold_ns: u64, volatile: bool, held: Usage) -> Self {
+    pub fn new(base: Image, first: u64, hold_ns: u64, volatile: bool, usage: Usage) -> Self {
         Self {
             base,
             writes: Writes::default(),
@@ -73,7 +73,7 @@ impl Log {
             touched: HashMap::new(),
             logged_bytes: 0,
             limited: (None, 0),
-            held,
+            usage,
         }
     }
 
@@ -111,7 +111,7 @@ impl Log {
     /// number.
     pub fn arrived(&mut self, now_ns: u64, offset_bytes: u64, what: (u64, Option<&[u8]>), live: &dyn Store) -> u64 {
         let (length_bytes, data) = what;
-        let data = data.map(|data| Arc::new(Chunk::new(data.into(), &self.held)));
+        let data = data.map(|data| Arc::new(Chunk::new(data.into(), &self.usage)));
         let write = Write::new(offset_bytes, length_bytes, data, now_ns, None);
         self.logged_bytes += write.logged_bytes();
         while self.logged_bytes > LOGGED_BYTES_MAX && self.destage(now_ns, live) {}
@@ -197,7 +197,7 @@ impl Log {
             };
             match live.chunk(index) {
                 Ok(chunk) if last => drop(self.base.put(index, chunk)),
-                _ => drop(self.base.write(index, within, bytes, &self.held, || true)),
+                _ => drop(self.base.write(index, within, bytes, &self.usage, || true)),
             }
         }
     }
@@ -348,9 +348,9 @@ mod tests {
                     }
                     4 => prop_assert_eq!(writes.pop().map(|write| write.offset_bytes), plain.pop_front()),
                     5 => {
-                        let found = writes.get_mut(at).map(|write| &mut write.offset_bytes);
-                        prop_assert_eq!(found.as_deref(), plain.get(at));
-                        for number in found.into_iter().chain(plain.get_mut(at)) {
+                        let offset_bytes = writes.get_mut(at).map(|write| &mut write.offset_bytes);
+                        prop_assert_eq!(offset_bytes.as_deref(), plain.get(at));
+                        for number in offset_bytes.into_iter().chain(plain.get_mut(at)) {
                             *number += 1000;
                         }
                     }

@@ -1,16 +1,5 @@
 //! What is on the disk: in memory or in a file, with snapshots, and with what a power cut would take.
 
-#[cfg(test)]
-mod cut_tests;
-mod cuts;
-mod file;
-mod log;
-mod recorder;
-mod saved;
-mod store;
-mod survivors;
-mod unflushed;
-
 use std::cell::RefCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,16 +8,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dbdyno_common::random::Random;
 use store::Store;
-use unflushed::Unflushed;
 
-use self::recorder::Recording;
-use self::store::{CHUNK_BYTES, Usage, ZEROS, bytes_of, parts, sectors, split};
+use self::cut_recorder::Recording;
+use self::store::{CHUNK_BYTES, Unflushed, Usage, ZEROS, bytes_of, parts, sectors, split};
 
-pub use self::recorder::Ticket;
-pub use recorder::{CutOn, Trigger};
+mod cut_recorder;
+mod cuts;
+mod log;
+mod saved;
+mod store;
+
+pub use self::cut_recorder::{Survivors, Ticket};
+pub use self::store::Lost;
+pub use cut_recorder::{CutOn, Trigger};
 pub use store::ContentError;
-pub use survivors::Survivors;
-pub use unflushed::Lost;
 
 struct Inner {
     store: Box<dyn Store>,
@@ -45,8 +38,8 @@ struct Inner {
 
 impl Inner {
     /// All that is there counts as durable for cuts to come. Returned so that memory is given back outside any lock.
-    fn rebase(&mut self, held: &Usage) -> Option<log::Log> {
-        self.recording.rebase(self.store.as_ref(), self.volatile, held)
+    fn rebase(&mut self, usage: &Usage) -> Option<log::Log> {
+        self.recording.rebase(self.store.as_ref(), self.volatile, usage)
     }
 }
 
@@ -54,7 +47,7 @@ impl Inner {
 pub struct Content {
     size_bytes: u64,
     held_bytes_max: u64,
-    held: Usage,
+    usage: Usage,
     /// The content file, read without the lock.
     file: Option<Arc<File>>,
     inner: Mutex<Inner>,
@@ -68,21 +61,21 @@ thread_local! {
 impl Content {
     /// A disk of `size_bytes` in memory that holds at most `held_bytes_max`, snapshots included.
     pub fn in_memory(size_bytes: u64, held_bytes_max: u64) -> Self {
-        let held = Usage::default();
-        let store = store::Memory::new(size_bytes, held_bytes_max, held.clone());
-        Self::new(size_bytes, held_bytes_max, held, None, Box::new(store))
+        let usage = Usage::default();
+        let store = store::Memory::new(size_bytes, held_bytes_max, usage.clone());
+        Self::new(size_bytes, held_bytes_max, usage, None, Box::new(store))
     }
 
     /// A disk in a sparse file, which is made if need be. `held_bytes_max` is for the file and the memory that snapshots
     /// take. The error is for people.
     pub fn in_file(path: &Path, size_bytes: u64, held_bytes_max: u64) -> Result<Self, String> {
-        let held = Usage::default();
-        let store = file::InFile::open(path, size_bytes, held_bytes_max, held.clone())?;
+        let usage = Usage::default();
+        let store = store::InFile::open(path, size_bytes, held_bytes_max, usage.clone())?;
         let file = store.file();
-        Ok(Self::new(size_bytes, held_bytes_max, held, Some(file), Box::new(store)))
+        Ok(Self::new(size_bytes, held_bytes_max, usage, Some(file), Box::new(store)))
     }
 
-    fn new(size_bytes: u64, held_bytes_max: u64, held: Usage, file: Option<Arc<File>>, store: Box<dyn Store>) -> Self {
+    fn new(size_bytes: u64, held_bytes_max: u64, usage: Usage, file: Option<Arc<File>>, store: Box<dyn Store>) -> Self {
         let inner = Inner {
             store,
             unflushed: Unflushed::new(),
@@ -92,7 +85,7 @@ impl Content {
             powered: true,
             sealed_min: 0,
         };
-        Self { size_bytes, held_bytes_max, held, file, inner: Mutex::new(inner) }
+        Self { size_bytes, held_bytes_max, usage, file, inner: Mutex::new(inner) }
     }
 
     /// Size of the disk.
@@ -107,7 +100,7 @@ impl Content {
 
     /// What the live content, all snapshots and what a power cut needs hold together, in memory and file.
     pub fn held_bytes(&self) -> u64 {
-        self.held.bytes()
+        self.usage.bytes()
     }
 
     /// Bytes of the live content that are not holes.
@@ -230,7 +223,7 @@ impl Content {
     pub fn set_volatile(&self, volatile: bool) {
         let mut inner = self.lock();
         inner.volatile = volatile;
-        let durable = (inner.unflushed.forget(), inner.rebase(&self.held));
+        let durable = (inner.unflushed.forget(), inner.rebase(&self.usage));
         drop(inner);
         drop(durable);
     }
@@ -279,7 +272,7 @@ impl Content {
             if !*powered {
                 return Err(ContentError::Off);
             }
-            unflushed.forced(index, within, part, &store.chunk(index)?, &self.held);
+            unflushed.forced(index, within, part, &store.chunk(index)?, &self.usage);
         }
         Ok(())
     }
@@ -290,9 +283,9 @@ impl Content {
         let mut inner = self.lock();
         let Inner { store, unflushed, powered, sealed_min, .. } = &mut *inner;
         *powered = false;
-        let lost = unflushed.cut(&mut Random::new(seed), sector_bytes, store.as_mut(), &self.held);
+        let lost = unflushed.cut(&mut Random::new(seed), sector_bytes, store.as_mut(), &self.usage);
         *sealed_min = unflushed.seal();
-        let logged = inner.rebase(&self.held);
+        let logged = inner.rebase(&self.usage);
         drop(inner);
         drop(logged);
         lost
@@ -321,7 +314,7 @@ impl Content {
     fn replace<R>(&self, how: impl FnOnce(&mut dyn Store) -> Result<R, ContentError>) -> Result<R, ContentError> {
         let mut inner = self.lock();
         let outcome = how(inner.store.as_mut());
-        let durable = (inner.unflushed.forget(), inner.rebase(&self.held));
+        let durable = (inner.unflushed.forget(), inner.rebase(&self.usage));
         drop(inner);
         drop(durable);
         outcome

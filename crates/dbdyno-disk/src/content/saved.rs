@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::Content;
+use super::cut_recorder::{CutRecord, Fork};
 use super::log::{Write, Writes};
-use super::recorder::{CutRecord, Fork};
 use super::store::{CHUNK_BYTES, Chunk, ContentError, Image, Slot, ZEROS, bytes_of};
 
 impl Content {
@@ -40,7 +40,7 @@ impl Content {
         let read = read_sparse(&file, self.size_bytes(), store)
             .map_err(|why| format!("cannot load {}: {why}", path.display()));
         let mut inner = self.lock();
-        let logged = inner.rebase(&self.held);
+        let logged = inner.rebase(&self.usage);
         drop(inner);
         drop(logged);
         read
@@ -174,9 +174,9 @@ impl Content {
         }
         let mut base = Image::empty(self.size_bytes());
         let file = open_sparse(&folder.join(BASE), self.size_bytes())?;
-        let room = || self.held.bytes() + CHUNK_BYTES as u64 <= self.held_bytes_max;
+        let room = || self.usage.bytes() + CHUNK_BYTES as u64 <= self.held_bytes_max;
         let store = |index, bytes: &[u8]| {
-            let is_stored = base.write(index, 0, bytes, &self.held, room);
+            let is_stored = base.write(index, 0, bytes, &self.usage, room);
             if is_stored { Ok(()) } else { Err(crate::steer::refusal(ContentError::Full).to_owned()) }
         };
         read_sparse(&file, self.size_bytes(), store).map_err(|why| failed(BASE, &why))?;
@@ -198,7 +198,7 @@ impl Content {
         let read = |data: &mut dyn Read| {
             let mut bytes = vec![0; length_bytes as usize];
             data.read_exact(&mut bytes)?;
-            Ok::<_, io::Error>(Arc::new(Chunk::new(bytes.into(), &self.held)))
+            Ok::<_, io::Error>(Arc::new(Chunk::new(bytes.into(), &self.usage)))
         };
         let data = if saved.is_discard { None } else { Some(read(data)?) };
         Ok(Write::new(offset_bytes, length_bytes, data, saved.arrived_ns, saved.durable_ns))
@@ -221,7 +221,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::content::survivors::Survivors;
+    use crate::content::cut_recorder::Survivors;
 
     const SIZE: u64 = 5 * CHUNK_BYTES as u64 + 4096;
 

@@ -1,9 +1,21 @@
-//! The contract of what keeps the content, the chunks in which it is held and counted, and content in memory: images that share
-//! their chunks until one of them is written to.
+//! The contract of what keeps the content, the chunks in which it is held and counted, and both that keep it: memory, in images
+//! that share their chunks until one of them is written to, and a sparse file, which is a raw image of the disk beside what
+//! snapshots need of the past, in memory.
+//!
+//! Beside it stands what a power cut may take: every sector written since the last FLUSH, as it was before.
+//! A FLUSH makes durable what was written before it arrived, and does so when it completes. So writes are kept in layers,
+//! one for each FLUSH in flight and one for what came after the last; each layer knows a sector as it was when the layer
+//! began.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use dbdyno_common::random::Random;
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 
 /// Why content could not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +112,7 @@ impl Image {
         index: usize,
         within: usize,
         bytes: &[u8],
-        held: &Usage,
+        usage: &Usage,
         room: impl FnOnce() -> bool,
     ) -> bool {
         let slot = self.slot(index);
@@ -118,7 +130,7 @@ impl Image {
             fresh[within..within + bytes.len()].copy_from_slice(bytes);
             fresh
         };
-        let before = slot.replace(Arc::new(Chunk::new(fresh, held)));
+        let before = slot.replace(Arc::new(Chunk::new(fresh, usage)));
         self.chunks += u64::from(before.is_none());
         true
     }
@@ -167,25 +179,25 @@ impl Usage {
 /// Memory for one chunk, or for the data of one logged write, counted while it lives.
 pub struct Chunk {
     pub bytes: Box<[u8]>,
-    held: Usage,
+    usage: Usage,
 }
 
 impl Chunk {
-    pub fn new(bytes: Box<[u8]>, held: &Usage) -> Self {
-        held.add(bytes.len());
-        Self { bytes, held: held.clone() }
+    pub fn new(bytes: Box<[u8]>, usage: &Usage) -> Self {
+        usage.add(bytes.len());
+        Self { bytes, usage: usage.clone() }
     }
 }
 
 impl Clone for Chunk {
     fn clone(&self) -> Self {
-        Self::new(self.bytes.clone(), &self.held)
+        Self::new(self.bytes.clone(), &self.usage)
     }
 }
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        self.held.remove(self.bytes.len());
+        self.usage.remove(self.bytes.len());
     }
 }
 
@@ -229,14 +241,14 @@ pub fn sectors(within: usize, length: usize) -> u32 {
 pub struct Memory {
     size_bytes: u64,
     held_bytes_max: u64,
-    held: Usage,
+    usage: Usage,
     live: Image,
     snapshots: BTreeMap<String, Image>,
 }
 
 impl Memory {
-    pub fn new(size_bytes: u64, held_bytes_max: u64, held: Usage) -> Self {
-        Self { size_bytes, held_bytes_max, held, live: Image::empty(size_bytes), snapshots: BTreeMap::new() }
+    pub fn new(size_bytes: u64, held_bytes_max: u64, usage: Usage) -> Self {
+        Self { size_bytes, held_bytes_max, usage, live: Image::empty(size_bytes), snapshots: BTreeMap::new() }
     }
 }
 
@@ -246,9 +258,9 @@ impl Store for Memory {
     }
 
     fn write(&mut self, index: usize, within: usize, bytes: &[u8]) -> Result<(), ContentError> {
-        let Self { live, held, held_bytes_max, .. } = self;
-        let room = || held.bytes() + CHUNK_BYTES as u64 <= *held_bytes_max;
-        if live.write(index, within, bytes, held, room) { Ok(()) } else { Err(ContentError::Full) }
+        let Self { live, usage, held_bytes_max, .. } = self;
+        let room = || usage.bytes() + CHUNK_BYTES as u64 <= *held_bytes_max;
+        if live.write(index, within, bytes, usage, room) { Ok(()) } else { Err(ContentError::Full) }
     }
 
     fn put(&mut self, index: usize, content: Slot) -> Result<(), ContentError> {
@@ -290,5 +302,344 @@ impl Store for Memory {
     fn clear(&mut self) -> Result<(), ContentError> {
         self.live = Image::empty(self.size_bytes);
         Ok(())
+    }
+}
+
+/// What changed since a snapshot was taken, as it was then.
+type Before = BTreeMap<usize, Slot>;
+
+/// The live content in a file, and what it was when each snapshot was taken.
+pub struct InFile {
+    file: Arc<File>,
+    size_bytes: u64,
+    held_bytes_max: u64,
+    usage: Usage,
+    /// Which chunks take room in the file, as far as this process knows.
+    present: Vec<bool>,
+    snapshots: BTreeMap<String, Before>,
+}
+
+impl InFile {
+    /// Opens `path`, or makes it. A file that is there already is the content, if it has the size of the disk.
+    pub fn open(path: &Path, size_bytes: u64, held_bytes_max: u64, usage: Usage) -> Result<Self, String> {
+        let message = |error: std::io::Error| format!("cannot use the content file {}: {error}", path.display());
+        let options = || OpenOptions::new().read(true).write(true).clone();
+        let file = match options().create_new(true).open(path) {
+            Ok(file) => {
+                file.set_len(size_bytes).map_err(message)?;
+                file
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                let file = options().open(path).map_err(message)?;
+                let metadata = file.metadata().map_err(message)?;
+                if !metadata.is_file() || metadata.len() != size_bytes {
+                    return Err(format!(
+                        "the content file {} is there already and is not a file of {size_bytes} bytes; remove it, \
+                         name another, or give its size",
+                        path.display()
+                    ));
+                }
+                file
+            }
+            Err(error) => return Err(message(error)),
+        };
+        let mut image = Self {
+            file: Arc::new(file),
+            size_bytes,
+            held_bytes_max,
+            usage,
+            present: vec![false; size_bytes.div_ceil(CHUNK_BYTES as u64) as usize],
+            snapshots: BTreeMap::new(),
+        };
+        image.find_data().map_err(message)?;
+        Ok(image)
+    }
+
+    /// The file, for reading without a lock.
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+
+    fn find_data(&mut self) -> std::io::Result<()> {
+        let mut at = 0;
+        while at < self.size_bytes {
+            let start = match seek(&self.file, SeekFrom::Data(at)) {
+                Ok(start) => start,
+                Err(rustix::io::Errno::NXIO) => break,
+                Err(error) => return Err(error.into()),
+            };
+            at = seek(&self.file, SeekFrom::Hole(start))?;
+            for index in start as usize / CHUNK_BYTES..(at as usize).div_ceil(CHUNK_BYTES) {
+                self.set_present(index, true);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_present(&mut self, index: usize, present: bool) {
+        match (self.present[index], present) {
+            (false, true) => self.usage.add_chunk(),
+            (true, false) => self.usage.remove_chunk(),
+            _ => {}
+        }
+        self.present[index] = present;
+    }
+
+    /// Where a chunk lies in the file, and its length, which is shorter at the end of the disk.
+    fn place(&self, index: usize) -> (u64, usize) {
+        let offset = (index * CHUNK_BYTES) as u64;
+        (offset, (self.size_bytes - offset).min(CHUNK_BYTES as u64) as usize)
+    }
+
+    fn room_for_chunk(&self) -> Result<(), ContentError> {
+        if self.usage.bytes() + CHUNK_BYTES as u64 > self.held_bytes_max {
+            return Err(ContentError::Full);
+        }
+        Ok(())
+    }
+
+    /// Keeps a chunk for every snapshot that still shares it with the file.
+    fn preserve(&mut self, index: usize) -> Result<(), ContentError> {
+        if self.snapshots.values().all(|before| before.contains_key(&index)) {
+            return Ok(());
+        }
+        if self.present[index] {
+            self.room_for_chunk()?;
+        }
+        let chunk = self.chunk(index)?;
+        for before in self.snapshots.values_mut() {
+            before.entry(index).or_insert_with(|| chunk.clone());
+        }
+        Ok(())
+    }
+}
+
+impl Store for InFile {
+    fn chunk(&self, index: usize) -> Result<Slot, ContentError> {
+        if !self.present[index] {
+            return Ok(None);
+        }
+        let (offset, length) = self.place(index);
+        let mut bytes: Box<[u8]> = ZEROS.into();
+        self.file.read_exact_at(&mut bytes[..length], offset)?;
+        Ok(Some(Arc::new(Chunk::new(bytes, &self.usage))))
+    }
+
+    fn write(&mut self, index: usize, within: usize, bytes: &[u8]) -> Result<(), ContentError> {
+        self.preserve(index)?;
+        if !self.present[index] {
+            self.room_for_chunk()?;
+        }
+        self.file.write_all_at(bytes, self.place(index).0 + within as u64)?;
+        self.set_present(index, true);
+        Ok(())
+    }
+
+    fn put(&mut self, index: usize, content: Slot) -> Result<(), ContentError> {
+        let (offset, length) = self.place(index);
+        if let Some(chunk) = content {
+            return self.write(index, 0, &chunk.bytes[..length]);
+        }
+        if self.present[index] {
+            self.preserve(index)?;
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(&self.file, hole, offset, length as u64).map_err(std::io::Error::from)?;
+            self.set_present(index, false);
+        }
+        Ok(())
+    }
+
+    fn live_chunks(&self) -> u64 {
+        self.present.iter().filter(|present| **present).count() as u64
+    }
+
+    fn image(&self) -> Option<Image> {
+        None
+    }
+
+    fn set_image(&mut self, _image: Image) -> Result<(), ContentError> {
+        Err(ContentError::Host)
+    }
+
+    fn snapshot(&mut self, name: &str) {
+        self.snapshots.insert(name.to_owned(), Before::new());
+    }
+
+    fn restore(&mut self, name: &str) -> Result<bool, ContentError> {
+        let Some(before) = self.snapshots.get(name).cloned() else { return Ok(false) };
+        for (index, content) in before {
+            self.put(index, content)?;
+        }
+        // The file is the snapshot again, so nothing differs from it.
+        self.snapshot(name);
+        Ok(true)
+    }
+
+    fn forget(&mut self, name: &str) -> bool {
+        self.snapshots.remove(name).is_some()
+    }
+
+    fn snapshots(&self) -> Vec<String> {
+        self.snapshots.keys().cloned().collect()
+    }
+
+    fn clear(&mut self) -> Result<(), ContentError> {
+        for index in 0..self.present.len() {
+            self.put(index, None)?;
+        }
+        Ok(())
+    }
+}
+
+/// How many chunks may be unflushed, 128 MiB in all. What is beyond is taken as written to the medium, as a drive does
+/// when its cache is full; drives have 8 to 256 MiB.
+const CHUNKS_MAX: usize = 8192;
+
+/// A chunk before the first write of a layer, and the sectors written since.
+struct SectorsBefore {
+    sectors: u32,
+    content: Slot,
+}
+
+#[derive(Default)]
+pub struct Layer(BTreeMap<usize, SectorsBefore>);
+
+/// What a power cut did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Lost {
+    /// Sectors (of the size asked for) that were written and not flushed.
+    pub unflushed_sectors: u64,
+    /// Those of them that are as they were before.
+    pub lost_sectors: u64,
+}
+
+/// The layers, oldest first; the last takes new writes.
+pub struct Unflushed {
+    layers: VecDeque<Layer>,
+    /// The number of the first layer; numbers only grow.
+    first: u64,
+    chunks: usize,
+}
+
+impl Unflushed {
+    pub fn new() -> Self {
+        Self { layers: VecDeque::from([Layer::default()]), first: 0, chunks: 0 }
+    }
+
+    /// Chunks with something unflushed, counted once for each layer.
+    pub fn chunks(&self) -> usize {
+        self.chunks
+    }
+
+    /// Notes that sectors of a chunk are about to be written; `content` gives the chunk as it is.
+    pub fn note<E>(
+        &mut self,
+        index: usize,
+        written: u32,
+        content: impl FnOnce() -> Result<Slot, E>,
+    ) -> Result<Option<Layer>, E> {
+        let Some(layer) = self.layers.back_mut() else { return Ok(None) };
+        if let Some(before) = layer.0.get_mut(&index) {
+            before.sectors |= written;
+            return Ok(None);
+        }
+        layer.0.insert(index, SectorsBefore { sectors: written, content: content()? });
+        self.chunks += 1;
+        Ok(if self.chunks > CHUNKS_MAX { self.destage() } else { None })
+    }
+
+    /// Takes the oldest chunk as written to the medium, lowest address first. Returned so that its memory is given back
+    /// outside any lock; `None` if there is no chunk.
+    pub fn destage(&mut self) -> Option<Layer> {
+        let layer = self.layers.iter_mut().find(|layer| !layer.0.is_empty())?;
+        let (index, before) = layer.0.pop_first()?;
+        self.chunks -= 1;
+        Some(Layer(BTreeMap::from([(index, before)])))
+    }
+
+    /// A FLUSH has arrived; returns what to give [`Unflushed::flushed`] when it completes.
+    pub fn seal(&mut self) -> u64 {
+        self.layers.push_back(Layer::default());
+        self.first + self.layers.len() as u64 - 2
+    }
+
+    /// The number of the layer that takes new writes.
+    pub fn latest(&self) -> u64 {
+        self.first + self.layers.len() as u64 - 1
+    }
+
+    /// A FLUSH has completed: what came before it is durable. Returns it so that memory is given back outside any lock.
+    pub fn flushed(&mut self, sealed: u64) -> Vec<Layer> {
+        let mut durable = Vec::new();
+        while self.first <= sealed && self.layers.len() > 1 {
+            durable.extend(self.layers.pop_front());
+            self.first += 1;
+        }
+        self.chunks -= durable.iter().map(|layer| layer.0.len()).sum::<usize>();
+        durable
+    }
+
+    /// A forced write has completed: a part of a chunk is durable as it is now.
+    pub fn forced(&mut self, index: usize, within: usize, length: usize, now: &Slot, usage: &Usage) {
+        for before in self.layers.iter_mut().filter_map(|layer| layer.0.get_mut(&index)) {
+            let chunk = before.content.get_or_insert_with(|| Arc::new(Chunk::new(vec![0; CHUNK_BYTES].into(), usage)));
+            let part = within..within + length;
+            Arc::make_mut(chunk).bytes[part.clone()].copy_from_slice(&bytes_of(now)[part]);
+            before.sectors &= !sectors(within, length);
+        }
+    }
+
+    /// Everything there is counts as durable, because the content was replaced as a whole.
+    pub fn forget(&mut self) -> Vec<Layer> {
+        self.seal();
+        self.flushed(u64::MAX)
+    }
+
+    /// Cuts the power: of the unflushed sectors, those of a random subset are put back to what they were. The share that
+    /// survives is drawn first, so that some cuts take nearly all and some nearly nothing; then every sector of
+    /// `sector_bytes` has its own chance, which tears requests and loses early ones while later ones survive.
+    pub fn cut(
+        &mut self,
+        random: &mut Random,
+        sector_bytes: usize,
+        store: &mut dyn Store,
+        usage: &Usage,
+    ) -> Result<Lost, ContentError> {
+        let (survival, mut counted) = (random.unit(), Lost::default());
+        // Newest first: a sector that a later layer loses may have been lost by an earlier one as well.
+        for layer in self.forget().into_iter().rev() {
+            for (index, before) in layer.0 {
+                let mut lost = 0;
+                for at in (0..CHUNK_BYTES).step_by(sector_bytes) {
+                    let written = before.sectors & sectors(at, sector_bytes);
+                    if written != 0 {
+                        counted.unflushed_sectors += 1;
+                        if !random.chance(survival) {
+                            counted.lost_sectors += 1;
+                            lost |= written;
+                        }
+                    }
+                }
+                put_back(store, index, lost, before.content, usage)?;
+            }
+        }
+        Ok(counted)
+    }
+}
+
+fn put_back(store: &mut dyn Store, index: usize, lost: u32, before: Slot, usage: &Usage) -> Result<(), ContentError> {
+    match lost {
+        0 => Ok(()),
+        u32::MAX => store.put(index, before),
+        _ => {
+            let zeros = || Arc::new(Chunk::new(vec![0; CHUNK_BYTES].into(), usage));
+            let mut mixed = store.chunk(index)?.unwrap_or_else(zeros);
+            let bytes = &mut Arc::make_mut(&mut mixed).bytes;
+            for sector in (0..CHUNK_BYTES / SECTOR_BYTES).filter(|sector| lost & (1 << sector) != 0) {
+                let part = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
+                bytes[part.clone()].copy_from_slice(&bytes_of(&before)[part]);
+            }
+            store.put(index, Some(mixed))
+        }
     }
 }

@@ -205,13 +205,13 @@ impl Bench for DeviceBench {
     }
 
     fn is_said_to_turn(&self) -> bool {
-        let Ok(number) = self.file.metadata().map(|found| found.rdev()) else { return false };
+        let Ok(number) = self.file.metadata().map(|metadata| metadata.rdev()) else { return false };
         let folder = format!("/sys/dev/block/{}:{}", libc::major(number), libc::minor(number));
         // A partition has the queue of its disk.
         let queues = ["queue", "../queue"].into_iter();
         let rotational =
             queues.flat_map(|queue| std::fs::read_to_string(format!("{folder}/{queue}/rotational"))).next();
-        rotational.is_some_and(|said| said.trim() == "1")
+        rotational.is_some_and(|text| text.trim() == "1")
     }
 }
 

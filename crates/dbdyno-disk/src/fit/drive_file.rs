@@ -53,8 +53,8 @@ impl Estimate {
 
     /// The same after a monotonic change of unit or of reference.
     pub fn map(self, change: impl Fn(f64) -> f64) -> Self {
-        let (one, other) = (change(self.low), change(self.high));
-        Self::new(change(self.value), one.min(other), one.max(other), self.n)
+        let (from_low, from_high) = (change(self.low), change(self.high));
+        Self::new(change(self.value), from_low.min(from_high), from_low.max(from_high), self.n)
     }
 
     pub fn json(&self) -> Value {
@@ -116,10 +116,10 @@ impl Figure {
 
     fn comment(&self) -> String {
         match &self.source {
-            Source::Measured(found) => {
+            Source::Measured(estimate) => {
                 let whole = !self.text.contains('.');
                 let end = |value: f64| if whole { format!("{value:.0}") } else { number(value) };
-                format!("measured: {} to {}, n = {}", end(found.low), end(found.high), found.n)
+                format!("measured: {} to {}, n = {}", end(estimate.low), end(estimate.high), estimate.n)
             }
             Source::Fitted(how) => format!("fitted: {how}"),
             Source::Reported => "reported by the device".into(),
@@ -130,7 +130,7 @@ impl Figure {
     fn json(&self, section: &str) -> Value {
         let mut json = json!({"section": section, "field": self.field, "text": self.text});
         let more = match &self.source {
-            Source::Measured(found) => json!({"source": "measured", "estimate": found.json()}),
+            Source::Measured(estimate) => json!({"source": "measured", "estimate": estimate.json()}),
             Source::Fitted(how) => json!({"source": "fitted", "why": how}),
             Source::Reported => json!({"source": "reported"}),
             Source::Default(why) => json!({"source": "default", "why": why}),
@@ -205,11 +205,11 @@ mod tests {
     fn the_interval_of_a_median_holds_it_as_often_as_it_says() {
         let mut random = Random::new(1);
         for n in [6, 20, 101] {
-            let held = (0..2000).filter(|_| {
+            let hits = (0..2000).filter(|_| {
                 let samples: Vec<f64> = (0..n).map(|_| random.exponential()).collect();
                 Estimate::median(&samples).is_some_and(|made| (made.low..=made.high).contains(&2.0_f64.ln()))
             });
-            let share = held.count() as f64 / 2000.0;
+            let share = hits.count() as f64 / 2000.0;
             assert!((0.93..=0.995).contains(&share), "{n} samples: {share}");
         }
     }

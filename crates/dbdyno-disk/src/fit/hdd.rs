@@ -8,8 +8,10 @@ use dbdyno_device::Kind;
 use super::bench::{Bench, Load, ModelBench};
 use super::drive_file::{DriveFile, Estimate, Figure, Source, number};
 use super::rotation::{PROBE_BYTES, random_place};
-use super::seek::{Reach, Target, Way, curve, of_pairs, over, reach, sector};
-use super::tracks::{Layout, RESOLUTION, Skews, Timing, Tracks, sequential_rate, skews, survey, zones};
+use super::tracks::{
+    Layout, RESOLUTION, Reach, Skews, Target, Timing, Tracks, Way, curve, of_pairs, over, reach, sector,
+    sequential_rate, skews, survey, zones,
+};
 use crate::error::DiskError;
 
 /// Where heads are not found: two platters.
@@ -120,8 +122,8 @@ fn reference(bench: &mut dyn Bench, timing: Timing, guess: f64) -> Result<Option
     let top = |tracks: f64, track: f64| ((tracks + 1.0) * track * 1.1).min(size - 4096.0) as u64 / 4096 * 4096;
     let mut track = guess;
     for _ in 0..2 {
-        let Some(found) = survey(bench, timing, top(2.0 * TRACKS, track), track, 4.0)? else { return Ok(None) };
-        track = found.track_bytes.value;
+        let Some(tracks) = survey(bench, timing, top(2.0 * TRACKS, track), track, 4.0)? else { return Ok(None) };
+        track = tracks.track_bytes.value;
     }
     survey(bench, timing, top(TRACKS, track), track, TRACKS)
 }
@@ -277,9 +279,9 @@ pub fn read_cache(
     let units = last_true(1, AHEAD_BYTES_MAX / PROBE_BYTES, |units| {
         votes(|| is_read_ahead(bench, units * PROBE_BYTES, hit_limit_ns, rate, &mut random))
     })?;
-    let counted = |found: (u64, u64), unit: u64| {
-        let (low, high) = ((found.0 * unit) as f64, (found.1 * unit) as f64);
-        (found.0 > 0).then(|| Estimate::new(low, low, high.max(low), VOTES as usize))
+    let counted = |bounds: (u64, u64), unit: u64| {
+        let (low, high) = ((bounds.0 * unit) as f64, (bounds.1 * unit) as f64);
+        (bounds.0 > 0).then(|| Estimate::new(low, low, high.max(low), VOTES as usize))
     };
     Ok(ReadCache { interface, segments: counted(segments, 1), ahead_bytes: counted(units, PROBE_BYTES) })
 }
@@ -404,7 +406,7 @@ pub fn writes(
 
 /// How much is written at random places until a write has to wait, less what reached the medium meanwhile.
 fn cache_bytes(bench: &mut dyn Bench, random: &mut Random) -> Result<Option<Estimate>, DiskError> {
-    let mut found = Vec::new();
+    let mut sizes = Vec::new();
     for _ in 0..3 {
         bench.ask(Kind::Flush, 0, 0)?;
         let began_ns = bench.now_ns();
@@ -420,13 +422,13 @@ fn cache_bytes(bench: &mut dyn Bench, random: &mut Random) -> Result<Option<Esti
             full = full.or_else(|| first_to_wait(&latencies).map(|first| (first, ends[first])));
         }
         if let Some((writes, after_ns)) = full {
-            let each_ns = Estimate::mean(&latencies[writes..]).map_or(1.0, |each| each.value);
-            let on_the_medium = after_ns as f64 / each_ns;
-            found.push((writes as f64 - on_the_medium).max(0.0) * WRITE_BYTES as f64);
+            let mean_ns = Estimate::mean(&latencies[writes..]).map_or(1.0, |mean| mean.value);
+            let on_the_medium = after_ns as f64 / mean_ns;
+            sizes.push((writes as f64 - on_the_medium).max(0.0) * WRITE_BYTES as f64);
         }
     }
-    Ok(Estimate::median(&found).map(|found| {
-        Estimate::new(found.value, found.low - WRITE_BYTES as f64, found.high + WRITE_BYTES as f64, found.n)
+    Ok(Estimate::median(&sizes).map(|median| {
+        Estimate::new(median.value, median.low - WRITE_BYTES as f64, median.high + WRITE_BYTES as f64, median.n)
     }))
 }
 
@@ -512,11 +514,11 @@ fn cache(hdd: &Hdd) -> Vec<Figure> {
 }
 
 /// The difference of two estimates that were made apart.
-fn less(one: Estimate, other: Estimate) -> Estimate {
-    let value = one.value - other.value;
+fn less(left: Estimate, right: Estimate) -> Estimate {
+    let value = left.value - right.value;
     let half = |estimate: Estimate| (estimate.high - estimate.low) / 2.0;
-    let error = (half(one).powi(2) + half(other).powi(2)).sqrt();
-    Estimate::new(value.max(0.0), (value - error).max(0.0), (value + error).max(0.0), one.n.min(other.n))
+    let error = (half(left).powi(2) + half(right).powi(2)).sqrt();
+    Estimate::new(value.max(0.0), (value - error).max(0.0), (value + error).max(0.0), left.n.min(right.n))
 }
 
 fn transfer_ns(hdd: &Hdd) -> f64 {

@@ -1,30 +1,33 @@
 //! `dbdyno-disk fit`: a drive file from a drive, by timing requests.
 //!
 //! A [`bench::Bench`] answers requests: a device in real time, or a model in virtual time, which must give back what its
-//! drive file says. The rest is the same for both: `rotation`, `tracks` and `seek` each time what they need and make
+//! drive file says. The rest is the same for both: `rotation` and `tracks`, which has the seeks too, each time what they need and make
 //! estimates of it; `hdd` goes through them in order, `ssd` does so for a drive that does not turn, and both make a drive
-//! file of their estimates.
+//! file of their estimates. At the end the model is checked against the drive.
 //!
 //! Cannot: defects and spare sectors inside a zone, a disk that answers most reads from a cache of flash.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::{Args, value_parser};
+use dbdyno_common::size;
+use serde_json::{Value, json};
+
+use self::bench::{Bench, DeviceBench, ModelBench};
+use self::drive_file::{DriveFile, Estimate};
+use self::hdd::Hdd;
+use self::rotation::{PROBE_BYTES, hit_ns, revolution};
+use self::ssd::Ssd;
+use crate::error::DiskError;
+use crate::process::print_line;
 
 mod bench;
 mod drive_file;
 mod hdd;
-mod outcome;
 mod rotation;
-mod seek;
 mod ssd;
 mod tracks;
-
-use serde_json::json;
-
-use self::bench::{Bench, DeviceBench, ModelBench};
-use self::outcome::{Lateness, Outcome, SIZE_BYTES_MIN, gb, name_file};
-use self::rotation::{PROBE_BYTES, hit_ns, revolution};
-use crate::error::DiskError;
-use crate::process::print_line;
-
-pub use self::outcome::FitArgs;
 
 /// In virtual time there is as much of it as is needed.
 const MODEL_NS: u64 = 24 * 3_600_000_000_000;
@@ -75,13 +78,13 @@ fn fit_drive(
     let none = || DiskError::Usage(format!("{name} answers no reads"));
     let hit = hit_ns(bench, PROBE_BYTES, seed)?.ok_or_else(none)?;
     let Some(turn) = revolution(bench, hdd::hit_limit_ns(hit), (limit_ns / 10, seed))? else {
-        let found = ssd::ssd(bench, (limit_ns, seed), say)?;
+        let drive = ssd::ssd(bench, (limit_ns, seed), say)?;
         say("model")?;
-        let mut file = ssd::file_of(&found, size_bytes);
+        let mut file = ssd::file_of(&drive, size_bytes);
         name_file(&mut file, format!("Solid-state drive fitted from {name}: {}", gb(size_bytes)));
-        ssd::fit_build(&mut file, &found, (size_bytes, seed))?;
-        let model = ssd::model_of(&file, size_bytes, found.writes.is_some(), seed)?;
-        let checks = outcome::ssd_checks(&found, &model);
+        ssd::fit_build(&mut file, &drive, (size_bytes, seed))?;
+        let model = ssd::model_of(&file, size_bytes, drive.writes.is_some(), seed)?;
+        let checks = ssd_checks(&drive, &model);
         let mut notes = Vec::new();
         if bench.is_said_to_turn() {
             notes.push(format!(
@@ -89,8 +92,8 @@ fn fit_drive(
                  drive. If it is a disk, measure again when nothing else runs, or give more --time"
             ));
         }
-        notes.extend(outcome::uneven(&found.reads_ns));
-        let shortest = found.read_latency.first().map_or(0.0, |(_, latency)| latency.value);
+        notes.extend(uneven(&drive.reads_ns));
+        let shortest = drive.read_latency.first().map_or(0.0, |(_, latency)| latency.value);
         let shortest = ("a read of 4 KiB", shortest);
         return Ok(Outcome {
             file,
@@ -102,20 +105,20 @@ fn fit_drive(
             late: None,
         });
     };
-    let found = hdd::hdd(bench, turn, hit, (limit_ns, seed), say)?;
-    let found = found.ok_or_else(|| DiskError::Usage(no_tracks(name)))?;
+    let drive = hdd::hdd(bench, turn, hit, (limit_ns, seed), say)?;
+    let drive = drive.ok_or_else(|| DiskError::Usage(no_tracks(name)))?;
     say("model")?;
-    let mut file = hdd::file_of(&found, size_bytes);
-    let rpm = 60e9 / found.revolution_ns.value;
+    let mut file = hdd::file_of(&drive, size_bytes);
+    let rpm = 60e9 / drive.revolution_ns.value;
     name_file(&mut file, format!("Hard disk fitted from {name}: {rpm:.0} rpm, {}", gb(size_bytes)));
-    hdd::fit_queue(&mut file, &found, (size_bytes, seed))?;
+    hdd::fit_queue(&mut file, &drive, (size_bytes, seed))?;
     let model = hdd::model_queue(&file, size_bytes, seed)?;
     Ok(Outcome {
-        checks: outcome::hdd_checks(&found, &model),
+        checks: hdd_checks(&drive, &model),
         elapsed_ns: bench.now_ns(),
-        cut_short: found.cut_short,
+        cut_short: drive.cut_short,
         notes: vec![],
-        shortest: ("a tenth of a revolution", found.revolution_ns.value / 10.0),
+        shortest: ("a tenth of a revolution", drive.revolution_ns.value / 10.0),
         late: None,
         file,
     })
@@ -126,6 +129,206 @@ fn no_tracks(name: &str) -> String {
         "{name} turns, but its addresses show no tracks: answers come too late and too unevenly. Measure again when nothing \
          else runs on this host or uses the disk, or give more --time"
     )
+}
+
+/// A smaller device has too few tracks.
+const SIZE_BYTES_MIN: u64 = 256 << 20;
+
+fn gb(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+fn name_file(file: &mut DriveFile, title: String) {
+    file.title = title;
+    file.notes.push("Written by dbdyno disk fit. Intervals contain the figure with 95 % confidence.".into());
+}
+
+/// What a fit comes to.
+pub struct Outcome {
+    pub file: DriveFile,
+    pub checks: Vec<Value>,
+    /// How long the drive was looked at.
+    pub elapsed_ns: u64,
+    pub cut_short: Vec<&'static str>,
+    /// What a reader of the figures must know.
+    pub notes: Vec<String>,
+    /// The shortest time that was to be measured, and its name.
+    pub shortest: (&'static str, f64),
+    /// How late the host wakes programs, where it was one that measured.
+    pub late: Option<Lateness>,
+}
+
+impl Outcome {
+    /// How late the host was while it measured.
+    pub fn add_lateness(&mut self, late: &Lateness) {
+        self.file.notes.push(late.describe());
+        self.notes.extend(late.warning(self.shortest.0, self.shortest.1));
+        self.late = Some(late.clone());
+    }
+
+    /// As it is printed.
+    pub fn json(&self) -> Value {
+        json!({
+            "drive_file": self.file.text(), "figures": self.file.figures(), "checks": self.checks,
+            "seconds": self.elapsed_ns as f64 / 1e9, "cut_short": self.cut_short, "notes": self.notes,
+            "host": self.late.as_ref().map(Lateness::json),
+        })
+    }
+}
+
+/// One figure of both; that of the model is missing where the model was not asked.
+pub fn check(what: &str, drive: Estimate, model: Option<f64>) -> Value {
+    let mut check = json!({"what": what, "drive": drive.json()});
+    if let (Some(model), Some(check)) = (model, check.as_object_mut()) {
+        check.insert("model".into(), model.into());
+    }
+    check
+}
+
+fn exact(value: f64) -> Estimate {
+    Estimate::new(value, value, value, 1)
+}
+
+/// Of a hard disk: `model` has the reads a second of the model, by depth.
+fn hdd_checks(drive: &Hdd, model: &[(u64, Estimate)]) -> Vec<Value> {
+    let queue = drive.queue.iter().zip(model);
+    let rates = queue.map(|((depth, drive), (_, model))| {
+        check(&format!("random reads/s, depth {depth}"), *drive, Some(model.value))
+    });
+    let mut checks: Vec<Value> = rates.collect();
+    checks.push(check("sequential MB/s, beginning", exact(drive.sequential.0 / 1e6), None));
+    checks.push(check("sequential MB/s, end", exact(drive.sequential.1 / 1e6), None));
+    if let Some(writes) = &drive.writes {
+        let named = ["write, us", "FLUSH after a random write, us", "FLUSH after 8 random writes, us"];
+        let figures = named.into_iter().zip([writes.write, writes.flush_after[0], writes.flush_after[1]]);
+        checks.extend(figures.filter_map(|(what, figure)| Some(check(what, us(figure?), None))));
+    }
+    checks
+}
+
+fn us(estimate: Estimate) -> Estimate {
+    estimate.map(|ns| ns / 1e3)
+}
+
+/// Of a solid-state drive.
+fn ssd_checks(drive: &Ssd, model: &Ssd) -> Vec<Value> {
+    let mut checks = Vec::new();
+    for ((bytes, latency), (_, model_latency)) in drive.read_latency.iter().zip(&model.read_latency) {
+        checks.push(check(&format!("read of {} KiB, us", bytes / 1024), us(*latency), Some(model_latency.value / 1e3)));
+    }
+    for ((depth, rate), (_, model_rate)) in drive.read_rate.iter().zip(&model.read_rate) {
+        checks.push(check(&format!("random reads/s, depth {depth}"), *rate, Some(model_rate.value)));
+    }
+    let rate = |ssd: &Ssd| ssd.sequential_read.map(|rate| rate / 1e6);
+    checks.push(check("sequential read MB/s", rate(drive), Some(rate(model).value)));
+    if let (Some(writes), Some(model_writes)) = (&drive.writes, &model.writes) {
+        let pairs = [
+            ("write of 4 KiB, us", writes.write_latency.map(us), model_writes.write_latency.map(us)),
+            ("FLUSH after a write, us", writes.flush.map(us), model_writes.flush.map(us)),
+            ("random writes/s, depth 32", Some(writes.write_rate), Some(model_writes.write_rate)),
+            ("long write MB/s", mb(writes.after_full), mb(model_writes.after_full)),
+        ];
+        checks.extend(pairs.into_iter().filter_map(|(what, value, model_value)| {
+            Some(check(what, value?, model_value.map(|model_value| model_value.value)))
+        }));
+    }
+    checks
+}
+
+fn mb(rate: Option<Estimate>) -> Option<Estimate> {
+    rate.map(|rate| rate.map(|rate| rate / 1e6))
+}
+
+/// What is slept for, and how often.
+const SLEEP: Duration = Duration::from_micros(200);
+const SLEEPS: usize = 250;
+/// Above this part of the shortest time that is to be measured the host's lateness shows in the figures.
+const LATENESS_SHARE_MAX: f64 = 0.1;
+
+/// Single reads of a drive that has nothing else to do, on a host that has nothing else to do, do not differ so much.
+const UNEVEN: f64 = 3.0;
+
+/// A warning if latencies of single reads differ as they do where something else is at work.
+pub fn uneven(reads_ns: &[f64]) -> Option<String> {
+    let mut sorted = reads_ns.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let us = |percent: usize| sorted.get(sorted.len() * percent / 100).map(|ns| ns / 1e3);
+    let (low, high) = (us(10)?, us(90)?);
+    (high > UNEVEN * low).then(|| {
+        format!(
+            "single reads of 4 KiB took {low:.0} to {high:.0} us (10th and 90th percentile), as if the drive or the host were \
+             busy with something else: measure again when nothing else runs"
+        )
+    })
+}
+
+/// How late sleeps ended, ns.
+#[derive(Debug, Clone, Default)]
+pub struct Lateness(Vec<f64>);
+
+impl Lateness {
+    /// Sleeps for a while, and adds how late each sleep ended.
+    pub fn look(&mut self) {
+        self.0.extend((0..SLEEPS).map(|_| {
+            let began = Instant::now();
+            std::thread::sleep(SLEEP);
+            began.elapsed().saturating_sub(SLEEP).as_nanos() as f64
+        }));
+        self.0.sort_by(f64::total_cmp);
+    }
+
+    fn percentile_us(&self, percent: usize) -> f64 {
+        let index = self.0.len() * percent / 100;
+        self.0.get(index).map_or(0.0, |ns| ns / 1e3)
+    }
+
+    pub fn json(&self) -> Value {
+        json!({"late_us_p50": self.percentile_us(50), "late_us_p95": self.percentile_us(95)})
+    }
+
+    /// A line for the drive file.
+    pub fn describe(&self) -> String {
+        let (median, high) = (self.percentile_us(50), self.percentile_us(95));
+        format!("The host woke a waiting program {median:.0} us late (median; 95th percentile {high:.0} us).")
+    }
+
+    /// A warning, if that is much of the shortest time that is measured.
+    pub fn warning(&self, what: &str, shortest_ns: f64) -> Option<String> {
+        let (late, shortest) = (self.percentile_us(95), shortest_ns / 1e3);
+        (late > LATENESS_SHARE_MAX * shortest).then(|| {
+            format!(
+                "this host wakes programs up to {late:.0} us late (95th percentile), and {what} takes {shortest:.0} us: \
+                 figures and intervals include the host's time; measure again when nothing else runs on it"
+            )
+        })
+    }
+}
+
+/// What `fit` was asked.
+#[derive(Debug, Args)]
+pub struct FitArgs {
+    /// A block device, which is only read
+    #[arg(long, value_name = "DEVICE", required_unless_present = "model")]
+    pub on: Option<PathBuf>,
+    /// A drive model instead, in virtual time
+    #[arg(long, value_name = "NAME", conflicts_with = "on")]
+    pub model: Option<String>,
+    /// Size of the model's disk; else that of its drive
+    #[arg(long = "size", value_name = "BYTES", value_parser = bytes, conflicts_with = "on")]
+    pub size_bytes: Option<u64>,
+    /// Write to the device, too: its content is lost
+    #[arg(long)]
+    pub write: bool,
+    /// About how long to measure; stages that this cuts short are named
+    #[arg(long, default_value_t = 120, value_parser = value_parser!(u64).range(5..=86_400))]
+    pub seconds: u64,
+    /// Seed of the random places
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    size::bytes(text).filter(|bytes| *bytes > 0).ok_or_else(|| "not a number of bytes, such as 4GiB".into())
 }
 
 #[cfg(test)]
@@ -148,8 +351,8 @@ mod tests {
     }
 
     /// The value of a field of the fitted drive file.
-    fn field(found: &Hdd, size_bytes: u64, field: &str) -> f64 {
-        let figures = hdd::file_of(found, size_bytes).figures();
+    fn field(drive: &Hdd, size_bytes: u64, field: &str) -> f64 {
+        let figures = hdd::file_of(drive, size_bytes).figures();
         let figure = figures.iter().find(|figure| figure["field"] == field).unwrap();
         assert_ne!(figure["source"], "default", "{figure}");
         figure["text"].as_str().unwrap().parse().unwrap()
@@ -285,8 +488,8 @@ mod tests {
     fn a_solid_state_drive_comes_back_with_the_same_times() {
         for name in ["ssd-sata", "nvme", "nvme-980pro"] {
             let (drive, model) = there_and_back(name, 16 << 30);
-            let close = |what: &str, one: f64, other: f64, part: f64| {
-                assert!((one / other).ln().abs() < part, "{name}, {what}: {one} for {other}");
+            let close = |what: &str, value: f64, other: f64, part: f64| {
+                assert!((value / other).ln().abs() < part, "{name}, {what}: {value} for {other}");
             };
             for ((bytes, wanted), (_, got)) in drive.read_latency.iter().zip(&model.read_latency) {
                 let part = if *bytes <= 16_384 { 0.02 } else { 0.35 };
@@ -311,5 +514,32 @@ mod tests {
             figures.into_iter().find(|figure| figure["field"] == "power_loss_protected").unwrap()["text"].clone()
         };
         assert_eq!((figure("ssd-s4600"), figure("ssd-sata")), ("true".into(), "false".into()));
+    }
+
+    #[test]
+    fn a_host_is_heard_where_it_is_late_by_a_tenth() {
+        let late = Lateness((0..100).map(|index| f64::from(index) * 1e3).collect());
+        assert_eq!(late.json(), json!({"late_us_p50": 50.0, "late_us_p95": 95.0}));
+        assert!(late.warning("a read", 960e3).is_none());
+        assert!(
+            late.warning("a read", 940e3)
+                .is_some_and(|warning| warning.contains("95 us late") && warning.contains("940 us"))
+        );
+    }
+
+    #[test]
+    fn single_reads_that_differ_much_are_said_to() {
+        let reads = |slow: f64| [vec![90e3; 80], vec![slow; 20]].concat();
+        assert_eq!(uneven(&reads(250e3)), None);
+        assert!(uneven(&reads(300e3)).is_some_and(|warning| warning.contains("90 to 300 us")));
+        assert_eq!(uneven(&[]), None);
+    }
+
+    #[test]
+    fn a_sleep_is_looked_at() {
+        let mut late = Lateness::default();
+        late.look();
+        assert_eq!(late.0.len(), SLEEPS);
+        assert!(late.0[0] >= 0.0 && late.percentile_us(95) >= late.percentile_us(50));
     }
 }

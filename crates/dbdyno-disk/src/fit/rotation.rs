@@ -135,7 +135,7 @@ fn coherence(apart: &[f64], period: f64) -> f64 {
 
 /// Least squares of the differences over their numbers of periods, without those that a late answer has spoilt.
 fn refined(apart: &[f64], mut period: f64) -> Option<Estimate> {
-    let mut found = None;
+    let mut estimate = None;
     for tolerance in [0.2, 0.1, 0.05] {
         let multiples: Vec<(f64, f64)> = apart
             .iter()
@@ -144,14 +144,14 @@ fn refined(apart: &[f64], mut period: f64) -> Option<Estimate> {
             .collect();
         let squares: f64 = multiples.iter().map(|(_, count)| count * count).sum();
         if multiples.len() < 10 {
-            return found;
+            return estimate;
         }
         period = multiples.iter().map(|(apart, count)| apart * count).sum::<f64>() / squares;
         let residue: f64 = multiples.iter().map(|(apart, count)| (apart - count * period).powi(2)).sum();
         let error = 1.96 * (residue / multiples.len() as f64 / squares).sqrt();
-        found = Some(Estimate::new(period, period - error, period + error, multiples.len()));
+        estimate = Some(Estimate::new(period, period - error, period + error, multiples.len()));
     }
-    found
+    estimate
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub fn latencies(bench: &mut dyn Bench, limit_ns: u64, seed: u64) -> Result<(ByS
     let (mut read_latency, mut reads_ns) = (Vec::new(), Vec::new());
     for bytes in SIZES {
         let latencies = bench.load(&load(bench, Kind::Read, (bytes, 1), SAMPLES * 2, limit_ns, seed))?.latencies_ns;
-        read_latency.extend(Estimate::trimmed_mean(&latencies).map(|found| (bytes, found)));
+        read_latency.extend(Estimate::trimmed_mean(&latencies).map(|mean| (bytes, mean)));
         if bytes == PROBE_BYTES {
             reads_ns = latencies;
         }
@@ -89,24 +89,24 @@ pub fn rates(
     (limit_ns, seed): (u64, u64),
     rounds: u64,
 ) -> Result<Vec<(u64, Estimate)>, DiskError> {
-    let mut found = vec![Vec::new(); DEPTHS.len()];
+    let mut rates_by_depth = vec![Vec::new(); DEPTHS.len()];
     for round in 0..rounds {
-        for (rates, depth) in found.iter_mut().zip(DEPTHS) {
+        for (rates, depth) in rates_by_depth.iter_mut().zip(DEPTHS) {
             let load = load(bench, Kind::Read, (PROBE_BYTES, depth), 200 * depth.min(16), limit_ns / 2, seed ^ round);
             rates.push(bench.load(&load)?.rate());
         }
     }
-    let all = DEPTHS.into_iter().zip(&found);
+    let all = DEPTHS.into_iter().zip(&rates_by_depth);
     Ok(all.filter_map(|(depth, rates)| Some((depth, Estimate::median(rates)?))).collect())
 }
 
 fn sequential(bench: &mut dyn Bench, limit_ns: u64) -> Result<Estimate, DiskError> {
-    let mut found = Vec::new();
+    let mut rates = Vec::new();
     for round in 0..5 {
         let load = Load { sequential: true, ..load(bench, Kind::Read, (LARGE_BYTES, 32), 1600, limit_ns, round) };
-        found.push(bench.load(&load)?.rate() * LARGE_BYTES as f64);
+        rates.push(bench.load(&load)?.rate() * LARGE_BYTES as f64);
     }
-    Ok(Estimate::median(&found).unwrap_or(Estimate::new(0.0, 0.0, 0.0, 0)))
+    Ok(Estimate::median(&rates).unwrap_or(Estimate::new(0.0, 0.0, 0.0, 0)))
 }
 
 fn writes(bench: &mut dyn Bench, (limit_ns, seed): (u64, u64)) -> Result<SsdWrites, DiskError> {
@@ -166,8 +166,8 @@ fn buffer(bench: &mut dyn Bench, limit_ns: u64) -> Result<(Option<Estimate>, Opt
     let Some(slower) = after.filter(|after| after.value < 0.8 * before) else { return Ok((None, None)) };
     // The straight lines of the beginning and of the end cross where the buffer was full.
     let (last_ns, all) = (ends[ends.len() - 1], ends.len() as f64 * bytes as f64);
-    let held = |rate: f64| (all - rate * last_ns / 1e9).max(0.0);
-    Ok((after, Some(slower.map(held))))
+    let buffer_bytes = |rate: f64| (all - rate * last_ns / 1e9).max(0.0);
+    Ok((after, Some(slower.map(buffer_bytes))))
 }
 
 /// The medians of latencies that lie in up to three groups apart; one where they don't.
@@ -337,7 +337,7 @@ fn general(ssd: &Ssd, parts: &Parts, size_bytes: u64) -> Vec<Figure> {
 /// The most requests a second, and whether more depth brings no more.
 fn best_rate(ssd: &Ssd) -> (Option<Estimate>, bool) {
     let rates: Vec<Estimate> = ssd.read_rate.iter().map(|(_, rate)| *rate).collect();
-    let best = rates.iter().copied().max_by(|one, other| one.value.total_cmp(&other.value));
+    let best = rates.iter().copied().max_by(|left, right| left.value.total_cmp(&right.value));
     let saturated = rates.len() >= 2 && rates[rates.len() - 1].value < 1.1 * rates[rates.len() - 2].value;
     (best, saturated)
 }

@@ -1,11 +1,17 @@
-//! Tracks, skews, heads and zones, from the angles of sectors that lie one after the other.
+//! Tracks, skews, heads and zones, from the angles of sectors that lie one after the other; and seek times.
 //!
 //! With the revolution known, the time at which a read ends says at which angle its sector lies. Within a track the angle
 //! goes with the address, one turn a track; where a track ends it jumps by the skew (Talagala, Arpaci-Dusseau and
 //! Patterson, "Microbenchmark-based extraction of local and global disk characteristics", 1999, see the same jumps in the
 //! latencies of linear strides). A larger jump every so many tracks is the change of cylinder, and says how many heads
 //! there are. Addresses are read downwards, as drives read ahead upwards.
+//!
+//! A seek time is the least time from a request to its data over the angles of the target, for a distance.
+//! A read that ends after R has not been reached in time one revolution T earlier: the time to be on the track, s, is above
+//! R - T, and at most R. Targets whose angle comes up in the middle of what is left halve it each time (Worthington et al.
+//! 1995 call the least time over all targets the minimum time between request completions).
 
+use dbdyno_common::random::Random;
 use dbdyno_device::Kind;
 
 use super::bench::Bench;
@@ -61,18 +67,18 @@ pub fn angles(
     (count, step_bytes): (u64, u64),
     hit_limit_ns: f64,
 ) -> Result<Vec<Angle>, DiskError> {
-    let (mut found, mut first_ns) = (Vec::new(), None);
+    let (mut angles, mut first_ns) = (Vec::new(), None);
     for index in 0..count.min(top_bytes / step_bytes) {
         let offset_bytes = top_bytes - index * step_bytes;
         let answer = bench.ask(Kind::Read, offset_bytes, PROBE_BYTES)?;
         if answer.latency_ns() > hit_limit_ns {
             let since = *first_ns.get_or_insert(answer.done_ns);
             let turns = (answer.done_ns - since) as f64 / revolution_ns;
-            found.push(Angle { offset_bytes: offset_bytes as f64, turns: turns.rem_euclid(1.0) });
+            angles.push(Angle { offset_bytes: offset_bytes as f64, turns: turns.rem_euclid(1.0) });
         }
     }
-    found.reverse();
-    Ok(found)
+    angles.reverse();
+    Ok(angles)
 }
 
 /// Bytes of a track and the jumps between tracks; `None` where there are too few angles or they follow no line. Two
@@ -124,7 +130,7 @@ pub fn skews(tracks: &Tracks) -> Option<Skews> {
         let (low, high) = sizes.split_at(*cut);
         (mean(high) - mean(low)).powi(2) * (low.len() * high.len()) as f64
     };
-    let cut = (1..sizes.len()).max_by(|one, other| between(one).total_cmp(&between(other)))?;
+    let cut = (1..sizes.len()).max_by(|left, right| between(left).total_cmp(&between(right)))?;
     let (low, high) = sizes.split_at(cut);
     let (small, large) = (Estimate::median(low)?, Estimate::median(high)?);
     let deviation =
@@ -226,23 +232,23 @@ pub fn zones(bench: &mut dyn Bench, timing: Timing, guess_bytes: f64) -> Result<
     let size = bench.size_bytes();
     let least = (guess_bytes * 4.0) as u64;
     let places = PLACES.min(size / (2 * least).max(1)).max(2);
-    let mut found: Vec<Place> = Vec::new();
+    let mut surveys: Vec<Place> = Vec::new();
     for index in 0..places {
         let top = (size - least - 4096) / (places - 1) * index + least;
-        found.extend(place(bench, timing, top / 4096 * 4096, last_guess(&found, guess_bytes))?);
-        if bench.now_ns() > timing.until_ns && found.len() > 2 {
+        surveys.extend(place(bench, timing, top / 4096 * 4096, last_guess(&surveys, guess_bytes))?);
+        if bench.now_ns() > timing.until_ns && surveys.len() > 2 {
             break;
         }
     }
     let mut changes = Vec::new();
-    for pair in found.clone().windows(2) {
-        between(bench, timing, (pair[0], pair[1]), &mut found, &mut changes)?;
+    for pair in surveys.clone().windows(2) {
+        between(bench, timing, (pair[0], pair[1]), &mut surveys, &mut changes)?;
     }
-    Ok(joined(found, &changes, size))
+    Ok(joined(surveys, &changes, size))
 }
 
-fn last_guess(found: &[Place], guess_bytes: f64) -> f64 {
-    found.last().map_or(guess_bytes, |place| place.track_bytes.value)
+fn last_guess(surveys: &[Place], guess_bytes: f64) -> f64 {
+    surveys.last().map_or(guess_bytes, |place| place.track_bytes.value)
 }
 
 fn place(bench: &mut dyn Bench, timing: Timing, top: u64, guess: f64) -> Result<Option<Place>, DiskError> {
@@ -252,10 +258,10 @@ fn place(bench: &mut dyn Bench, timing: Timing, top: u64, guess: f64) -> Result<
     Ok(estimate.map(|estimate| Place { offset_bytes, track_bytes: estimate.track_bytes }))
 }
 
-fn alike(one: &Place, other: &Place) -> bool {
+fn alike(first: &Place, second: &Place) -> bool {
     let errors = |place: &Place| (place.track_bytes.high - place.track_bytes.low) / 2.0;
-    let apart = (one.track_bytes.value - other.track_bytes.value).abs();
-    apart < (ALIKE * one.track_bytes.value).max(errors(one) + errors(other))
+    let apart = (first.track_bytes.value - second.track_bytes.value).abs();
+    apart < (ALIKE * first.track_bytes.value).max(errors(first) + errors(second))
 }
 
 /// Looks for the changes between two places by halves; adds what it finds on the way.
@@ -263,7 +269,7 @@ fn between(
     bench: &mut dyn Bench,
     timing: Timing,
     (low, high): (Place, Place),
-    found: &mut Vec<Place>,
+    surveys: &mut Vec<Place>,
     changes: &mut Vec<u64>,
 ) -> Result<(), DiskError> {
     if alike(&low, &high) {
@@ -282,24 +288,24 @@ fn between(
         return Ok(());
     };
     if !alike(&low, &measured) && !alike(&high, &measured) && apart as f64 > 0.02 * bench.size_bytes() as f64 {
-        found.push(measured);
+        surveys.push(measured);
     }
     if alike(&low, &measured) {
-        return between(bench, timing, (measured, high), found, changes);
+        return between(bench, timing, (measured, high), surveys, changes);
     }
-    between(bench, timing, (low, measured), found, changes)?;
-    between(bench, timing, (measured, high), found, changes)
+    between(bench, timing, (low, measured), surveys, changes)?;
+    between(bench, timing, (measured, high), surveys, changes)
 }
 
-fn joined(mut found: Vec<Place>, changes: &[u64], size: u64) -> Vec<Zone> {
-    found.sort_by_key(|place| place.offset_bytes);
+fn joined(mut surveys: Vec<Place>, changes: &[u64], size: u64) -> Vec<Zone> {
+    surveys.sort_by_key(|place| place.offset_bytes);
     let mut edges = changes.to_vec();
     edges.sort_unstable();
     edges.push(size);
     let mut zones: Vec<Zone> = Vec::new();
     let mut first_bytes = 0;
     for end_bytes in edges {
-        let here: Vec<f64> = found
+        let here: Vec<f64> = surveys
             .iter()
             .filter(|place| (first_bytes..end_bytes).contains(&place.offset_bytes))
             .map(|place| place.track_bytes.value)
@@ -350,9 +356,187 @@ impl Layout {
     }
 }
 
+/// Pairs of places for one distance: with six, their least and greatest hold the median with 97 %.
+const PAIRS: u64 = 6;
+/// Reads for one pair at most.
+const READS: u64 = 24;
+/// Enough, as a part of a revolution.
+const NEAR: f64 = 1.0 / 300.0;
+/// Turns by which an answer that was aimed at comes at another time than it should.
+const MISSED: f64 = 0.03;
+
+/// The time to be on a track over a distance, ns; transfer and overhead included.
+#[derive(Debug, Clone, Copy)]
+pub struct Reach {
+    pub cylinders: u64,
+    pub ns: Estimate,
+}
+
+/// From where to where; the target may be so many bytes further on.
+#[derive(Debug, Clone, Copy)]
+pub struct Way {
+    pub from_bytes: u64,
+    pub to_bytes: f64,
+}
+
+/// What aiming needs: bytes of the target's track, those of it that may be aimed at, and the turns by which the target of
+/// the next way lies further on than that of the one before.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    pub track_bytes: f64,
+    pub room_bytes: f64,
+    pub shift_turns: f64,
+    /// It is written and flushed, not read.
+    pub written: bool,
+}
+
+impl Target {
+    /// So many turns on from a place that may be aimed at, by the shortest way: where tracks end the angle jumps. Where
+    /// a way led over the end of one, by another.
+    fn near(&self, at_bytes: f64, turns: f64, way: usize) -> Option<f64> {
+        let nearest = turns - turns.round();
+        let may = |at: &f64| (0.0..self.room_bytes).contains(at);
+        let mut ways = [nearest, nearest + 1.0, nearest - 1.0];
+        ways.rotate_left(way);
+        ways.map(|turns| at_bytes + turns * self.track_bytes).into_iter().find(may)
+    }
+}
+
+/// Between which times s lies for ways that are alike; `None` if the cache answered all.
+pub fn reach(
+    bench: &mut dyn Bench,
+    timing: Timing,
+    target: Target,
+    ways: &[Way],
+) -> Result<Option<(f64, f64)>, DiskError> {
+    let turn = timing.revolution_ns;
+    let kind = if target.written { Kind::Write } else { Kind::Read };
+    let mut seen: Vec<f64> = Vec::new();
+    let mut last: Option<(f64, f64)> = None;
+    let mut missed = false;
+    for (way, index) in ways.iter().zip(0_u64..) {
+        let began = bench.ask(Kind::Read, way.from_bytes, PROBE_BYTES)?.done_ns as f64;
+        let (low, high) = bounds(&seen, turn).unwrap_or((0.0, turn));
+        // Without a target that was seen: around the track.
+        let around = (0.38 * index as f64).fract() * target.room_bytes;
+        let at = last.map_or(around, |(done, at)| {
+            let turns = (began + f64::midpoint(low, high) - done) / turn - target.shift_turns;
+            target.near(at, turns, if missed { (index / 2) as usize % 3 } else { 0 }).unwrap_or(around)
+        });
+        let mut answer = bench.ask(kind, sector(way.to_bytes + at), PROBE_BYTES)?;
+        if target.written {
+            let flush = bench.ask(Kind::Flush, 0, 0)?;
+            answer.done_ns = flush.done_ns;
+            // The sector passed before FLUSH came, which then had nothing to write.
+            if flush.latency_ns() <= timing.hit_limit_ns {
+                continue;
+            }
+        } else if answer.latency_ns() <= timing.hit_limit_ns {
+            continue;
+        }
+        last = Some((answer.done_ns as f64, at));
+        let off = (answer.latency_ns() - f64::midpoint(low, high)) / turn;
+        missed = (off - off.round()).abs() > MISSED;
+        seen.push(answer.latency_ns());
+        if bounds(&seen, turn).is_some_and(|(low, high)| seen.len() > 3 && high - low < NEAR * turn) {
+            break;
+        }
+    }
+    Ok(bounds(&seen, turn))
+}
+
+/// Above what and up to what s is, after these latencies. An answer that came late bounds nothing.
+fn bounds(seen: &[f64], turn: f64) -> Option<(f64, f64)> {
+    let high = seen.iter().copied().reduce(f64::min)?;
+    let low = seen.iter().map(|latency| latency - turn).filter(|low| *low < high).fold(0.0, f64::max);
+    Some((low, high))
+}
+
+pub fn sector(bytes: f64) -> u64 {
+    (bytes.max(0.0) / 4096.0).round() as u64 * 4096
+}
+
+/// Distances from one cylinder to all of them, each about 1.6 times the one before.
+pub fn distances(cylinders: u64) -> Vec<u64> {
+    let mut distances = vec![];
+    let mut next = 1;
+    while next < cylinders {
+        distances.push(next);
+        next = (next * 8 / 5).max(next + 1);
+    }
+    if let Some(last) = distances.last_mut().filter(|last| **last * 5 > cylinders * 4 || **last == cylinders - 1) {
+        *last = cylinders - 1;
+    } else if cylinders > 1 {
+        distances.push(cylinders - 1);
+    }
+    distances
+}
+
+/// The time to reach a track for each distance, as far as time allows: every other distance first.
+pub fn curve(
+    bench: &mut dyn Bench,
+    timing: Timing,
+    layout: &Layout,
+    cylinder_turns: f64,
+    seed: u64,
+) -> Result<Vec<Reach>, DiskError> {
+    let cylinders = layout.cylinders().saturating_sub(READS);
+    let all = distances(cylinders);
+    let (even, odd): (Vec<_>, Vec<_>) = all.iter().rev().zip(0..).partition(|(_, index)| index % 2 == 0);
+    let mut random = Random::new(seed);
+    let mut reaches = Vec::new();
+    for (distance, _) in even.into_iter().chain(odd) {
+        if bench.now_ns() > timing.until_ns && reaches.len() > 1 {
+            break;
+        }
+        let estimate = over(bench, timing, layout, (cylinder_turns, *distance, false), random.bits())?;
+        reaches.extend(estimate.map(|ns| Reach { cylinders: *distance, ns }));
+    }
+    reaches.sort_by_key(|reach| reach.cylinders);
+    Ok(reaches)
+}
+
+/// The time to reach a track over a distance, from several places; with a write and its flush, if so asked.
+pub fn over(
+    bench: &mut dyn Bench,
+    timing: Timing,
+    layout: &Layout,
+    (cylinder_turns, distance, written): (f64, u64, bool),
+    seed: u64,
+) -> Result<Option<Estimate>, DiskError> {
+    let cylinders = layout.cylinders().saturating_sub(READS);
+    let (mut random, mut pairs) = (Random::new(seed), Vec::new());
+    for _ in 0..PAIRS {
+        let low = random.below(cylinders.saturating_sub(distance).max(1));
+        let (from, to) = if random.chance(0.5) { (low, low + distance) } else { (low + distance, low) };
+        let track_bytes = layout.place(to).1;
+        // Each time a cylinder further, so that the cache has neither place.
+        let ways: Vec<Way> = (0..READS)
+            .map(|index| Way {
+                from_bytes: sector(layout.place(from + index).0 + layout.place(from).1 / 2.0),
+                to_bytes: layout.place(to + index).0,
+            })
+            .collect();
+        let target = Target { track_bytes, room_bytes: 2.0 * track_bytes, shift_turns: cylinder_turns, written };
+        pairs.extend(reach(bench, timing, target, &ways)?);
+    }
+    Ok(of_pairs(&pairs))
+}
+
+/// The median over pairs, and an interval that holds what each left open as well. Pairs that were left much more open
+/// than the others say nothing.
+pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Estimate> {
+    let widths: Vec<f64> = pairs.iter().map(|(low, high)| high - low).collect();
+    let limit = 3.0 * Estimate::median(&widths)?.value;
+    let pairs: Vec<(f64, f64)> = pairs.iter().copied().filter(|(low, high)| high - low <= limit).collect();
+    let middles: Vec<f64> = pairs.iter().map(|(low, high)| f64::midpoint(*low, *high)).collect();
+    let widths: Vec<f64> = pairs.iter().map(|(low, high)| (high - low) / 2.0).collect();
+    let (middle, width) = (Estimate::median(&middles)?, Estimate::median(&widths)?.value);
+    Some(Estimate::new(middle.value, middle.low - width, middle.high + width, middle.n))
+}
+
 #[cfg(test)]
 mod tests {
-    use dbdyno_common::random::Random;
     use proptest::prelude::*;
 
     use super::*;
@@ -399,7 +583,23 @@ mod tests {
         let mut random = Random::new(2);
         let angles: Vec<Angle> =
             (0..200).map(|index| Angle { offset_bytes: f64::from(index) * 1e5, turns: random.unit() }).collect();
-        assert!(tracks(&angles).is_none_or(|found| found.jumps.len() > 60));
+        assert!(tracks(&angles).is_none_or(|tracks| tracks.jumps.len() > 60));
         assert_eq!(tracks(&angles[..4]), None);
+    }
+
+    #[test]
+    fn distances_reach_from_one_cylinder_to_all() {
+        for cylinders in [2, 3, 10, 333_000] {
+            let all = distances(cylinders);
+            assert_eq!((all[0], all[all.len() - 1]), (1, cylinders - 1), "{all:?}");
+            assert!(all.windows(2).all(|pair| pair[0] < pair[1]), "{all:?}");
+        }
+        assert!(distances(1).is_empty());
+    }
+
+    #[test]
+    fn a_late_answer_does_not_bound_from_below() {
+        assert_eq!(bounds(&[5e6, 9e6, 40e6], 8e6), Some((1e6, 5e6)));
+        assert_eq!(bounds(&[], 8e6), None);
     }
 }

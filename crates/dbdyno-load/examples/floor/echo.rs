@@ -1,9 +1,8 @@
 //! The server: answers each whole request with the canned reply.
 
-use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
@@ -11,7 +10,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, accept, recv, send};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::options::{Echo, Options};
+use crate::{Echo, Options};
 
 /// Larger than any request; what a client may have sent beyond one would be the next.
 const BUFFER_SIZE: usize = 16 << 10;

@@ -8,27 +8,29 @@
 //! round trip, which is what any client of a server that talks like this must pay.
 //!
 //! Cannot: say what a database server costs, or what a client pays that talks to one over TLS.
+//!
+//! What is sent to and fro, unless files are given, is one point select by key over sysbench's table
+//! (`c` is CHAR(120)), as captured between a client and MariaDB 10.11 that agreed on
+//! CLIENT_DEPRECATE_EOF and, for the prepared statement, on metadata that is sent only once.
 #![allow(clippy::doc_markdown, reason = "io_uring and the like are names, not code")]
-
-mod canned;
-mod echo;
-mod epoll;
-mod options;
-mod uring;
 
 use std::error::Error;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use clap::{Parser, ValueEnum};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::json;
 
-use options::{Io, Options};
+mod echo;
+mod epoll;
+mod uring;
 
 /// Round trips of each client before the measurement: threads are placed, caches and rings are warm.
 const WARM_UP: u64 = 20;
@@ -83,8 +85,8 @@ fn measure(options: &Options, sockets: &[OwnedFd]) -> Result<serde_json::Value, 
     Ok(json!({
         "version": 1,
         "kind": "floor",
-        "io": options::word(&options.io),
-        "echo": options::word(&options.echo),
+        "io": word(&options.io),
+        "echo": word(&options.echo),
         "work_us": options.work.as_secs_f64() * 1e6,
         "transport": if options.tcp { "tcp" } else { "unix" },
         "clients": sockets.len(),
@@ -134,4 +136,120 @@ fn start_server(listener: OwnedFd, options: &Options) -> std::io::Result<Child> 
     };
     command.arg("serve").args(std::env::args_os().skip(1));
     command.stdin(Stdio::from(listener)).spawn()
+}
+
+/// How the client waits for replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Io {
+    #[value(name = "io_uring")]
+    Uring,
+    Epoll,
+}
+
+/// How the server serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Echo {
+    /// A thread per connection, as `MariaDB`'s: a request wakes one
+    Threads,
+    /// One thread for all: a request seldom wakes it
+    Epoll,
+}
+
+/// The word of a choice, as the command line has it.
+pub fn word(choice: &impl ValueEnum) -> String {
+    choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// What bare sending and receiving costs.
+#[derive(Debug, Parser)]
+pub struct Options {
+    /// `serve`: be the server
+    #[arg(value_parser = ["serve"])]
+    pub part: Option<String>,
+    /// Connections
+    #[arg(long, default_value_t = 64)]
+    pub clients: usize,
+    /// Of all of them together
+    #[arg(long, default_value_t = 200_000)]
+    pub round_trips: u64,
+    #[arg(long, value_enum, default_value_t = Io::Uring)]
+    pub io: Io,
+    #[arg(long, value_enum, default_value_t = Echo::Threads)]
+    pub echo: Echo,
+    /// CPU time that the server spends on each request, so that replies come at the pace of a real server's; faster ones
+    /// come in larger batches, which cost a client less
+    #[arg(long = "work-us", default_value = "0", value_parser = microseconds)]
+    pub work: Duration,
+    /// Over the loopback instead of a unix socket
+    #[arg(long)]
+    pub tcp: bool,
+    /// The bytes of a prepared statement instead of those of a text query
+    #[arg(long)]
+    prepared: bool,
+    /// A file of other bytes
+    #[arg(long, requires = "reply")]
+    request: Option<PathBuf>,
+    #[arg(long, requires = "request")]
+    reply: Option<PathBuf>,
+    /// Where the server may run, as taskset takes it (anywhere)
+    #[arg(long, value_name = "LIST")]
+    pub server_cpus: Option<String>,
+    /// What is sent and answered.
+    #[arg(skip = Message::text())]
+    pub message: Message,
+}
+
+impl Options {
+    /// Reads it.
+    pub fn read() -> Result<Self, Box<dyn Error>> {
+        let mut options = Self::parse();
+        if options.prepared {
+            options.message = Message::prepared();
+        }
+        if let (Some(request), Some(reply)) = (&options.request, &options.reply) {
+            options.message = Message { request: std::fs::read(request)?, reply: std::fs::read(reply)? };
+        }
+        if options.clients == 0 || options.message.request.is_empty() || options.message.reply.is_empty() {
+            return Err("at least one client, and a byte each way".into());
+        }
+        Ok(options)
+    }
+}
+
+fn microseconds(text: &str) -> Result<Duration, Box<dyn Error + Send + Sync>> {
+    Ok(Duration::try_from_secs_f64(text.parse::<f64>()? / 1e6)?)
+}
+
+/// A request and its reply, whole packets each.
+#[derive(Debug, Clone)]
+pub struct Message {
+    pub request: Vec<u8>,
+    pub reply: Vec<u8>,
+}
+
+const COLUMN: &[u8] = b"\x03def\x02sb\x07sbtest1\x07sbtest1\x01c\x01c\x0c-\0\xe0\x01\0\0\xfe\x01\0\0\0\0";
+const VALUE: &[u8] = b"17233077177-28312413561-73887386069-31047812704-77576209874-\
+    11837326596-76059144333-26271769781-14845380761-54472791871";
+const END: [u8; 7] = [0xfe, 0, 0, 2, 0, 0, 0];
+
+impl Message {
+    /// COM_QUERY and a text row.
+    pub fn text() -> Self {
+        let row = [&[VALUE.len() as u8], VALUE].concat();
+        Self {
+            request: packet(0, b"\x03SELECT c FROM sbtest1 WHERE id=50321"),
+            reply: [packet(1, &[1]), packet(2, COLUMN), packet(3, &row), packet(4, &END)].concat(),
+        }
+    }
+
+    /// COM_STMT_EXECUTE with one BIGINT whose type the server knows, and a binary row.
+    pub fn prepared() -> Self {
+        let execute = b"\x17\x01\0\0\0\0\x01\0\0\0\0\0\x91\xc4\0\0\0\0\0\0";
+        let row = [&[0, 0, VALUE.len() as u8], VALUE].concat();
+        Self { request: packet(0, execute), reply: [packet(1, &[1, 0]), packet(2, &row), packet(3, &END)].concat() }
+    }
+}
+
+fn packet(sequence: u8, payload: &[u8]) -> Vec<u8> {
+    [&[payload.len() as u8, 0, 0, sequence], payload].concat()
 }

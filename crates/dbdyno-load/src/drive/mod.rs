@@ -1,19 +1,13 @@
 //! The event loop: one thread, its connections, one statement in flight on each.
 
-mod arrivals;
-mod client;
-pub mod dial;
-mod engine;
-mod epoll;
-mod limits;
-mod uring;
-mod wire;
-#[cfg(test)]
-mod wire_tests;
-
+use engine::Engine;
+use epoll::EpollWire;
 use rustix::io::Errno;
+use uring::UringWire;
+use wire::Wire;
 
 use self::dial::{Dialer, Replacer};
+use self::engine::Client;
 use crate::error::Error;
 use crate::measure::Recorder;
 use crate::network::NetworkState;
@@ -22,12 +16,14 @@ use crate::run_options::Io;
 use crate::statements::Statements;
 use crate::stop::Stop;
 
-use client::Client;
-use engine::Engine;
-use epoll::EpollWire;
-pub use limits::{Limits, Shared};
-use uring::UringWire;
-use wire::Wire;
+mod arrivals;
+pub mod dial;
+mod engine;
+mod epoll;
+mod uring;
+mod wire;
+
+pub use arrivals::{Limits, Shared};
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +87,7 @@ impl Connections {
     }
 
     /// What the kernel knows of the sockets now.
-    pub fn seen(&self) -> NetworkState {
+    pub fn network_state(&self) -> NetworkState {
         NetworkState::now(self.wire.sockets())
     }
 

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::content::Key;
-use super::record::{End, Record};
+use super::record::{End, Key, Record};
 use super::verdict::{Counts, Cut, Entry, Example, Extent, Finding, Traces, Verdict};
 
 /// Rows that belong to nothing that was sent: of more than so many only the number is kept.
@@ -64,12 +63,12 @@ impl Book {
     }
 
     /// Nothing is missing from what was sent.
-    pub fn is_complete(&mut self) {
+    pub fn mark_complete(&mut self) {
         self.is_whole = true;
     }
 
     /// Where what is found of a transaction goes; `None` if that is of an earlier run, or of no use.
-    fn seen(&mut self, key: Key) -> Option<&mut Traces> {
+    fn traces_of(&mut self, key: Key) -> Option<&mut Traces> {
         let at = key.connection.checked_sub(self.first)? as usize;
         let number = usize::try_from(key.sequence).ok().and_then(|sequence| sequence.checked_sub(1));
         if let (Some(entries), Some(number)) = (self.connections.get_mut(at), number) {
@@ -94,7 +93,7 @@ impl Book {
             self.earlier.1 = self.earlier.1.wrapping_add(fingerprint(key, tag));
             return;
         }
-        let Some(seen) = self.seen(key) else { return };
+        let Some(seen) = self.traces_of(key) else { return };
         if seen.row {
             seen.again = seen.again.saturating_add(1);
         }
@@ -117,7 +116,7 @@ impl Book {
             Some(of_row) => *of_row == tag,
             None => !is_odd,
         };
-        let Some(seen) = self.seen(key) else { return };
+        let Some(seen) = self.traces_of(key) else { return };
         if seen.row && fits && !seen.indexed {
             seen.indexed = true;
         } else {
@@ -132,7 +131,7 @@ impl Book {
 
     /// A row of the transfers was found: its part, from 0, and whether it is what was sent.
     pub fn transferred(&mut self, key: Key, part: i64, is_right: bool) {
-        let Some(seen) = self.seen(key) else { return };
+        let Some(seen) = self.traces_of(key) else { return };
         match u32::try_from(part).ok().and_then(|part| 1_u16.checked_shl(part)) {
             Some(bit) if seen.parts & bit == 0 => seen.parts |= bit,
             _ => seen.again = seen.again.saturating_add(1),
@@ -205,12 +204,15 @@ fn fingerprint(key: Key, tag: i64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use dbdyno_common::random::Random;
     use proptest::prelude::*;
 
-    use super::super::book_reference::{History, PARTS, TAG, history, reference, spoil};
     use super::super::verdict::EXAMPLES_MAX;
     use super::*;
+    use crate::ledger::record::{End, Key, Record};
+    use crate::ledger::verdict::{Counts, Cut, Example};
 
     proptest! {
         #[test]
@@ -233,7 +235,8 @@ mod tests {
             prop_assert_eq!(&counts, &reference(&history));
             prop_assert!(examples.len() <= EXAMPLES_MAX);
             let Counts { lost, ghost, torn, wrong, .. } = counts;
-            prop_assert_eq!(examples.is_empty(), lost + ghost + torn + wrong == 0 && !examples.iter().any(|one| one.what == "index_differences"));
+            let is_index_different = examples.iter().any(|example| example.what == "index_differences");
+            prop_assert_eq!(examples.is_empty(), lost + ghost + torn + wrong == 0 && !is_index_different);
         }
 
         #[test]
@@ -303,7 +306,7 @@ mod tests {
         let late = planted(|history| {
             let key = Key {
                 connection: 1,
-                sequence: history.records.iter().filter(|one| one.key.connection == 1).count() as u64 + 1,
+                sequence: history.records.iter().filter(|record| record.key.connection == 1).count() as u64 + 1,
             };
             let invoke_ns = history.cut.end_ns;
             let at =
@@ -356,11 +359,11 @@ mod tests {
 
     #[test]
     fn content_of_another_is_wrong() {
-        let one = planted(|history| history.database.rows[5].2 = false);
+        let row = planted(|history| history.database.rows[5].2 = false);
         let part = planted(|history| history.database.parts[5].2 = false);
         // Each of two swapped rows has the content of the other.
         let swapped = planted(|history| (5..7).for_each(|at| history.database.rows[at].2 = false));
-        assert_eq!((one.wrong, part.wrong, swapped.wrong), (1, 1, 2));
+        assert_eq!((row.wrong, part.wrong, swapped.wrong), (1, 1, 2));
     }
 
     #[test]
@@ -426,7 +429,7 @@ mod tests {
     fn rows_of_earlier_runs_are_left_alone_but_for_their_index() {
         let judged = |rows: &[i64], entries: &[i64]| {
             let mut book = Book::new(5, 1, PARTS, true);
-            book.is_complete();
+            book.mark_complete();
             let key = |sequence: &i64| Key { connection: 4, sequence: *sequence as u64 };
             for sequence in rows {
                 book.row(key(sequence), TAG, false, true);
@@ -466,5 +469,218 @@ mod tests {
             (key.connection, key.sequence, "holes")
         );
         assert_eq!(history.record(key).key, key);
+    }
+
+    // Random histories, ways to spoil them, and a reference of the classifier that is made of the definitions alone.
+
+    pub const PARTS: usize = 2;
+    pub const TAG: i64 = 7;
+
+    /// What the tables hold: rows by key and the parts of transfers by key.
+    #[derive(Debug, Clone, Default)]
+    pub struct Database {
+        /// Key, tag, and whether the content is right.
+        pub rows: Vec<(Key, i64, bool)>,
+        pub index: Vec<(Key, i64)>,
+        pub parts: Vec<(Key, i64, bool)>,
+    }
+
+    impl Database {
+        pub fn add(&mut self, key: Key) {
+            self.rows.push((key, TAG, true));
+            self.index.push((key, TAG));
+            self.parts.extend((0..PARTS as i64).map(|part| (key, part, true)));
+        }
+
+        pub fn remove(&mut self, key: Key) {
+            self.rows.retain(|(of, ..)| *of != key);
+            self.index.retain(|(of, _)| *of != key);
+            self.parts.retain(|(of, ..)| *of != key);
+        }
+
+        fn rows_of(&self, key: Key) -> usize {
+            self.rows.iter().filter(|(of, ..)| *of == key).count()
+        }
+
+        fn parts_of(&self, key: Key) -> Vec<i64> {
+            self.parts.iter().filter(|(of, ..)| *of == key).map(|(_, part, _)| *part).collect()
+        }
+
+        fn is_whole(&self, key: Key) -> bool {
+            let parts: BTreeSet<i64> = self.parts_of(key).into_iter().collect();
+            self.rows_of(key) > 0 && parts == (0..PARTS as i64).collect()
+        }
+
+        fn is_there(&self, key: Key) -> bool {
+            self.rows_of(key) > 0 || !self.parts_of(key).is_empty()
+        }
+
+        fn is_wrong(&self, key: Key) -> bool {
+            self.rows.iter().any(|(of, tag, right)| *of == key && (!right || *tag != TAG))
+                || self.parts.iter().any(|(of, _, right)| *of == key && !right)
+        }
+
+        /// Rows beyond the first of a kind.
+        fn again(&self, key: Key) -> usize {
+            let parts = self.parts_of(key);
+            let once: BTreeSet<i64> = parts.iter().copied().collect();
+            self.rows_of(key).saturating_sub(1) + parts.len() - once.len()
+        }
+
+        fn index_differences(&self) -> u64 {
+            let mut entries: BTreeMap<(Key, i64), i64> = BTreeMap::new();
+            for (key, tag, _) in &self.rows {
+                // A second row under a key is a ghost; the index has one entry of both.
+                entries.entry((*key, *tag)).or_insert(1);
+            }
+            for entry in &self.index {
+                *entries.entry(*entry).or_default() -= 1;
+            }
+            entries.values().map(|left| left.unsigned_abs()).sum()
+        }
+
+        pub fn keys(&self) -> BTreeSet<Key> {
+            self.rows.iter().map(|(key, ..)| *key).collect()
+        }
+    }
+
+    /// Some connections that send at random times, and the tables after all of that.
+    #[derive(Debug, Clone)]
+    pub struct History {
+        pub records: Vec<Record>,
+        pub database: Database,
+        pub cut: Cut,
+    }
+
+    /// What is in the tables after a cut that took only what it may take: all that was acknowledged before it, and some of the
+    /// rest that was sent by then.
+    pub fn history(seed: u64) -> History {
+        let mut random = Random::new(seed);
+        let cut = Cut { begin_ns: 5_000, end_ns: 5_000 + random.below(200) };
+        let mut history = History { records: Vec::new(), database: Database::default(), cut };
+        for connection in 1..=1 + random.below(4) as u32 {
+            let mut now_ns = random.below(500);
+            for sequence in 1..=random.below(40) {
+                let key = Key { connection, sequence };
+                let invoke_ns = now_ns + 1 + random.below(100);
+                let ack_ns = invoke_ns + 1 + random.below(300);
+                let end = match random.below(10) {
+                    0 => End::Refused,
+                    1 => End::Unsent,
+                    2 => End::Unanswered,
+                    _ => End::Acked(ack_ns),
+                };
+                now_ns = ack_ns;
+                history.records.push(Record { key, invoke_ns, end });
+                let must = matches!(end, End::Acked(ack_ns) if ack_ns < cut.begin_ns);
+                let may = matches!(end, End::Acked(_) | End::Unanswered) && invoke_ns < cut.end_ns;
+                if must || may && random.chance(0.5) {
+                    history.database.add(key);
+                }
+            }
+        }
+        history
+    }
+
+    impl History {
+        pub fn judged(&self) -> (Counts, Vec<Example>) {
+            self.judged_in(true, true)
+        }
+
+        pub fn judged_in(&self, transactional: bool, is_whole: bool) -> (Counts, Vec<Example>) {
+            let mut book = Book::new(1, 4, PARTS, transactional);
+            self.records.iter().for_each(|record| book.sent(*record).unwrap());
+            if is_whole {
+                book.mark_complete();
+            }
+            for (key, tag, is_right) in &self.database.rows {
+                book.row(*key, *tag, *tag != TAG, *is_right);
+            }
+            for (key, tag) in &self.database.index {
+                book.index(*key, *tag, *tag != TAG);
+            }
+            book.index_was_read();
+            for (key, part, is_right) in &self.database.parts {
+                book.transferred(*key, *part, *is_right);
+            }
+            book.judged(self.cut, (&[], None))
+        }
+
+        /// Keys of what was acknowledged before the cut, by when that was.
+        pub fn acked(&self) -> Vec<(u64, Key)> {
+            let acked = self.records.iter().filter_map(|record| match record.end {
+                End::Acked(ack_ns) if ack_ns < self.cut.begin_ns => Some((ack_ns, record.key)),
+                _ => None,
+            });
+            let mut acked: Vec<_> = acked.collect();
+            acked.sort_unstable();
+            acked
+        }
+
+        pub fn record(&self, key: Key) -> &Record {
+            self.records.iter().find(|record| record.key == key).unwrap()
+        }
+    }
+
+    /// The definitions, one after the other, without a thought of speed.
+    pub fn reference(history: &History) -> Counts {
+        let History { records, database, cut } = history;
+        let is_refused = |record: &Record| matches!(record.end, End::Refused | End::Unsent);
+        let is_acked = |record: &Record| matches!(record.end, End::Acked(ack_ns) if ack_ns < cut.begin_ns);
+        let is_late = |record: &Record| !is_refused(record) && record.invoke_ns >= cut.end_ns;
+        let ack_ns = |record: &Record| if let End::Acked(ack_ns) = record.end { ack_ns } else { unreachable!() };
+        let count = |of: &dyn Fn(&Record) -> bool| records.iter().filter(|record| of(record)).count() as u64;
+        let judged = |record: &Record| !is_refused(record) && !is_late(record);
+        let lost = |record: &Record| is_acked(record) && !database.is_there(record.key);
+        let has_younger = |record: &Record| {
+            lost(record)
+                && records
+                    .iter()
+                    .any(|other| judged(other) && database.is_whole(other.key) && ack_ns(record) < other.invoke_ns)
+        };
+        let known: BTreeSet<Key> = records.iter().map(|record| record.key).collect();
+        let all: BTreeSet<Key> =
+            database.rows.iter().map(|row| row.0).chain(database.parts.iter().map(|part| part.0)).collect();
+        let strays = all.difference(&known).count() as u64;
+        let again: usize = records.iter().map(|record| database.again(record.key)).sum();
+        Counts {
+            acked: count(&is_acked),
+            unknown: count(&|record| judged(record) && !is_acked(record)),
+            refused: count(&is_refused),
+            kept: count(&|record| is_acked(record) && database.is_whole(record.key)),
+            lost: count(&lost),
+            holes: count(&has_younger),
+            ghost: count(&|record| !judged(record) && database.is_there(record.key)) + strays + again as u64,
+            torn: count(&|record| judged(record) && database.is_there(record.key) && !database.is_whole(record.key)),
+            wrong: count(&|record| judged(record) && database.is_wrong(record.key)),
+            oldest_lost_ack_ns: records.iter().filter(|record| lost(record)).map(ack_ns).min(),
+            index_differences: database.index_differences(),
+        }
+    }
+
+    /// Spoils the tables in some random way.
+    pub fn spoil(history: &mut History, random: &mut Random) {
+        let there: Vec<Key> = history.database.keys().into_iter().collect();
+        let sent: Vec<Key> = history.records.iter().map(|record| record.key).collect();
+        let pick = |keys: &[Key], random: &mut Random| keys.get(random.below(keys.len() as u64) as usize).copied();
+        let (Some(present), Some(any)) = (pick(&there, random), pick(&sent, random)) else { return };
+        let database = &mut history.database;
+        match random.below(10) {
+            0 => database.remove(present),
+            1 => database.rows.retain(|(key, ..)| *key != present),
+            2 => database.parts.retain(|(key, part, _)| *key != present || *part != 1),
+            3 => database.index.retain(|(key, _)| *key != present),
+            4 if !there.contains(&any) => database.add(any),
+            5 => database.add(Key { connection: 9, sequence: random.below(3) + 1 }),
+            6 => database.rows.iter_mut().filter(|(key, ..)| *key == present).for_each(|row| row.2 = false),
+            7 => database.parts.iter_mut().filter(|(key, ..)| *key == present).for_each(|part| part.2 = false),
+            8 => database.parts.push((present, 0, true)),
+            _ => {
+                let turn = random.below(database.rows.len().max(1) as u64) as usize;
+                let turn = turn.min(database.rows.len());
+                database.rows.rotate_left(turn);
+                database.index.reverse();
+            }
+        }
     }
 }

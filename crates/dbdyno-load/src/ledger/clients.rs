@@ -11,14 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::content::{Content, Key, PARTS_MAX, Part as Transferred};
-use super::cuts::Cuts;
-use super::record::{End, Line, Log, Pen, Record};
+use super::options::Cuts;
+use super::record::{Content, End, Key, Line, Log, PARTS_MAX, Part as Transferred, Pen, Record};
 use crate::clock::now_ns;
 use crate::dialect::TRANSACTION_RETRYABLE;
 use crate::error::Error;
-use crate::protocol::encoder::{Parameter, RequestEncoder};
-use crate::protocol::packet;
+use crate::protocol::packet::{self, Parameter, RequestEncoder};
 use crate::protocol::reply::KeptRows;
 use crate::protocol::session::Session;
 use crate::statements::{After, Kind, Next, Part, Statement, Statements};
@@ -43,7 +41,7 @@ pub struct Clients<'a> {
     ddl: Option<Runner>,
     running: Option<Running>,
     writer: Writer,
-    each: Vec<Client>,
+    clients: Vec<Client>,
 }
 
 struct Client {
@@ -75,8 +73,8 @@ impl<'a> Clients<'a> {
             is_noted: true,
             transfer: [Transferred::default(); PARTS_MAX],
         };
-        let each = connections.map(client).collect();
-        Self { content, transactional, pen, cuts, ddl, running: None, writer: Writer::default(), each }
+        let clients = connections.map(client).collect();
+        Self { content, transactional, pen, cuts, ddl, running: None, writer: Writer::default(), clients }
     }
 
     /// The statement that decides over a transaction.
@@ -90,7 +88,7 @@ impl<'a> Clients<'a> {
 
     /// What came of a client's transaction.
     fn note(&mut self, client: usize, end: End) {
-        let client = &mut self.each[client];
+        let client = &mut self.clients[client];
         let invoke_ns = client.invoke_ns.take().unwrap_or(0);
         client.is_noted = true;
         if let Some(pen) = &mut self.pen {
@@ -107,10 +105,10 @@ impl<'a> Clients<'a> {
 
     /// The transaction is over without an acknowledgement.
     fn give_up(&mut self, client: usize) {
-        if self.each[client].is_noted {
+        if self.clients[client].is_noted {
             return;
         }
-        let end = if self.each[client].invoke_ns.is_some() { End::Unanswered } else { End::Unsent };
+        let end = if self.clients[client].invoke_ns.is_some() { End::Unanswered } else { End::Unsent };
         self.note(client, end);
     }
 }
@@ -122,8 +120,8 @@ impl Statements for Clients<'_> {
             self.running = ddl.start().ok();
         }
         let (first, deciding, transactional) = (self.first(), self.deciding(), self.transactional);
-        let Self { content, writer, each, .. } = self;
-        let client = &mut each[client];
+        let Self { content, writer, clients, .. } = self;
+        let client = &mut clients[client];
         if client.step == first && client.is_noted {
             client.key.sequence += 1;
             client.is_noted = false;
@@ -152,22 +150,22 @@ impl Statements for Clients<'_> {
     }
 
     fn answered(&mut self, client: usize, _: Statement, _: &KeptRows) -> Result<(), String> {
-        if self.each[client].sent == self.deciding() {
+        if self.clients[client].sent == self.deciding() {
             return self.acked(client);
         }
         Ok(())
     }
 
     fn refused(&mut self, client: usize, code: u16) -> After {
-        let sent = self.each[client].sent;
+        let sent = self.clients[client].sent;
         if sent == Step::Rollback {
             return After::GoOn;
         }
-        self.each[client].step = if self.transactional { Step::Rollback } else { self.first() };
+        self.clients[client].step = if self.transactional { Step::Rollback } else { self.first() };
         if sent == self.deciding() {
             if TRANSACTION_RETRYABLE.contains(&code) {
                 // It did not happen, and is sent again.
-                self.each[client].invoke_ns = None;
+                self.clients[client].invoke_ns = None;
             } else {
                 // An INSERT that is refused did not happen; of a COMMIT that is not sure.
                 self.note(client, if self.transactional { End::Unanswered } else { End::Refused });
@@ -181,7 +179,7 @@ impl Statements for Clients<'_> {
 
     fn reconnected(&mut self, client: usize) -> After {
         self.give_up(client);
-        self.each[client].step = self.first();
+        self.clients[client].step = self.first();
         After::StartOver
     }
 }
@@ -190,7 +188,7 @@ impl Drop for Clients<'_> {
     /// What was open at the end of the run.
     fn drop(&mut self) {
         self.running = None;
-        (0..self.each.len()).for_each(|client| self.give_up(client));
+        (0..self.clients.len()).for_each(|client| self.give_up(client));
     }
 }
 
@@ -349,8 +347,8 @@ impl Runner {
     /// There is no thread to be had.
     pub fn start(self) -> Result<Running, Error> {
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&stop);
-        let thread = thread::Builder::new().name("ddl".into()).spawn(move || self.work(&asked));
+        let stop_request = Arc::clone(&stop);
+        let thread = thread::Builder::new().name("ddl".into()).spawn(move || self.work(&stop_request));
         let thread = thread.map_err(|error| Error::Failed(format!("cannot start a thread for DDL: {error}")))?;
         Ok(Running { stop, thread: Some(thread) })
     }

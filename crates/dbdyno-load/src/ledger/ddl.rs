@@ -7,8 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::content::Key;
-use super::record::{End, Record};
+use super::record::{End, Key, Record};
 use super::verdict::{Cut, Fate, Finding};
 use crate::names::quoted;
 
@@ -109,10 +108,10 @@ impl Step {
     /// In words.
     pub fn name(self) -> String {
         match self {
-            Self::Create(round) => format!("CREATE TABLE {}", made(round)),
-            Self::Fill(round) => format!("INSERT INTO {}", made(round)),
-            Self::Alter(round) => format!("ALTER TABLE {} ADD COLUMN", made(round)),
-            Self::Rename(round) => format!("RENAME TABLE {}", made(round)),
+            Self::Create(round) => format!("CREATE TABLE {}", initial_name(round)),
+            Self::Fill(round) => format!("INSERT INTO {}", initial_name(round)),
+            Self::Alter(round) => format!("ALTER TABLE {} ADD COLUMN", initial_name(round)),
+            Self::Rename(round) => format!("RENAME TABLE {}", initial_name(round)),
             Self::Drop(round) => format!("DROP TABLE {}", renamed(round)),
             Self::FillPartition(partition, _) => format!("INSERT INTO {PARTITIONED} PARTITION p{partition}"),
             Self::Truncate(partition) => format!("ALTER TABLE {PARTITIONED} TRUNCATE PARTITION p{partition}"),
@@ -128,12 +127,14 @@ impl Step {
             format!("INSERT INTO {table} (id, value, filler) VALUES {}", rows.join(", "))
         };
         match self {
-            Self::Create(round) => format!("CREATE TABLE {} ({COLUMNS}) ENGINE = {engine} {COMMENT}", of(made(round))),
-            Self::Fill(round) => filled(of(made(round)), 1, round),
-            Self::Alter(round) => {
-                format!("ALTER TABLE {} ADD COLUMN added BIGINT NOT NULL DEFAULT {round}", of(made(round)))
+            Self::Create(round) => {
+                format!("CREATE TABLE {} ({COLUMNS}) ENGINE = {engine} {COMMENT}", of(initial_name(round)))
             }
-            Self::Rename(round) => format!("RENAME TABLE {} TO {}", of(made(round)), of(renamed(round))),
+            Self::Fill(round) => filled(of(initial_name(round)), 1, round),
+            Self::Alter(round) => {
+                format!("ALTER TABLE {} ADD COLUMN added BIGINT NOT NULL DEFAULT {round}", of(initial_name(round)))
+            }
+            Self::Rename(round) => format!("RENAME TABLE {} TO {}", of(initial_name(round)), of(renamed(round))),
             Self::Drop(round) => format!("DROP TABLE {}", of(renamed(round))),
             Self::FillPartition(partition, value) => filled(of(PARTITIONED.into()), partition * IDS, value),
             Self::Truncate(partition) => {
@@ -156,7 +157,7 @@ pub fn partitioned(schema: &str, engine: &str) -> String {
 }
 
 /// Name of a round's table at first.
-pub fn made(round: u64) -> String {
+pub fn initial_name(round: u64) -> String {
     format!("{PREFIX}{round}")
 }
 
@@ -297,10 +298,10 @@ mod tests {
     use dbdyno_common::random::Random;
     use proptest::prelude::*;
 
-    use super::super::content::Key;
     use super::super::record::{End, Record};
     use super::super::verdict::{Cut, Fate};
     use super::{DdlVerdict, Object, Observed, State, Step, judge_statements};
+    use crate::ledger::record::Key;
 
     const CUT: Cut = Cut { begin_ns: 5000, end_ns: 5010 };
 
@@ -389,9 +390,9 @@ mod tests {
         observed.insert(Object::Partition(0), State::Full(5));
         let judged = judge(&sent(6, 0, 0), &observed);
         let lost: Vec<u64> =
-            judged.findings.iter().filter(|one| is_bad(one.fate)).map(|one| one.key.sequence).collect();
+            judged.findings.iter().filter(|finding| is_bad(finding.fate)).map(|finding| finding.key.sequence).collect();
         assert_eq!(lost, [6]);
-        assert!(judged.findings.iter().any(|one| one.text.contains("TRUNCATE PARTITION p0")));
+        assert!(judged.findings.iter().any(|finding| finding.text.contains("TRUNCATE PARTITION p0")));
         // The INSERT is there for sure, but not what came after: the rename is older.
         assert_eq!(judged.newest_invoke_ns, Some(50));
     }

@@ -5,21 +5,16 @@
 //! lost, and what is there that must not be.
 #![allow(clippy::cast_possible_wrap, reason = "numbers of connections, transactions and accounts are far below 2^63")]
 
-mod book;
-#[cfg(test)]
-mod book_reference;
-mod clients;
-mod content;
-mod cuts;
-mod ddl;
-mod options;
-mod record;
-mod schema;
-mod verdict;
-mod verify;
-
 use std::sync::{Arc, Mutex, PoisonError};
 
+use clients::Clients;
+use options::Options;
+use record::Header;
+use schema::Tables;
+
+use self::clients::Runner;
+use self::options::Cuts;
+use self::record::{Log, Pen};
 use crate::dialect::TRANSACTION_RETRYABLE;
 use crate::error::Error;
 use crate::names::quoted;
@@ -30,13 +25,14 @@ use crate::values::Values;
 use crate::verb::{OwnAction, Verb};
 use crate::workload::{Portion, ServerState, Stepwise, Workload};
 
-use self::clients::Runner;
-use self::record::{Log, Pen};
-use clients::Clients;
-use cuts::Cuts;
-use options::Options;
-use record::Header;
-use schema::Tables;
+mod book;
+mod clients;
+mod ddl;
+mod options;
+mod record;
+mod schema;
+mod verdict;
+mod verify;
 
 const ABOUT: &str = "\
 Transactions of which every one is known afterwards, and, by the last word verify, what a crash has left of them.

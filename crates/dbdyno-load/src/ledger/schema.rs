@@ -62,7 +62,7 @@ pub fn table(values: &Values<'_>, name: &'static str) -> Result<OwnTable, Error>
 #[derive(Debug, Clone)]
 pub struct Tables {
     /// In the order of the definitions; the first says whose the schema is.
-    each: Vec<OwnTable>,
+    tables: Vec<OwnTable>,
 }
 
 impl Tables {
@@ -74,13 +74,13 @@ impl Tables {
         values: &Values<'_>,
         table: impl Fn(&Values<'_>, &'static str) -> Result<OwnTable, Error>,
     ) -> Result<Self, Error> {
-        let each = DEFINITIONS.iter().map(|definition| table(values, definition.name));
-        Ok(Self { each: each.collect::<Result<_, _>>()? })
+        let tables = DEFINITIONS.iter().map(|definition| table(values, definition.name));
+        Ok(Self { tables: tables.collect::<Result<_, _>>()? })
     }
 
     /// Their schema.
     pub fn schema(&self) -> &str {
-        &self.each[0].schema
+        &self.tables[0].schema
     }
 
     /// Their names.
@@ -98,15 +98,15 @@ impl Tables {
     /// # Errors
     /// One of them is there, or the server refuses.
     pub fn make(&self, session: &mut Session, accounts: u32, begun: &mut bool) -> Result<(), Error> {
-        self.each.iter().try_for_each(|table| table.check_absent(session))?;
-        for (table, definition) in self.each.iter().zip(&DEFINITIONS) {
+        self.tables.iter().try_for_each(|table| table.check_absent(session))?;
+        for (table, definition) in self.tables.iter().zip(&DEFINITIONS) {
             let made = table.make(session, definition.columns, &mut false);
             // Even one that failed may come after others.
             *begun |= made.is_ok();
             made?;
         }
         let (mut id, filler) = (0, "x".repeat(120));
-        self.each[3].fill(session, "id, balance, filler", accounts.into(), |row| {
+        self.tables[3].fill(session, "id, balance, filler", accounts.into(), |row| {
             id += 1;
             // Plain parts: a formatted row would be most of the work.
             row.push('(');
@@ -125,13 +125,13 @@ impl Tables {
     /// They do not; says how to make them.
     pub fn check(&self, session: &mut Session, accounts: u32) -> Result<String, Error> {
         let mut engine = None;
-        for (table, definition) in self.each.iter().zip(&DEFINITIONS) {
+        for (table, definition) in self.tables.iter().zip(&DEFINITIONS) {
             let columns: Vec<String> = definition.compared.iter().map(|&column| column.to_owned()).collect();
             engine = table.check(session, &columns)?.engine;
         }
         let there: u32 = session.value(&format!("SELECT COUNT(*) FROM {}", self.qualified("accounts")))?.unwrap_or(0);
         if there != accounts {
-            return Err(self.each[3].unfit(&format!("has {there} accounts instead of --accounts={accounts}")));
+            return Err(self.tables[3].unfit(&format!("has {there} accounts instead of --accounts={accounts}")));
         }
         Ok(engine.unwrap_or_default())
     }
@@ -141,7 +141,7 @@ impl Tables {
     /// # Errors
     /// The server refuses.
     pub fn ddl_tables(&self, session: &mut Session) -> Result<Vec<String>, Error> {
-        let comment = crate::names::text(&self.each[0].comment());
+        let comment = crate::names::text(&self.tables[0].comment());
         session.values(&format!(
             "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_COMMENT = {comment} AND \
              LEFT(TABLE_NAME, {}) = {}",
@@ -171,7 +171,7 @@ impl Tables {
     /// One is not ours, or the server refuses.
     pub fn drop(&self, session: &mut Session) -> Result<(), Error> {
         self.drop_ddl(session)?;
-        self.each.iter().rev().try_for_each(|table| table.drop(session))
+        self.tables.iter().rev().try_for_each(|table| table.drop(session))
     }
 
     /// Whether an engine has transactions, by what the server says of it.

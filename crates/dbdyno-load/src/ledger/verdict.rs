@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 
-use super::content::Key;
-use super::record::End;
+use super::record::{End, Key};
 
 /// Examples of one kind, and of all kinds.
 const EXAMPLES_OF_KIND: u64 = 4;

@@ -9,13 +9,12 @@
 //! ends the run.
 
 use super::options::{SYSBENCH, TABLES, refuse_unsupported, schema};
-use super::rows::{BATCH_BYTES, BATCH_BYTES_MIN, Filler};
-use super::tables::{Stage, Tables};
+use super::tables::{BATCH_BYTES, BATCH_BYTES_MIN, Filler, Stage, Tables};
 use crate::dialect;
 use crate::distribution::{Distribution, FLAGS as RANDOM};
 use crate::error::Error;
 use crate::flags::{Flag, Takes, joined};
-use crate::protocol::encoder::RequestEncoder;
+use crate::protocol::packet::RequestEncoder;
 use crate::protocol::session::Session;
 use crate::run_options::RunOptions;
 use crate::statements::{After, Kind, Next, Part, Statement, Statements};
@@ -261,7 +260,7 @@ mod tests {
     fn next(clients: &mut dyn Statements, client: usize) -> Option<(String, Statement)> {
         let mut out = Vec::new();
         match clients.next(client, &mut RequestEncoder::new(&mut out, &mut [])) {
-            Next::Send(said) => Some((String::from_utf8(out[TEXT_AT..].to_vec()).unwrap(), said)),
+            Next::Send(statement) => Some((String::from_utf8(out[TEXT_AT..].to_vec()).unwrap(), statement)),
             Next::Done => None,
             Next::Reconnect => panic!("no reason"),
         }
@@ -278,12 +277,12 @@ mod tests {
         for first in 0..2 {
             let portion = Portion { first, clients: 1, of: 2, seed: 1, warmup: false };
             let mut clients = bulk.statements(portion).unwrap();
-            let mut said = Vec::new();
+            let mut statements = Vec::new();
             while let Some((text, what)) = next(&mut *clients, 0) {
-                said.push((words(&text), what));
+                statements.push((words(&text), what));
             }
             assert!(next(&mut *clients, 0).is_none());
-            all.push(said);
+            all.push(statements);
         }
         let texts: Vec<&str> = all[0].iter().map(|(text, _)| text.as_str()).collect();
         let table = |number| {
@@ -293,10 +292,11 @@ mod tests {
         };
         assert_eq!(texts, [table(1), table(3)].concat());
         assert_eq!(all[1].len(), 5);
-        let inserts: Vec<&Statement> = all[0].iter().map(|(_, said)| said).filter(|said| said.rows > 0).collect();
-        assert_eq!(inserts.iter().map(|said| said.rows).sum::<u32>(), 60);
-        assert!(inserts.iter().all(|said| said.part == Part::Last && said.phase == 1));
-        let phases: Vec<u8> = all[1].iter().map(|(_, said)| said.phase).collect();
+        let inserts: Vec<&Statement> =
+            all[0].iter().map(|(_, statement)| statement).filter(|statement| statement.rows > 0).collect();
+        assert_eq!(inserts.iter().map(|statement| statement.rows).sum::<u32>(), 60);
+        assert!(inserts.iter().all(|statement| statement.part == Part::Last && statement.phase == 1));
+        let phases: Vec<u8> = all[1].iter().map(|(_, statement)| statement.phase).collect();
         assert_eq!(phases, [0, 1, 1, 1, 2]);
     }
 
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused() {
-        for (flags, said) in [
+        for (flags, expected) in [
             (&[("clients", "1,2")][..], "one number"),
             (&[("rate", "1,2")], "one number"),
             (&[("warmup", "1")], "leave it out"),
@@ -333,7 +333,7 @@ mod tests {
             (&[("db-driver", "pgsql")], "only MySQL and MariaDB"),
         ] {
             let text = bulk(flags).unwrap_err();
-            assert!(text.contains(said), "{text}");
+            assert!(text.contains(expected), "{text}");
         }
     }
 }

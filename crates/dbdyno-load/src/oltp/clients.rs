@@ -6,10 +6,9 @@ use dbdyno_common::random::Random;
 
 use super::event::Action;
 use super::options::Options;
-use super::rows::Texts;
+use super::tables::Texts;
 use crate::distribution::Sampler;
-use crate::protocol::encoder::{Parameter, RequestEncoder};
-use crate::protocol::packet;
+use crate::protocol::packet::{self, Parameter, RequestEncoder};
 use crate::statements::{After, Next, Part, Statement, Statements};
 use crate::workload::Portion;
 
@@ -59,7 +58,7 @@ pub fn prepared(options: &Options, transactions: bool) -> (Vec<String>, Numbers)
         texts.extend(options.tables.numbers().map(|number| action.to_prepare(number, options.lists)));
     }
     let number = |action: Action| {
-        let place = actions.iter().position(|one| *one == action)?;
+        let place = actions.iter().position(|other| *other == action)?;
         Some(first + place * options.tables.count as usize)
     };
     (texts, Numbers { transaction, steps: steps.iter().map(|step| number(step.action)).collect() })
@@ -295,8 +294,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::encoder::Prepared;
-    use crate::protocol::packet::HEADER_SIZE;
+    use crate::protocol::packet::{HEADER_SIZE, Prepared};
     use crate::values::Values;
 
     type Flags<'a> = &'a [(&'static str, &'static str)];
@@ -351,8 +349,8 @@ mod tests {
 
     #[test]
     fn texts_are_sysbenchs() {
-        let said = texts("read_write", &[("point-selects", "1")], 11);
-        let shapes: Vec<String> = said.iter().map(|text| shape(text)).collect();
+        let statements = texts("read_write", &[("point-selects", "1")], 11);
+        let shapes: Vec<String> = statements.iter().map(|text| shape(text)).collect();
         let expected = [
             "BEGIN",
             "SELECT c FROM sbtest# WHERE id=#",
@@ -368,19 +366,19 @@ mod tests {
         ];
         assert_eq!(shapes, expected);
         let id = |text: &str, before| text.split_once(before).unwrap().1.split([',', ' ']).next().unwrap().to_owned();
-        assert_eq!(id(&said[8], "id="), id(&said[9], "VALUES ("), "the row deleted is put back");
+        assert_eq!(id(&statements[8], "id="), id(&statements[9], "VALUES ("), "the row deleted is put back");
         let range: Vec<i64> =
-            said[2].split_once("BETWEEN ").unwrap().1.split(" AND ").map(|id| id.parse().unwrap()).collect();
+            statements[2].split_once("BETWEEN ").unwrap().1.split(" AND ").map(|id| id.parse().unwrap()).collect();
         assert_eq!(range[1] - range[0], 99);
     }
 
     #[test]
     fn inserts_leave_ids_to_the_server_or_make_them_up_once() {
-        let said = texts("oltp_insert", &[], 2);
-        assert_eq!(shape(&said[0]), "INSERT INTO sbtest# (id, k, c, pad) VALUES (#, #, 'C', 'PAD')");
-        assert!(said.iter().all(|text| text.contains("VALUES (0, ")));
-        let said = texts("insert", &[("auto-inc", "off")], 1000);
-        let ids: BTreeSet<&str> = said.iter().map(|text| text.split(['(', ',']).nth(5).unwrap()).collect();
+        let statements = texts("oltp_insert", &[], 2);
+        assert_eq!(shape(&statements[0]), "INSERT INTO sbtest# (id, k, c, pad) VALUES (#, #, 'C', 'PAD')");
+        assert!(statements.iter().all(|text| text.contains("VALUES (0, ")));
+        let statements = texts("insert", &[("auto-inc", "off")], 1000);
+        let ids: BTreeSet<&str> = statements.iter().map(|text| text.split(['(', ',']).nth(5).unwrap()).collect();
         assert_eq!(ids.len(), 1000);
         // sysbench does not prepare these.
         let packets = packets(&options("insert", &[]), PORTION, 1);
@@ -432,8 +430,8 @@ mod tests {
         let mut clients = Clients::new(&options, prepared(&options, true).1, &made_ids, PORTION);
         let mut out = Vec::new();
         let mut next = |clients: &mut Clients<'_>| {
-            let said = clients.next(0, &mut RequestEncoder::new(&mut out, &mut []));
-            (said, String::from_utf8(out[HEADER_SIZE + 1..].to_vec()).unwrap())
+            let step = clients.next(0, &mut RequestEncoder::new(&mut out, &mut []));
+            (step, String::from_utf8(out[HEADER_SIZE + 1..].to_vec()).unwrap())
         };
         assert_eq!(next(&mut clients).1, "BEGIN");
         next(&mut clients);

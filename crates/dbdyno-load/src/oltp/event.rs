@@ -248,7 +248,7 @@ impl Event {
         let (mut steps, mut kinds): (Vec<Step>, Vec<&'static str>) = (Vec::new(), Vec::new());
         let mut index = |action: Action| {
             let kind = action.into();
-            let known = kinds.iter().position(|one| *one == kind);
+            let known = kinds.iter().position(|other| *other == kind);
             known.unwrap_or_else(|| {
                 kinds.push(kind);
                 kinds.len() - 1
@@ -323,7 +323,7 @@ mod tests {
         Counts::read(&Values::of(flags)).unwrap()
     }
 
-    fn said(load: Load, flags: &[(&'static str, &'static str)]) -> String {
+    fn list_kinds(load: Load, flags: &[(&'static str, &'static str)]) -> String {
         let event = Event::new(load, &counts(flags)).unwrap();
         assert!(event.steps.iter().rev().skip(1).all(|step| step.part == Part::Inner));
         assert_eq!(event.steps.last().unwrap().part, Part::Last);
@@ -336,9 +336,9 @@ mod tests {
         let points = ["point_select"; 10].join(" ");
         let ranges = "simple_range sum_range order_range distinct_range";
         let writes = "update_index update_non_index delete insert";
-        assert_eq!(said(Load::ReadOnly, &[]), format!("begin {points} {ranges} commit"));
-        assert_eq!(said(Load::ReadWrite, &[]), format!("begin {points} {ranges} {writes} commit"));
-        assert_eq!(said(Load::WriteOnly, &[]), format!("begin {writes} commit"));
+        assert_eq!(list_kinds(Load::ReadOnly, &[]), format!("begin {points} {ranges} commit"));
+        assert_eq!(list_kinds(Load::ReadWrite, &[]), format!("begin {points} {ranges} {writes} commit"));
+        assert_eq!(list_kinds(Load::WriteOnly, &[]), format!("begin {writes} commit"));
         let single = [
             (Load::PointSelect, "point_select"),
             (Load::UpdateIndex, "update_index"),
@@ -349,7 +349,7 @@ mod tests {
             (Load::SelectRandomRanges, "random_ranges"),
         ];
         for (load, kind) in single {
-            assert_eq!(said(load, &[]), kind);
+            assert_eq!(list_kinds(load, &[]), kind);
         }
     }
 
@@ -357,9 +357,9 @@ mod tests {
     fn counts_and_switches_shape_the_event() {
         let flags = [("range-selects", "off"), ("point-selects", "2"), ("delete-inserts", "2"), ("skip-trx", "on")];
         let expected = "point_select point_select update_index update_non_index delete insert delete insert";
-        assert_eq!(said(Load::ReadWrite, &flags), expected);
-        assert_eq!(said(Load::PointSelect, &[("point-selects", "7")]), "point_select");
-        assert_eq!(said(Load::UpdateIndex, &[("index-updates", "2")]), "update_index update_index");
+        assert_eq!(list_kinds(Load::ReadWrite, &flags), expected);
+        assert_eq!(list_kinds(Load::PointSelect, &[("point-selects", "7")]), "point_select");
+        assert_eq!(list_kinds(Load::UpdateIndex, &[("index-updates", "2")]), "update_index update_index");
         let nothing = [("range-selects", "off"), ("point-selects", "0"), ("skip-trx", "on")];
         assert_eq!(Event::new(Load::ReadOnly, &counts(&nothing)), None);
     }

@@ -5,13 +5,6 @@
 //!
 //! Cannot: PostgreSQL, sysbench's `prewarm` and Lua scripts.
 
-pub mod bulk;
-mod clients;
-mod event;
-mod options;
-mod rows;
-mod tables;
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clients::{Clients, prepared};
@@ -19,8 +12,7 @@ use options::Options;
 use strum::VariantNames as _;
 
 use self::event::Load;
-use self::rows::{BATCH_BYTES, Filler};
-use self::tables::Stage;
+use self::tables::{BATCH_BYTES, Filler, Stage};
 use crate::dialect;
 use crate::error::Error;
 use crate::protocol::session::Session;
@@ -30,6 +22,12 @@ use crate::tables::share_out;
 use crate::values::Values;
 use crate::verb::Verb;
 use crate::workload::{Portion, ServerState, Stepwise, Workload};
+
+pub mod bulk;
+mod clients;
+mod event;
+mod options;
+mod tables;
 
 const ABOUT: &str = "\
 sysbench's OLTP loads on its tables sbtest1, sbtest2, ...; sysbench's own flags work, too.
@@ -95,12 +93,12 @@ impl Oltp {
 
     /// Sees that the server takes the prepared statements of all clients.
     fn check_prepared(&self, session: &mut Session) -> Result<(), Error> {
-        let each = Workload::prepared(self).len();
+        let per_client = Workload::prepared(self).len();
         let clients = self.options.clients;
         match session.value(dialect::PREPARED_MAX_SQL)? {
-            Some(limit) if clients.saturating_mul(each) > limit => Err(Error::Usage(format!(
-                "{clients} clients prepare {each} statements each, the server's max_prepared_stmt_count is {limit}: raise \
-                 it, or give --db-ps-mode=disable"
+            Some(limit) if clients.saturating_mul(per_client) > limit => Err(Error::Usage(format!(
+                "{clients} clients prepare {per_client} statements each, the server's max_prepared_stmt_count is \
+                 {limit}: raise it, or give --db-ps-mode=disable"
             ))),
             _ => Ok(()),
         }
@@ -173,18 +171,18 @@ pub fn fill(session: &mut Session, stage: Stage<'_>, options: &Options) -> Resul
     let tables = options.tables.count;
     let sessions = options.clients.min(tables as usize);
     let enter = |session: &mut Session| stage.enter(session);
-    share_out(session, sessions, tables.into(), enter, |session, table, given_up| {
-        fill_one(session, options, table as u32 + 1, given_up)
+    share_out(session, sessions, tables.into(), enter, |session, table, has_failed| {
+        fill_table(session, options, table as u32 + 1, has_failed)
     })
 }
 
-fn fill_one(session: &mut Session, options: &Options, number: u32, given_up: &AtomicBool) -> Result<(), Error> {
+fn fill_table(session: &mut Session, options: &Options, number: u32, has_failed: &AtomicBool) -> Result<(), Error> {
     let tables = &options.tables;
     session.execute(&tables.create(number))?;
     if !options.makes_ids() {
         let mut filler = Filler::new(tables, number, options.distribution, options.seed, BATCH_BYTES);
         let mut statement = Vec::with_capacity(BATCH_BYTES);
-        while !given_up.load(Ordering::Relaxed) && filler.write(&mut statement) > 0 {
+        while !has_failed.load(Ordering::Relaxed) && filler.write(&mut statement) > 0 {
             session.execute(&String::from_utf8_lossy(&statement))?;
         }
     }

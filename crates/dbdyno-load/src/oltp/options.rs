@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_honoured_is_refused_with_the_reason() {
-        for (line, said) in [
+        for (line, expected) in [
             ("read_only --db-driver=pgsql", "only MySQL and MariaDB"),
             ("read_only --pgsql-db=x", "only MySQL and MariaDB"),
             ("read_only --mysql-ssl-cipher=x", "cannot be chosen"),
@@ -276,7 +276,7 @@ mod tests {
             ("read_onyl", "there is no load read_onyl"),
         ] {
             let text = parsed(line).map(|_| ()).unwrap_err();
-            assert!(text.contains(said), "{line}: {text}");
+            assert!(text.contains(expected), "{line}: {text}");
         }
         parsed("read_only --db-driver=mysql --mysql-compression=off --validate=off --forced-shutdown=off").unwrap();
     }

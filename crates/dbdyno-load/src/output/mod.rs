@@ -4,8 +4,6 @@ use std::io::{ErrorKind, Write as _, stderr, stdout};
 
 use crate::text::lines;
 
-pub mod files;
-pub mod report;
 pub mod result;
 pub mod sinks;
 

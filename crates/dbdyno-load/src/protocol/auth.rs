@@ -263,9 +263,9 @@ impl<'a> Dialogue<'a> {
 
     /// One step of the plugin, over `data` or else the nonce.
     fn challenge(&mut self, data: Option<&[u8]>) -> Result<Step, AuthError> {
-        let asked = std::mem::take(&mut self.awaits_key);
+        let awaits_key = std::mem::take(&mut self.awaits_key);
         match (&self.plugin.0, data) {
-            (_, Some(pem)) if asked => {
+            (_, Some(pem)) if awaits_key => {
                 let key = ServerKey::parse(pem).ok_or_else(|| refused("the server's RSA key is not valid"))?;
                 return self.sealed(&key);
             }

@@ -1,8 +1,6 @@
 //! The MySQL client protocol, as far as a load generator needs it.
 
 pub mod auth;
-pub mod compression;
-pub mod encoder;
 pub mod packet;
 pub mod patience;
 pub mod reply;

@@ -78,8 +78,8 @@ impl Patience {
         self.logging_in = false;
     }
 
-    /// A request goes out.
-    pub fn asked(&mut self, now: u64) {
+    /// Notes that a request goes out.
+    pub fn begin_request(&mut self, now: u64) {
         (self.start_ns, self.moved_ns, self.reply_ns) = (now, now, None);
     }
 
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(patience.passed(at(9)), None);
         assert_eq!(patience.passed(at(10)), Some((Exceeded::Login, seconds(10))));
         patience.logged_in();
-        patience.asked(at(100));
+        patience.begin_request(at(100));
         assert_eq!(patience.passed(at(119)), None);
         assert_eq!(patience.passed(at(120)), Some((Exceeded::Silence, seconds(20))));
         for second in 119..159 {
@@ -143,7 +143,7 @@ mod tests {
             assert_eq!(patience.passed(at(second)), None);
         }
         assert_eq!(patience.passed(at(159)), Some((Exceeded::Reply, seconds(40))));
-        patience.asked(at(200));
+        patience.begin_request(at(200));
         patience.sent(at(289));
         assert_eq!(patience.passed(at(290)), Some((Exceeded::Statement, seconds(90))));
     }

@@ -6,11 +6,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::auth::{AuthError, Channel, Dialogue, Login, Step};
-use super::compression::Compression;
-use super::encoder::Prepared;
-use super::packet::{self, take_string};
+use super::packet::{self, Prepared, take_string};
 use super::reply::{Dialect, ProtocolError, Reply, ReplyParser, ServerError};
-use super::stream::PacketStream;
+use super::stream::{Compression, PacketStream};
 use super::tls::Tls;
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Slow, shorten};
@@ -81,7 +79,7 @@ impl Session {
         self.server_version = greeting.server_version;
         self.connection_id = greeting.connection_id;
         if let Some(tls) = &endpoint.security.tls
-            && tls.wanted(greeting.offers_tls, endpoint.is_private())?
+            && tls.wants_tls(greeting.offers_tls, endpoint.is_private())?
         {
             self.stream.write_payload(&dialogue.request_tls(tls.channel()))?;
             self.stream.start_tls(Box::new(tls.connection()?))?;
@@ -266,7 +264,7 @@ impl Session {
 
     /// Sends a request, unless a request to stop came.
     fn send(&mut self, request: Vec<u8>) -> Result<(), Error> {
-        if self.stream.asked_to_stop() {
+        if self.stream.is_stop_requested() {
             return Err(Error::Interrupted);
         }
         self.in_reply = true;

@@ -104,7 +104,7 @@ impl TlsClient {
     ///
     /// # Errors
     /// It should and cannot.
-    pub fn wanted(&self, offered: bool, over_socket: bool) -> Result<bool, Error> {
+    pub fn wants_tls(&self, offered: bool, over_socket: bool) -> Result<bool, Error> {
         match self.mode {
             Mode::Disabled => Ok(false),
             Mode::Preferred => Ok(offered && !over_socket),
@@ -135,8 +135,8 @@ fn certificates(path: &Path, flag: &str) -> Result<Vec<CertificateDer<'static>>,
     let wrong = |why: String| Error::Usage(format!("{flag}={}: {why}", path.display()));
     let pem = bounded::read(path, PEM_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
     match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {
-        Ok(found) if found.is_empty() => Err(wrong("it has no certificate in PEM format".into())),
-        Ok(found) => Ok(found),
+        Ok(certificates) if certificates.is_empty() => Err(wrong("it has no certificate in PEM format".into())),
+        Ok(certificates) => Ok(certificates),
         Err(error) => Err(wrong(error.to_string())),
     }
 }

@@ -5,23 +5,14 @@
 //! [`choice`]) -> sessions on connections ([`plan`]) -> the event loop, which asks [`ReplayClients`]. No text of a statement
 //! goes into any output.
 
-mod choice;
-pub mod log;
-mod not_sent;
-mod plan;
-mod routines;
-mod setup;
-pub mod statement;
-
 use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use self::choice::Wish;
 use self::log::{Form, Log, LoggedStatement};
 use self::not_sent::Occurrences;
-use self::plan::{Lane, Replay};
+use self::plan::{Lane, Replay, Wish};
 use self::setup::Setup;
 use self::statement::USE;
 use crate::account::Confined;
@@ -30,9 +21,8 @@ use crate::error::Error;
 use crate::flags::Flag;
 use crate::names::{self, quoted};
 use crate::output::note;
-use crate::output::report::summary;
-use crate::output::result::RunResult;
-use crate::protocol::encoder::RequestEncoder;
+use crate::output::result::{RunResult, summary};
+use crate::protocol::packet::RequestEncoder;
 use crate::protocol::reply::ServerError;
 use crate::protocol::session::Session;
 use crate::run_options::{CLIENTS_MAX, Loop};
@@ -43,6 +33,13 @@ use crate::table_options::{self, TableOptions};
 use crate::values::Values;
 use crate::verb::Verb;
 use crate::workload::{Portion, ServerState, Stepwise, Workload};
+
+pub mod log;
+mod not_sent;
+mod plan;
+mod routines;
+mod setup;
+pub mod statement;
 
 const ABOUT: &str = "\
 Replays a slow query log or a general query log of MySQL, MariaDB or Percona Server: the statements of

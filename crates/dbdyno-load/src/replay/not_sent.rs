@@ -124,11 +124,11 @@ impl NotSent {
     /// All that are not 0.
     pub fn in_words(&self) -> String {
         let some = self.all().filter(|(_, _, _, met)| met.count > 0);
-        let one = |(_, words, is_named, met): (_, &str, _, &Occurrences)| {
+        let describe = |(_, words, is_named, met): (_, &str, _, &Occurrences)| {
             let lines = if is_named { format!(" ({})", met.in_words()) } else { String::new() };
             format!("{} {words}{lines}", met.count)
         };
-        let text = some.map(one).collect::<Vec<_>>().join(", ");
+        let text = some.map(describe).collect::<Vec<_>>().join(", ");
         if text.is_empty() { "none".into() } else { text }
     }
 }

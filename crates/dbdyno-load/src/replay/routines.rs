@@ -344,11 +344,15 @@ fn next(body: &Body, at: Option<usize>, text: &[u8]) -> Option<usize> {
             break;
         }
     }
-    let in_handler = body.statements.iter().take(AHEAD_MAX).any(|one| one.is_of_handler && one.text == text);
+    let in_handler =
+        body.statements.iter().take(AHEAD_MAX).any(|statement| statement.is_of_handler && statement.text == text);
     // What failed first may be what the log does not have.
     let Some(at) = at else { return in_handler.then_some(0) };
-    let again = body.loops.iter().filter(|one| one.contains(&at)).find_map(|one| {
-        one.clone().take(AHEAD_MAX).find(|number| body.statements.get(*number).is_some_and(|one| one.text == text))
+    let again = body.loops.iter().filter(|range| range.contains(&at)).find_map(|range| {
+        range
+            .clone()
+            .take(AHEAD_MAX)
+            .find(|number| body.statements.get(*number).is_some_and(|statement| statement.text == text))
     });
     again.or_else(|| in_handler.then_some(at))
 }
@@ -389,13 +393,13 @@ mod tests {
         for sql in MADE.iter().chain(events) {
             known.add(definition(sql.as_bytes()).unwrap());
         }
-        let found = ran(&log, &known);
-        let inner = (0..).zip(&log.statements).filter(|(number, _)| found.statements.contains(number));
-        let inner: Vec<_> = inner.map(|(_, one)| String::from_utf8_lossy(log.sql(one))).collect();
+        let routines = ran(&log, &known);
+        let inner = (0..).zip(&log.statements).filter(|(number, _)| routines.statements.contains(number));
+        let inner: Vec<_> = inner.map(|(_, statement)| String::from_utf8_lossy(log.sql(statement))).collect();
         let starred = entries.iter().filter_map(|entry| entry.strip_prefix('*')?.split_once(' '));
         let starred: Vec<_> = starred.map(|(_, sql)| sql.trim_start_matches("Execute\t")).collect();
         assert_eq!(inner, starred);
-        (found.statements.len(), found.unknown)
+        (routines.statements.len(), routines.unknown)
     }
 
     #[test]

@@ -9,13 +9,11 @@ use std::path::Path;
 
 use dbdyno_common::bounded;
 
+use super::statement::{Class, classified, used_schema};
 use crate::error::Error;
 use crate::names::quoted;
-use crate::script::items::{Item, Items};
-use crate::script::lexer::{Lexeme, SourceFile, Token};
+use crate::script::lexer::{Item, Items, Lexeme, SourceFile, Token};
 use crate::script::model::{Plain, Script};
-
-use super::statement::{Class, classified, used_schema};
 
 /// Largest file: its statements are held in memory.
 const SIZE_MAX: u64 = 1 << 30;
@@ -106,10 +104,10 @@ fn statements(source: &SourceFile, is_confined: bool, left_out: &mut LeftOut) ->
             Purpose::Schema(name) if is_confined => {
                 let named = left_out.schema.get_or_insert_with(|| name.clone());
                 if !named.eq_ignore_ascii_case(&name) {
-                    let [one, other] = [&*named, &name].map(|name| quoted(&String::from_utf8_lossy(name)));
+                    let [schema, other] = [&*named, &name].map(|name| quoted(&String::from_utf8_lossy(name)));
                     return Err(Error::Usage(format!(
-                        "{}:{line}: the dump has the schemas {one} and {other}: dump the one that is replayed, or load it before and \
-                         replay with --whole-server",
+                        "{}:{line}: the dump has the schemas {schema} and {other}: dump the one that is replayed, \
+                         or load it before and replay with --whole-server",
                         source.name
                     )));
                 }
@@ -321,11 +319,12 @@ mod tests {
         let text = "/*M!999999\\- enable the sandbox mode */ \n-- MariaDB dump 10.19\n-- Host: h    Database: shop\n-- name: it's no script\n\
                     /*!40101 SET NAMES utf8mb4 */;\nINSERT INTO t VALUES (1,'a;\\'b'),\n(2,':x ?');\nDELIMITER ;;\nCREATE TRIGGER a \
                     BEFORE INSERT ON t FOR EACH ROW BEGIN SET @a = 1; END ;;\nDELIMITER ;\n-- Dump completed on 2026-11-23\n";
-        let found = read_text(text, true).unwrap().0;
-        let each: Vec<(&str, &str)> = found.iter().map(|plain| (plain.place.as_str(), plain.sql.as_str())).collect();
-        assert_eq!(each[1], ("d.sql:6", "INSERT INTO t VALUES (1,'a;\\'b'),\n(2,':x ?')"));
-        assert!(each[2].0 == "d.sql:9" && each[2].1.ends_with("SET @a = 1; END"), "{each:?}");
-        assert!(each[0].0 == "d.sql:1" && each[0].1.ends_with("SET NAMES utf8mb4 */"), "{each:?}");
-        assert_eq!(each.len(), 3);
+        let statements = read_text(text, true).unwrap().0;
+        let pairs: Vec<(&str, &str)> =
+            statements.iter().map(|plain| (plain.place.as_str(), plain.sql.as_str())).collect();
+        assert_eq!(pairs[1], ("d.sql:6", "INSERT INTO t VALUES (1,'a;\\'b'),\n(2,':x ?')"));
+        assert!(pairs[2].0 == "d.sql:9" && pairs[2].1.ends_with("SET @a = 1; END"), "{pairs:?}");
+        assert!(pairs[0].0 == "d.sql:1" && pairs[0].1.ends_with("SET NAMES utf8mb4 */"), "{pairs:?}");
+        assert_eq!(pairs.len(), 3);
     }
 }

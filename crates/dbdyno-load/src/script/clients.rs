@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use dbdyno_common::random::Random;
 
-use super::generator::{Drawn, Generator, pick};
-use super::model::{Piece, Script, Template};
+use super::model::{Drawn, Generator, Piece, Script, Template, pick};
 use crate::dialect::TRANSACTION_RETRYABLE;
-use crate::protocol::encoder::{Parameter, RequestEncoder};
-use crate::protocol::packet;
+use crate::protocol::packet::{self, Parameter, RequestEncoder};
 use crate::statements::{After, Kind, Next, Part, Statement, Statements};
 use crate::workload::Portion;
 
@@ -232,8 +230,8 @@ pub fn kinds(script: &Script) -> Vec<Kind> {
 
 #[cfg(test)]
 mod tests {
-    use super::{kinds, *};
-    use crate::protocol::encoder::Prepared;
+    use super::*;
+    use crate::protocol::packet::Prepared;
     use crate::script::lexer::SourceFile;
     use crate::script::model::{Script, Template};
     use crate::script::parse;
@@ -265,8 +263,10 @@ mod tests {
         let parameters = [2, 2, 1, 1];
         let mut prepared: Vec<Prepared> =
             parameters.into_iter().map(|parameters| Prepared { id: 9, parameters, bound: true }).collect();
-        let Next::Send(said) = talk.next(client, &mut RequestEncoder::new(&mut out, &mut prepared)) else { panic!() };
-        (out.split_off(4), said)
+        let Next::Send(statement) = talk.next(client, &mut RequestEncoder::new(&mut out, &mut prepared)) else {
+            panic!()
+        };
+        (out.split_off(4), statement)
     }
 
     fn text(talk: &mut ScriptClients<'_>, client: usize) -> String {
@@ -303,9 +303,9 @@ mod tests {
         assert!((1..=1000).contains(&id));
         assert_eq!(text(&mut talk, 0), format!("SELECT {id}, {id}"));
         assert_eq!(text(&mut talk, 0), "COMMIT");
-        let (bytes, said) = say(&mut talk, 0);
+        let (bytes, statement) = say(&mut talk, 0);
         assert_eq!(bytes, format!("\x03DO {id}").as_bytes());
-        assert_eq!((said.kind, said.part), (4, Part::Last));
+        assert_eq!((statement.kind, statement.part), (4, Part::Last));
     }
 
     #[test]
@@ -366,9 +366,9 @@ mod tests {
         let mut talk = at_buy(&plan);
         let update = text(&mut talk, 0);
         assert_eq!(talk.refused(0, 1213), After::StartOver);
-        let (bytes, said) = say(&mut talk, 0);
-        assert_eq!((bytes.as_slice(), said.part), (b"\x03ROLLBACK".as_slice(), Part::Apart));
-        assert_eq!(kinds(&script)[usize::from(said.kind)].name, "rollback");
+        let (bytes, statement) = say(&mut talk, 0);
+        assert_eq!((bytes.as_slice(), statement.part), (b"\x03ROLLBACK".as_slice(), Part::Apart));
+        assert_eq!(kinds(&script)[usize::from(statement.kind)].name, "rollback");
         assert_eq!(text(&mut talk, 0), "BEGIN");
         assert_eq!(text(&mut talk, 0), update);
         // Also the last but one, and also twice.

@@ -1,9 +1,14 @@
-//! What a script says, with everything in it bound.
+//! What a script says, with everything in it bound: sections and statements, what a parameter's values are drawn from, and constant
+//! values, as SQL and as values of a prepared statement.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::generator::Generator;
+use dbdyno_common::random::Random;
+
+use crate::distribution::Sampler;
+use crate::protocol::packet::Parameter;
 
 /// A script, or several as one.
 #[derive(Debug, Default)]
@@ -113,5 +118,348 @@ impl Template {
             Piece::Value(number) => Some(*number),
             Piece::Sql(_) => None,
         })
+    }
+}
+
+/// Letters and digits: nothing that needs escaping.
+pub const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+/// Digits.
+pub const DIGITS: &[u8] = b"0123456789";
+
+/// What values are drawn from.
+#[derive(Debug)]
+pub enum Generator {
+    /// Whole numbers of a distribution.
+    Number(Sampler),
+    /// Whole numbers one after the other, each given once.
+    Sequence {
+        /// The first.
+        first: i64,
+        /// How many numbers all clients of all runs have taken.
+        count: AtomicU64,
+    },
+    /// A list.
+    OneOf(OneOf),
+    /// Random characters.
+    Text {
+        /// Shortest, in characters.
+        least: u64,
+        /// Longest.
+        most: u64,
+        /// The characters.
+        alphabet: &'static [u8],
+    },
+    /// A random UUID (version 4).
+    Uuid,
+}
+
+/// Values with weights.
+#[derive(Debug)]
+pub struct OneOf {
+    values: Vec<(Literal, String)>,
+    /// Sums of the weights up to each.
+    ends: Vec<u64>,
+}
+
+/// A value that was drawn; its generator knows how to read it. Kept, so that texts need no new memory.
+#[derive(Debug, Clone, Default)]
+pub struct Drawn {
+    number: i64,
+    /// In the list.
+    place: usize,
+    text: Vec<u8>,
+}
+
+impl OneOf {
+    /// `None` if all weights are zero. All values but NULLs are numbers, or all are texts; whole
+    /// numbers among others become such as they are, since a parameter keeps its type.
+    pub fn new(choices: Vec<(Literal, u64)>) -> Option<Self> {
+        let decimals = choices.iter().any(|(value, _)| matches!(value, Literal::Decimal(..)));
+        let mut total = 0_u64;
+        let mut one_of = Self { values: Vec::new(), ends: Vec::new() };
+        for (value, weight) in choices {
+            let sql = value.sql();
+            let value = match value {
+                Literal::Integer(number) if decimals => Literal::Decimal(sql.clone(), number as f64),
+                value => value,
+            };
+            total = total.saturating_add(weight);
+            one_of.values.push((value, sql));
+            one_of.ends.push(total);
+        }
+        (total > 0).then_some(one_of)
+    }
+
+    fn draw(&self, random: &mut Random) -> usize {
+        pick(&self.ends, random)
+    }
+}
+
+/// A place in a list of which `ends` are the sums of the weights up to each.
+#[inline]
+pub fn pick(ends: &[u64], random: &mut Random) -> usize {
+    let Some(total) = ends.last().filter(|_| ends.len() > 1) else { return 0 };
+    let ticket = random.below(*total);
+    ends.partition_point(|end| *end <= ticket)
+}
+
+impl Generator {
+    /// Draws a value into `drawn`.
+    pub fn draw(&self, random: &mut Random, drawn: &mut Drawn) {
+        match self {
+            Self::Number(sampler) => drawn.number = sampler.draw(random),
+            Self::Sequence { first, count } => {
+                drawn.number = first.wrapping_add_unsigned(count.fetch_add(1, Ordering::Relaxed));
+            }
+            Self::OneOf(one_of) => drawn.place = one_of.draw(random),
+            Self::Text { least, most, alphabet } => {
+                let length = if least == most { *least } else { least + random.below(most - least + 1) };
+                fill(&mut drawn.text, length as usize, alphabet, random);
+            }
+            Self::Uuid => uuid(&mut drawn.text, random),
+        }
+    }
+
+    /// Writes the value as SQL.
+    pub fn write(&self, drawn: &Drawn, out: &mut Vec<u8>) {
+        match self {
+            Self::Number(_) | Self::Sequence { .. } => {
+                out.extend_from_slice(itoa::Buffer::new().format(drawn.number).as_bytes());
+            }
+            Self::OneOf(one_of) => out.extend_from_slice(one_of.values[drawn.place].1.as_bytes()),
+            Self::Text { .. } | Self::Uuid => {
+                out.push(b'\'');
+                out.extend_from_slice(&drawn.text);
+                out.push(b'\'');
+            }
+        }
+    }
+
+    /// The value for a prepared statement.
+    pub fn parameter<'a>(&'a self, drawn: &'a Drawn) -> Parameter<'a> {
+        match self {
+            Self::Number(_) | Self::Sequence { .. } => Parameter::Integer(drawn.number),
+            Self::OneOf(one_of) => one_of.values[drawn.place].0.parameter(),
+            Self::Text { .. } | Self::Uuid => Parameter::Text(&drawn.text),
+        }
+    }
+}
+
+fn fill(text: &mut Vec<u8>, length: usize, alphabet: &[u8], random: &mut Random) {
+    const CHARACTERS_PER_DRAW: usize = 4;
+    text.clear();
+    text.reserve(length + CHARACTERS_PER_DRAW);
+    while text.len() < length {
+        let bits = random.bits();
+        // 16 bits each: the most frequent character of 62 comes 0.1 % oftener than the rarest.
+        for part in 0..CHARACTERS_PER_DRAW {
+            let chance = (bits >> (16 * part)) as usize & 0xffff;
+            text.push(alphabet[(chance * alphabet.len()) >> 16]);
+        }
+    }
+    text.truncate(length);
+}
+
+/// RFC 9562, version 4.
+fn uuid(text: &mut Vec<u8>, random: &mut Random) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let high = random.bits() & !0xf000 | 0x4000;
+    let low = random.bits() & !(0b11 << 62) | (0b10 << 62);
+    let all = u128::from(high) << 64 | u128::from(low);
+    text.clear();
+    for digit in 0..32 {
+        if matches!(digit, 8 | 12 | 16 | 20) {
+            text.push(b'-');
+        }
+        text.push(HEX[(all >> (4 * (31 - digit))) as usize & 0xf]);
+    }
+}
+
+/// A constant.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Literal {
+    /// NULL.
+    Null,
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction or exponent, as written.
+    Decimal(String, f64),
+    /// A string.
+    Text(String),
+}
+
+impl Literal {
+    /// A number as written in a script or on a command line.
+    pub fn number(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            return None;
+        }
+        if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return text.parse().ok().map(Self::Integer);
+        }
+        let value = text.parse::<f64>().ok().filter(|value| value.is_finite())?;
+        Some(Self::Decimal(text.into(), value))
+    }
+
+    /// As SQL has it. Without a backslash in it this fits every sql_mode.
+    pub fn sql(&self) -> String {
+        match self {
+            Self::Null => "NULL".into(),
+            Self::Integer(value) => value.to_string(),
+            Self::Decimal(text, _) => text.clone(),
+            Self::Text(text) => quoted(text),
+        }
+    }
+
+    /// As a value of a prepared statement.
+    pub fn parameter(&self) -> Parameter<'_> {
+        match self {
+            Self::Null => Parameter::Null,
+            Self::Integer(value) => Parameter::Integer(*value),
+            Self::Decimal(_, value) => Parameter::Double(*value),
+            Self::Text(text) => Parameter::Text(text.as_bytes()),
+        }
+    }
+}
+
+/// A string as SQL has it where backslashes escape.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''").replace('\0', "\\0"))
+}
+
+/// The content of a quoted string of SQL, where backslashes escape.
+pub fn unquoted(sql: &str) -> String {
+    let quote = sql.chars().next().unwrap_or('\'');
+    let inner = sql.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)).unwrap_or(sql);
+    let mut text = String::with_capacity(inner.len());
+    let mut characters = inner.chars();
+    while let Some(c) = characters.next() {
+        match (c, c == '\\' || c == quote) {
+            ('\\', _) => match characters.next() {
+                Some('0') => text.push('\0'),
+                Some('b') => text.push('\u{8}'),
+                Some('n') => text.push('\n'),
+                Some('r') => text.push('\r'),
+                Some('t') => text.push('\t'),
+                Some('Z') => text.push('\u{1a}'),
+                // Only LIKE reads these, and there the backslash belongs to them.
+                Some(wildcard @ ('%' | '_')) => text.extend(['\\', wildcard]),
+                Some(other) => text.push(other),
+                None => {}
+            },
+            // One of two quotes.
+            (quote, true) => {
+                characters.next();
+                text.push(quote);
+            }
+            (other, false) => text.push(other),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::distribution::Distribution;
+
+    fn sql(generator: &Generator, random: &mut Random) -> String {
+        let (mut drawn, mut out) = (Drawn::default(), Vec::new());
+        generator.draw(random, &mut drawn);
+        generator.write(&drawn, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn numbers_stay_in_their_range() {
+        let generator = Generator::Number(Sampler::new(Distribution::ZIPFIAN, -3, 3));
+        let mut random = Random::new(1);
+        for _ in 0..1000 {
+            let value: i64 = sql(&generator, &mut random).parse().unwrap();
+            assert!((-3..=3).contains(&value));
+        }
+    }
+
+    #[test]
+    fn a_sequence_gives_each_number_once() {
+        let generator = Generator::Sequence { first: 7, count: AtomicU64::new(0) };
+        let random = &mut Random::new(1);
+        assert_eq!([sql(&generator, random), sql(&generator, random)], ["7", "8"]);
+    }
+
+    #[test]
+    fn a_list_comes_out_by_weight() {
+        let text = |text: &str| Literal::Text(text.into());
+        let choices = vec![(text("a'b"), 7), (Literal::Null, 0), (text("c"), 3)];
+        let generator = Generator::OneOf(OneOf::new(choices).unwrap());
+        let mut random = Random::new(1);
+        let drawn: Vec<String> = (0..10_000).map(|_| sql(&generator, &mut random)).collect();
+        let count = |value: &str| drawn.iter().filter(|drawn| *drawn == value).count();
+        assert!((6800..7200).contains(&count("'a''b'")));
+        assert_eq!(count("NULL"), 0);
+        assert_eq!(count("'a''b'") + count("'c'"), 10_000);
+        assert!(OneOf::new(vec![(Literal::Null, 0)]).is_none());
+    }
+
+    #[test]
+    fn a_list_of_numbers_keeps_one_type() {
+        let choices = vec![(Literal::Integer(2), 1), (Literal::Decimal("2.5".into(), 2.5), 0)];
+        let generator = Generator::OneOf(OneOf::new(choices).unwrap());
+        assert_eq!(generator.parameter(&Drawn::default()), Parameter::Double(2.0));
+        assert_eq!(sql(&generator, &mut Random::new(1)), "2");
+    }
+
+    #[test]
+    fn texts_have_their_length_and_alphabet() {
+        let mut random = Random::new(1);
+        let generator = Generator::Text { least: 3, most: 5, alphabet: DIGITS };
+        let lengths: Vec<usize> = (0..100).map(|_| sql(&generator, &mut random).len() - 2).collect();
+        assert_eq!((lengths.iter().min(), lengths.iter().max()), (Some(&3), Some(&5)));
+        let text = sql(&Generator::Text { least: 1001, most: 1001, alphabet: LETTERS }, &mut random);
+        assert_eq!(text.len(), 1003);
+        assert!(LETTERS.iter().all(|letter| text.as_bytes().contains(letter)));
+    }
+
+    #[test]
+    fn uuids_are_random_ones() {
+        let mut random = Random::new(1);
+        let (a, b) = (sql(&Generator::Uuid, &mut random), sql(&Generator::Uuid, &mut random));
+        assert_ne!(a, b);
+        for text in [a, b] {
+            assert_eq!(text.len(), 38);
+            assert_eq!(text.match_indices('-').map(|(at, _)| at - 1).collect::<Vec<_>>(), [8, 13, 18, 23]);
+            assert_eq!(&text[15..16], "4");
+            assert!("89ab".contains(&text[20..21]));
+        }
+    }
+
+    #[test]
+    fn numbers_are_whole_or_not() {
+        assert_eq!(Literal::number("-9223372036854775808"), Some(Literal::Integer(i64::MIN)));
+        assert_eq!(Literal::number("007"), Some(Literal::Integer(7)));
+        assert_eq!(Literal::number("1.50").unwrap().sql(), "1.50");
+        assert_eq!(Literal::number("-.5").unwrap().parameter(), Parameter::Double(-0.5));
+        for wrong in ["", "-", "x", "0x1F", "9223372036854775808", "nan", "inf", "1e999", "--1", "1 "] {
+            assert_eq!(Literal::number(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn strings_are_escaped_as_mysql_does() {
+        assert_eq!(unquoted(r"'it''s\n\\ \'a\' \% \q'"), "it's\n\\ 'a' \\% q");
+        assert_eq!(unquoted(r#""say ""hi"" it's""#), r#"say "hi" it's"#);
+        assert_eq!(quoted("it's \\ \0"), r"'it''s \\ \0'");
+    }
+
+    proptest! {
+        #[test]
+        fn a_string_survives_quoting(text in "['\"\\\\%_a\u{0}é]{0,12}|.{0,20}") {
+            // A backslash before a wildcard stays one, whether it was written once or twice.
+            prop_assume!(!text.contains("\\%") && !text.contains("\\_"));
+            prop_assert_eq!(unquoted(&quoted(&text)), text);
+        }
     }
 }

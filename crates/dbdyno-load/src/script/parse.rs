@@ -1,11 +1,8 @@
 //! A script file read into sections and blocks.
 
-use super::block::{self, Draft, Name, Written};
-use super::definition::{self, Defined, Definition};
-use super::generator::Literal;
-use super::items::{Item, Items};
-use super::lexer::{Lexeme, Mistake, SourceFile, Token};
-use super::model::{Plain, Script};
+use super::binding::{self, Defined, Definition, Draft, Name, Written};
+use super::lexer::{Item, Items, Lexeme, Mistake, SourceFile, Token};
+use super::model::{Literal, Plain, Script};
 use crate::error::Error;
 
 /// Where statements belong.
@@ -19,12 +16,12 @@ enum Section {
     Block,
 }
 
-/// Reads a script; `given` are constants from the command line in place of the file's.
+/// Reads a script; `constants` come from the command line in place of the file's.
 ///
 /// # Errors
 /// Anything wrong with it, with file, line, column and the remedy.
-pub fn script(source: &SourceFile, given: &[(String, String)]) -> Result<Script, Error> {
-    let mut reader = Reader::new(source, given);
+pub fn script(source: &SourceFile, constants: &[(String, String)]) -> Result<Script, Error> {
+    let mut reader = Reader::new(source, constants);
     reader.read().and_then(|()| reader.finish()).map_err(|mistake| source.error(&mistake))
 }
 
@@ -44,7 +41,7 @@ pub fn safe_name(name: &str, at: usize) -> Result<String, Mistake> {
 
 struct Reader<'a> {
     source: &'a SourceFile,
-    given: &'a [(String, String)],
+    constants: &'a [(String, String)],
     section: Section,
     shared: Vec<Definition>,
     /// The unnamed one, then those with names.
@@ -55,12 +52,12 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(source: &'a SourceFile, given: &'a [(String, String)]) -> Self {
+    fn new(source: &'a SourceFile, constants: &'a [(String, String)]) -> Self {
         let script = Script::named(&source.name);
         let unnamed = Draft::new(script.name.clone(), 0);
         Self {
             source,
-            given,
+            constants,
             section: Section::Unnamed,
             shared: Vec::new(),
             blocks: vec![unnamed],
@@ -143,7 +140,7 @@ impl<'a> Reader<'a> {
                 Defined::Drawn(_) => None,
             })
         };
-        let value = match definition::read(name, at, lexemes, &constant)? {
+        let value = match binding::read(name, at, lexemes, &constant)? {
             Defined::Constant(value) if self.section == Section::Unnamed => {
                 Defined::Constant(self.replaced(name, at, value)?)
             }
@@ -163,7 +160,7 @@ impl<'a> Reader<'a> {
     /// A constant as the command line wants it.
     fn replaced(&mut self, name: &str, at: usize, value: Literal) -> Result<Literal, Mistake> {
         self.script.constants.push(name.into());
-        let Some((_, text)) = self.given.iter().rev().find(|(given, _)| given == name) else {
+        let Some((_, text)) = self.constants.iter().rev().find(|(known, _)| known == name) else {
             return Ok(value);
         };
         if text.contains('\\') {
@@ -184,7 +181,7 @@ impl<'a> Reader<'a> {
             block.statements.push(Written { lexemes, name });
             return Ok(());
         }
-        let sql = block::plain_sql(&lexemes, &self.shared)?;
+        let sql = binding::plain_sql(&lexemes, &self.shared)?;
         let plain = Plain { place: self.source.place(at), sql };
         match self.section {
             Section::Setup => self.script.setup.push(plain),
@@ -347,10 +344,10 @@ SELECT stock FROM items WHERE id = :id;
     #[test]
     fn a_constant_is_replaced_from_the_command_line() {
         let source = SourceFile { name: "a.sql".into(), text: ":n = 5\n:t = 'x'\nSELECT :n, :t, :n;".into() };
-        let with = |given: &[(&str, &str)]| {
-            let given: Vec<(String, String)> =
-                given.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
-            script(&source, &given).map_err(|error| error.to_string())
+        let with = |constants: &[(&str, &str)]| {
+            let constants: Vec<(String, String)> =
+                constants.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
+            script(&source, &constants).map_err(|error| error.to_string())
         };
         let bound = with(&[("n", "7"), ("t", "it's 3")]).unwrap();
         assert_eq!(bound.blocks[0].statements[0].pieces, [Piece::Sql("SELECT 7, 'it''s 3', 7".into())]);
@@ -399,8 +396,8 @@ SELECT stock FROM items WHERE id = :id;
             ("SELECT 'a", "1:8: this string has no closing '"),
         ];
         for (text, expected) in wrong {
-            let said = refused(text);
-            assert!(said.starts_with(expected), "{text:?}: {said}");
+            let message = refused(text);
+            assert!(message.starts_with(expected), "{text:?}: {message}");
         }
     }
 

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::generator;
-use super::model::{Plain, Script, Template};
+use super::model::{self, Plain, Script, Template};
 use crate::account::Confined;
 use crate::dialect::{self, NO_SUCH_TABLE, UNPREPARABLE};
 use crate::error::{Error, Slow};
@@ -279,7 +278,7 @@ pub fn check(script: &Script, destination: &Destination, session: &mut Session) 
     let makes_tables = script.statements().any(|statement| statement.makes_tables);
     let mut checked = Checked { engine: engine(destination, session)?, ..Checked::default() };
     for statement in script.statements().filter(|statement| statement.is_query) {
-        let sql = format!("PREPARE dbdyno_check FROM {}", generator::quoted(&statement.with_marks()));
+        let sql = format!("PREPARE dbdyno_check FROM {}", model::quoted(&statement.with_marks()));
         match session.execute(&sql) {
             Ok(()) => {
                 checked.preparable.insert(statement.kind.clone());
@@ -329,11 +328,13 @@ pub fn engine(destination: &Destination, session: &mut Session) -> Result<Option
         names::text(&destination.schema),
         RECORD
     ))?;
-    if let Some(asked) = &destination.engine
-        && let Some(other) = engines.iter().find(|engine| !engine.eq_ignore_ascii_case(asked))
+    if let Some(engine_name) = &destination.engine
+        && let Some(other) = engines.iter().find(|engine| !engine.eq_ignore_ascii_case(engine_name))
     {
-        let text = format!("the schema {} has a table in {}, not in {asked}", destination.schema, shown(other));
-        return Err(Error::Failed(format!("{text}: prepare with --engine={asked}, or leave ENGINE out of the script")));
+        let text = format!("the schema {} has a table in {}, not in {engine_name}", destination.schema, shown(other));
+        return Err(Error::Failed(format!(
+            "{text}: prepare with --engine={engine_name}, or leave ENGINE out of the script"
+        )));
     }
     Ok(engines.first().filter(|_| engines.len() == 1).cloned())
 }

@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 
 use dbdyno_common::random::Random;
 
-use super::draw::{LOAD_CONSTANT, between, last_name, last_name_number, money, put_digits, put_text, shuffled};
 use super::options::Options;
-use super::schema::{CUSTOMERS, DISTRICTS, INDEXES, ITEMS, TABLES, UNDELIVERED};
+use super::schema::{
+    CUSTOMERS, DISTRICTS, INDEXES, ITEMS, LOAD_CONSTANT, TABLES, UNDELIVERED, between, last_name, last_name_number,
+    money, put_digits, put_text, shuffled,
+};
 use crate::error::Error;
 use crate::names::quoted;
 use crate::protocol::session::Session;
@@ -54,13 +56,13 @@ enum Piece {
 }
 
 fn pieces(warehouses: i64) -> Vec<Piece> {
-    let of_one = |warehouse| {
+    let of_warehouse = |warehouse| {
         let stock = (0..CUTS).map(move |cut| Piece::Stock(warehouse, cut));
         let customers = (1..=DISTRICTS).map(move |district| Piece::Customers(warehouse, district));
         let orders = (1..=DISTRICTS).map(move |district| Piece::Orders(warehouse, district));
         std::iter::once(Piece::Warehouse(warehouse)).chain(stock).chain(customers).chain(orders)
     };
-    (0..CUTS).map(Piece::Items).chain((1..=warehouses).flat_map(of_one)).collect()
+    (0..CUTS).map(Piece::Items).chain((1..=warehouses).flat_map(of_warehouse)).collect()
 }
 
 struct Filling<'a> {

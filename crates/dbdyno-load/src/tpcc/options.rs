@@ -157,13 +157,13 @@ impl Mix {
     /// A name that is none, or twice, or all weights 0.
     pub fn read(values: &Values<'_>) -> Result<Self, Error> {
         const MOST: u64 = 1_000_000;
-        let given = values.text_or("mix", Self::STANDARD);
+        let text = values.text_or("mix", Self::STANDARD);
         let wrong = |why: &str| {
             let names = Type::VARIANTS.join(", ");
-            Error::Usage(format!("--mix={given}: {why}: write --mix=new_order=45,payment=43, of {names}"))
+            Error::Usage(format!("--mix={text}: {why}: write --mix=new_order=45,payment=43, of {names}"))
         };
         let mut weights = [None; 5];
-        for part in given.split(',') {
+        for part in text.split(',') {
             let (name, weight) = part.split_once('=').unwrap_or((part, "1"));
             let kind: Type = name.trim().parse().map_err(|_| wrong(&format!("{name:?} is not a transaction")))?;
             let weight = weight.trim().parse().ok().filter(|weight| *weight <= MOST);
@@ -214,8 +214,8 @@ mod tests {
         assert!(read(&[("schema", "mysql")]).unwrap_err().contains("belongs to the server"));
     }
 
-    fn read_mix(given: &'static str) -> Result<Mix, String> {
-        Mix::read(&Values::of(&[("mix", given)])).map_err(|error| error.to_string())
+    fn read_mix(text: &'static str) -> Result<Mix, String> {
+        Mix::read(&Values::of(&[("mix", text)])).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -242,13 +242,13 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        for (given, why) in [
+        for (text, why) in [
             ("new-order", "\"new-order\" is not a transaction"),
             ("payment=x", "the weight of payment"),
             ("payment=0", "all weights are 0"),
             ("payment=1,payment=2", "payment comes twice"),
         ] {
-            let message = read_mix(given).unwrap_err();
+            let message = read_mix(text).unwrap_err();
             assert!(message.contains(why) && message.contains("stock_level"), "{message}");
         }
     }

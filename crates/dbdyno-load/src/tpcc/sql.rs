@@ -2,11 +2,9 @@
 
 use strum::VariantNames as _;
 
-use crate::protocol::encoder::{Parameter, RequestEncoder};
-use crate::protocol::packet;
-use crate::statements::{Kind, Part, Statement};
-
 use super::options::Type;
+use crate::protocol::packet::{self, Parameter, RequestEncoder};
+use crate::statements::{Kind, Part, Statement};
 
 /// Kinds of statement, after those of the transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

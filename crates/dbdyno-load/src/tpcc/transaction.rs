@@ -9,16 +9,19 @@
 //! Delivery (clause 2.7): the oldest new order of each district, in one transaction. It is done at once, not queued.
 //!
 //! Stock-Level (clause 2.8): items of a district's last 20 orders that are running out.
+//!
+//! Each client sends one transaction after the other.
 
 use dbdyno_common::random::Random;
 
-use super::draw::{Constants, between, money};
-use super::options::Type;
-use super::schema::{DISTRICTS, ITEMS};
+use super::options::{Options, TERMINALS, Type};
+use super::schema::{Constants, DISTRICTS, ITEMS, between, money};
 use super::sql::{self, QueryName, Sender};
-use crate::protocol::encoder::Parameter;
+use crate::dialect::TRANSACTION_RETRYABLE;
+use crate::protocol::packet::{Parameter, RequestEncoder};
 use crate::protocol::reply::KeptRows;
-use crate::statements::{Part, Statement};
+use crate::statements::{After, Next, Part, Statement, Statements};
+use crate::workload::Portion;
 
 /// Draws a transaction of a type.
 pub fn draw(kind: Type, place: &mut Place<'_>) -> Box<dyn Transaction> {
@@ -294,7 +297,7 @@ impl Transaction for Payment {
         match self.last {
             PaymentStep::Warehouse => self.warehouse_name = rows.row(0, WAREHOUSE_COLUMNS)?.text()?.to_vec(),
             PaymentStep::District => self.district_name = rows.row(0, DISTRICT_COLUMNS)?.text()?.to_vec(),
-            PaymentStep::Named => self.customer.found(rows)?,
+            PaymentStep::Named => self.customer.take_middle(rows)?,
             PaymentStep::Payer => {
                 self.bad_credit = rows.row(0, PAYER_COLUMNS)?.text()? == b"BC";
                 self.step = self.after(PaymentStep::Payer);
@@ -369,7 +372,7 @@ impl Transaction for OrderStatus {
 
     fn answered(&mut self, rows: &KeptRows) -> Option<()> {
         match self.last {
-            OrderStatusStep::Named => self.customer.found(rows),
+            OrderStatusStep::Named => self.customer.take_middle(rows),
             OrderStatusStep::LastOrder => {
                 self.order = rows.row(0, ORDER_COLUMNS)?.int()?.into();
                 Some(())
@@ -601,8 +604,8 @@ impl Customer {
         send.ask(QueryName::Named, &[key[0], key[1], Parameter::Text(name.as_bytes())])
     }
 
-    /// Of all with the name it is the one in the middle.
-    pub fn found(&mut self, rows: &KeptRows) -> Option<()> {
+    /// Takes the customer in the middle of all with the name.
+    pub fn take_middle(&mut self, rows: &KeptRows) -> Option<()> {
         let middle = rows.len().checked_sub(1)? / 2;
         self.id = rows.row(middle, 1)?.int()?.into();
         Some(())
@@ -614,12 +617,147 @@ impl Customer {
     }
 }
 
+/// The clients.
+pub struct Terminals<'a> {
+    options: &'a Options,
+    constants: Constants,
+    terminals: Vec<Terminal>,
+}
+
+struct Terminal {
+    random: Random,
+    /// Warehouse and district, where it has its own; else they are drawn for each transaction.
+    home: Option<[i64; 2]>,
+    /// What it does next, if that is drawn already.
+    planned: Option<Type>,
+    /// What it did last.
+    done: Type,
+    transaction: Option<Box<dyn Transaction>>,
+    rollback: Rollback,
+    /// As what the transaction that has just ended counts.
+    ended: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rollback {
+    No,
+    Due,
+    InFlight,
+}
+
+impl<'a> Terminals<'a> {
+    /// The clients of `portion`.
+    pub fn new(options: &'a Options, portion: Portion) -> Self {
+        let terminal = |(number, random): (usize, Random)| Terminal {
+            random,
+            home: options.keying.then(|| home(number as i64)),
+            planned: None,
+            done: Type::NewOrder,
+            transaction: None,
+            // A warm-up may have left a transaction open, which BEGIN would commit.
+            rollback: Rollback::Due,
+            ended: None,
+        };
+        let terminals = (portion.first..).zip(portion.generators()).map(terminal).collect();
+        Self { options, constants: Constants::new(portion.seed), terminals }
+    }
+}
+
+/// Warehouse and district of a terminal.
+fn home(number: i64) -> [i64; 2] {
+    [number / TERMINALS + 1, number % TERMINALS + 1]
+}
+
+impl Terminal {
+    fn draw(&mut self, options: &Options, constants: Constants) -> Box<dyn Transaction> {
+        let random = &mut self.random;
+        let kind = self.planned.take().unwrap_or_else(|| options.mix.draw(random));
+        let [warehouse, district] =
+            self.home.unwrap_or_else(|| [between(random, 1, options.warehouses), between(random, 1, DISTRICTS)]);
+        self.done = kind;
+        draw(kind, &mut Place { random, constants, warehouses: options.warehouses, warehouse, district })
+    }
+
+    /// The transaction failed: the next statement is a ROLLBACK.
+    fn start_over(&mut self, rollback: Rollback, code: Option<u16>) -> After {
+        self.rollback = rollback;
+        match &mut self.transaction {
+            Some(transaction) if code.is_none_or(|code| TRANSACTION_RETRYABLE.contains(&code)) => {
+                transaction.start_over();
+            }
+            // What else is refused would be refused again.
+            _ => self.transaction = None,
+        }
+        After::StartOver
+    }
+}
+
+impl Statements for Terminals<'_> {
+    fn next(&mut self, client: usize, encoder: &mut RequestEncoder<'_>) -> Next {
+        let terminal = &mut self.terminals[client];
+        if terminal.rollback == Rollback::Due {
+            terminal.rollback = Rollback::InFlight;
+            return Next::Send(Sender(encoder).rollback(Part::Apart));
+        }
+        terminal.rollback = Rollback::No;
+        let mut transaction =
+            terminal.transaction.take().unwrap_or_else(|| terminal.draw(self.options, self.constants));
+        let sent = transaction.next(Sender(encoder));
+        terminal.transaction = Some(transaction);
+        Next::Send(sent)
+    }
+
+    fn reads_rows(&self) -> bool {
+        true
+    }
+
+    fn answered(&mut self, client: usize, statement: Statement, rows: &KeptRows) -> Result<(), String> {
+        let terminal = &mut self.terminals[client];
+        let Some(transaction) = terminal.transaction.as_mut().filter(|_| terminal.rollback == Rollback::No) else {
+            return Ok(());
+        };
+        let taken = transaction.answered(rows);
+        taken.ok_or_else(|| {
+            let name: &str = terminal.done.into();
+            format!("the tables lack a row that {name} looks for, or have NULL there: make them anew with cleanup and prepare")
+        })?;
+        if statement.part == Part::Last {
+            terminal.ended = terminal.transaction.take().map(|transaction| transaction.kind());
+        }
+        Ok(())
+    }
+
+    fn refused(&mut self, client: usize, code: u16) -> After {
+        let terminal = &mut self.terminals[client];
+        if terminal.rollback == Rollback::InFlight {
+            return After::GoOn;
+        }
+        terminal.start_over(Rollback::Due, Some(code))
+    }
+
+    fn reconnected(&mut self, client: usize) -> After {
+        self.terminals[client].start_over(Rollback::No, None)
+    }
+
+    fn event_kind(&self, client: usize) -> Option<u16> {
+        self.terminals[client].ended
+    }
+
+    fn pause_ns(&mut self, client: usize) -> Option<u64> {
+        if !self.options.keying {
+            return None;
+        }
+        let terminal = &mut self.terminals[client];
+        let next = self.options.mix.draw(&mut terminal.random);
+        terminal.planned = Some(next);
+        Some(terminal.done.pause_ns(next, &mut terminal.random))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use dbdyno_common::random::Random;
-
     use super::*;
-    use crate::tpcc::draw::Constants;
+    use crate::tpcc::schema::Constants;
 
     fn drawn(warehouses: i64, count: usize) -> Vec<NewOrder> {
         let mut random = Random::new(1);
@@ -655,10 +793,13 @@ mod tests {
         let mut draw =
             || Payment::draw(&mut Place { random: &mut random, constants, warehouses: 5, warehouse: 2, district: 1 });
         let drawn: Vec<Payment> = (0..20_000).map(|_| draw()).collect();
-        let share = |of: &dyn Fn(&Payment) -> bool| drawn.iter().filter(|one| of(one)).count() as f64 / 20_000.0;
-        assert!((0.14..0.16).contains(&share(&|one| one.customer.warehouse != 2)));
-        assert!((0.59..0.61).contains(&share(&|one| one.customer.name.is_some())));
-        assert!(share(&|one| one.customer.warehouse == 2 && one.customer.district != one.district) == 0.0);
+        let share =
+            |of: &dyn Fn(&Payment) -> bool| drawn.iter().filter(|payment| of(payment)).count() as f64 / 20_000.0;
+        assert!((0.14..0.16).contains(&share(&|payment| payment.customer.warehouse != 2)));
+        assert!((0.59..0.61).contains(&share(&|payment| payment.customer.name.is_some())));
+        assert!(
+            share(&|payment| payment.customer.warehouse == 2 && payment.customer.district != payment.district) == 0.0
+        );
     }
 
     #[test]
@@ -669,5 +810,10 @@ mod tests {
         let mut payment = Payment::draw(&mut place);
         payment.renew_data(&[b'x'; 500]);
         assert!(payment.data.len() == 500 && payment.data.ends_with(b"x") && !payment.data.starts_with(b"x"));
+    }
+
+    #[test]
+    fn each_warehouse_has_ten_terminals() {
+        assert_eq!([home(0), home(9), home(10), home(25)], [[1, 1], [1, 10], [2, 1], [3, 6]]);
     }
 }

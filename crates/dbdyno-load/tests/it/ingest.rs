@@ -20,7 +20,7 @@ fn ingest(flags: Flags<'_>) -> Box<dyn Stepwise> {
 }
 
 fn check(session: &mut Session, flags: Flags<'_>) -> Result<Option<String>, String> {
-    ingest(flags).check(session).map(|found| found.engine).map_err(|error| error.to_string())
+    ingest(flags).check(session).map(|state| state.engine).map_err(|error| error.to_string())
 }
 
 const SUMS: &str = "SELECT COUNT(*), MAX(id), MIN(LEAST(b1, b2, b3)), MAX(GREATEST(b1, b2, b3)), MIN(c) = REPEAT('1', 40) \
@@ -82,18 +82,18 @@ fn an_error_in_the_procedure_takes_back_what_did_not_commit() {
 fn a_table_that_does_not_fit_is_refused_with_the_remedy() {
     let Some(server) = Server::start() else { return };
     let mut session = connected(&server);
-    let said = |session: &mut Session, flags: Flags<'_>| check(session, flags).unwrap_err();
-    assert!(said(&mut session, &[]).contains("no table dbdyno_ingest.ingest"));
+    let message = |session: &mut Session, flags: Flags<'_>| check(session, flags).unwrap_err();
+    assert!(message(&mut session, &[]).contains("no table dbdyno_ingest.ingest"));
     ingest(&[("initial-rows", "10")]).prepare(&mut session, &mut false).unwrap();
     assert!(ingest(&[]).prepare(&mut session, &mut false).unwrap_err().to_string().contains("cleanup"));
     assert!(check(&mut session, &[]).is_ok());
-    assert!(said(&mut session, &[("initial-rows", "11")]).contains("--initial-rows=11"));
-    assert!(said(&mut session, &[("engine", "myisam")]).contains("InnoDB instead of myisam"));
+    assert!(message(&mut session, &[("initial-rows", "11")]).contains("--initial-rows=11"));
+    assert!(message(&mut session, &[("engine", "myisam")]).contains("InnoDB instead of myisam"));
     server.sql("DROP PROCEDURE dbdyno_ingest.ingest_rows");
-    assert!(said(&mut session, &[]).contains("procedure ingest_rows"));
+    assert!(message(&mut session, &[]).contains("procedure ingest_rows"));
     assert!(check(&mut session, &[("mode", "statement")]).is_ok());
     server.sql("ALTER TABLE dbdyno_ingest.ingest DROP INDEX b2");
-    assert!(said(&mut session, &[]).contains("has indexes on (b1, b3), this load needs (b1, b2, b3)"));
+    assert!(message(&mut session, &[]).contains("has indexes on (b1, b3), this load needs (b1, b2, b3)"));
     ingest(&[]).cleanup(&mut session).unwrap();
     assert!(!server.sql("SHOW DATABASES").contains("dbdyno_ingest"));
 }
@@ -208,9 +208,9 @@ fn a_line_is_printed_every_so_many_rows() {
     let Some(server) = Server::start() else { return };
     for threads in [1, 2] {
         let line = format!("--rows=1000 --rows-per-call=50 --report-rows=200 -c 4 --io-threads={threads}");
-        let (_, said) = run(&server, &line);
-        let lines = said.lines().filter(|line| line.contains(" rows after "));
-        assert_eq!(lines.count(), 5, "{said}");
+        let (_, printed) = run(&server, &line);
+        let lines = printed.lines().filter(|line| line.contains(" rows after "));
+        assert_eq!(lines.count(), 5, "{printed}");
         assert!(!server.sql("SHOW DATABASES").contains("dbdyno_ingest"));
     }
 }
@@ -245,6 +245,6 @@ fn deadlocked_transactions_are_rolled_back_and_tried_again() {
 #[test]
 fn a_word_that_is_no_load_is_refused() {
     let Some(server) = Server::start() else { return };
-    let said = text(&expect(&mut server.load("ingest procedure run"), 2).stderr);
-    assert!(said.contains("--mode"), "{said}");
+    let stderr = text(&expect(&mut server.load("ingest procedure run"), 2).stderr);
+    assert!(stderr.contains("--mode"), "{stderr}");
 }

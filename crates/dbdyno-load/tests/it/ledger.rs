@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::common::drawn::drawn;
-use crate::common::{Server, ended, expect, json as read_json, text, wait_until};
+use crate::common::{Server, drawn, ended, expect, json as read_json, text, wait_until};
 
 const FAULTS: [&str; 6] = ["lost", "holes", "ghost", "torn", "wrong", "index_differences"];
 
@@ -91,11 +90,11 @@ fn what_is_planted_is_found() {
     let back = |table: &str| format!("REPLACE INTO {table} SELECT * FROM kept_{table}; DROP TABLE kept_{table};");
 
     let delete = |table: &str| format!("DELETE FROM {table} WHERE {here};");
-    let (found, verified) = count(
+    let (counts, verified) = count(
         &["ledger", "transfers"].map(|table| keep(table) + &delete(table)).concat(),
         &["ledger", "transfers"].map(back).concat(),
     );
-    assert_eq!(found, [("lost", 1), ("holes", 1)]);
+    assert_eq!(counts, [("lost", 1), ("holes", 1)]);
     // Its accounts were changed.
     assert_eq!(verified["balance_off"], true);
     assert!(verified["oldest_lost_ack_ns"].as_u64().unwrap() > 0);
@@ -103,35 +102,35 @@ fn what_is_planted_is_found() {
     assert_eq!([&example["connection"], &example["sequence"]], [&json!(connection), &json!(sequence)]);
 
     for table in ["ledger", "transfers"] {
-        let (found, _) = count(&(keep(table) + &delete(table)), &back(table));
-        assert_eq!(found, [("torn", 1)], "{table}");
+        let (counts, _) = count(&(keep(table) + &delete(table)), &back(table));
+        assert_eq!(counts, [("torn", 1)], "{table}");
     }
-    let (found, _) = count(
+    let (counts, _) = count(
         &(keep("ledger") + &format!("UPDATE ledger SET payload = REVERSE(payload) WHERE {here};")),
         &back("ledger"),
     );
-    assert_eq!(found, [("wrong", 1)]);
+    assert_eq!(counts, [("wrong", 1)]);
     let (blob, of) = keys(&server, "content IS NOT NULL")[0];
     let there = format!("WHERE connection = {blob} AND sequence = {of}");
     let first = server.sql(&format!("SELECT HEX(SUBSTR(content, 17000, 8)) FROM dbdyno_ledger.ledger {there}"));
     let change = |byte: &str| format!("UPDATE ledger SET content = INSERT(content, 17000, 8, {byte}) {there};");
-    let (found, _) = count(&change("'########'"), &change(&format!("x'{}'", first.trim())));
-    assert_eq!(found, [("wrong", 1)], "deep in a blob");
+    let (counts, _) = count(&change("'########'"), &change(&format!("x'{}'", first.trim())));
+    assert_eq!(counts, [("wrong", 1)], "deep in a blob");
 
     let never = "INSERT INTO ledger VALUES (2, 999999, 5, 'never', NULL);";
-    let (found, _) = count(never, "DELETE FROM ledger WHERE sequence = 999999;");
-    assert_eq!(found, [("ghost", 1)]);
-    let (found, verified) = count(
+    let (counts, _) = count(never, "DELETE FROM ledger WHERE sequence = 999999;");
+    assert_eq!(counts, [("ghost", 1)]);
+    let (counts, verified) = count(
         "UPDATE accounts SET balance = balance + 1 WHERE id = 9;",
         "UPDATE accounts SET balance = balance - 1 WHERE id = 9;",
     );
-    assert!(found.is_empty() && verified["balance_off"] == true, "{verified}");
+    assert!(counts.is_empty() && verified["balance_off"] == true, "{verified}");
     let moved = "UPDATE accounts SET balance = balance + IF(id = 9, 1, -1) WHERE id IN (9, 10);";
     let (_, verified) = count(moved, &moved.replace("1, -1", "-1, 1"));
     assert_eq!(verified["balance_off"], true, "the sum is right, the accounts are not");
 
-    let (found, verified) = count("", "");
-    assert!(found.is_empty() && verified["balance_off"] == false, "all was put back: {verified}");
+    let (counts, verified) = count("", "");
+    assert!(counts.is_empty() && verified["balance_off"] == false, "all was put back: {verified}");
 }
 
 #[test]
@@ -144,8 +143,8 @@ fn the_cut_decides() {
     assert_eq!(before["ghost"], 1000);
     let amid = verify(&server, "--cut-ns=1 --cut-end-ns=18446744073709551615");
     assert_eq!((&amid["unknown"], faults(&amid)), (&json!(1000), vec![]));
-    let (code, said, _) = ended(server.load("ledger --cut-ns=5 --cut-end-ns=4 verify").arg("--ledger=/nonexistent"));
-    assert!(code == Some(2) && said.contains("--cut-end-ns=4 is before --cut-ns=5"), "{said}");
+    let (code, stderr, _) = ended(server.load("ledger --cut-ns=5 --cut-end-ns=4 verify").arg("--ledger=/nonexistent"));
+    assert!(code == Some(2) && stderr.contains("--cut-end-ns=4 is before --cut-ns=5"), "{stderr}");
 }
 
 #[test]
@@ -170,9 +169,9 @@ fn the_file_of_another_run_is_refused() {
     let Some(server) = prepared("") else { return };
     run(&server, "-c 2 --events=50");
     let refused = |line: &str, path: &str| {
-        let (code, said, _) = ended(server.load(&format!("ledger {line} verify")).arg(format!("--ledger={path}")));
-        assert_eq!(code, Some(2), "{said}");
-        said
+        let (code, stderr, _) = ended(server.load(&format!("ledger {line} verify")).arg(format!("--ledger={path}")));
+        assert_eq!(code, Some(2), "{stderr}");
+        stderr
     };
     let path = server.file("ledger").display().to_string();
     assert!(refused("--schema=other", &path).contains("belongs to the schema dbdyno_ledger, not to --schema=other"));
@@ -183,8 +182,8 @@ fn the_file_of_another_run_is_refused() {
             .contains("belongs to a run with --seed=1, but the tables in dbdyno_ledger to one with --seed=77")
     );
     assert!(refused("", "/etc/hostname").contains("is not a ledger"));
-    let (code, said, _) = ended(&mut server.load("ledger verify"));
-    assert!(code == Some(2) && said.contains("verify needs --ledger=FILE"), "{said}");
+    let (code, stderr, _) = ended(&mut server.load("ledger verify"));
+    assert!(code == Some(2) && stderr.contains("verify needs --ledger=FILE"), "{stderr}");
 }
 
 /// A load that runs until its server or itself is killed.
@@ -284,9 +283,9 @@ fn ddl_that_was_taken_back_is_found() {
         "USE dbdyno_ledger; RENAME TABLE {table} TO elsewhere; CREATE TABLE ddl_4000 (id INT) COMMENT = 'dbdyno ledger'"
     ));
     let verified = verify(&server, "");
-    let found = faults(&verified);
+    let counts = faults(&verified);
     assert!(verified["lost"].as_u64().unwrap() > 0 && verified["ghost"] == 1, "{verified}");
-    assert!(found.iter().all(|(name, _)| ["lost", "holes", "ghost"].contains(name)), "{verified}");
+    assert!(counts.iter().all(|(name, _)| ["lost", "holes", "ghost"].contains(name)), "{verified}");
     server.sql(&format!("USE dbdyno_ledger; RENAME TABLE elsewhere TO {table}; DROP TABLE ddl_4000"));
     assert_eq!(faults(&verify(&server, "")), []);
 }
@@ -295,9 +294,9 @@ fn ddl_that_was_taken_back_is_found() {
 fn what_is_not_ours_stays() {
     let Some(server) = Server::start() else { return };
     server.sql("CREATE SCHEMA shop; CREATE TABLE shop.ledger (id INT)");
-    let (code, said, _) = ended(&mut server.load("ledger --schema=shop prepare"));
-    assert!(code == Some(2) && said.contains("shop.ledger exists and was not made by dbdyno ledger"), "{said}");
+    let (code, stderr, _) = ended(&mut server.load("ledger --schema=shop prepare"));
+    assert!(code == Some(2) && stderr.contains("shop.ledger exists and was not made by dbdyno ledger"), "{stderr}");
     assert_eq!(server.sql("SHOW TABLES IN shop").trim(), "ledger");
-    let said = text(&expect(&mut server.load("ledger --help"), 0).stdout);
-    assert!(said.contains("[prepare|run|cleanup|verify]"), "{said}");
+    let stdout = text(&expect(&mut server.load("ledger --help"), 0).stdout);
+    assert!(stdout.contains("[prepare|run|cleanup|verify]"), "{stdout}");
 }

@@ -9,8 +9,8 @@ use crate::common::{Server, dbdyno_load, expect, text};
 
 const LINE: &str = "oltp point_select --tables=1 --table-size=10 --events=5";
 
-/// Runs a small load by `flags` and `variables` alone and gives what it says.
-fn said(flags: &[String], variables: &[(&str, &str)], code: i32) -> String {
+/// Runs a small load by `flags` and `variables` alone and gives its output and messages.
+fn run_load(flags: &[String], variables: &[(&str, &str)], code: i32) -> String {
     let mut command = dbdyno_load();
     command.args(LINE.split_whitespace()).args(flags).env_remove("USER").envs(variables.iter().copied());
     let output = expect(&mut command, code);
@@ -37,8 +37,8 @@ fn option_files_are_read_as_the_servers_own_clients_read_them() {
         let lines = lines.replace('^', "\n");
         fs::write(&file, format!("[{group}]\n{lines}\nsocket={}\n", socket.display())).unwrap();
         let flag = format!("--defaults-file={}", file.display());
-        said(&[flag.clone(), format!("--defaults-group-suffix={suffix}")], &[], 0);
-        said(&[flag], &[("MYSQL_GROUP_SUFFIX", suffix)], 0);
+        run_load(&[flag.clone(), format!("--defaults-group-suffix={suffix}")], &[], 0);
+        run_load(&[flag], &[("MYSQL_GROUP_SUFFIX", suffix)], 0);
     }
 }
 
@@ -53,13 +53,13 @@ fn login_paths_are_read_and_a_wrong_one_is_named() {
     let variables = [("MYSQL_TEST_LOGIN_FILE", file.to_str().unwrap())];
     let flags = |name: &str| ["--no-defaults".to_owned(), format!("--login-path={name}")];
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(said(&flags("shop"), &variables, 2).contains("chmod 600"));
+    assert!(run_load(&flags("shop"), &variables, 2).contains("chmod 600"));
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    let text = said(&flags("shop"), &variables, 0);
+    let text = run_load(&flags("shop"), &variables, 0);
     assert!(!text.contains("s3 #cret"), "{text}");
-    assert!(said(&flags("other"), &variables, 2).contains("has no such group"));
+    assert!(run_load(&flags("other"), &variables, 2).contains("has no such group"));
     fs::write(&file, b"not such a file at all, but long enough").unwrap();
-    assert!(said(&flags("shop"), &variables, 2).contains("mysql_config_editor did not write it"));
+    assert!(run_load(&flags("shop"), &variables, 2).contains("mysql_config_editor did not write it"));
 }
 
 /// A file of lines, which `|` parts, as `mysql_config_editor` writes it.

@@ -1,17 +1,17 @@
 //! Servers that die, hang, come back or talk nonsense: a run ends soon, with what was measured and a clear cause.
-use std::fs;
-use std::io;
+
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
-use crate::common::drawn::drawn;
-use crate::common::fake_server::{FakeServer, Greeting, Line, Query};
-use crate::common::{PATIENCE, Server, ended, json, slap_at, wait_until, waited_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+
+use crate::common::fake_server::{FakeServer, Greeting, Line, Query};
+use crate::common::{PATIENCE, Server, drawn, ended, json, slap_at, wait_until, waited_for};
 
 /// Ways to wait for one, for many and for shared connections.
 const WAYS: [&str; 5] = [
@@ -46,17 +46,17 @@ fn load_of(server: &FakeServer, flags: &str) -> Command {
     command
 }
 
-/// Runs against a server that answers the load like this; gives exit code, what was said, and the run, if any.
+/// Runs against a server that answers the load like this; gives exit code, stderr, and the run, if any.
 fn run_against(
     flags: &str,
     answer: impl Fn(&mut Line, &Query) -> io::Result<()> + Send + Sync + 'static,
 ) -> (Option<i32>, String, Value) {
     let server = FakeServer::answering(answer);
     let path = server.socket().with_extension("json");
-    let (code, said, _) = ended(load_of(&server, flags).arg("--json").arg(&path));
+    let (code, stderr, _) = ended(load_of(&server, flags).arg("--json").arg(&path));
     let run = if path.exists() { only_run(&path) } else { Value::Null };
     let _ = fs::remove_file(path);
-    (code, said, run)
+    (code, stderr, run)
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn a_killed_server_ends_the_run() {
         let mut child = started(command.arg("--json").arg(&path));
         server.answers(1000);
         server.kill();
-        let (code, said, _) = waited_for(&mut child);
-        assert_eq!(code, Some(1), "{way}: {said}");
+        let (code, stderr, _) = waited_for(&mut child);
+        assert_eq!(code, Some(1), "{way}: {stderr}");
         let socket = server.socket();
-        assert!(said.contains(&format!("lost the connection to socket {}", socket.display())), "{way}: {said}");
+        assert!(stderr.contains(&format!("lost the connection to socket {}", socket.display())), "{way}: {stderr}");
         let run = only_run(&path);
         assert!(run["queries"].as_u64().unwrap() > 0, "{way}");
         assert!(run["aborted"].as_str().unwrap().contains("lost the connection"), "{way}");
@@ -89,11 +89,11 @@ fn a_frozen_server_counts_as_dead_after_a_while() {
         let mut child = started(&mut command);
         server.answers(1000);
         signal(Signal::STOP);
-        let (code, said, took) = waited_for(&mut child);
+        let (code, stderr, took) = waited_for(&mut child);
         signal(Signal::CONT);
-        assert_eq!(code, Some(1), "{way}: {said}");
+        assert_eq!(code, Some(1), "{way}: {stderr}");
         assert!(took > Duration::from_millis(800), "{way}: {took:?}");
-        assert!(said.contains("answered no client for 1 s"), "{way}: {said}");
+        assert!(stderr.contains("answered no client for 1 s"), "{way}: {stderr}");
     }
 }
 
@@ -113,9 +113,9 @@ fn a_run_goes_on_when_the_server_is_back() {
         wait_until("a connection of each client", || server.sql(connected).trim() == clients.to_string());
         server.answers(1000);
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        let (code, said, _) = waited_for(&mut child);
+        let (code, stderr, _) = waited_for(&mut child);
         let run = only_run(&path);
-        assert_eq!((code, &run["reconnects"]), (Some(130), &Value::from(clients)), "{way}: {said}");
+        assert_eq!((code, &run["reconnects"]), (Some(130), &Value::from(clients)), "{way}: {stderr}");
         let lost: u64 = run["errors"].as_array().unwrap().iter().map(|error| error["count"].as_u64().unwrap()).sum();
         assert_eq!(lost, clients, "{way}: each client lost what was in flight: {}", run["errors"]);
         // It went on: the last interval has queries.
@@ -135,10 +135,13 @@ fn a_server_that_does_not_come_back_is_waited_for_as_long_as_asked() {
         let mut child = started(command.arg("--json").arg(&path));
         server.answers(1000);
         server.kill();
-        let (code, said, took) = waited_for(&mut child);
-        assert_eq!(code, Some(1), "{way}: {said}");
+        let (code, stderr, took) = waited_for(&mut child);
+        assert_eq!(code, Some(1), "{way}: {stderr}");
         assert!(took > Duration::from_millis(1500), "{way}: {took:?}");
-        assert!(said.contains("got no new connection") && said.contains("cannot connect to socket"), "{way}: {said}");
+        assert!(
+            stderr.contains("got no new connection") && stderr.contains("cannot connect to socket"),
+            "{way}: {stderr}"
+        );
         assert!(only_run(&path)["queries"].as_u64().unwrap() > 0);
     }
 }
@@ -151,8 +154,8 @@ fn an_interrupt_ends_waiting_for_a_server() {
     server.kill();
     sleep(Duration::from_millis(500));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let (code, said, _) = waited_for(&mut child);
-    assert_eq!(code, Some(130), "{said}");
+    let (code, stderr, _) = waited_for(&mut child);
+    assert_eq!(code, Some(130), "{stderr}");
 }
 
 #[test]
@@ -160,12 +163,12 @@ fn a_server_that_never_answers_is_given_up() {
     for way in WAYS {
         let start = Instant::now();
         let flags = format!("--duration=600 --stall-timeout=1 {way}");
-        let (code, said, run) = run_against(&flags, |_, _| {
+        let (code, stderr, run) = run_against(&flags, |_, _| {
             sleep(2 * PATIENCE);
             Ok(())
         });
-        assert_eq!(code, Some(1), "{way}: {said}");
-        assert!(said.contains("answered no client for 1 s"), "{way}: {said}");
+        assert_eq!(code, Some(1), "{way}: {stderr}");
+        assert!(stderr.contains("answered no client for 1 s"), "{way}: {stderr}");
         assert_eq!(run["queries"], 0, "{way}");
         assert!(start.elapsed() > Duration::from_secs(1));
     }
@@ -210,14 +213,14 @@ fn a_connection_that_nobody_needs_any_more_may_be_lost() {
     for way in ["--io=epoll", "--io=io_uring", "--io=io_uring --io-threads=2", "--reconnect=5"] {
         // Each client has one thing to say; the first loses its connection while the other waits for an answer.
         let flags = format!("-c 2 --number-of-queries=2 {way}");
-        let (code, said, run) = run_against(&flags, |line, query| {
+        let (code, stderr, run) = run_against(&flags, |line, query| {
             if query.number == 0 {
                 return line.ok().and_then(|()| line.close());
             }
             sleep(Duration::from_millis(300));
             line.ok()
         });
-        assert_eq!((code, &run["queries"], &run["reconnects"]), (Some(0), &2.into(), &0.into()), "{way}: {said}");
+        assert_eq!((code, &run["queries"], &run["reconnects"]), (Some(0), &2.into(), &0.into()), "{way}: {stderr}");
     }
 }
 
@@ -227,10 +230,10 @@ fn nonsense_ends_the_run_with_its_cause() {
         for way in WAYS {
             // Some queries are answered well before.
             let flags = format!("--duration=600 --stall-timeout=5 {way}");
-            let (code, said, run) =
+            let (code, stderr, run) =
                 run_against(&flags, move |line, query| if query.number < 100 { line.rows(2) } else { mischief(line) });
-            assert_eq!(code, Some(1), "{what}, {way}: {said}");
-            assert!(said.contains(cause) && !said.contains("panicked"), "{what}, {way}: {said}");
+            assert_eq!(code, Some(1), "{what}, {way}: {stderr}");
+            assert!(stderr.contains(cause) && !stderr.contains("panicked"), "{what}, {way}: {stderr}");
             let queries = run["queries"].as_u64().unwrap();
             // Replies in flight at that moment may or may not be read.
             assert!((84..=100).contains(&queries), "{what}, {way}: {queries}");
@@ -243,12 +246,12 @@ fn nonsense_with_reconnect_ends_at_the_deadline() {
     for (what, mischief, _) in &MISCHIEF[..4] {
         let mischief = *mischief;
         let flags = "--duration=1 --reconnect=10 --stall-timeout=5 -c 4 --max-errors=1000000";
-        let (_, said, run) = run_against(flags, move |line, query| {
+        let (_, stderr, run) = run_against(flags, move |line, query| {
             sleep(Duration::from_millis(2));
             if query.number % 50 < 48 { line.rows(2) } else { mischief(line) }
         });
-        assert!(!said.contains("panicked"), "{what}: {said}");
-        assert!(run["reconnects"].as_u64().unwrap() > 4, "{what}: {said} {}", run["reconnects"]);
+        assert!(!stderr.contains("panicked"), "{what}: {stderr}");
+        assert!(run["reconnects"].as_u64().unwrap() > 4, "{what}: {stderr} {}", run["reconnects"]);
         assert!(run["queries"].as_u64().unwrap() > 100, "{what}");
     }
 }
@@ -257,14 +260,14 @@ fn nonsense_with_reconnect_ends_at_the_deadline() {
 fn replies_may_come_byte_by_byte() {
     for way in ["--io=epoll -c 1", "--io=epoll -c 4", "--io=io_uring -c 4"] {
         let flags = format!("--number-of-queries=20 {way}");
-        let (code, said, run) = run_against(&flags, |line, _| {
+        let (code, stderr, run) = run_against(&flags, |line, _| {
             for byte in line.result(2) {
                 line.raw(&[byte])?;
                 sleep(Duration::from_micros(100));
             }
             Ok(())
         });
-        assert_eq!(code, Some(0), "{way}: {said}");
+        assert_eq!(code, Some(0), "{way}: {stderr}");
         assert_eq!((&run["queries"], &run["errors"]), (&20.into(), &Value::Array(vec![])), "{way}");
     }
 }
@@ -293,8 +296,8 @@ fn rows_without_end_take_no_memory_and_can_be_interrupted() {
         let memory = memory_max_kb(&child);
         assert!(memory < MEMORY_MAX_KB, "{way}: {memory} kB");
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        let (code, said, _) = waited_for(&mut child);
-        assert_eq!(code, Some(130), "{way}: {said}");
+        let (code, stderr, _) = waited_for(&mut child);
+        assert_eq!(code, Some(130), "{way}: {stderr}");
     }
 }
 
@@ -302,8 +305,8 @@ fn rows_without_end_take_no_memory_and_can_be_interrupted() {
 fn rows_without_end_do_not_outlast_the_run_for_ever() {
     for way in ["--io=epoll -c 1", "--io=io_uring -c 4"] {
         let flags = format!("--duration=300ms --stall-timeout=1 {way}");
-        let (code, said, run) = run_against(&flags, |line, _| endless(line, &AtomicU64::new(0)));
-        assert_eq!(code, Some(1), "{way}: {said}");
+        let (code, stderr, run) = run_against(&flags, |line, _| endless(line, &AtomicU64::new(0)));
+        assert_eq!(code, Some(1), "{way}: {stderr}");
         assert_eq!(run["queries"], 0, "{way}");
     }
 }
@@ -320,10 +323,10 @@ fn a_server_may_be_hostile_from_the_start() {
     for (what, greeting) in GREETINGS {
         let server = FakeServer::greeting(greeting);
         let mut command = load_of(&server, "--duration=1 -c 4 --connect-timeout=1");
-        let (code, said, _) = ended(&mut command);
-        assert_eq!(code, Some(1), "{what}: {said}");
-        assert!(said.contains(&server.socket().display().to_string()), "{what}: {said}");
-        assert!(!said.contains("panicked") && said.lines().count() == 1, "{what}: {said}");
+        let (code, stderr, _) = ended(&mut command);
+        assert_eq!(code, Some(1), "{what}: {stderr}");
+        assert!(stderr.contains(&server.socket().display().to_string()), "{what}: {stderr}");
+        assert!(!stderr.contains("panicked") && stderr.lines().count() == 1, "{what}: {stderr}");
     }
 }
 
@@ -337,9 +340,9 @@ fn what_is_asked_around_the_load_has_bounds_too() {
     sleep(Duration::from_millis(500));
     let memory = memory_max_kb(&child);
     assert!(memory < 2 * MEMORY_MAX_KB, "{memory} kB");
-    let (code, said, _) = waited_for(&mut child);
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("a reply that is too long"), "{said}");
+    let (code, stderr, _) = waited_for(&mut child);
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("a reply that is too long"), "{stderr}");
 }
 
 #[test]
@@ -349,6 +352,6 @@ fn an_interrupt_ends_rows_that_nobody_wanted() {
     wait_until("a query", || server.queries() > 0);
     sleep(Duration::from_millis(500));
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let (code, said, _) = waited_for(&mut child);
-    assert_eq!(code, Some(130), "{said}");
+    let (code, stderr, _) = waited_for(&mut child);
+    assert_eq!(code, Some(130), "{stderr}");
 }

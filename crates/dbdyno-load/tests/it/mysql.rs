@@ -1,5 +1,6 @@
 //! Logins and replies of a real MySQL 8 or 9: an unpacked tree of it (a vendor's archive, or packages unpacked with all
 //! their libraries) that DBDYNO_TEST_MYSQLD names; skipped where it names none.
+
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
 use dbdyno_load::endpoint::Endpoint;
-use dbdyno_load::protocol::encoder::Parameter;
+use dbdyno_load::protocol::packet::Parameter;
+
+use crate::common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
 
 /// Where the packages of Debian have their libraries; a vendor's archive has none of libc.
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
@@ -118,10 +120,13 @@ fn caching_sha2_password_logs_in_every_way() {
     ];
     for (name, way) in ways {
         server.sql(&[&format!("CREATE USER {name} IDENTIFIED WITH caching_sha2_password BY 'pass word'")]);
-        let said = refusal(&user(server.tcp(&[]), name, "pass word"));
-        assert!(said.contains("--get-server-public-key") && said.contains("--ssl-mode=required"), "{name}: {said}");
-        let said = refusal(&user(way.clone(), name, "wrong"));
-        assert!(said.contains("1045"), "{name}: {said}");
+        let message = refusal(&user(server.tcp(&[]), name, "pass word"));
+        assert!(
+            message.contains("--get-server-public-key") && message.contains("--ssl-mode=required"),
+            "{name}: {message}"
+        );
+        let message = refusal(&user(way.clone(), name, "wrong"));
+        assert!(message.contains("1045"), "{name}: {message}");
         let mut full = session(&user(way.clone(), name, "pass word"));
         assert_eq!(full.query("SELECT 1").unwrap(), [[Some("1".into())]], "{name}");
         // Now the password is cached, and a proof of it is enough, on any way.
@@ -154,8 +159,8 @@ fn replies_are_understood() {
         "CREATE PROCEDURE test.p() BEGIN SELECT 1 UNION SELECT 2; SELECT 3; END",
         "SET GLOBAL require_secure_transport = 1",
     ]);
-    let said = refusal(&server.tcp(&[]));
-    assert!(said.contains("--ssl-mode=required"), "{said}");
+    let message = refusal(&server.tcp(&[]));
+    assert!(message.contains("--ssl-mode=required"), "{message}");
     for way in [server.socket(), server.tcp(&[("ssl", "")])] {
         let mut session = session(&way);
         assert!(session.server_version().starts_with(['8', '9']));
@@ -214,17 +219,17 @@ fn a_script_changes_its_own_schema_alone() {
             "SHUTDOWN",
             "SET ROLE 'x'",
         ] {
-            let said = run(sql, 1);
+            let stderr = run(sql, 1);
             assert!(
-                said.contains("its own schema dbdyno_script alone") || sql.starts_with("SET ROLE"),
-                "{sql}: {said}"
+                stderr.contains("its own schema dbdyno_script alone") || sql.starts_with("SET ROLE"),
+                "{sql}: {stderr}"
             );
         }
         run("UPDATE v SET i = i + 1", 0);
         // A role that is everybody's is one that a script could take on.
         server.sql(&["CREATE ROLE wide", "GRANT DELETE ON theirs.* TO wide", "SET GLOBAL mandatory_roles = 'wide'"]);
-        let said = run("DO 1", 2);
-        assert!(said.contains("gives every account GRANT DELETE ON `theirs`"), "{said}");
+        let stderr = run("DO 1", 2);
+        assert!(stderr.contains("gives every account GRANT DELETE ON `theirs`"), "{stderr}");
         server.sql(&["SET GLOBAL mandatory_roles = ''", "DROP ROLE wide"]);
     }
     let mut session = session(&server.socket());

@@ -56,8 +56,8 @@ fn result(server: &Server, log: &Path, flags: &str) -> (Value, String) {
     let mut command = replay(server, log, flags);
     command.arg("--json").arg(&path).arg("--series").arg(&series).arg("--hlog").arg(server.file("hlog"));
     let output = expect(&mut command, 0);
-    let said = text(&output.stdout) + &text(&output.stderr) + &fs::read_to_string(&path).unwrap();
-    (json(&path)["runs"][0].clone(), said)
+    let printed = text(&output.stdout) + &text(&output.stderr) + &fs::read_to_string(&path).unwrap();
+    (json(&path)["runs"][0].clone(), printed)
 }
 
 fn count(run: &Value, kind: &str) -> u64 {
@@ -72,7 +72,7 @@ fn what_a_server_logged_is_said_again_and_shown_nowhere() {
         let is_general = name.starts_with("general");
         expect(&mut replay(&server, &log, "prepare"), 0);
         let prepared = server.counters(["Com_insert", "Com_update", "Com_delete", "Com_drop_table"]);
-        let (run, said) = result(&server, &log, "--writes --ignore-errors=1146 run");
+        let (run, printed) = result(&server, &log, "--writes --ignore-errors=1146 run");
         let after = server.counters(["Com_insert", "Com_update", "Com_delete", "Com_drop_table"]);
         assert_eq!(after, [prepared[0] + 1, prepared[1] + 1, prepared[2] + 1, prepared[3]], "{name}");
         let rows = server.sql("SELECT id, HEX(v) FROM dbdyno_replay_log.t ORDER BY id");
@@ -86,7 +86,7 @@ fn what_a_server_logged_is_said_again_and_shown_nowhere() {
         let errors: Vec<_> =
             run["errors"].as_array().unwrap().iter().map(|error| error["code"].as_u64().unwrap()).collect();
         assert!(errors.is_empty() && !is_general || errors == [1146], "{name} {errors:?}");
-        assert!(!said.contains("SECRET"), "{said}");
+        assert!(!printed.contains("SECRET"), "{printed}");
         assert_eq!(run["log"]["form"], if is_general { "general query log" } else { "slow query log" });
         assert_eq!(run["log"]["not_sent"]["cut_off"], 0);
         assert_eq!(run["log"]["has_whole_seconds"], true);
@@ -125,19 +125,19 @@ fn the_server_is_the_guard_of_what_is_only_to_be_read() {
     {
         fs::write(&log, line(sql)).unwrap();
         // The account of the replay reaches its own schema alone; the login reaches all, but its transactions only read.
-        let said = text(&expect(&mut replay(&server, &log, ""), 1).stderr);
-        assert!(said.contains("first in line 1 of general.log") && !said.contains("theirs"), "{said}");
+        let stderr = text(&expect(&mut replay(&server, &log, ""), 1).stderr);
+        assert!(stderr.contains("first in line 1 of general.log") && !stderr.contains("theirs"), "{stderr}");
     }
     fs::write(&log, line("SELECT * FROM theirs.v")).unwrap();
     server.sql("CREATE DATABASE mine");
-    let said = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 1).stderr);
-    assert!(said.contains("1792"), "{said}");
+    let stderr = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 1).stderr);
+    assert!(stderr.contains("1792"), "{stderr}");
     fs::write(&log, line("SELECT theirs.wipe()")).unwrap();
-    let said = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 2).stderr);
-    assert!(said.contains("(1 with functions that may do more than read): --writes"), "{said}");
+    let stderr = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 2).stderr);
+    assert!(stderr.contains("(1 with functions that may do more than read): --writes"), "{stderr}");
     fs::write(&log, line("DELETE FROM theirs.t")).unwrap();
-    let said = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 2).stderr);
-    assert!(said.contains("nothing to send (1 writes): --writes also sends statements that write"), "{said}");
+    let stderr = text(&expect(&mut replay(&server, &log, "--whole-server --schema=mine run"), 2).stderr);
+    assert!(stderr.contains("nothing to send (1 writes): --writes also sends statements that write"), "{stderr}");
     assert_eq!(tables().trim(), "2");
     let (run, _) = result(&server, &log, "--whole-server --schema=mine --writes run");
     assert_eq!((count(&run, "delete"), tables().trim()), (1, "0"));
@@ -196,22 +196,22 @@ fn schemas_are_chosen_or_followed() {
             + &at(&format!("{thread} Quit\t"))
     };
     fs::write(&log, [session(7, "shop"), session(8, "cr`m"), session(9, "shop")].concat()).unwrap();
-    let said = text(&expect(&mut replay(&server, &log, "--writes"), 2).stderr);
-    assert!(said.contains("in 2 schemas (shop: 2, cr`m: 1): choose one by --from-schema"), "{said}");
-    let said = text(&expect(&mut replay(&server, &log, "--writes --from-schema=sho"), 2).stderr);
-    assert!(said.contains("--from-schema=sho: ") && said.contains("shop: 2"), "{said}");
+    let stderr = text(&expect(&mut replay(&server, &log, "--writes"), 2).stderr);
+    assert!(stderr.contains("in 2 schemas (shop: 2, cr`m: 1): choose one by --from-schema"), "{stderr}");
+    let stderr = text(&expect(&mut replay(&server, &log, "--writes --from-schema=sho"), 2).stderr);
+    assert!(stderr.contains("--from-schema=sho: ") && stderr.contains("shop: 2"), "{stderr}");
     let (run, _) = result(&server, &log, "--writes --from-schema=shop --ignore-errors=1062");
     assert_eq!(
         (count(&run, "insert"), &run["log"]["not_sent"]["other_schemas"], &run["clients"]),
         (1, &1.into(), &2.into())
     );
-    let said = text(&expect(&mut replay(&server, &log, "--writes --from-schema=shop --clients=1"), 2).stderr);
-    assert!(said.contains("--clients=1") && said.contains("give --clients=2"), "{said}");
+    let stderr = text(&expect(&mut replay(&server, &log, "--writes --from-schema=shop --clients=1"), 2).stderr);
+    assert!(stderr.contains("--clients=1") && stderr.contains("give --clients=2"), "{stderr}");
 
     server.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT, v TEXT); CREATE DATABASE mine");
     let whole = "--writes --whole-server --schema=mine run";
-    let said = text(&expect(&mut replay(&server, &log, whole), 2).stderr);
-    assert!(said.contains("general.log:5: the server has no schema cr`m"), "{said}");
+    let stderr = text(&expect(&mut replay(&server, &log, whole), 2).stderr);
+    assert!(stderr.contains("general.log:5: the server has no schema cr`m"), "{stderr}");
     server.sql("CREATE DATABASE `cr``m`; CREATE TABLE `cr``m`.t (id INT, v TEXT)");
     let (run, _) = result(&server, &log, whole);
     assert_eq!(count(&run, "insert"), 3);
@@ -245,8 +245,8 @@ fn sessions_have_connections_of_their_own() {
         let numbers = ["clients", "events", "reconnects"].map(|name| run[name].as_u64().unwrap());
         assert_eq!((numbers, count(&run, "insert")), ([2, 6, 1], 3));
     }
-    let said = text(&expect(&mut replay(&server, &log, "--warmup=1"), 2).stderr);
-    assert!(said.contains("--warmup means nothing for a log"), "{said}");
+    let stderr = text(&expect(&mut replay(&server, &log, "--warmup=1"), 2).stderr);
+    assert!(stderr.contains("--warmup means nothing for a log"), "{stderr}");
 }
 
 #[test]
@@ -275,8 +275,8 @@ fn the_state_of_a_session_is_followed() {
         at("Quit\t"),
     ];
     fs::write(&log, all.concat()).unwrap();
-    let (run, said) = result(&server, &log, "--whole-server --schema=shop --speed=0 run");
-    assert_eq!((count(&run, "select"), &run["clients"], &run["reconnects"]), (6, &1.into(), &1.into()), "{said}");
+    let (run, printed) = result(&server, &log, "--whole-server --schema=shop --speed=0 run");
+    assert_eq!((count(&run, "select"), &run["clients"], &run["reconnects"]), (6, &1.into(), &1.into()), "{printed}");
     let not_sent = &run["log"]["not_sent"];
     let counts = ["writes", "unmade", "hidden", "sessions"].map(|reason| not_sent[reason].as_u64().unwrap());
     assert_eq!(counts, [2, 2, 1, 5], "{not_sent}");
@@ -302,8 +302,9 @@ fn what_a_routine_wrote_is_written_once() {
     server.sql("SET log_slow_disabled_statements = ''; USE shop; CALL bump(1); SELECT 5");
     server.sql("SET GLOBAL slow_query_log = 0; UPDATE shop.cnt SET n = 0");
     assert!(fs::read_to_string(&log).unwrap().contains("# Stored_routine: shop.bump"));
-    let (run, said) = result(&server, &log, "--whole-server --writes --schema=shop --speed=0 --ignore-errors=all run");
-    assert_eq!((count(&run, "call"), server.sql("SELECT n FROM shop.cnt").trim()), (1, "1"), "{said}");
+    let (run, printed) =
+        result(&server, &log, "--whole-server --writes --schema=shop --speed=0 --ignore-errors=all run");
+    assert_eq!((count(&run, "call"), server.sql("SELECT n FROM shop.cnt").trim()), (1, "1"), "{printed}");
     assert_eq!(run["log"]["not_sent"]["routines"], 1);
 }
 
@@ -321,13 +322,13 @@ fn a_dump_of_a_server_that_replicates_is_a_setup() {
     fs::write(&dump, text).unwrap();
     let mut command = server.load("replay-log");
     let output = expect(command.arg(&log).arg("--setup").arg(&dump), 0);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     for part in [
         "3 statements (first in line 2) about the binary log and replication",
         "2 statements (first in line 4) that make or enter a schema",
         "1 statement (first in line 8) with a DEFINER",
     ] {
-        assert!(said.contains(part), "{said}");
+        assert!(stderr.contains(part), "{stderr}");
     }
 }
 
@@ -339,10 +340,10 @@ fn a_mistake_in_a_dump_is_named_without_its_text() {
     let dump = server.file("wrong.sql");
     fs::write(&dump, "CREATE TABLE t (i INT);\nINSERT INTO t VALUES ('SECRET');\n").unwrap();
     let mut command = server.load("replay-log");
-    let said = text(&expect(command.arg(&log).arg("--setup").arg(&dump), 1).stderr);
+    let stderr = text(&expect(command.arg(&log).arg("--setup").arg(&dump), 1).stderr);
     assert!(
-        said.contains("wrong.sql:2: the server refuses this statement: error 1366") && !said.contains("SECRET"),
-        "{said}"
+        stderr.contains("wrong.sql:2: the server refuses this statement: error 1366") && !stderr.contains("SECRET"),
+        "{stderr}"
     );
     assert!(!server.sql("SHOW DATABASES").contains("dbdyno_replay_log"));
 }
@@ -359,17 +360,17 @@ fn what_routines_ran_of_a_general_log_is_written_once() {
     let log = server.file("general.log");
     server.sql(&format!("SET GLOBAL general_log_file = '{}'; SET GLOBAL general_log = 1", log.display()));
     // One that logs what procedures run; the last of the statements is the client's own.
-    let said = "SET log_disabled_statements = ''; CALL bump(); SELECT f(); UPDATE cnt SET n = n + 10; CALL bump(); \
-                UPDATE cnt SET n = n + 1";
-    server.sql(&format!("USE shop; {said}"));
+    let calls = "SET log_disabled_statements = ''; CALL bump(); SELECT f(); UPDATE cnt SET n = n + 10; CALL bump(); \
+                 UPDATE cnt SET n = n + 1";
+    server.sql(&format!("USE shop; {calls}"));
     server.sql("SET GLOBAL general_log = 0");
     let rows = || server.sql("SELECT n FROM shop.cnt; SELECT w, COUNT(*) FROM shop.aud GROUP BY w ORDER BY w");
     let once = rows();
     assert_eq!(once.split_whitespace().collect::<Vec<_>>(), ["13", "bump", "2", "f", "1", "tr", "4"]);
     assert!(fs::read_to_string(&log).unwrap().matches("INSERT INTO aud").count() == 7);
     server.sql("UPDATE shop.cnt SET n = 0; DELETE FROM shop.aud");
-    let (run, said) = result(&server, &log, "--whole-server --writes --schema=shop --speed=0 run");
-    assert_eq!(rows(), once, "{said}");
+    let (run, printed) = result(&server, &log, "--whole-server --writes --schema=shop --speed=0 run");
+    assert_eq!(rows(), once, "{printed}");
     assert_eq!((run["log"]["not_sent"]["routines"].as_u64(), run["log"]["unknown_calls"].as_u64()), (Some(9), Some(0)));
 }
 
@@ -384,7 +385,7 @@ fn a_table_that_only_a_skipped_write_made_is_not_read() {
         + &line("SELECT report.id FROM report")
         + &line("SELECT id AS report FROM t");
     fs::write(&log, text).unwrap();
-    let (run, said) = result(&server, &log, "");
-    assert_eq!((count(&run, "select"), run["log"]["not_sent"]["unmade"].as_u64()), (2, Some(1)), "{said}");
+    let (run, printed) = result(&server, &log, "");
+    assert_eq!((count(&run, "select"), run["log"]["not_sent"]["unmade"].as_u64()), (2, Some(1)), "{printed}");
     assert_eq!(run["log"]["entries"], 5);
 }

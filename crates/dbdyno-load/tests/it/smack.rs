@@ -1,13 +1,14 @@
 //! `smack` against a real MariaDB.
-use crate::common::client::{self, over_socket};
-use crate::common::drawn::drawn;
-use crate::common::{Server, expect, json, text};
+
 use dbdyno_load::error::Error;
 use dbdyno_load::protocol::session::Session;
 use dbdyno_load::smack::VERB;
 use dbdyno_load::values::Values;
 use dbdyno_load::workload::Stepwise;
 use serde_json::Value;
+
+use crate::common::client::{self, over_socket};
+use crate::common::{Server, drawn, expect, json, text};
 
 fn connected(server: &Server) -> Session {
     client::session(&over_socket(&server.socket()))
@@ -25,7 +26,7 @@ fn prepare(session: &mut Session, flags: Flags<'_>) {
 }
 
 fn check(session: &mut Session, load: &str, flags: Flags<'_>) -> Result<Option<String>, String> {
-    smack(load, flags).check(session).map(|found| found.engine).map_err(|error| error.to_string())
+    smack(load, flags).check(session).map(|state| state.engine).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -63,8 +64,8 @@ fn rows_as_large_as_they_may_be_are_prepared() {
 fn a_table_that_does_not_fit_is_refused_with_the_remedy() {
     let Some(server) = Server::start() else { return };
     let mut session = connected(&server);
-    let said = |session: &mut Session, load: &str, flags: Flags<'_>| check(session, load, flags).unwrap_err();
-    let missing = said(&mut session, "select", &[]);
+    let message = |session: &mut Session, load: &str, flags: Flags<'_>| check(session, load, flags).unwrap_err();
+    let missing = message(&mut session, "select", &[]);
     assert!(missing.contains("no table dbdyno_smack.smack") && missing.contains("prepare"), "{missing}");
     prepare(&mut session, &[("rows", "1000")]);
     let ours = [("rows", "1000")];
@@ -75,16 +76,16 @@ fn a_table_that_does_not_fit_is_refused_with_the_remedy() {
     );
     for load in ["insert", "select", "update", "delete", "mixed"] {
         assert!(check(&mut session, load, &ours).is_ok());
-        let other = said(&mut session, load, &[("rows", "1000"), ("row-size", "512")]);
+        let other = message(&mut session, load, &[("rows", "1000"), ("row-size", "512")]);
         assert!(other.contains("data varbinary(1016)") && other.contains("data varbinary(504)"), "{other}");
-        assert!(said(&mut session, load, &[("rows", "1000"), ("key", "char")]).contains("id char(25)"));
-        let engine = said(&mut session, load, &[("rows", "1000"), ("engine", "myisam")]);
+        assert!(message(&mut session, load, &[("rows", "1000"), ("key", "char")]).contains("id char(25)"));
+        let engine = message(&mut session, load, &[("rows", "1000"), ("engine", "myisam")]);
         assert!(engine.contains("InnoDB instead of myisam") && engine.contains("cleanup"), "{engine}");
     }
-    assert!(said(&mut session, "select", &[("rows", "2000")]).contains("lacks 50 of 100 keys"));
+    assert!(message(&mut session, "select", &[("rows", "2000")]).contains("lacks 50 of 100 keys"));
     assert!(check(&mut session, "insert", &[("rows", "2000")]).is_ok());
     server.sql("DELETE FROM dbdyno_smack.smack WHERE id % 10 = 0");
-    assert!(said(&mut session, "delete", &ours).contains("keys looked up between 1 and --rows=1000"));
+    assert!(message(&mut session, "delete", &ours).contains("keys looked up between 1 and --rows=1000"));
 }
 
 #[test]
@@ -261,8 +262,8 @@ fn the_same_seed_says_the_same() {
 #[test]
 fn without_a_last_word_all_is_done_and_nothing_left() {
     let Some(server) = Server::start() else { return };
-    let said = text(&expect(&mut server.load("smack mixed --rows=500 --events=200 -c 2"), 0).stdout);
-    assert!(said.contains("update") && said.contains("select"), "{said}");
+    let stdout = text(&expect(&mut server.load("smack mixed --rows=500 --events=200 -c 2"), 0).stdout);
+    assert!(stdout.contains("update") && stdout.contains("select"), "{stdout}");
     assert!(!server.sql("SHOW DATABASES").contains("dbdyno_smack"));
     let help = text(&expect(&mut server.load("smack --help"), 0).stdout);
     assert!(help.contains("delete_gone") && help.contains("--compressible"), "{help}");

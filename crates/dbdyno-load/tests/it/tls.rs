@@ -1,20 +1,23 @@
 //! TLS against a real MariaDB, with certificates made by openssl.
+
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use crate::common::Server;
-use crate::common::certificates::Certificates;
-use crate::common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
 use dbdyno_load::endpoint::{Address, Endpoint};
-use dbdyno_load::protocol::encoder::Parameter;
+use dbdyno_load::protocol::packet::Parameter;
 use dbdyno_load::protocol::session::Session;
 use dbdyno_load::protocol::tls::{Tls, TlsError};
 use dbdyno_load::protocol::tls_client::{Files, Mode, TlsClient};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection};
+
+use crate::common::Server;
+use crate::common::client::{connect, execute, over_socket, over_tcp, query, refusal, secured, session, user};
 
 /// Both ends of a connection that trusts anybody, the handshake done.
 fn ends(files: &Certificates) -> (Tls, ServerConnection) {
@@ -29,7 +32,7 @@ fn ends(files: &Certificates) -> (Tls, ServerConnection) {
         let mut out = Vec::new();
         client.pending(&mut out).unwrap();
         hear(&mut server, &out);
-        client.open(&said(&mut server), &mut Vec::new()).unwrap();
+        client.open(&take_records(&mut server), &mut Vec::new()).unwrap();
     }
     (client, server)
 }
@@ -46,7 +49,7 @@ fn hear(server: &mut ServerConnection, mut records: &[u8]) -> Vec<u8> {
 }
 
 /// The records that `server` has to send.
-fn said(server: &mut ServerConnection) -> Vec<u8> {
+fn take_records(server: &mut ServerConnection) -> Vec<u8> {
     let mut records = Vec::new();
     while server.wants_write() {
         server.write_tls(&mut records).unwrap();
@@ -62,7 +65,7 @@ fn records_may_come_in_any_pieces() {
         let text: Vec<u8> = (0..50_000_u32).map(|number| number as u8).collect();
         server.writer().write_all(&text).unwrap();
         let mut plain = b"kept".to_vec();
-        for piece in said(&mut server).chunks(size) {
+        for piece in take_records(&mut server).chunks(size) {
             client.open(piece, &mut plain).unwrap();
         }
         assert_eq!(plain, [&b"kept"[..], &text].concat());
@@ -80,7 +83,7 @@ fn new_keys_are_taken_and_answered_with_the_next_request() {
         server.refresh_traffic_keys().unwrap();
         server.writer().write_all(b"reply").unwrap();
         let mut plain = Vec::new();
-        client.open(&said(&mut server), &mut plain).unwrap();
+        client.open(&take_records(&mut server), &mut plain).unwrap();
         assert_eq!(plain, b"reply");
         let [first, second] = [(); 2].map(|()| {
             let mut request = b"request".to_vec();
@@ -99,12 +102,12 @@ fn the_end_of_tls_is_told() {
     server.writer().write_all(b"last words").unwrap();
     server.send_close_notify();
     let mut plain = Vec::new();
-    assert_eq!(client.open(&said(&mut server), &mut plain), Err(TlsError::Closed));
+    assert_eq!(client.open(&take_records(&mut server), &mut plain), Err(TlsError::Closed));
     assert_eq!(plain, b"last words");
     assert_eq!(client.open(b"more", &mut plain), Err(TlsError::Closed));
     let (mut client, mut server) = ends(&files);
     server.writer().write_all(b"damaged").unwrap();
-    let mut records = said(&mut server);
+    let mut records = take_records(&mut server);
     *records.last_mut().unwrap() ^= 1;
     assert!(matches!(client.open(&records, &mut plain), Err(TlsError::Broken(_))));
 }
@@ -131,12 +134,12 @@ fn modes_decide_whether_and_whom() {
     assert!(encrypted(&socket(&[("ssl-mode", "required")])));
     assert!(encrypted(&tcp(&[("ssl-ca", &ca)])));
     assert!(encrypted(&tcp(&[("ssl-ca", &ca), ("ssl-mode", "verify_identity")])));
-    let said = refusal(&tcp(&[("ssl-ca", &other)]));
-    assert!(said.contains("127.0.0.1") && said.contains("did not sign"), "{said}");
+    let message = refusal(&tcp(&[("ssl-ca", &other)]));
+    assert!(message.contains("127.0.0.1") && message.contains("did not sign"), "{message}");
     let named = Endpoint { address: Address::Tcp("localhost".into(), server.port), ..over_tcp(server.port) };
     assert!(encrypted(&secured(named.clone(), &[("ssl-ca", &ca)])));
-    let said = refusal(&secured(named, &[("ssl-ca", &ca), ("ssl-mode", "verify_identity")]));
-    assert!(said.contains("subjectAltName"), "{said}");
+    let message = refusal(&secured(named, &[("ssl-ca", &ca), ("ssl-mode", "verify_identity")]));
+    assert!(message.contains("subjectAltName"), "{message}");
 }
 
 #[test]
@@ -152,11 +155,11 @@ fn servers_that_demand_tls_say_how() {
     let (certificate, key) = (files.path("client.pem"), files.path("client.key"));
     assert!(encrypted(&tcp("x", &[required, ("ssl-cert", &certificate), ("ssl-key", &key)])));
     let foreign = (files.path("other.pem"), files.path("other.key"));
-    let said = refusal(&tcp("x", &[required, ("ssl-cert", &foreign.0), ("ssl-key", &foreign.1)]));
-    assert!(said.contains("--ssl-cert") || said.contains("1045"), "{said}");
+    let message = refusal(&tcp("x", &[required, ("ssl-cert", &foreign.0), ("ssl-key", &foreign.1)]));
+    assert!(message.contains("--ssl-cert") || message.contains("1045"), "{message}");
     server.sql("SET GLOBAL require_secure_transport = 1");
-    let said = refusal(&tcp("u", &[]));
-    assert!(said.contains("--ssl-mode=required"), "{said}");
+    let message = refusal(&tcp("u", &[]));
+    assert!(message.contains("--ssl-mode=required"), "{message}");
 }
 
 #[test]
@@ -169,16 +172,16 @@ fn old_certificates_and_old_tls() {
     let version = session.query("SHOW STATUS LIKE 'Ssl_version'").unwrap();
     assert_eq!(version[0][1].as_deref(), Some("TLSv1.2"));
     let ca = files.path("ca.pem");
-    let said = refusal(&tcp(&[("ssl-ca", &ca)]));
-    assert!(said.contains("X.509 version 3"), "{said}");
+    let message = refusal(&tcp(&[("ssl-ca", &ca)]));
+    assert!(message.contains("X.509 version 3"), "{message}");
 }
 
 #[test]
 fn a_server_without_tls_is_told() {
     let Some(server) = Server::start() else { return };
     assert!(connect(&secured(over_tcp(server.port), &[("ssl-mode", "preferred")])).is_ok());
-    let said = refusal(&secured(over_tcp(server.port), &[("ssl-mode", "required")]));
-    assert!(said.contains("offers no TLS") && said.contains("--ssl-mode=disabled"), "{said}");
+    let message = refusal(&secured(over_tcp(server.port), &[("ssl-mode", "required")]));
+    assert!(message.contains("offers no TLS") && message.contains("--ssl-mode=disabled"), "{message}");
 }
 
 #[test]
@@ -222,17 +225,17 @@ fn a_connection_that_is_lost_is_replaced() {
         let running = connected();
         let last = running.lines().last().unwrap();
         server.sql(&format!("KILL {last}"));
-        let (code, said, _) = crate::common::waited_for(&mut run);
-        (code, said, crate::common::json(&json)["runs"][0]["reconnects"].clone())
+        let (code, stderr, _) = crate::common::waited_for(&mut run);
+        (code, stderr, crate::common::json(&json)["runs"][0]["reconnects"].clone())
     };
     for io in ["auto", "epoll"] {
-        let (code, said, reconnects) =
+        let (code, stderr, reconnects) =
             killed(&format!("--threads=4 --time=3 --rate=1000 --reconnect=10 --io={io} run"));
-        assert_eq!((code, reconnects.as_u64()), (Some(0), Some(1)), "{said}");
+        assert_eq!((code, reconnects.as_u64()), (Some(0), Some(1)), "{stderr}");
     }
-    let (code, said, _) = killed("--threads=4 --time=3 run");
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("lost the") && said.contains("KILL"), "{said}");
+    let (code, stderr, _) = killed("--threads=4 --time=3 run");
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("lost the") && stderr.contains("KILL"), "{stderr}");
 }
 
 #[test]
@@ -255,4 +258,70 @@ fn the_command_line_takes_tls() {
     assert!(crate::common::text(&output.stderr).contains("--ssl-mode=required"));
     let output = crate::common::expect(slap().arg("--tls-version=TLSv1.3"), 2);
     assert!(crate::common::text(&output.stderr).contains("rustls"));
+}
+
+/// A folder of certificates, which are made once, that servers without rights can read; gone afterwards.
+pub struct Certificates(PathBuf);
+
+impl Certificates {
+    /// Two authorities, `ca` and `other`; of `ca` a `server` for 127.0.0.1 and a `client`; and `v1`,
+    /// for a server, of X.509 version 1.
+    pub fn new() -> Option<Self> {
+        static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let made = MADE.get_or_init(make).as_ref()?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let copy = Self(PathBuf::from(format!("/tmp/dbdyno-load-tls-{}-{number}", std::process::id())));
+        crate::common::run(Command::new("cp").arg("-a").arg(made).arg(&copy.0));
+        Some(copy)
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// What a server needs to offer TLS with the certificate `name`.
+    pub fn arguments(&self, name: &str) -> Vec<String> {
+        vec![
+            format!("--ssl-ca={}", self.path("ca.pem")),
+            format!("--ssl-cert={}", self.path(&format!("{name}.pem"))),
+            format!("--ssl-key={}", self.path(&format!("{name}.key"))),
+        ]
+    }
+}
+
+impl Drop for Certificates {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// All of them, in the build's own folder.
+fn make() -> Option<PathBuf> {
+    if Command::new("openssl").arg("version").output().is_err() {
+        eprintln!("skipped: openssl is not installed");
+        return None;
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("certificates");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir(&folder).unwrap();
+    let openssl = |arguments: &str| {
+        let mut command = Command::new("openssl");
+        command.args(arguments.split_whitespace()).current_dir(&folder);
+        if arguments.starts_with("req") {
+            command.args(["-newkey", "rsa:2048"]);
+        }
+        crate::common::run(&mut command);
+    };
+    for name in ["ca", "other"] {
+        openssl(&format!("req -x509 -nodes -subj /CN={name} -keyout {name}.key -out {name}.pem -days 2"));
+    }
+    fs::write(folder.join("v3"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+    for (name, extensions) in [("server", " -extfile v3"), ("client", " -extfile v3"), ("v1", "")] {
+        openssl(&format!("req -nodes -subj /CN={name} -keyout {name}.key -out {name}.csr"));
+        let sign = "x509 -req -CA ca.pem -CAkey ca.key -CAcreateserial -days 2";
+        openssl(&format!("{sign} -in {name}.csr -out {name}.pem{extensions}"));
+    }
+    crate::common::run(Command::new("chmod").args(["-R", "a+rX"]).arg(&folder));
+    Some(folder)
 }

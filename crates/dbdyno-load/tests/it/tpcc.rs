@@ -80,7 +80,7 @@ fn a_seed_repeats_its_rows_however_many_make_them() {
     assert_eq!(counts[7..], ["100000", "100000"]);
     let lines: u32 = counts[6].parse().unwrap();
     assert!((298_000..302_000).contains(&lines), "{lines}");
-    assert!(contents[0][..6].iter().zip(&contents[2]).filter(|(one, other)| one != other).count() >= 5);
+    assert!(contents[0][..6].iter().zip(&contents[2]).filter(|(left, right)| left != right).count() >= 5);
 }
 
 /// What breaks each condition, and mends it again.
@@ -144,22 +144,22 @@ fn a_load_keeps_the_conditions_and_each_that_is_broken_is_named() {
     let mut session = client::session(&over_socket(&server.socket()));
     let load = tpcc();
     load.check(&mut session).unwrap();
-    for (number, break_it, mend_it) in BROKEN {
-        server.sql(&format!("USE dbdyno_tpcc; {break_it}"));
+    for (number, damage, repair) in BROKEN {
+        server.sql(&format!("USE dbdyno_tpcc; {damage}"));
         let message = load.after_run(&mut session).unwrap_err().to_string();
         assert!(
             message.contains(&format!("condition {number} (")) && message.contains("warehouse 1"),
             "{number}: {message}"
         );
-        server.sql(&format!("USE dbdyno_tpcc; {mend_it}"));
+        server.sql(&format!("USE dbdyno_tpcc; {repair}"));
     }
     // The first that is broken is named: what had not been mended would have been, instead of the next.
     load.after_run(&mut session).unwrap();
     server.sql("UPDATE dbdyno_tpcc.warehouse SET w_ytd = w_ytd + 1");
-    let (code, said, _) = ended(&mut server.load("tpcc -s --events=1 run"));
+    let (code, stderr, _) = ended(&mut server.load("tpcc -s --events=1 run"));
     assert!(
-        code == Some(1) && said.contains("condition 1 (W_YTD = sum(D_YTD)) does not hold before the run"),
-        "{said}"
+        code == Some(1) && stderr.contains("condition 1 (W_YTD = sum(D_YTD)) does not hold before the run"),
+        "{stderr}"
     );
 }
 
@@ -169,12 +169,12 @@ fn what_waits_for_a_lock_in_vain_is_sent_again() {
     let lock = "BEGIN; UPDATE dbdyno_tpcc.warehouse SET w_ytd = w_ytd; SELECT SLEEP(2.5)";
     let path = server.file("r.json");
     let mut load = server.load("tpcc -s --mix=payment -c 3 --warmup=100ms --events=60 run");
-    let mut held = std::process::Command::new("mariadb");
-    held.args(["--no-defaults", "-uroot", "-e", lock, "-S"]).arg(server.socket()).stdout(Stdio::null());
-    let mut held = held.spawn().unwrap();
+    let mut locker = std::process::Command::new("mariadb");
+    locker.args(["--no-defaults", "-uroot", "-e", lock, "-S"]).arg(server.socket()).stdout(Stdio::null());
+    let mut locker = locker.spawn().unwrap();
     sleep(Duration::from_millis(300));
     expect(load.arg("--json").arg(&path), 0);
-    assert!(held.wait().unwrap().success());
+    assert!(locker.wait().unwrap().success());
     let ran = json(&path)["runs"][0].clone();
     assert_eq!((ran["events"].as_u64(), ran["errors"][0]["code"].as_u64()), (Some(60), Some(1205)), "{ran}");
     // Its time runs on.
@@ -201,10 +201,10 @@ fn terminals_key_and_think() {
     if let Some(most) = ran["latency_ns"]["max"].as_u64() {
         assert!(most < 2_000_000_000, "{ran}");
     }
-    let said = text(&expect(&mut server.load("tpcc --mix=new_order --rate=50 -c 4 --duration=1 run"), 0).stdout);
+    let stdout = text(&expect(&mut server.load("tpcc --mix=new_order --rate=50 -c 4 --duration=1 run"), 0).stdout);
     assert!(
-        said.contains("per minute (not a TPC result)") && said.contains("open loop") && !said.contains("payment"),
-        "{said}"
+        stdout.contains("per minute (not a TPC result)") && stdout.contains("open loop") && !stdout.contains("payment"),
+        "{stdout}"
     );
 }
 
@@ -213,12 +213,12 @@ fn what_is_not_ours_stays() {
     let Some(server) = Server::start() else { return };
     server.sql("CREATE SCHEMA shop; CREATE TABLE shop.orders (id INT)");
     let refused = |line: &str| {
-        let (code, said, _) = ended(&mut server.load(&format!("tpcc --schema=shop {line}")));
-        assert_eq!(code, Some(2), "{said}");
-        said
+        let (code, stderr, _) = ended(&mut server.load(&format!("tpcc --schema=shop {line}")));
+        assert_eq!(code, Some(2), "{stderr}");
+        stderr
     };
-    let (code, said, _) = ended(&mut server.load("tpcc --schema=shop cleanup"));
-    assert!(code == Some(2) && said.contains("shop.orders exists and was not made by dbdyno tpcc"), "{said}");
+    let (code, stderr, _) = ended(&mut server.load("tpcc --schema=shop cleanup"));
+    assert!(code == Some(2) && stderr.contains("shop.orders exists and was not made by dbdyno tpcc"), "{stderr}");
     assert!(refused("prepare").contains("shop.orders exists"));
     assert_eq!(server.sql("SHOW TABLES IN shop").trim(), "orders");
     assert!(refused("run").contains("there is no table shop.warehouse: make it"));

@@ -205,10 +205,10 @@ impl Decoder {
 
 /// As much of some bytes as has room, and zeros.
 fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut found = [0; N];
+    let mut array = [0; N];
     let length = bytes.len().min(N);
-    found[..length].copy_from_slice(&bytes[..length]);
-    found
+    array[..length].copy_from_slice(&bytes[..length]);
+    array
 }
 
 /// Where a field lies in a record.
@@ -260,8 +260,8 @@ impl Fields {
 
     /// A field; an error that names it where this kernel has none, or none of `size` bytes at most.
     pub fn field(&self, name: &str, size_max: usize) -> Result<Field, String> {
-        let found = self.fields.iter().find(|(known, _)| known == name).map(|(_, field)| *field);
-        let field = found.ok_or_else(|| format!("no field {name}"))?;
+        let field = self.fields.iter().find(|(known, _)| known == name).map(|(_, field)| *field);
+        let field = field.ok_or_else(|| format!("no field {name}"))?;
         if field.size == 0 || field.size > size_max {
             return Err(format!("field {name} has {} bytes, not 1 to {size_max}", field.size));
         }

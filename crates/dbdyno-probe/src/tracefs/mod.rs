@@ -1,5 +1,4 @@
 //! The kernel's own trace, through a tracefs instance of ours.
 
-pub mod device;
 pub mod event;
 pub mod instance;

@@ -7,11 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::config::{CacheConfig, CacheError, Rules};
-use super::file::{Page, flag};
+use super::config::{CacheConfig, CacheError, Page, Rules, flag};
 use super::flusher::{self, Flusher};
-use super::machine::{Bandwidth, Journal, Machine, Next, Phase, Wait};
-use super::pages::{Pages, Purpose, decode};
+use super::machine::{Bandwidth, Journal, Machine, Next, Pages, Phase, Purpose, Wait, decode};
 use super::process::{Act, Application, Doing, Files, Process};
 use crate::kernel::Kernel;
 use crate::layer::Pools;
@@ -258,7 +256,7 @@ impl<A: Application> Source for Cached<A> {
 
     fn finished(&mut self, _now_ns: u64, bio: &Bio) {
         let (purpose, first) = decode(bio.token);
-        let pages = bio.sectors / super::file::PAGE_SECTORS as u32;
+        let pages = bio.sectors / super::config::PAGE_SECTORS as u32;
         match purpose {
             Purpose::Journal => self.machine.journal_arrived(1),
             Purpose::Read => {

@@ -1,10 +1,8 @@
 //! Threads of writeback: pdflush's two (to 2.6.31) or the one flusher of a device, each in passes over dirty files in the order of
 //! their pages.
 
-use super::config::Writeback;
-use super::file::{Page, flag};
-use super::machine::{Machine, Next, Wait};
-use super::pages::Purpose;
+use super::config::{Page, Writeback, flag};
+use super::machine::{Machine, Next, Purpose, Wait};
 use crate::queue::Bio;
 
 /// Pages of one turn.
@@ -305,9 +303,9 @@ impl Pass {
 fn run(machine: &Machine, at: At, page: u32) -> u32 {
     let file = &machine.pages.files[at.file as usize];
     let most = machine.rules.bio_pages.min(file.pages_in_piece(page)).min(at.end.map_or(u32::MAX, |end| end - page));
-    let is_one = |next: &u32| {
+    let joins_run = |next: &u32| {
         let flags = file.flags.get(*next as usize).copied().unwrap_or(0);
         flags & (flag::CHANGED | flag::IN_FLIGHT) == flag::CHANGED && file.dirty.contains(*next)
     };
-    (page..page + most).take_while(is_one).count() as u32
+    (page..page + most).take_while(joins_run).count() as u32
 }

@@ -19,14 +19,11 @@
 
 mod cached;
 mod config;
-mod file;
 mod flusher;
 mod machine;
-mod pages;
 mod process;
 
 pub use self::cached::Cached;
 pub(super) use self::config::unless;
-pub use self::config::{CacheConfig, CacheError, Data, Filesystem, Writeback};
-pub use self::file::Page;
+pub use self::config::{CacheConfig, CacheError, Data, Filesystem, Page, Writeback};
 pub use self::process::{Act, Application, Files};

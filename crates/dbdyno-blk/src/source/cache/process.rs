@@ -1,10 +1,8 @@
 //! Applications, and their processes: each reads, writes, meets limits and commits, and waits.
 
-use super::config::Writeback;
-use super::file::{Page, flag};
+use super::config::{Page, Writeback, flag};
 use super::flusher::{Pass, PassStep};
-use super::machine::{Machine, Next, Wait};
-use super::pages::{Pages, Purpose};
+use super::machine::{Machine, Next, Pages, Purpose, Wait};
 use crate::queue::{Bio, Direction};
 
 /// How long a writer waits for fewer requests, or sleeps to keep to the drive's pace.

@@ -26,7 +26,6 @@
 //! binary log with `sync_binlog = 0` is never written out; one transaction group counts as one for `sync_binlog`. The
 //! filesystem's journal is a ring at the start, without checkpoints of its own.
 
-mod commits;
 mod flushing;
 mod layout;
 mod pool;

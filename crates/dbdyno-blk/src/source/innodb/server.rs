@@ -1,5 +1,5 @@
-//! The server: clients and their statements, processors, threads with their I/O, logs, counts, and the way from event to
-//! event.
+//! The server: clients and their statements, processors, threads with their I/O, logs, counts, the way from event to event, and
+//! what commits wait for: the redo log, the binary log, the filesystem's journal.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 
 use super::layout::{Areas, Table};
 use super::pool::{NONE, Pool, Use};
-use super::settings::{FlushMethod, InnodbError, InnodbLoad, InnodbSettings, PAGE_BYTES};
+use super::settings::{FlushMethod, InnodbError, InnodbLoad, InnodbSettings, InnodbVersion, PAGE_BYTES};
 use crate::queue::{Bio, Direction};
 use crate::source::contract::{Source, Step};
 
@@ -87,7 +87,7 @@ impl Innodb {
         let mut table = Table::new(&settings);
         if !table.fill(settings.rows) {
             let problem = "do not fit into space_bytes";
-            return Err(InnodbError { field: "rows", given: settings.rows as f64, problem });
+            return Err(InnodbError { field: "rows", value: settings.rows as f64, problem });
         }
         let mut pool = Pool::new((settings.buffer_pool_bytes / PAGE_BYTES) as usize, table.pages_most());
         if settings.warm {
@@ -336,7 +336,7 @@ struct Task {
 
 #[derive(Debug)]
 pub(super) struct Tasks {
-    each: Vec<Task>,
+    tasks: Vec<Task>,
     ready: VecDeque<u32>,
     /// Bios that the last task may have outstanding.
     depth_last: u32,
@@ -345,8 +345,8 @@ pub(super) struct Tasks {
 impl Tasks {
     /// So many threads, of which the last has `depth_last` bios outstanding at most.
     pub fn new(count: u32, depth_last: u32) -> Self {
-        let each = (0..count).map(|_| Task::default()).collect();
-        Self { each, ready: VecDeque::with_capacity(count as usize), depth_last }
+        let tasks = (0..count).map(|_| Task::default()).collect();
+        Self { tasks, ready: VecDeque::with_capacity(count as usize), depth_last }
     }
 
     pub fn has_ready(&self) -> bool {
@@ -355,20 +355,20 @@ impl Tasks {
 
     /// Has the thread that the bio names ask for it.
     pub fn send(&mut self, bio: Bio) {
-        self.each[bio.process as usize].queue.push_back(bio);
+        self.tasks[bio.process as usize].queue.push_back(bio);
         self.list(bio.process);
     }
 
     /// The thread ends.
     pub fn end(&mut self, at: u32) {
-        self.each[at as usize].ends = true;
+        self.tasks[at as usize].ends = true;
         self.list(at);
     }
 
     pub fn step(&mut self) -> Option<Step> {
         let at = *self.ready.front()?;
-        let is_last = at as usize + 1 == self.each.len();
-        let task = &mut self.each[at as usize];
+        let is_last = at as usize + 1 == self.tasks.len();
+        let task = &mut self.tasks[at as usize];
         if !task.asleep
             && (!is_last || task.outstanding < self.depth_last)
             && let Some(bio) = task.queue.pop_front()
@@ -384,18 +384,18 @@ impl Tasks {
     pub fn asleep(&mut self, at: u32) {
         // The process that took the last step is the first of the list.
         self.ready.pop_front();
-        let task = &mut self.each[at as usize];
+        let task = &mut self.tasks[at as usize];
         (task.asleep, task.listed) = (true, false);
     }
 
     pub fn awake(&mut self, at: u32) {
-        self.each[at as usize].asleep = false;
+        self.tasks[at as usize].asleep = false;
         self.list(at);
     }
 
     /// A bio is finished: whether it was the last that the thread wanted.
     pub fn finished(&mut self, at: u32) -> bool {
-        let task = &mut self.each[at as usize];
+        let task = &mut self.tasks[at as usize];
         task.outstanding -= 1;
         let is_last = task.outstanding == 0 && task.queue.is_empty();
         if !task.queue.is_empty() {
@@ -405,7 +405,7 @@ impl Tasks {
     }
 
     fn list(&mut self, at: u32) {
-        let task = &mut self.each[at as usize];
+        let task = &mut self.tasks[at as usize];
         if !task.listed {
             task.listed = true;
             self.ready.push_back(at);
@@ -708,7 +708,7 @@ impl Innodb {
         self.answer(at);
     }
 
-    pub(super) fn is_committed(&mut self, at: u32) {
+    pub(super) fn count_commit(&mut self, at: u32) {
         self.clients[at as usize].uncommitted = 0;
         self.counts.commits += 1;
         self.answer(at);
@@ -721,5 +721,189 @@ impl Innodb {
         self.counts.rows += u64::from(self.settings.rows_per_statement);
         self.counts.latencies.saturating_record((self.now_ns - client.begun_ns).max(1));
         self.set_timer((self.settings.think_us * 1e3) as u64, Timer::Thought(at));
+    }
+}
+
+const BLOCK_BYTES: u64 = 4096;
+
+impl Innodb {
+    /// A client commits.
+    pub(super) fn commit(&mut self, at: u32) {
+        if self.settings.sync_binlog.is_some() {
+            self.binlog.queue.push_back(at);
+            self.lead_binlog();
+        } else {
+            self.secure_commits(at);
+        }
+    }
+
+    /// Flushes the log if commits do.
+    fn secure_commits(&mut self, thread: u32) {
+        let lsn = if self.settings.flush_log_at_commit == 1 { self.log.lsn } else { 0 };
+        self.secure_log(thread, lsn);
+    }
+
+    /// Has a thread go on when the log is safe up to a position.
+    pub(super) fn secure_log(&mut self, thread: u32, lsn: u64) {
+        if lsn <= self.log.flushed_lsn {
+            return self.go_on_soon(thread, Doing::LogFlushed);
+        }
+        self.log.waiters.push_back((thread, lsn));
+        self.lead_log();
+    }
+
+    /// The first of those who wait writes all there is.
+    fn lead_log(&mut self) {
+        let Some(&(thread, _)) = self.log.waiters.front().filter(|_| self.log.leader.is_none()) else { return };
+        let (from, to) = (self.log.flushed_lsn, self.log.lsn);
+        self.log.leader = Some((thread, to));
+        self.doing[thread as usize] = Doing::LogWrite;
+        for bio in self.areas.log.writes(thread, from, to, self.settings.log_write_bytes) {
+            self.send(bio);
+        }
+    }
+
+    pub(super) fn log_is_flushed(&mut self) {
+        let Some((_, lsn)) = self.log.leader.take() else { return };
+        self.counts.log_flushes += 1;
+        self.counts.log_bytes += lsn - self.log.flushed_lsn;
+        self.log.flushed_lsn = lsn;
+        for _ in 0..self.log.waiters.len() {
+            let Some((thread, wanted)) = self.log.waiters.pop_front() else { break };
+            if wanted <= lsn {
+                self.go_on_soon(thread, Doing::LogFlushed);
+            } else {
+                self.log.waiters.push_back((thread, wanted));
+            }
+        }
+        self.lead_log();
+    }
+
+    /// What a thread wanted of the log is safe.
+    pub(super) fn log_is_safe(&mut self, thread: u32) {
+        if thread == self.cleaner_thread() {
+            self.write_batch();
+        } else if self.binlog.group.first() == Some(&thread) {
+            self.write_binlog(thread);
+        } else if thread != self.master() {
+            self.count_commit(thread);
+        }
+    }
+
+    /// The master thread flushes the log every second.
+    pub(super) fn flush_by_master(&mut self) {
+        let master = self.master();
+        if !self.log.waiters.iter().any(|(thread, _)| *thread == master) {
+            self.secure_log(master, self.log.lsn);
+        }
+    }
+
+    /// Makes a group of those who wait for the binary log: one by one in 5.1, else all of them.
+    fn lead_binlog(&mut self) {
+        let binlog = &mut self.binlog;
+        if !binlog.group.is_empty() || binlog.queue.is_empty() {
+            return;
+        }
+        let most = if self.settings.version == InnodbVersion::V51 { 1 } else { binlog.queue.len() };
+        binlog.group.extend(binlog.queue.drain(..most));
+        binlog.is_written = false;
+        let leader = binlog.group[0];
+        // The transaction is marked as prepared.
+        self.log.append(self.settings.log_bytes_per_change);
+        self.secure_commits(leader);
+    }
+
+    /// The group is prepared in the redo log; in 5.1 its commit is flushed there, too.
+    fn write_binlog(&mut self, leader: u32) {
+        if self.binlog.is_written {
+            return self.end_binlog();
+        }
+        self.binlog.is_written = true;
+        let row_bytes = u64::from(self.settings.rows_per_statement) * u64::from(self.settings.binlog_bytes_per_row);
+        let binlog = &mut self.binlog;
+        binlog.bytes +=
+            binlog.group.iter().map(|at| u64::from(self.clients[*at as usize].uncommitted) * row_bytes).sum::<u64>();
+        binlog.groups_unflushed += 1;
+        if self.settings.sync_binlog.is_none_or(|every| every == 0 || binlog.groups_unflushed < every) {
+            return self.commit_binlog(leader);
+        }
+        let (from, to) = (binlog.flushed_bytes, binlog.bytes);
+        (binlog.flushed_bytes, binlog.groups_unflushed) = (to, 0);
+        self.doing[leader as usize] = Doing::BinlogWrite;
+        for bio in self.areas.binlog.writes(leader, from, to, BLOCK_BYTES) {
+            self.send(bio);
+        }
+    }
+
+    pub(super) fn binlog_is_safe(&mut self, leader: u32) {
+        self.counts.binlog_flushes += 1;
+        self.commit_binlog(leader);
+    }
+
+    fn commit_binlog(&mut self, leader: u32) {
+        if self.settings.version == InnodbVersion::V51 {
+            self.log.append(self.settings.log_bytes_per_change);
+            return self.secure_commits(leader);
+        }
+        self.end_binlog();
+    }
+
+    fn end_binlog(&mut self) {
+        let mut group = std::mem::take(&mut self.binlog.group);
+        group.drain(..).for_each(|at| self.count_commit(at));
+        self.binlog.group = group;
+        self.lead_binlog();
+    }
+
+    /// Has a thread go on when what it wrote is on the medium, as far as the filesystem sees to that.
+    pub(super) fn sync(&mut self, thread: u32, then: Doing) {
+        if self.settings.journal_blocks > 0 {
+            self.doing[thread as usize] = then;
+            self.journal.waiting.push(thread);
+            self.begin_journal();
+        } else if self.settings.barriers {
+            self.doing[thread as usize] = then;
+            self.send(Bio { flush: true, ..Bio::new(thread, Direction::Write, 0, 0) });
+        } else {
+            self.go_on_soon(thread, then);
+        }
+    }
+
+    /// Begins a commit of the journal for all who wait for one.
+    fn begin_journal(&mut self) {
+        if !self.journal.members.is_empty() || self.journal.waiting.is_empty() {
+            return;
+        }
+        std::mem::swap(&mut self.journal.members, &mut self.journal.waiting);
+        let thread = self.journal_thread();
+        let blocks = u64::from(self.settings.journal_blocks - 1);
+        if blocks == 0 {
+            return self.commit_journal();
+        }
+        self.doing[thread as usize] = Doing::JournalWrite;
+        self.write_journal(blocks, false);
+    }
+
+    /// The commit block follows what it is for.
+    pub(super) fn commit_journal(&mut self) {
+        let thread = self.journal_thread();
+        self.doing[thread as usize] = Doing::JournalCommit;
+        self.write_journal(1, self.settings.barriers);
+    }
+
+    fn write_journal(&mut self, blocks: u64, barrier: bool) {
+        let (from, to) = (self.journal.bytes, self.journal.bytes + blocks * BLOCK_BYTES);
+        self.journal.bytes = to;
+        for bio in self.areas.journal.writes(self.journal_thread(), from, to, BLOCK_BYTES) {
+            self.send(Bio { flush: barrier, fua: barrier, ..bio });
+        }
+    }
+
+    pub(super) fn journal_is_safe(&mut self) {
+        self.counts.journal_commits += 1;
+        let mut members = std::mem::take(&mut self.journal.members);
+        self.over.extend(members.drain(..));
+        self.journal.members = members;
+        self.begin_journal();
     }
 }

@@ -158,19 +158,19 @@ impl Default for InnodbSettings {
 
 /// What is wrong with settings.
 #[derive(Debug, Error, PartialEq)]
-#[error("{field} = {given} {problem}")]
+#[error("{field} = {value} {problem}")]
 pub struct InnodbError {
     /// The field.
     pub field: &'static str,
     /// What was given.
-    pub given: f64,
+    pub value: f64,
     /// What must hold.
     pub problem: &'static str,
 }
 
 impl InnodbSettings {
-    fn by_version<T>(&self, given: Option<T>, v51: T, v56: T) -> T {
-        given.unwrap_or(if self.version == InnodbVersion::V51 { v51 } else { v56 })
+    fn by_version<T>(&self, setting: Option<T>, v51: T, v56: T) -> T {
+        setting.unwrap_or(if self.version == InnodbVersion::V51 { v51 } else { v56 })
     }
 
     pub(super) fn log_bytes(&self) -> u64 {
@@ -194,11 +194,11 @@ impl InnodbSettings {
     /// # Errors
     /// [`InnodbError`] names the first field that is wrong, what was given and what must hold.
     pub fn check(&self) -> Result<(), InnodbError> {
-        let whole = |field, given: u64, least: u64, most: u64, problem| {
-            (field, given as f64, (least..=most).contains(&given), problem)
+        let whole = |field, value: u64, least: u64, most: u64, problem| {
+            (field, value as f64, (least..=most).contains(&value), problem)
         };
-        let real = |field, given: f64, least: f64, most: f64, problem| {
-            (field, given, (least..=most).contains(&given), problem)
+        let real = |field, value: f64, least: f64, most: f64, problem| {
+            (field, value, (least..=most).contains(&value), problem)
         };
         let checks = [
             whole("clients", self.clients.into(), 1, 10_000, "is not between 1 and 10000"),
@@ -248,7 +248,7 @@ impl InnodbSettings {
             ),
         ];
         match checks.into_iter().find(|(_, _, holds, _)| !holds) {
-            Some((field, given, _, problem)) => Err(InnodbError { field, given, problem }),
+            Some((field, value, _, problem)) => Err(InnodbError { field, value, problem }),
             None => Ok(()),
         }
     }

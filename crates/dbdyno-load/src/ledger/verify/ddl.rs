@@ -10,8 +10,8 @@ use super::super::schema::Tables;
 use super::super::verdict::{Cut, Finding};
 use super::scan::{Inspection, number, text};
 use crate::ledger::ddl::{
-    DdlVerdict, IDS, Object, Observed, PARTITIONED, PARTITIONS, PREFIX, ROWS, State, Step, judge_statements, made,
-    renamed, stray,
+    DdlVerdict, IDS, Object, Observed, PARTITIONED, PARTITIONS, PREFIX, ROWS, State, Step, initial_name,
+    judge_statements, renamed, stray,
 };
 
 /// The rows of a table or a partition.
@@ -147,7 +147,7 @@ fn columns(tables: &Tables, inspection: &mut Inspection) -> Result<Option<BTreeM
 
 /// A table by its name and its columns.
 fn table_state(name: &str, columns: u64, round: u64) -> State {
-    match (columns, name == made(round)) {
+    match (columns, name == initial_name(round)) {
         (3, true) => State::Made,
         (4, true) => State::Altered,
         (4, false) => State::Renamed,
@@ -158,7 +158,7 @@ fn table_state(name: &str, columns: u64, round: u64) -> State {
 /// The round whose table has this name.
 fn round_of(name: &str) -> Option<u64> {
     let round = name.strip_prefix(PREFIX)?.split('_').next()?.parse().ok()?;
-    (made(round) == name || renamed(round) == name).then_some(round)
+    (initial_name(round) == name || renamed(round) == name).then_some(round)
 }
 
 fn rows_of(tables: &Tables, name: &str, inspection: &mut Inspection) -> Result<Option<Rows>, Error> {

@@ -74,7 +74,7 @@ pub fn verify(values: &Values<'_>, endpoint: &Endpoint, stop: &Stop) -> Result<u
     } else {
         DdlVerdict::default()
     };
-    let tables = inspection.done();
+    let tables = inspection.into_tables();
     let (counts, examples) = book.judged(options.cut, (&ddl.findings, ddl.newest_invoke_ns));
     seconds.insert("all", (now_ns() - begun_ns) as f64 / 1e9);
     let report = Report { counts, balances, complete, tables, examples, seconds };
@@ -108,7 +108,7 @@ fn read(options: &VerifyOptions, tables: &Tables, values: &Values<'_>) -> Result
         match line {
             Line::Transaction(record) => book.sent(record).map_err(|why| reader.broken(&why))?,
             Line::Ddl(record) => statements.push(record),
-            Line::End => book.is_complete(),
+            Line::End => book.mark_complete(),
         }
     }
     Ok((header, book, statements))
@@ -199,11 +199,11 @@ impl Report {
             Balances::Off => writeln!(text, "the balances do not match the transfers"),
             Balances::Unknown => writeln!(text, "the balances could not be read"),
         };
-        for TableState { table, text: said, .. } in self.tables.iter().filter(|state| !state.ok) {
-            let _ = writeln!(text, "table {table}: {}", shown(said));
+        for TableState { table, text: answer, .. } in self.tables.iter().filter(|state| !state.ok) {
+            let _ = writeln!(text, "table {table}: {}", shown(answer));
         }
-        for Example { connection, sequence, text: said, .. } in self.examples() {
-            let _ = writeln!(text, "  transaction {sequence} of connection {connection} {said}");
+        for Example { connection, sequence, text: description, .. } in self.examples() {
+            let _ = writeln!(text, "  transaction {sequence} of connection {connection} {description}");
         }
         text
     }

@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::super::book::Book;
-use super::super::content::{PARTS_MAX, Part};
 use super::super::record::Header;
 use super::super::schema::{BALANCE, Tables};
 use crate::clock::now_ns;
 use crate::error::Error;
-use crate::ledger::content::Key;
+use crate::ledger::record::{Key, PARTS_MAX, Part};
 use crate::names::quoted;
 use crate::protocol::packet::take_string;
 use crate::protocol::reply::ProtocolError;
@@ -193,13 +192,13 @@ pub struct TableState {
 pub struct Inspection {
     session: Option<Session>,
     schema: String,
-    found: Vec<TableState>,
+    states: Vec<TableState>,
 }
 
 impl Inspection {
     /// Over this session.
     pub fn new(session: Session, schema: &str) -> Self {
-        Self { session: Some(session), schema: schema.into(), found: Vec::new() }
+        Self { session: Some(session), schema: schema.into(), states: Vec::new() }
     }
 
     /// CHECK TABLE of one.
@@ -211,7 +210,7 @@ impl Inspection {
         let mut state = TableState { table: table.into(), ok: false, text: String::new() };
         let Some(session) = &mut self.session else {
             state.text = "not looked at: the server is gone".into();
-            self.found.push(state);
+            self.states.push(state);
             return Ok(());
         };
         match session.query(&sql) {
@@ -221,7 +220,7 @@ impl Inspection {
             }
             Err(error) => state.text = self.failed(error)?,
         }
-        self.found.push(state);
+        self.states.push(state);
         Ok(())
     }
 
@@ -241,7 +240,7 @@ impl Inspection {
             Some(Err(error)) => self.failed(error)?,
             None => "not read: the server is gone".into(),
         };
-        if let Some(state) = self.found.iter_mut().find(|state| state.table == table) {
+        if let Some(state) = self.states.iter_mut().find(|state| state.table == table) {
             state.ok = false;
             let before = std::mem::take(&mut state.text);
             state.text = if before.is_empty() { text } else { format!("{before}; {text}") };
@@ -250,11 +249,11 @@ impl Inspection {
     }
 
     /// Every table that was looked at.
-    pub fn done(self) -> Vec<TableState> {
+    pub fn into_tables(self) -> Vec<TableState> {
         if let Some(session) = self.session {
             session.quit();
         }
-        self.found
+        self.states
     }
 
     /// What an error says; after one that ends the session a new one is tried.

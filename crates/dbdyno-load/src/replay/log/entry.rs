@@ -40,8 +40,8 @@ pub enum Moment {
 pub enum Within {
     /// That of the session, as it was.
     OfSession,
-    /// As the log says with this entry.
-    Said(u16),
+    /// The schema that the log names with this entry.
+    Schema(u16),
 }
 
 /// What an entry is about.

@@ -192,10 +192,10 @@ pub fn meaning(
         b"Query" => (statement(By::Client), Within::OfSession),
         b"Execute" | b"Bulk_execute" => (statement(By::Execute), Within::OfSession),
         b"Connect" | b"Change user" if argument.starts_with(b"Access denied") => (What::Command, Within::OfSession),
-        b"Connect" => (What::Connect, Within::Said(entries.schema(&connected_to(argument), text)?)),
-        b"Change user" => (What::Renew, Within::Said(entries.schema(&connected_to(argument), text)?)),
+        b"Connect" => (What::Connect, Within::Schema(entries.schema(&connected_to(argument), text)?)),
+        b"Change user" => (What::Renew, Within::Schema(entries.schema(&connected_to(argument), text)?)),
         b"Reset Connection" | b"Reset connection" => (What::Renew, Within::OfSession),
-        b"Init DB" => (What::Enter, Within::Said(entries.schema(argument, text)?)),
+        b"Init DB" => (What::Enter, Within::Schema(entries.schema(argument, text)?)),
         b"Quit" => (What::Quit, Within::OfSession),
         _ => (What::Command, Within::OfSession),
     })

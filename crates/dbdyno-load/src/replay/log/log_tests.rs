@@ -14,7 +14,7 @@ fn refused(text: &[u8]) -> String {
 }
 
 fn texts(log: &Log) -> Vec<String> {
-    log.statements.iter().map(|one| String::from_utf8_lossy(log.sql(one)).into_owned()).collect()
+    log.statements.iter().map(|statement| String::from_utf8_lossy(log.sql(statement)).into_owned()).collect()
 }
 
 /// Entries that are about sessions, commands, and those without an end.
@@ -123,8 +123,8 @@ fn sql() -> impl Strategy<Value = String> {
 }
 
 fn sent() -> impl Strategy<Value = Vec<Sent>> {
-    let one = (1u64..5, 1i64..800_000, 0i64..3_000_000, sql());
-    prop::collection::vec(one, 1..30).prop_map(|all| {
+    let statement = (1u64..5, 1i64..800_000, 0i64..3_000_000, sql());
+    prop::collection::vec(statement, 1..30).prop_map(|all| {
         let mut ended = BASE_US;
         let next = |(thread, gap, length, sql)| {
             ended += gap;
@@ -134,30 +134,34 @@ fn sent() -> impl Strategy<Value = Vec<Sent>> {
     })
 }
 
-fn given_back(log: &Log) -> Vec<Sent> {
+fn read_back(log: &Log) -> Vec<Sent> {
     let texts = texts(log);
-    let each = log.statements.iter().zip(texts);
-    each.map(|(one, sql)| (log.sessions[one.session as usize].thread, one.start_us, one.duration_us, sql)).collect()
+    let statements = log.statements.iter().zip(texts);
+    statements
+        .map(|(statement, sql)| {
+            (log.sessions[statement.session as usize].thread, statement.start_us, statement.duration_us, sql)
+        })
+        .collect()
 }
 
 proptest! {
     #[test]
     fn a_slow_log_gives_back_what_was_sent(all in sent()) {
         let log = parse(mysql(&all).as_bytes());
-        prop_assert_eq!(given_back(&log), all);
+        prop_assert_eq!(read_back(&log), all);
         prop_assert_eq!((log.form, log.has_whole_seconds, log.others, log.odd), (Form::Slow, false, NotSent::default(), Oddities::default()));
     }
 
     #[test]
     fn one_of_whole_seconds_gives_back_all_but_the_fractions(all in sent()) {
         let log = parse(mariadb(&all).as_bytes());
-        let found = given_back(&log);
-        prop_assert_eq!(found.len(), all.len());
-        for (found, sent) in found.iter().zip(&all) {
-            prop_assert_eq!((found.0, found.2, &found.3), (sent.0, sent.2, &sent.3));
+        let read = read_back(&log);
+        prop_assert_eq!(read.len(), all.len());
+        for (read, sent) in read.iter().zip(&all) {
+            prop_assert_eq!((read.0, read.2, &read.3), (sent.0, sent.2, &sent.3));
         }
         // A session of the test may have statements at the same time, which no session has: then they are put off.
-        let ends: Vec<i64> = found.iter().map(|(_, start, length, _)| start + length).collect();
+        let ends: Vec<i64> = read.iter().map(|(_, start, length, _)| start + length).collect();
         let first = ends[0] - (all[0].1 + all[0].2);
         prop_assert!(first.abs() <= 1_000_000, "{first}");
         prop_assert_eq!((log.has_whole_seconds, log.out_of_order, log.others, log.odd), (true, 0, NotSent::default(), Oddities::default()));
@@ -167,7 +171,7 @@ proptest! {
     fn a_general_log_gives_back_what_was_sent(all in sent()) {
         let all: Vec<Sent> = all.into_iter().map(|(thread, start, length, sql)| (thread, start + length, 0, sql)).collect();
         let log = parse(general(&all).as_bytes());
-        prop_assert_eq!(given_back(&log), all);
+        prop_assert_eq!(read_back(&log), all);
         prop_assert_eq!((log.form, log.has_whole_seconds, log.others, log.odd), (Form::General, false, NotSent::default(), Oddities::default()));
     }
 
@@ -179,8 +183,8 @@ proptest! {
             let at = at.min(bytes.len());
             bytes.splice(at..at, noise.iter().copied());
             if let Ok(log) = Log::parse("a.log", bytes) {
-                for one in &log.statements {
-                    prop_assert!(!log.sql(one).is_empty() && (one.session as usize) < log.sessions.len());
+                for statement in &log.statements {
+                    prop_assert!(!log.sql(statement).is_empty() && (statement.session as usize) < log.sessions.len());
                 }
             }
         }
@@ -197,10 +201,11 @@ fn schemas_are_those_of_use_or_of_the_header() {
                         SET last_insert_id=4,insert_id=5,timestamp=1;\nuse shop;\n{STARTED}{HEAD}SET timestamp=1;\nSELECT 3;\n"
     );
     let log = parse(text.as_bytes());
-    let named: Vec<&[u8]> = log.statements.iter().map(|one| log.schemas[usize::from(one.schema)].as_slice()).collect();
+    let named: Vec<&[u8]> =
+        log.statements.iter().map(|statement| log.schemas[usize::from(statement.schema)].as_slice()).collect();
     assert_eq!(named, [&b"shop"[..], b"shop", b""]);
     assert_eq!(texts(&log), ["SELECT 1", "SELECT 2", "SELECT 3"]);
-    assert_eq!(log.statements.iter().map(|one| one.line).collect::<Vec<_>>(), [6, 11, 25]);
+    assert_eq!(log.statements.iter().map(|statement| statement.line).collect::<Vec<_>>(), [6, 11, 25]);
     assert_eq!(counts(&log), [1, 0, 0]);
 }
 
@@ -210,7 +215,7 @@ fn sessions_end_with_quit_and_begin_with_connect() {
         "{HEAD}SELECT 1;\n{HEAD}# administrator command: Quit;\n{HEAD}SELECT 2;\n{HEAD}# administrator command: Ping;\n"
     );
     let log = parse(slow.as_bytes());
-    assert_eq!(log.statements.iter().map(|one| one.session).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(log.statements.iter().map(|statement| statement.session).collect::<Vec<_>>(), [0, 1]);
     assert_eq!((log.sessions[0].quit_us.is_some(), log.sessions[1].quit_us), (true, None));
     assert_eq!(counts(&log), [1, 1, 0]);
     let general = "261123 12:58:53\t    6 Connect\troot@localhost on shop using Socket\n\t\t    6 Query\tSELECT 1\n\
@@ -219,8 +224,9 @@ fn sessions_end_with_quit_and_begin_with_connect() {
                    \t\t    8 Connect\tAccess denied for user 'x'@'h' (using password: NO)\n\t\t    6 Quit\t\n\t\t    6 Ping\t\n";
     let log = parse(general.as_bytes());
     assert_eq!(texts(&log), ["SELECT 1", "SELECT 2", "SELECT 3", "SELECT 4"]);
-    assert_eq!(log.statements.iter().map(|one| one.session).collect::<Vec<_>>(), [0, 1, 0, 2]);
-    let named: Vec<&[u8]> = log.statements.iter().map(|one| log.schemas[usize::from(one.schema)].as_slice()).collect();
+    assert_eq!(log.statements.iter().map(|statement| statement.session).collect::<Vec<_>>(), [0, 1, 0, 2]);
+    let named: Vec<&[u8]> =
+        log.statements.iter().map(|statement| log.schemas[usize::from(statement.schema)].as_slice()).collect();
     assert_eq!(named, [&b"shop"[..], b"", b"other", b""]);
     // Connect, Connect, Init DB, Quit; a Connect that was denied, and Ping.
     assert_eq!(counts(&log), [4, 2, 0]);
@@ -233,7 +239,7 @@ fn what_a_server_executes_for_execute_is_told() {
                    \t\t    6 Prepare\tselect ?\n\t\t    6 Execute\tselect 5\n\t\t    6 Close stmt\t\n\t\t    6 Reset stmt\t\n";
     let log = parse(general.as_bytes());
     assert_eq!(texts(&log), ["prepare s from 'select ? + 1'", "execute s using @a", "select 1 + 1", "select 5"]);
-    let by: Vec<By> = log.statements.iter().map(|one| one.by).collect();
+    let by: Vec<By> = log.statements.iter().map(|statement| statement.by).collect();
     assert_eq!(by, [By::Client, By::Client, By::Execute, By::Execute]);
 }
 
@@ -278,7 +284,10 @@ fn what_has_no_number_is_a_session_by_who_it_is() {
     let text = "# Time: 261123 12:58:55\n# User@Host: a[a] @ h []\n# Query_time: 1.0  Lock_time: 0.0 Rows_sent: 1  Rows_examined: 0\n\
                 SET timestamp=1795438735;\nSELECT 1;\n# User@Host: b[b] @ h []\n# Query_time: 1.0  Lock_time: 0.0\nSET timestamp=1795438735;\nSELECT 2;\n\
                 # User@Host: a[a] @ h []\n# Query_time: 1.0  Lock_time: 0.0\nSET timestamp=1795438735;\nSELECT 3;\n";
-    assert_eq!(parse(text.as_bytes()).statements.iter().map(|one| one.session).collect::<Vec<_>>(), [0, 1, 0]);
+    assert_eq!(
+        parse(text.as_bytes()).statements.iter().map(|statement| statement.session).collect::<Vec<_>>(),
+        [0, 1, 0]
+    );
 }
 
 #[test]
@@ -301,8 +310,8 @@ fn what_is_no_log_is_refused_with_its_line() {
         &b"# User@Host: a[a] @ h []  Id: 7\n# Query_time: 1.5\nSELECT 'secret';\n"[..],
         b"\t\t    7 Query\tSELECT 'secret'\n",
     ] {
-        let said = refused(untimed);
-        assert!(said.contains("no entry up to here has a time") && !said.contains("secret"), "{said}");
+        let message = refused(untimed);
+        assert!(message.contains("no entry up to here has a time") && !message.contains("secret"), "{message}");
     }
 }
 
@@ -342,7 +351,7 @@ fn a_session_that_sets_its_time_moves_no_other() {
     .concat();
     let log = parse(text.as_bytes());
     assert_eq!(log.out_of_order, 2);
-    let starts: Vec<i64> = log.statements.iter().map(|one| one.start_us - BASE_US).collect();
+    let starts: Vec<i64> = log.statements.iter().map(|statement| statement.start_us - BASE_US).collect();
     assert!(starts.iter().all(|start| (0..2_000_000).contains(start)), "{starts:?}");
 }
 
@@ -398,7 +407,7 @@ fn every_form_of_a_slow_log_is_taken() {
                 format!("{head}SELECT 1,\n2;\n{head}# administrator command: Ping;\n{head}INSERT INTO t VALUES (1);\n");
             let log = parse(text.replace('\n', end).as_bytes());
             assert_eq!(texts(&log), [&format!("SELECT 1,{end}2"), "INSERT INTO t VALUES (1)"], "{server}");
-            let schemas = log.statements.iter().map(|one| log.schemas[usize::from(one.schema)].as_slice());
+            let schemas = log.statements.iter().map(|statement| log.schemas[usize::from(statement.schema)].as_slice());
             assert!(schemas.into_iter().all(|name| name == b"shop"), "{server}");
             assert_eq!((counts(&log), &log.odd), ([0, 1, 0], &Oddities::default()), "{server}");
         }
@@ -445,7 +454,10 @@ fn every_form_of_a_general_log_is_taken() {
             let log = parse((STARTED.to_owned() + text).replace('\n', end).as_bytes());
             assert_eq!(texts(&log), [&format!("SELECT 1,{end}2"), "SELECT 5"], "{server}");
             assert_eq!((counts(&log), log.sessions.len(), &log.odd), ([2, 1, 0], 1, &Oddities::default()), "{server}");
-            assert!(log.statements.iter().all(|one| log.schemas[usize::from(one.schema)] == b"shop"), "{server}");
+            assert!(
+                log.statements.iter().all(|statement| log.schemas[usize::from(statement.schema)] == b"shop"),
+                "{server}"
+            );
         }
     }
 }
@@ -474,9 +486,13 @@ fn a_damaged_entry_costs_itself_alone() {
         ("\0\0\0\0".to_owned() + HEAD + "SELECT 2;\n", 1, 0, 0),
     ] {
         let log = parse((good("SELECT 1") + &damage + &good("SELECT 3")).as_bytes());
-        let found = texts(&log);
-        assert_eq!((found.len(), counts(&log)[2]), (2 + sent, cut_off), "{damage}");
-        assert_eq!((found[0].as_str(), found[found.len() - 1].as_str()), ("SELECT 1", "SELECT 3"), "{damage}");
+        let statements = texts(&log);
+        assert_eq!((statements.len(), counts(&log)[2]), (2 + sent, cut_off), "{damage}");
+        assert_eq!(
+            (statements[0].as_str(), statements[statements.len() - 1].as_str()),
+            ("SELECT 1", "SELECT 3"),
+            "{damage}"
+        );
         let oddities = log.odd.stray.count + log.odd.times.count + log.odd.durations.count;
         assert!(oddities >= odd, "{damage} {:?}", log.odd);
     }
@@ -528,12 +544,17 @@ fn a_session_is_followed() {
         + &at("Query\tSELECT 7")
         + &at("Quit\t");
     let log = parse(text.as_bytes());
-    let found: Vec<(String, &str, u32, u32)> = log
+    let statements: Vec<(String, &str, u32, u32)> = log
         .statements
         .iter()
         .zip(texts(&log))
-        .map(|(one, sql)| {
-            (sql, std::str::from_utf8(&log.schemas[usize::from(one.schema)]).unwrap(), one.session, one.line)
+        .map(|(statement, sql)| {
+            (
+                sql,
+                std::str::from_utf8(&log.schemas[usize::from(statement.schema)]).unwrap(),
+                statement.session,
+                statement.line,
+            )
         })
         .collect();
     let expected = [
@@ -545,8 +566,8 @@ fn a_session_is_followed() {
         ("SELECT 6", "last", 2, 11),
         ("SELECT 7", "shop", 3, 13),
     ];
-    assert_eq!(found, expected.map(|(sql, schema, session, line)| (sql.to_owned(), schema, session, line)));
-    let continues: Vec<Option<u32>> = log.sessions.iter().map(|one| one.continues).collect();
+    assert_eq!(statements, expected.map(|(sql, schema, session, line)| (sql.to_owned(), schema, session, line)));
+    let continues: Vec<Option<u32>> = log.sessions.iter().map(|session| session.continues).collect();
     assert_eq!(continues, [None, Some(0), Some(1), None]);
     // Connect, Connect, Quit, Init DB, Change user, Reset Connection, USE, USE.
     assert_eq!(counts(&log), [8, 0, 0]);
@@ -560,7 +581,9 @@ fn what_a_routine_ran_is_told_where_its_call_is() {
         )
     };
     let of_routine = "# Stored_routine: shop.bump\n";
-    let by = |text: String| parse(text.as_bytes()).statements.iter().map(|one| one.by == By::Call).collect::<Vec<_>>();
+    let by = |text: String| {
+        parse(text.as_bytes()).statements.iter().map(|statement| statement.by == By::Call).collect::<Vec<_>>()
+    };
     let inner = entry(of_routine, "0.002", "update cnt set n=n+1") + &entry(of_routine, "0.001", "call deeper()");
     assert_eq!(
         by(entry("", "0.1", "SELECT 1") + &inner + &entry("", "0.004", "call bump(1)")),
@@ -646,8 +669,12 @@ fn a_log_table_is_read_however_it_was_written() {
             assert_eq!(texts(&log), expected, "{text}");
             assert_eq!(log.odd, Oddities::default(), "{text}");
             assert_eq!((log.sessions.len(), log.has_whole_seconds), (1, false), "{text}");
-            assert!(log.statements.iter().all(|one| log.schemas[usize::from(one.schema)] == b"shop"), "{text}");
-            let starts = log.statements.iter().map(|one| (one.start_us - log.statements[0].start_us) / 1000);
+            assert!(
+                log.statements.iter().all(|statement| log.schemas[usize::from(statement.schema)] == b"shop"),
+                "{text}"
+            );
+            let starts =
+                log.statements.iter().map(|statement| (statement.start_us - log.statements[0].start_us) / 1000);
             assert_eq!(starts.collect::<Vec<_>>(), [0, 1112, 1118], "{text}");
         }
     }

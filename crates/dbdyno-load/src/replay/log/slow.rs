@@ -116,7 +116,7 @@ impl Reader {
         if let Some(name) = &header.used {
             self.schema = self.entries.schema(name, text)?;
         }
-        let mut schema = Within::Said(match header.schema {
+        let mut schema = Within::Schema(match header.schema {
             Some(name) => self.entries.schema(name, text)?,
             None => self.schema,
         });
@@ -129,7 +129,7 @@ impl Reader {
                 b"Quit" => What::Quit,
                 // The schema that the log has is that of before.
                 b"Change user" => {
-                    schema = Within::Said(0);
+                    schema = Within::Schema(0);
                     What::Renew
                 }
                 b"Reset Connection" | b"Reset connection" => What::Renew,

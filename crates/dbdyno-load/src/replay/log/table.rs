@@ -247,10 +247,10 @@ impl Reader {
             if duration_us == Some(None) {
                 self.entries.odd.durations.at(line);
             }
-            let schema = Within::Said(self.entries.schema(&schema.unwrap_or_default(), text)?);
+            let schema = Within::Schema(self.entries.schema(&schema.unwrap_or_default(), text)?);
             match sql.trim_ascii() {
                 b"Quit" => (What::Quit, schema),
-                b"Change user" => (What::Renew, Within::Said(0)),
+                b"Change user" => (What::Renew, Within::Schema(0)),
                 b"Reset Connection" | b"Reset connection" => (What::Renew, schema),
                 command if COMMANDS.contains(&command) => (What::Command, schema),
                 _ => (What::Statement { at: at as u32, length: 0, by: By::Client }, schema),

@@ -165,13 +165,13 @@ impl<'a> Text<'a> {
         let mut at = start;
         loop {
             let (line, end) = self.line_and_end(at);
-            let found = self.mark_at(at, line, &mark);
+            let next_mark = self.mark_at(at, line, &mark);
             let is_too_long = at - start > STATEMENT_MAX;
-            if found == Mark::WholeEntry && (quotes.is_open() || is_too_long) {
+            if next_mark == Mark::WholeEntry && (quotes.is_open() || is_too_long) {
                 let cut = Cut { end: at, is_whole: !without_escapes.is_open() && !is_too_long };
                 return if is_too_long { cut } else { self.after_string(at, quotes, &mark).unwrap_or(cut) };
             }
-            if (found != Mark::None && !quotes.is_open()) || at == self.bytes.len() {
+            if (next_mark != Mark::None && !quotes.is_open()) || at == self.bytes.len() {
                 let is_cut = is_too_long || self.is_broken_off(start, at);
                 return Cut { end: at, is_whole: !quotes.is_open() && !is_cut };
             }
@@ -199,14 +199,14 @@ impl<'a> Text<'a> {
             as_entry.pass(&self.bytes[at..end], |_, _| ());
             self.looked_ahead.set(self.looked_ahead.get() + end - at);
             at = end;
-            let found = self.mark_at(at, self.line_at(at), mark);
-            let is_end = found != Mark::None || at == self.bytes.len();
+            let next_mark = self.mark_at(at, self.line_at(at), mark);
+            let is_end = next_mark != Mark::None || at == self.bytes.len();
             if is_end && !quotes.is_open() {
                 return Some(Cut { end: at, is_whole: true });
             }
             let is_sound =
                 || !as_entry.is_open() && (!self.is_delimited || self.before(at).trim_ascii_end().ends_with(b";"));
-            if found == Mark::WholeEntry && was_closed && is_sound() {
+            if next_mark == Mark::WholeEntry && was_closed && is_sound() {
                 return None;
             }
         }
@@ -243,7 +243,7 @@ fn zeros(line: &[u8]) -> usize {
 
 /// Whether `part` stands anywhere in `line`.
 pub fn has(line: &[u8], part: &[u8]) -> bool {
-    line.windows(part.len()).any(|found| found == part)
+    line.windows(part.len()).any(|window| window == part)
 }
 
 /// Follows strings, quoted names and comments, a piece at a time. A piece ends with its line or with the text.

@@ -154,7 +154,7 @@ fn is_in_order(times: &[i64]) -> bool {
 /// Of each beginning of the times the length of a longest subsequence that does not fall.
 fn rising_lengths(times: impl Iterator<Item = i64>) -> Vec<usize> {
     let mut ends: Vec<i64> = Vec::new();
-    let one = |time: i64| {
+    let rising_length = |time: i64| {
         let length = ends.partition_point(|end| *end <= time);
         if length == ends.len() {
             ends.push(time);
@@ -163,7 +163,7 @@ fn rising_lengths(times: impl Iterator<Item = i64>) -> Vec<usize> {
         }
         ends.len()
     };
-    times.map(one).collect()
+    times.map(rising_length).collect()
 }
 
 /// Which times can be those of a clock that never goes back, give or take some seconds: as many as can be.
@@ -277,9 +277,9 @@ mod tests {
         // A long query is written after what began later.
         let long = entry(3 * SECOND_US, false, Moment::Start, 2_700_000);
         assert_eq!(times(&[at(5), long, at(5)]).out_of_order, 0);
-        let found = starts(&[at(5), long, at(5)]);
-        assert!(found[0] < found[1] + 2_700_000 && found[1] + 2_700_000 < found[2], "{found:?}");
-        assert!((3 * SECOND_US..4 * SECOND_US).contains(&found[1]), "{found:?}");
+        let starts_us = starts(&[at(5), long, at(5)]);
+        assert!(starts_us[0] < starts_us[1] + 2_700_000 && starts_us[1] + 2_700_000 < starts_us[2], "{starts_us:?}");
+        assert!((3 * SECOND_US..4 * SECOND_US).contains(&starts_us[1]), "{starts_us:?}");
     }
 
     #[test]
@@ -287,9 +287,9 @@ mod tests {
         let at = |us: i64| entry(us, true, Moment::End, 0);
         for wrong in [1_000_000_000, 1_795_438_747_000_000 * 2] {
             let base = 1_795_438_747_000_000;
-            let found = times(&[at(base), at(base + 10), at(wrong), at(base + 20), at(base + 30)]);
-            assert_eq!(found.starts_us, [base, base + 10, base + 10, base + 20, base + 30]);
-            assert_eq!(found.out_of_order, 1);
+            let timing = times(&[at(base), at(base + 10), at(wrong), at(base + 20), at(base + 30)]);
+            assert_eq!(timing.starts_us, [base, base + 10, base + 10, base + 20, base + 30]);
+            assert_eq!(timing.out_of_order, 1);
             assert_eq!(times(&[at(base + wrong), at(base), at(base)]).starts_us, [base; 3]);
         }
         // Microseconds in another order are no mistake.
@@ -308,10 +308,10 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_back_goes_on() {
         let pauses = |entries: &[Entry]| {
-            let found = times(entries);
+            let timing = times(entries);
             let pauses: Vec<i64> =
-                found.starts_us.windows(2).map(|pair| (pair[1] - pair[0] + SECOND_US / 2) / SECOND_US).collect();
-            (pauses, found.set_back, found.out_of_order)
+                timing.starts_us.windows(2).map(|pair| (pair[1] - pair[0] + SECOND_US / 2) / SECOND_US).collect();
+            (pauses, timing.set_back, timing.out_of_order)
         };
         // The end of summer time, seen from long before it and from shortly before it; and twice in a log, as over a year.
         for (parts, steps) in [
@@ -326,8 +326,8 @@ mod tests {
         // By an operator, by ten minutes: nobody knows how long the pause was.
         let mut entries = minutes(&[(100, 180)]);
         entries.extend((0..90).map(|at| entry((169 * 60 + 17 + at) * SECOND_US, false, Moment::Start, 0)));
-        let (found, set_back, out_of_order) = pauses(&entries);
-        assert!(found.iter().all(|pause| (0..=60).contains(pause)), "{found:?}");
+        let (pauses_s, set_back, out_of_order) = pauses(&entries);
+        assert!(pauses_s.iter().all(|pause| (0..=60).contains(pause)), "{pauses_s:?}");
         assert_eq!((set_back, out_of_order), (vec![80], 0));
     }
 
@@ -336,9 +336,9 @@ mod tests {
         let now = minutes(&[(1000, 1100)]);
         for wrong in [&minutes(&[(3, 9)])[..], &minutes(&[(9000, 9006)]), &minutes(&[(3, 4)])] {
             let entries = [&now[..50], wrong, &now[50..]].concat();
-            let found = times(&entries);
-            assert_eq!((found.set_back.len(), found.out_of_order), (0, wrong.len() as u64));
-            assert_eq!(found.starts_us.last().unwrap() - found.starts_us[0], 99 * 60 * SECOND_US);
+            let timing = times(&entries);
+            assert_eq!((timing.set_back.len(), timing.out_of_order), (0, wrong.len() as u64));
+            assert_eq!(timing.starts_us.last().unwrap() - timing.starts_us[0], 99 * 60 * SECOND_US);
         }
     }
 
@@ -350,9 +350,10 @@ mod tests {
                 second += step;
                 entry(second * SECOND_US, false, Moment::End, *duration)
             }).collect();
-            let found = times(&entries);
-            prop_assert_eq!(found.out_of_order, 0);
-            let ends: Vec<i64> = found.starts_us.iter().zip(&entries).map(|(start, entry)| start + entry.duration_us).collect();
+            let timing = times(&entries);
+            prop_assert_eq!(timing.out_of_order, 0);
+            let pairs = timing.starts_us.iter().zip(&entries);
+            let ends: Vec<i64> = pairs.map(|(start, entry)| start + entry.duration_us).collect();
             prop_assert!(ends.is_sorted());
             prop_assert!(ends.iter().zip(&entries).all(|(end, entry)| end.div_euclid(SECOND_US) * SECOND_US == entry.stamp.us));
         }

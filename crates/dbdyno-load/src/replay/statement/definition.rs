@@ -347,19 +347,19 @@ impl Body {
                 b"DECLARE" | b"RETURN" | b"OPEN" | b"FETCH" | b"CLOSE" => body.expression(&mut tokens, b";"),
                 first => {
                     tokens = start;
-                    let found = Comparable::read(sql, &mut tokens);
+                    let comparable = Comparable::read(sql, &mut tokens);
                     // Setting a routine's variable is not logged.
                     let is_certain =
                         is_straight && first != b"SET" && around.iter().all(|around| *around == Around::Block);
                     let is_of_handler = around.contains(&Around::Handler);
-                    body.called.extend(found.called);
+                    body.called.extend(comparable.called);
                     body.called.truncate(STATEMENTS_MAX);
                     let branches = around.iter().filter_map(|around| match around {
                         Around::Condition(number, branch) => Some((*number, *branch)),
                         _ => None,
                     });
                     let branches = branches.collect();
-                    body.statements.push(Inner { text: found.text, is_certain, is_of_handler, branches });
+                    body.statements.push(Inner { text: comparable.text, is_certain, is_of_handler, branches });
                     around.pop_if(|around| *around == Around::Handler);
                 }
             }
@@ -625,9 +625,9 @@ mod tests {
         for none in ["CREATE TABLE t (i INT)", "SELECT 1", "CREATE PROCEDURE", "CREATE VIEW procedure AS SELECT 1"] {
             assert_eq!(definition(none.as_bytes()), None, "{none}");
         }
-        let found = definition(b"CREATE TRIGGER a AFTER UPDATE ON shop.`T1` FOR EACH ROW SET @a = f(NEW.b)").unwrap();
+        let trigger = definition(b"CREATE TRIGGER a AFTER UPDATE ON shop.`T1` FOR EACH ROW SET @a = f(NEW.b)").unwrap();
         assert_eq!(
-            (found.makes, found.name.as_slice(), &found.body.called),
+            (trigger.makes, trigger.name.as_slice(), &trigger.body.called),
             (Makes::Trigger, &b"t1"[..], &vec![b"f".to_vec()])
         );
     }

@@ -203,10 +203,10 @@ fn cut(mut tokens: Tokens<'_>) -> Option<Vec<Range<usize>>> {
 }
 
 /// Whether the statement names one of these tables, which are in small letters, where a table stands.
-pub fn names_table(sql: &[u8], is_one: impl Fn(&[u8]) -> bool) -> bool {
-    fn look(mut tokens: Tokens<'_>, depth: u32, is_of_table: &mut bool, is_one: &dyn Fn(&[u8]) -> bool) -> bool {
+pub fn names_table(sql: &[u8], is_listed: impl Fn(&[u8]) -> bool) -> bool {
+    fn look(mut tokens: Tokens<'_>, depth: u32, is_of_table: &mut bool, is_listed: &dyn Fn(&[u8]) -> bool) -> bool {
         loop {
-            let found = match tokens.next() {
+            let is_named = match tokens.next() {
                 Token::End => return false,
                 Token::Word(word) => match Capitals::new(word).bytes() {
                     b"FROM" | b"JOIN" | b"STRAIGHT_JOIN" | b"INTO" | b"UPDATE" | b"TABLE" | b"TABLES" | b"DESCRIBE"
@@ -219,18 +219,18 @@ pub fn names_table(sql: &[u8], is_one: impl Fn(&[u8]) -> bool) -> bool {
                         *is_of_table = false;
                         false
                     }
-                    _ => *is_of_table && is_one(&word.to_ascii_lowercase()),
+                    _ => *is_of_table && is_listed(&word.to_ascii_lowercase()),
                 },
-                Token::Name(name) => *is_of_table && is_one(&unquote(name, b'`').to_ascii_lowercase()),
-                Token::Executable(code) if depth > 0 => look(tokens.of_text(code), depth - 1, is_of_table, is_one),
+                Token::Name(name) => *is_of_table && is_listed(&unquote(name, b'`').to_ascii_lowercase()),
+                Token::Executable(code) if depth > 0 => look(tokens.of_text(code), depth - 1, is_of_table, is_listed),
                 _ => false,
             };
-            if found {
+            if is_named {
                 return true;
             }
         }
     }
-    look(Tokens::new(sql, USUAL), DEPTH_MAX, &mut false, &is_one)
+    look(Tokens::new(sql, USUAL), DEPTH_MAX, &mut false, &is_listed)
 }
 
 /// The name that comes next, in small letters.
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn what_a_session_is_left_with_is_told() {
         let name = |text: &str| text.as_bytes().to_vec();
-        for (sql, found) in [
+        for (sql, expected) in [
             ("PREPARE s FROM ...", Step::Prepare { name: name("s"), is_hidden: true }),
             ("/* a */ prepare `S` from 'SELECT 1'", Step::Prepare { name: name("s"), is_hidden: false }),
             ("EXECUTE s USING @a", Step::Execute(name("s"))),
@@ -290,7 +290,7 @@ mod tests {
             ("ROLLBACK TO SAVEPOINT a", Step::ToSavepoint(name("a"))),
             ("SELECT 1", Step::None),
         ] {
-            assert_eq!(step(sql.as_bytes()), found, "{sql}");
+            assert_eq!(step(sql.as_bytes()), expected, "{sql}");
         }
         for sql in
             ["SELECT * FROM t /*! , `U` */", "SELECT 1 FROM (a JOIN shop.u x ON 1)", "DESC u", "INSERT u VALUES (1)"]

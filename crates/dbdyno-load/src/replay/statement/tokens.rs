@@ -256,7 +256,7 @@ impl Capitals {
 
 /// Whether a word is the next.
 pub fn is_word(tokens: Tokens<'_>, word: &[u8]) -> bool {
-    matches!(tokens.peek(), Token::Word(found) if found.eq_ignore_ascii_case(word))
+    matches!(tokens.peek(), Token::Word(text) if text.eq_ignore_ascii_case(word))
 }
 
 /// Takes a word, if it is the next; whether it was.
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_word_begins_where_the_servers_begin_one() {
-        for (sql, found) in [
+        for (sql, expected) in [
             ("a/* b */c -- d\nk#f\ng--h", &["a", "c", "k", "g", "h"][..]),
             (r"1e5into 1.into .5into 1.e5into 1e+5into \Ninto", &["into"; 6]),
             ("into\u{a0}outfile", &["into", "outfile"]),
@@ -294,7 +294,7 @@ mod tests {
             ("a--\u{7f}b\nc", &["a", "c"]),
         ] {
             // The `e` of `1e+5` is a word to nobody, and does no harm.
-            assert_eq!(words(sql).into_iter().filter(|word| *word != "e").collect::<Vec<_>>(), found, "{sql}");
+            assert_eq!(words(sql).into_iter().filter(|word| *word != "e").collect::<Vec<_>>(), expected, "{sql}");
         }
     }
 

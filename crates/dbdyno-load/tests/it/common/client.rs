@@ -3,14 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use dbdyno_load::endpoint::{Address, Endpoint, Password};
+use dbdyno_load::endpoint::{Address, Endpoint, Password, Security};
 use dbdyno_load::error::Error;
-use dbdyno_load::protocol::encoder::{Parameter, RequestEncoder};
-use dbdyno_load::protocol::packet::reply_sequence;
+use dbdyno_load::protocol::packet::{Parameter, RequestEncoder, reply_sequence};
 use dbdyno_load::protocol::reply::Reply;
-use dbdyno_load::protocol::session::Connection;
-use dbdyno_load::protocol::session::Session;
-use dbdyno_load::security::Security;
+use dbdyno_load::protocol::session::{Connection, Session};
 use dbdyno_load::stop::Stop;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};

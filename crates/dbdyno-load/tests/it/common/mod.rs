@@ -1,14 +1,11 @@
 //! A private MariaDB for one test: own datadir, own socket, gone afterwards; and a fake server for what a real one
 //! does not do.
+//!
+//! Of cases that are too many for every run some are drawn; `DBDYNO_TEST_LONG` tries all. As in `tests/sampled.py`: the seed is always the same, or what `DBDYNO_TEST_SEED` gives.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-pub mod certificates;
-pub mod client;
-pub mod drawn;
-pub mod fake_server;
-pub mod scripted_server;
-
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,6 +16,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+pub mod client;
+pub mod fake_server;
 
 /// A user without rights, as servers refuse to run as root.
 const UNPRIVILEGED: &str = "nobody";
@@ -143,8 +143,8 @@ impl Server {
     pub fn counters<const N: usize>(&self, names: [&str; N]) -> [u64; N] {
         let lines = self.sql(&format!("SHOW GLOBAL STATUS WHERE Variable_name IN ('{}')", names.join("','")));
         names.map(|name| {
-            let found = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
-            found.unwrap_or_else(|| panic!("no {name}: {lines}")).trim().parse().unwrap()
+            let value = lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
+            value.unwrap_or_else(|| panic!("no {name}: {lines}")).trim().parse().unwrap()
         })
     }
 
@@ -278,7 +278,7 @@ pub fn expect(command: &mut Command, code: i32) -> Output {
     output
 }
 
-/// Runs to the end; gives exit code, what was said, and how long it took.
+/// Runs to the end; gives the exit code, the messages on stderr, and how long it took.
 pub fn ended(command: &mut Command) -> (Option<i32>, String, Duration) {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     waited_for(&mut child)
@@ -316,4 +316,23 @@ pub fn waited_for(child: &mut Child) -> (Option<i32>, String, Duration) {
 
 pub fn json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn seed() -> &'static str {
+    static SEED: OnceLock<String> = OnceLock::new();
+    SEED.get_or_init(|| std::env::var("DBDYNO_TEST_SEED").unwrap_or_else(|_| "1".to_owned()))
+}
+
+/// So many of the cases, in their order, for the test of that name.
+pub fn drawn<T: Copy>(test: &str, cases: &[T], count: usize) -> Vec<T> {
+    let count = if std::env::var_os("DBDYNO_TEST_LONG").is_some() { cases.len() } else { count };
+    let mut places: Vec<usize> = (0..cases.len()).collect();
+    places.sort_by_cached_key(|place| {
+        let mut hasher = DefaultHasher::new();
+        (seed(), test, place).hash(&mut hasher);
+        hasher.finish()
+    });
+    places.truncate(count);
+    places.sort_unstable();
+    places.into_iter().map(|place| cases[place]).collect()
 }
