@@ -1,6 +1,6 @@
 //! Every format is read as its writer meant it, and what is odd about a trace is said. What is damaged, endless or hostile brings no reader down, is said, and takes no more memory than a good trace.
 
-use std::fmt::{Write, Write as _};
+use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use dbdyno_blk::queue::Direction;

@@ -269,7 +269,7 @@ mod tests {
             match survivors {
                 Survivors::None => assert_eq!(*value, values[0], "sector {sector}"),
                 Survivors::Random512 => {
-                    assert!([values[0], values[values.len() - 1]].contains(value), "sector {sector}")
+                    assert!([values[0], values[values.len() - 1]].contains(value), "sector {sector}");
                 }
                 Survivors::Lying => {} // checked below
                 _ => assert!(values.contains(value), "{survivors:?}: sector {sector} has {value}, not of {values:?}"),

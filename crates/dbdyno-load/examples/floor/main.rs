@@ -140,7 +140,7 @@ fn start_server(listener: OwnedFd, options: &Options) -> std::io::Result<Child> 
 
 /// How the client waits for replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Io {
+enum Io {
     #[value(name = "io_uring")]
     Uring,
     Epoll,
@@ -148,7 +148,7 @@ pub enum Io {
 
 /// How the server serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Echo {
+enum Echo {
     /// A thread per connection, as `MariaDB`'s: a request wakes one
     Threads,
     /// One thread for all: a request seldom wakes it
@@ -156,33 +156,33 @@ pub enum Echo {
 }
 
 /// The word of a choice, as the command line has it.
-pub fn word(choice: &impl ValueEnum) -> String {
+fn word(choice: &impl ValueEnum) -> String {
     choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// What bare sending and receiving costs.
 #[derive(Debug, Parser)]
-pub struct Options {
+struct Options {
     /// `serve`: be the server
     #[arg(value_parser = ["serve"])]
-    pub part: Option<String>,
+    part: Option<String>,
     /// Connections
     #[arg(long, default_value_t = 64)]
-    pub clients: usize,
+    clients: usize,
     /// Of all of them together
     #[arg(long, default_value_t = 200_000)]
-    pub round_trips: u64,
+    round_trips: u64,
     #[arg(long, value_enum, default_value_t = Io::Uring)]
-    pub io: Io,
+    io: Io,
     #[arg(long, value_enum, default_value_t = Echo::Threads)]
-    pub echo: Echo,
+    echo: Echo,
     /// CPU time that the server spends on each request, so that replies come at the pace of a real server's; faster ones
     /// come in larger batches, which cost a client less
     #[arg(long = "work-us", default_value = "0", value_parser = microseconds)]
-    pub work: Duration,
+    work: Duration,
     /// Over the loopback instead of a unix socket
     #[arg(long)]
-    pub tcp: bool,
+    tcp: bool,
     /// The bytes of a prepared statement instead of those of a text query
     #[arg(long)]
     prepared: bool,
@@ -193,15 +193,15 @@ pub struct Options {
     reply: Option<PathBuf>,
     /// Where the server may run, as taskset takes it (anywhere)
     #[arg(long, value_name = "LIST")]
-    pub server_cpus: Option<String>,
+    server_cpus: Option<String>,
     /// What is sent and answered.
     #[arg(skip = Message::text())]
-    pub message: Message,
+    message: Message,
 }
 
 impl Options {
     /// Reads it.
-    pub fn read() -> Result<Self, Box<dyn Error>> {
+    fn read() -> Result<Self, Box<dyn Error>> {
         let mut options = Self::parse();
         if options.prepared {
             options.message = Message::prepared();
@@ -222,9 +222,9 @@ fn microseconds(text: &str) -> Result<Duration, Box<dyn Error + Send + Sync>> {
 
 /// A request and its reply, whole packets each.
 #[derive(Debug, Clone)]
-pub struct Message {
-    pub request: Vec<u8>,
-    pub reply: Vec<u8>,
+struct Message {
+    request: Vec<u8>,
+    reply: Vec<u8>,
 }
 
 const COLUMN: &[u8] = b"\x03def\x02sb\x07sbtest1\x07sbtest1\x01c\x01c\x0c-\0\xe0\x01\0\0\xfe\x01\0\0\0\0";

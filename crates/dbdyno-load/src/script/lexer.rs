@@ -535,7 +535,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text: String) {
+        fn no_text_makes_the_tokens_panic(text: String) {
             let _ = all(&text);
         }
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
-use self::entry::{By, Entries, Entry, Form, NUMBERLESS, What, Within};
+use self::entry::{Entries, Entry, NUMBERLESS, What, Within};
 use self::text::{Text, has};
 use super::not_sent::{NotSent, Occurrences, Reason};
 use super::statement::{self, Class, classified, is_only_of_routine};

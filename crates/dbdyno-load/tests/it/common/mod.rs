@@ -238,7 +238,7 @@ fn common_arguments(folder: &Path) -> Vec<String> {
     arguments
 }
 
-fn run(command: &mut Command) {
+pub(crate) fn run(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
 }
