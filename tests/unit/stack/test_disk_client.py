@@ -91,7 +91,10 @@ def test_words_and_faults_are_those_of_the_disk():
 
 @pytest.mark.parametrize(
     ("record", "file", "opening"),
-    [(CutTaken, "content/cut_recorder.rs", "struct CutRecord"), (Survived, "content/cut_recorder.rs", "struct Survived")],
+    [
+        (CutTaken, "content/cut_recorder.rs", "struct CutRecord"),
+        (Survived, "content/cut_recorder.rs", "struct Survived"),
+    ],
 )
 def test_cuts_have_the_fields_that_the_disk_gives(record, file, opening):
     assert [field.name for field in fields(record)] == list(fields_of(block(file, opening)))
