@@ -68,7 +68,7 @@ def parse_table_options(text: str) -> TableOptions:
         option = _OPTION.match(text, place)
         if option is None:
             raise ValueError(
-                f'can\'t be read from {rest[:40]!r} on; give options such as "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8",'
+                f'can\'t be read at {rest[:40]!r}; give options such as "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8",'
                 ' and last "PARTITION BY KEY (id) PARTITIONS 16"'
             )
         name, value = option[1].upper(), option[2] or option[3] or ""
@@ -86,7 +86,7 @@ def _check_partitions(clause: str) -> None:
     while clause[place:].strip():
         token = _TOKEN.match(clause, place)
         if token is None:
-            raise ValueError(f"has a PARTITION clause that can't be read from {clause[place:].strip()[:40]!r} on")
+            raise ValueError(f"has a PARTITION clause that can't be read at {clause[place:].strip()[:40]!r}")
         if token[1] and token[1].upper() in _REFUSED:
             raise ValueError(f"has a PARTITION clause with {token[1]!r}, which a study can't give")
         depth += {"(": 1, ")": -1}.get(token[3] or "", 0)

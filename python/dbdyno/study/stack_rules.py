@@ -6,7 +6,7 @@ from pathlib import Path
 from dbdyno.filesystems import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.model.design import BOOTED, BOOTED_KERNELS, IMAGE
 from dbdyno.model.disks import DATA_DISK
-from dbdyno.mysql.server_url import is_url, server_url
+from dbdyno.mysql.server_url import EXAMPLE, is_url, server_url
 from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIVE, PROVISIONED, not_served
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
@@ -128,14 +128,17 @@ def _decided_in_image(spec: TrialSpec) -> Iterator[Mistake]:
     for section in ("queue", "filesystem"):
         for name in sorted(getattr(spec, section).model_fields_set):
             yield Mistake((section, name), f"{_OF_IMAGE}start")
-    if spec.server.ionice is not None:
-        yield Mistake(("server", "ionice"), f"{_OF_IMAGE}start")
+    for name in ("ionice", "nice", "allocator", "numa"):
+        if getattr(spec.server, name) is not None:
+            yield Mistake(("server", name), f"{_OF_IMAGE}start")
+    for name in spec.host.settings:
+        yield Mistake(("host", name), f"{_OF_IMAGE}start")
     if spec.host.awake is True:
         yield Mistake(("host", "awake"), _AWAKE)
 
 
 def _server_in_image(server: str) -> Iterator[Mistake]:
-    place, example = ("stack", "server"), shown("mysql://bench@localhost:3306/bench")
+    place, example = ("stack", "server"), shown(EXAMPLE)
     if not is_url(server):
         yield Mistake(place, f"is {shown(server)}; name the server that is in stack.image, such as {example}")
         return
@@ -265,6 +268,7 @@ _NO_DISKS = {
     EXTERNAL: "an external server has its files where it was told to",
     SIMULATED: "a simulated stack has one disk",
     BOOTED: "a virtual machine has one disk",
+    IMAGE: "a machine of your own has one drive beside the image",
     MEMORY: "the data lie in memory, on no disk",
     HERE: "the data lie in a folder of this host; name an emulated or a real disk in stack.device",
     "file": "the data lie in a file; name an emulated or a real disk in stack.device",

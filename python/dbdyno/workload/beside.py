@@ -88,7 +88,7 @@ class LoadsBeside:
             _Begun(name, section, self._runner(section, context, seed, folder / "beside" / name, token))
             for name, section in self.sections.items()
         ]
-        with context.journal.undoing(EndProcesses(token, "what runs beside the load")), _stopping(begun):
+        with context.journal.undoing(EndProcesses(token, "the load beside")), _stopping(begun):
             load = self.load.run(context, seed, folder, at_start=lambda start_ns: _begin(begun, start_ns))
         beside = {each.name: each.came_to(load) for each in begun}
         return replace(load, result=cast("TrialLoad", {**load.result, "beside": beside})) if beside else load

@@ -22,7 +22,7 @@ def test_options_and_partitions_are_told_apart():
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("ROW_FORMAT=DYNAMIC; DROP TABLE t", "can't be read from '; DROP TABLE t' on"),
+        ("ROW_FORMAT=DYNAMIC; DROP TABLE t", "can't be read at '; DROP TABLE t'"),
         ("ROW_FORMAT=DYNAMIC SELECT 1", "holds 'SELECT'"),
         ("DATA DIRECTORY='/root'", "holds 'DATA'"),
         ("CONNECTION='mysql'", "holds 'CONNECTION'"),
@@ -33,7 +33,7 @@ def test_options_and_partitions_are_told_apart():
         ("PARTITION BY KEY (id)) (", "a parenthesis too many or too few"),
         ("PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (1) DATA DIRECTORY 'x')", "with 'DATA'"),
         ("PARTITION BY KEY (id) SELECT 1", "with 'SELECT'"),
-        ("PARTITION BY KEY (id); DROP TABLE t", "can't be read from '; DROP TABLE t' on"),
+        ("PARTITION BY KEY (id); DROP TABLE t", "can't be read at '; DROP TABLE t'"),
         ("PARTITION BY KEY (id) # x", "can't be read"),
         ("MAX_ROWS=1 " * 100, "at most 1000"),
     ],

@@ -40,7 +40,7 @@ Transactions of which every one is known afterwards, and, by the last word verif
 A transaction is numbered on its connection. It adds a row to the table ledger, moves amounts between --parts accounts and
 says in the table transfers what it moved; all that it holds follows from --seed and its number. --ledger=FILE keeps when
 its COMMIT was sent and when the acknowledgement was read. After a deadlock, a lock wait timeout or a row changed since it
-was read (1213, 1205, 1020) it is rolled back and sent again with the same values. Where the engine has no transactions, the
+was read (1213, 1205, 1020) it is rolled back and sent again with the same values. On an engine without transactions, the
 INSERT into ledger is what is kept and counted. --ddl=on adds a connection that makes, alters, renames, truncates and drops
 tables of its own; its statements are in no figure of the load.
 

@@ -28,7 +28,7 @@ _PART_HEADINGS = {
     "latency_ms_max": "max ms",
 }
 NOTE = (
-    "What runs beside the load is not judged. It runs on the host of the server, so its processor time is taken from"
+    "A load beside is not judged. It runs on the host of the server, so its processor time is taken from"
     " the same processors: that is part of its cost, and no interference. Per query, the server's CPU and bytes hold"
     " what the server did for it. The second table splits each trial by time: what was read or written before differs"
     " too, so its cost is what the comparison of treatments says. An event belongs to the tenth of a second in which it"

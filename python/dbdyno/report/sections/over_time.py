@@ -71,7 +71,7 @@ def _charts(source: Source, drawn: list[Drawn]) -> TimeCharts:
 
 def _note(drawn: list[Drawn], *, phases: bool) -> str:
     begins = (
-        " Dashed uprights: where a phase of the load begins, or where what runs beside it begins or ends, in the median"
+        " Dashed uprights: where a phase of the load begins, or where a load beside it begins or ends, in the median"
         " trial."
         if phases
         else ""
