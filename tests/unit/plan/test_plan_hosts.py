@@ -24,7 +24,7 @@ def warnings(hosts, levels=None, blocks=40):
         (2, None, 40, "2 hosts can show what holds on them, not on hosts like them; name at least 3"),
         (3, None, 40, ""),
         (6, None, 5, "5 blocks leave hosts without any"),
-        (3, ("hdd", "ssd", "nvme"), 40, "each level of drive has one host"),
+        (3, ("hdd", "ssd", "nvme"), 40, "each level of drive has only one host"),
         (3, ("ssd", "ssd", "ssd"), 40, "all hosts have the same level of drive"),
         (7, ("hdd",) * 3 + ("ssd",) * 4, 40, "4 of each at least; fewer: hdd (3)"),
         (8, ("hdd", "ssd") * 4, 40, ""),

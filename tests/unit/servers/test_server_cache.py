@@ -283,13 +283,13 @@ def test_what_a_build_needs_of_the_host_is_said_before_anything_is_downloaded(pr
 def test_what_no_registry_has_is_said_in_a_sentence(product):
     product()
     with pytest.raises(
-        UserError, match=r'mysql-8\.4: no package registry .* name its folder, as in server = "/opt/mysql-8\.4"'
+        UserError, match=r'mysql-8\.4: no package registry .* servers add URL\|FILE .* as in server = "mysql-8\.4\.21"'
     ):
         cache.product_named("mysql-8.4")
     listed = {one["name"]: one for one in known_servers()}
     assert set(NOT_SERVED) <= set(listed)
     assert not listed["percona-8.0"]["available"]
-    assert "name its folder" in listed["percona-8.0"]["problem"]
+    assert "servers add URL|FILE" in listed["percona-8.0"]["problem"]
 
 
 def test_checksums(tmp_path):

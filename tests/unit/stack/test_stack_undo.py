@@ -256,7 +256,7 @@ def test_what_is_not_there_needs_no_undoing(tmp_path):
 def test_a_trace_instance_that_is_not_called_ours_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.setattr("dbdyno.stack.undo.actions.TRACEFS", (tmp_path,))
     for name in ("somebody", "dbdyno-0f/../../x", "dbdyno-", "dbdyno-1\n"):
-        with pytest.raises(HostError, match="no trace instance of dbdyno's"):
+        with pytest.raises(HostError, match="not a trace instance of dbdyno's"):
             RemoveTraceInstance(name).apply()
     (tmp_path / "instances/dbdyno-0f").mkdir(parents=True)
     assert RemoveTraceInstance("dbdyno-0f").apply()

@@ -55,6 +55,6 @@ def test_what_is_no_histogram_is_damage(stored, columns):
     """Also in a file of which the event log has no sum."""
     file = stored / "trials/b1a1-t2/latency.parquet"
     write_series(file, columns)
-    with pytest.raises(UserError, match=r"no histogram|no column latency_ns") as raised:
+    with pytest.raises(UserError, match=r"not a histogram|no column latency_ns") as raised:
         read_analysed(stored, read_run(stored))
     assert "latency.parquet" in str(raised.value)

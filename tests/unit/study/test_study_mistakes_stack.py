@@ -211,8 +211,9 @@ MISTAKES = {
         [('scheduler = "mq-deadline"', 'server = "mysql-8.4"')],
         [
             (
-                ":8: stack.server: is mysql-8.4: no package registry that dbdyno asks has a build; unpack the "
-                'vendor\'s archive and name its folder, as in server = "/opt/mysql-8.4"'
+                ":8: stack.server: is mysql-8.4: no package registry that dbdyno asks has a build; give the vendor's "
+                "archive, dbdyno servers add URL|FILE --sha256 HEX, and name it by its whole version, as in "
+                'server = "mysql-8.4.21"'
             ),
         ],
     ),
