@@ -62,7 +62,7 @@ _KNOWN = [
         r"^Risk: ",
         r"^(The drives were|Some drives were|The data was in memory)",
         r"^Do not trust verdicts of this host yet: ",
-        r"^Run (about [\d.,]+ )?more blocks?\b",
+        r"^Run (at least [\d.,]+ )?more blocks?\b",
         r"^Stop other programs and run again",
         r"^The run is not finished; continue with: ",
         r"^(The noise is too high|The figures are too coarse|Each trial affects the next); run ",

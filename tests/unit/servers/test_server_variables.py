@@ -105,8 +105,8 @@ def test_every_number_and_switch_but_a_few_may_be_set(said, known):
     assert {name for name in refused if not name.startswith(others)} <= {
         "allow_suspicious_udfs", "bootstrap", "console", "core_file", "create_admin_listener_thread", "daemonize",
         "debug_gdb", "extra_port", "flashback", "gdb", "getopt_prefix_matching", "help", "initialize",
-        "initialize_insecure", "local_infile", "rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "skip_grant_tables",
-        "skip_networking", "symbolic_links", "validate_config", "verbose", "version",
+        "initialize_insecure", "local_infile", "rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled",
+        "skip_grant_tables", "skip_networking", "symbolic_links", "validate_config", "verbose", "version",
     }  # fmt: skip
 
 
