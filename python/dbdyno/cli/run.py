@@ -35,9 +35,9 @@ from dbdyno.cli.output import DETAILS, JSON, Format, json_or_text, say_to_termin
 from dbdyno.cli.show import end_of_run, show
 from dbdyno.cli.suggestions import drives, levels, loads, studies, workloads
 from dbdyno.errors import UserError
-from dbdyno.plan.plan import Plan
 
 if TYPE_CHECKING:
+    from dbdyno.plan.plan import Plan
     from dbdyno.store.records import Run
 
 
@@ -105,7 +105,7 @@ def run(
 
 
 def carry_out(
-    plan: Plan,
+    plan: "Plan",
     into: Path,
     *,
     resume: bool,
