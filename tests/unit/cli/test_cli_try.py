@@ -61,7 +61,8 @@ def test_an_external_server_needs_no_device(dbdyno, desk):
 def test_a_file_lies_beside_the_user(dbdyno, desk):
     (desk / "slow.log").write_text(
         "# Time: 2026-01-01T00:00:00.000000Z\n# User@Host: a[a] @ localhost []  Id: 3\n"
-        "# Query_time: 0.000100  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 0\nSET timestamp=1767225600;\nSELECT 1;\n"
+        "# Query_time: 0.000100  Lock_time: 0.000000 Rows_sent: 1  Rows_examined: 0\n"
+        "SET timestamp=1767225600;\nSELECT 1;\n"
     )
     _, _, err = dbdyno("try", "device=here", "file=slow.log", "clients=2,4", "--kind", "replay-log", "--plan")
     (study,) = (desk / "runs").iterdir()
