@@ -87,7 +87,7 @@ def test_plan_refuses_what_a_trial_would_with_line_and_what_the_server_took(plan
 def test_each_level_is_tried_and_told_by_its_own_line(planned):
     found, code, done = planned('innodb_encrypt_tables = [false,\n  true]\ninnodb_page_size = "16k"')
     assert code == 2
-    assert found["innodb_encrypt_tables"]["said"].startswith("mariadb says: InnoDB: cannot enable encryption")
+    assert found["innodb_encrypt_tables"]["said"].startswith("needs the module file_key_management, which")
     assert ":9: server.settings.innodb_encrypt_tables" in found["innodb_encrypt_tables"]["place"]
     (lacking,) = json.loads(done.stdout)["lacking"]
     assert lacking["remedy"] == "leave this level out: innodb_encrypt_tables = false"
@@ -189,7 +189,7 @@ def test_no_line_that_new_keeps_is_refused_by_plan_or_by_a_trial(shared_state, t
     assert told["settings"]["optimizer_switch"] == "mrr=on,index_merge=off"
     assert told["settings"]["character_set_server"] == "utf8"
     assert "can't be read back" in left["memlock"]["reason"]
-    assert "encryption plugin" in left["innodb_encrypt_tables"]["reason"]
+    assert "needs the module file_key_management" in left["innodb_encrypt_tables"]["reason"]
     assert "how many files it may open" in left["open_files_limit"]["reason"]
     text = (tmp_path / "s.toml").read_text()
     assert "#   my.cnf:15 max_allowed_packet: asked for 2G, the server took 1073741824" in text
@@ -222,7 +222,9 @@ def test_system_tables_are_made_once_for_settings_that_touch_no_data(state, monk
     made = []
     install = ServerLayer.try_settings
     monkeypatch.setattr(
-        ServerLayer, "try_settings", lambda layer, below: made.append(layer.tables.exists()) or install(layer, below)
+        ServerLayer,
+        "try_settings",
+        lambda layer, below, options: made.append(layer.tables.exists()) or install(layer, below, options),
     )
     with Starting() as starting:
         for value in (1, 2):
@@ -401,7 +403,7 @@ def test_new_writes_no_study_where_one_level_is_left(shared_state, tmp_path):
     done = dbdyno("new", study, "--vary", "innodb_encrypt_tables=false,true", "--load", "write", state=shared_state)
     assert done.returncode == 2
     assert "nothing varies" in done.stderr
-    assert "level true of innodb_encrypt_tables: mariadb says: InnoDB: cannot enable encryption" in done.stderr
+    assert "level true of innodb_encrypt_tables: needs the module file_key_management" in done.stderr
     assert not study.exists()
 
 
