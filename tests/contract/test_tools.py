@@ -78,7 +78,7 @@ def offered(engine="innodb", **fields):
     """Make a workload of the fields of ``[workload]``."""
     section = KINDS[fields["kind"]].model_validate(fields)
     stack = SimpleNamespace(engine=engine, external_database=None, is_simulated=False)
-    return workload_of(SimpleNamespace(workload=section, stack=stack))
+    return workload_of(SimpleNamespace(workload=section, stack=stack, beside={}))
 
 
 def told(load, before):

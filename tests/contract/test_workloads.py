@@ -131,7 +131,7 @@ def workload(tmp_path):
             fields = {"file": str(tmp_path / "a.log"), "setup": str(tmp_path / "a.sql"), **fields}
         section = KINDS[fields["kind"]].model_validate({"clients": 4, **fields})
         stack = SimpleNamespace(engine=engine, external_database=None, is_simulated=False)
-        return workload_of(SimpleNamespace(workload=section, stack=stack))
+        return workload_of(SimpleNamespace(workload=section, stack=stack, beside={}))
 
     return make
 
