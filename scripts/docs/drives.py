@@ -22,14 +22,12 @@ HEAD = """\
 # Device models and drives
 
 A *model* is the code that says when a device would answer; a *drive* is a file of numbers for one. `make docs` writes
-this page from the models and the drive files. Names, fields and drive files of your own: [disk.md](disk.md).
+this page from both. Names, fields and drive files of your own: [disk.md](disk.md).
 
 Each drive file says what its numbers are from. *Published* is a data sheet, manual, documentation or field report;
-*fitted* was chosen to reach a known figure; *from memory* was not looked up again. They are counted below: the more
-*assumed*, the less a verdict says about the real drive. Only `hdd-7200` was fitted to a measured drive (random reads by
-queue depth within 10 %, time of a flush within 20 %); the SSDs come within 10 % of their published figures. Tests hold
-the drives to them (`crates/dbdyno-device/tests/`). No emulated drive is the drive: a verdict is about a device that
-behaves like it.
+*fitted* was chosen to reach a known figure; *from memory* was not looked up again. The more *assumed*, the less a
+verdict says about the real drive. Only `hdd-7200` was fitted to a measured drive (random reads by queue depth within
+10 %, time of a flush within 20 %); the SSDs come within 10 % of their published figures.
 """
 # What a figure's source begins with or names -> how it is counted; the first that fits.
 SOURCES = {

@@ -14,8 +14,7 @@ HEAD = """\
 
 Five published comparisons by people who had to choose what their MySQL or MariaDB stands on, each made into a study or
 a few. Measured on a virtual machine with two processors, at laptop scale, on emulated disks; nothing is tuned to match.
-Two of them chose an operating system as well: the last heading asks which kernel. Each study says what was asked,
-expected and published. `make docs` writes this page from the studies.
+Each study says what was asked, expected and published. `make docs` writes this page from the studies.
 
 """
 # Beginning of the studies' names -> the heading, and which page asks the same.

@@ -5,6 +5,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 from dbdyno.filesystems import ANY_MOUNT, Kind
 from dbdyno.filesystems import KINDS as FILESYSTEMS
@@ -37,7 +38,7 @@ from dbdyno.study.schema import (
 )
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS
-from scripts.docs.fields import item, own_fields
+from scripts.docs.fields import filled, item, own_fields
 
 # Sections in the order of the page; ``[workload]`` has a chapter of its own.
 SECTIONS: dict[str, type[Section]] = {
@@ -120,7 +121,13 @@ def heading(name: str, model: type[Section]) -> str:
 
 
 def _fields(model: type[Section]) -> str:
-    return "\n".join(item(model, name, field) for name, field in own_fields(model).items())
+    """The fields in a list, without a kind of one value, which the heading has."""
+    own = {name: field for name, field in own_fields(model).items() if not _of_one_value(field.annotation)}
+    return "\n".join(item(model, name, field) for name, field in own.items())
+
+
+def _of_one_value(annotation: object) -> bool:
+    return get_origin(annotation) is Literal and len(get_args(annotation)) == 1
 
 
 def groups() -> dict[type[WorkloadSection], list[str]]:
@@ -190,8 +197,16 @@ def _same(one: Kind, other: Kind) -> bool:
 def _metrics() -> Iterator[str]:
     yield "## Metrics\n\nNames say the unit."
     for heading, more in (("More is better", True), ("Less is better", False)):
+        these = [one for one in METRICS.values() if one.more_is_better is more]
+        plain = [f"`{one.name}`" for one in these if _named_by(one.name) >= set(one.words.lower().split())]
         yield f"\n{heading}:\n"
-        yield from (f"- `{one.name}`: {one.words}" for one in METRICS.values() if one.more_is_better is more)
+        yield filled(f"- {', '.join(plain)}")
+        yield from (f"- `{one.name}`: {one.words}" for one in these if f"`{one.name}`" not in plain)
+
+
+def _named_by(name: str) -> set[str]:
+    """The words that a metric's name says, with those that join them."""
+    return {*name.split("_"), "a", "in", "of", "time", "at"}
 
 
 _AFTER = {"queue": _tunables, "filesystem": _filesystems}

@@ -82,7 +82,7 @@ class DumpBeside(BesideSection):
     into: Into = "disk"
     """`disk`: a file on the measured filesystem. `nowhere`: thrown away, as if it went to another host."""
     single_transaction: StrictBool = True
-    """mariadb-dump's `--single-transaction`: a consistent view without locks. Else it locks the tables."""
+    """mariadb-dump's `--single-transaction`. Else it locks the tables."""
 
 
 class MariabackupBeside(BesideSection):

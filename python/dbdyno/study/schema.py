@@ -80,9 +80,9 @@ class CrashSection(Section):
     what it held back. Each of `when` is combined with each of these.
     """
     hold: Annotated[Duration, Field(ge=0.001, le=10)] | None = None
-    """With `lying`: how long the drive holds back what it said to have flushed; 100 ms if not given."""
+    """With `lying`: how long the drive holds it back; 100 ms if not given."""
     recovery_limit: Annotated[Duration, Field(ge=1, le=3600)] = 60.0
-    """The limit of each step of recovery, such as the start of the server; one that takes longer counts as failed."""
+    """The limit of each step of recovery; a longer step counts as failed."""
     keep: Keep = "worst"
     """Which broken states stay in the run folder, for `dbdyno crash list`, `keep` and `examine`. `worst`: of each
     treatment a state with the worst outcome so far; `all`: each that lost anything.
@@ -252,23 +252,19 @@ class StackSection(Section):
     guest_memory: Annotated[Size, Field(ge=512 * 1024**2)] = 1024**3
     """Memory of the virtual machine."""
     image: Line | None = None
-    """The absolute path of a disk image, qcow2 or raw, of a machine with any operating system and a server on it: it
-    boots afresh for each trial, and the image is never written. `device` is its second drive, `server` is the server in
-    it, as a program in the machine names it: `"mysql://bench@localhost:3306/bench"`.
-    [kernels.md](kernels.md#another-operating-system).
-    """
+    """The absolute path of a disk image of a machine of your own, which boots afresh for each trial. `device` is its
+    second drive, `server` its server as a program in the machine names it: `"mysql://bench@localhost:3306/bench"`.
+    [kernels.md](kernels.md#another-operating-system)."""
     login: Login = "root"
     """The user of an `image` that dbdyno logs in as, by ssh."""
     key: Line | None = None
     """The absolute path of the private ssh key of that `login`, without a passphrase. Required with an `image`."""
     setup: Line = ""
     """A shell command that the `login` runs once, on the empty second drive: it makes the filesystem, and the server's
-    data with the database and the user that `server` names. Its effects beside that drive are gone afterwards.
-    """
+    data with the database and the user of `server`. Its other effects are lost."""
     start: Line = ""
-    """A shell command that the `login` runs at each boot, after `setup` where that runs: it mounts the second drive and
-    starts the server. Leave it out if the machine does so itself.
-    """
+    """A shell command that the `login` runs at each boot: it mounts the second drive and starts the server. Leave it
+    out if the machine does so itself."""
     serial: Line | None = None
     """The [serial](study-file.md#stack-and-below) of a real disk whose name does not hold it."""
     size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
@@ -299,9 +295,8 @@ class StackSection(Section):
     client_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
     """Processors that the load generator may use. All if not given."""
     disks: dict[DiskName, NamedDiskSection] = Field(default_factory=dict)
-    """Further disks by names of yours, each in a section of its own, such as `[stack.disks.log]`: for logs and other
-    files of the server, by `[server.place]`.
-    """
+    """Further disks by names of yours, each in a section such as `[stack.disks.log]`, for what `[server.place]` puts
+    there."""
 
     @property
     def model(self) -> str | None:
@@ -428,20 +423,15 @@ class ServerSection(Section):
     option_file: Line | None = None
     """A file with the [password](servers.md#an-external-server) of an external server, relative to the study."""
     whole_server_may_change: StrictBool = False
-    """With an external server and the load `script`: whether its SQL runs with the login's rights on the whole server,
-    instead of an [account of its own](servers.md#an-external-server).
-    """
+    """With an external server: whether a `script` runs with the login's rights, instead of an [account of its
+    own](servers.md#an-external-server)."""
     ionice: IoClass | None = None
-    """I/O class and level of the server, read back from every thread; those of dbdyno itself if not given. `realtime`
-    needs root.
-    """
+    """I/O class and level of the server; dbdyno's own if not given. `realtime` needs root."""
     nice: Annotated[StrictInt, Field(ge=-20, le=19)] | None = None
-    """Priority of the server, read back from every thread: 19 yields to all others; below dbdyno's own it needs root.
-    """
+    """Priority of the server: 19 yields to all others; below dbdyno's own it needs root."""
     allocator: Literal["system", "jemalloc", "tcmalloc"] | None = None
-    """What the server takes its memory from: a library of this host is preloaded (`LD_PRELOAD`), and read back with its
-    version from what is mapped into the process.
-    """
+    """What the server takes its memory from: a library of this host, preloaded by `LD_PRELOAD`; read back with its
+    version."""
     numa: NumaPolicy | None = None
     """From which NUMA nodes the server takes its memory, by numactl: `interleave` (all in turn), `local`, `bind:NODE`,
     `prefer:NODE`. Read back.
@@ -449,7 +439,7 @@ class ServerSection(Section):
     settings: dict[Variable, Annotated[Setting, AfterValidator(_no_newline)]] = Field(default_factory=dict)
     """Variables of the server by their whole names, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
     place: PlaceSection = Field(default_factory=PlaceSection)
-    """What of the server lies on which disk of `[stack.disks]`, in a section of its own, `[server.place]`."""
+    """What of the server lies on which disk of `[stack.disks]`."""
 
 
 class HostSection(Section):
@@ -470,15 +460,14 @@ class HostSection(Section):
     nr_hugepages: Annotated[StrictInt, Field(ge=0)] | None = None
     """Huge pages that are reserved for programs that ask for them, such as a server with `large_pages`."""
     swappiness: Annotated[StrictInt, Field(ge=0, le=200)] | None = None
-    """How readily the kernel swaps programs out to keep cached files: 0 to 200, before Linux 5.8 to 100."""
+    """How readily the kernel swaps programs out to keep cached files; before Linux 5.8 at most 100."""
     vfs_cache_pressure: Annotated[StrictInt, Field(ge=0, le=10_000)] | None = None
     """How readily the kernel gives up its memory of folders and inodes."""
     dirty_ratio: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
-    """Share of free memory, in percent, at which a program that writes must wait for the disk. **Risk**: what was
-    written and never synced is lost in a crash of the system, up to this much; commits that are synced are not.
-    """
+    """Share of free memory, in percent, at which a program that writes must wait for the disk. **Risk**: a crash of the
+    system loses up to this much of what was never synced."""
     dirty_bytes: Annotated[Size, Field(ge=8192)] | None = None
-    """The same in bytes, such as `"64MiB"`. Not with `dirty_ratio`: the kernel keeps one of the two."""
+    """The same in bytes, such as `"64MiB"`. Not with `dirty_ratio`."""
     dirty_background_ratio: Annotated[StrictInt, Field(ge=0, le=100)] | None = None
     """Share of free memory, in percent, from which on the kernel writes to the disk by itself."""
     dirty_background_bytes: Annotated[Size, Field(ge=1)] | None = None
@@ -488,9 +477,9 @@ class HostSection(Section):
     `dirty_ratio`, up to so old.
     """
     dirty_writeback_centisecs: Annotated[StrictInt, Field(ge=0)] | None = None
-    """How often the kernel looks for such data; 0: never, so that they are written once there is too much of them."""
+    """How often the kernel looks for such data; 0: never."""
     zone_reclaim_mode: Annotated[StrictInt, Field(ge=0, le=7)] | None = None
-    """Whether a NUMA node frees memory of its own before it takes another's: a sum of 1, 2 and 4."""
+    """Whether a NUMA node frees its own memory before it takes another's: a sum of 1, 2 and 4."""
     numa_balancing: Annotated[StrictInt, Field(ge=0, le=3)] | None = None
     """Whether the kernel moves memory to the NUMA node that uses it: 0 no, 1 yes, 2 between tiers of memory."""
     io_uring_disabled: Annotated[StrictInt, Field(ge=0, le=2)] | None = None
@@ -522,9 +511,7 @@ class DesignSection(Section):
     factor only, that factor being at its baseline level. `every-pair`: every two, which needs more blocks.
     """
     compare_factors: list[Line] = Field(default_factory=list)
-    """With `one-factor`: the factors that are compared, all if not given; the others are the circumstances under which
-    they are. Fewer comparisons need fewer blocks.
-    """
+    """With `one-factor`: the factors that are compared; all if not given. Fewer comparisons need fewer blocks."""
     hard_to_change: list[Line] = Field(default_factory=list)
     """Factors that change between whole plots only; at least one other factor must vary."""
     blocks: Annotated[StrictInt, Field(ge=1, le=MAX_BLOCKS)] | None = None
@@ -540,9 +527,7 @@ class DesignSection(Section):
     "precise"`.
     """
     budget: Annotated[Duration, Field(gt=0)] | None = None
-    """The time for all blocks: none is begun that would end after it, judged by the mean length of the blocks so far.
-    The first always runs.
-    """
+    """The time for all blocks: none but the first begins that would end after it."""
     margin: Annotated[Fraction, Field(gt=0, lt=1)] = DEFAULT_MARGIN
     """Differences smaller than this don't matter to you."""
     metric: Literal[tuple(METRICS)] | None = None  # type: ignore[valid-type]
@@ -563,13 +548,10 @@ class DesignSection(Section):
     [other programs](tools.md) what they report. `[]` for none.
     """
     steadiness: StrictBool = False
-    """Whether there are verdicts on steadiness, too: which of two varies less from second to second. Needs trials of 10
-    s or more.
-    """
+    """Whether there are verdicts on which of two varies less from second to second. Needs trials of 10 s or more."""
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] | None = None
-    """Decides the order of trials, the literals of statements and the random answer times of a drive. If not given,
-    every run draws its own and reports it.
-    """
+    """Decides the order of trials, the literals of statements and a drive's chances. If not given, every run draws its
+    own."""
 
 
 class BootSection(Section):
@@ -579,7 +561,7 @@ class BootSection(Section):
         Line,
         matching(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,63}", 'must be a version as uname -r says it, as "6.1.0-28-amd64"'),
     ]
-    """Versions as `uname -r` says them, installed on each host: a factor that changes between whole plots only."""
+    """Versions as `uname -r` says them, installed on each host."""
 
 
 class OfHostsSection(Section):
@@ -687,7 +669,7 @@ class DiskSection(Section):
     device: Annotated[Line, AfterValidator(_disk)]
     """As `[stack] device` names a whole disk: `"/dev/disk/by-id/..."`, or any path beside the `serial`."""
     serial: Line | None = None
-    """The serial that the kernel of that host must show, where the name of the disk does not hold it."""
+    """As `[stack] serial`, on that host."""
 
 
 class FleetSection(Section):
@@ -696,12 +678,10 @@ class FleetSection(Section):
     under_test: Annotated[list[HostName], Field(min_length=1, max_length=HOSTS_MAX)]
     """Names from the file of hosts, such as `["db1", "db2"]`. Each has the role `server` there."""
     level: dict[Line, dict[HostName, Line]] = Field(default_factory=dict)
-    """What differs between the hosts and can't be changed on them, such as `drive = { db1 = "hdd", db2 = "ssd" }`; a
-    study with it may have one treatment alone.
-    """
+    """What can't be changed on the hosts, such as `drive = { db1 = "hdd", db2 = "ssd" }`; such a study may have a
+    single treatment."""
     disk: dict[HostName, DiskSection] = Field(default_factory=dict)
-    """The real disk of each host, in a section of its own, such as `[hosts.disk.db1]`; `[stack]` then has no `device`.
-    """
+    """The real disk of each host, in a section such as `[hosts.disk.db1]`; `[stack]` then has no `device`."""
 
 
 def fleet_mistakes(
@@ -833,9 +813,7 @@ class ClaimSection(Section):
     text: Line
     """The sentence. With this alone it is quoted."""
     treatment: dict[str, Setting] | None = None
-    """The treatment that it is about. If neither this nor `baseline` names a factor, the claim is about each pair that
-    is alike in that factor.
-    """
+    """The treatment that it is about; each pair that is alike in a factor that neither this nor `baseline` names."""
     baseline: dict[str, Setting] | None = None
     """What the treatment is compared with."""
     direction: Direction | None = None

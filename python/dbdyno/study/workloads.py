@@ -115,9 +115,7 @@ class OwnTables(WorkloadSection):
     """A kind whose tables ``dbdyno-load`` makes."""
 
     table_options: Annotated[str, AfterValidator(_table_options)] = ""
-    """What CREATE TABLE ends in, such as `"ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8"` or `"PARTITION BY KEY (id)
-    PARTITIONS 16"`, or both in this order: [workloads.md](workloads.md#table-options).
-    """
+    """The [end of CREATE TABLE](workloads.md#table-options), such as `"ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8"`."""
 
     def data(self) -> dict[str, Any]:
         """What the prepared data depends on: options of its tables, where there are any."""
@@ -423,7 +421,7 @@ class TraceSection(WorkloadSection):
     time_unit: Literal["s", "ms", "us", "100ns", "ns"] | None = None
     """The unit of the trace's times, if its format leaves that open; a plausible one if not given."""
     length_unit: Literal["sectors", "bytes"] | None = None
-    """The unit of its places and lengths, if its format leaves that open; a plausible one if not given."""
+    """The same of its places and lengths."""
     fold: bool = False
     """What ends beyond the device is folded onto it instead of left out: places wrap around."""
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
@@ -479,9 +477,8 @@ class GeneratedSection(OwnTables):
     io_threads: Annotated[StrictInt, Field(ge=1, le=64)] = 1
     """Threads of the load generator that share the connections."""
     clients_from: list[HostName] = Field(default_factory=list, max_length=100)
-    """Names from the file of hosts, such as `["c1", "c2"]`, which share `clients` and `rate`; each has `io_threads` of
-    its own. See [hosts.md](hosts.md#load-from-other-hosts). Needs `duration`.
-    """
+    """Names from the file of [hosts](hosts.md#load-from-other-hosts), such as `["c1", "c2"]`, which share `clients` and
+    `rate`; each has its own `io_threads`. Needs `duration`."""
 
 
 class LoopSection(GeneratedSection):
@@ -750,9 +747,8 @@ class ReplayLogSection(GeneratedSection):
     file: Line
     """The log, relative to the study. The run folder keeps the SHA-256 of its content and no text of it."""
     setup: Line | None = None
-    """SQL that makes the tables, such as a dump, relative to the study; kept as the log is. If not given, what the log
-    itself makes is there (`writes`), or nothing.
-    """
+    """SQL that makes the tables, such as a dump, relative to the study; kept as the log is. If not given, only what the
+    log itself makes (`writes`) is there."""
     speed: Annotated[float, Field(ge=0, le=1e6)] = 1.0
     """How many times as fast as logged; 0: each session sends its next statement when the one before is answered."""
     writes: StrictBool = False
