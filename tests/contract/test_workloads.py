@@ -205,12 +205,19 @@ def test_prepared_checked_run_and_counted(name, workload, stand, tmp_path):
     "name", ["slap write", "smack select", "oltp read_only", "tpcc", "ledger", "ingest statement", "script"]
 )
 def test_every_kind_that_makes_tables_makes_them_with_their_options(name, workload, stand):
-    load = workload(**LOADS[name][0], table_options="ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4")
+    load = workload(**LOADS[name][0], table_options="ROW_FORMAT=REDUNDANT")
+    load.prepare(stand)
+    tables = load.check(stand)
+    assert tables["row_format"] == "Redundant"
+    assert tables["table_options"] == "ROW_FORMAT=REDUNDANT"
+    assert "not_granted" not in tables
+
+
+def test_compressed_tables_have_the_pages_that_were_given(workload, stand):
+    load = workload(**OLTP, events=10, table_options="ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4")
     load.prepare(stand)
     tables = load.check(stand)
     assert (tables["row_format"], tables["page_bytes"]) == ("Compressed", "4096")
-    assert tables["table_options"] == "ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4"
-    assert "not_granted" not in tables
 
 
 def test_partitions_are_made_and_counted(workload, stand):
