@@ -366,7 +366,8 @@ def lift_beside(raw: dict[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
 def _name_mistake(name: object, others: Iterable[str], fields: Iterable[str]) -> str:
     """What is wrong with the name of a load beside; empty if nothing is. A factor may go by it, as by a field's."""
     if not isinstance(name, str):
-        return 'is missing; give the load a name for reports, such as "backup"'
+        what = "is missing" if name is None else f"is {shown(name)} but must be text in quotes"
+        return f'{what}; give the load a name for reports, such as "backup"'
     if name in others:
         return f"is {shown(name)} a second time; give each load beside a name of its own"
     return f"is {shown(name)}, the name of a field of this study; give the load another" if name in fields else ""
@@ -374,7 +375,7 @@ def _name_mistake(name: object, others: Iterable[str], fields: Iterable[str]) ->
 
 def _in_file(mistake: Mistake, raw: dict[str, Any]) -> Mistake:
     """The mistake where the file has it: a load beside stands in a list."""
-    if mistake.path[:1] != (BESIDE,):
+    if mistake.path[:1] != (BESIDE,) or BESIDE not in raw.get("workload", {}):
         return mistake
     names = [table.get("name") for table in raw["workload"][BESIDE]]
     inside = mistake.path[1:]
