@@ -484,7 +484,8 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
         mistakes += fleet_mistakes(fleet, [factor.name for factor in factors], body, kinds)
         mistakes += disk_mistakes(fleet, factors, kinds)
         if "real" in kinds and body["stack"].get("disks"):
-            mistakes.append(Mistake(DISKS, "names real disks of one host; with [hosts] give emulated drives"))
+            text = "can't be given with [hosts] on real disks; leave it out, or have the data on an emulated drive, too"
+            mistakes.append(Mistake(DISKS, text))
         mistakes += _boot_mistakes(design, body, factors)
     mistakes += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
     if mistakes:
@@ -710,11 +711,20 @@ def _simulated_mistakes(
 
 def _unused_disks(body: dict[str, Any], factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
     """Named disks on which no treatment puts anything."""
-    specs = _specs(body, factors) if body["stack"].get("disks") else []
+    specs, own = _specs(body, factors), body["stack"].get("disks", {})
     for name in dict.fromkeys(name for spec in specs for name in spec.stack.disks):
         if all(name not in spec.places.values() for spec in specs):
             text = f"is a disk on which nothing lies; give [server.place], such as innodb_log = {shown(name)}"
-            yield Mistake((*DISKS, name), text)
+            path = (*DISKS, name)
+            yield Mistake(path if name in own else _of_level(path, factors), text)
+
+
+def _of_level(section: tuple[str, ...], factors: tuple[VariedField, ...]) -> Path_:
+    """Where a named level gives a section that the study itself does not have."""
+    size = len(section)
+    given = (factor.places(level).items() for factor in factors for level in factor.levels)
+    places = (place[: size - len(field)] for fields in given for field, place in fields if field[:size] == section)
+    return next(places, section)
 
 
 def _specs(body: dict[str, Any], factors: tuple[VariedField, ...]) -> list[TrialSpec]:
