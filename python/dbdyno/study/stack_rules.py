@@ -94,6 +94,7 @@ _STACK_OF_IMAGE = {
 }
 _AWAKE = "is for processors of this host; the stack is a virtual machine, so leave it out"
 _HERE_IN_IMAGE = ("localhost", "127.0.0.1")
+_EXAMPLE_IN_IMAGE = EXAMPLE.replace("@host", f"@{_HERE_IN_IMAGE[0]}")
 
 
 def _broken_image_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
@@ -138,14 +139,14 @@ def _decided_in_image(spec: TrialSpec) -> Iterator[Mistake]:
 
 
 def _server_in_image(server: str) -> Iterator[Mistake]:
-    place, example = ("stack", "server"), shown(EXAMPLE)
+    place, example = ("stack", "server"), shown(_EXAMPLE_IN_IMAGE)
     if not is_url(server):
         yield Mistake(place, f"is {shown(server)}; name the server that is in stack.image, such as {example}")
         return
     try:
         url = server_url(server)
     except ValueError as error:
-        yield Mistake(place, str(error))
+        yield Mistake(place, str(error).replace(EXAMPLE, _EXAMPLE_IN_IMAGE))
         return
     if url.socket or url.host not in _HERE_IN_IMAGE:
         text = f"is not the machine itself; name it as a program in the machine does, by TCP: {example}"
