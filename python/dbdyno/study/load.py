@@ -366,7 +366,8 @@ def lift_beside(raw: dict[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
 def _name_mistake(name: object, others: Iterable[str], fields: Iterable[str]) -> str:
     """What is wrong with the name of a load beside; empty if nothing is. A factor may go by it, as by a field's."""
     if not isinstance(name, str):
-        return 'is missing; give the load a name for reports, such as "backup"'
+        what = "is missing" if name is None else f"is {shown(name)} but must be text in quotes"
+        return f'{what}; give the load a name for reports, such as "backup"'
     if name in others:
         return f"is {shown(name)} a second time; give each load beside a name of its own"
     return f"is {shown(name)}, the name of a field of this study; give the load another" if name in fields else ""
@@ -374,7 +375,7 @@ def _name_mistake(name: object, others: Iterable[str], fields: Iterable[str]) ->
 
 def _in_file(mistake: Mistake, raw: dict[str, Any]) -> Mistake:
     """The mistake where the file has it: a load beside stands in a list."""
-    if mistake.path[:1] != (BESIDE,):
+    if mistake.path[:1] != (BESIDE,) or BESIDE not in raw.get("workload", {}):
         return mistake
     names = [table.get("name") for table in raw["workload"][BESIDE]]
     inside = mistake.path[1:]
@@ -483,7 +484,8 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
         mistakes += fleet_mistakes(fleet, [factor.name for factor in factors], body, kinds)
         mistakes += disk_mistakes(fleet, factors, kinds)
         if "real" in kinds and body["stack"].get("disks"):
-            mistakes.append(Mistake(DISKS, "names real disks of one host; with [hosts] give emulated drives"))
+            text = "can't be given with [hosts] on real disks; leave it out, or have the data on an emulated drive, too"
+            mistakes.append(Mistake(DISKS, text))
         mistakes += _boot_mistakes(design, body, factors)
     mistakes += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
     if mistakes:
@@ -709,11 +711,20 @@ def _simulated_mistakes(
 
 def _unused_disks(body: dict[str, Any], factors: tuple[VariedField, ...]) -> Iterator[Mistake]:
     """Named disks on which no treatment puts anything."""
-    specs = _specs(body, factors) if body["stack"].get("disks") else []
+    specs, own = _specs(body, factors), body["stack"].get("disks", {})
     for name in dict.fromkeys(name for spec in specs for name in spec.stack.disks):
         if all(name not in spec.places.values() for spec in specs):
             text = f"is a disk on which nothing lies; give [server.place], such as innodb_log = {shown(name)}"
-            yield Mistake((*DISKS, name), text)
+            path = (*DISKS, name)
+            yield Mistake(path if name in own else _of_level(path, factors), text)
+
+
+def _of_level(section: tuple[str, ...], factors: tuple[VariedField, ...]) -> Path_:
+    """Where a named level gives a section that the study itself does not have."""
+    size = len(section)
+    given = (factor.places(level).items() for factor in factors for level in factor.levels)
+    places = (place[: size - len(field)] for fields in given for field, place in fields if field[:size] == section)
+    return next(places, section)
 
 
 def _specs(body: dict[str, Any], factors: tuple[VariedField, ...]) -> list[TrialSpec]:

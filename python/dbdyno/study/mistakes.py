@@ -97,9 +97,17 @@ def unknown_drive(name: str, *others: str) -> str:
 
 
 def line_of(lines: dict[str, int], mistake: Mistake) -> int | None:
-    """The line of the field, or of the nearest section around it that the file has."""
+    """The line of the field, or of the nearest section around it that the file has.
+
+    Of one of several tables that is the line of its first field.
+    """
     parts = [str(part) for part in mistake.path]
-    return next((lines[key] for n in range(len(parts), 0, -1) if (key := ".".join(parts[:n])) in lines), None)
+    for n in range(len(parts), 0, -1):
+        key = ".".join(parts[:n])
+        inside = (line for name, line in lines.items() if name.startswith(f"{key}."))
+        if (line := lines[key] if key in lines else min(inside, default=None)) is not None:
+            return line
+    return None
 
 
 def explain(file: Path, lines: dict[str, int], mistake: Mistake) -> str:

@@ -94,6 +94,7 @@ _STACK_OF_IMAGE = {
 }
 _AWAKE = "is for processors of this host; the stack is a virtual machine, so leave it out"
 _HERE_IN_IMAGE = ("localhost", "127.0.0.1")
+_EXAMPLE_IN_IMAGE = EXAMPLE.replace("@host", f"@{_HERE_IN_IMAGE[0]}")
 
 
 def _broken_image_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
@@ -138,14 +139,14 @@ def _decided_in_image(spec: TrialSpec) -> Iterator[Mistake]:
 
 
 def _server_in_image(server: str) -> Iterator[Mistake]:
-    place, example = ("stack", "server"), shown(EXAMPLE)
+    place, example = ("stack", "server"), shown(_EXAMPLE_IN_IMAGE)
     if not is_url(server):
         yield Mistake(place, f"is {shown(server)}; name the server that is in stack.image, such as {example}")
         return
     try:
         url = server_url(server)
     except ValueError as error:
-        yield Mistake(place, str(error))
+        yield Mistake(place, str(error).replace(EXAMPLE, _EXAMPLE_IN_IMAGE))
         return
     if url.socket or url.host not in _HERE_IN_IMAGE:
         text = f"is not the machine itself; name it as a program in the machine does, by TCP: {example}"
@@ -277,32 +278,48 @@ _NO_DISKS = {
 
 def broken_disk_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     """Every rule that ``[stack.disks]`` and ``[server.place]`` break; each disk is held to the rules of its kind."""
-    kind, disks = spec.stack.kind, spec.stack.disks
-    for purpose, name in spec.places.items():
-        if name not in disks:
-            known = [DATA_DISK, *disks]
-            text = f"is {shown(name)}; disks are {', '.join(known)}{did_you_mean(name, known)}"
-            yield Mistake(("server", "place", purpose), f"{text}. A further one is a section [stack.disks.NAME]")
+    yield from _places(spec)
+    kind = spec.stack.kind
     if why := _NO_DISKS.get(kind):
-        if disks:
+        if spec.stack.disks:
             yield Mistake(DISKS, f"can't be given here: {why}. Leave it out")
         return
     devices = {DATA_DISK: spec.stack.device}
     for name, on in spec.by_disk.items():
         device, filesystem = on.stack.device, on.stack.filesystem
+        if filesystem in {BY_FUSE, IN_MEMORY}:
+            text = f"is {shown(filesystem)}, which is for the disk of the data alone; give one such as {shown('ext4')}"
+            yield Mistake((*DISKS, name, "filesystem"), text)
+            continue
         if on.stack.kind != kind:
             text = f"is {shown(device)}, and the data lie on {shown(spec.stack.device)}; give both of one kind"
             yield Mistake((*DISKS, name, "device"), f"{text}: emulated drives, or real disks")
             continue
-        if filesystem in {BY_FUSE, IN_MEMORY}:
-            text = f"is {shown(filesystem)}, which is for the disk of the data alone; give one such as {shown('ext4')}"
-            yield Mistake((*DISKS, name, "filesystem"), text)
         if kind == "real" and (other := next((disk for disk, path in devices.items() if path == device), "")):
             yield Mistake((*DISKS, name, "device"), f"is {shown(device)}, the disk {other}; name another")
         devices[name] = device
-        for mistake in DEVICES[kind](on, folder):  # said of [stack] and [filesystem], which are the disk's here
-            text = mistake.text.replace("stack.", f"stack.disks.{name}.")
-            yield Mistake((*DISKS, name, *mistake.path[1:]), text)
+        for mistake in DEVICES[kind](on, folder):
+            yield _of_disk(name, mistake, filesystem)
+
+
+def _places(spec: TrialSpec) -> Iterator[Mistake]:
+    known, why = [DATA_DISK, *spec.stack.disks], _NO_DISKS.get(spec.stack.kind)
+    for purpose, name in spec.places.items():
+        if name in known:
+            continue
+        text = f"is {shown(name)}; disks are {', '.join(known)}. A further one is a section [stack.disks.NAME]"
+        text += did_you_mean(name, known)
+        if why:
+            text = f"is {shown(name)}, and there is no such disk here: {why}. Leave it out"
+        yield Mistake(("server", "place", purpose), text)
+
+
+def _of_disk(name: str, mistake: Mistake, filesystem: str | None) -> Mistake:
+    """A mistake that is said of [stack] and [filesystem], which are a named disk's here."""
+    text = mistake.text.replace("stack.", f"stack.disks.{name}.")
+    if filesystem is None and mistake.path == ("stack", "filesystem"):
+        text = f"is missing; allowed are {', '.join(each for each in KINDS if each not in {BY_FUSE, IN_MEMORY})}"
+    return Mistake((*DISKS, name, *mistake.path[1:]), text)
 
 
 def _unknown(spec: TrialSpec, _: Path) -> Iterator[Mistake]:

@@ -86,12 +86,21 @@ def test_tables_of_its_own_are_part_of_the_prepared_data(tmp_path):
             {"stack": 'device = "here"\nserver = "mysql-8.0"', "beside": 'kind = "mariabackup"'},
             'is "mariabackup", which backs up MariaDB alone',
         ),
+        ({"beside": f'{DUMP}\n[[workload.beside]]\nname = 5\nkind = "dump"'}, ":16: .*is 5 but must be text in"),
+        ({"beside": f'{DUMP}\n[[workload.beside]]\nname = "copy"'}, ":16: workload.beside.kind: is missing"),
         ({"more": "[beside]\nx = 1"}, "beside: is unknown; known are"),
     ],
 )
 def test_what_can_t_run_beside_is_refused_where_it_stands(tmp_path, given, message):
     with pytest.raises(UserError, match=message):
         loaded(tmp_path, **given)
+
+
+def test_a_section_of_that_name_without_any_load_beside_is_unknown(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(f'version = 1\n[study]\n[stack]\ndevice = "here"\n[workload]\n{OLTP}\n[beside]\n', "utf-8")
+    with pytest.raises(UserError, match="beside: is unknown; known are"):
+        load_study(path)
 
 
 def test_one_table_instead_of_several_is_refused(tmp_path):

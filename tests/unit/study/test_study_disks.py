@@ -35,8 +35,8 @@ REFUSED = {
     "another name": (
         [('"data", "log"', '"data", "lgo"')],
         (
-            '13: server.place.innodb_log: is "lgo"; disks are data, log. Did you mean "log"?. A further one is a '
-            "section [stack.disks.NAME]"
+            '13: server.place.innodb_log: is "lgo"; disks are data, log. A further one is a section '
+            '[stack.disks.NAME]. Did you mean "log"?'
         ),
     ),
     "nothing on it": (
@@ -46,12 +46,37 @@ REFUSED = {
     "no size": ([('size = "512MiB"\n', "")], "8: stack.disks.log.size: is missing; an emulated disk needs one"),
     "no filesystem": (
         [('MiB"\nfilesystem = "ext4"', 'MiB"')],
-        "8: stack.disks.log.filesystem: is missing; allowed are",
+        "8: stack.disks.log.filesystem: is missing; allowed are ext2, ext3, ext4, xfs, btrfs",
     ),
     "an unknown drive": ([('"nvme"', '"ssd-stat"')], '9: stack.disks.log.device: is "ssd-stat"; known are'),
     "a pool": (
         [('MiB"\nfilesystem = "ext4"', 'MiB"\nfilesystem = "zfs"')],
         '11: stack.disks.log.filesystem: is "zfs", which is for the disk of the data alone; give one such as "ext4"',
+    ),
+    "memory": (
+        [('MiB"\nfilesystem = "ext4"', 'MiB"\nfilesystem = "tmpfs"')],
+        '11: stack.disks.log.filesystem: is "tmpfs", which is for the disk of the data alone; give one such as "ext4"',
+    ),
+    "a disk of a level alone": (
+        [("[workload]", '[levels.a.stack.disks.lgo]\ndevice = "nvme"\n[levels.b.server]\nnice = 1\n[workload]')],
+        "17: levels.a.stack.disks.lgo: is a disk on which nothing lies; give [server.place], such as",
+    ),
+    "a place where no disk can be": (
+        [
+            ('device = "hdd-7200"\nsize = "1GiB"\nfilesystem = "ext4"\n', 'server = "mysql://me@h/bench"\n'),
+            ('[stack.disks.log]\ndevice = ["ssd-sata", "nvme"]\nsize = "512MiB"\nfilesystem = "ext4"\n', ""),
+        ],
+        (
+            '7: server.place.innodb_log: is "log", and there is no such disk here: an external server has its files '
+            "where it was told to. Leave it out"
+        ),
+    ),
+    "real disks of several hosts": (
+        [
+            ("[stack]", '[hosts]\nunder_test = ["a"]\n[hosts.disk.a]\ndevice = "/dev/disk/by-id/x"\n[stack]'),
+            ('device = "hdd-7200"\nsize = "1GiB"\n', ""),
+        ],
+        "stack.disks: can't be given with [hosts] on real disks; leave it out, or have the data on an emulated drive",
     ),
     "options of mount": (
         [('MiB"\nfilesystem = "ext4"', 'MiB"\nfilesystem = "ext4"\nmount = "loop"')],

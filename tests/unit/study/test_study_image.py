@@ -47,10 +47,13 @@ def test_a_command_in_the_machine_can_be_a_factor(study_file):
         "no key": ({"key": ""}, "stack.key: is missing; an image needs the ssh key of its login"),
         "a relative key": ({"key": 'key = "k"'}, 'stack.key: is "k"; give an absolute path'),
         "a login that is an option": ({"stack": 'login = "-oX"'}, "which is no name of a user"),
-        "no server": ({"server": ""}, 'is "mariadb"; name the server that is in stack.image'),
+        "no server": (
+            {"server": ""},
+            'is "mariadb"; name the server that is in stack.image, such as "mysql://user@localh',
+        ),
         "a server elsewhere": (
             {"server": 'server = "mysql://bench@db1/bench"'},
-            "stack.server: is not the machine itself; name it as a program in the machine does",
+            'as a program in the machine does, by TCP: "mysql://user@localhost:3306/database"',
         ),
         "a kernel": ({"stack": 'kernel = "debian-6.1"'}, "stack.kernel: can't be set with stack.image"),
         "a filesystem": ({"stack": 'filesystem = "ext4"'}, "the machine's own system decides it"),
