@@ -99,12 +99,13 @@ def unknown_drive(name: str, *others: str) -> str:
 def line_of(lines: dict[str, int], mistake: Mistake) -> int | None:
     """The line of the field, or of the nearest section around it that the file has.
 
-    Of one of several tables that is the line of its first field.
+    The heading of the first of several tables is that of their section; of a later one it is the line of its first
+    field.
     """
     parts = [str(part) for part in mistake.path]
     for n in range(len(parts), 0, -1):
-        key = ".".join(parts[:n])
-        inside = (line for name, line in lines.items() if name.startswith(f"{key}."))
+        key, is_later = ".".join(parts[:n]), parts[n - 1].isdecimal() and parts[n - 1] != "0"
+        inside = (line for name, line in lines.items() if is_later and name.startswith(f"{key}."))
         if (line := lines[key] if key in lines else min(inside, default=None)) is not None:
             return line
     return None
