@@ -241,7 +241,7 @@ fn completions(drive: &str, steps: &[Step]) -> Vec<Completion> {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let gap_ns = prop_oneof![3 => Just(0), 2 => 0..100_000_u64, 1 => 0..20_000_000_u64];
-    prop::collection::vec((gap_ns, any::<bool>(), 0..SIZE_BYTES / 4096 - 512, 1..512_u64), 1..80)
+    prop::collection::vec((gap_ns, any::<bool>(), 0..BUS_SIZE_BYTES / 4096 - 512, 1..512_u64), 1..80)
 }
 
 proptest! {
