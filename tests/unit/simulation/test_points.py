@@ -145,7 +145,7 @@ def test_what_changes_nothing_is_passed_over_and_named():
         ("[a]\nioengine=null\n", "asks no drive for anything"),
         ("[a]\nrw=randtrim\n", "trims, which no drive here is a model of"),
         ("[a]\nbssplit=4k/60:8k/60\n", "has shares of 120 %"),
-        ("[a]\nbssplit=4k/x\n", "no whole percentage"),
+        ("[a]\nbssplit=4k/x\n", "not a whole percentage"),
         ("[a]\nbsrange=4k\n", "is not a range of sizes"),
         ("[a]\nrandom_distribution=zipf:x\n", "has no number as its shape"),
         ("[a]\nbs=4k,4k,4k,4k\n", "more than three parts"),

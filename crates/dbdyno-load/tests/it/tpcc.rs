@@ -166,13 +166,16 @@ fn a_load_keeps_the_conditions_and_each_that_is_broken_is_named() {
 #[test]
 fn what_waits_for_a_lock_in_vain_is_sent_again() {
     let Some(server) = prepared() else { return };
-    let lock = "BEGIN; UPDATE dbdyno_tpcc.warehouse SET w_ytd = w_ytd; SELECT SLEEP(2.5)";
+    let lock = "BEGIN; UPDATE dbdyno_tpcc.warehouse SET w_ytd = w_ytd; SELECT SLEEP(6)";
     let path = server.file("r.json");
     let mut load = server.load("tpcc -s --mix=payment -c 3 --warmup=100ms --events=60 run");
     let mut locker = std::process::Command::new("mariadb");
     locker.args(["--no-defaults", "-uroot", "-e", lock, "-S"]).arg(server.socket()).stdout(Stdio::null());
     let mut locker = locker.spawn().unwrap();
-    sleep(Duration::from_millis(300));
+    let sleeping = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'";
+    while server.sql(sleeping).trim() == "0" {
+        sleep(Duration::from_millis(20));
+    }
     expect(load.arg("--json").arg(&path), 0);
     assert!(locker.wait().unwrap().success());
     let ran = json(&path)["runs"][0].clone();
