@@ -18,7 +18,6 @@ from dbdyno.stack.guest.machine import Machine, booted
 from dbdyno.stack.kinds.booted import qemu
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store.run_folder import read_run
-from tests.disks import LONG
 from tests.support import NO_REGISTRY, dbdyno, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(1500)]
@@ -121,7 +120,7 @@ def test_a_kernel_boots_for_each_trial(state, kernel, tmp_path):
     assert not machines(state)
 
 
-@pytest.mark.skipif(not LONG, reason="a boot for each bus: DBDYNO_TEST_LONG tries them")
+@pytest.mark.drawn(0)  # a boot for each bus takes minutes: with DBDYNO_TEST_LONG alone
 def test_each_bus_has_the_queues_that_it_is_known_for(state, kernel, tmp_path):
     del kernel
     study, into = tmp_path / "study.toml", tmp_path / "run"

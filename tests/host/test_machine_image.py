@@ -11,7 +11,6 @@ from dbdyno.servers.sources import debian
 from dbdyno.stack.guest import kernels
 from dbdyno.stack.kinds.booted import qemu
 from dbdyno.store.run_folder import read_run
-from tests.disks import LONG
 from tests.machine_image import SETUP, START, make_image, packages, run
 from tests.support import NO_REGISTRY, dbdyno, what_is_left
 
@@ -19,7 +18,7 @@ pytestmark = [
     pytest.mark.host,
     pytest.mark.long,
     pytest.mark.timeout(3600),
-    pytest.mark.skipif(not LONG, reason="two boots of an emulated CPU: DBDYNO_TEST_LONG tries them"),
+    pytest.mark.drawn(0),  # two boots of an emulated CPU take minutes: with DBDYNO_TEST_LONG alone
 ]
 
 STUDY = """\
