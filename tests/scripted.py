@@ -180,7 +180,7 @@ class KeptData(ScriptedImage, KeptImage):
             file.seek(HOLE, os.SEEK_CUR)
             file.write(self.content[1])
 
-    def of_disk(self, name):
+    def part_on_disk(self, name):
         return self
 
     def layers(self, *, install):

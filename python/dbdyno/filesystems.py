@@ -73,13 +73,13 @@ class Kind:
 
     def making(self, options: str, uuid: str | None) -> list[str]:
         """The command line up to the device; ``uuid`` is what the filesystem is to be known by."""
-        return [*self.command, *options.split(), *(self.known_by(uuid) if uuid else ())]
+        return [*self.command, *options.split(), *(self.uuid_arguments(uuid) if uuid else ())]
 
     def is_damage(self, code: int) -> bool:
         """Whether an exit code of its checker says that the filesystem is damaged, and not that it can't be checked."""
         return any(code & bit for bit in self.damage)
 
-    def known_by(self, uuid: str) -> Sequence[str]:
+    def uuid_arguments(self, uuid: str) -> Sequence[str]:
         """The arguments that give it a UUID."""
         return ["-U", uuid]
 
@@ -173,7 +173,7 @@ EXT2, EXT3, EXT4 = _ext("ext2", usual=False), _ext("ext3", usual=False), _ext("e
 
 
 class _Xfs(Kind):
-    def known_by(self, uuid: str) -> Sequence[str]:
+    def uuid_arguments(self, uuid: str) -> Sequence[str]:
         return ["-m", f"uuid={uuid}"]
 
 

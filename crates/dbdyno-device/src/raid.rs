@@ -679,8 +679,8 @@ impl<Task> Bus<Task> {
         Self { ns_per_byte: 1e3 / mb_s, free_ns: 0, write_queue, reading, late: Agenda::new() }
     }
 
-    /// The bus carries so much from `from_ns` on or as soon as it is free, but is not done with it before `least_ns`; when
-    /// it begins and ends.
+    /// Carries so many bytes over the bus: from `from_ns`, or later when the bus is free, to `least_ns` at the earliest.
+    /// Returns when that begins and ends.
     fn carry(&mut self, from_ns: u64, bytes: u64, least_ns: u64) -> (u64, u64) {
         let begin_ns = from_ns.max(self.free_ns);
         let end_ns = begin_ns.saturating_add((bytes as f64 * self.ns_per_byte).ceil() as u64).max(least_ns);

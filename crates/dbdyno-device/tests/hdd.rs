@@ -311,7 +311,7 @@ const ARRAYS: [&str; 6] = [
     "raid0(raid1(hdd-15k, 2), 2, write_cache_bytes=1MiB)",
 ];
 
-/// Somebody who always has `depth` commands of one length outstanding.
+/// A client that always has `depth` commands of one length outstanding.
 #[derive(Debug, Clone, Copy)]
 struct Client {
     kind: Kind,

@@ -151,7 +151,7 @@ fn an_array_of_solid_state_drives_tells_what_they_write() {
 
 const BUS_SIZE_BYTES: u64 = 8 << 30;
 
-/// MB/s of reads or writes of 128 KiB from the beginning on, 32 at a time.
+/// MB/s of sequential reads or writes of 128 KiB, 32 at a time, from the first block.
 fn rate(drive: &str, kind: Kind) -> f64 {
     Bench::new(drive, BUS_SIZE_BYTES, 1).sequential(kind, 32, 3000)
 }
@@ -262,7 +262,7 @@ proptest! {
             let (_, write, _, blocks) = steps[id as usize];
             blocks * 4096 * if write { mirrors } else { 1 }
         };
-        // Whatever came from any moment on and is done by another has crossed the bus between.
+        // All bytes of commands that came after one moment and ended before another crossed the bus between the two.
         for from_ns in came_ns.iter().step_by(7) {
             let since = finished.iter().filter(|done| came_ns[done.id as usize] >= *from_ns);
             let mut ends: Vec<(u64, u64)> = since.map(|done| (done.at_ns, bytes(done.id))).collect();

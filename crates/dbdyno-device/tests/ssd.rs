@@ -15,7 +15,7 @@ fn rates(bench: &mut Bench, parts: usize, commands: u64) -> Vec<f64> {
     (0..parts).map(|_| bench.sequential(Kind::Write, 8, commands)).collect()
 }
 
-/// Writes sequentially from the beginning on, over and over, and returns MB/s of each `second_ns` of `seconds`.
+/// Writes the drive sequentially from its first block, over and over, and returns MB/s of each `second_ns` of `seconds`.
 fn rate_by_second(bench: &mut Bench, second_ns: u64, seconds: usize) -> Vec<f64> {
     let mut mb = vec![0.0; seconds];
     let (start_ns, mut offset_bytes) = (bench.now_ns, 0);
@@ -520,7 +520,7 @@ fn sequential_rates_are_those_published() {
         // Short enough for the cache of the scaled drive.
         let read = Bench::new(&drive, PUBLISHED_SIZE_BYTES, 1).sequential(Kind::Read, published.queue_depth, 8000);
         assert_near(&format!("{drive}: MB/s read"), read, published.sequential_read_mb_s, 0.10);
-        // From the second second on, so to say: the write buffer flatters the beginning.
+        // Measured after a first second: the write buffer flatters the beginning.
         let mut bench = Bench::new(&drive, PUBLISHED_SIZE_BYTES, 1);
         bench.sequential(Kind::Write, published.queue_depth, 2500);
         let write = bench.sequential(Kind::Write, published.queue_depth, 3000);

@@ -171,15 +171,18 @@ fn end_of_options(sql: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn shown(text: &str) -> Result<String, String> {
+    fn parsed(text: &str) -> Result<String, String> {
         TableOptions::parse(text).map(|options| options.to_string())
     }
 
     #[test]
     fn options_and_partitions_are_the_end_of_a_statement() {
-        assert_eq!(shown("").unwrap(), "");
-        assert_eq!(shown("ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8").unwrap(), " ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8");
-        assert_eq!(shown("COMPRESSION='lz4'").unwrap(), " COMPRESSION='lz4'");
+        assert_eq!(parsed("").unwrap(), "");
+        assert_eq!(
+            parsed("ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8").unwrap(),
+            " ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8"
+        );
+        assert_eq!(parsed("COMPRESSION='lz4'").unwrap(), " COMPRESSION='lz4'");
         let parts =
             TableOptions::parse("PAGE_COMPRESSED=1  PARTITION BY RANGE (id) (PARTITION a VALUES LESS THAN (9))");
         let parts = parts.unwrap();
@@ -204,9 +207,9 @@ mod tests {
             ("ROW_FORMAT=\n1", "ASCII"),
             ("A=?", "without ;"),
         ] {
-            assert!(shown(text).unwrap_err().contains(why), "{text}");
+            assert!(parsed(text).unwrap_err().contains(why), "{text}");
         }
-        assert!(shown(&"A".repeat(1001)).unwrap_err().contains("1000"));
+        assert!(parsed(&"A".repeat(1001)).unwrap_err().contains("1000"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ from dbdyno.analysis.statistics import Estimate, Floats
 from dbdyno.analysis.verdict.evidence import Rule, evidence
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import MIN_BLOCKS, Design
-from dbdyno.model.disks import DATA_DISK, layer_of, named_disks, series_name
+from dbdyno.model.disks import DATA_DISK, disk_names, layer_of, series_name
 from dbdyno.model.metrics import value_of
 from dbdyno.model.word import Word
 from dbdyno.mysql.settings import FSYNCS, LOG_WAITS, POOL_WAITS, ROW_LOCK_TIME
@@ -166,7 +166,7 @@ def _by_disk(trial: Trial, watched: Watched, rate: float, seconds: float) -> dic
     of_data = _device(trial, watched.get(_DISK, {}), rate, seconds)
     of_data["read_each_ms"] = _traced_read_ms(trial) or of_data.get("read_each_ms", math.nan)
     by_disk = {DATA_DISK: of_data if "busy_share" in of_data else {}}
-    for disk in named_disks(trial.observed):
+    for disk in disk_names(trial.observed):
         by_disk[disk] = _device(trial, watched.get(series_name(_DISK, disk), {}), rate, seconds)
     return by_disk if all(by_disk.values()) else {}
 
@@ -462,7 +462,7 @@ def _place(trials: Sequence[Trial]) -> Place:
     first = trials[0]
     cores, threads = first.disturbance.get("cores"), first.load.get("io_threads")
     cpus = _at(first.observed, "server").get("cpus")
-    disks = named_disks(first.observed)
+    disks = disk_names(first.observed)
     rotational, *named = (
         {"0": False, "1": True}.get(str(layer_of(first.observed, "queue", disk).get("rotational")))
         for disk in ("", *disks)

@@ -18,7 +18,7 @@ def layer_of(observed: Mapping[str, Any], layer: str, disk: str) -> Mapping[str,
     return values if isinstance(values, Mapping) else {}
 
 
-def named_disks(observed: Mapping[str, Any]) -> list[str]:
+def disk_names(observed: Mapping[str, Any]) -> list[str]:
     """Return the names of the disks beside that of the data on which a trial stood."""
     return [layer.removeprefix(_DEVICE_OF) for layer in observed if layer.startswith(_DEVICE_OF)]
 

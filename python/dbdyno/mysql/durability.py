@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dbdyno.model.disks import layer_of, named_disks
+from dbdyno.model.disks import disk_names, layer_of
 from dbdyno.model.printable import one_line
 from dbdyno.mysql.settings import FLUSH_LOG, INNODB
 
@@ -121,7 +121,7 @@ def _risks_of_commits(observed: Observed) -> Iterator[CommitRisk]:
 
 
 def _risks_of_disks(observed: Observed) -> Iterator[CommitRisk]:
-    for disk in ("", *named_disks(observed)):
+    for disk in ("", *disk_names(observed)):
         flushes = layer_of(observed, "filesystem", disk).get("flushes_on_fsync")
         if flushes is False and not _has_no_volatile_cache(observed, disk):
             yield CommitRisk("no flush", disk)

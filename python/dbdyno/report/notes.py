@@ -23,7 +23,7 @@ from dbdyno.analysis.verdict.figures import HostSpeed
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.pairs import NotGranted, is_without, not_granted
 from dbdyno.model.design import ALPHA, Design, Settle, Treatment
-from dbdyno.model.disks import layer_of, named_disks
+from dbdyno.model.disks import disk_names, layer_of
 from dbdyno.model.printable import one_line
 from dbdyno.model.word import Word
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, listed, margin_text, number, percent
@@ -340,7 +340,7 @@ def _sync_lines(run: Run) -> list[str]:
         unsynced = [
             _why_unsynced(trial, disk)
             for trial in trials
-            for disk in ("", *named_disks(trial.observed))
+            for disk in ("", *disk_names(trial.observed))
             if layer_of(trial.observed, "filesystem", disk).get("flushes_on_fsync") is False
         ]
         for reason in dict.fromkeys(unsynced):

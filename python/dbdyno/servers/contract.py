@@ -172,7 +172,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class MadeTables:
+class TableFormats:
     """What a server made of the options that its tables were to have."""
 
     shown: Mapping[str, str]  # facts of the tables, as the server shows them
@@ -210,7 +210,7 @@ class Server(Protocol):
     def tables(self, schema: str) -> list[Table]:
         """The tables of a schema, without dbdyno's own mark."""
 
-    def made_tables(self, schema: str, tables: Sequence[Table], options: str) -> MadeTables:
+    def table_formats(self, schema: str, tables: Sequence[Table], options: str) -> TableFormats:
         """What ``tables``, one at least, have of the options that were added to CREATE TABLE."""
 
     def encrypted_files(self, schema: str) -> int:

@@ -155,7 +155,7 @@ class KeptImage(Image, ABC):
         """Keep it; this run goes on with its own."""
 
     @abstractmethod
-    def of_disk(self, name: str) -> Self:
+    def part_on_disk(self, name: str) -> Self:
         """The part of it that lies on a named disk."""
 
     @abstractmethod

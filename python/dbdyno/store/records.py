@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from dbdyno.model.cut import Cut
 from dbdyno.model.design import Design, StopReason, is_booted
-from dbdyno.model.disks import named_disks
+from dbdyno.model.disks import disk_names
 from dbdyno.model.results import BlockTrace, DiskFigures, LoadRun, Outcome
 from dbdyno.store.reported import Prices, ReportedTable
 
@@ -194,9 +194,9 @@ class Run:
         return bool(stacks) and not any(map(is_booted, kernels))
 
     @property
-    def named_disks(self) -> list[str]:
+    def disk_names(self) -> list[str]:
         """The disks beside that of the data on which any of its trials stood."""
-        return list(dict.fromkeys(name for trial in self.trials for name in named_disks(trial.observed)))
+        return list(dict.fromkeys(name for trial in self.trials for name in disk_names(trial.observed)))
 
     @property
     def accelerators(self) -> frozenset[str]:

@@ -26,7 +26,7 @@ Place = tuple[int, int]  # block, attempt
 Void = Literal["failed", "lost", "interference"]
 
 ATTEMPTS = 3  # at one block, before it is given up
-PATIENCE = 2  # blocks that met interference at every attempt: from then on repeating is no remedy on this host
+PATIENCE = 2  # blocks that met interference at every attempt: after these, repeating is no remedy on this host
 
 
 @dataclass

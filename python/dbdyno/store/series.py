@@ -319,7 +319,7 @@ WATCHED_COLUMNS = {
 
 
 def _watched_columns(run: "Run") -> dict[str, str]:
-    of_disks = {series_name("block_device", disk): WATCHED_COLUMNS["block_device"] for disk in run.named_disks}
+    of_disks = {series_name("block_device", disk): WATCHED_COLUMNS["block_device"] for disk in run.disk_names}
     return WATCHED_COLUMNS | of_disks
 
 

@@ -469,11 +469,11 @@ class HostSection(Section):
     dirty_bytes: Annotated[Size, Field(ge=8192)] | None = None
     """The same in bytes, such as `"64MiB"`. Not with `dirty_ratio`."""
     dirty_background_ratio: Annotated[StrictInt, Field(ge=0, le=100)] | None = None
-    """Share of free memory, in percent, from which on the kernel writes to the disk by itself."""
+    """Share of free memory, in percent, above which the kernel writes to the disk by itself."""
     dirty_background_bytes: Annotated[Size, Field(ge=1)] | None = None
     """The same in bytes. Not with `dirty_background_ratio`."""
     dirty_expire_centisecs: Annotated[StrictInt, Field(ge=0)] | None = None
-    """Age in hundredths of a second from which on the kernel writes out what no program has synced. **Risk**: as with
+    """Age in hundredths of a second at which the kernel writes out what no program has synced. **Risk**: as with
     `dirty_ratio`, up to so old.
     """
     dirty_writeback_centisecs: Annotated[StrictInt, Field(ge=0)] | None = None

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import short
-from dbdyno.servers.contract import Address, MadeTables, ServerError
+from dbdyno.servers.contract import Address, ServerError, TableFormats
 from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.stack.tools import own_binary
@@ -48,7 +48,7 @@ def tables_of(endpoint: Endpoint, schema: str, engine: str, options: str = "") -
     try:
         tables = endpoint.control.tables(schema)
         encrypted = endpoint.control.encrypted_files(schema) if tables else 0
-        made = endpoint.control.made_tables(schema, tables, options) if options and tables else MadeTables({}, "")
+        made = endpoint.control.table_formats(schema, tables, options) if options and tables else TableFormats({}, "")
     except ServerError as error:
         raise TrialError(f"the server does not report what its tables are: {error}") from None
     for table in tables:

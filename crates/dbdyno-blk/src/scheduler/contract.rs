@@ -350,7 +350,7 @@ mod tests {
         }
 
         #[test]
-        fn whoever_has_requests_dispatches_one_when_asked(bios in prop::collection::vec((0..4_u32, any::<bool>(), 0..5000_u64, 0..5_000_000_u64), 1..200)) {
+        fn a_scheduler_that_has_requests_dispatches_one_when_asked(bios in prop::collection::vec((0..4_u32, any::<bool>(), 0..5000_u64, 0..5_000_000_u64), 1..200)) {
             for name in SchedulerName::ALL {
                 let (mut scheduler, mut queue) = (scheduler(name, &[]).unwrap(), Queue::new(LIMITS, true));
                 for &(process, is_read, page, gap_ns) in &bios {

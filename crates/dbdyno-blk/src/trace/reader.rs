@@ -404,14 +404,14 @@ fn detect_columns(head: &[u8], format: Option<Format>) -> (Option<Columned>, Opt
     let is_text = !matches!(format, Some(Format::Blktrace | Format::Disk)) && !head.contains(&0);
     let text = if is_text { String::from_utf8_lossy(head) } else { String::new().into() };
     let lines: Vec<&str> = text.trim_start_matches('\u{feff}').lines().collect();
-    let Some(mut columned) = Columned::of_beginning(&lines) else { return (None, None) };
+    let Some(mut columned) = Columned::from_beginning(&lines) else { return (None, None) };
     let mut in_columns: Vec<String> = lines.iter().map(|line| columned.line(line).into_owned()).collect();
     let heading = columned.heading();
     let at = heading.map(|(names, at)| {
         in_columns.insert(at, names);
         at
     });
-    (Columned::of_beginning(&lines), Some((in_columns.join("\n") + "\n", at)))
+    (Columned::from_beginning(&lines), Some((in_columns.join("\n") + "\n", at)))
 }
 
 /// Reads past what stands before the first event, and past the line that names columns.
@@ -551,7 +551,7 @@ pub struct Columned {
 
 impl Columned {
     /// By the lines at the beginning; `None` if their columns can be read as they are.
-    pub fn of_beginning(lines: &[&str]) -> Option<Self> {
+    pub fn from_beginning(lines: &[&str]) -> Option<Self> {
         let lines = &lines[..lines.len().min(LOOKED_AT)];
         let is_wrapped = lines.iter().any(|line| unwrap_json(line).is_some());
         let unwrap = |line: &&str| if is_wrapped { unwrap_json(line).unwrap_or_default() } else { (*line).to_owned() };
@@ -819,7 +819,7 @@ mod tests {
             "ts=1.5 pid=7 comm=my sql rwbs=WS sector=8 bytes=4096",
             "bytes=512 sector=9 rwbs=R ts=2 x=1",
         ];
-        let mut plain = Columned::of_beginning(&lines).unwrap();
+        let mut plain = Columned::from_beginning(&lines).unwrap();
         assert_eq!(plain.heading(), Some(("ts\tpid\tcomm\trwbs\tsector\tbytes".to_owned(), 1)));
         assert_eq!(plain.line(lines[1]), "1.5\t7\tmy sql\tWS\t8\t4096");
         assert_eq!(plain.line(lines[2]), "2\t\t\tR\t9\t512");
@@ -827,12 +827,12 @@ mod tests {
             r#"{"type": "attached_probes", "data": {"probes": 3}}"#,
             r#"{"type": "printf", "data": "1.5 7 fio W 8 4096\n"}"#,
         ];
-        let mut plain = Columned::of_beginning(&lines).unwrap();
+        let mut plain = Columned::from_beginning(&lines).unwrap();
         assert_eq!(
             (plain.line(lines[0]), plain.line(lines[1]), plain.heading()),
             ("".into(), "1.5 7 fio W 8 4096".into(), None)
         );
-        assert!(Columned::of_beginning(&["8,0 0 1 0.000001 7 Q R 8 + 8 [x]", "a=b"]).is_none());
+        assert!(Columned::from_beginning(&["8,0 0 1 0.000001 7 Q R 8 + 8 [x]", "a=b"]).is_none());
     }
 
     proptest! {
@@ -841,7 +841,7 @@ mod tests {
             let mut plain = Columned { is_wrapped: false, has_clocks: true, keys: Some((vec!["a".into()], 0)), ..Columned::default() };
             plain.line(&line);
             plain.line(&other);
-            Columned::of_beginning(&[&line, &other]);
+            Columned::from_beginning(&[&line, &other]);
         }
     }
 }

@@ -282,7 +282,7 @@ fn preference(arm: &Arm, candidate: &Candidate) -> (u32, bool, u64) {
     (cylinder.abs_diff(arm.cylinder), outwards, order)
 }
 
-/// The farthest that a write comes within a time, from a distance on that it does reach.
+/// How far the arm can seek for a write within a time, at least `from`, which it does reach.
 fn farthest(arm: &Arm, from: u32, within_ns: f64) -> u32 {
     let (mut reached, mut step) = (from, 1_u32);
     let beyond = |reached: u32, step: u32| {

@@ -536,7 +536,7 @@ impl Hdd {
         self.deliver_at(self.now_ns + self.overheads.hit_ns(command.kind, self.after_write), command, bytes);
     }
 
-    /// Completes a command of which this many bytes cross the interface from `ready_ns` on.
+    /// Completes a command, whose `bytes` begin to cross the interface at `ready_ns` or when that is free.
     pub(super) fn deliver_at(&mut self, ready_ns: u64, command: &Command, bytes: u64) {
         self.interface_free_ns = ready_ns.max(self.interface_free_ns) + self.transfer_ns(command.kind, bytes);
         self.done.push(self.interface_free_ns + self.overheads.completion_ns(command.kind), command.id);

@@ -17,7 +17,7 @@
 //! blocks would hold fewer valid pages than any that greedy collection has not taken yet, and it would begin with these.
 //!
 //! The drive is caught when collection is due: so much is free as it leaves free, and the next page that the host writes
-//! lets it take a block. Nothing runs before that, and from then on the host writes at the pace of collection. The cache of single-bit blocks is full, as it is while the host never pauses: of old
+//! lets it take a block. Nothing runs before that; after it the host writes at the pace of collection. The cache of single-bit blocks is full, as it is while the host never pauses: of old
 //! garbage where the host writes past a full cache, of the latest writes where it is emptied under load.
 
 use std::collections::VecDeque;

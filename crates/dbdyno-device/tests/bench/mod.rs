@@ -88,7 +88,7 @@ impl Bench {
         count as f64 * 1e9 / (self.now_ns - start_ns) as f64
     }
 
-    /// MB/s of `count` commands of 128 KiB from the beginning on, and over again, `depth` at a time.
+    /// MB/s of `count` sequential commands of 128 KiB, `depth` at a time, from the first block and over again.
     pub fn sequential(&mut self, kind: Kind, depth: u64, count: u64) -> f64 {
         let all = self.size_bytes >> 17;
         self.closed_loop(kind, depth, count, |_, index| ((index % all) << 17, 1 << 17)) * (1 << 17) as f64 / 1e6
@@ -100,7 +100,7 @@ impl Bench {
         self.closed_loop(kind, depth, count, next) * length_bytes as f64 / 1e6
     }
 
-    /// MB/s of `count` reads of 128 KiB from the beginning on, one at a time.
+    /// MB/s of `count` sequential reads of 128 KiB, one at a time, from the first block.
     pub fn sequential_reads(&mut self, count: u64) -> f64 {
         self.sequential_reads_from(0, count)
     }

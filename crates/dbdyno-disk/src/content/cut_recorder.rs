@@ -131,7 +131,7 @@ impl Recorder {
         // A drive that keeps its cache through a loss of power has nothing to lie about.
         let hold_ns = if log.volatile { log.hold_ns } else { 0 };
         if let Some(next) = &self.next {
-            // A disk that is gone, or refuses, has no cut of this name, by which whoever asked knows.
+            // A disk that is gone, or refuses, lists no cut of this name: the runner sees that, and fails the trial.
             let _ = cut_next(next, name);
         }
         Arc::new(Fork { taken, base, writes, hold_ns })
@@ -389,7 +389,7 @@ impl<'a> Draw<'a> {
 
     /// What becomes of one chunk; `None` if it stays.
     fn chunk(&mut self, durable: &[u8], touching: &[(usize, usize, &[u8])]) -> Option<Box<[u8]>> {
-        let kept = self.kept_before(touching);
+        let kept = self.surviving_write_before(touching);
         let mut after: Option<Box<[u8]>> = None;
         let (mut unflushed, mut lost) = (0_u32, 0_u32);
         for &(number, within, bytes) in touching {
@@ -424,7 +424,7 @@ impl<'a> Draw<'a> {
     }
 
     /// For each sector of a chunk before which write at risk those are that survive in it.
-    fn kept_before(&mut self, touching: &[(usize, usize, &[u8])]) -> [usize; CHUNK_BYTES / 512] {
+    fn surviving_write_before(&mut self, touching: &[(usize, usize, &[u8])]) -> [usize; CHUNK_BYTES / 512] {
         let mut before = [0; CHUNK_BYTES / 512];
         let mut versions: [Vec<usize>; CHUNK_BYTES / 512] = Default::default();
         if matches!(self.choice, Choice::Writes(_)) {

@@ -9,7 +9,7 @@ use super::bench::{Bench, Load, ModelBench};
 use super::drive_file::{DriveFile, Estimate, Figure, Source, number};
 use super::rotation::{PROBE_BYTES, random_place};
 use super::tracks::{
-    Layout, RESOLUTION, Reach, Skews, Target, Timing, Tracks, Way, curve, of_pairs, over, reach, sector,
+    Layout, RESOLUTION, Reach, Skews, Target, Timing, Tracks, Way, curve, median_of_pairs, over, reach, sector,
     sequential_rate, skews, survey, zones,
 };
 use crate::error::DiskError;
@@ -203,7 +203,7 @@ fn back(
         };
         pairs.extend(reach(bench, timing, target, &ways)?);
     }
-    Ok(of_pairs(&pairs))
+    Ok(median_of_pairs(&pairs))
 }
 
 /// Times to be on a track without a seek, ns.

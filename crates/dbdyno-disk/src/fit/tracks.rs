@@ -520,12 +520,12 @@ pub fn over(
         let target = Target { track_bytes, room_bytes: 2.0 * track_bytes, shift_turns: cylinder_turns, written };
         pairs.extend(reach(bench, timing, target, &ways)?);
     }
-    Ok(of_pairs(&pairs))
+    Ok(median_of_pairs(&pairs))
 }
 
 /// The median over pairs, and an interval that holds what each left open as well. Pairs that were left much more open
 /// than the others say nothing.
-pub fn of_pairs(pairs: &[(f64, f64)]) -> Option<Estimate> {
+pub fn median_of_pairs(pairs: &[(f64, f64)]) -> Option<Estimate> {
     let widths: Vec<f64> = pairs.iter().map(|(low, high)| high - low).collect();
     let limit = 3.0 * Estimate::median(&widths)?.value;
     let pairs: Vec<(f64, f64)> = pairs.iter().copied().filter(|(low, high)| high - low <= limit).collect();

@@ -406,11 +406,11 @@ mod tests {
     fn without_transactions_only_rows_are_judged() {
         let mut history = long();
         history.database.parts.clear();
-        let (counts, examples) = history.judged_in(false, true);
+        let (counts, examples) = history.verdict_in(false, true);
         assert_eq!((counts.kept, counts.torn, examples.len()), (counts.acked, 0, 0));
         let (_, key) = history.acked()[0];
         history.database.remove(key);
-        let (counts, _) = history.judged_in(false, true);
+        let (counts, _) = history.verdict_in(false, true);
         assert_eq!((counts.lost, counts.holes), (1, 1));
     }
 
@@ -418,11 +418,11 @@ mod tests {
     fn what_a_file_cut_off_lacks_is_not_judged() {
         let mut history = long();
         history.database.add(Key { connection: 1, sequence: 10_000 });
-        assert_eq!(history.judged_in(true, false).0.ghost, 0);
-        assert_eq!(history.judged_in(true, true).0.ghost, 1);
+        assert_eq!(history.verdict_in(true, false).0.ghost, 0);
+        assert_eq!(history.verdict_in(true, true).0.ghost, 1);
         // A connection that there never was is none that a cut-off file lacks.
         history.database.add(Key { connection: 77, sequence: 1 });
-        assert_eq!(history.judged_in(true, false).0.ghost, 1);
+        assert_eq!(history.verdict_in(true, false).0.ghost, 1);
     }
 
     #[test]
@@ -584,10 +584,10 @@ mod tests {
 
     impl History {
         pub fn judged(&self) -> (Counts, Vec<Example>) {
-            self.judged_in(true, true)
+            self.verdict_in(true, true)
         }
 
-        pub fn judged_in(&self, transactional: bool, is_whole: bool) -> (Counts, Vec<Example>) {
+        pub fn verdict_in(&self, transactional: bool, is_whole: bool) -> (Counts, Vec<Example>) {
             let mut book = Book::new(1, 4, PARTS, transactional);
             self.records.iter().for_each(|record| book.sent(*record).unwrap());
             if is_whole {

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn of_threads_that_come_at_once_one_sees_to_each_moment() {
+    fn each_moment_is_claimed_by_one_thread() {
         let due = Due::new(&[5; 100]);
         let claimed = Mutex::new(Vec::new());
         std::thread::scope(|scope| {

@@ -209,7 +209,7 @@ pub struct Selection {
 
 /// What is sent and what is not, by what is known of the routines and tables that there are.
 pub fn choose(log: &Log, wish: &Wish, name: &str, known: &KnownRoutines) -> Result<Selection, Error> {
-    let kept = kept_schemas(log, wish, name)?;
+    let kept = schemas_sent(log, wish, name)?;
     let mut choice =
         Choice { log, wish, kept, sessions: HashMap::new(), lacking: HashSet::new(), lacks_tables: false, known };
     let ran = ran(log, known);
@@ -384,7 +384,7 @@ impl Made {
 }
 
 /// Of each schema of the log whether its statements are sent.
-fn kept_schemas(log: &Log, wish: &Wish, name: &str) -> Result<Vec<bool>, Error> {
+fn schemas_sent(log: &Log, wish: &Wish, name: &str) -> Result<Vec<bool>, Error> {
     let names: Vec<String> = log.schemas.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
     if wish.follows_schemas {
         return Ok(vec![true; names.len()]);

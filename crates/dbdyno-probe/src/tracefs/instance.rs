@@ -205,7 +205,7 @@ impl PageLayout {
 }
 
 /// When a page begins, if events between the one before and that moment were lost.
-fn lost_before(page: &[u8], layout: &PageLayout) -> Option<u64> {
+fn lost_events_until(page: &[u8], layout: &PageLayout) -> Option<u64> {
     let commit = layout.commit.number(page)?;
     layout.timestamp.number(page).filter(|_| commit & MISSED != 0)
 }
@@ -312,7 +312,7 @@ impl Reader {
                     Err(error) => return Err(ProbeError::NoTrace(format!("the buffer can't be read: {error}"))),
                 };
                 let page = &self.page[..length];
-                if let Some(again_ns) = lost_before(page, &instance.layout) {
+                if let Some(again_ns) = lost_events_until(page, &instance.layout) {
                     self.waiting.push(Event::gap((*last_ns).min(again_ns), Step::Blind));
                     self.waiting.push(Event::gap(again_ns, Step::Seeing));
                 }
@@ -492,9 +492,9 @@ mod tests {
 
     #[test]
     fn a_page_behind_lost_events_says_so() {
-        assert_eq!(lost_before(&page(77, MISSED, &[1, 3]), &layout()), Some(77));
-        assert_eq!(lost_before(&page(77, 0, &[1, 3]), &layout()), None);
-        assert_eq!(lost_before(&[1, 2], &layout()), None);
+        assert_eq!(lost_events_until(&page(77, MISSED, &[1, 3]), &layout()), Some(77));
+        assert_eq!(lost_events_until(&page(77, 0, &[1, 3]), &layout()), None);
+        assert_eq!(lost_events_until(&[1, 2], &layout()), None);
     }
 
     #[test]
@@ -507,7 +507,7 @@ mod tests {
         #[test]
         fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
             records(&bytes, &layout(), |_, record| assert!(record.len() < 600));
-            let _ = lost_before(&bytes, &layout());
+            let _ = lost_events_until(&bytes, &layout());
         }
 
         #[test]

@@ -238,7 +238,7 @@ def panels_of(run: Run) -> tuple[Panel, ...]:
     of_device = [panel for panel in _DEVICE if panel.series == "block_device"]
     of_disks = [
         replace(panel, title=f"{panel.title}, disk {disk}", series=series_name(panel.series, disk))
-        for disk in run.named_disks
+        for disk in run.disk_names
         for panel in of_device
     ]
     return (*_LOAD, *_DEVICE, *of_disks, *_HOST, *_SERVER) if of_disks else PANELS

@@ -12,10 +12,10 @@ from typing import Any
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import one_line, short
 from dbdyno.mysql.settings import Setting
-from dbdyno.servers.contract import Address, MadeTables, NotStartedError, ServerError, SettingOutcome, Settings, Table
+from dbdyno.servers.contract import Address, NotStartedError, ServerError, SettingOutcome, Settings, Table, TableFormats
 from dbdyno.servers.mysql.connection import MARK, Cursor, connect, row, rows
-from dbdyno.servers.mysql.made_tables import TRIED, encrypted_files, made_tables, tried_table
 from dbdyno.servers.mysql.setting_outcomes import not_granted, setting_outcomes
+from dbdyno.servers.mysql.table_formats import TRIED, encrypted_files, table_formats, tried_table
 from dbdyno.servers.user import read_log
 from dbdyno.system.child import exit_words
 
@@ -273,10 +273,10 @@ class MysqlServer:
             cursor.execute(_TABLES, (schema, MARK))
             return [Table(*map(str, columns)) for columns in rows(cursor, 4)]
 
-    def made_tables(self, schema: str, tables: Sequence[Table], options: str) -> MadeTables:
+    def table_formats(self, schema: str, tables: Sequence[Table], options: str) -> TableFormats:
         """What ``tables``, one at least, have of the options that were added to CREATE TABLE."""
         with connect(self.address) as connection, connection.cursor() as cursor:
-            return made_tables(cursor, schema, tables, options)
+            return table_formats(cursor, schema, tables, options)
 
     def encrypted_files(self, schema: str) -> int:
         """How many files of a schema's tables are encrypted, as far as it shows that."""
@@ -290,7 +290,7 @@ class MysqlServer:
             outcome = tried_table(cursor, TRIED, engine, options)
             if outcome.how != "as asked":
                 return outcome
-        made = self.made_tables(TRIED, self.tables(TRIED), options)
+        made = self.table_formats(TRIED, self.tables(TRIED), options)
         return replace(outcome, how="in name only", said=made.missing) if made.missing else outcome
 
     def create_schema(self, schema: str) -> None:

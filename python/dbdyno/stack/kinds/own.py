@@ -47,7 +47,7 @@ class OwnStack(StackKind[KeptT]):
         disks: dict[str, Device] = {}
         for name, on in spec.by_disk.items():
             seed = seed_of(raising.seed, spec.stack.devices + list(spec.stack.disks).index(name))
-            disks[name], layers = self.ground(on, image.of_disk(name), replace(raising, seed=seed))
+            disks[name], layers = self.ground(on, image.part_on_disk(name), replace(raising, seed=seed))
             above.append(NamedDisk(name, (disks[name], *layers)))
         above += image.layers(install=raising.install)
         if any(load.FILES for load in spec.loads):

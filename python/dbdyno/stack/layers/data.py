@@ -64,7 +64,7 @@ class Tree(KeptImage):
         """A copy is made, or taken."""
         return [Keep(self)] if install else [self]
 
-    def of_disk(self, name: str) -> Self:
+    def part_on_disk(self, name: str) -> Self:
         """A folder of its own."""
         return replace(self, folder=self.folder / DISKS / name)
 
@@ -74,7 +74,7 @@ class Tree(KeptImage):
         self.folder.mkdir(parents=True)
         copy(context.directory, self.folder, reflink="auto")
         for name, disk in context.disks.items():
-            self.of_disk(name).keep(disk)
+            self.part_on_disk(name).keep(disk)
 
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
@@ -88,7 +88,7 @@ class Tree(KeptImage):
         copy(self.folder, below.directory, reflink="never")
         run_tool(["sync", "--file-system", str(below.directory)], timeout_seconds=3600)
         for name, disk in below.disks.items():
-            self.of_disk(name)._put(disk)  # noqa: SLF001  (of the same class)
+            self.part_on_disk(name)._put(disk)  # noqa: SLF001  (of the same class)
 
 
 def copy(source: Path, target: Path, *, reflink: str) -> None:
@@ -129,7 +129,7 @@ class Disks(KeptImage):
         """A process may be killed."""
         return any(disk.process.poll() is not None for disk in self.all)
 
-    def of_disk(self, name: str) -> Self:
+    def part_on_disk(self, name: str) -> Self:
         """The disk of that name."""
         return replace(self, disks=(self.named[name],), named={})
 

@@ -134,18 +134,18 @@ def why_without_effect(name: str, values: Mapping[str, Value], *, limited: bool,
     ``values`` are all that a treatment sets, ``limited`` is whether it limits the server's memory.
     """
 
-    def shown(other: str) -> str:
+    def planned(other: str) -> str:
         return str(values[other]) if other in values else current(other, root)
 
     if name == "swappiness":
         return _why_no_swap(str(values[name]), root, limited=limited)
     if name in {"numa_balancing", "zone_reclaim_mode"}:
         return ONE_NODE if nodes(root) == 1 else ""
-    if name == "transparent_hugepage_defrag" and shown("transparent_hugepage") == "never":
+    if name == "transparent_hugepage_defrag" and planned("transparent_hugepage") == "never":
         return "transparent_hugepage is never"
     if name.startswith("dirty_background_"):
         limit = name.replace("background_", "")
-        background_text, limit_text = shown(name), shown(limit)
+        background_text, limit_text = planned(name), planned(limit)
         known = background_text.isdecimal() and limit_text.isdecimal() and limit_text != "0"
         if known and int(background_text) >= int(limit_text):
             return f"it is not less than {limit} ({limit_text}), so the kernel takes half of that"

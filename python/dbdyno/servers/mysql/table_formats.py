@@ -10,7 +10,7 @@ from pymysql.cursors import Cursor
 from dbdyno.model.printable import short
 from dbdyno.mysql.settings import INNODB
 from dbdyno.mysql.table_options import missing_options, parse_table_options
-from dbdyno.servers.contract import MadeTables, ServerError, SettingOutcome, Table
+from dbdyno.servers.contract import ServerError, SettingOutcome, Table, TableFormats
 from dbdyno.servers.mysql.connection import rows
 from dbdyno.store.records import TABLE_OPTIONS
 
@@ -36,12 +36,12 @@ _ENCRYPTED = (
 )
 
 
-def made_tables(cursor: Cursor, schema: str, tables: Sequence[Table], options: str) -> MadeTables:
+def table_formats(cursor: Cursor, schema: str, tables: Sequence[Table], options: str) -> TableFormats:
     """What the tables of a schema have of ``options``. Raises ``ServerError``."""
     wanted = parse_table_options(options)
     tables = [table for table in tables if not _ASIDE.match(table.name)][:TABLES_MAX]
     if not tables:
-        return MadeTables({}, "")
+        return TableFormats({}, "")
     names = {table.name for table in tables}
     files = [file for file in _files(cursor, schema) if _table_of(file[0]) in names]
     missing: dict[str, str] = {}
@@ -61,7 +61,7 @@ def made_tables(cursor: Cursor, schema: str, tables: Sequence[Table], options: s
         shown["page_bytes"] = ", ".join(map(str, sorted(pages)))
     if wanted.partitions:
         shown["files"] = str(len(files))
-    return MadeTables(shown, "; ".join(f"{clause} ({name})" for clause, name in list(missing.items())[:5]))
+    return TableFormats(shown, "; ".join(f"{clause} ({name})" for clause, name in list(missing.items())[:5]))
 
 
 def tried_table(cursor: Cursor, schema: str, engine: str, options: str) -> SettingOutcome:
