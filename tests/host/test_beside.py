@@ -87,13 +87,15 @@ def test_one_that_fails_fails_its_trial_and_none_is_without_it(run):
     assert "cannot access '/no/such/place'" in done.stderr
 
 
-def test_a_missing_program_is_named_with_its_package_before_anything_runs(state, tmp_path):
+def test_a_missing_program_is_named_with_its_package_before_anything_runs(state, tmp_path, monkeypatch):
     study = tmp_path / "study.toml"
     study.write_text(STUDY.format(rows=10, beside=BACKUP.format(kind='["none", "mariabackup"]')), encoding="utf-8")
-    environment = {**os.environ, "PATH": "/usr/bin:/bin"}
-    shown = dbdyno("plan", study, state=state).stdout
-    if not any(Path(folder, "mariabackup").exists() for folder in environment["PATH"].split(":")):
-        assert "mariabackup: not installed; apt-get install mariadb-backup" in shown
+    programs = {path.name: path for folder in os.get_exec_path() for path in Path(folder).glob("*")}
+    (tmp_path / "bin").mkdir()
+    for name in programs.keys() - {"mariabackup", "mariadb-backup"}:
+        (tmp_path / "bin" / name).symlink_to(programs[name])
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert "mariabackup: not installed; apt-get install mariadb-backup" in dbdyno("plan", study, state=state).stdout
 
 
 def dumps_of(state):

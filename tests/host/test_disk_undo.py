@@ -12,6 +12,7 @@ import pytest
 from dbdyno.errors import HostError
 from dbdyno.stack.emptiness import MIB, Content, Sums, begin_mark, identify
 from dbdyno.stack.erase import Erasing, check_erasable
+from dbdyno.stack.undo.actions import RemoveTree
 from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
 from tests.contents import CONTENTS, write
 from tests.loops import lent_loop
@@ -176,3 +177,20 @@ def test_a_disk_that_was_detached_meanwhile_is_left_alone(file):
         assert not moved.apply()
         assert not MarkHalfMade(str(again), OURS, identify(again).attachment, "00", "", boot="another boot").apply()
         assert digest(again) == before
+
+
+@pytest.mark.parametrize("inside", ["", "mnt", "disk-log/mnt"])
+def test_a_folder_with_a_mount_at_any_depth_is_left_alone(state, inside):
+    folder = state / "scratch" / "x"
+    place = folder / inside
+    place.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "dbdyno-test", str(place)], check=True)
+    try:
+        (place / "kept").touch()
+        with pytest.raises(HostError, match="still holds a mount"):
+            RemoveTree(str(folder)).apply()
+        assert (place / "kept").exists()
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+    assert RemoveTree(str(folder)).apply()
+    assert not folder.exists()

@@ -25,17 +25,13 @@ class BesideSummary:
     trials: int
     stopped: int  # trials at whose end it still ran
     began_s: float  # since measuring began, median
+    ended_s: float  # likewise, of trials in which it was not stopped; NaN where that is half of them or fewer
     seconds_mean: float  # that it ran
     seconds_min: float
     seconds_max: float
     figures: dict[str, float]  # what it reported, means
     during: dict[str, float]  # of ``PARTS``, the judged load while it ran: means, and the largest of all
     outside: dict[str, float]  # the same before and after
-
-    @property
-    def ended_s(self) -> float:
-        """When it ended, since measuring began; NaN where it was stopped in half of the trials or more."""
-        return math.nan if 2 * self.stopped >= self.trials else self.began_s + self.seconds_mean
 
 
 def loads_beside(design: Design, blocks: UsableBlocks) -> list[BesideSummary]:
@@ -58,14 +54,17 @@ def _records(trial: Trial) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _summary(treatment: str, label: str, name: str, records: Sequence[Mapping[str, Any]]) -> BesideSummary:
     seconds = [value_of(record, "seconds") for record in records]
     reported = [_table(record, "figures") for record in records]
+    done = [record for record in records if record.get("stopped") is not True]
+    ends = [value_of(record, "began_s") + value_of(record, "seconds") for record in done]
     return BesideSummary(
         treatment=treatment,
         label=label,
         name=name,
         kind=str(records[0].get("kind", "")),
         trials=len(records),
-        stopped=sum(record.get("stopped") is True for record in records),
+        stopped=len(records) - len(ends),
         began_s=median(value_of(record, "began_s") for record in records),
+        ended_s=median(ends) if 2 * len(ends) > len(records) else math.nan,
         seconds_mean=fmean(seconds),
         seconds_min=min(seconds),
         seconds_max=max(seconds),

@@ -183,7 +183,7 @@ NODES, VM = Path("/sys/devices/system/node"), Path("/proc/sys/vm")
 
 def memory_facts(meminfo: Path = MEMINFO, huge: Path = HUGE) -> dict[str, Any]:
     """Sizes in bytes, and what the kernel does with memory by itself."""
-    sizes = _meminfo(meminfo)
+    sizes = sizes_in(meminfo)
     return {
         "bytes": sizes.get("MemTotal", UNKNOWN),
         "swap_bytes": sizes.get("SwapTotal", UNKNOWN),
@@ -213,11 +213,11 @@ def numa_facts(nodes: Path = NODES) -> dict[str, Any]:
 
 
 def _node(path: Path) -> dict[str, Any]:
-    sizes = _meminfo(path / "meminfo")
+    sizes = sizes_in(path / "meminfo")
     return {"cpus": text_of(path / "cpulist"), "bytes": sizes.get("MemTotal", UNKNOWN)}
 
 
-def _meminfo(path: Path) -> dict[str, int]:
+def sizes_in(path: Path) -> dict[str, int]:
     """``MemTotal: 24 kB`` as bytes; a node's lines begin with ``Node 0``."""
     amounts = {}
     for line in text_of(path).splitlines():

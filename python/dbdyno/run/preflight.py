@@ -156,9 +156,12 @@ def _sets_of(plan: Plan) -> list[_Set]:
 def _options_to_try(spec: TrialSpec) -> str:
     """The options of the treatment's tables; a PARTITION clause only where the columns are known that it may name."""
     load = spec.workload
-    if not isinstance(load, OwnTables) or isinstance(load, SbtestTables | DumpSection):
-        return load.table_options if isinstance(load, OwnTables) else ""
-    return load.table_options.removesuffix(parse_table_options(load.table_options).partitions).strip()
+    if not isinstance(load, OwnTables):
+        return ""
+    options = load.table_options
+    if isinstance(load, SbtestTables | DumpSection):
+        return options
+    return options.removesuffix(parse_table_options(options).partitions).strip()
 
 
 def _can_be_tried(spec: TrialSpec) -> bool:

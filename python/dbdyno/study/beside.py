@@ -18,14 +18,12 @@ from dbdyno.study.workloads import (
     TpccSection,
 )
 
-NONE = "none"  # the kind of a level without a second load
-
 # One statement on the judged load's tables. The client runs programs by its commands that begin with a backslash.
 Statement = Annotated[
     Line,
     matching(
         r"(?is)(ALTER\s+TABLE|CREATE\s+(UNIQUE\s+)?INDEX|DROP\s+INDEX|OPTIMIZE\s+TABLE|ANALYZE\s+TABLE)\s[^;\\]+",
-        "is no single ALTER TABLE, CREATE INDEX, DROP INDEX, OPTIMIZE TABLE or ANALYZE TABLE, without ; and \\",
+        "is not a single ALTER TABLE, CREATE INDEX, DROP INDEX, OPTIMIZE TABLE or ANALYZE TABLE, without ; and \\",
     ),
 ]
 Into = Literal["disk", "nowhere"]
@@ -44,11 +42,6 @@ class BesideSection(WorkloadSection):
     """When it begins: so long after measuring began. What still runs when measuring ends is stopped."""
 
     @property
-    def is_run(self) -> bool:
-        """Whether there is a load at all."""
-        return True
-
-    @property
     def has_data(self) -> bool:
         """Whether it prepares tables of its own, beside those of the judged load."""
         return isinstance(self, LoopSection)
@@ -60,11 +53,6 @@ class NoneBeside(BesideSection):
     model_config = ConfigDict(extra="ignore")
 
     kind: Literal["none"]
-
-    @property
-    def is_run(self) -> bool:
-        """Nothing is run."""
-        return False
 
     @property
     def connections(self) -> int:
@@ -169,4 +157,4 @@ BESIDE_KINDS: dict[str, type[BesideSection]] = {section.named(): section for sec
 
 def running(beside: Mapping[str, BesideSection]) -> dict[str, BesideSection]:
     """Those that are loads, by name."""
-    return {name: load for name, load in beside.items() if load.is_run}
+    return {name: load for name, load in beside.items() if not isinstance(load, NoneBeside)}

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from statistics import median
 from threading import Thread
 from typing import Any, cast
 
@@ -217,10 +218,9 @@ def part_of(load: LoadResult, from_ns: int, to_ns: int, *, inside: bool) -> Load
         return {"seconds": 0.0}
     part: LoadPart = {"seconds": seconds, "events_per_second": events / seconds}
     if events:
-        middle = sorted(p99s)[len(p99s) // 2]
         part |= {
             "latency_ms_mean": latency / events / 1e6,
-            "latency_ms_p99": middle / 1e6,
+            "latency_ms_p99": median(p99s) / 1e6,
             "latency_ms_max": max(worst) / 1e6,
         }
     return part

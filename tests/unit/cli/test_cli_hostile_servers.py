@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.model.printable import SAID_MAX
 from dbdyno.servers.mysql import connection
-from dbdyno.stack.undo import real_disk as server_undo
+from dbdyno.stack.undo import external_server as server_undo
 from tests.hostile_server import AS_GREETING, AS_REPLY, BYTES, HostileServer, good
 
 SECONDS = 0.4  # bound of a login and of a reply here

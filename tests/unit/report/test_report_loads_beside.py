@@ -43,7 +43,7 @@ def test_its_figures_and_those_of_the_load_meanwhile_are_in_every_format():
     label = run.design.labels["t2"]
     assert meanwhile.rows == (
         (label, "while backup ran", "90.00", "4.000", "-", "18.00"),
-        (label, "while not backup ran", "100.0", "2.000", "-", "-"),
+        (label, "while backup did not run", "100.0", "2.000", "-", "-"),
     )
     formats = (as_text(run, analysis), as_markdown(run, analysis), as_page(run, analysis, {}))
     assert all("backup (dump)" in report and "was stopped there" not in report for report in formats)

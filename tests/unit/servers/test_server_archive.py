@@ -128,6 +128,10 @@ def test_nothing_is_opened_before_it_is_checked(tmp_path):
     with pytest.raises(HostError, match=f"its sha256 is {digest}"):
         Archive(str(path), "0" * 64).fetch(downloads, Quiet())
     assert not list(downloads.iterdir())
+    (tmp_path / "key").write_text("no key")
+    with pytest.raises(HostError):
+        Archive(str(path), signature=path, key=tmp_path / "key").fetch(downloads, Quiet())
+    assert not list(downloads.iterdir())
     assert path.exists()
 
 

@@ -135,16 +135,6 @@ def test_nothing_outside_the_state_folder_is_removed(state):
     assert state.exists()
 
 
-@pytest.mark.parametrize("where", ["", "/disk"])
-def test_nothing_is_removed_through_a_mount(monkeypatch, where):
-    folder = state_folder() / "scratch" / "token"
-    (folder / "disk").mkdir(parents=True)
-    monkeypatch.setattr("dbdyno.stack.undo.actions.is_mounted", lambda path: path == f"{folder}{where}")
-    with pytest.raises(HostError, match="still holds a mount; it is left alone"):
-        RemoveTree(str(folder)).apply()
-    assert (folder / "disk").exists()
-
-
 @pytest.mark.parametrize(
     ("holds", "value", "done"),
     [

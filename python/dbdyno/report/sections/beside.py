@@ -81,9 +81,9 @@ def _own_table(loads: Sequence[BesideSummary]) -> Table:
 
 def _parts_table(loads: Sequence[BesideSummary]) -> Table:
     rows = tuple(
-        (load.label, f"{which} {load.name} ran", *(_known(part.get(name, math.nan)) for name in PARTS))
+        (load.label, which, *(_known(part.get(name, math.nan)) for name in PARTS))
         for load in loads
-        for which, part in (("while", load.during), ("while not", load.outside))
+        for which, part in ((f"while {load.name} ran", load.during), (f"while {load.name} did not run", load.outside))
     )
     return Table("The judged load meanwhile", ("treatment", "", *_PART_HEADINGS.values()), rows)
 

@@ -79,23 +79,28 @@ class Archive:
             argv = ["curl", "--fail", "--location", "--silent", "--show-error", "--proto", "=https,http"]
             argv += ["--proto-redir", "=https", "--max-filesize", str(ARCHIVE_BYTES_MAX), "--continue-at", "-"]
             argv += ["--output", str(file), self.place]
-            if not file.exists() or not self._is_right(file):
+            if not file.exists() or not self.sha256 or sha256_of(file) != self.sha256:
                 run_client(argv, downloads, progress, remedy="is the address right?", package="curl")
         else:
             progress.step(f"copying {self.place}")
             if Path(self.place).stat().st_size > ARCHIVE_BYTES_MAX:
                 raise HostError(f"{self.place}: is larger than {ARCHIVE_BYTES_MAX / 1e9:g} GB")
             shutil.copyfile(self.place, file)
-        if self.sha256 and (digest := sha256_of(file)) != self.sha256:
-            file.unlink()
+        digest = sha256_of(file)
+        try:
+            self._prove(file, digest, progress)
+        except HostError:
+            file.unlink()  # else the next download would go on from it
+            raise
+        return {self.file: digest}
+
+    def _prove(self, file: Path, digest: str, progress: FetchProgress) -> None:
+        """See that it is the vendor's. Raises ``HostError``."""
+        if self.sha256 and digest != self.sha256:
             raise HostError(f"{self.place}: its sha256 is {digest}, but {self.sha256} was given; it was not unpacked")
         if self.signature and self.key:
             progress.step("checking the signature")
             check_signature(file, self.signature, self.key)
-        return {self.file: sha256_of(file)}
-
-    def _is_right(self, file: Path) -> bool:
-        return bool(self.sha256) and sha256_of(file) == self.sha256
 
     def unpack(self, downloads: Path, files: Mapping[str, str], tree: Path) -> None:
         """Unpack what a server needs, without the folder that holds all. Raises ``HostError``."""

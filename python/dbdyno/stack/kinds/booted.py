@@ -12,7 +12,7 @@ from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.guest.kernels import find_kernel, known_kernels
 from dbdyno.stack.guest.machine import PACKAGE, QEMU, accelerator, boots_under_kvm, kvm_is_open
-from dbdyno.stack.kinds.emulated import EmulatedStack
+from dbdyno.stack.kinds.emulated import EmulatedStack, touched_by_disks
 from dbdyno.stack.kinds.kind import Device, Raising
 from dbdyno.stack.kinds.own import block_layers
 from dbdyno.stack.layer import Layer
@@ -50,7 +50,7 @@ class BootedStack(EmulatedStack):
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, and the machines."""
         disks = {self.planned_key(spec): spec.stack.size or 0 for spec in specs}
-        yield from self.touched_by_disks(list(disks.values()))
+        yield from touched_by_disks(list(disks.values()))
         kernels = ", ".join(dict.fromkeys(str(spec.stack.kernel) for spec in specs))
         memory = format_bytes(max(spec.stack.guest_memory for spec in specs))
         yield (

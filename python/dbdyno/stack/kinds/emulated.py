@@ -18,6 +18,13 @@ from dbdyno.study.schema import StackSection, TrialSpec
 from dbdyno.study.units import format_bytes
 
 
+def touched_by_disks(sizes: Sequence[int]) -> Iterator[str]:
+    """What serves disks of these sizes, and where their files are."""
+    listing = ", ".join(format_bytes(size) for size in sorted(sizes))
+    yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({listing}); gone afterwards"
+    yield "mounted: the file of each disk by FUSE, in the state folder; unmounted afterwards"
+
+
 class EmulatedStack(OwnStack[Disks]):
     """The prepared data are the disks' own blocks, with the filesystem."""
 
@@ -38,17 +45,11 @@ class EmulatedStack(OwnStack[Disks]):
             ]
             for spec in specs
         }
-        yield from self.touched_by_disks([size for disk_sizes in disks.values() for size in disk_sizes])
+        yield from touched_by_disks([size for disk_sizes in disks.values() for size in disk_sizes])
         yield "attached: a loop device over the file of each disk, anew for each trial; detached afterwards"
         yield FILESYSTEM_MOUNTED
         if any(spec.stack.filesystem == BY_FUSE for spec in specs):
             yield "started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards"
-
-    def touched_by_disks(self, sizes: Sequence[int]) -> Iterator[str]:
-        """Processes that serve disks of these sizes, and where their files are."""
-        listing = ", ".join(format_bytes(size) for size in sorted(sizes))
-        yield f"created: {len(sizes)} emulated disk{'s' * (len(sizes) > 1)} in memory ({listing}); gone afterwards"
-        yield "mounted: the file of each disk by FUSE, in the state folder; unmounted afterwards"
 
     @contextmanager
     def new_image(self, spec: TrialSpec, journal: Journal) -> Iterator[Disks]:

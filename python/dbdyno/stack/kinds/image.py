@@ -20,6 +20,7 @@ from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.guest.image import OVERLAY_BYTES_MAX, ImageMachine, free_ports, image_format
 from dbdyno.stack.guest.kernels import find_kernel, known_kernels
 from dbdyno.stack.guest.machine import PACKAGE, QEMU, accelerator, kvm_is_open
+from dbdyno.stack.kinds.emulated import touched_by_disks
 from dbdyno.stack.kinds.external import database_need, needs_of_session
 from dbdyno.stack.kinds.kind import Raising, Stack, StackKind
 from dbdyno.stack.layers.data import Disks
@@ -27,7 +28,6 @@ from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.emulated_disk import is_rotational, running_disk
 from dbdyno.stack.layers.external_server import ExternalServerLayer
 from dbdyno.stack.layers.machine import BootedImage
-from dbdyno.stack.tools import tool_path
 from dbdyno.stack.undo_log import Journal
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes
@@ -48,10 +48,8 @@ class ImageStack(StackKind[Disks]):
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """QEMU, ssh, the image and the key, and what serves a file as a disk; no root and no loop device."""
         stack = spec.stack
-        for name, package in ((QEMU, PACKAGE), ("ssh", "openssh-client")):
-            path = tool_path(name)
-            remedy = "" if path else f"apt-get install {package}"
-            yield Capability(name, ok=bool(path), detail=path or "is not installed", remedy=remedy)
+        yield capabilities.tool((QEMU,), PACKAGE)
+        yield capabilities.tool(("ssh",), "openssh-client")
         yield _image(Path(str(stack.image)))
         key = Path(str(stack.key))
         readable = key.is_file() and os.access(key, os.R_OK)
@@ -69,8 +67,7 @@ class ImageStack(StackKind[Disks]):
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, and the machines."""
         disks = {self.planned_key(spec): spec.stack.size or 0 for spec in specs}
-        each = ", ".join(format_bytes(size) for size in sorted(disks.values()))
-        yield f"created: {len(disks)} emulated disk{'s' * (len(disks) > 1)} in memory ({each}); gone afterwards"
+        yield from touched_by_disks(list(disks.values()))
         images = ", ".join(dict.fromkeys(str(spec.stack.image) for spec in specs))
         memory = format_bytes(max(spec.stack.guest_memory for spec in specs))
         yield (

@@ -17,7 +17,7 @@ from dbdyno.servers.contract import Holdings, Server, ServerError, Session, Sett
 from dbdyno.servers.products import DAEMONS, external_server
 from dbdyno.stack.layer import Endpoint, Image, StackContext
 from dbdyno.stack.layers.server import check_outcomes, shown_settings
-from dbdyno.stack.undo.real_disk import DropAccount, DropExternalTables, SetGlobal
+from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
 from dbdyno.stack.undo_log import Journal
 from dbdyno.system.locks import listener_pid
 from dbdyno.system.state import new_token

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
+from dbdyno.host.processor import sizes_in
 from dbdyno.host.read import chosen_in, text_of
 from dbdyno.stack.layer import StackContext
 from dbdyno.stack.layers.memory import memory_hierarchy
@@ -114,14 +115,9 @@ def _why_not_value(name: str, value: Value, file: Path, root: Path) -> Refusal |
 
 def _why_no_room(pages: int, root: Path) -> Refusal | None:
     """Whether free memory is lacking for huge pages, beside those that are reserved already."""
-    kilobytes = {
-        line.partition(":")[0]: int(line.split()[1])
-        for line in text_of(root / "proc/meminfo").splitlines()
-        if re.match(r"\w+:\s+[0-9]+", line)
-    }
-    page = kilobytes.get("Hugepagesize", 0) * 1024
-    needed = (pages - kilobytes.get("HugePages_Total", 0)) * page
-    free = kilobytes.get("MemAvailable", 0) * 1024
+    sizes = sizes_in(root / "proc/meminfo")
+    page, free = sizes.get("Hugepagesize", 0), sizes.get("MemAvailable", 0)
+    needed = (pages - sizes.get("HugePages_Total", 0)) * page
     if needed < free:
         return None
     why = f"{pages} pages of {format_bytes(page)} take {format_bytes(needed)} more, and {format_bytes(free)} are free"

@@ -18,12 +18,13 @@ import psutil
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.host.read import chosen_in
-from dbdyno.host.storage import is_mounted
+from dbdyno.host.storage import is_mounted, mounts
 from dbdyno.stack.disk_client import DiskClient
 from dbdyno.stack.emptiness import uses
 from dbdyno.stack.loop import forget_device, loops_over, remove_loop
+from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
 from dbdyno.stack.undo.kind import Undo, boot_id
-from dbdyno.stack.undo.real_disk import DropAccount, DropExternalTables, MarkHalfMade, SetGlobal, WipeOurs
+from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
 from dbdyno.system.state import state_folder
 
 TOKEN_VARIABLE = "DBDYNO_TOKEN"  # noqa: S105  (not a password: it marks our processes)
@@ -161,7 +162,8 @@ class RemoveTree(Undo):
             raise HostError(f"{path} is not under {state_folder()}; it is left alone")
         if path.is_symlink():
             raise HostError(f"{path} is a link, which dbdyno does not make; it is left alone")
-        if any(is_mounted(str(folder)) for folder in (path, *(f for f in path.iterdir() if f.is_dir()))):
+        real = path.resolve()
+        if any(real in (place := Path(mount.place), *place.parents) for mount in mounts()):
             raise HostError(f"{path} still holds a mount; it is left alone")
         return _remove(path)
 
