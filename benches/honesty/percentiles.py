@@ -17,7 +17,8 @@ from benches.honesty.row import Row
 from benches.honesty.verdicts import limit
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.percentiles import merged_percentile_evidence
-from dbdyno.analysis.statistics import Bools, special
+from dbdyno.analysis.scipy_special import special
+from dbdyno.analysis.statistics import Bools
 from dbdyno.analysis.verdict.evidence import Evidence, Relation, evidence, relations
 from dbdyno.analysis.verdict.finding import both
 from dbdyno.model.design import ALPHA

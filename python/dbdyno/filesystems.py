@@ -1,4 +1,4 @@
-"""The contract of a filesystem: what is known of one before any is touched."""
+"""The filesystems: the contract of a kind, and ext2 to ext4, XFS, btrfs, ZFS and tmpfs by it."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""``dbdyno.open_run(DIR)``: what a notebook asks of a run folder."""
+"""``dbdyno.open_run(DIR)``: a run folder in a notebook as rows, data frames, charts and a summary."""
 
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.plan.order import StopRule
 from dbdyno.plan.plan import make_plan
+from dbdyno.plan.stop_rule import StopRule
 from dbdyno.study.load import load_study
 from tests.scripted import Script
 from tests.support import share_answers

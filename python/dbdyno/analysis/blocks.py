@@ -1,4 +1,4 @@
-"""The trials that count, by block."""
+"""The trials that count, by block, and why runs or results can't be compared."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field

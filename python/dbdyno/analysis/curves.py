@@ -8,7 +8,8 @@ import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.looks import always_valid_interval, nominal_level
-from dbdyno.analysis.statistics import Bools, Estimate, Floats, geometric_mean, special
+from dbdyno.analysis.scipy_special import special
+from dbdyno.analysis.statistics import Bools, Estimate, Floats, geometric_mean
 from dbdyno.analysis.verdict.evidence import AlwaysValid, Rule
 from dbdyno.analysis.verdict.figures import MetricFigures, common_blocks
 from dbdyno.analysis.verdict.finding import Finding, either_way

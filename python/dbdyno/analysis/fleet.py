@@ -12,6 +12,7 @@ from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.noise_floor import RATES
 from dbdyno.analysis.planned_looks import blocks_by_ranks
+from dbdyno.analysis.scipy_special import special
 from dbdyno.analysis.statistics import (
     Estimate,
     Floats,
@@ -20,7 +21,6 @@ from dbdyno.analysis.statistics import (
     log_ratios,
     mean_p_beyond,
     relative,
-    special,
     walsh_averages,
 )
 from dbdyno.analysis.unpaired import smallest_p, unpaired_evidence, unpaired_family

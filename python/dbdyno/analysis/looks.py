@@ -22,7 +22,8 @@ from typing import Literal
 import numpy as np
 
 from dbdyno.analysis.planned_looks import FIRST_BY_RANKS, RANKS_OF_ONE_LOOK
-from dbdyno.analysis.statistics import TIE, Bools, Floats, special
+from dbdyno.analysis.scipy_special import special
+from dbdyno.analysis.statistics import TIE, Bools, Floats
 
 # How fast the differences grow from block to block: then a later look has less in common with those before it.
 #

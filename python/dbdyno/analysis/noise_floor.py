@@ -14,6 +14,7 @@ import numpy as np
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.over_time import drift_over_run
 from dbdyno.analysis.planned_looks import RANKS_OF_ONE_LOOK
+from dbdyno.analysis.scipy_special import special
 from dbdyno.analysis.statistics import (
     POWER,
     Estimate,
@@ -22,7 +23,6 @@ from dbdyno.analysis.statistics import (
     log_ratios,
     relative,
     signed_rank_cdf,
-    special,
     welch_p,
 )
 from dbdyno.model.design import ALPHA, MIN_BLOCKS

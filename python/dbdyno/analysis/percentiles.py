@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.looks import Looks, always_valid_multiplier, always_valid_p, nominal_level, sequential_p
-from dbdyno.analysis.statistics import TIE, Estimate, Floats, Ints, log_margin, special
+from dbdyno.analysis.scipy_special import special
+from dbdyno.analysis.statistics import TIE, Estimate, Floats, Ints, log_margin
 from dbdyno.analysis.verdict.evidence import MARGIN_SHARE, AlwaysValid, Evidence, Rule, relative_estimate
 from dbdyno.analysis.verdict.reasons import EventsTogether
 from dbdyno.model.design import ALPHA, Design

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from dbdyno.analysis.noise_floor import multiple
-from dbdyno.analysis.statistics import Estimate, geometric_mean, log_ratios, relative, special
+from dbdyno.analysis.scipy_special import special
+from dbdyno.analysis.statistics import Estimate, geometric_mean, log_ratios, relative
 from dbdyno.analysis.verdict.finding import Finding, Paired, judge
 from dbdyno.model.design import ALPHA
 from dbdyno.model.metrics import METRICS

@@ -1,7 +1,7 @@
 """Published figures and claims held against what a run measured: what agrees, what doesn't. Rules only, no opinion.
 
-All comparisons are judged in the metric of the table, by the rules of ``verdict.py``: the planned ones as one family,
-and those that only a claim asks for as another.
+All comparisons are judged in the metric of the table, by the rules of ``verdict/finding.py``: the planned ones as one
+family, and those that only a claim asks for as another.
 """
 
 import math

@@ -14,7 +14,8 @@ import numpy as np
 from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.ranking import Ties
-from dbdyno.analysis.statistics import Estimate, Floats, holm, log_ratios, special
+from dbdyno.analysis.scipy_special import special
+from dbdyno.analysis.statistics import Estimate, Floats, holm, log_ratios
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.evidence import evidence, relative_estimate
 from dbdyno.model.cut import BOUND_MOST, OUTCOMES, SURVIVORS, WHEN, CrashMode, Cut, Outcome, Survivors, When

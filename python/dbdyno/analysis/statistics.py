@@ -1,4 +1,4 @@
-"""An estimate: a value that never travels without its uncertainty."""
+"""Estimates with their uncertainty, and the tests, intervals and corrections that they come from."""
 
 import functools
 import math
@@ -9,22 +9,8 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from dbdyno.analysis.scipy_special import special
 from dbdyno.model.design import ALPHA, Design
-
-# ``scipy.special``, imported without numpy.f2py, which nothing here needs.
-
-
-# scipy asks for all names of numpy when it is imported; at the name f2py numpy imports a Fortran front end, in .15 s.
-_LAZY = "f2py" not in vars(np)
-if _LAZY:
-    vars(np)["f2py"] = None
-try:
-    from scipy import special
-finally:
-    if _LAZY:
-        del vars(np)["f2py"]
-
-__all__ = ["special"]
 
 
 @dataclass(frozen=True)

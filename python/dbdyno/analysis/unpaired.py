@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dbdyno.analysis.scipy_special import special
 from dbdyno.analysis.statistics import (
     Floats,
     brunner_munzel_p,
@@ -26,7 +27,6 @@ from dbdyno.analysis.statistics import (
     exactly_dropped,
     holm_levels,
     log_margin,
-    special,
     two_means_p_beyond,
     welch_interval,
     welch_p_each,

@@ -93,7 +93,7 @@ def _say_try() -> None:
 
 
 def _measured() -> "HostMeasurement":
-    from dbdyno.run.fit import measure_host
+    from dbdyno.run.measure_host import measure_host
 
     found = measure_host(_progress)
     if sys.stderr.isatty():

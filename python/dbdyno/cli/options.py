@@ -1,4 +1,4 @@
-"""The options that several verbs share: what overrules the study, what may be done to the host, and other hosts."""
+"""Options that several verbs share, how their values are read, and where a run's folder is."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ import typer
 from dbdyno.errors import UserError
 
 if TYPE_CHECKING:
-    from dbdyno.plan.order import StopOptions
+    from dbdyno.plan.stop_rule import StopOptions
 
 
 # Values of options: sizes, times, ranges. A mistake names the option and what was given.
@@ -172,7 +172,7 @@ def stop_options(
     blocks: int | None, max_blocks: int | None, budget: str | None, *, until_decided: bool
 ) -> "StopOptions":
     """What the options ask for. Raises ``UserError`` where they contradict each other."""
-    from dbdyno.plan.order import StopOptions
+    from dbdyno.plan.stop_rule import StopOptions
 
     seconds = None if budget is None else seconds_of("--budget", budget)
     options = StopOptions(blocks, max_blocks, seconds, until_decided)

@@ -63,8 +63,8 @@ def plan(
 ) -> None:
     """Show treatments, blocks, order, time, what will be touched, and whether this host can do it."""
     from dbdyno.cli.on_hosts import needs_on_its_hosts
-    from dbdyno.plan.order import StopRule
     from dbdyno.plan.plan import make_plan
+    from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.over_hosts import ports_over
     from dbdyno.run.preflight import needs_of
     from dbdyno.study.load import load_study

@@ -1,4 +1,4 @@
-"""``dbdyno report DIR``: verdicts from a run folder alone, on any machine."""
+"""``dbdyno report``, ``compare`` and ``rank``: verdicts from run folders alone, on any machine."""
 
 import os
 import shutil

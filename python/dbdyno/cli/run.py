@@ -1,4 +1,4 @@
-"""``dbdyno run STUDY --into DIR``: run a study."""
+"""``dbdyno run``, and its forms ``aa``, ``try`` and ``quick``: what is measured, and shown."""
 
 import shlex
 import sys
@@ -61,8 +61,8 @@ def run(
     erase: list[str] = ERASE,
 ) -> None:
     """Run a study; exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted."""
-    from dbdyno.plan.order import StopRule
     from dbdyno.plan.plan import make_plan
+    from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.execute import see_that_it_is_the_same
     from dbdyno.run.preflight import keeping_traces
     from dbdyno.study.load import load_study

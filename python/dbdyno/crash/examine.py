@@ -1,4 +1,4 @@
-"""What is found after a cut: its state as a disk's content, recovery, and the verifier's judgement."""
+"""What is found after a cut: the state on a disk, its recovery step by step, and the outcome."""
 
 import errno
 import threading

@@ -1,4 +1,4 @@
-"""What the cuts of a trial are made of, and what ``run/trial.py`` sees of them."""
+"""Which cuts a trial takes and when, what it sees of them, and the states that are kept."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The processors, the kernel, memory, and whether the host is a guest."""
+"""The host's processors, kernel, memory and hypervisor, and what could keep its processors from halting."""
 
 import os
 import platform

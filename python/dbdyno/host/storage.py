@@ -1,4 +1,4 @@
-"""The disks under a folder or a device: which they are, and what they say of themselves."""
+"""The disks under a folder or a device: mounts, which disks they are, and their health by smartctl."""
 
 import json
 import os

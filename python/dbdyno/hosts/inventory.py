@@ -1,4 +1,4 @@
-"""``hosts.toml``: which hosts there are, how they are reached, what each is for. Every mistake has its line."""
+"""``hosts.toml``: which hosts there are and how they are reached, every mistake with its line; who could misuse ssh."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""How a run is laid out and how its verdicts are drawn: what study, plan, run folder, analysis and report share."""
+"""How a run is laid out and judged, and kernels by name: what study, plan, run, analysis and report share."""
 
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,4 +1,4 @@
-"""The settings of MySQL and MariaDB: which a study may set, which matter to storage, and what some of them do.
+"""MySQL and MariaDB by name: settings, what they do, counters, conflicts and products.
 
 A study is untrusted text, and the server may run beside a production server. A variable that takes a number, a
 switch or one of a few words changes how the server works on its own data: each may be set but for the few below. One

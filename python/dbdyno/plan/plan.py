@@ -1,4 +1,4 @@
-"""From a study to its plan: treatments, comparisons, and blocks in seeded random order."""
+"""From a study to its plan: treatments, comparisons and blocks; control, prices, published tables, what is foreseen."""
 
 import hashlib
 import json
@@ -43,7 +43,9 @@ from dbdyno.mysql.settings import (
     ROCKSDB_FLUSH_LOG,
     setting_bytes,
 )
-from dbdyno.plan.order import Slot, StopRule, drawn, file_sha256, seed_of_host, slots_of
+from dbdyno.plan.identity import file_sha256
+from dbdyno.plan.order import Slot, drawn, seed_of_host, slots_of
+from dbdyno.plan.stop_rule import StopRule
 from dbdyno.store.header import Header
 from dbdyno.store.records import Run
 from dbdyno.store.reported import DevicePrice, Prices, ReportedClaim, ReportedRow, ReportedTable

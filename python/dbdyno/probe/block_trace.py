@@ -1,4 +1,4 @@
-"""The kernel's block trace of the device below the data, read by ``dbdyno-probe`` while the load runs."""
+"""Block traces: the kernel's by ``dbdyno-probe``, into a file, live or beside a load, and an emulated disk's own."""
 
 import csv
 import json

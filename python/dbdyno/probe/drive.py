@@ -1,4 +1,4 @@
-"""The block device, with iostat's columns, from /sys/block/DEV/stat (Documentation/block/stat.rst)."""
+"""The block device by iostat's columns, the inside of an emulated drive, and the health of disks by smartctl."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the kernel tells of the host as a whole: processors, waits, memory to be written, how awake it stays."""
+"""What the kernel tells of the whole host, and how fast the host is by itself beside each trial."""
 
 import hashlib
 import os

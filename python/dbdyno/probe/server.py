@@ -1,4 +1,4 @@
-"""CPU, memory and I/O of the server's and the load's processes, from /proc/PID/stat and /proc/PID/io (proc(5))."""
+"""The server while the load runs: CPU, memory and I/O of its and the load's processes, and its own counters."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What a script does with a report: fail on a condition, JUnit's XML, annotations of GitHub's."""
+"""A report for programs: conditions that fail, JUnit's XML, GitHub's annotations, Prometheus's format."""
 
 import math
 import re

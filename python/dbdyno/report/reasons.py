@@ -1,4 +1,4 @@
-"""The sentence for each reason of a verdict."""
+"""The sentence for each reason of a verdict, amounts of time in it, and what the tool itself took from the host."""
 
 import math
 import re

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.model.design import Design, StopReason
-from dbdyno.plan.order import Slot, StopRule
+from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
+from dbdyno.plan.stop_rule import StopRule
 from dbdyno.probe.block_trace import Record
 from dbdyno.run.guest import run_in_guest
 from dbdyno.run.images import Images

@@ -20,7 +20,7 @@ from dbdyno import __version__
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.quantity import size_bytes
 from dbdyno.model.wording import count
-from dbdyno.plan.order import file_sha256
+from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.plan import Plan
 from dbdyno.run.guest import prepare_in_guest
 from dbdyno.run.ports import HOST, Ports

@@ -1,4 +1,4 @@
-"""Kept states of a run examined again, in the run's order, whichever of them are done first."""
+"""Kept states of a run, copied out or examined again: here, or on hosts, each with a part of them."""
 
 import json
 import multiprocessing
@@ -31,8 +31,9 @@ from dbdyno.hosts.guard import put_back
 from dbdyno.hosts.spread import Spread
 from dbdyno.hosts.workers import Returned, Workers, take_arrived
 from dbdyno.model.cut import Cut
-from dbdyno.plan.order import StopRule, file_sha256
+from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.plan import Plan, make_plan
+from dbdyno.plan.stop_rule import StopRule
 from dbdyno.run import sparse_tar
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.message import ALWAYS, Failed, Gone, Message, Say

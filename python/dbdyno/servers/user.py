@@ -1,4 +1,4 @@
-"""The user that servers run as, and how root handles what that user may have put in its place."""
+"""The user that servers run as, how root handles its files, and what a server's program prints."""
 
 import os
 import pwd

@@ -1,4 +1,4 @@
-"""Simulates points on all processors, here or on many hosts; what is done is kept, so that a later call goes on."""
+"""Combinations of what a simulation varies, simulated on all processors, here or on hosts; what is done is kept."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Reading a disk: whether a stretch of it is blank, and a sum by which a change is found."""
+"""What is known of a disk before it may be erased: blank or marked, in use or not, and which one it is."""
 
 import ctypes
 import errno

@@ -1,4 +1,4 @@
-"""The contract of a layer, and how a stack of them is raised."""
+"""The contract of a layer, how a stack of them is raised, and prepared data."""
 
 import subprocess  # noqa: TC003  (dataclasses look at it)
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""The cuts of a run, and where the states that are kept of them lie."""
+"""The cuts of a run, where states that are kept of them lie, and their checksums."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Files of a run folder, which others may have changed: no link is followed, and only regular files are read."""
+"""Files of a run folder: read without following a link, written whole or not at all."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""The series of trials: one Parquet file for each, in the trial's folder."""
+"""The series of trials, a Parquet file each in the trial's folder: written, read within bounds, and exported."""
 
 import csv
 import hashlib

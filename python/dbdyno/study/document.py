@@ -1,4 +1,4 @@
-"""A study file as TOML: read within bounds, before anything in it is looked at."""
+"""A study file as TOML, read within bounds; what all its sections are made of, and what every load says."""
 
 import re
 import tomllib

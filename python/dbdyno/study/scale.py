@@ -1,4 +1,4 @@
-"""``[scale.NAME]``: the same question at another size; its sections overrule those of the study, field by field."""
+"""``[scale.NAME]``, whose sections overrule the study's; and where a file says what a treatment has."""
 
 import json
 import re

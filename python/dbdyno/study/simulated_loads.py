@@ -1,4 +1,4 @@
-"""The loads that can be simulated: what a study may say of each, and what the simulator is given for it."""
+"""What a study may say of a simulated stack: kernels, drive, server and loads."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass

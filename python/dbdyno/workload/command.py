@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
-from dbdyno.plan.order import file_sha256
+from dbdyno.plan.identity import file_sha256
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.workloads import CommandSection
 from dbdyno.workload.tool_load import ByTool, Program, ToolLoad, client_cpu, run_program

@@ -1,4 +1,4 @@
-"""What a load came to: scalars, the series, and how often each latency was met."""
+"""What a load came to: scalars, series and latencies; and how long one may run."""
 
 import csv
 import json

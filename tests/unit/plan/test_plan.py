@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
 from dbdyno.model.metrics import SECONDARY
-from dbdyno.plan.order import Slot, StopRule
+from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import OVERHEAD_SECONDS, erased_devices
+from dbdyno.plan.stop_rule import StopRule
 
 MANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 TWO_BY_TWO = ('scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]')

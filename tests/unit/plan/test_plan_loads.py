@@ -6,7 +6,7 @@ import json
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.plan.order import image_key
+from dbdyno.plan.identity import image_key
 from dbdyno.plan.plan import why_metric_is_useless
 from dbdyno.study.workloads import KINDS
 from tests.examples import example_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.cli.plan import plan_as_dict, plan_as_text, stop_rule_text
-from dbdyno.plan.order import StopRule
+from dbdyno.plan.stop_rule import StopRule
 from dbdyno.stack.capabilities import Capability
 
 TWO_BY_TWO = ('scheduler = "mq-deadline"', 'scheduler = ["mq-deadline", "none"]')

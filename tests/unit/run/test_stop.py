@@ -20,7 +20,7 @@ from dbdyno.analysis.verdict.evidence import evidence
 from dbdyno.cli import main
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.design import MIN_BLOCKS
-from dbdyno.plan.order import StopOptions, StopRule
+from dbdyno.plan.stop_rule import StopOptions, StopRule
 from dbdyno.report.notes import run_notes
 from dbdyno.report.sections.stopped import stopped_lines
 from dbdyno.run.stop import BlockPace, Outlook

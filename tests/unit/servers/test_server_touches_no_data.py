@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.plan.order import image_key
+from dbdyno.plan.identity import image_key
 from dbdyno.servers.mysql.own import DUMP, TOUCH_NO_DATA, data_settings, variables_of
 from dbdyno.servers.sources.installation import find_server
 

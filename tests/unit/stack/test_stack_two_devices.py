@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.errors import TrialError
+from dbdyno.stack.btrfs import check_profiles, profiles_in
 from dbdyno.stack.layers.device import SEED_BITS, latest, seed_of
-from dbdyno.stack.loop import check_profiles, profiles_in
 
 SAID = """\
 Data, RAID0: total=204.75MiB, used=54.12MiB

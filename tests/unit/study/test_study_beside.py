@@ -3,7 +3,7 @@
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.plan.order import image_key
+from dbdyno.plan.identity import image_key
 from dbdyno.plan.plan import make_plan
 from dbdyno.study.load import load_study
 

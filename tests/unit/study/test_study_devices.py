@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dbdyno.errors import UserError
 from dbdyno.filesystems import BTRFS, mkfs_profiles
-from dbdyno.plan.order import image_key
+from dbdyno.plan.identity import image_key
 from dbdyno.plan.plan import make_plan, prices_for
 from dbdyno.store.records import Run
 

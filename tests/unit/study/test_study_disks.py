@@ -2,7 +2,7 @@
 
 import pytest
 
-from dbdyno.plan.order import image_key
+from dbdyno.plan.identity import image_key
 from dbdyno.study.load import load_study
 from tests.unit.study.conftest import refusal
 

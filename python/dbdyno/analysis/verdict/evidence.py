@@ -24,6 +24,7 @@ from dbdyno.analysis.looks import (
     sequential_p,
 )
 from dbdyno.analysis.planned_looks import FIRST_DECIDING, FIRST_EQUIVALENT, RANKS_OF_ONE_LOOK
+from dbdyno.analysis.scipy_special import special
 from dbdyno.analysis.statistics import (
     Estimate,
     Floats,
@@ -37,7 +38,6 @@ from dbdyno.analysis.statistics import (
     relative,
     signed_rank_cdf,
     signed_rank_interval,
-    special,
     walsh_averages,
 )
 from dbdyno.model.design import ALPHA

@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from dbdyno.analysis.blocks import UsableBlocks
+from dbdyno.analysis.scipy_special import special
 from dbdyno.analysis.statistics import (
     NORMAL_MAD,
     Bools,
@@ -22,7 +23,6 @@ from dbdyno.analysis.statistics import (
     holm,
     logarithms,
     relative,
-    special,
     walsh_averages,
 )
 from dbdyno.analysis.verdict.evidence import FINE_ENOUGH, Resolution, combined, resolutions

@@ -35,6 +35,7 @@ from dbdyno.analysis import statistics as mean
 from dbdyno.analysis.checks import EmulatedCpu, LateDisk
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.planned_looks import smallest_p
+from dbdyno.analysis.scipy_special import special
 from dbdyno.analysis.statistics import (
     Bools,
     Estimate,
@@ -45,7 +46,6 @@ from dbdyno.analysis.statistics import (
     log_margin,
     relative,
     robust_sd,
-    special,
 )
 from dbdyno.analysis.verdict.evidence import (
     FINE_ENOUGH,

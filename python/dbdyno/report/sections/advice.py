@@ -1,4 +1,4 @@
-"""What to do, right below the headline."""
+"""What to do, right below the headline: the sentence, and what it costs in safety."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +23,6 @@ from dbdyno.report.sentences import LISTED_MAX, label_of
 from dbdyno.report.source import Source
 from dbdyno.report.why import lack_text
 from dbdyno.store.records import Run
-
-# What to do, in a sentence or two, and what it costs in safety.
-
 
 # What a recommendation costs in safety, in words.
 

@@ -1,4 +1,4 @@
-"""What a factorial study's factors do, in words: one sentence for each main effect and each interaction."""
+"""What factors do: main effects and interactions in words, and curves over a factor that is an amount."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict

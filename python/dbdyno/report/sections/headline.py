@@ -1,4 +1,4 @@
-"""The result in a few sentences: the answer to the study's question over all comparisons."""
+"""The answer to the study's question in a few sentences, and the picture that a page begins with."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The tables of results: by treatment, by cell, by tool, and the attempts that failed."""
+"""The tables of results: by treatment, cell and tool, attempts that failed, and percentiles of latency."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

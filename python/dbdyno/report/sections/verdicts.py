@@ -1,4 +1,4 @@
-"""The verdicts: their chart, their sentences, secondary metrics and every pair."""
+"""Verdicts, every pair, secondary metrics, the table of comparisons, and where an event's time goes."""
 
 from dataclasses import replace
 from itertools import groupby

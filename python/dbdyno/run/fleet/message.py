@@ -22,7 +22,8 @@ from dbdyno.errors import TrialError
 from dbdyno.hosts.contract import LieError
 from dbdyno.model.printable import NO_BREAK, printable, printable_document, short
 from dbdyno.mysql.server_url import CLIENT_PASSWORD_VARIABLE
-from dbdyno.plan.order import Slot, file_sha256
+from dbdyno.plan.identity import file_sha256
+from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
 from dbdyno.run import sparse_tar
 from dbdyno.run.fleet.request import Request

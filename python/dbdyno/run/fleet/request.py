@@ -9,8 +9,9 @@ from typing import Any, Literal, Protocol, Self
 
 from dbdyno.errors import UserError
 from dbdyno.model.fio import with_values
-from dbdyno.plan.order import StopRule, seed_of_host
+from dbdyno.plan.order import seed_of_host
 from dbdyno.plan.plan import Plan, aa_plan, make_plan
+from dbdyno.plan.stop_rule import StopRule
 from dbdyno.run.preflight import keeping_traces
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import MAX_BLOCKS

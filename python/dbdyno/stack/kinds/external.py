@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dbdyno.errors import DbdynoError
 from dbdyno.model.printable import short
 from dbdyno.mysql.server_url import server_url
-from dbdyno.plan.order import image_key
+from dbdyno.plan.identity import image_key
 from dbdyno.servers.contract import Session
 from dbdyno.servers.products import external_server
 from dbdyno.stack.capabilities import Capability

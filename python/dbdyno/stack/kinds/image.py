@@ -13,7 +13,7 @@ from dbdyno.errors import DbdynoError, UserError
 from dbdyno.host.read import UNKNOWN
 from dbdyno.model.design import BOOTED_KERNELS
 from dbdyno.mysql.server_url import server_url
-from dbdyno.plan.order import image_key
+from dbdyno.plan.identity import image_key
 from dbdyno.servers.products import external_server
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability

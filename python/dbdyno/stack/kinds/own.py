@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from dbdyno.filesystems import BY_FUSE
 from dbdyno.filesystems import KINDS as FILESYSTEMS
-from dbdyno.plan.order import image_key
+from dbdyno.plan.identity import image_key
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack import capabilities

@@ -12,9 +12,9 @@ from dbdyno.filesystems import BTRFS, Kind
 from dbdyno.host.storage import mounted_at
 from dbdyno.model.printable import short
 from dbdyno.model.quantity import size_bytes
+from dbdyno.stack.btrfs import check_profiles, observed_profiles
 from dbdyno.stack.layer import BlockDevice, StackContext
 from dbdyno.stack.layers.real_disk import make_on_real_disk
-from dbdyno.stack.loop import check_profiles, observed_profiles
 from dbdyno.stack.tools import ToolResult, run_tool, tool_done
 from dbdyno.stack.undo.actions import Unmount
 from dbdyno.study.schema import FilesystemSection

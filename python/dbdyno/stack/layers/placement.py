@@ -1,4 +1,7 @@
-"""Where processes run and how they rank: processors, priority, I/O class, memory; read back, from every thread."""
+"""Where the server runs, read back: processors, priority and I/O class of every thread, allocator and NUMA memory.
+
+Also the processors of the host that are kept awake meanwhile.
+"""
 
 import json
 import os

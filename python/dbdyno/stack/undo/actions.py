@@ -19,9 +19,10 @@ import psutil
 from dbdyno.errors import HostError, TrialError
 from dbdyno.host.read import chosen_in
 from dbdyno.host.storage import is_mounted, mounts
+from dbdyno.stack.btrfs import forget_device
 from dbdyno.stack.disk_client import DiskClient
 from dbdyno.stack.emptiness import uses
-from dbdyno.stack.loop import forget_device, loops_over, remove_loop
+from dbdyno.stack.loop import loops_over, remove_loop
 from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
 from dbdyno.stack.undo.kind import Undo, boot_id
 from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs

@@ -17,7 +17,6 @@ from dbdyno.errors import HostError
 from dbdyno.stack.emptiness import SAMPLES, Content, Sums, at_the_end, begin_mark, identify, leave_mark, mark_of, opened
 from dbdyno.stack.undo.kind import Undo, boot_id
 
-
 # What a killed mkfs may have written, of all places: some blocks of each group.
 _MADE_SHARE_MAX = 0.05
 
