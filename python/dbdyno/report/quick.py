@@ -19,6 +19,7 @@ WORDS = {
     "randwrite": "random write, 16 KiB",
 }
 PLURAL = {"fsync": "durable commits", "randread": "random reads", "randwrite": "random writes"}
+TOO_NOISY = 10.0  # tenfold: a larger least difference is no figure to plan by
 _LATENCIES = (("p50", "p50 ms"), ("p99", "p99 ms"), ("max", "max ms"))
 
 
@@ -189,15 +190,18 @@ def _warnings(quick: Quick) -> Iterator[str]:
         )
 
 
+def _least_text(difference: float) -> str:
+    """Return what a study on this host can show; ``difference`` is a fraction, 0.05 for 5 %."""
+    if difference >= TOO_NOISY:
+        return f"With so much noise {STUDY_BLOCKS} blocks can detect no difference; measure when the host is idle."
+    return f"{STUDY_BLOCKS} blocks can detect differences of {percent(difference, sign=False)} or more."
+
+
 def _notes(quick: Quick) -> Iterator[str]:
     noise = quick.noise
     if noise.known:
         ends = f"{percent(noise.low, sign=False)} to {percent(noise.high, sign=False)}"
-        least = (
-            ""
-            if quick.shown is None
-            else (f" {STUDY_BLOCKS} blocks can detect differences of {percent(quick.shown, sign=False)} or more.")
-        )
+        least = "" if quick.shown is None else f" {_least_text(quick.shown)}"
         yield f"The same measurement differs by {percent(noise.value, sign=False)} from round to round ({ends}).{least}"
     if quick.verdicts:
         yield (

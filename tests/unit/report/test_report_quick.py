@@ -24,6 +24,12 @@ def test_as_text(snapshot):
     assert text.render(document(found())) == snapshot
 
 
+def test_a_least_difference_that_nobody_plans_by_is_no_figure():
+    shown = text.render(document(replace(found(), shown=272.0)))
+    assert "8 blocks can detect no difference; measure when the host is idle" in " ".join(shown.split())
+    assert "27,200" not in shown
+
+
 def test_held_against_another(snapshot):
     other = target("/other", noise=0.03, seed=2, fsync=250, randread=9000, randwrite=20000)
     here = found(against=other, verdicts=quick.verdicts(target("/srv", noise=0.03), other))
