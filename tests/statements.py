@@ -53,7 +53,7 @@ _KNOWN = [
         r"^(This host|These hosts) shows? |^Whether (this host|these hosts) ",
         r"^\d+ other comparisons?: ",
         r"^\d+ published [^:]*: ",
-        r"^(With .*: )?([Nn]ot conclusive|[Nn]o recommendation|Nothing to ch|nothing to change)",
+        r"^(With .*: )?([Nn]ot conclusive|[Nn]ot final|[Nn]o recommendation|Nothing to ch|nothing to change)",
         r"^(With .*: )?[Tt]ake ",
         r"(is|are) as fast( within [\d.]+ %)?, but ",
         r"^(With .*: )?[Oo]nly if a power cut",

@@ -360,6 +360,7 @@ class Recommended:
     free: tuple[Free, ...]  # what they differ in; empty, too, where they can only be named one by one
     slower: tuple[str, ...]  # ids shown to be slower than another one that is as durable
     step: NextStep | None  # what an open choice lacks
+    is_partly_decided: bool  # whether a planned verdict under these loads is "faster" or "slower", open as the choice is
     safety: Safety | None  # None: nothing may be taken
     at_odds: tuple[Secondary, ...] = ()  # what differs between those that are as good in the study's own metric
 
@@ -511,6 +512,7 @@ class _Judge:
         fixed, free = free_factors(part)
         steps = [step for load_choice in part for step in load_choice.lacking.values()]
         is_open = choice.kind == "open"
+        under = [set(load_choice.load.stacks) for load_choice in part]
         return Recommended(
             loads=() if whole else tuple(load_choice.load.levels for load_choice in part),
             choice=choice,
@@ -518,6 +520,10 @@ class _Judge:
             free=free,
             slower=tuple(id_ for load_choice in part for id_ in load_choice.slower),
             step=(hardest(steps) or NextStep(Lack.A_COMPARISON)) if is_open else None,
+            is_partly_decided=any(
+                finding.verdict.is_different and any(finding.ids <= ids for ids in under)
+                for finding in self.basis.verdicts
+            ),
             safety=None if is_open else safety(choice.pool, self.durable, self.trials),
             at_odds=tuple(
                 secondary

@@ -119,7 +119,7 @@ def test_a_treatment_of_which_most_trials_fill_is_warned_of_and_not_recommended(
     assert any("still being filled" in line for line in remarks(verdicts["t3"], analysis))
     assert not any("still being filled" in line for line in remarks(verdicts["t2"], analysis))
     assert advice_text(run, analysis).startswith(
-        "Not conclusive. The buffer pool was still being filled; measure for longer"
+        "Not final. The buffer pool was still being filled; measure for longer"
     )
     assert "buffer pool filling" in [one["text"] for one in badges(Source(run, analysis)).data["badges"]]
 

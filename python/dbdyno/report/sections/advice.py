@@ -70,6 +70,7 @@ def _risk_of(safety: Safety) -> str:
 
 PARTS_MAX = 3  # loads, or groups of them, each with another answer
 _AGAIN = "run the study again"
+_OPEN, _PARTLY_OPEN = "Not conclusive.", "Not final."  # where no verdict is decided, and where one is
 _REMEDIES = {
     Lack.QUIET_HOST: "Not conclusive. Stop other programs and run again",
     Lack.LONGER_WARM_UP: f"Not conclusive. The buffer pool was still being filled; {LONGER}",
@@ -158,7 +159,9 @@ class _Words:
     def _text(self, part: Recommended) -> str:
         if part.step:
             slower = f"; not {self._labels(part.slower)}, which {_is_or_are(part.slower)} slower" if part.slower else ""
-            return f"{self.to_decide(part.step)}{slower}"
+            text = f"{self.to_decide(part.step)}{slower}"
+            # A headline that says "faster" is not contradicted below it.
+            return text.replace(_OPEN, _PARTLY_OPEN, 1) if part.is_partly_decided else text
         if part.safety and part.safety.worse:
             verb = "keep" if part.choice.kind in {"keep", "any"} else "take"
             return only_if(part.safety, f"{verb} {self._take_text(part)}", self._labels(part.safety.safer))
