@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -84,8 +84,7 @@ def run(
         see_that_it_is_the_same(plan, into)
         show_as_it_is(begun, into, json_or_text(json_=json_), html=html, details=details)
         return
-    again = f"dbdyno run {study} --into {into}{f' --scale {scale}' if scale else ''}{' --keep-traces' * keep_traces}"
-    again += f" --hosts {hosts}" if hosts else ""
+    chosen = {"--scale": scale, "--keep-traces": keep_traces, "--hosts": hosts}
     carry_out(
         plan,
         into,
@@ -94,7 +93,7 @@ def run(
         html=html,
         wait=wait,
         fresh_images=fresh_images,
-        again=again,
+        again=command_again("run", study, into, chosen),
         hosts=hosts,
         format_=json_or_text(json_=json_),
         details=details,
@@ -102,6 +101,12 @@ def run(
 
 
 # What every verb that runs trials does with its plan: check, warn, run, report, end with the right code.
+
+
+def command_again(verb: str, study: Path, into: Path, options: Mapping[str, object] | None = None) -> str:
+    """Return the command that would go on with a run, as a shell takes it; an option without a value is left out."""
+    given = [[name] if value is True else [name, str(value)] for name, value in (options or {}).items() if value]
+    return shlex.join(["dbdyno", verb, str(study), "--into", str(into), *(word for words in given for word in words)])
 
 
 def carry_out(
@@ -216,10 +221,7 @@ def aa(
     if begun:
         seed, blocks = begun.design.seed if seed is None else seed, blocks or begun.design.blocks
     plan = aa_plan(loaded, treatment=treatment, blocks=blocks, seed=seed)
-    label = ["--treatment", treatment] if treatment else []
-    sized = ["--scale", scale] if scale else []
-    over = ["--hosts", str(hosts)] if hosts else []
-    again = shlex.join(["dbdyno", "aa", str(study), "--into", str(into), *label, *sized, *over])
+    chosen = {"--treatment": treatment, "--scale": scale, "--hosts": hosts}
     carry_out(
         plan,
         into,
@@ -228,7 +230,7 @@ def aa(
         html=html,
         wait=wait,
         fresh_images=fresh_images,
-        again=again,
+        again=command_again("aa", study, into, chosen),
         hosts=hosts,
         format_=json_or_text(json_=json_),
         details=details,
@@ -289,7 +291,7 @@ def try_(
             html=html,
             wait=wait,
             fresh_images=False,
-            again=f"dbdyno run {study} --into {into}",
+            again=command_again("run", study, into),
             format_=json_or_text(json_=json_),
             details=details,
         )

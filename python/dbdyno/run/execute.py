@@ -107,7 +107,7 @@ def _interrupted_block(plan: Plan, history: History) -> int | None:
     if last is None:
         return None
     attempt, live = history.attempts[last], plan.specs.keys() - history.dropped
-    return None if attempt.disturbed or attempt.void_reason(live) or attempt.is_whole(live) else last[0]
+    return last[0] if attempt.is_open(live) and not attempt.disturbed else None
 
 
 FAILURES_TO_DROP = 2  # attempts at the same block in which a treatment failed, before it is left out

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.filesystems import KINDS
-from dbdyno.system.child import child, decoded
+from dbdyno.system.child import DIES_WITH_US, child, decoded
 
 PACKAGES = {
     **{kind.program: kind.package for kind in KINDS.values()},
@@ -75,7 +75,7 @@ def tool_done(argv: Sequence[str], *, timeout_seconds: float = 120, pass_fds: tu
     path = needed(argv[0])
     command = " ".join(argv)
     # Should dbdyno be killed, its tools go with it: none must change the host after ``restore`` has looked.
-    bound = ["setpriv", "--pdeathsig", "KILL", path, *argv[1:]]
+    bound = [*DIES_WITH_US, path, *argv[1:]]
     try:
         with child(bound, env={**os.environ, "LC_ALL": "C"}, pass_fds=pass_fds) as tool:
             out, err = map(decoded, tool.communicate(timeout=timeout_seconds))

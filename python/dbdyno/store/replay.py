@@ -52,6 +52,10 @@ class Attempt:
         """Whether every treatment that was not left out finished in it, and none failed."""
         return self.finished.issuperset(live) and self.void_reason(live) is None
 
+    def is_open(self, live: Collection[str]) -> bool:
+        """Whether it is neither whole nor void: trials of it are still to come."""
+        return not self.is_whole(live) and self.void_reason(live) is None
+
 
 def attempts_that_count(attempts: Mapping[Place, Attempt], live: Collection[str]) -> dict[int, int]:
     """Block -> the latest whole attempt at it; ``live`` are the treatments that were not left out."""

@@ -13,6 +13,9 @@ from dbdyno.system.interrupt import shielded
 
 Stream = int | IO[bytes]
 
+# Before the words of a program that the kernel is to end with the process that starts it, however that ends.
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
+
 
 @contextmanager
 def child(  # noqa: PLR0913  (what a program is given)

@@ -32,7 +32,7 @@ from dbdyno.study.workloads import (
     SmackSection,
     TpccSection,
 )
-from dbdyno.system.child import child, decoded
+from dbdyno.system.child import DIES_WITH_US, child, decoded
 from dbdyno.system.interrupt import now_ns
 from dbdyno.workload.load import DAY_SECONDS, LoadResult, limit_seconds, read_load
 from dbdyno.workload.tool_load import StopRequest
@@ -263,7 +263,7 @@ def run_generator(
             start = os.memfd_create("start")
             closing.callback(os.close, start)
             argv = [*argv, f"--start-file=/proc/self/fd/{start}"]
-        command, passed = ["setpriv", "--pdeathsig", "KILL", *argv], (start,) if at_start else ()
+        command, passed = [*DIES_WITH_US, *argv], (start,) if at_start else ()
         load, stopped = closing.enter_context(child(command, env=environment, pass_fds=passed)), False
         try:
             if at_start:

@@ -25,7 +25,7 @@ from dbdyno.stack.tools import not_installed, tool_path
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses
 from dbdyno.store.records import TrialLoad
 from dbdyno.study.document import WorkloadSection
-from dbdyno.system.child import exit_words
+from dbdyno.system.child import DIES_WITH_US, exit_words
 from dbdyno.system.interrupt import now_ns
 from dbdyno.system.state import new_token
 from dbdyno.workload.load import HALVES_INTERVALS_MIN, Columns, limit_seconds
@@ -172,7 +172,7 @@ def run_program(  # noqa: PLR0913  (what a program is run with)
     token = announced or new_token()
     group = None if context.endpoint else context.cgroup
     # As another user first: that takes away what the kernel was asked to do when the parent dies.
-    command = unprivileged(["setpriv", "--no-new-privs", "--pdeathsig", "KILL", "--", *argv], group)
+    command = unprivileged([*DIES_WITH_US, "--no-new-privs", "--", *argv], group)
     with nullcontext() if announced else context.journal.undoing(EndProcesses(token, name)):
         ended = ProgramRun(now_ns())
         process = subprocess.Popen(

@@ -80,10 +80,9 @@ def limited_words(host: ClientHostShare) -> str:
 TITLE = "Load from other hosts"
 HEADINGS = ("treatment", "host", "clients", "queries/s", "p99", "moves p99 of all", "round trip", "sent again", "limit")
 NOTE = (
-    "Medians over trials, counted while all hosts offered load. The 99th percentile of a treatment is that of all"
-    " hosts'"
-    " events together; how far a host moves it is by how much it is above that of all others. The round trip is the"
-    " least of the load's own connections, as the kernel measures it."
+    "Medians over trials, counted while all hosts offered load. The 99th percentile of a treatment is that of the"
+    " events of all hosts together; how far a host moves it is by how much it is above that of all others. The round"
+    " trip is the least of the load's own connections, as the kernel measures it."
 )
 
 

@@ -270,7 +270,7 @@ def void_open_block(run: RunFolder, plan: Plan) -> None:
         return
     place = max(run.history.attempts)
     attempt, live = run.history.attempts[place], plan.specs.keys() - run.history.dropped
-    if attempt.is_whole(live) or attempt.void_reason(live):
+    if not attempt.is_open(live):
         return
     for event in [
         finished for finished in run.history.finished.values() if (finished.block, finished.attempt) == place

@@ -13,7 +13,7 @@ from typing import IO, Protocol
 
 from dbdyno.errors import HostError
 from dbdyno.model.printable import printable
-from dbdyno.system.child import child
+from dbdyno.system.child import DIES_WITH_US, child
 
 # A client that adds no byte for so long has no answer to wait for.
 STALL_SECONDS = 180.0
@@ -70,7 +70,7 @@ def run_client(  # noqa: PLR0913  (what a client is given)
     if path is None:
         raise HostError(f"{argv[0]} is not installed; install it: apt-get install {package}")
     shown = " ".join(argv)
-    bound = ["setpriv", "--pdeathsig", "KILL", path, *argv[1:]]
+    bound = [*DIES_WITH_US, path, *argv[1:]]
     environment, cwd = {**os.environ, "LC_ALL": "C", **(env or {})}, grows if grows.is_dir() else "/"
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         with child(bound, env=environment, stdout=out, stderr=err, cwd=cwd, pass_fds=pass_fds) as process:

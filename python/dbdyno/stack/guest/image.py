@@ -9,7 +9,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from dbdyno.model.printable import short
 from dbdyno.stack.guest.machine import Console, DiskOfGuest, hardware, qemu
 from dbdyno.stack.tools import needed
 from dbdyno.stack.undo_log import Journal
-from dbdyno.system.child import child
+from dbdyno.system.child import DIES_WITH_US, child
 
 OVERLAY_BYTES_MAX = 8 * 1024**3  # that a machine may write to its system drive, until its power is cut
 BOOT_SECONDS, SETUP_SECONDS, SHUTDOWN_SECONDS = 900.0, 3600.0, 300.0
@@ -192,7 +192,7 @@ class RunningMachine:
     def _ssh(self, command: str, seconds: float) -> tuple[int | None, str]:
         """The exit code, ``None`` where it took longer; and the last lines of what it wrote, which is bounded."""
         argv = self.machine.ssh(command)
-        with child([*_bound(), *argv], env={**os.environ, "LC_ALL": "C"}, stderr=subprocess.STDOUT) as process:
+        with child([*DIES_WITH_US, *argv], env={**os.environ, "LC_ALL": "C"}, stderr=subprocess.STDOUT) as process:
             assert process.stdout is not None  # noqa: S101  (it is a pipe)
             written = Console(os.fdopen(os.dup(process.stdout.fileno()), "rb"))
             try:
@@ -201,8 +201,3 @@ class RunningMachine:
                 process.kill()
                 code = None
         return code, written.text
-
-
-def _bound() -> Sequence[str]:
-    """Before the words of a program that must end with dbdyno."""
-    return ["setpriv", "--pdeathsig", "KILL"]

@@ -19,6 +19,7 @@ from dbdyno.stack.tools import needed, tool_path
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses, RemoveTree
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store.parts import write_synced
+from dbdyno.system.child import DIES_WITH_US
 from dbdyno.system.interrupt import shielded
 from dbdyno.system.state import make_private, make_state_folder, new_token, scratch_path, state_folder
 
@@ -133,7 +134,7 @@ def qemu(
     process = None
     try:
         make_private(scratch)
-        bound = ["setpriv", "--pdeathsig", "KILL"] if tool_path("setpriv") else []
+        bound = DIES_WITH_US if tool_path(DIES_WITH_US[0]) else ()
         process = subprocess.Popen(
             [*bound, needed(QEMU, PACKAGE), *options(scratch)],
             stdin=subprocess.DEVNULL,
