@@ -51,8 +51,9 @@ from dbdyno.store.records import Run
 from dbdyno.store.reported import DevicePrice, Prices, ReportedClaim, ReportedRow, ReportedTable
 from dbdyno.study.document import Setting, WorkloadSection
 from dbdyno.study.drives import drive_files, is_real, resolved_drive
-from dbdyno.study.load import fitting, names_of, pairs
+from dbdyno.study.load import names_of
 from dbdyno.study.mistakes import did_you_mean
+from dbdyno.study.reported import fitting, pairs
 from dbdyno.study.schema import (
     ClaimSection,
     Cost,

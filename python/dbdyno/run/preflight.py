@@ -410,7 +410,8 @@ def _needs(spec: TrialSpec, erase: frozenset[str]) -> list[Capability]:
     if tool.ok:
         refusal, name = load.refused(), f"load of {load.tool.name}" if load.tool else "load generator"
         needs.append(Capability(name, ok=not refusal, detail=refusal, remedy="fix [workload]"))
-    return [*needs, *kind.needs_of_ground(spec, erase), *(() if kind.IN_GUEST else _process_needs(spec))]
+    placed = capabilities.placement(spec.server, in_guest=True) if kind.IN_GUEST else _process_needs(spec)
+    return [*needs, *kind.needs_of_ground(spec, erase), *placed]
 
 
 def _process_needs(spec: TrialSpec) -> Iterator[Capability]:

@@ -250,9 +250,13 @@ def host_settings(host: HostSection, *, limited: bool) -> Iterator[Capability]:
             yield Capability(what, ok=True, detail=f"it is {current(name)} now", field=field)
 
 
-def placement(server: ServerSection) -> Iterator[Capability]:
-    """Whether a server can have its priority, its allocator and its memory where a treatment wants them."""
-    if server.nice is not None and server.nice < os.getpriority(os.PRIO_PROCESS, 0):
+def placement(server: ServerSection, *, in_guest: bool = False) -> Iterator[Capability]:
+    """Whether a server can have its priority, its allocator and its memory where a treatment wants them.
+
+    In a virtual machine it runs as root, with the files of this host, and on one NUMA node.
+    """
+    node_count = 1 if in_guest else nodes()
+    if server.nice is not None and server.nice < os.getpriority(os.PRIO_PROCESS, 0) and not in_guest:
         yield root()
     if server.allocator in LIBRARIES:
         what, library = f"allocator {server.allocator}", library_of(str(server.allocator))
@@ -262,10 +266,12 @@ def placement(server: ServerSection) -> Iterator[Capability]:
     if server.numa:
         field, number = ("server", "numa"), server.numa.rpartition(":")[2]
         yield replace(tool(("numactl",), "numactl"), field=field)
-        if number.isdecimal() and int(number) >= nodes():
-            detail = f"is {server.numa}; this host's nodes are 0 to {nodes() - 1}"
+        if number.isdecimal() and int(number) >= node_count:
+            owner = "a virtual machine" if in_guest else "this host"
+            there = f"has nodes 0 to {node_count - 1}" if node_count > 1 else "has node 0 alone"
+            detail = f"is {server.numa}; {owner} {there}"
             yield Capability(f"node {number}", ok=False, detail=detail, remedy="name one of these", field=field)
-        elif nodes() == 1:
+        elif node_count == 1:
             outcome = SettingOutcome("numa", server.numa, "no effect", said=ONE_NODE)
             detail, what = f"changes nothing here: {ONE_NODE}", f"server.numa = {server.numa}"
             yield Capability(what, ok=True, detail=detail, field=field, outcome=outcome)

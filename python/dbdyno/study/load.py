@@ -13,18 +13,17 @@ from dbdyno.errors import UserError
 from dbdyno.model.design import TREATMENTS_MAX
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.printable import one_line
-from dbdyno.store.reported import STEADY
 from dbdyno.study.document import read_document
 from dbdyno.study.drives import OF_HOST
 from dbdyno.study.fio_rules import job_notes
 from dbdyno.study.levels import LEVELS, LevelsSection, named_levels, tables_of
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
+from dbdyno.study.reported import misplaced
 from dbdyno.study.rules import broken_crash_design_rules, broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import (
     BOOTED_KERNEL,
     DISKS,
-    ClaimSection,
     Cost,
     CostSection,
     DesignSection,
@@ -88,142 +87,6 @@ def broken_cost_rules(cost: Cost | None, treatments: Sequence[set[str]]) -> Iter
                 yield Mistake(("cost", name), text)
 
 
-# What rows and claims of ``[[reported]]`` must fit: treatments of the study, at one of its scales at least.
-
-
-Levels = Mapping[str, object]
-
-
-def fitting(study: Study, levels: Levels) -> list[dict[str, str]]:
-    """The treatments that have all these levels, each as factor -> label; of a fixed field, all or none has it."""
-    labels_wanted = {name: level_label(level) for name, level in levels.items()}
-    factors, fixed = {factor.name: factor.labels() for factor in study.factors}, _single_values(study)
-    if any(fixed.get(name) != label for name, label in labels_wanted.items() if name not in factors):
-        return []
-    choices = [
-        [label for label in labels if labels_wanted.get(name, label) == label] for name, labels in factors.items()
-    ]
-    return [dict(zip(factors, combination, strict=True)) for combination in product(*choices)]
-
-
-def pairs(study: Study, claim: ClaimSection) -> list[tuple[dict[str, str], dict[str, str]]]:
-    """Every treatment that the claim is about with the one of its baseline that is like it in all other factors."""
-    if claim.treatment is None or claim.baseline is None:
-        return []
-    factors = claim.treatment.keys() | claim.baseline.keys()
-    below = {_rest(treatment, factors): treatment for treatment in fitting(study, claim.baseline)}
-    above = fitting(study, claim.treatment)
-    return [
-        (treatment, below[_rest(treatment, factors)])
-        for treatment in above
-        if below.get(_rest(treatment, factors), treatment) != treatment
-    ]
-
-
-def _rest(levels: Mapping[str, str], factors: Iterable[str]) -> frozenset[tuple[str, str]]:
-    return frozenset((name, label) for name, label in levels.items() if name not in factors)
-
-
-def misplaced(studies: list[Study]) -> Iterator[Mistake]:
-    """What can't be held against anything; ``studies`` are one study at all of its scales."""
-    for place, table in enumerate(studies[0].reported):
-        yield from _rows(studies, table, ("reported", place))
-        for number, claim in enumerate(table.claims):
-            yield from _claim(studies, claim, ("reported", place, "claims", number))
-
-
-def _rows(studies: list[Study], table: ReportedSection, path: Path_) -> Iterator[Mistake]:
-    seen: dict[frozenset[tuple[str, str]], int] = {}
-    for number, row in enumerate(table.rows):
-        row_path = (*path, "rows", number)
-        mistakes = list(_levels(studies, row.levels, (*row_path, "levels")))
-        fits = [fitting(study, row.levels) for study in studies]
-        if not mistakes and (several := next((treatments for treatments in fits if len(treatments) > 1), None)):
-            differ = [name for name in several[0] if len({treatment[name] for treatment in several}) > 1]
-            text = f"fits {len(several)} treatments; give also the level of {', '.join(differ)}"
-            mistakes.append(Mistake((*row_path, "levels"), text))
-        key = frozenset((name, level_label(level)) for name, level in row.levels.items())
-        if key in seen:
-            mistakes.append(Mistake((*row_path, "levels"), f"is the same as row {seen[key] + 1} of this table"))
-        seen.setdefault(key, number)
-        if row.min is not None and row.min > row.value:
-            mistakes.append(Mistake((*row_path, "min"), f"is {row.min}, more than value ({row.value})"))
-        if row.max is not None and row.max < row.value:
-            mistakes.append(Mistake((*row_path, "max"), f"is {row.max}, less than value ({row.value})"))
-        yield from mistakes
-
-
-def _claim(studies: list[Study], claim: ClaimSection, path: Path_) -> Iterator[Mistake]:
-    checks = [claim.direction, claim.times_min, claim.times_max]
-    if (claim.treatment is None) != (claim.baseline is None):
-        yield Mistake(path, "gives one of treatment and baseline; a claim that is checked needs both")
-    elif claim.treatment is None and any(check is not None for check in checks):
-        yield Mistake(path, "gives nothing to check it on; add treatment and baseline")
-    elif claim.treatment is not None and all(check is None for check in checks):
-        yield Mistake(path, "gives treatment and baseline, but neither direction nor times_min or times_max")
-    elif claim.direction in STEADY and (claim.times_min or claim.times_max):
-        yield Mistake((*path, "direction"), f"is {shown(claim.direction)}, which has no times_min or times_max")
-    elif claim.direction in STEADY and not all(study.design.steadiness for study in studies):
-        text = f"is {shown(claim.direction)}; that is judged only with design.steadiness = true"
-        yield Mistake((*path, "direction"), text)
-    elif claim.times_min and claim.times_max and claim.times_min > claim.times_max:
-        yield Mistake((*path, "times_min"), f"is {claim.times_min}, more than times_max ({claim.times_max})")
-    else:
-        mistakes = [
-            mistake
-            for name, levels in (("treatment", claim.treatment), ("baseline", claim.baseline))
-            for mistake in _levels(studies, levels or {}, (*path, name))
-        ]
-        if not mistakes and claim.treatment is not None and not any(pairs(study, claim) for study in studies):
-            mistakes = [
-                Mistake((*path, "treatment"), "and baseline fit no pair of treatments that are otherwise alike")
-            ]
-        yield from mistakes
-
-
-def _levels(studies: list[Study], levels: Levels, path: Path_) -> Iterator[Mistake]:
-    """Names that the study doesn't have at any scale, and levels that none of its scales has."""
-    known = _known_labels(studies)
-    mistakes = []
-    for name, level in levels.items():
-        label, labels = level_label(level), known.get(name, [])
-        if name not in known:
-            text = f"is neither a factor nor a field of this study{did_you_mean(name, known)}"
-            mistakes.append(Mistake((*path, name), text))
-        elif label not in labels:
-            text = f"is {shown(level)}, not a level of {name}; levels are {', '.join(labels)}"
-            mistakes.append(Mistake((*path, name), text + did_you_mean(label, labels)))
-    if not mistakes and not any(fitting(study, levels) for study in studies):
-        mistakes.append(Mistake(path, "fit no treatment at any scale"))
-    yield from mistakes
-
-
-def _known_labels(studies: list[Study]) -> dict[str, list[str]]:
-    """Every factor and field with the labels that it has at any scale, in the order of the file."""
-    known: dict[str, list[str]] = {}
-    for study in studies:
-        labels_of = {name: [label] for name, label in _single_values(study).items()}
-        labels_of |= {factor.name: factor.labels() for factor in study.factors}
-        for name, labels in labels_of.items():
-            all_labels = known.setdefault(name, [])
-            all_labels += [label for label in labels if label not in all_labels]
-    return known
-
-
-def _single_values(study: Study) -> dict[str, str]:
-    """Fields with one value, by name; of two of one name the first section's."""
-    labels: dict[str, str] = {}
-    varied = {path for factor in study.factors for level in factor.levels for path in factor.fields(level)}
-    for section in factor_sections(study.raw):
-        table: Any = study.raw
-        for part in section.split("."):
-            table = table.get(part, {})
-        for name, value in table.items():
-            if not isinstance(value, dict | list) and (*section.split("."), name) not in varied:
-                labels.setdefault(name, level_label(value))
-    return labels
-
-
 # What can't be combined in ``[design]`` about when measuring stops.
 
 
@@ -238,51 +101,6 @@ def broken_design_rules(design: DesignSection) -> Iterator[Mistake]:
         yield Mistake(("design", "half_width"), 'is missing; until = "precise" needs it, such as "2%"')
     if design.until != "precise" and design.half_width is not None:
         yield Mistake(("design", "half_width"), 'is for until = "precise"; add that, or leave half_width out')
-
-
-# Fields that the version before called otherwise: taken for one version, with a note that gives the new name.
-
-
-_DESIGN = {"disturbed": "interference", "screened": "secondary_metrics"}
-_CLAIM = {"level": "treatment"}
-
-
-def rename_former(path: Path, raw: dict[str, Any], lines: dict[str, int]) -> tuple[str, ...]:
-    """Put today's names into ``raw`` and ``lines``; a note on each former one, at the first place that has it.
-
-    Where a table has both, the former one stays and is refused as unknown.
-    """
-    notes: dict[str, str] = {}
-    for place, table, names in _tables(raw):
-        for former, now in names.items():
-            if former in table and now not in table:
-                table[now] = table.pop(former)
-                old = f"{place}.{former}"
-                lines |= {key.replace(old, f"{place}.{now}", 1): lines[key] for key in lines if _inside(key, old)}
-                position = f"{path}:{lines[old]}" if old in lines else str(path)
-                note = f"{position}: {former} is called {now} now; the former name is taken in this version only"
-                notes.setdefault(former, note)
-    return tuple(notes.values())
-
-
-def _tables(raw: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
-    """Place, content and former names of each table that has some; what is no table is left to the checks."""
-    scales = raw.get("scale")
-    for place, content in (("", raw), *((f"scale.{name}.", scale) for name, scale in _items(scales))):
-        if isinstance(content, dict) and isinstance(content.get("design"), dict):
-            yield f"{place}design", content["design"], _DESIGN
-    for number, table in _items(raw.get("reported")):
-        for claim, content in _items(table.get("claims") if isinstance(table, dict) else None):
-            if isinstance(content, dict):
-                yield f"reported.{number}.claims.{claim}", content, _CLAIM
-
-
-def _items(raw: object) -> list[tuple[Any, Any]]:
-    return list(raw.items()) if isinstance(raw, dict) else list(enumerate(raw)) if isinstance(raw, list) else []
-
-
-def _inside(key: str, outer: str) -> bool:
-    return key == outer or key.startswith(f"{outer}.")
 
 
 # ``[hosts.disk.NAME]``: the real disk of each host under test, in the place of one that ``[stack]`` names for all.
@@ -400,7 +218,6 @@ def load_study(path: Path, scale: str = "") -> Study:
 
     """
     text, raw, lines = read_document(path)
-    notes = rename_former(path, raw, lines)
     try:
         studies = _at_every_scale(path, text, raw)
     except _Mistakes as error:
@@ -411,7 +228,7 @@ def load_study(path: Path, scale: str = "") -> Study:
         names = [name for name in studies if name]
         known = ", ".join(names) or "none"
         raise UserError(f"{path}: has no scale {shown(scale)}; it has {known}{did_you_mean(scale, names)}")
-    return replace(studies[scale], notes=(*notes, *_notes_on_jobs(raw, path.parent)))
+    return replace(studies[scale], notes=tuple(_notes_on_jobs(raw, path.parent)))
 
 
 def _notes_on_jobs(raw: dict[str, Any], folder: Path) -> Iterator[str]:

@@ -335,7 +335,7 @@ def test_the_usual_metrics_are_secondary_but_for_the_one_that_verdicts_are_about
     assert "latency_ms_p99" not in plan(("blocks = 6", 'metric = "latency_ms_p99"')).design.secondary_metrics
     named = 'secondary_metrics = ["latency_ms_p999", "errors"]'
     assert plan(("blocks = 6", named)).design.secondary_metrics == ["latency_ms_p999", "errors"]
-    assert plan(("blocks = 6", "screened = []")).design.secondary_metrics == []
+    assert plan(("blocks = 6", "secondary_metrics = []")).design.secondary_metrics == []
 
 
 @pytest.mark.parametrize(

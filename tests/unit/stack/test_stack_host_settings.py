@@ -4,9 +4,10 @@ import os
 
 import pytest
 
+from dbdyno.stack import capabilities
 from dbdyno.stack.layers.host_settings import SETTINGS, why_not, why_without_effect
 from dbdyno.study.mistakes import FIELDS_OF
-from dbdyno.study.schema import HostSection
+from dbdyno.study.schema import HostSection, ServerSection
 
 FILES = {
     "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
@@ -106,3 +107,12 @@ def test_what_changes_nothing_is_known(host, values, changed, why):
     found = why_without_effect(next(iter(values)), values, limited=False, root=host(**changed))
     assert why in found
     assert bool(found) == bool(why)
+
+
+def test_a_server_in_a_virtual_machine_has_one_node_and_any_priority():
+    server = ServerSection(nice=-5, numa="bind:1")
+    (node,) = [need for need in capabilities.placement(server, in_guest=True) if need.name == "node 1"]
+    assert not node.ok
+    assert node.detail == "is bind:1; a virtual machine has node 0 alone"
+    (policy,) = [need for need in capabilities.placement(ServerSection(numa="local"), in_guest=True) if need.outcome]
+    assert policy.outcome.how == "no effect"

@@ -1,6 +1,5 @@
 """What undoes a change is on disk before the change is made, and is run newest first."""
 
-import json
 import os
 import subprocess
 import sys
@@ -284,26 +283,6 @@ def test_a_journal_without_a_first_line_is_left_to_a_process_that_runs():
     assert leftovers() == []
     assert mine.exists()
     assert not dead.exists()
-
-
-@pytest.mark.parametrize(
-    ("former", "fields", "now"),
-    [
-        ("HurryDisk", {"control": "/c"}, UNDOS["SetInstantMode"]("/c")),
-        ("WriteBack", {"path": "/sys/x", "value": "1"}, RestoreSysfs("/sys/x", "1")),
-        (
-            "DropLent",
-            {"url": "mysql://me@db1/bench", "option_file": None, "token": "t"},
-            UNDOS["DropExternalTables"]("mysql://me@db1/bench", None, "t"),
-        ),
-    ],
-)
-def test_what_an_earlier_version_wrote_down_is_still_undone(former, fields, now):
-    folder = journal_folder()
-    folder.mkdir()
-    lines = [{"owner": {"pid": 2**22 + 1, "started": "x:1"}, "what": "a run"}, {"undo": 1, "kind": former, **fields}]
-    (folder / f"{2**22 + 1}-aaaaaaaaaaaa.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    assert leftovers()[0].undos == [(1, now)]
 
 
 def test_every_undo_can_be_written_down_and_read_back():

@@ -10,7 +10,8 @@ from dbdyno.errors import UserError
 from dbdyno.plan.plan import aa_plan, make_plan
 from dbdyno.servers.mysql.own import in_help
 from dbdyno.study.levels import named_levels
-from dbdyno.study.load import fitting, load_study
+from dbdyno.study.load import load_study
+from dbdyno.study.reported import fitting
 from dbdyno.study.scale import place_in
 
 HELP = Path(__file__).parents[1] / "servers" / "kept_help"

@@ -299,10 +299,7 @@ _KINDS: tuple[type[Undo], ...] = (
     EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveDiskFile, RemoveCgroup,
     RemoveTraceInstance, RestoreSysfs, WipeOurs, MarkHalfMade, SetGlobal, DropExternalTables, DropAccount,
 )  # fmt: skip
-# By the names that undo logs have; the former ones are those of logs that an earlier version left.
-UNDOS = {kind.__name__: kind for kind in _KINDS} | {
-    "HurryDisk": SetInstantMode, "WriteBack": RestoreSysfs, "DropLent": DropExternalTables,
-}  # fmt: skip
+UNDOS = {kind.__name__: kind for kind in _KINDS}  # by the names that undo logs have
 
 
 def _complaint(*argv: str) -> str:
