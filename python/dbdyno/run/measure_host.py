@@ -1,13 +1,11 @@
 """A host measured in some ten seconds: wake-ups, timers, clock, memory, what others take, and an emulated disk."""
 
-import json
 import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 from dbdyno.analysis.quick import HostMeasurement
@@ -21,7 +19,7 @@ from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.tools import own_binary
 from dbdyno.stack.undo_log import Journal
-from dbdyno.system.child import child, decoded
+from dbdyno.system.child import ended_json_lines
 
 Progress = Callable[[str], None]  # a stage begins
 EACH_SECONDS = 1.5
@@ -88,19 +86,13 @@ def _measured(device: Path | None, progress: Progress) -> dict[str, dict[str, An
     command = [own_binary("dbdyno-probe"), "host", "--each", str(EACH_SECONDS)]
     command += ["--device", str(device)] if device else []
     figures: dict[str, dict[str, Any]] = {}
-    with child(command, env=os.environ) as program:
-        assert program.stdout is not None  # noqa: S101
-        assert program.stderr is not None  # noqa: S101
-        watch = Timer(LIMIT_SECONDS, program.kill)
-        watch.start()
-        try:
-            for line in map(json.loads, program.stdout):
-                figures[line["measured"]] = line["figures"]
-                if (what := _NEXT.get(line["measured"])) and (device or what != "emulated disk"):
-                    progress(what)
-            code, complaint = program.wait(), decoded(program.stderr.read()).strip()
-        finally:
-            watch.cancel()
+
+    def take(line: dict[str, Any]) -> None:
+        figures[line["measured"]] = line["figures"]
+        if (what := _NEXT.get(line["measured"])) and (device or what != "emulated disk"):
+            progress(what)
+
+    code, complaint = ended_json_lines(command, LIMIT_SECONDS, take)
     if code:
         complaint = complaint.removeprefix("dbdyno-probe: ") or f"not done after {LIMIT_SECONDS:g} s"
         raise HostError(f"this host can't be measured: {complaint}; for the rest: dbdyno doctor --quick")

@@ -1,13 +1,11 @@
 """A quick look at the storage below a folder: no study, no root, nothing left behind."""
 
-import json
 import os
 import shutil
 import signal
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 from dbdyno._native import device_models
@@ -18,7 +16,7 @@ from dbdyno.model.printable import short
 from dbdyno.stack.tools import own_binary
 from dbdyno.study.drives import is_base_name
 from dbdyno.study.mistakes import unknown_drive
-from dbdyno.system.child import child, decoded
+from dbdyno.system.child import ended_json_lines
 
 ROUNDS = 8
 MODEL_ROUNDS = 2  # of a model, which has no noise but its own
@@ -109,20 +107,14 @@ def _measured(arguments: Sequence[str], rounds: int, progress: Progress) -> dict
     argv = [own_binary("dbdyno-disk"), "measure", *arguments, "--rounds", str(rounds)]
     limit_seconds = LIMIT_SECONDS * (rounds + 1)
     result: dict[str, Any] = {}
-    with child(argv, env=os.environ) as program:
-        assert program.stdout is not None  # noqa: S101
-        assert program.stderr is not None  # noqa: S101
-        watch = Timer(limit_seconds, program.kill)
-        watch.start()
-        try:
-            for line in map(json.loads, program.stdout):
-                if "round" in line:
-                    progress(line["round"], line["rounds"])
-                else:
-                    result = line
-            code, complaint = program.wait(), decoded(program.stderr.read()).strip()
-        finally:
-            watch.cancel()
+
+    def take(line: dict[str, Any]) -> None:
+        if "round" in line:
+            progress(line["round"], line["rounds"])
+        else:
+            result.update(line)
+
+    code, complaint = ended_json_lines(argv, limit_seconds, take)
     if code == -signal.SIGKILL:
         raise HostError(f"not done after {limit_seconds:,} s: the disk hardly answers")
     if code == 2:  # noqa: PLR2004 - a mistake on the command line: of the name of a drive

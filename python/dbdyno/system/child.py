@@ -1,5 +1,6 @@
 """A program that is run to its end, and that no signal leaves behind."""
 
+import json
 import os
 import resource
 import signal
@@ -7,7 +8,8 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from threading import Timer
+from typing import IO, Any
 
 from dbdyno.system.interrupt import shielded
 
@@ -61,6 +63,26 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     for stream in (process.stdout, process.stderr):
         if stream is not None:
             stream.close()
+
+
+def ended_json_lines(
+    argv: Sequence[str], limit_seconds: float, take: Callable[[dict[str, Any]], None]
+) -> tuple[int, str]:
+    """Run a program that prints an object of JSON a line, and hand each on at once; killed after ``limit_seconds``.
+
+    Returns its exit code, -9 where it was killed, and what it complained of.
+    """
+    with child(argv, env=os.environ) as program:
+        assert program.stdout is not None  # noqa: S101  (they are pipes)
+        assert program.stderr is not None  # noqa: S101
+        watch = Timer(limit_seconds, program.kill)
+        watch.start()
+        try:
+            for line in program.stdout:
+                take(json.loads(line))
+            return program.wait(), decoded(program.stderr.read()).strip()
+        finally:
+            watch.cancel()
 
 
 def decoded(output: bytes) -> str:

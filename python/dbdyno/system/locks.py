@@ -14,7 +14,7 @@ from pathlib import Path
 from dbdyno.errors import HostError, UserError
 from dbdyno.model.printable import one_line
 from dbdyno.system.files import why_not_written
-from dbdyno.system.state import make_state_folder, state_folder, state_folder_is_given
+from dbdyno.system.state import make_state_folder, make_traversable, state_folder, state_folder_is_given
 
 # Locks on single bytes of an open file, held by the open file description (fcntl_locking(2)).
 #
@@ -187,3 +187,16 @@ def _holder(path: Path) -> str:
         return f"{lock['what']} (pid {lock['pid']})"
     except (OSError, ValueError, KeyError, TypeError):
         return "it has only just begun"
+
+
+@contextmanager
+def alone_at(folder: Path, name: str) -> Iterator[None]:
+    """One process at a time changes what ``name`` stands for in a folder below the state folder.
+
+    The lock ends with its holder, however that ends. Raises ``HostError`` where another one has it.
+    """
+    make_traversable(folder)
+    with (folder / f"{name}.lock").open("w", encoding="ascii") as lock:
+        if not _try_lock(lock.fileno()):
+            raise HostError(f"another dbdyno is adding or removing {name}; wait for it")
+        yield

@@ -5,14 +5,12 @@ its downloads survive a kill, what was unpacked does not.
 """
 
 import ctypes
-import fcntl
 import hashlib
 import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
 from dbdyno.servers.sources.source import FetchProgress, Registry, folder_bytes
 from dbdyno.servers.user import answer
+from dbdyno.system.locks import alone_at
 from dbdyno.system.state import make_traversable, state_folder
 
 # The server products that dbdyno knows how to get, beside the distribution's own.
@@ -241,7 +240,7 @@ def product_named(name: str) -> Product:
 def add(name: str, progress: FetchProgress) -> dict[str, Any]:
     """Provision a product; returns its record. Nothing happens where it is there. Raises ``HostError``."""
     product = product_named(name)
-    with _alone(name):
+    with alone_at(servers_folder(), name):
         if is_installed(name):
             return record_of(name)
         if platform.machine() != _MACHINE:
@@ -274,7 +273,7 @@ def add_archive(archive: Archive, progress: FetchProgress) -> dict[str, Any]:
     """Provision a vendor's archive under product and whole version; returns its record. Raises ``HostError``."""
     archive.check()
     unfinished = f"archive-{hashlib.sha256(archive.place.encode()).hexdigest()[:16]}"
-    with _alone(unfinished):
+    with alone_at(servers_folder(), unfinished):
         part = servers_folder() / f"{unfinished}.part"
         downloads, tree = part / "downloads", part / "tree"
         downloads.mkdir(parents=True, exist_ok=True)
@@ -291,7 +290,7 @@ def add_archive(archive: Archive, progress: FetchProgress) -> dict[str, Any]:
             shutil.rmtree(part)  # the same archive would do no better
             raise
         name = str(record["name"])
-        with _alone(name):
+        with alone_at(servers_folder(), name):
             if is_installed(name):
                 raise HostError(f"{name} is here already; remove it first: dbdyno servers remove {name}")
             (tree / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
@@ -336,7 +335,7 @@ def remove(name: str) -> bool:
     tree, part = tree_of(name), servers_folder() / f"{name}.part"
     if not tree.exists() and not part.exists():
         return False
-    with _alone(name):
+    with alone_at(servers_folder(), name):
         users = _running(tree)
         if users:
             raise HostError(f"{name} is running (pid {', '.join(map(str, users))}); end that run first")
@@ -402,18 +401,6 @@ def _running(tree: Path) -> list[int]:
     return sorted(
         process.pid for process in psutil.process_iter(["exe"]) if tree in Path(process.info["exe"] or "/").parents
     )
-
-
-@contextmanager
-def _alone(name: str) -> Iterator[None]:
-    """One process at a time changes a product. The lock ends with its holder, however that ends."""
-    make_traversable(servers_folder())
-    with (servers_folder() / f"{name}.lock").open("w", encoding="ascii") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise HostError(f"another dbdyno is adding or removing {name}; wait for it") from None
-        yield
 
 
 # Every server that a study may name, with what is on this host.

@@ -1,6 +1,5 @@
 """Kernels that a guest can boot: images and modules in the state folder, each whole or not there at all."""
 
-import fcntl
 import json
 import lzma
 import os
@@ -8,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,8 @@ from dbdyno.model.design import BOOTED_KERNELS
 from dbdyno.servers.sources.debian import Debian
 from dbdyno.servers.sources.source import FetchProgress, folder_bytes
 from dbdyno.stack.tools import needed
-from dbdyno.system.state import make_traversable, state_folder
+from dbdyno.system.locks import alone_at
+from dbdyno.system.state import state_folder
 
 RECORD = "kernel.json"
 _WANTED = r"linux-(image|binary|modules)-[0-9].*"  # of the packages that a kernel's package depends on
@@ -133,7 +132,7 @@ def product_named(name: str) -> KernelProduct:
 def add(name: str, progress: FetchProgress) -> dict[str, Any]:
     """Get a kernel; returns its record. Nothing happens where it is there. Raises ``HostError``."""
     product, folder = product_named(name), kernels_folder() / name
-    with _alone(name):
+    with alone_at(kernels_folder(), name):
         if record := _record(folder):
             return record
         part = kernels_folder() / f"{name}.part"
@@ -189,7 +188,7 @@ def remove(name: str) -> bool:
     folder, part = kernels_folder() / product_named(name).name, kernels_folder() / f"{name}.part"
     if not folder.exists() and not part.exists():
         return False
-    with _alone(name):
+    with alone_at(kernels_folder(), name):
         if folder.exists():
             part.mkdir(exist_ok=True)
             folder.rename(part / "removed")  # at once: what is half removed must not be taken for whole
@@ -203,18 +202,6 @@ def _record(folder: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     return found
-
-
-@contextmanager
-def _alone(name: str) -> Iterator[None]:
-    """One process at a time changes a kernel. The lock ends with its holder, however that ends."""
-    make_traversable(kernels_folder())
-    with (kernels_folder() / f"{name}.lock").open("w", encoding="ascii") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise HostError(f"another dbdyno is adding or removing {name}; wait for it") from None
-        yield
 
 
 # The first program of a guest: a small archive that loads a kernel's drivers and enters the host's own root folder.
