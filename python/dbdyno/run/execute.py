@@ -191,9 +191,10 @@ def _run_all(  # noqa: PLR0913, PLR0917  (as above)
     stop = stop or Stop(folder.path, plan.design, pace, progress.say)
     ended = Ended("failed")
     with suppress(Interrupted), interruptible(progress.say):
-        journal = Journal(f"run {plan.study.path} into {folder.path}")
-        erasing = Erasing(erase)
+        journal, erasing = None, Erasing(erase)
         try:
+            with shielded():  # a signal in the middle of it would leave an empty log
+                journal = Journal(f"run {plan.study.path} into {folder.path}")
             with (
                 simulating(plan, ports, progress.say) as by,
                 Images(journal, erasing, progress.say, specs=plan.makers(), fresh=fresh_images, ports=by) as images,
@@ -207,8 +208,9 @@ def _run_all(  # noqa: PLR0913, PLR0917  (as above)
             raise HostError(str(error)) from None
         finally:
             with shielded():  # a signal that comes now finds the run ended
-                journal.close()
-                _note_the_end(folder, ended)
+                if journal is not None:
+                    journal.close()
+                    _note_the_end(folder, ended)
     return RunOutcome(ended.how, len(folder.history.failures))
 
 
