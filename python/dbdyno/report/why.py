@@ -195,8 +195,8 @@ def explanation(verdict: Finding, analysis: Analysis) -> str:
     changed = changed_of(verdict, analysis)
     if not changed:
         return ""
-    costs = _costs(verdict, analysis) if verdict.verdict.is_different else ()
-    sentences = [*_sentences(verdict, changed), *costs, *filter(None, [network_sentence(verdict, analysis)])]
+    costs = costs_sentence(verdict, analysis) if verdict.verdict.is_different else ""
+    sentences = [*_sentences(verdict, changed), *filter(None, [costs, network_sentence(verdict, analysis)])]
     return f"Why: {' '.join(map(_capitalise, sentences))}"
 
 
@@ -232,18 +232,18 @@ def _sentences(verdict: Finding, changed: Changed) -> Iterator[str]:
         yield from _noise(changed)
 
 
-def _costs(verdict: Finding, analysis: Analysis) -> Iterator[str]:
-    """Yield which costs of a query differ beyond the margin, beside a difference of the metric; the largest first."""
+def costs_sentence(verdict: Finding, analysis: Analysis) -> str:
+    """Return which costs of a query are more or less, the CPU first, then the largest; empty where none is."""
     changes = analysis.query_costs.of((verdict.baseline_id, verdict.level_id))
     moved = [change for change in changes if cost_word(change, analysis.margin) in {"more", "less"}]
     moved.sort(key=lambda change: (change.metric != SERVER_CPU, -abs(math.log1p(change.effect.value))))
     said = []
     for change in moved[:COSTS_SAID]:
-        size = change.effect.value
-        by = percent(size) if size >= TWICE else f"{percent(abs(size), sign=False)} {'more' if size > 0 else 'less'}"
-        said.append(f"{by} {METRICS[change.metric].words.removesuffix(' per query')}")
-    if said:
-        yield f"Per query it takes {listed(said)}."
+        size, metric = change.effect.value, METRICS[change.metric]
+        less = "fewer" if metric.unit == "1" else "less"
+        by = percent(size) if size >= TWICE else f"{percent(abs(size), sign=False)} {'more' if size > 0 else less}"
+        said.append(f"{by} {metric.words.removesuffix(' per query')}")
+    return f"Per query it takes {listed(said)}." if said else ""
 
 
 def _both_on_the_processor(changed: Changed) -> bool:

@@ -10,7 +10,13 @@ from dbdyno.model.wording import number, percent, percent_range
 from dbdyno.report.document import Abridged, Cell, Paragraph, Section, Table, bullets
 from dbdyno.report.source import Source, effect_values, fields
 
-_BESIDE = 4  # treatments that stand beside each other; of more, each has a row
+_TITLE = "What each query costs"
+_BESIDE = 2  # treatments that stand beside each other; of more, each has a row
+_ELSEWHERE = {
+    "server_cpu_us_per_query",
+    "written_bytes_per_query",
+    "read_bytes_per_query",
+}  # in tables of other sections
 _NOTE = (
     "Means over trials of what the kernel, the server and the processor counted in the measured window, divided by the"
     " load's queries; work of the server's background threads is in it. Differences are from the ratios inside blocks,"
@@ -24,16 +30,20 @@ _UNKNOWN = (
 
 
 def section(source: Source) -> Section | None:
-    """Return the table and what stands out; nothing where no cost was counted."""
+    """Return the table and what stands out; where nothing new was counted, values alone: those stand elsewhere."""
     costs, margin = source.analysis.query_costs, source.analysis.margin
     if not costs.treatments:
         return None
+    data = {"query_costs": _values(costs, margin)}
+    if set(costs.metrics) <= _ELSEWHERE:
+        return Section("query-costs", _TITLE, data=data)
     lacking = (
         not any(name in OF_PROCESSOR for name in costs.metrics) and "voluntary_switches_per_query" in costs.metrics
     )
     notes = (Paragraph(_NOTE, "soft"), *([Paragraph(_UNKNOWN, "soft")] if lacking else []))
-    shown = Abridged((_table(costs), *notes), (_table(costs), *bullets(lines(costs, margin))))
-    return Section("query-costs", "What each query costs", (shown,), data={"query_costs": _values(costs, margin)})
+    tables = _tables(costs)
+    shown = Abridged((*tables, *notes), (*(tables if len(tables) == 1 else ()), *bullets(lines(costs, margin))))
+    return Section("query-costs", _TITLE, (shown,), data=data)
 
 
 def lines(costs: QueryCosts, margin: float) -> list[str]:
@@ -51,24 +61,35 @@ def _change(change: Secondary) -> str:
     return f"{METRICS[change.metric].words} {percent(change.effect.value)}{interval}"
 
 
-def _table(costs: QueryCosts) -> Table:
-    title = "What each query costs"
-    if len(costs.treatments) > _BESIDE:
-        rows = tuple((row.label, *(_figure(row.figures, name) for name in costs.metrics)) for row in costs.treatments)
-        return Table(title, ("treatment", *(METRICS[name].heading for name in costs.metrics)), rows)
-    pairs = [next(group) for _, group in groupby(costs.changes, key=lambda change: change.ids)]
-    by_pair = [{change.metric: change for change in costs.of((pair.baseline_id, pair.level_id))} for pair in pairs]
-    headings = ("per query", *(row.label for row in costs.treatments), *(_against(pair) for pair in pairs))
-    table_rows: list[tuple[str | Cell, ...]] = [
-        (
-            METRICS[name].words.removesuffix(" per query")
-            + (f", {unit}" if (unit := METRICS[name].unit) != "1" else ""),
-            *(_figure(row.figures, name) for row in costs.treatments),
-            *(_cell(changes[name]) if name in changes else "-" for changes in by_pair),
-        )
-        for name in costs.metrics
-    ]
-    return Table(title, headings, tuple(table_rows))
+def _tables(costs: QueryCosts) -> tuple[Table, ...]:
+    """Return means and differences: of two treatments in one table, of more in one each."""
+    by_pair = [list(group) for _, group in groupby(costs.changes, key=lambda change: change.ids)]
+    if len(costs.treatments) <= _BESIDE:
+        changes = [{change.metric: change for change in pair} for pair in by_pair]
+        headings = ("per query", *(row.label for row in costs.treatments), *(_against(pair[0]) for pair in by_pair))
+        rows: list[tuple[str | Cell, ...]] = [
+            (
+                _of_query(name),
+                *(_figure(row.figures, name) for row in costs.treatments),
+                *(_cell(of[name]) if name in of else "-" for of in changes),
+            )
+            for name in costs.metrics
+        ]
+        return (Table(_TITLE, headings, tuple(rows)),)
+    headings = ("per query", *map(_of_query, costs.metrics))
+    means = tuple((row.label, *(_figure(row.figures, name) for name in costs.metrics)) for row in costs.treatments)
+    names = [name for name in costs.metrics if any(change.metric == name for change in costs.changes)]
+    differences = []
+    for pair in by_pair:
+        of = {change.metric: change for change in pair}
+        differences.append((_against(pair[0]), *(_cell(of[name]) if name in of else "-" for name in names)))
+    of_pairs = Table("How that differs", ("per query", *map(_of_query, names)), tuple(differences))
+    return (Table(_TITLE, headings, means), *([of_pairs] if differences else []))
+
+
+def _of_query(name: str) -> str:
+    unit = METRICS[name].unit
+    return METRICS[name].words.removesuffix(" per query") + (f", {unit}" if unit != "1" else "")
 
 
 def _figure(figures: dict[str, float], name: str) -> str:
