@@ -42,17 +42,20 @@ class ServerSwitchesSource(Source):
             self.close()
             raise
 
-    def read(self) -> tuple[int, int]:
-        """Voluntary and involuntary switches so far. Raises ``OSError`` once it has ended."""
-        return self._taskstats.switches_of_process(self._pid) if self._taskstats else self._of_threads()
+    def read(self) -> tuple[int, ...]:
+        """Voluntary and involuntary switches so far, and CPU ns where taskstats tell. Raises ``OSError`` at its end."""
+        return self._taskstats.used_by_process(self._pid) if self._taskstats else self._of_threads()
 
-    def counters(self, raw: tuple[int, int]) -> dict[str, float]:
-        """The same by name."""
-        return dict(zip(("voluntary", "involuntary"), map(float, raw), strict=True))
+    def counters(self, raw: tuple[int, ...]) -> dict[str, float]:
+        """The same by name, CPU in seconds."""
+        voluntary, involuntary, *cpu_ns = raw
+        counts = {"voluntary": float(voluntary), "involuntary": float(involuntary)}
+        return {**counts, "cpu_seconds": cpu_ns[0] / 1e9} if cpu_ns else counts
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
-        """Switches since its start, and per second."""
-        return {**after, "cswch/s": sum(after[name] - before[name] for name in after) / seconds}
+        """Switches and CPU seconds since its start, and switches per second."""
+        both = ("voluntary", "involuntary")
+        return {**after, "cswch/s": sum(after[name] - before[name] for name in both) / seconds}
 
     def close(self) -> None:
         """End the conversation with the kernel."""
@@ -101,7 +104,8 @@ _NETLINK_GENERIC, _NLM_F_REQUEST, _NLMSG_ERROR = 16, 1, 2
 _GENL_ID_CTRL, _CTRL_CMD_GETFAMILY, _CTRL_ATTR_FAMILY_ID, _CTRL_ATTR_FAMILY_NAME = 16, 3, 1, 2
 _CMD_GET, _ATTR_PID, _ATTR_TGID = 1, 1, 2  # of taskstats
 _TYPE_STATS, _TYPE_AGGR_PID, _TYPE_AGGR_TGID = 3, 4, 5
-_SWITCHES, _SWITCHES_AT = struct.Struct("=QQ"), 272  # nvcsw and nivcsw in struct taskstats, since its version 3
+# In struct taskstats: CPU ns by the scheduler's own clock (cpu_run_virtual_total); nvcsw and nivcsw, since version 3.
+_CPU, _CPU_AT, _SWITCHES, _SWITCHES_AT = struct.Struct("=Q"), 72, struct.Struct("=QQ"), 272
 _REPLY_MAX, _PATIENCE_SECONDS = 65536, 2.0
 
 
@@ -130,28 +134,28 @@ class _Taskstats:
             return None
         with suppress(OSError):
             own = resource.getrusage(resource.RUSAGE_THREAD)
-            told = asking._switches(_ATTR_PID, _TYPE_AGGR_PID, threading.get_native_id())
+            told = asking._used(_ATTR_PID, _TYPE_AGGR_PID, threading.get_native_id())
             again = resource.getrusage(resource.RUSAGE_THREAD)
             if own.ru_nvcsw <= told[0] <= again.ru_nvcsw and own.ru_nivcsw <= told[1] <= again.ru_nivcsw:
                 return asking
         asking.close()
         return None
 
-    def switches_of_process(self, pid: int) -> tuple[int, int]:
-        """Return voluntary and involuntary switches of all its threads, ended ones too. Raises ``OSError``."""
-        return self._switches(_ATTR_TGID, _TYPE_AGGR_TGID, pid)
+    def used_by_process(self, pid: int) -> tuple[int, int, int]:
+        """Return voluntary and involuntary switches and CPU ns of all its threads, ended ones too, or ``OSError``."""
+        return self._used(_ATTR_TGID, _TYPE_AGGR_TGID, pid)
 
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
 
-    def _switches(self, of: int, answered: int, number: int) -> tuple[int, int]:
+    def _used(self, of: int, answered: int, number: int) -> tuple[int, int, int]:
         reply = _attributes(self._ask(self._family, _CMD_GET, _attribute(of, struct.pack("=I", number))))
         stats = _attributes(reply.get(answered, b"")).get(_TYPE_STATS, b"")
         if len(stats) < _SWITCHES_AT + _SWITCHES.size:
             raise OSError(errno.ENODATA, "the kernel's taskstats hold no context switches")
         voluntary, involuntary = _SWITCHES.unpack_from(stats, _SWITCHES_AT)
-        return int(voluntary), int(involuntary)
+        return int(voluntary), int(involuntary), int(_CPU.unpack_from(stats, _CPU_AT)[0])
 
     def _ask(self, family: int, command: int, attributes: bytes) -> bytes:
         """Return the attributes of the reply. Raises ``OSError``."""

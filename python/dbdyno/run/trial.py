@@ -223,6 +223,7 @@ def phases(laps: Mapping[str, float], load: LoadOutcome) -> dict[str, float]:
 
 
 # Metric -> the probe and the cumulative column that it comes from, and what makes its unit of the column's.
+FINER = {"server_cpu_us_per_query": ("server_switches", "cpu_seconds", 1e6)}  # where it is there; not in clock ticks
 COUNTED = {
     "server_cpu_us_per_query": ("server_process", "cpu_seconds", 1e6),
     "written_bytes_per_query": ("block_device", "written_bytes", 1.0),
@@ -241,7 +242,7 @@ COUNTED = {
 def metrics(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]:
     """The trial's scalars: the client's own, and what the probes counted from the window's start to its end."""
     scalars = load.metrics()
-    for name, (probe, column, scale) in COUNTED.items():
+    for name, (probe, column, scale) in (*COUNTED.items(), *FINER.items()):
         counted = [each for of, each in series.items() if each.t_ns and (of == probe or of.startswith(f"{probe}_"))]
         if load.queries and probe in series and all(column in each.columns for each in counted) and series[probe].t_ns:
             bounds = [[each.at(column, t_ns) for t_ns in load.window_ns] for each in counted]

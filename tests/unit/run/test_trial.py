@@ -77,3 +77,10 @@ def test_costs_are_of_the_window_and_of_every_disk():
 def test_a_counter_that_was_set_back_is_unknown():
     status = counted("Innodb_data_fsyncs", (10, 900), (12, 3))
     assert "fsyncs_per_query" not in metrics(a_load(), {"server_status": status})
+
+
+def test_cpu_by_the_scheduler_s_clock_is_preferred_to_ticks():
+    ticks, finer = (counted("cpu_seconds", (10, 1.0), (12, end)) for end in (1.02, 1.013))
+    finer.columns |= {"voluntary": [0.0, 1.0], "involuntary": [0.0, 1.0]}
+    found = metrics(a_load(), {"server_process": ticks, "server_switches": finer})
+    assert found["server_cpu_us_per_query"] == pytest.approx(0.013 * 1e6 / 400)
