@@ -9,12 +9,13 @@ before them for k = 3, 4, 6, ...:
 
     t = (mean of the last - mean of those before) / (s sqrt(1 / k + 1 / (n - k)))
 
-s is the standard deviation of those before (of AR(1) noise where that is more: ``long_run_variance``), and at least the
-standard error of a run's mean. So that one or two bad nights are no change, runs before are cut to ``CUT`` robust
-standard deviations, and the last ones to ``CUT`` beyond that of them which moved least. The error is spent over time:
-at n runs, ``ALPHA MIN_RUNS / (n (n + 1))`` over all k and all treatments, by Bonferroni. That adds up to ``ALPHA`` from
-``MIN_RUNS`` on, however long the history becomes (alpha spending, Lan and DeMets 1983; the sum telescopes). So of
-histories in which nothing changes, at most 5 % ever name a change.
+s is the standard deviation of those before, of AR(1) noise where that is more (``long_run_variance``; of few runs rho
+is taken to be .4 at least), and no less than the standard error of a run's mean. So that one or two bad nights are no
+change, runs before are cut to ``CUT`` robust standard deviations, and the last ones to ``CUT`` beyond that of them
+which moved least. The error is spent over time: at n runs, ``ALPHA MIN_RUNS / (n (n + 1))`` over all k and all
+treatments, by Bonferroni. That adds up to ``ALPHA`` from ``MIN_RUNS`` on, however long the history becomes (alpha
+spending, Lan and DeMets 1983; the sum telescopes). So of histories in which nothing changes, at most 5 % ever name a
+change, as far as a night's noise is like these models of it.
 
 Runs are not randomised in time: what the host did counts as well. Two runs in a row that nothing distinguishes, in
 settings, versions and what was read back, are an A/A pair. What moves between these is the host's doing, and a change
@@ -38,11 +39,12 @@ from dbdyno.model.metrics import Metric, metric_of
 from dbdyno.model.word import Word
 from dbdyno.store.records import Run
 
-MIN_RUNS = 7  # fewer have no spread to hold a change against
-BEFORE_MIN = 4  # runs before a change
+MIN_RUNS = 11  # fewer have no spread to hold a change against
+BEFORE_MIN = 8  # runs before a change
 LAST = (3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # runs after it; two may be bad nights
 CUT = 3.0  # robust standard deviations
-_FOR_MEMORY = 10  # runs, from which on their likeness to their neighbours is estimated
+# Runs resemble their neighbours. How much is not known of few: until there are so many it is taken to be this at least.
+_MEMORY, _MEMORY_KNOWN = 0.4, 24
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ def _p_of_last(values: Floats, k: int, least: float) -> float:
     last = np.clip(last, -CUT * scale, max(0.0, float(last.min())) + CUT * scale)
     residuals = before - before.mean()
     variance = float(residuals @ residuals) / (len(before) - 1)
-    if len(before) >= _FOR_MEMORY:
-        variance = max(variance, long_run_variance(residuals))
+    taken = (1 + _MEMORY) / (1 - _MEMORY) if len(before) < _MEMORY_KNOWN else 1.0
+    variance = max(variance * taken, long_run_variance(residuals))
     apart = abs(float(last.mean() - before.mean()))
     error = math.sqrt(max(variance, least**2) * (1 / k + 1 / len(before)))
     if error == 0:

@@ -37,11 +37,11 @@ def test_one_bad_night_or_two_are_no_change():
 def test_few_runs_and_runs_that_are_all_the_same():
     assert shifts(np.array([0.0, 0, 0, 0, 1])) == []
     assert shifts(np.zeros(30)) == []
-    assert [shift.place for shift in shifts(np.array([0.0] * 6 + [1.0] * 3))] == [6]
+    assert [shift.place for shift in shifts(np.array([0.0] * 8 + [1.0] * 3))] == [8]
 
 
 def test_the_noise_inside_runs_is_the_least_that_a_run_may_move():
-    values = np.array([0.0, 0.001, -0.001, 0.0005, 0.0, -0.0005, 0.02, 0.021, 0.0205])
+    values = np.array([0.0, 0.001, -0.001, 0.0005, 0.0, -0.0005, 0.001, -0.0005, 0.02, 0.021, 0.0205])
     assert shifts(values)
     assert shifts(values, least=0.02) == []
 
@@ -93,10 +93,10 @@ def test_a_change_says_between_which_runs_and_what_differs_there(nights):
 
 
 def test_a_change_of_the_host_is_out_of_a_ratio_and_has_no_known_cause(nights):
-    (first, _) = history(nights(14, host_from=7)).courses
+    (first, _) = history(nights(18, host_from=11)).courses
     (change,) = first.changes
-    assert (change.after, change.distinctions) == (7, ())
-    (against,) = history(nights(14, host_from=7), control="level t1").courses
+    assert (change.after, change.distinctions) == (11, ())
+    (against,) = history(nights(18, host_from=11), control="level t1").courses
     assert [one.after for one in against.changes] == [9]
 
 

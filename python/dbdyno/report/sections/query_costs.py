@@ -24,8 +24,8 @@ _NOTE = (
     " verdicts."
 )
 _UNKNOWN = (
-    "Instructions, cycles, cache misses and mispredicted branches are unknown: the host of the server offered no"
-    " processor counters to dbdyno (`dbdyno doctor` says why)."
+    "Unknown: instructions, cycles, cache misses and mispredicted branches. The server's host offered dbdyno no"
+    " processor counters (dbdyno doctor says why)."
 )
 
 
@@ -40,9 +40,10 @@ def section(source: Source) -> Section | None:
     lacking = (
         not any(name in OF_PROCESSOR for name in costs.metrics) and "voluntary_switches_per_query" in costs.metrics
     )
-    notes = (Paragraph(_NOTE, "soft"), *([Paragraph(_UNKNOWN, "soft")] if lacking else []))
+    unknown = (Paragraph(_UNKNOWN, "soft"),) if lacking else ()
     tables = _tables(costs)
-    shown = Abridged((*tables, *notes), (*(tables if len(tables) == 1 else ()), *bullets(lines(costs, margin))))
+    short = (*(tables if len(tables) == 1 else ()), *bullets(lines(costs, margin)), *unknown)
+    shown = Abridged((*tables, Paragraph(_NOTE, "soft"), *unknown), short)
     return Section("query-costs", _TITLE, (shown,), data=data)
 
 
