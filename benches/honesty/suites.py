@@ -6,11 +6,17 @@
 """
 
 import argparse
+from collections.abc import Iterator
 
 import numpy as np
 
+from benches.history import NIGHTS
 from benches.honesty.noise import NOISES, SD, Floats, Noise
+from benches.honesty.row import Row
+from benches.honesty.verdicts import limit
 from dbdyno.analysis.change_points import changes_along
+from dbdyno.analysis.history import shifts
+from dbdyno.model.design import ALPHA
 
 STEP = 0.05
 
@@ -44,6 +50,35 @@ def rates(  # noqa: PLR0913
         missed = any(not one.first < at <= one.last for one in first.steps)
         counts["wrong beside"] += missed or any(load.steps for load in others)
     return {name: count / replicates for name, count in counts.items()}
+
+
+SUITES_MOST, LOADS, LEVELS, BLOCKS, FOUND = 200, 42, 4, 10, 0.8
+QUIET = 0.02 / SD  # of the independent noise: 2 %, which is what studies are planned by
+HISTORIES_MOST, NIGHTS_OF_ONE = 400, 60
+
+
+def rows(replicates: int, seed: int) -> list[Row]:
+    """Return every row about suites along versions, and about runs through time."""
+    return [*_of_suites(min(replicates, SUITES_MOST), seed), *_of_histories(min(replicates, HISTORIES_MOST), seed)]
+
+
+def _of_suites(replicates: int, seed: int) -> Iterator[Row]:
+    sizes = {"replicates": replicates, "loads": LOADS, "levels": LEVELS, "blocks": BLOCKS, "seed": seed}
+    for name, noise in NOISES.items():
+        found = rates(noise, **sizes)
+        yield Row("suites: wrong change", name, 100 * found["wrong"], "%", None, limit(ALPHA, replicates))
+        yield Row("suites: wrong beside a step", name, 100 * found["wrong beside"], "%", None, limit(ALPHA, replicates))
+        yield Row("suites: a step of 5 % found", name, 100 * found["found"], "%", None, None)
+    quiet = rates(NOISES["iid"], scale=QUIET, **sizes)
+    yield Row("suites: a step of 5 % found", "normal, sd 2 %", 100 * quiet["found"], "%", 100 * FOUND, None)
+
+
+def _of_histories(replicates: int, seed: int) -> Iterator[Row]:
+    rng = np.random.default_rng(seed)
+    for name, noise in NIGHTS.items():
+        nothing = noise(rng, (replicates, NIGHTS_OF_ONE))
+        share = sum(bool(shifts(values)) for values in nothing) / replicates
+        yield Row("histories: wrong change", name, 100 * share, "%", None, limit(ALPHA, replicates))
 
 
 def main() -> None:
