@@ -38,6 +38,7 @@ GROUPS = (
     "exaggeration",
     "crash",
     "quick",
+    "suites",
     "speed",
 )
 

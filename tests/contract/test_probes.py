@@ -1,20 +1,27 @@
 """The contract of a probe, over every source, on a real server and a real block device."""
 
 import os
+import re
 import shutil
 import signal
 import statistics
+import threading
 import time
 from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benches.iostat import compared, mixed_load
 from dbdyno.filesystems import EXT4
-from dbdyno.probe.catalogue import host_sources
+from dbdyno.host.perf_events import why_no_counters
+from dbdyno.probe.catalogue import host_sources, watching
 from dbdyno.probe.drive import BlockDeviceSource, DriveSource
 from dbdyno.probe.sampler import INTERVAL_NS, Sampler
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
+from dbdyno.probe.server_costs import ServerSwitchesSource
+from dbdyno.run.trial import metrics
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import Emulated
@@ -22,17 +29,20 @@ from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
-from dbdyno.study.schema import FilesystemSection
+from dbdyno.study.schema import FilesystemSection, TrialSpec
 from dbdyno.system.interrupt import now_ns
+from dbdyno.workload.kinds import workload_of
 
 pytestmark = pytest.mark.host
 ATTEMPTS = 4
+TICK_US = 1e6 / os.sysconf("SC_CLK_TCK")  # what the kernel tells a process's CPU in
 HAPPENING = ("r/s", "w/s", "d/s", "f/s", "wrqm/s", "%wrqm", "f_await", "aqu-sz")
 
 SOURCES = {
     "block_device": lambda stand: BlockDeviceSource(stand.device.name),
     **{of_host.name: lambda _, of_host=of_host: of_host() for of_host in host_sources()},
     "server_process": lambda stand: ServerProcessSource(stand.endpoint.pid),
+    "server_switches": lambda stand: ServerSwitchesSource(stand.endpoint.pid),
     "server_status": lambda stand: ServerStatusSource(stand.endpoint.control, stand.endpoint.pid),
 }
 
@@ -69,6 +79,59 @@ def test_samples_on_the_clock_with_constant_columns_and_a_known_cost(name, stand
     assert all(value >= 0 for values in series.columns.values() for value in values)
     assert 0 < series.cpu_seconds < 0.5
     assert series.missed == 0
+
+
+def by_hand(pid, device):
+    """Read what a server has used so far, from the kernel's files alone."""
+    ran_ns = [int(Path(path, "schedstat").read_text().split()[0]) for path in Path(f"/proc/{pid}/task").iterdir()]
+    statuses = [Path(path, "status").read_text() for path in Path(f"/proc/{pid}/task").iterdir()]
+    switches = [[int(word) for word in re.findall(r"voluntary_ctxt_switches:\s+(\d+)", text)] for text in statuses]
+    disk = list(map(int, Path(f"/sys/block/{device}/stat").read_text().split()))
+    return {
+        "server_cpu_us_per_query": sum(ran_ns) / 1e3,
+        "voluntary_switches_per_query": sum(each[0] for each in switches),
+        "involuntary_switches_per_query": sum(each[1] for each in switches),
+        "writes_per_query": disk[4],
+        "written_bytes_per_query": disk[6] * 512,
+        "flushes_per_query": disk[15],
+    }
+
+
+def test_costs_of_a_query_are_those_read_by_hand(stand, tmp_path):
+    """Within 2 %, but for figures of so few that the moment of the reading is more than that."""
+    load = {"kind": "slap", "load": "write", "clients": 4, "warmup": "1s", "duration": "4s"}
+    stack = {"device": "ideal", "size": "512MiB", "filesystem": "ext4"}
+    workload = workload_of(TrialSpec.model_validate({"stack": stack, "workload": load}))
+    workload.prepare(stand)
+    readings, ended = [], threading.Event()
+
+    def read():
+        while not ended.wait(0.02):
+            began = now_ns()
+            used = by_hand(stand.endpoint.pid, stand.device.name)
+            readings.append(((began + now_ns()) / 2, used))
+
+    reading = threading.Thread(target=read)
+    with watching(stand, []) as series:
+        reading.start()
+        done = workload.run(stand, 1, tmp_path)
+        ended.set()
+        reading.join()
+    found = metrics(done, series)
+    first, last = ({name: at(readings, name, t_ns) for name in readings[0][1]} for t_ns in done.window_ns)
+    for name in first:
+        used, coarse = last[name] - first[name], 25.0
+        if name.startswith("server_cpu"):
+            coarse = 1000.0 if "cpu_seconds" in series["server_switches"].columns else 2 * TICK_US
+        assert found[name] * done.queries == pytest.approx(used, rel=0.02, abs=coarse), name
+    assert found["server_cpu_us_per_query"] > 0
+    assert found["voluntary_switches_per_query"] > 0.1
+    assert found["fsyncs_per_query"] > 0
+    assert ("instructions_per_query" in found) == (not why_no_counters()[0]), "unknown where nothing counts them"
+
+
+def at(readings, name, t_ns):
+    return float(np.interp(t_ns, [t for t, _ in readings], [used[name] for _, used in readings]))
 
 
 @pytest.mark.parametrize("name", ["server_process", "server_status"])

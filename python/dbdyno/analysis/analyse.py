@@ -19,6 +19,7 @@ from dbdyno.analysis.fleet import FleetFindings, fleet_findings
 from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.over_time import LoadSeries, TreatmentStability, drift_of, settling
 from dbdyno.analysis.percentiles import PercentileCurve, percentile_curves
+from dbdyno.analysis.query_costs import QueryCosts, query_costs
 from dbdyno.analysis.ranking import Ranking, Ties, rank_runs, ranking_of_run, ties
 from dbdyno.analysis.reported import Beside, beside
 from dbdyno.analysis.safety import CrashSafety, crash_safety
@@ -48,6 +49,7 @@ class Analysis:
     verdicts: list[Finding]
     every_pair: list[Finding]  # those that were not planned, a family of their own; empty unless asked for
     secondary: list[Secondary]
+    query_costs: QueryCosts
     ranking: Ranking | None  # where loads and stacks both vary
     treatments: list[TreatmentSummary]
     ties: Ties  # of the treatments, by id
@@ -111,6 +113,7 @@ def analyse(
         verdicts=verdicts,
         every_pair=shown,
         secondary=all_secondary,
+        query_costs=query_costs(run, blocks, rule, all_secondary),
         ranking=ranking_of_run(run, blocks, rule, [*verdicts, *unplanned]),
         treatments=treatments,
         ties=tied,

@@ -92,6 +92,8 @@ Code = Literal[
     "no such baseline",
     "no cuts",
     "other treatments",
+    "too few runs",
+    "no such run",
 ]
 
 

@@ -309,7 +309,7 @@ def compare(
         RefusedError: The runs can't be compared, or a label is unknown.
 
     """
-    _check_comparable(before, after)
+    check_comparable(before, after)
     width = _margin(before, after, margin)
     matched = matched_treatments(before, after, names)
     named = control_among(matched, control)
@@ -373,7 +373,8 @@ def _withhold_words(changes: Sequence[Change], cause: Withheld | None) -> list[C
     ]
 
 
-def _check_comparable(before: Run, after: Run) -> None:
+def check_comparable(before: Run, after: Run) -> None:
+    """Raise ``RefusedError`` where two runs have another metric or another load."""
     metrics = before.design.metric, after.design.metric
     if metrics[0] != metrics[1]:
         raise RefusedError("other metric", before=metrics[0], after=metrics[1])

@@ -171,6 +171,7 @@ VERBS = {
     "report": "Print the result of a run, or of several with a ranking.",
     "rank": "Rank stacks over several loads or runs.",
     "compare": "Compare two runs, treatment by treatment.",
+    "history": "Show when runs of the same study changed.",
     "simulate": "Simulate a load on drives, below the kernel's block layer.",
     "watch": "Show what block devices do, live, as iostat does.",
     "doctor": "Show what this host can do, and how to get what it lacks.",

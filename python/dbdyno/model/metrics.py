@@ -62,6 +62,16 @@ METRICS: dict[str, Metric] = _by_name(
     _less("server_cpu_us_per_query", "server CPU per query", "server us/query", "us"),
     _less("written_bytes_per_query", "bytes written per query", "written B/query", "B"),
     _less("read_bytes_per_query", "bytes read per query", "read B/query", "B"),
+    _less("reads_per_query", "reads from the device per query", "reads/query", "1"),
+    _less("writes_per_query", "writes to the device per query", "writes/query", "1"),
+    _less("flushes_per_query", "flushes of the device per query", "flushes/query", "1"),
+    _less("fsyncs_per_query", "fsyncs of InnoDB per query", "fsyncs/query", "1"),
+    _less("voluntary_switches_per_query", "voluntary context switches per query", "vol cs/query", "1"),
+    _less("involuntary_switches_per_query", "involuntary context switches per query", "invol cs/query", "1"),
+    _less("instructions_per_query", "instructions per query", "instr/query", "1"),
+    _less("cycles_per_query", "processor cycles per query", "cycles/query", "1"),
+    _less("cache_misses_per_query", "cache misses per query", "cache misses/query", "1"),
+    _less("branch_misses_per_query", "mispredicted branches per query", "branch misses/query", "1"),
     _less("errors", "errors", "errors", "1"),
     _less("reconnects", "reconnects", "reconnects", "1"),
     # iostat's, of a simulated stack: w/s, w_await, avgrq-sz, aqu-sz.
@@ -88,6 +98,24 @@ SECONDARY = (
     "server_cpu_us_per_query",
     "written_bytes_per_query",
 )
+
+# What each query costs the server and its disks, as a group of its own; all are less the better.
+COSTS = (
+    "server_cpu_us_per_query",
+    "voluntary_switches_per_query",
+    "involuntary_switches_per_query",
+    "reads_per_query",
+    "read_bytes_per_query",
+    "writes_per_query",
+    "written_bytes_per_query",
+    "flushes_per_query",
+    "fsyncs_per_query",
+    "instructions_per_query",
+    "cycles_per_query",
+    "cache_misses_per_query",
+    "branch_misses_per_query",
+)
+OF_PROCESSOR = COSTS[-4:]  # what only its counters tell
 
 _LATENCY = "latency_ms_"
 LATENCIES = tuple(name for name in METRICS if name.startswith(_LATENCY))

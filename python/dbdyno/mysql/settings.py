@@ -283,6 +283,7 @@ CONFLICTS = {1213: "deadlock", 1205: "lock wait timeout", 1020: "conflicting cha
 
 QUESTIONS = "Questions/s"
 FSYNCS = "Innodb_data_fsyncs/s"
+FSYNCS_DONE = "Innodb_data_fsyncs"  # since the server's start
 LOG_WAITS = "Innodb_log_waits/s"  # for room in the log buffer
 ROW_LOCK_TIME = "Innodb_row_lock_time/s"  # ms that transactions waited for rows
 ROW_LOCK_WAITS = "Innodb_row_lock_waits/s"

@@ -13,6 +13,8 @@ from dbdyno.probe.drive import SMART_INTERVAL_NS, BlockDeviceSource, DriveSource
 from dbdyno.probe.host import AwakeSource
 from dbdyno.probe.sampler import Sampler, Series, Source
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
+from dbdyno.probe.server_costs import INTERVAL_NS as COSTS_INTERVAL_NS
+from dbdyno.probe.server_costs import ServerCountersSource, ServerSwitchesSource
 from dbdyno.stack.layer import Endpoint, StackContext
 
 
@@ -32,6 +34,8 @@ def watching(context: StackContext, disks: Sequence[str]) -> Iterator[dict[str, 
             if disk.device and disk.device.control:
                 with suppress(OSError):  # not every drive has an inside worth looking at
                     samplers.append(Sampler([DriveSource(disk.device.control, name)], DRIVE_INTERVAL_NS))
+        if costs := list(_server_costs(context.endpoint)):
+            samplers.append(Sampler(costs, COSTS_INTERVAL_NS))
         if slow := smart_sources(disks):
             samplers.append(Sampler(slow, SMART_INTERVAL_NS))  # in a thread of its own: a disk may take its time
         for sampler in samplers:
@@ -54,6 +58,15 @@ def _server(endpoint: Endpoint | None) -> Iterator[Source]:
         with suppress(OSError):  # another user's may not be for us to see
             yield ServerProcessSource(endpoint.pid)
     yield ServerStatusSource(endpoint.control, endpoint.pid)
+
+
+def _server_costs(endpoint: Endpoint | None) -> Iterator[Source]:
+    pid = None if endpoint is None else endpoint.process.pid if endpoint.process else endpoint.pid
+    if pid is None:
+        return
+    for source in (ServerSwitchesSource, ServerCountersSource):
+        with suppress(OSError):  # another user's is not for us to see, and not every host has processor counters
+            yield source(pid)
 
 
 def _host(context: StackContext) -> Iterator[Source]:

@@ -39,7 +39,7 @@ class BlockDeviceSource(KernelFileSource):
         return {**added, "busy_ms": added["busy_ms"] / len(devices)}
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:
-        """As ``iostat -x`` computes them, a mean of no request being 0, and the bytes so far."""
+        """As ``iostat -x`` computes them, a mean of no request being 0, and requests and bytes so far."""
         delta = {name: after[name] - before[name] for name in after}
         requests = delta["reads"] + delta["writes"] + delta["discards"]
         sectors = delta["read_sectors"] + delta["write_sectors"] + delta["discard_sectors"]
@@ -52,6 +52,7 @@ class BlockDeviceSource(KernelFileSource):
             "areq-sz": sectors * SECTOR_BYTES / 1024 / (requests or 1.0),
             "aqu-sz": delta["weighted_ms"] / 1000 / seconds,
             "%util": min(100.0, delta["busy_ms"] / 10 / seconds),
+            **{f"{kind}_done": after[kind] for kind in ("reads", "writes", "flushes")},
             "read_bytes": after["read_sectors"] * SECTOR_BYTES,
             "written_bytes": after["write_sectors"] * SECTOR_BYTES,
         }

@@ -46,6 +46,8 @@ _TEXTS: dict[Code, Callable[..., str]] = {
         f"the runs have different margins, {margin_text(before)} and {margin_text(after)}; say which one to judge by:"
         " --margin 3%"
     ),
+    "too few runs": "a history needs two runs or more; given: {count}".format,
+    "no such run": lambda name, known: f"--since {name!r} is no run of these, nor a date: {', '.join(known)}",
     "nothing in common": lambda before, after: (
         f"the runs have no treatment in common: before {_quote(before)}; after {_quote(after)}; match them by"
         ' --map "LABEL BEFORE=LABEL AFTER"'

@@ -1,16 +1,19 @@
 """Why a verdict came out as it did, in words: where an event's time goes, what changed, what limits either side."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.explanation import MOST, PARTS, Changed, Figures, Kind, TimeSpent
+from dbdyno.analysis.query_costs import cost_word
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.reasons import Dropped, InNameOnly, Lack, LimitedClients, NextStep, Reason, ZeroFigures
 from dbdyno.model.disks import DATA_DISK
+from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
-from dbdyno.model.wording import count, listed, margin_text
+from dbdyno.model.wording import TWICE, count, listed, margin_text, percent
 from dbdyno.report.reasons import (
     SAME,
     about,
@@ -168,6 +171,8 @@ def _of(changed: Changed, part: str) -> str:
 
 
 LITTLE = 0.005  # of the change: less is left out of its sum
+COSTS_SAID = 4
+SERVER_CPU = "server_cpu_us_per_query"
 IDLE = 0.1  # a device busy for less than that can't matter
 BELOW_THE_SERVER = {"device", "scheduler", "filesystem", "size"}
 IN_THE_QUEUE = {"scheduler", "nr_requests"}
@@ -190,7 +195,8 @@ def explanation(verdict: Finding, analysis: Analysis) -> str:
     changed = changed_of(verdict, analysis)
     if not changed:
         return ""
-    sentences = [*_sentences(verdict, changed), *filter(None, [network_sentence(verdict, analysis)])]
+    costs = costs_sentence(verdict, analysis) if verdict.verdict.is_different else ""
+    sentences = [*_sentences(verdict, changed), *filter(None, [costs, network_sentence(verdict, analysis)])]
     return f"Why: {' '.join(map(_capitalise, sentences))}"
 
 
@@ -224,6 +230,20 @@ def _sentences(verdict: Finding, changed: Changed) -> Iterator[str]:
         yield from _cannot_matter(changed)
     if verdict.verdict == Word.UNDECIDED and not different:
         yield from _noise(changed)
+
+
+def costs_sentence(verdict: Finding, analysis: Analysis) -> str:
+    """Return which costs of a query are more or less, the CPU first, then the largest; empty where none is."""
+    changes = analysis.query_costs.of((verdict.baseline_id, verdict.level_id))
+    moved = [change for change in changes if cost_word(change, analysis.margin) in {"more", "less"}]
+    moved.sort(key=lambda change: (change.metric != SERVER_CPU, -abs(math.log1p(change.effect.value))))
+    said = []
+    for change in moved[:COSTS_SAID]:
+        size, metric = change.effect.value, METRICS[change.metric]
+        less = "fewer" if metric.unit == "1" else "less"
+        by = percent(size) if size >= TWICE else f"{percent(abs(size), sign=False)} {'more' if size > 0 else less}"
+        said.append(f"{by} {metric.words.removesuffix(' per query')}")
+    return f"Per query it takes {listed(said)}." if said else ""
 
 
 def _both_on_the_processor(changed: Changed) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.errors import HostError
 from dbdyno.model.metrics import steps_to_store
+from dbdyno.mysql.settings import FSYNCS_DONE
 from dbdyno.plan.order import Slot
 from dbdyno.probe.host import before_and_after
 from dbdyno.probe.sampler import Series
@@ -222,21 +223,31 @@ def phases(laps: Mapping[str, float], load: LoadOutcome) -> dict[str, float]:
 
 
 # Metric -> the probe and the cumulative column that it comes from, and what makes its unit of the column's.
+FINER = {"server_cpu_us_per_query": ("server_switches", "cpu_seconds", 1e6)}  # where it is there; not in clock ticks
 COUNTED = {
     "server_cpu_us_per_query": ("server_process", "cpu_seconds", 1e6),
     "written_bytes_per_query": ("block_device", "written_bytes", 1.0),
     "read_bytes_per_query": ("block_device", "read_bytes", 1.0),
+    **{f"{kind}_per_query": ("block_device", f"{kind}_done", 1.0) for kind in ("reads", "writes", "flushes")},
+    "fsyncs_per_query": ("server_status", FSYNCS_DONE, 1.0),
+    "voluntary_switches_per_query": ("server_switches", "voluntary", 1.0),
+    "involuntary_switches_per_query": ("server_switches", "involuntary", 1.0),
+    **{
+        f"{event}_per_query": ("server_counters", event, 1.0)
+        for event in ("instructions", "cycles", "cache_misses", "branch_misses")
+    },
 }
 
 
 def metrics(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]:
     """The trial's scalars: the client's own, and what the probes counted from the window's start to its end."""
     scalars = load.metrics()
-    for name, (probe, column, scale) in COUNTED.items():
+    for name, (probe, column, scale) in (*COUNTED.items(), *FINER.items()):
         counted = [each for of, each in series.items() if each.t_ns and (of == probe or of.startswith(f"{probe}_"))]
-        if load.queries and probe in series and series[probe].t_ns:
+        if load.queries and probe in series and all(column in each.columns for each in counted) and series[probe].t_ns:
             bounds = [[each.at(column, t_ns) for t_ns in load.window_ns] for each in counted]
-            scalars[name] = sum(end - start for start, end in bounds) * scale / load.queries
+            if all(end >= start for start, end in bounds):  # else someone has set the counter back
+                scalars[name] = sum(end - start for start, end in bounds) * scale / load.queries
     return scalars
 
 

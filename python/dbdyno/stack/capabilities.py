@@ -11,6 +11,7 @@ import psutil
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.filesystems import BY_FUSE, KINDS
 from dbdyno.host.allocators import LIBRARIES, SYSTEM, install_remedy, library_of, version_of
+from dbdyno.host.perf_events import why_no_counters
 from dbdyno.host.processor import means_here
 from dbdyno.host.read import text_of
 from dbdyno.mysql.settings import DISTRIBUTION
@@ -67,6 +68,7 @@ def look_around() -> list[Capability]:
         own_programs(),
         nothing_left_over(),
         tracefs(),
+        processor_counters(),
         here(),
         settable(),
         allocators(),
@@ -318,6 +320,13 @@ def tracefs() -> Capability:
     why, _, remedy = why_not_mountable().partition("; ")
     detail = why or "not mounted; dbdyno mounts it in its state folder while it traces"
     return Capability("tracefs", ok=not why, detail=detail, remedy=remedy, needed=False)
+
+
+def processor_counters() -> Capability:
+    """Whether instructions, cycles and misses of a server can be counted."""
+    why, remedy = why_no_counters()
+    detail = why or "instructions, cycles, cache and branch misses can be counted"
+    return Capability("processor counters", ok=not why, detail=detail, remedy=remedy, needed=False)
 
 
 def tool(names: tuple[str, ...], package: str) -> Capability:

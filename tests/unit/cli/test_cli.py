@@ -30,6 +30,7 @@ VERBS = [
     "rank",
     "simulate",
     "compare",
+    "history",
     "watch",
     "trace record",
     "trace show",

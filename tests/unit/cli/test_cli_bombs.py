@@ -161,6 +161,7 @@ VERBS = {
     "junit": lambda run: ["report", run, "--junit", run.parent / "a.xml", "--annotations"],
     "compare": lambda run: ["compare", KEPT, run],
     "rank": lambda run: ["rank", run],
+    "history": lambda run: ["history", KEPT, run],
     "runs": lambda run: ["runs", run.parent],
     "crash": lambda run: ["crash", "list", run],
     "simulate": lambda run: ["simulate", "--from", run],

@@ -31,6 +31,7 @@ ASKED = [
     "rank runs/a",
     "simulate --rw randread --seconds 1s",
     "compare runs/a runs/b --annotations",
+    "history runs/a runs/b",
     "doctor --quick",
     "restore",
     "crash list runs/a",

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbdyno.host.perf_events import OF_PROCESSOR
 from dbdyno.probe import drive
 from dbdyno.probe.drive import BlockDeviceSource
 from dbdyno.probe.host import PRESSURES, HostCpuSource
@@ -69,6 +70,9 @@ def test_a_block_device_in_iostat_s_columns(block_device):
             "areq-sz": 32.5,  # 52,000 sectors over 800 requests, in KiB
             "aqu-sz": 12.45,  # 24,900 ms weighted in 2,000 ms
             "%util": 75.0,
+            "reads_done": 1200.0,
+            "writes_done": 2600.0,
+            "flushes_done": 900.0,
             "read_bytes": 84_000 * 512,
             "written_bytes": 208_000 * 512,
         }
@@ -110,7 +114,7 @@ def test_discards_in_iostat_s_columns(block_device):
 
 def test_a_device_that_did_nothing_shows_noughts(block_device):
     columns = block_device.interval(block_device(BEFORE), block_device(BEFORE), 0.1)
-    assert {value for name, value in columns.items() if not name.endswith("_bytes")} == {0.0}
+    assert {value for name, value in columns.items() if not name.endswith(("_bytes", "_done"))} == {0.0}
 
 
 def test_a_kernel_without_flush_counters_shows_none(block_device):
@@ -239,7 +243,9 @@ def test_rates_and_gauges_of_whatever_a_server_has(names, data):
     before, after = (source.counters(",".join(f"{name}={value}" for name, value in one.items())) for one in told)
     assert [before, after] == told
     columns = source.interval(before, after, 0.5)
-    assert set(columns) == {f"{name}/s" if name in COUNTERS else name for name in names}
+    assert set(columns) == {f"{name}/s" for name in names if name in COUNTERS} | {
+        name for name in names if name in GAUGES
+    }
     for name in names:
         rate = 2 * (told[1][name] - told[0][name])
         assert columns.get(f"{name}/s", rate) == rate
@@ -264,6 +270,8 @@ def test_every_column_is_told_in_the_documentation(block_device):
         "host_cpu": ["%user", "%system", "%idle", "%iowait", "%steal"],
         "pressure": [f"%{resource}_{kind}" for resource, kind in PRESSURES],
         "server_process": process,
+        "server_switches": ["voluntary", "involuntary", "cswch/s"],
+        "server_counters": [*OF_PROCESSOR],
         "server_status": [*COUNTERS, *GAUGES],
         "smart": ["temperature_celsius"],
         "block_trace": ["queue_ms", "device_ms", "seek_MB", "sorted_run_requests", "device_depth", *SCALARS],

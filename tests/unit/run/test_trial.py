@@ -58,3 +58,29 @@ def test_a_window_that_begins_with_the_first_interval_loses_nothing_of_it():
     server.began = (10 * SECOND, {"cpu_seconds": 1.0})
     found = metrics(a_load(end=round(12.1 * SECOND)), {"server_process": server})
     assert found["server_cpu_us_per_query"] == pytest.approx(3.0 * 1e6 / 400)
+
+
+def test_costs_are_of_the_window_and_of_every_disk():
+    switches = counted("voluntary", (10, 100), (12, 900))
+    switches.columns["involuntary"] = [5.0, 25.0]
+    disks = {name: counted("writes_done", (10, 50), (12, 450)) for name in ("block_device", "block_device_log")}
+    status = counted("Innodb_data_fsyncs", (10, 7), (12, 207))
+    found = metrics(a_load(), {"server_switches": switches, "server_status": status, **disks})
+    assert found["voluntary_switches_per_query"] == pytest.approx(800 / 400)
+    assert found["involuntary_switches_per_query"] == pytest.approx(20 / 400)
+    assert found["writes_per_query"] == pytest.approx(2 * 400 / 400)
+    assert found["fsyncs_per_query"] == pytest.approx(200 / 400)
+    assert "instructions_per_query" not in found, "no counters: unknown"
+    assert "reads_per_query" not in found, "a column that the series lacks"
+
+
+def test_a_counter_that_was_set_back_is_unknown():
+    status = counted("Innodb_data_fsyncs", (10, 900), (12, 3))
+    assert "fsyncs_per_query" not in metrics(a_load(), {"server_status": status})
+
+
+def test_cpu_by_the_scheduler_s_clock_is_preferred_to_ticks():
+    ticks, finer = (counted("cpu_seconds", (10, 1.0), (12, end)) for end in (1.02, 1.013))
+    finer.columns |= {"voluntary": [0.0, 1.0], "involuntary": [0.0, 1.0]}
+    found = metrics(a_load(), {"server_process": ticks, "server_switches": finer})
+    assert found["server_cpu_us_per_query"] == pytest.approx(0.013 * 1e6 / 400)

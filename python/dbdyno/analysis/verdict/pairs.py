@@ -385,15 +385,19 @@ def pairs_not_planned(design: Design) -> list[Comparison]:
 # is said to stand out, at most 5 % is expected to be wrong.
 
 
-def secondary_metrics(run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule]) -> list[Secondary]:
+def secondary_metrics(
+    run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule], names: Sequence[str] | None = None
+) -> list[Secondary]:
     """Return each secondary metric in each planned comparison, by comparison; without those that lack figures.
+
+    They are the study's unless ``names`` says which.
 
     A block in which either treatment has none is left out of that metric; one that is 0 anywhere is left out there.
     """
     design = run.design
     by_metric = {
         metric: compared(MetricFigures(run, blocks, metric), design.comparisons)
-        for metric in design.secondary_metrics
+        for metric in (design.secondary_metrics if names is None else names)
         if metric != design.metric
     }
     every = [

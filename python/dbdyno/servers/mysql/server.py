@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import one_line, short
-from dbdyno.mysql.settings import Setting
+from dbdyno.mysql.settings import FSYNCS_DONE, Setting
 from dbdyno.servers.contract import Address, NotStartedError, ServerError, SettingOutcome, Settings, Table, TableFormats
 from dbdyno.servers.mysql.connection import MARK, Cursor, connect, row, rows
 from dbdyno.servers.mysql.setting_outcomes import not_granted, setting_outcomes
@@ -116,11 +116,11 @@ CHECKPOINT_AGE = "Innodb_checkpoint_age"
 GAUGES: tuple[str, ...] = (
     "Threads_running", "Innodb_buffer_pool_pages_dirty", "Innodb_buffer_pool_pages_free",
     "Innodb_buffer_pool_pages_total", CHECKPOINT_AGE, "Innodb_row_lock_current_waits",
-    "Innodb_history_list_length", "Key_blocks_not_flushed", "Aria_pagecache_blocks_not_flushed",
+    "Innodb_history_list_length", "Key_blocks_not_flushed", "Aria_pagecache_blocks_not_flushed", FSYNCS_DONE,
 )  # fmt: skip
 # The log's positions, whose difference is the checkpoint's age: MySQL has no name for it.
 _NOW, _CHECKPOINT = "Innodb_redo_log_current_lsn", "Innodb_redo_log_checkpoint_lsn"
-_NAMES = ",".join(f"'{name}'" for name in (*COUNTERS, *GAUGES, _NOW, _CHECKPOINT))
+_NAMES = ",".join(f"'{name}'" for name in dict.fromkeys((*COUNTERS, *GAUGES, _NOW, _CHECKPOINT)))
 _AS_ONE_TEXT = (
     "SELECT GROUP_CONCAT(VARIABLE_NAME, '=', VARIABLE_VALUE) FROM performance_schema.global_status"  # noqa: S608  (names of our own)
     f" WHERE VARIABLE_NAME IN ({_NAMES})"

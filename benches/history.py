@@ -1,0 +1,106 @@
+"""Nightly runs: how often ``dbdyno history`` names a change that is none, how late it names a true one; and Otava.
+
+    .venv/bin/python -m benches.history [--replicates 200] [--nights 60] [--step 0.05] [--otava PYTHON]
+
+Every night the question is asked anew of all nights so far, as a job does. A false alarm is a series in which nothing
+changes and a change is named on any night. The delay is the number of nights from the first with the step on until a
+change is named that lies within two nights of it. ``--otava`` is a Python that has Apache Otava (E-divisive, Hunter's
+windows and t-test, its defaults), best in a virtual environment of its own.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+from collections.abc import Callable
+
+import numpy as np
+
+from benches.honesty.noise import Floats
+from dbdyno.analysis.history import shifts
+
+SD = 0.01  # of a night
+BAD, SLOW = 0.05, 0.4  # shares of nights
+NEAR = 2  # nights
+OTAVA = """
+import json, sys
+from otava.analysis import compute_change_points
+given = json.load(sys.stdin)
+def named(series):
+    told = {}
+    for n in range(given["from"], len(series) + 1):
+        points, _ = compute_change_points(series[:n], window_len=50, max_pvalue=0.001)
+        for point in points:
+            told.setdefault(int(point.index), n - 1)
+    return sorted(told.items())
+json.dump([named(series) for series in given["series"]], sys.stdout)
+"""
+Named = list[tuple[int, int]]  # (place of the change, night on which it was named)
+
+
+def memory(rng: np.random.Generator, size: tuple[int, int]) -> Floats:
+    """AR(1), rho .6."""
+    values = rng.normal(0, SD * 0.8, size)
+    values[:, 0] /= 0.8
+    for night in range(1, size[1]):
+        values[:, night] += 0.6 * values[:, night - 1]
+    return values
+
+
+NIGHTS: dict[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
+    "iid": lambda rng, size: rng.normal(0, SD, size),
+    "5 % of nights 10 % slow": lambda rng, size: rng.normal(0, SD, size) - 0.1 * (rng.random(size) < BAD),
+    "heavy tails (t, 2)": lambda rng, size: SD / 2 * rng.standard_t(2, size),
+    "AR(1), rho .6": memory,
+    "two regimes 5 % apart": lambda rng, size: rng.normal(0, SD, size) - 0.05 * (rng.random(size) < SLOW),
+}
+
+
+def by_dbdyno(series: Floats) -> list[Named]:
+    """Return what ``dbdyno history`` names: an answer once given is kept, so one call tells of every night."""
+    return [[(shift.place, shift.found) for shift in shifts(values)] for values in series]
+
+
+def by_otava(python: str, series: Floats) -> list[Named]:
+    """Return what Otava names, asked every night from the sixth on."""
+    given = json.dumps({"series": np.exp(series).tolist(), "from": 6})
+    told = subprocess.run([python, "-c", OTAVA], input=given, capture_output=True, text=True, check=True)
+    return [[tuple(point) for point in points] for points in json.loads(told.stdout)]
+
+
+def row(named_of: Callable[[Floats], list[Named]], nothing: Floats, stepped: Floats, at: int) -> str:
+    """Return false alarms, how many true steps were found, and their delays."""
+    false = sum(bool(named) for named in named_of(nothing)) / len(nothing)
+    delays, beside = [], 0
+    for named in named_of(stepped):
+        near = [night - at for place, night in named if abs(place - at) <= NEAR and night >= at]
+        delays += [min(near)] if near else []
+        beside += any(abs(place - at) > NEAR for place, _ in named)
+    n = len(stepped)
+    late = f"{statistics.median(delays):4.0f} (90 %: {np.quantile(delays, 0.9):.0f})" if delays else "   -"
+    return (
+        f"false alarms {100 * false:5.1f} %  found {100 * len(delays) / n:5.1f} %  nights until named {late:14s}"
+        f"  named elsewhere {100 * beside / n:5.1f} %"
+    )
+
+
+def main() -> None:
+    """Print a row for each noise and tool."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicates", type=int, default=200)
+    parser.add_argument("--nights", type=int, default=60)
+    parser.add_argument("--step", type=float, default=0.05)
+    parser.add_argument("--otava", metavar="PYTHON")
+    given = parser.parse_args()
+    rng, at = np.random.default_rng(1), given.nights // 2
+    for name, noise in NIGHTS.items():
+        nothing, stepped = (noise(rng, (given.replicates, given.nights)) for _ in range(2))
+        stepped[:, at:] += np.log1p(-given.step)
+        print(f"{name:24s} dbdyno  {row(by_dbdyno, nothing, stepped, at)}", flush=True)
+        if given.otava:
+            otava = row(lambda series: by_otava(given.otava, series), nothing, stepped, at)
+            print(f"{'':24s} otava   {otava}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,312 @@
+"""Runs of the same study through time: when a treatment's figures changed, run-to-run variance being the yardstick.
+
+A run is one value: the mean ln(metric) of a treatment over its blocks, or of its ratio to a control inside them. Blocks
+repeat inside a run, so their spread says nothing of how far two runs lie apart; it is the least that this can be.
+
+After every run the question is asked again whether the last few differ from those before them, as a nightly job asks
+it, and an answer once given is kept. Of the runs since the change before, n, the last k are held against the n - k
+before them for k = 3, 4, 6, ...:
+
+    t = (mean of the last - mean of those before) / (s sqrt(1 / k + 1 / (n - k)))
+
+s is the standard deviation of those before, of AR(1) noise where that is more (``long_run_variance``; of few runs rho
+is taken to be .4 at least), and no less than the standard error of a run's mean. So that one or two bad nights are no
+change, runs before are cut to ``CUT`` robust standard deviations, and the last ones to ``CUT`` beyond that of them
+which moved least. The error is spent over time: at n runs, ``ALPHA MIN_RUNS / (n (n + 1))`` over all k and all
+treatments, by Bonferroni. That adds up to ``ALPHA`` from ``MIN_RUNS`` on, however long the history becomes (alpha
+spending, Lan and DeMets 1983; the sum telescopes). So of histories in which nothing changes, at most 5 % ever name a
+change, as far as a night's noise is like these models of it.
+
+Runs are not randomised in time: what the host did counts as well. Two runs in a row that nothing distinguishes, in
+settings, versions and what was read back, are an A/A pair. What moves between these is the host's doing, and a change
+found there says so; the spread of such pairs is shown beside that of all runs.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from dbdyno.analysis.blocks import RefusedError, usable_blocks
+from dbdyno.analysis.fleet import block_levels
+from dbdyno.analysis.scipy_special import special
+from dbdyno.analysis.statistics import Estimate, Floats, log_margin, long_run_variance, relative, robust_sd
+from dbdyno.analysis.two_runs import check_comparable, control_among, distinctions, matched_treatments
+from dbdyno.model.design import ALPHA, Treatment
+from dbdyno.model.metrics import Metric, metric_of
+from dbdyno.model.word import Word
+from dbdyno.store.records import Run
+
+MIN_RUNS = 11  # fewer have no spread to hold a change against
+BEFORE_MIN = 8  # runs before a change
+LAST = (3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # runs after it; two may be bad nights
+CUT = 3.0  # robust standard deviations
+# Runs resemble their neighbours. How much is not known of few: until there are so many it is taken to be this at least.
+_MEMORY, _MEMORY_KNOWN = 0.4, 24
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A change in a row of values: first seen in the run at ``place``, named after that at ``found``."""
+
+    place: int
+    found: int
+    p: float  # of this look alone
+
+
+def shifts(values: Floats, least: float = 0.0, alpha: float = ALPHA) -> list[Shift]:
+    """Return the changes in values of shape (runs,), in the order of time; ``least`` bounds a run's error from below.
+
+    At most ``alpha`` of rows without a change have one, however long they are.
+    """
+    found, begin, n = [], 0, MIN_RUNS
+    while begin + n <= len(values):
+        shift = _shift_at_the_end(values[begin : begin + n], least, alpha * MIN_RUNS / (n * (n + 1)))
+        if shift is None:
+            n += 1
+            continue
+        place, p = shift
+        found.append(Shift(begin + place, begin + n - 1, p))
+        begin, n = begin + place, max(MIN_RUNS, n - place + 1)
+    return found
+
+
+def _shift_at_the_end(values: Floats, least: float, budget: float) -> tuple[int, float] | None:
+    """Return where values changed, if their last few differ from all before, and p."""
+    n = len(values)
+    lengths = [k for k in LAST if n - k >= BEFORE_MIN]
+    p, k = min(((_p_of_last(values, k, least), k) for k in lengths), default=(1.0, 0))
+    if p * len(lengths) > budget:
+        return None
+    # The lengths between those in the list fit better than their neighbour where the change lies there.
+    places = [place for place in range(BEFORE_MIN, n - LAST[0] + 1) if k / 2 <= n - place <= 2 * k]
+    return min(places, key=lambda place: _squares(values[:place]) + _squares(values[place:])), p
+
+
+def _squares(values: Floats) -> float:
+    """Return what a level leaves unexplained; absolute deviations, so that one bad night moves no change."""
+    return float(np.abs(values - np.median(values)).sum())
+
+
+def _p_of_last(values: Floats, k: int, least: float) -> float:
+    before, last = values[:-k], values[-k:]
+    centre, scale = float(np.median(before)), max(robust_sd(before), least)
+    side = 1.0 if float(np.median(last)) >= centre else -1.0  # to which the last ones lie
+    before, last = side * (before - centre), side * (last - centre)
+    before = np.clip(before, -CUT * scale, CUT * scale)
+    last = np.clip(last, -CUT * scale, max(0.0, float(last.min())) + CUT * scale)
+    residuals = before - before.mean()
+    variance = float(residuals @ residuals) / (len(before) - 1)
+    taken = (1 + _MEMORY) / (1 - _MEMORY) if len(before) < _MEMORY_KNOWN else 1.0
+    variance = max(variance * taken, long_run_variance(residuals))
+    apart = abs(float(last.mean() - before.mean()))
+    error = math.sqrt(max(variance, least**2) * (1 / k + 1 / len(before)))
+    if error == 0:
+        return float(apart == 0)
+    return float(2 * special.stdtr(len(before) - 1, -apart / error))
+
+
+@dataclass(frozen=True)
+class Point:
+    """A treatment in one run: mean ln(metric), or ln of its ratio to the control, and that mean's standard error."""
+
+    run: int  # its place in the history
+    value: float
+    error: float  # NaN of one block
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A change of a treatment, from the runs since the change before it to those until the next."""
+
+    before: int  # place of the last run before it
+    after: int  # and of the first run after it
+    found: int  # and of the run with which it was named
+    effect: Estimate  # relative; the interval is that of this change alone
+    word: Word  # equivalent: it is a change, and within the margin
+    p: float
+    distinctions: tuple[str, ...]  # what is known to differ between the two runs beside it; none: the host
+
+
+@dataclass(frozen=True)
+class Course:
+    """One treatment through time."""
+
+    label: str
+    points: list[Point]
+    levels: list[Estimate]  # between changes: the metric itself, or its ratio to the control; intervals of 95 %
+    changes: list[Changed]
+    run_sd: float  # relative, of runs around their level: the yardstick; NaN of too few
+    inside_sd: float  # what of it the noise inside runs explains, on average
+    pairs_sd: float  # the same as run_sd from A/A pairs alone
+    pairs: int  # A/A pairs: runs in a row that nothing distinguishes
+
+
+@dataclass(frozen=True)
+class History:
+    """Runs in the order of time, with what became of every treatment that all or some of them have."""
+
+    metric: Metric
+    margin: float
+    names: list[str]
+    times: list[str]  # when each began, ISO 8601
+    courses: list[Course]
+    control: str | None
+    alone: list[str] = field(default_factory=list)  # labels that fewer than ``MIN_RUNS`` runs have
+
+
+def in_order_of_time(runs: Sequence[tuple[str, Run]]) -> list[tuple[str, Run]]:
+    """Return runs by the time at which their first trial began; one without trials is last, and has no figures."""
+    return sorted(runs, key=lambda named: (not named[1].trials, began(named[1])))
+
+
+def began(run: Run) -> str:
+    """Return when the first trial of a run began, ISO 8601; empty where there is none."""
+    return min((trial.started_at for trial in run.trials), default="")
+
+
+def history(
+    named_runs: Sequence[tuple[str, Run]], *, margin: float | None = None, control: str | None = None
+) -> History:
+    """Return what became of each treatment of the last run through all runs.
+
+    Without a ``margin`` that of the last run counts. ``control`` is the label of a treatment that should not change.
+
+    Raises:
+        RefusedError: There are fewer than two runs, they have other metrics or loads, or nothing in common.
+
+    """
+    ordered = in_order_of_time(named_runs)
+    if len(ordered) < 2:  # noqa: PLR2004
+        raise RefusedError("too few runs", count=len(ordered))
+    last = ordered[-1][1]
+    counterparts: list[dict[str, Treatment]] = []
+    for _, run in ordered:
+        check_comparable(run, last)
+        matched = matched_treatments(run, last, [])
+        counterparts.append({new.label: old for old, new in matched})
+        control_among(matched, control)
+    labels = [treatment.label for treatment in last.design.treatments if treatment.label != control]
+    having = {label: sum(label in of_run for of_run in counterparts) for label in labels}
+    judged = [label for label in labels if having[label] >= MIN_RUNS]
+    runs = [run for _, run in ordered]
+    width = last.design.margin if margin is None else margin
+    metric = metric_of(last.design)
+    courses = [
+        _course(label, runs, counterparts, control, metric, width, ALPHA / max(1, len(judged))) for label in labels
+    ]
+    return History(
+        metric=metric,
+        margin=width,
+        names=[name for name, _ in ordered],
+        times=[began(run) for run in runs],
+        courses=courses,
+        control=control,
+        alone=[label for label in labels if label not in judged],
+    )
+
+
+def _course(  # noqa: PLR0913, PLR0917  (what a course is made from)
+    label: str,
+    runs: Sequence[Run],
+    counterparts: Sequence[Mapping[str, Treatment]],
+    control: str | None,
+    metric: Metric,
+    margin: float,
+    alpha: float,
+) -> Course:
+    points = []
+    for place, (run, of_run) in enumerate(zip(runs, counterparts, strict=True)):
+        if label in of_run and (logs := _logs(run, of_run[label], of_run[control] if control else None)):
+            error = float(np.std(logs, ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
+            points.append(Point(place, float(np.mean(logs)), error, len(logs)))
+    values = np.array([point.value for point in points])
+    errors = [point.error for point in points if math.isfinite(point.error)]
+    inside = math.sqrt(float(np.mean(np.square(errors)))) if errors else 0.0
+    found = shifts(values, inside, alpha)
+    ends = [0, *(shift.place for shift in found), len(values)]
+    parts = [_cut(values[begin:end]) for begin, end in pairwise(ends)]
+    residuals = np.concatenate([part - part.mean() for part in parts]) if len(values) else values
+    freedom = len(values) - len(parts)
+    sd = math.sqrt(float(residuals @ residuals) / freedom) if freedom > 1 else math.nan
+    same, of_pairs = [], []
+    for one, other in pairwise(points):
+        pair = counterparts[one.run][label], counterparts[other.run][label]
+        what = distinctions(runs[one.run], runs[other.run], pair)
+        same.append(what)
+        of_pairs += [] if what else [other.value - one.value]
+    changes = [
+        _changed(shift, parts[place], parts[place + 1], points, same, sd, freedom, metric, margin)
+        for place, shift in enumerate(found)
+    ]
+    return Course(
+        label=label,
+        points=points,
+        levels=[_level(part, sd, freedom) for part in parts if len(part)],
+        changes=changes,
+        run_sd=sd,
+        inside_sd=inside if errors else math.nan,
+        pairs_sd=robust_sd(np.array([0.0, *of_pairs, *(-d for d in of_pairs)])) / math.sqrt(2)
+        if of_pairs
+        else math.nan,
+        pairs=len(of_pairs),
+    )
+
+
+def _logs(run: Run, treatment: Treatment, control: Treatment | None) -> list[float]:
+    blocks = usable_blocks(run)
+    levels = block_levels(blocks, [treatment.id], run.design.metric)
+    if control is None:
+        return list(levels.values())
+    of_control = block_levels(blocks, [control.id], run.design.metric)
+    return [value - of_control[block] for block, value in levels.items() if block in of_control]
+
+
+def _cut(values: Floats) -> Floats:
+    """Return the values of one level, extremes cut."""
+    if not len(values):
+        return values
+    centre, scale = float(np.median(values)), robust_sd(values)
+    return np.clip(values, centre - CUT * scale, centre + CUT * scale) if scale > 0 else values
+
+
+def _changed(  # noqa: PLR0913, PLR0917  (as above)
+    shift: Shift,
+    before: Floats,
+    after: Floats,
+    points: Sequence[Point],
+    same: Sequence[tuple[str, ...]],
+    sd: float,
+    freedom: int,
+    metric: Metric,
+    margin: float,
+) -> Changed:
+    value = float(after.mean() - before.mean())
+    half = _reach(freedom) * sd * math.sqrt(1 / len(before) + 1 / len(after)) if math.isfinite(sd) else math.inf
+    low = relative(value - half) if math.isfinite(half) else -math.inf
+    effect = Estimate(relative(value), low, relative(value + half), len(before) + len(after))
+    inside = effect.bounded and abs(value) + half < log_margin(margin)
+    better = Word.FASTER if (value > 0) == metric.more_is_better else Word.SLOWER
+    return Changed(
+        before=points[shift.place - 1].run,
+        after=points[shift.place].run,
+        found=points[shift.found].run,
+        effect=effect,
+        word=Word.EQUIVALENT if inside else better,
+        p=shift.p,
+        distinctions=same[shift.place - 1],
+    )
+
+
+def _level(values: Floats, sd: float, freedom: int) -> Estimate:
+    half = _reach(freedom) * sd / math.sqrt(len(values)) if math.isfinite(sd) else math.inf
+    low = math.exp(float(values.mean()) - half) if math.isfinite(half) else -math.inf
+    high = math.exp(float(values.mean()) + half) if math.isfinite(half) else math.inf
+    return Estimate(math.exp(float(values.mean())), low, high, len(values))
+
+
+def _reach(freedom: int) -> float:
+    return float(special.stdtrit(freedom, 1 - ALPHA / 2))

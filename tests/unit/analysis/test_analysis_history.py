@@ -1,0 +1,108 @@
+"""Runs through time: few histories name a change that is none; a change is placed, kept, and said whose it may be."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dbdyno.analysis.blocks import RefusedError
+from dbdyno.analysis.history import MIN_RUNS, history, shifts
+from dbdyno.model.word import Word
+
+
+def test_a_step_is_found_where_it_is_after_a_few_runs():
+    values = np.random.default_rng(3).normal(0, 0.01, 40)
+    values[20:] -= 0.08
+    (found,) = shifts(values)
+    assert found.place == 20
+    assert 22 <= found.found <= 26
+
+
+def test_what_was_named_stays_named_as_runs_are_added():
+    values = np.random.default_rng(4).normal(0, 0.01, 60)
+    values[15:] += 0.1
+    values[40:] -= 0.1
+    whole = shifts(values)
+    assert [shift.place for shift in whole] == [15, 40]
+    for n in range(len(values)):
+        assert shifts(values[:n]) == [shift for shift in whole if shift.found < n]
+
+
+def test_one_bad_night_or_two_are_no_change():
+    values = np.random.default_rng(5).normal(0, 0.01, 40)
+    values[[20, 21, 33]] -= 0.3
+    assert shifts(values) == []
+
+
+def test_few_runs_and_runs_that_are_all_the_same():
+    assert shifts(np.array([0.0, 0, 0, 0, 1])) == []
+    assert shifts(np.zeros(30)) == []
+    assert [shift.place for shift in shifts(np.array([0.0] * 8 + [1.0] * 3))] == [8]
+
+
+def test_the_noise_inside_runs_is_the_least_that_a_run_may_move():
+    values = np.array([0.0, 0.001, -0.001, 0.0005, 0.0, -0.0005, 0.001, -0.0005, 0.02, 0.021, 0.0205])
+    assert shifts(values)
+    assert shifts(values, least=0.02) == []
+
+
+@pytest.mark.parametrize("noise", ["normal", "t"])
+def test_few_histories_name_a_change_that_is_none(noise):
+    """120 histories of 40 runs, asked after each; 14 or more have p < .004 where the true share is 5 %."""
+    rng = np.random.default_rng(6)
+    values = rng.normal(0, 1, (120, 40)) if noise == "normal" else rng.standard_t(2, (120, 40))
+    assert sum(bool(shifts(each)) for each in values) < 14
+
+
+@pytest.fixture
+def nights(a_run):
+    """t1 never changes; t2 is 10 % slower from the tenth run on, when the server is another version."""
+
+    def made(number, *, host_from=99):
+        rng, runs = np.random.default_rng(7), []
+        for night in range(number):
+            host = 0.8 if night >= host_from else 1.0
+            level = 0.9 if night >= 9 else 1.0
+            draw = {
+                id_: [1000 * host * of * float(np.exp(rng.normal(0, 0.01))) for _ in range(6)]
+                for id_, of in (("t1", 1.0), ("t2", level))
+            }
+            run = a_run(draw)
+            trials = [replace(trial, started_at=f"2026-03-{night + 1:02}T00:00:00Z") for trial in run.trials]
+            versions = {"server mariadb": "11.4.3" if night >= 9 else "11.4.2"}
+            runs.append((f"night{night + 1}", replace(run, trials=trials, versions=versions)))
+        return runs
+
+    return made
+
+
+def test_a_change_says_between_which_runs_and_what_differs_there(nights):
+    found = history(nights(14)[::-1])
+    assert found.names[0] == "night1", "in the order of time, however they are given"
+    still, moved = found.courses
+    assert still.changes == []
+    (change,) = moved.changes
+    assert (change.before, change.after) == (8, 9)
+    assert change.word is Word.SLOWER
+    assert change.effect.low < -0.1 < change.effect.high
+    assert change.distinctions == ("version server mariadb",)
+    assert [level.value for level in moved.levels] == pytest.approx([1000, 900], rel=0.02)
+    assert moved.pairs == 12
+    assert 0.001 < moved.run_sd < 0.02
+    assert moved.inside_sd == pytest.approx(0.004, rel=0.5)
+
+
+def test_a_change_of_the_host_is_out_of_a_ratio_and_has_no_known_cause(nights):
+    (first, _) = history(nights(18, host_from=11)).courses
+    (change,) = first.changes
+    assert (change.after, change.distinctions) == (11, ())
+    (against,) = history(nights(18, host_from=11), control="level t1").courses
+    assert [one.after for one in against.changes] == [9]
+
+
+def test_too_few_runs_have_no_changes_and_one_is_refused(nights):
+    assert history(nights(MIN_RUNS - 1)).alone == ["level t1", "level t2"]
+    with pytest.raises(RefusedError):
+        history(nights(1))
+    with pytest.raises(RefusedError):
+        history(nights(6), control="level t9")
