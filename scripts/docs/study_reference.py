@@ -13,6 +13,7 @@ from dbdyno.model.metrics import METRICS
 from dbdyno.study.beside import AlterBeside, BesideSection, DumpBeside, MariabackupBeside
 from dbdyno.study.document import Section, WorkloadSection
 from dbdyno.study.levels import LevelsSection
+from dbdyno.study.suite import SuiteSection
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
     FACTOR_SECTIONS,
@@ -43,6 +44,7 @@ from scripts.docs.fields import filled, item, own_fields
 # Sections in the order of the page; ``[workload]`` has a chapter of its own.
 SECTIONS: dict[str, type[Section]] = {
     "study": StudySection,
+    "suite": SuiteSection,
     "stack": StackSection,
     "stack.disks.NAME": NamedDiskSection,
     "queue": QueueSection,

@@ -66,6 +66,7 @@ class Factor:
     levels: list[str]  # in the order of the study file
     hard_to_change: bool = False  # varied between whole plots, not between trials
     gives: dict[str, dict[str, str]] | None = None  # of named levels: level -> field with its section -> value
+    groups: dict[str, str] | None = None  # of the loads of a suite: level -> its group; empty where it is in none
 
     @property
     def is_load(self) -> bool:
