@@ -16,7 +16,7 @@ from dbdyno.errors import UserError
 SUITES = Path("studies/suites")
 
 
-def suite(  # noqa: PLR0913  (its options)
+def suite(
     name: str = typer.Argument(metavar="NAME", help="A suite of studies/suites, or a study file with [suite]."),
     fields: list[str] = typer.Argument(
         None,
@@ -89,7 +89,9 @@ def suite_file(name: str) -> Path:
     folders = [SUITES, Path(__file__).parents[3] / SUITES]
     known = {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
     if name not in known:
-        there_are = f"there are {', '.join(known)}{did_you_mean(name, known)}" if known else f"there is no {SUITES} here"
+        there_are = (
+            f"there are {', '.join(known)}{did_you_mean(name, known)}" if known else f"there is no {SUITES} here"
+        )
         raise UserError(f"{name} is no suite; {there_are}. A study file with [suite] may be named, too")
     return known[name]
 

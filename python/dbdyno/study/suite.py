@@ -147,4 +147,3 @@ def _by_path(tables: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tup
         if fields or not inner:
             yield (*path, name), fields
         yield from _by_path(inner, (*path, name))
-

@@ -737,7 +737,9 @@ class ScriptSection(LoopSection):
     def data(self) -> dict[str, Any]:
         """What makes the tables; which script uses them afterwards is no matter."""
         fields = super().data()
-        return {"setup": self.setup, **{name: fields[name] for name in fields if name != "file"}} if self.setup else fields
+        return (
+            {"setup": self.setup, **{name: fields[name] for name in fields if name != "file"}} if self.setup else fields
+        )
 
     def own_files(self) -> dict[str, str]:
         """The script, and what makes its tables."""

@@ -53,3 +53,10 @@ DELETE FROM sbtest2 WHERE RAND(19) < 0.2;
 INSERT IGNORE INTO sbtest2 SELECT * FROM sbtest1 ORDER BY k;
 DROP TABLE digits;
 ANALYZE TABLE sbtest1, sbtest2;
+
+-- connect:
+-- All pages are read once, so that each load begins with them in memory.
+DO (SELECT COUNT(c) FROM sbtest1 FORCE INDEX (PRIMARY));
+DO (SELECT COUNT(k) FROM sbtest1 FORCE INDEX (k_1));
+DO (SELECT COUNT(c) FROM sbtest2 FORCE INDEX (PRIMARY));
+DO (SELECT COUNT(k) FROM sbtest2 FORCE INDEX (k_2));
