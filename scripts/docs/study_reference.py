@@ -13,7 +13,6 @@ from dbdyno.model.metrics import METRICS
 from dbdyno.study.beside import AlterBeside, BesideSection, DumpBeside, MariabackupBeside
 from dbdyno.study.document import Section, WorkloadSection
 from dbdyno.study.levels import LevelsSection
-from dbdyno.study.suite import SuiteSection
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
     FACTOR_SECTIONS,
@@ -37,6 +36,7 @@ from dbdyno.study.schema import (
     StackSection,
     StudySection,
 )
+from dbdyno.study.suite import SuiteSection
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS
 from scripts.docs.fields import filled, item, own_fields

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.statistics import holm
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.model.design import ALPHA, Design, Factor, Treatment
+from dbdyno.model.design import ALPHA, Design, Treatment
 from dbdyno.model.word import Word
 
 
@@ -56,17 +56,12 @@ class SuiteFindings:
         return [(load.name, cell) for load in self.loads if (cell := load.cells[place]) is not None]
 
 
-def factor_of_loads(design: Design) -> Factor | None:
-    """Return the factor that is a suite's loads; None of what is no suite."""
-    return next((factor for factor in design.factors if factor.groups is not None), None)
-
-
 def suite_findings(design: Design, findings: Sequence[Finding], *, more_is_better: bool) -> SuiteFindings | None:
     """Return the findings of a suite; None of a study that is none, or has no finding.
 
     The word of each holds for the family of all comparisons. Each load's own are a family beside it, by Holm as well.
     """
-    factor = factor_of_loads(design)
+    factor = design.factor_of_loads
     if factor is None or not findings:
         return None
     treatments = {treatment.id: treatment for treatment in design.treatments}

@@ -167,6 +167,11 @@ class Design:
         return [*self.treatments, self.control] if self.control and alone else self.treatments
 
     @property
+    def factor_of_loads(self) -> Factor | None:
+        """Return the factor that is a suite's loads, which are not compared with each other; None of what is none."""
+        return next((factor for factor in self.factors if factor.groups is not None), None)
+
+    @property
     def labels(self) -> dict[str, str]:
         """Treatment id -> label, the control's too."""
         return {treatment.id: treatment.label for treatment in self.tried}

@@ -68,6 +68,7 @@ impl Draft<'_> {
             if let Some(each) = written.each.as_ref().filter(|_| !words.is_query()) {
                 return Err(Mistake::new(each.at, "only a query can be sent for each value of a list"));
             }
+            let is_alone = transaction.is_alone();
             let retry_from = transaction.follow(block.statements.len(), first.at, words.turn())?;
             block.statements.push(Template {
                 place: source.place(first.at),
@@ -76,7 +77,7 @@ impl Draft<'_> {
                 pieces,
                 times,
                 retry_from,
-                is_alone: transaction.is_alone(),
+                is_alone,
                 makes_tables: first.is_word("CREATE"),
             });
         }
@@ -138,7 +139,7 @@ struct Transaction {
 }
 
 impl Transaction {
-    /// Whether the statement that was followed last is a transaction of its own.
+    /// Whether the next statement is a transaction of its own, unless it begins one.
     fn is_alone(&self) -> bool {
         self.autocommit && self.began.is_none()
     }
@@ -674,6 +675,9 @@ impl<'a> Reader<'_, 'a> {
             let text = format!("there is no function {}: {hint}There are {}", name.text, names.join(", "));
             return Err(Mistake::new(name.at, text));
         };
+        if *known == "list" {
+            return Err(Mistake::new(name.at, format!("write {usage}")));
+        }
         let arguments = self.arguments(&name)?;
         if let Some(weighted) = arguments.iter().find(|argument| argument.weight.is_some() && *known != "one_of") {
             return Err(Mistake::new(weighted.at, "only the values of one_of have weights"));
@@ -685,7 +689,6 @@ impl<'a> Reader<'_, 'a> {
             "digits" => text(&arguments, DIGITS),
             "pattern" => pattern(&arguments),
             "uuid" => arguments.is_empty().then_some(Generator::Uuid),
-            "list" => None,
             range => numbers(range, &arguments),
         }
         .ok_or_else(|| Mistake::new(name.at, format!("write {usage}")))

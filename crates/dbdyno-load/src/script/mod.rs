@@ -375,7 +375,7 @@ mod tests {
         let load = File::new("load", b":id = uniform(1, :rows)\nDO :id;");
         let whole = read(&[("setup", tables.name()), ("set", "rows=7")], load.name()).unwrap();
         assert_eq!(whole.setup[0].sql, "CREATE TABLE t SELECT 7");
-        assert!(whole.name.starts_with("dbdyno_script_load"), "{}", whole.name);
+        assert!(whole.name.ends_with("load") && !whole.name.contains('+'), "{}", whole.name);
         assert!(read(&[], load.name()).unwrap_err().contains(":rows is not a constant"));
         let own = File::new("own", b"-- setup:\nDO 1;\n-- name: a\nDO 2;");
         let message = read(&[("setup", tables.name())], own.name()).unwrap_err();

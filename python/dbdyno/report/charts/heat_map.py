@@ -90,7 +90,7 @@ def _cell(load: str, found: SuiteCell, x: float, y: float, width: float) -> Mark
 
 
 def cell_text(cell: SuiteCell) -> str:
-    """Return the difference in percent without the sign of it, or as times: ``"-13"``, ``"4.2x"``; a dash if unknown."""
+    """Return the difference in percent, or as times: ``"-13"``, ``"4.2x"``; a dash where it is unknown."""
     effect = cell.finding.effect
     if not effect.known or cell.finding.verdict is Word.NOT_COMPARABLE:
         return "-"
