@@ -76,7 +76,12 @@ class Factor:
         return all(section == "workload" and name not in CHOSEN for section, _, name in places)
 
     def said(self) -> list[str]:
-        """Return what each named level gives: ``"vendor: innodb_flush_method O_DIRECT, scheduler none"``."""
+        """Return what each named level gives: ``"vendor: innodb_flush_method O_DIRECT, scheduler none"``.
+
+        Nothing of a suite's loads, each of which is the file of its name.
+        """
+        if self.groups is not None:
+            return []
         named = {
             level: [f"{field.rpartition('.')[2]} {value}" for field, value in fields.items()]
             for level, fields in (self.gives or {}).items()

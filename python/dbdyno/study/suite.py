@@ -19,6 +19,7 @@ from dbdyno.study.study import VariedField
 SUITE, LOAD = "suite", "load"  # the section, and what its factor is called
 SETUP = "setup.sql"  # the file of the folder that makes the tables of all loads
 KIND = "script"
+_ONE_VALUE = {"clients_from"}  # lists that are no factors
 _VARIED = {section.partition(".")[0] for section in FACTOR_SECTIONS}  # sections whose lists are factors
 
 
@@ -136,7 +137,7 @@ def _copied(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_lists(table: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in table.items() if not isinstance(value, list)}
+    kept = {name: value for name, value in table.items() if not isinstance(value, list) or name in _ONE_VALUE}
     return {name: _without_lists(value) if isinstance(value, dict) else value for name, value in kept.items()}
 
 

@@ -91,12 +91,22 @@ fn write(block: &BlockPlan, form: &Form, drawn: &[Drawn], text: &mut Vec<u8>, en
             encoder.query(&[text]);
         }
         Form::Prepared(number, values) => {
-            let parameters: Vec<Parameter<'_>> =
-                values.iter().map(|at| block.generators[at.slot].parameter(&drawn[at.slot], at.plus)).collect();
-            encoder.execute(*number, &parameters);
+            let parameter = |at: &Place| block.generators[at.slot].parameter(&drawn[at.slot], at.plus);
+            // Most statements have few: these need no memory of their own.
+            let mut few = [Parameter::Null; FEW];
+            if let Some(few) = few.get_mut(..values.len()) {
+                few.iter_mut().zip(values).for_each(|(slot, at)| *slot = parameter(at));
+                encoder.execute(*number, few);
+            } else {
+                let many: Vec<Parameter<'_>> = values.iter().map(parameter).collect();
+                encoder.execute(*number, &many);
+            }
         }
     }
 }
+
+/// Parameters of a statement that has few.
+const FEW: usize = 16;
 
 impl Statements for ScriptClients<'_> {
     fn next(&mut self, client: usize, encoder: &mut RequestEncoder<'_>) -> Next {

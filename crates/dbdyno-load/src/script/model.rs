@@ -300,26 +300,25 @@ fn fill(text: &mut Vec<u8>, length: usize, alphabet: &[u8], random: &mut Random)
     text.truncate(length);
 }
 
+/// Writes random characters into a pattern. One draw makes eleven: it is a fraction of 64 bits whose leading digits come
+/// out by multiplication; 26^11 values are so few beside 2^64 that none is favoured measurably.
 fn fill_pattern(text: &mut Vec<u8>, pattern: &[u8], random: &mut Random) {
-    const LETTERS_OF_PATTERN: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
+    const CHARACTERS_PER_DRAW: usize = 11;
     text.clear();
-    let mut bits = 0_u64;
-    let mut left = 0;
-    for character in pattern {
-        let alphabet = match character {
-            b'#' => DIGITS,
-            b'@' => LETTERS_OF_PATTERN,
-            other => {
-                text.push(*other);
-                continue;
-            }
+    text.extend_from_slice(pattern);
+    let (mut fraction, mut left) = (0_u64, 0);
+    for character in text {
+        let (first, count) = match *character {
+            b'#' => (b'0', 10),
+            b'@' => (b'a', 26),
+            _ => continue,
         };
         if left == 0 {
-            (bits, left) = (random.bits(), 4);
+            (fraction, left) = (random.bits(), CHARACTERS_PER_DRAW);
         }
-        // 16 bits each, as in `fill`.
-        text.push(alphabet[((bits & 0xffff) as usize * alphabet.len()) >> 16]);
-        bits >>= 16;
+        let scaled = u128::from(fraction) * count;
+        *character = first + (scaled >> 64) as u8;
+        fraction = scaled as u64;
         left -= 1;
     }
 }

@@ -6,11 +6,11 @@ from dbdyno.model.word import Word
 from dbdyno.model.wording import capital, count, listed, margin_text, percent
 from dbdyno.report.charts import heat_map
 from dbdyno.report.document import Abridged, Cell, Chart, Paragraph, Section, Table
-from dbdyno.report.source import Source, effect_values, marked
+from dbdyno.report.source import Source, effect_values
 from dbdyno.store.records import Run
 
 COLUMNS_SAID_MAX = 3  # in the headline
-WORST_SAID = 3  # loads that lost most
+WORST_SAID = 2  # loads that lost or gained most
 
 
 def found(run: Run, analysis: Analysis) -> SuiteFindings | None:
@@ -46,6 +46,8 @@ def sentences(run: Run, analysis: Analysis) -> list[str]:
 def _of_column(suite: SuiteFindings, place: int, analysis: Analysis) -> str:
     level, baseline = suite.columns[place]
     cells = suite.of_column(place)
+    is_first = place == 0 or suite.columns[0][1] != baseline or len(suite.of_column(0)) != len(cells)
+    subject = f"Of {count(len(cells), 'load')}, {level} against {baseline}" if is_first else level
     words = [cell.finding.verdict for _, cell in cells]
     clauses = []
     for word in (Word.SLOWER, Word.FASTER):
@@ -57,7 +59,7 @@ def _of_column(suite: SuiteFindings, place: int, analysis: Analysis) -> str:
     alike, open_ = words.count(Word.EQUIVALENT), sum(word.is_open for word in words)
     clauses += [f"equivalent within {margin_text(analysis.margin)} in {alike}"] * bool(alike)
     clauses += [f"undecided in {open_}"] * bool(open_)
-    return f"Of {count(len(cells), 'load')}, {level} against {baseline} is {'; '.join(clauses)}."
+    return f"{subject} is {'; '.join(clauses)}."
 
 
 def section(source: Source) -> Section | None:
@@ -75,7 +77,7 @@ def section(source: Source) -> Section | None:
         for load in suite.loads
     )
     table = Table("Loads by what was compared, in percent", headings, rows, words=(1,))
-    note = Paragraph("In percent; a word holds for all comparisons of the suite together.", "soft")
+    note = Paragraph("Loads, in percent; a word holds for all comparisons of the suite together.", "soft")
     data = {
         "suite": {
             "columns": [{"level": level, "baseline": baseline} for level, baseline in suite.columns],
@@ -100,4 +102,4 @@ def section(source: Source) -> Section | None:
             ],
         }
     }
-    return Section("suite", marked("Loads", source.run), (Abridged((), (table, note), ()),), data=data)
+    return Section("suite", "", (Abridged((), (note, table), ()),), data=data)
