@@ -36,6 +36,7 @@ from dbdyno.study.schema import (
     StackSection,
     StudySection,
 )
+from dbdyno.study.suite import SuiteSection
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS
 from scripts.docs.fields import filled, item, own_fields
@@ -43,6 +44,7 @@ from scripts.docs.fields import filled, item, own_fields
 # Sections in the order of the page; ``[workload]`` has a chapter of its own.
 SECTIONS: dict[str, type[Section]] = {
     "study": StudySection,
+    "suite": SuiteSection,
     "stack": StackSection,
     "stack.disks.NAME": NamedDiskSection,
     "queue": QueueSection,

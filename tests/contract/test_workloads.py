@@ -29,6 +29,9 @@ from tests.support import wait_for, what_is_left
 
 pytestmark = pytest.mark.host
 
+ROOT = Path(__file__).parents[2]
+
+MICROBENCH = ROOT / "studies/suites/microbench"
 SCRIPT = """\
 -- setup:
 CREATE TABLE items (id INT PRIMARY KEY, stock INT);
@@ -147,6 +150,27 @@ def counted(stand, schema):
     """Rows in all tables of a schema."""
     tables = told(stand, f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{schema}'")
     return sum(told(stand, f"SELECT COUNT(*) FROM `{schema}`.`{table}`")[0] for table in tables)
+
+
+def test_each_load_of_microbench_runs_on_the_same_tables(workload, stand, tmp_path):
+    files = sorted(MICROBENCH.glob("*/*.sql"))
+    assert len(files) == 42
+    common = {"setup": str(MICROBENCH / "setup.sql"), "set": "rows=2000", "events": 20, "clients": 2, "warmup": "0s"}
+    common |= {"kind": "script", "ignore_errors": "1213,1020,1205,1062"}
+    for file in files:
+        offered = workload(**common, file=str(file))
+        if file is files[0]:
+            offered.prepare(stand)
+            assert counted(stand, offered.schema) >= 4000
+        load = offered.run(stand, 1, tmp_path)
+        assert (load.result["events"], load.result["aborted"]) == (20, None), file.name
+        if "read-only-1" in file.name or "read-write" in file.name:
+            points = next(one for name, one in load.result["operations"].items() if name.endswith(".point"))
+            assert points["count"] >= 200, "ten for each event, and more where a deadlock had one begin anew"
+    everything = told(
+        stand, f"SELECT COUNT(*) FROM {offered.schema}.sbtest1 WHERE LENGTH(c) = 119 AND LENGTH(pad) = 59"
+    )
+    assert everything == [2000]
 
 
 def test_every_kind_is_tried():

@@ -100,7 +100,9 @@ def analyse(
     steady = steadiness(run, blocks, load_series or {}, rule)
     treatments = summarise(design, blocks, failures, [*verdicts, *unplanned])
     treatment_ids = [treatment.id for treatment in design.treatments if treatment.id not in blocks.dropped]
-    tied = ties([*verdicts, *unplanned], treatment_ids, more_is_better=primary.more_is_better)
+    # Loads of a suite are not compared, so that no letters can stand for all treatments; they would take hours, too.
+    asked = [] if design.factor_of_loads else [*verdicts, *unplanned]
+    tied = ties(asked, treatment_ids, more_is_better=primary.more_is_better)
     shown = unplanned if each_pair else []
     why = explain(design, blocks, [*verdicts, *shown], watched or {}, rule)
     filling = pools_filling(design, blocks, watched or {})

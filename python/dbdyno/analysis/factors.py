@@ -192,10 +192,12 @@ def factorial(
     if len(factors) < 2:  # noqa: PLR2004
         return Factorial([], [], [])
     study = _Study(design, figures, metric, rule, either_way(findings))
-    pairs = [_effect_and_other(*pair) for pair in combinations(factors, 2)]
+    # What differs from load to load of a suite is what its comparisons show; loads are not compared.
+    of_interest = [factor for factor in factors if factor is not design.factor_of_loads]
+    pairs = [_effect_and_other(*pair) for pair in combinations(of_interest, 2)]
     simple = _simple_effects(study, pairs)
     interactions = _interactions(study, pairs, simple)
-    return Factorial(_main_effects(study, factors, interactions), list(simple.values()), interactions)
+    return Factorial(_main_effects(study, factors, of_interest, interactions), list(simple.values()), interactions)
 
 
 def _pair_of(contrast: Contrast) -> tuple[str, str]:
@@ -213,8 +215,10 @@ def _effect_and_other(earlier: Factor, later: Factor) -> tuple[Factor, Factor]:
     return (earlier, later) if rank else (later, earlier)
 
 
-def _main_effects(study: _Study, factors: list[Factor], interactions: list[Interaction]) -> list[MainEffect]:
-    keys = {f"{factor.name}={level}": (factor, level) for factor in factors for level in study.others(factor)}
+def _main_effects(
+    study: _Study, factors: list[Factor], of_interest: list[Factor], interactions: list[Interaction]
+) -> list[MainEffect]:
+    keys = {f"{factor.name}={level}": (factor, level) for factor in of_interest for level in study.others(factor)}
     treatments = study.design.treatments
     findings = study.judge_contrasts(
         {key: effect_of(treatments, f.name, level, study.baseline(f)) for key, (f, level) in keys.items()}

@@ -166,6 +166,7 @@ VERBS = {
     "new": "Write a study: from questions, an option file, or flags.",
     "try": "Compare what is given on the command line, without a study.",
     "run": "Run a study.",
+    "suite": "Run many small loads over versions, or levels of any factor.",
     "runs": "List run folders, the latest first, with what each found.",
     "aa": "Measure this host's noise: one treatment against itself.",
     "report": "Print the result of a run, or of several with a ranking.",

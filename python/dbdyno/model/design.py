@@ -66,6 +66,7 @@ class Factor:
     levels: list[str]  # in the order of the study file
     hard_to_change: bool = False  # varied between whole plots, not between trials
     gives: dict[str, dict[str, str]] | None = None  # of named levels: level -> field with its section -> value
+    groups: dict[str, str] | None = None  # of the loads of a suite: level -> its group; empty where it is in none
 
     @property
     def is_load(self) -> bool:
@@ -75,7 +76,12 @@ class Factor:
         return all(section == "workload" and name not in CHOSEN for section, _, name in places)
 
     def said(self) -> list[str]:
-        """Return what each named level gives: ``"vendor: innodb_flush_method O_DIRECT, scheduler none"``."""
+        """Return what each named level gives: ``"vendor: innodb_flush_method O_DIRECT, scheduler none"``.
+
+        Nothing of a suite's loads, each of which is the file of its name.
+        """
+        if self.groups is not None:
+            return []
         named = {
             level: [f"{field.rpartition('.')[2]} {value}" for field, value in fields.items()]
             for level, fields in (self.gives or {}).items()
@@ -164,6 +170,11 @@ class Design:
         """Return all treatments that every block tries: also a control that is no treatment of the study."""
         alone = self.control is not None and self.control not in self.treatments
         return [*self.treatments, self.control] if self.control and alone else self.treatments
+
+    @property
+    def factor_of_loads(self) -> Factor | None:
+        """Return the factor that is a suite's loads, which are not compared with each other; None of what is none."""
+        return next((factor for factor in self.factors if factor.groups is not None), None)
 
     @property
     def labels(self) -> dict[str, str]:

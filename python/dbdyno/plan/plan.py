@@ -680,6 +680,7 @@ def _factors(study: Study) -> list[Factor]:
             section=factor.section,
             levels=factor.labels(),
             gives=factor.gives() or None,
+            groups=factor.groups,
             hard_to_change=factor.name in study.design.hard_to_change or factor.starts_hosts_anew,
         )
         for factor in study.factors

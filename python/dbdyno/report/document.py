@@ -47,6 +47,7 @@ class Item:
     reasons: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     further: tuple[str, ...] = ()
+    id: str = ""  # anchor of links that lead here
 
 
 @dataclass(frozen=True)

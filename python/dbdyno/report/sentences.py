@@ -64,6 +64,11 @@ def certainty(verdict: Finding, interval: str) -> str:
     return f"95 % interval {interval}, {count(verdict.blocks, 'block')}, {p_value(verdict.p_adjusted)}"
 
 
+def anchor_of(verdict: Finding) -> str:
+    """Return by what a link leads to a comparison's verdict."""
+    return f"v-{verdict.level_id}-{verdict.baseline_id}"
+
+
 def evidence(verdict: Finding) -> str:
     """Return the reason as a sentence of its own; empty where the verdict's sentence already says it."""
     return "" if verdict.verdict == Word.NOT_COMPARABLE else as_sentence(verdict.reason)

@@ -37,6 +37,7 @@ from dbdyno.study.schema import (
 )
 from dbdyno.study.simulated_loads import unsure_name
 from dbdyno.study.study import BESIDE, Study, VariedField, resolved_body, with_disk, with_levels
+from dbdyno.study.suite import SUITE, Suite, SuiteSection, compared_within_loads, read_suite
 from dbdyno.study.units import level_label
 from dbdyno.system.files import read_text
 
@@ -202,7 +203,7 @@ def _in_file(mistake: Mistake, raw: dict[str, Any]) -> Mistake:
 
 
 BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes", "crash")  # what a treatment consists of
-TOP_LEVEL = ("version", "study", "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
+TOP_LEVEL = ("version", "study", SUITE, "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
 
 KERNEL = ("stack", "kernel")
 CLIENTS_FROM = ("workload", "clients_from")  # a list that is one value, and no factor
@@ -272,6 +273,8 @@ def _check(path: Path, text: str, raw: dict[str, Any]) -> Study:
 
 def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
     mistakes = [*_top_level_mistakes(raw), *scale_mistakes(raw)]
+    suite = _suite(raw, path.parent, mistakes)
+    raw = suite.applied(raw) if suite else raw
     raw = lift_beside({name: section for name, section in raw.items() if name != BESIDE}, mistakes)
     about = _section(StudySection, raw.get("study", {}), ("study",), mistakes)
     design = _section(DesignSection, raw.get("design", {}), ("design",), mistakes)
@@ -279,7 +282,9 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
     of_treatments = {*BODY, BESIDE, *booted}
     body: dict[str, Any] = {name: section for name, section in (raw | booted).items() if name in of_treatments}
     body = without_disk(fleet, body, mistakes)
-    factors = _all_factors(raw, body, mistakes)
+    factors = _all_factors(raw, body, suite, mistakes)
+    if suite and design is not None:
+        design = compared_within_loads(design, factors, mistakes)
     if too_many := _too_many_treatments(factors):
         raise _Mistakes([too_many])
     reported = tuple(_reported_sections(raw.get("reported", []), mistakes))
@@ -338,12 +343,27 @@ def _boot_mistakes(design: DesignSection, body: dict[str, Any], factors: tuple[V
         yield Mistake(("design", "settle"), text)
 
 
-def _all_factors(raw: dict[str, Any], body: dict[str, Any], mistakes: list[Mistake]) -> tuple[VariedField, ...]:
-    """Every factor in the order of the file; named levels are one of them."""
+def _suite(raw: dict[str, Any], folder: Path, mistakes: list[Mistake]) -> Suite | None:
+    """The loads of a suite; None without one, or where it is wrong, and then nothing else is looked at."""
+    if SUITE not in raw or not isinstance(raw[SUITE], dict):
+        return None
+    section = _section(SuiteSection, raw[SUITE], (SUITE,), mistakes)
+    suite = read_suite(raw, section, folder, mistakes) if section else None
+    if suite is None:
+        raise _Mistakes(mistakes)
+    return suite
+
+
+def _all_factors(
+    raw: dict[str, Any], body: dict[str, Any], suite: Suite | None, mistakes: list[Mistake]
+) -> tuple[VariedField, ...]:
+    """Every factor in the order of the file; named levels are one of them, the loads of a suite the first."""
     factors = list(_factors(body, mistakes))
     levels = named_levels(raw, {factor.path: factor.name for factor in factors}, mistakes)
     if not isinstance(raw.get(LEVELS), dict):
         return tuple(factors)
+    if suite:
+        return (suite.factor(levels), *factors) if levels else tuple(factors)
     tables = tables_of(raw[LEVELS])
     common = {name: value for name, value in raw[LEVELS].items() if name not in tables}
     section = _section(LevelsSection, common, (LEVELS,), mistakes)

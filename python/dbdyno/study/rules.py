@@ -166,13 +166,14 @@ def _bulk(load: BulkSection) -> Iterator[Mistake]:
 
 
 def _script(load: ScriptSection, folder: Path) -> Iterator[Mistake]:
-    try:
-        read_text(folder / load.file, SCRIPT_LIMIT_BYTES)
-    except OSError as error:
-        text = f"is {shown(load.file)}: {normpath(folder / load.file)} can't be read: {error.strerror}"
-        yield Mistake(("workload", "file"), text)
-    except UnicodeDecodeError:
-        yield Mistake(("workload", "file"), f"is {shown(load.file)}, which is not UTF-8 text")
+    for name, path in load.own_files().items():
+        try:
+            read_text(folder / path, SCRIPT_LIMIT_BYTES)
+        except OSError as error:
+            text = f"is {shown(path)}: {normpath(folder / path)} can't be read: {error.strerror}"
+            yield Mistake(("workload", name), text)
+        except UnicodeDecodeError:
+            yield Mistake(("workload", name), f"is {shown(path)}, which is not UTF-8 text")
 
 
 def _replay_log(load: ReplayLogSection, folder: Path) -> Iterator[Mistake]:

@@ -33,6 +33,7 @@ class VariedField:
     name: str  # the field's name; with its section where two sections vary the same field
     path: tuple[str, ...]  # where it stands: ("stack", "device"); of named levels ("levels",)
     levels: tuple[Any, ...]  # values of the field, or ``NamedLevel``
+    groups: dict[str, str] | None = None  # of the loads of a suite: level -> its group
 
     def labels(self) -> list[str]:
         """Levels as they are shown and as a baseline names them."""

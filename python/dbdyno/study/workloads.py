@@ -722,6 +722,9 @@ class ScriptSection(LoopSection):
     """A SQL file of yours, with parameters, transactions and weights: [script.md](script.md)."""
     file: Line
     """Relative to the study. Its text is part of the run's identity and kept in the run folder."""
+    setup: Line | None = None
+    """A script whose setup section makes the tables and whose constants `file` shares, relative to the study. Scripts
+    with the same one begin with the same prepared data; `file` has no setup section then."""
     events: Count | None = None
     """The amount: events of all clients together."""
     weights: Pairs = ""
@@ -731,9 +734,16 @@ class ScriptSection(LoopSection):
     prepared: StrictBool = True
     """Whether statements are prepared, or sent as text."""
 
+    def data(self) -> dict[str, Any]:
+        """What makes the tables; which script uses them afterwards is no matter."""
+        fields = super().data()
+        return (
+            {"setup": self.setup, **{name: fields[name] for name in fields if name != "file"}} if self.setup else fields
+        )
+
     def own_files(self) -> dict[str, str]:
-        """The script."""
-        return {"file": self.file}
+        """The script, and what makes its tables."""
+        return {"file": self.file} | ({"setup": self.setup} if self.setup else {})
 
 
 class ReplayLogSection(GeneratedSection):

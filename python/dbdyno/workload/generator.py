@@ -377,7 +377,7 @@ class Script(Generated[ScriptSection]):
     def own_flags(self) -> list[str]:
         """The file, and what is changed of it."""
         section = self.section
-        changed = [name for name in ("weights", "set") if getattr(section, name)]
+        changed = [name for name in ("setup", "weights", "set") if getattr(section, name)]
         return [section.file, *flags_of(section, *changed), *statement_flags(prepared=section.prepared)]
 
     def login_flags(self, endpoint: Endpoint) -> list[str]:

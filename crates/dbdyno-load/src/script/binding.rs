@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use dbdyno_common::similar::nearest;
 
 use super::lexer::{Lexeme, Mistake, SourceFile, Token, in_word};
-use super::model::{Block, DIGITS, Generator, LETTERS, Literal, OneOf, Piece, Template, unquoted};
+use super::model::{Block, DIGITS, Generator, LETTERS, Literal, OneOf, Piece, Place, Template, unquoted};
 use crate::distribution::{Distribution, Sampler};
 
 /// A name that was written down.
@@ -26,6 +26,8 @@ pub struct Written<'a> {
     pub lexemes: Vec<Lexeme<'a>>,
     /// The name given to it.
     pub name: Option<Name>,
+    /// The list of which each value is one statement.
+    pub each: Option<Name>,
 }
 
 /// A block while its file is read.
@@ -60,16 +62,22 @@ impl Draft<'_> {
         let mut block = Block { name, weight: self.weight, generators: Vec::new(), statements: Vec::new() };
         let mut transaction = Transaction { began: None, retry_from: 0, autocommit };
         for written in &self.statements {
-            let pieces = pieces(written, &self.definitions, shared, &mut block.generators)?;
+            let (pieces, times) = pieces(written, &self.definitions, shared, &mut block.generators)?;
             let words = Words::new(&written.lexemes);
             let first = written.lexemes[0];
+            if let Some(each) = written.each.as_ref().filter(|_| !words.is_query()) {
+                return Err(Mistake::new(each.at, "only a query can be sent for each value of a list"));
+            }
+            let is_alone = transaction.is_alone();
             let retry_from = transaction.follow(block.statements.len(), first.at, words.turn())?;
             block.statements.push(Template {
                 place: source.place(first.at),
                 kind: kind(&block, written.name.as_ref(), &words)?,
                 is_query: words.is_query(),
                 pieces,
+                times,
                 retry_from,
+                is_alone,
                 makes_tables: first.is_word("CREATE"),
             });
         }
@@ -80,24 +88,46 @@ impl Draft<'_> {
     }
 }
 
-/// A statement's pieces; `generators` are those of its block so far.
+/// A statement's pieces, and how often it is sent in a row; `generators` are those of its block so far.
 fn pieces(
     written: &Written<'_>,
     own: &[Definition],
     shared: &[Definition],
     generators: &mut Vec<Arc<Generator>>,
-) -> Result<Vec<Piece>, Mistake> {
+) -> Result<(Vec<Piece>, usize), Mistake> {
     if let Some(mark) = written.lexemes.iter().find(|lexeme| lexeme.is_mark("?")) {
         return Err(Mistake::new(mark.at, "? is not a parameter here: define :name = ... and write :name"));
     }
     let known = || own.iter().chain(shared);
+    let value_of = |name: &str| known().find(|definition| definition.name == name).map(|known| &known.value);
+    let times = written.each.as_ref().map_or(Ok(1), |each| times(written, each, value_of(&each.text)))?;
     let mut lookup = |name: &str| {
-        Some(match &known().find(|definition| definition.name == name)?.value {
-            Defined::Constant(value) => Piece::Sql(value.sql()),
-            Defined::Drawn(generator) => Piece::Value(place_of(generator, generators)),
+        Some(match value_of(name)? {
+            Defined::Constant(value) => vec![Piece::Sql(value.sql())],
+            Defined::Drawn(values) => {
+                let is_each = written.each.as_ref().is_some_and(|each| each.text == name);
+                values.pieces(is_each, place_of(values, generators))
+            }
         })
     };
-    bind(&written.lexemes, &mut lookup, || known().map(|definition| definition.name.as_str()))
+    let pieces = bind(&written.lexemes, &mut lookup, || known().map(|definition| definition.name.as_str()))?;
+    Ok((pieces, times))
+}
+
+/// How often a statement is sent that is there for each value of a list.
+fn times(written: &Written<'_>, each: &Name, value: Option<&Defined>) -> Result<usize, Mistake> {
+    let name = &each.text;
+    let uses = |lexeme: &Lexeme<'_>| lexeme.token == Token::Parameter && &lexeme.text[1..] == name;
+    match value {
+        Some(Defined::Drawn(Values { count: Some(_), .. })) if !written.lexemes.iter().any(uses) => {
+            Err(Mistake::new(each.at, format!("the statement below does not use :{name}")))
+        }
+        Some(Defined::Drawn(Values { count: Some(count), .. })) => Ok(*count),
+        _ => {
+            let remedy = format!(":{name} is no list: define it above as :{name} = list(10, uniform(1, 100))");
+            Err(Mistake::new(each.at, remedy))
+        }
+    }
 }
 
 /// Follows the transactions through a block.
@@ -109,6 +139,11 @@ struct Transaction {
 }
 
 impl Transaction {
+    /// Whether the next statement is a transaction of its own, unless it begins one.
+    fn is_alone(&self) -> bool {
+        self.autocommit && self.began.is_none()
+    }
+
     /// The statement to go back to from statement `number`.
     fn follow(&mut self, number: usize, at: usize, turn: Turn) -> Result<usize, Mistake> {
         let single = self.autocommit && self.began.is_none();
@@ -131,11 +166,12 @@ impl Transaction {
     }
 }
 
-fn place_of(generator: &Arc<Generator>, generators: &mut Vec<Arc<Generator>>) -> usize {
-    let known = generators.iter().position(|known| Arc::ptr_eq(known, generator));
+/// The slot of the first of these values; those of a list that is drawn one by one stand side by side.
+fn place_of(values: &Values, generators: &mut Vec<Arc<Generator>>) -> usize {
+    let known = generators.iter().position(|known| Arc::ptr_eq(known, &values.generator));
     known.unwrap_or_else(|| {
-        generators.push(Arc::clone(generator));
-        generators.len() - 1
+        generators.extend(std::iter::repeat_n(&values.generator, values.draws()).map(Arc::clone));
+        generators.len() - values.draws()
     })
 }
 
@@ -167,10 +203,10 @@ pub fn plain_sql(lexemes: &[Lexeme<'_>], shared: &[Definition]) -> Result<String
     let mut lookup = |name: &str| {
         let definition = shared.iter().find(|definition| definition.name == name)?;
         if let Defined::Constant(value) = &definition.value {
-            return Some(Piece::Sql(value.sql()));
+            return Some(vec![Piece::Sql(value.sql())]);
         }
         drawn = Some(name.to_owned());
-        Some(Piece::Value(0))
+        Some(vec![Piece::Value(Place::default())])
     };
     let names = || shared.iter().map(|definition| definition.name.as_str());
     let pieces = bind(lexemes, &mut lookup, names)?;
@@ -191,7 +227,7 @@ pub fn plain_sql(lexemes: &[Lexeme<'_>], shared: &[Definition]) -> Result<String
 /// Puts `lookup`'s pieces in place of parameters.
 fn bind<'n, N: Iterator<Item = &'n str>>(
     lexemes: &[Lexeme<'_>],
-    lookup: &mut dyn FnMut(&str) -> Option<Piece>,
+    lookup: &mut dyn FnMut(&str) -> Option<Vec<Piece>>,
     names: impl Fn() -> N,
 ) -> Result<Vec<Piece>, Mistake> {
     let mut pieces = vec![];
@@ -199,7 +235,10 @@ fn bind<'n, N: Iterator<Item = &'n str>>(
     for lexeme in lexemes {
         let bound = match lexeme.token {
             Token::Parameter => lookup(&lexeme.text[1..]),
-            _ => Some(Piece::Sql(lexeme.text.into())),
+            _ => {
+                sql.push_str(lexeme.text);
+                continue;
+            }
         };
         let touches_word = lexeme.token == Token::Parameter && sql.bytes().last().is_some_and(in_word);
         if touches_word && bound.is_some() {
@@ -207,12 +246,18 @@ fn bind<'n, N: Iterator<Item = &'n str>>(
             sql.push(' ');
         }
         match bound {
-            Some(Piece::Sql(text)) => sql.push_str(&text),
-            Some(value) => {
-                if !sql.is_empty() {
-                    pieces.push(Piece::Sql(std::mem::take(&mut sql)));
+            Some(bound) => {
+                for piece in bound {
+                    match piece {
+                        Piece::Sql(text) => sql.push_str(&text),
+                        Piece::Value(_) => {
+                            if !sql.is_empty() {
+                                pieces.push(Piece::Sql(std::mem::take(&mut sql)));
+                            }
+                            pieces.push(piece);
+                        }
+                    }
                 }
-                pieces.push(value);
             }
             // A label of a stored program: `again:LOOP`.
             None if touches_word => sql.push_str(lexeme.text),
@@ -353,7 +398,7 @@ impl<'t> Words<'t> {
 const TEXT_MAX: i64 = 16 << 20;
 
 /// The functions and how they are written.
-const FUNCTIONS: [(&str, &str); 11] = [
+const FUNCTIONS: [(&str, &str); 13] = [
     ("uniform", "uniform(low, high) with whole numbers, low <= high"),
     ("zipf", "zipf(low, high) or zipf(low, high, exponent from 0 to 100), low <= high"),
     ("gaussian", "gaussian(low, high) or gaussian(low, high, iterations from 1 to 1000), low <= high"),
@@ -364,11 +409,16 @@ const FUNCTIONS: [(&str, &str); 11] = [
     ("one_of", "one_of('a', 'b', 'c') or one_of('a': 7, 'b': 3) with whole numbers as weights"),
     ("text", "text(characters) or text(least, most), up to 16777216"),
     ("digits", "digits(characters) or digits(least, most), up to 16777216"),
+    ("pattern", "pattern('###-@@') with # for a digit and @ for a letter, without quotes and backslashes in it"),
     ("uuid", "uuid()"),
+    ("list", "list(count, uniform(1, 100)), or list(count, :number) with a drawn :number; count from 1 to 10000"),
 ];
 
+/// Most values of a list.
+const LIST_MAX: i64 = 10_000;
+
 /// A definition: in a block, or before all sections for all blocks of the file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Definition {
     /// Without the colon.
     pub name: String,
@@ -383,27 +433,75 @@ pub struct Definition {
 pub enum Defined {
     /// The same everywhere.
     Constant(Literal),
-    /// Another one for each event.
-    Drawn(Arc<Generator>),
+    /// Other ones for each event.
+    Drawn(Values),
 }
 
-/// A constant by its name.
-pub type Constant<'a> = &'a dyn Fn(&str) -> Option<Literal>;
+/// What a parameter stands for: one value of a generator, or a list of them.
+#[derive(Debug, Clone)]
+pub struct Values {
+    /// What they are drawn from.
+    pub generator: Arc<Generator>,
+    /// What is added to each.
+    plus: i64,
+    /// How many a list has.
+    count: Option<usize>,
+    /// The list is a number and those that follow it; else each is drawn.
+    is_consecutive: bool,
+}
+
+impl Values {
+    fn one(generator: Generator) -> Self {
+        Self { generator: Arc::new(generator), plus: 0, count: None, is_consecutive: false }
+    }
+
+    /// How many values an event draws for it.
+    fn draws(&self) -> usize {
+        self.count.filter(|_| !self.is_consecutive).unwrap_or(1)
+    }
+
+    /// The values as pieces of a statement, a list with commas; where the statement `is_each`, the first with the step
+    /// to the next. They stand from `slot` on.
+    fn pieces(&self, is_each: bool, slot: usize) -> Vec<Piece> {
+        let step = if self.is_consecutive { (0, 1) } else { (1, 0) };
+        let first = Place { slot, plus: self.plus, step };
+        if is_each {
+            return vec![Piece::Value(first)];
+        }
+        let mut pieces = Vec::new();
+        for place in (0..self.count.unwrap_or(1)).map(|time| Place { step: (0, 0), ..first.at(time) }) {
+            if !pieces.is_empty() {
+                pieces.push(Piece::Sql(", ".into()));
+            }
+            pieces.push(Piece::Value(place));
+        }
+        pieces
+    }
+}
+
+/// What was defined before, by its name.
+pub type Known<'a> = &'a dyn Fn(&str) -> Option<Defined>;
 
 /// Reads the right side of the definition of `name`, which stands at `at`.
 ///
 /// # Errors
 /// Anything wrong with it, with how it is written.
-pub fn read(name: &str, at: usize, lexemes: &[Lexeme<'_>], constant: Constant<'_>) -> Result<Defined, Mistake> {
-    let mut reader = Reader { lexemes, next: 0, end: lexemes.last().map_or(at, |last| last.at), constant };
+pub fn read(name: &str, at: usize, lexemes: &[Lexeme<'_>], known: Known<'_>) -> Result<Defined, Mistake> {
+    let mut reader = Reader { lexemes, next: 0, end: lexemes.last().map_or(at, |last| last.at), known };
     let Some(first) = lexemes.first() else {
         return Err(Mistake::new(at, format!(":{name} has no value: write :{name} = uniform(1, 100)")));
     };
     let is_call = lexemes.get(1).is_some_and(|second| second.is_mark("("));
+    let is_sum = lexemes.get(1).is_some_and(|second| second.is_mark("+") || second.is_mark("-"));
     let value = match first.token {
+        Token::Word if first.is_word("list") => Defined::Drawn(reader.list()?),
         Token::Word if is_call || FUNCTIONS.iter().any(|(known, _)| first.is_word(known)) => {
-            Defined::Drawn(Arc::new(reader.function()?))
+            Defined::Drawn(Values::one(reader.function()?))
         }
+        Token::Parameter if is_sum => match reader.drawn(first) {
+            Some(values) => Defined::Drawn(reader.sum(values)?),
+            None => Defined::Constant(reader.literal()?),
+        },
         _ => Defined::Constant(reader.literal()?),
     };
     match reader.take() {
@@ -426,10 +524,59 @@ struct Reader<'t, 'a> {
     next: usize,
     /// Where the definition ends.
     end: usize,
-    constant: Constant<'t>,
+    known: Known<'t>,
 }
 
 impl<'a> Reader<'_, 'a> {
+    /// The drawn parameter of this name.
+    fn drawn(&self, parameter: &Lexeme<'_>) -> Option<Values> {
+        match (self.known)(&parameter.text[1..])? {
+            Defined::Drawn(values) => Some(values),
+            Defined::Constant(_) => None,
+        }
+    }
+
+    /// `:number + 99` or `:number - 99`.
+    fn sum(&mut self, values: Values) -> Result<Values, Mistake> {
+        let at = self.lexemes[self.next].at;
+        self.next += 1;
+        let is_minus = self.take().is_some_and(|sign| sign.is_mark("-"));
+        let Literal::Integer(number) = self.literal()? else {
+            return Err(Mistake::new(at, "only a whole number can be added, such as :last = :first + 99"));
+        };
+        if !values.generator.is_number() {
+            return Err(Mistake::new(at, "nothing can be added to this parameter: it is not a drawn whole number"));
+        }
+        let number = if is_minus { number.wrapping_neg() } else { number };
+        Ok(Values { plus: values.plus.wrapping_add(number), ..values })
+    }
+
+    /// `list(count, function)` or `list(count, :number)`.
+    fn list(&mut self) -> Result<Values, Mistake> {
+        let at = self.lexemes[self.next].at;
+        let wrong = || Mistake::new(at, format!("write {}", usage("list")));
+        self.next += 1;
+        if !self.take_mark("(") {
+            return Err(wrong());
+        }
+        let count = match self.literal()? {
+            Literal::Integer(count @ 1..=LIST_MAX) => count as usize,
+            _ => return Err(wrong()),
+        };
+        if !self.take_mark(",") {
+            return Err(wrong());
+        }
+        let Some(first) = self.lexemes.get(self.next).copied() else { return Err(wrong()) };
+        let values = if first.token == Token::Parameter {
+            self.next += 1;
+            let number = self.drawn(&first).filter(|values| values.count.is_none() && values.generator.is_number());
+            Values { count: Some(count), is_consecutive: true, ..number.ok_or_else(wrong)? }
+        } else {
+            Values { count: Some(count), ..Values::one(self.function()?) }
+        };
+        if self.take_mark(")") { Ok(values) } else { Err(wrong()) }
+    }
+
     fn take(&mut self) -> Option<Lexeme<'a>> {
         let lexeme = self.lexemes.get(self.next).copied();
         self.next += 1;
@@ -452,9 +599,13 @@ impl<'a> Reader<'_, 'a> {
             Token::Quoted => Ok(Literal::Text(unquoted(first.text))),
             Token::Parameter => {
                 let name = &first.text[1..];
-                (self.constant)(name).ok_or_else(|| {
-                    Mistake::new(first.at, format!(":{name} is not a constant defined above, such as :{name} = 1000"))
-                })
+                match (self.known)(name) {
+                    Some(Defined::Constant(value)) => Ok(value),
+                    _ => {
+                        let text = format!(":{name} is not a constant defined above, such as :{name} = 1000");
+                        Err(Mistake::new(first.at, text))
+                    }
+                }
             }
             Token::Word if first.is_word("NULL") => Ok(Literal::Null),
             Token::Word | Token::Mark => {
@@ -524,6 +675,9 @@ impl<'a> Reader<'_, 'a> {
             let text = format!("there is no function {}: {hint}There are {}", name.text, names.join(", "));
             return Err(Mistake::new(name.at, text));
         };
+        if *known == "list" {
+            return Err(Mistake::new(name.at, format!("write {usage}")));
+        }
         let arguments = self.arguments(&name)?;
         if let Some(weighted) = arguments.iter().find(|argument| argument.weight.is_some() && *known != "one_of") {
             return Err(Mistake::new(weighted.at, "only the values of one_of have weights"));
@@ -533,6 +687,7 @@ impl<'a> Reader<'_, 'a> {
             "one_of" => return one_of(name.at, arguments),
             "text" => text(&arguments, LETTERS),
             "digits" => text(&arguments, DIGITS),
+            "pattern" => pattern(&arguments),
             "uuid" => arguments.is_empty().then_some(Generator::Uuid),
             range => numbers(range, &arguments),
         }
@@ -599,6 +754,12 @@ fn text(arguments: &[Argument], alphabet: &'static [u8]) -> Option<Generator> {
     };
     let fits = 0 <= least && least <= most && most <= TEXT_MAX;
     fits.then_some(Generator::Text { least: least as u64, most: most as u64, alphabet })
+}
+
+fn pattern(arguments: &[Argument]) -> Option<Generator> {
+    let [Argument { value: Literal::Text(text), .. }] = arguments else { return None };
+    let fits = text.len() as i64 <= TEXT_MAX && !text.contains(['\'', '\\', '\0']);
+    fits.then(|| Generator::Pattern(text.clone().into_bytes()))
 }
 
 fn one_of(at: usize, arguments: Vec<Argument>) -> Result<Generator, Mistake> {
@@ -676,8 +837,19 @@ mod tests {
         let Ok(Some(Item::Definition { name, at, value })) = Items::new(&text).next() else {
             return Err("no definition".into());
         };
-        let constant = |name: &str| (name == "rows").then_some(Literal::Integer(50));
-        read(name, at, &value, &constant).map_err(|mistake| {
+        let drawn = |text: &str| {
+            let mut lexer = Lexer::new(text);
+            let lexemes: Vec<_> = std::iter::from_fn(|| lexer.next().unwrap()).collect();
+            read("known", 0, &lexemes, &|_| None).unwrap()
+        };
+        let known = |name: &str| match name {
+            "rows" => Some(Defined::Constant(Literal::Integer(50))),
+            "id" => Some(drawn("uniform(1,9)")),
+            "ids" => Some(drawn("list(3,uniform(1,9))")),
+            "word" => Some(drawn("text(3)")),
+            _ => None,
+        };
+        read(name, at, &value, &known).map_err(|mistake| {
             assert!(text.is_char_boundary(mistake.at));
             format!("{}|{}", &text[mistake.at..], mistake.text)
         })
@@ -721,7 +893,14 @@ mod tests {
             "text(0)",
             "text(4, 40)",
             "digits(3)",
+            "pattern('##-@')",
             "uuid()",
+            "list(3, uuid())",
+            "list(:rows, uniform(1, :rows))",
+            "list(10, :id)",
+            ":id + 99",
+            ":id - :rows",
+            ":ids + 1",
         ];
         for text in right {
             assert!(matches!(value(text), Ok(Defined::Drawn(_))), "{text}: {:?}", value(text));
@@ -748,6 +927,20 @@ mod tests {
             ("one_of('a': 1, 'b')", "'b')|this value of one_of has no weight"),
             ("one_of('a': x)", "x)|x is not a value"),
             ("one_of('a': 1.5)", "1.5)|a weight is a whole"),
+            (":rows + 1", "+ 1|+ is too much here"),
+            (":id", ":id|:id is not a constant"),
+            (":id + 1.5", ":id + 1.5|only a whole number can be added"),
+            (":id + :id", ":id|:id is not a constant"),
+            (":word + 1", ":word + 1|nothing can be added"),
+            ("list(0, uuid())", "list(0, uuid())|write list(count"),
+            ("list(10001, uuid())", "list(10001, uuid())|write list(count"),
+            ("list(3, :ids)", "list(3, :ids)|write list(count"),
+            ("list(3, :word)", "list(3, :word)|write list(count"),
+            ("list(3, list(3, uuid()))", "list(3, uuid()))|write list(count"),
+            ("list(3", "list(3|write list(count"),
+            ("list", "list|write list(count"),
+            ("pattern(3)", "pattern(3)|write pattern"),
+            ("pattern('a''b')", "pattern('a''b')|write pattern"),
             ("text(99999999)", "text(99999999)|write text"),
             ("text(5, 2)", "text(5, 2)|write text"),
             ("hello", "hello|hello is not a value"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dbdyno_common::random::Random;
 
-use super::model::{Drawn, Generator, Piece, Script, Template, pick};
+use super::model::{Drawn, Generator, Piece, Place, Script, Template, pick};
 use crate::dialect::TRANSACTION_RETRYABLE;
 use crate::protocol::packet::{self, Parameter, RequestEncoder};
 use crate::statements::{After, Kind, Next, Part, Statement, Statements};
@@ -85,18 +85,28 @@ fn write(block: &BlockPlan, form: &Form, drawn: &[Drawn], text: &mut Vec<u8>, en
             for piece in pieces {
                 match piece {
                     Piece::Sql(sql) => text.extend_from_slice(sql.as_bytes()),
-                    Piece::Value(number) => block.generators[*number].write(&drawn[*number], text),
+                    Piece::Value(at) => block.generators[at.slot].write(&drawn[at.slot], at.plus, text),
                 }
             }
             encoder.query(&[text]);
         }
         Form::Prepared(number, values) => {
-            let parameters: Vec<Parameter<'_>> =
-                values.iter().map(|value| block.generators[*value].parameter(&drawn[*value])).collect();
-            encoder.execute(*number, &parameters);
+            let parameter = |at: &Place| block.generators[at.slot].parameter(&drawn[at.slot], at.plus);
+            // Most statements have few: these need no memory of their own.
+            let mut few = [Parameter::Null; FEW];
+            if let Some(few) = few.get_mut(..values.len()) {
+                few.iter_mut().zip(values).for_each(|(slot, at)| *slot = parameter(at));
+                encoder.execute(*number, few);
+            } else {
+                let many: Vec<Parameter<'_>> = values.iter().map(parameter).collect();
+                encoder.execute(*number, &many);
+            }
         }
     }
 }
+
+/// Parameters of a statement that has few.
+const FEW: usize = 16;
 
 impl Statements for ScriptClients<'_> {
     fn next(&mut self, client: usize, encoder: &mut RequestEncoder<'_>) -> Next {
@@ -190,7 +200,7 @@ pub enum Form {
     /// As text with values in it.
     Text(Vec<Piece>),
     /// As an execution of the prepared statement of this number with these values.
-    Prepared(usize, Vec<usize>),
+    Prepared(usize, Vec<Place>),
 }
 
 impl Plan {
@@ -201,17 +211,23 @@ impl Plan {
         let mut weight = 0;
         for block in &script.blocks {
             let mut lines = Vec::new();
+            let mut first_lines = Vec::new();
             for statement in &block.statements {
-                let values: Vec<usize> = statement.values().collect();
-                let form = if values.is_empty() {
-                    Form::Packets(packet::query(statement.with_marks().as_bytes()))
-                } else if is_prepared(statement) {
+                first_lines.push(lines.len());
+                let is_prepared = statement.values().next().is_some() && is_prepared(statement);
+                if is_prepared {
                     plan.prepared.push(statement.with_marks());
-                    Form::Prepared(plan.prepared.len() - 1, values)
-                } else {
-                    Form::Text(statement.pieces.clone())
-                };
-                lines.push(StatementPlan { kind: plan.rollback, form, retry_from: statement.retry_from });
+                }
+                for time in 0..statement.times {
+                    let form = if is_prepared {
+                        let values = statement.values().map(|place| place.at(time)).collect();
+                        Form::Prepared(plan.prepared.len() - 1, values)
+                    } else {
+                        text_form(statement, time)
+                    };
+                    let retry_from = if statement.is_alone { lines.len() } else { first_lines[statement.retry_from] };
+                    lines.push(StatementPlan { kind: plan.rollback, form, retry_from });
+                }
                 plan.rollback += 1;
             }
             plan.blocks.push(BlockPlan { generators: block.generators.clone(), lines });
@@ -220,6 +236,18 @@ impl Plan {
         }
         plan
     }
+}
+
+/// The statement as text, at its repetition `time`.
+fn text_form(statement: &Template, time: usize) -> Form {
+    if statement.values().next().is_none() {
+        return Form::Packets(packet::query(statement.with_marks().as_bytes()));
+    }
+    let at_time = |piece: &Piece| match piece {
+        Piece::Value(place) => Piece::Value(place.at(time)),
+        Piece::Sql(sql) => Piece::Sql(sql.clone()),
+    };
+    Form::Text(statement.pieces.iter().map(at_time).collect())
 }
 
 /// The kinds of statement of a script, ROLLBACK last.
@@ -250,7 +278,7 @@ mod tests {
     ";
 
     fn script(text: &str) -> Script {
-        parse::script(&SourceFile { name: "shop.sql".into(), text: text.into() }, &[]).unwrap()
+        parse::script(&SourceFile { name: "shop.sql".into(), text: text.into() }, &[], &[]).unwrap()
     }
 
     fn portion(first: usize, clients: usize) -> Portion {
@@ -415,6 +443,32 @@ mod tests {
         (0..2).for_each(|_| drop(text(&mut talk, 0)));
         assert!(text(&mut talk, 0).starts_with("DO "));
         assert_eq!(talk.reconnected(0), After::GoOn);
+    }
+
+    #[test]
+    fn a_list_is_drawn_once_per_event_and_sent_one_by_one() {
+        let script =
+            script(":ids = list(3, uniform(1, 1000000))\nBEGIN;\n-- for each: ids\nSELECT :ids;\nDO :ids;\nCOMMIT;");
+        assert_eq!(kinds(&script).len(), 5);
+        let plan = Plan::new(&script, |_| false);
+        let mut talk = ScriptClients::new(&plan, portion(0, 1));
+        assert_eq!(text(&mut talk, 0), "BEGIN");
+        let one_by_one: Vec<String> =
+            (0..3).map(|_| text(&mut talk, 0).strip_prefix("SELECT ").unwrap().to_owned()).collect();
+        assert_eq!(text(&mut talk, 0), format!("DO {}", one_by_one.join(", ")));
+        assert_eq!(talk.refused(0, 1213), After::StartOver);
+        assert_eq!([text(&mut talk, 0), text(&mut talk, 0)], ["ROLLBACK", "BEGIN"]);
+        assert_eq!(text(&mut talk, 0), format!("SELECT {}", one_by_one[0]));
+        let prepared = Plan::new(&script, |_| true);
+        assert_eq!(prepared.prepared, ["SELECT ?", "DO ?, ?, ?"]);
+    }
+
+    #[test]
+    fn a_number_and_those_after_it_are_sent() {
+        let script = script(":id = uniform(7, 7)\n:ids = list(3, :id)\n:last = :id + 99\nDO :ids, :last;");
+        let plan = Plan::new(&script, |_| false);
+        let mut talk = ScriptClients::new(&plan, portion(0, 1));
+        assert_eq!(text(&mut talk, 0), "DO 7, 8, 9, 106");
     }
 
     #[test]

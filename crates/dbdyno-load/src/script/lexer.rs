@@ -223,7 +223,7 @@ pub fn in_word(byte: u8) -> bool {
 }
 
 /// The words that steer, at the start of a comment on a line of its own.
-const STEERING: [&str; 6] = ["setup", "cleanup", "connect", "name", "weight", "as"];
+const STEERING: [&str; 7] = ["setup", "cleanup", "connect", "name", "weight", "as", "for each"];
 
 /// Shorter words are too near to others to be taken for slips.
 const SLIP_MIN: usize = 4;

@@ -51,13 +51,14 @@ and drop its tables:
   SELECT stock FROM items WHERE id = :id;
 
 A value is drawn once per event and is one of uniform, zipf, gaussian, pareto, special, exponential
-(low, high), sequence(), one_of('a', 'b'), text(40), digits(9), uuid(). See docs/script.md.
+(low, high), sequence(), one_of('a', 'b'), text(40), digits(9), pattern('##-@'), uuid(), or list(10, uniform(1, 9)). See docs/script.md.
 
 ";
 
 const FLAGS: &[Flag] = &[
     Flag::value("file", "the script, or several; FILE@WEIGHT gives one a weight").short('f'),
     Flag::value("script", "").same_as("file"),
+    Flag::value("setup", "a script whose setup makes the tables and whose constants the others share"),
     Flag::value("weights", "weights of blocks instead of the file's: buy=3,look=0"),
     Flag::value("set", "constants of the file: rows=5000,note=none"),
     Flag::value("schema", "schema of its tables"),
@@ -187,10 +188,17 @@ fn script(values: &Values<'_>, file: &str) -> Result<Script, Error> {
     let constants = constants(values)?;
     let named = values.all("file");
     let files = Some(file).filter(|file| !file.is_empty()).into_iter().chain(named);
+    let setup = values.text("setup").map(|path| parse::setup(&read(path)?, &constants)).transpose()?;
+    let (setup, inherited) = setup.unzip();
+    let inherited = inherited.unwrap_or_default();
     let mut whole: Option<Script> = None;
     for file in files {
         let (path, weight) = file_and_weight(file);
-        let mut script = parse::script(&read(path)?, &constants)?;
+        let mut script = parse::script(&read(path)?, &constants, &inherited)?;
+        if let Some(own) = script.setup.iter().chain(&script.cleanup).next().filter(|_| setup.is_some()) {
+            let text = "--setup names the file that makes the tables: leave this section out, or --setup";
+            return Err(Error::Usage(format!("{}: {text}", own.place)));
+        }
         for block in &mut script.blocks {
             block.weight *= weight;
             if let Some(same) = whole.iter().flat_map(|whole| &whole.blocks).find(|other| other.name == block.name) {
@@ -206,6 +214,9 @@ fn script(values: &Values<'_>, file: &str) -> Result<Script, Error> {
     let Some(mut script) = whole else {
         return Err(Error::Usage("which script? dbdyno-load script FILE [flags] [prepare|run|cleanup]".into()));
     };
+    if let Some(setup) = setup {
+        script.prepend(setup);
+    }
     for (name, _) in &constants {
         check_name("set", name, script.constants.iter().map(String::as_str), "constant")?;
     }
@@ -356,6 +367,19 @@ mod tests {
         let flags = [("file", both.name()), ("weights", "b=0, a=7")];
         assert_eq!(weights(&read(&flags, "").unwrap()), [7, 0]);
         assert!(read(&[("file", both.name())], both.name()).unwrap_err().contains("another file has a block a"));
+    }
+
+    #[test]
+    fn a_setup_file_makes_the_tables_of_all() {
+        let tables = File::new("tables", b":rows = 5\n-- setup:\nCREATE TABLE t SELECT :rows;\n");
+        let load = File::new("load", b":id = uniform(1, :rows)\nDO :id;");
+        let whole = read(&[("setup", tables.name()), ("set", "rows=7")], load.name()).unwrap();
+        assert_eq!(whole.setup[0].sql, "CREATE TABLE t SELECT 7");
+        assert!(whole.name.ends_with("load") && !whole.name.contains('+'), "{}", whole.name);
+        assert!(read(&[], load.name()).unwrap_err().contains(":rows is not a constant"));
+        let own = File::new("own", b"-- setup:\nDO 1;\n-- name: a\nDO 2;");
+        let message = read(&[("setup", tables.name())], own.name()).unwrap_err();
+        assert!(message.contains(":2:1: --setup names the file that makes the tables"), "{message}");
     }
 
     #[test]

@@ -62,8 +62,12 @@ pub struct Template {
     pub is_query: bool,
     /// What it is made of.
     pub pieces: Vec<Piece>,
+    /// How often it is sent in a row, each time with the next value of a list.
+    pub times: usize,
     /// Which statement of the block to go back to when the server gave this one up: the one that began its transaction.
     pub retry_from: usize,
+    /// It is a transaction of its own.
+    pub is_alone: bool,
     /// It may make tables, so that those after it cannot be checked before.
     pub makes_tables: bool,
 }
@@ -73,8 +77,27 @@ pub struct Template {
 pub enum Piece {
     /// SQL as it is.
     Sql(String),
-    /// The value of one of the block's generators.
-    Value(usize),
+    /// A value that was drawn.
+    Value(Place),
+}
+
+/// Where a statement finds a value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Of the block's generators.
+    pub slot: usize,
+    /// What is added to its number.
+    pub plus: i64,
+    /// How far slot and sum go on each time that the statement is sent in a row.
+    pub step: (usize, i64),
+}
+
+impl Place {
+    /// The place at the statement's repetition `time`, from 0.
+    pub fn at(self, time: usize) -> Self {
+        let plus = self.plus.wrapping_add(self.step.1.wrapping_mul(time as i64));
+        Self { slot: self.slot + self.step.0 * time, plus, ..self }
+    }
 }
 
 impl Script {
@@ -88,6 +111,15 @@ impl Script {
     /// All statements of all blocks.
     pub fn statements(&self) -> impl Iterator<Item = &Template> {
         self.blocks.iter().flat_map(|block| &block.statements)
+    }
+
+    /// This one behind the sections of a file that makes its tables.
+    pub fn prepend(&mut self, setup: Self) {
+        self.connect.splice(0..0, setup.connect);
+        self.setup.splice(0..0, setup.setup);
+        self.cleanup.splice(0..0, setup.cleanup);
+        self.constants.splice(0..0, setup.constants);
+        self.backslash = setup.backslash.or(self.backslash.take());
     }
 
     /// This one and another: sections are joined, blocks stand beside each other.
@@ -112,10 +144,10 @@ impl Template {
         self.pieces.iter().map(piece).collect()
     }
 
-    /// The parameters in their order, by the block's generators.
-    pub fn values(&self) -> impl Iterator<Item = usize> {
+    /// The parameters in their order.
+    pub fn values(&self) -> impl Iterator<Item = Place> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Value(number) => Some(*number),
+            Piece::Value(place) => Some(*place),
             Piece::Sql(_) => None,
         })
     }
@@ -149,6 +181,8 @@ pub enum Generator {
         /// The characters.
         alphabet: &'static [u8],
     },
+    /// Characters of which each `#` is a random digit and each `@` a random letter.
+    Pattern(Vec<u8>),
     /// A random UUID (version 4).
     Uuid,
 }
@@ -216,18 +250,24 @@ impl Generator {
                 let length = if least == most { *least } else { least + random.below(most - least + 1) };
                 fill(&mut drawn.text, length as usize, alphabet, random);
             }
+            Self::Pattern(pattern) => fill_pattern(&mut drawn.text, pattern, random),
             Self::Uuid => uuid(&mut drawn.text, random),
         }
     }
 
-    /// Writes the value as SQL.
-    pub fn write(&self, drawn: &Drawn, out: &mut Vec<u8>) {
+    /// Whether its values are whole numbers, to which something may be added.
+    pub fn is_number(&self) -> bool {
+        matches!(self, Self::Number(_) | Self::Sequence { .. })
+    }
+
+    /// Writes the value as SQL; `plus` is added to a number.
+    pub fn write(&self, drawn: &Drawn, plus: i64, out: &mut Vec<u8>) {
         match self {
             Self::Number(_) | Self::Sequence { .. } => {
-                out.extend_from_slice(itoa::Buffer::new().format(drawn.number).as_bytes());
+                out.extend_from_slice(itoa::Buffer::new().format(drawn.number.wrapping_add(plus)).as_bytes());
             }
             Self::OneOf(one_of) => out.extend_from_slice(one_of.values[drawn.place].1.as_bytes()),
-            Self::Text { .. } | Self::Uuid => {
+            Self::Text { .. } | Self::Pattern(_) | Self::Uuid => {
                 out.push(b'\'');
                 out.extend_from_slice(&drawn.text);
                 out.push(b'\'');
@@ -235,12 +275,12 @@ impl Generator {
         }
     }
 
-    /// The value for a prepared statement.
-    pub fn parameter<'a>(&'a self, drawn: &'a Drawn) -> Parameter<'a> {
+    /// The value for a prepared statement; `plus` is added to a number.
+    pub fn parameter<'a>(&'a self, drawn: &'a Drawn, plus: i64) -> Parameter<'a> {
         match self {
-            Self::Number(_) | Self::Sequence { .. } => Parameter::Integer(drawn.number),
+            Self::Number(_) | Self::Sequence { .. } => Parameter::Integer(drawn.number.wrapping_add(plus)),
             Self::OneOf(one_of) => one_of.values[drawn.place].0.parameter(),
-            Self::Text { .. } | Self::Uuid => Parameter::Text(&drawn.text),
+            Self::Text { .. } | Self::Pattern(_) | Self::Uuid => Parameter::Text(&drawn.text),
         }
     }
 }
@@ -258,6 +298,29 @@ fn fill(text: &mut Vec<u8>, length: usize, alphabet: &[u8], random: &mut Random)
         }
     }
     text.truncate(length);
+}
+
+/// Writes random characters into a pattern. One draw makes eleven: it is a fraction of 64 bits whose leading digits come
+/// out by multiplication; 26^11 values are so few beside 2^64 that none is favoured measurably.
+fn fill_pattern(text: &mut Vec<u8>, pattern: &[u8], random: &mut Random) {
+    const CHARACTERS_PER_DRAW: usize = 11;
+    text.clear();
+    text.extend_from_slice(pattern);
+    let (mut fraction, mut left) = (0_u64, 0);
+    for character in text {
+        let (first, count) = match *character {
+            b'#' => (b'0', 10),
+            b'@' => (b'a', 26),
+            _ => continue,
+        };
+        if left == 0 {
+            (fraction, left) = (random.bits(), CHARACTERS_PER_DRAW);
+        }
+        let scaled = u128::from(fraction) * count;
+        *character = first + (scaled >> 64) as u8;
+        fraction = scaled as u64;
+        left -= 1;
+    }
 }
 
 /// RFC 9562, version 4.
@@ -369,7 +432,7 @@ mod tests {
     fn sql(generator: &Generator, random: &mut Random) -> String {
         let (mut drawn, mut out) = (Drawn::default(), Vec::new());
         generator.draw(random, &mut drawn);
-        generator.write(&drawn, &mut out);
+        generator.write(&drawn, 0, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -408,7 +471,7 @@ mod tests {
     fn a_list_of_numbers_keeps_one_type() {
         let choices = vec![(Literal::Integer(2), 1), (Literal::Decimal("2.5".into(), 2.5), 0)];
         let generator = Generator::OneOf(OneOf::new(choices).unwrap());
-        assert_eq!(generator.parameter(&Drawn::default()), Parameter::Double(2.0));
+        assert_eq!(generator.parameter(&Drawn::default(), 0), Parameter::Double(2.0));
         assert_eq!(sql(&generator, &mut Random::new(1)), "2");
     }
 
@@ -421,6 +484,23 @@ mod tests {
         let text = sql(&Generator::Text { least: 1001, most: 1001, alphabet: LETTERS }, &mut random);
         assert_eq!(text.len(), 1003);
         assert!(LETTERS.iter().all(|letter| text.as_bytes().contains(letter)));
+    }
+
+    #[test]
+    fn a_pattern_keeps_its_other_characters() {
+        let mut random = Random::new(1);
+        let generator = Generator::Pattern(b"##-@@-####x".to_vec());
+        let drawn: Vec<String> = (0..1000).map(|_| sql(&generator, &mut random)).collect();
+        for text in &drawn {
+            let text = text.trim_matches('\'').as_bytes();
+            assert_eq!((text.len(), text[2], text[5], text[10]), (11, b'-', b'-', b'x'));
+            assert!(text[..2].iter().chain(&text[6..10]).all(u8::is_ascii_digit));
+            assert!(text[3..5].iter().all(u8::is_ascii_lowercase));
+        }
+        for digit in '0'..='9' {
+            let share = drawn.iter().flat_map(|text| text.chars()).filter(|c| *c == digit).count();
+            assert!((450..750).contains(&share), "{digit}: {share} of 6000");
+        }
     }
 
     #[test]

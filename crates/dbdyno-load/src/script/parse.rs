@@ -16,13 +16,22 @@ enum Section {
     Block,
 }
 
-/// Reads a script; `constants` come from the command line in place of the file's.
+/// Reads a script; `constants` come from the command line in place of the file's, `inherited` from a setup file.
 ///
 /// # Errors
 /// Anything wrong with it, with file, line, column and the remedy.
-pub fn script(source: &SourceFile, constants: &[(String, String)]) -> Result<Script, Error> {
-    let mut reader = Reader::new(source, constants);
+pub fn script(source: &SourceFile, constants: &[(String, String)], inherited: &[Definition]) -> Result<Script, Error> {
+    let mut reader = Reader::new(source, constants, inherited);
     reader.read().and_then(|()| reader.finish()).map_err(|mistake| source.error(&mistake))
+}
+
+/// Reads a file that makes the tables of other scripts: it has no block. Also what it defines, for those.
+///
+/// # Errors
+/// As of [`script`], or it has a block or no setup.
+pub fn setup(source: &SourceFile, constants: &[(String, String)]) -> Result<(Script, Vec<Definition>), Error> {
+    let mut reader = Reader::new(source, constants, &[]);
+    reader.read().and_then(|()| reader.finish_setup()).map_err(|mistake| source.error(&mistake))
 }
 
 /// A name of a block or statement, safe in every output.
@@ -43,25 +52,31 @@ struct Reader<'a> {
     source: &'a SourceFile,
     constants: &'a [(String, String)],
     section: Section,
+    /// What a setup file defines.
+    inherited: &'a [Definition],
     shared: Vec<Definition>,
     /// The unnamed one, then those with names.
     blocks: Vec<Draft<'a>>,
     /// The name for the next statement.
     name_next: Option<Name>,
+    /// The list of which each value is one of the next statement.
+    each_next: Option<Name>,
     script: Script,
 }
 
 impl<'a> Reader<'a> {
-    fn new(source: &'a SourceFile, constants: &'a [(String, String)]) -> Self {
+    fn new(source: &'a SourceFile, constants: &'a [(String, String)], inherited: &'a [Definition]) -> Self {
         let script = Script::named(&source.name);
         let unnamed = Draft::new(script.name.clone(), 0);
         Self {
             source,
             constants,
             section: Section::Unnamed,
+            inherited,
             shared: Vec::new(),
             blocks: vec![unnamed],
             name_next: None,
+            each_next: None,
             script,
         }
     }
@@ -79,7 +94,7 @@ impl<'a> Reader<'a> {
     }
 
     fn steer(&mut self, word: &str, value: &str, at: usize, value_at: usize) -> Result<(), Mistake> {
-        if word != "as" {
+        if !matches!(word, "as" | "for each") {
             self.no_name_left()?;
         }
         match word {
@@ -99,9 +114,14 @@ impl<'a> Reader<'a> {
                 Some(block) => block.weight = weight(value, value_at)?,
                 None => return Err(Mistake::new(at, "a weight belongs to a block: write it below its `-- name:`")),
             },
-            _ if matches!(self.section, Section::Unnamed | Section::Block) => {
+            "for each" if matches!(self.section, Section::Unnamed | Section::Block) => {
+                let name = value.strip_prefix(':').unwrap_or(value);
+                self.each_next = Some(Name { text: name.into(), at });
+            }
+            "as" if matches!(self.section, Section::Unnamed | Section::Block) => {
                 self.name_next = Some(Name { text: safe_name(value, value_at)?, at });
             }
+            "for each" => return Err(Mistake::new(at, "only a statement of a block can be sent for each value")),
             _ => return Err(Mistake::new(at, "only the statements of a block have names")),
         }
         Ok(())
@@ -115,9 +135,12 @@ impl<'a> Reader<'a> {
     }
 
     fn no_name_left(&self) -> Result<(), Mistake> {
-        match &self.name_next {
-            Some(name) => Err(Mistake::new(name.at, "no statement follows in this block that `-- as:` could name")),
-            None => Ok(()),
+        match (&self.name_next, &self.each_next) {
+            (Some(name), _) => {
+                Err(Mistake::new(name.at, "no statement follows in this block that `-- as:` could name"))
+            }
+            (None, Some(each)) => Err(Mistake::new(each.at, "no statement follows in this block to be sent for each")),
+            (None, None) => Ok(()),
         }
     }
 
@@ -134,13 +157,13 @@ impl<'a> Reader<'a> {
         if let Some(same) = known().find(|known| known.name == name) {
             return Err(Mistake::new(at, format!(":{name} is defined already, in {}", self.source.place(same.at))));
         }
-        let constant = |name: &str| {
-            known().find(|known| known.name == name).and_then(|known| match &known.value {
-                Defined::Constant(value) => Some(value.clone()),
-                Defined::Drawn(_) => None,
-            })
+        if self.inherited.iter().any(|known| known.name == name) {
+            return Err(Mistake::new(at, format!(":{name} is defined already, in the file of --setup")));
+        }
+        let value_of = |name: &str| {
+            known().chain(self.inherited).find(|known| known.name == name).map(|known| known.value.clone())
         };
-        let value = match binding::read(name, at, lexemes, &constant)? {
+        let value = match binding::read(name, at, lexemes, &value_of)? {
             Defined::Constant(value) if self.section == Section::Unnamed => {
                 Defined::Constant(self.replaced(name, at, value)?)
             }
@@ -176,12 +199,12 @@ impl<'a> Reader<'a> {
     fn statement(&mut self, lexemes: Vec<Lexeme<'a>>) -> Result<(), Mistake> {
         let at = lexemes[0].at;
         self.note_backslash(&lexemes);
-        let name = self.name_next.take();
+        let (name, each) = (self.name_next.take(), self.each_next.take());
         if let Some(block) = self.open_block() {
-            block.statements.push(Written { lexemes, name });
+            block.statements.push(Written { lexemes, name, each });
             return Ok(());
         }
-        let sql = binding::plain_sql(&lexemes, &self.shared)?;
+        let sql = binding::plain_sql(&lexemes, &self.known())?;
         let plain = Plain { place: self.source.place(at), sql };
         match self.section {
             Section::Setup => self.script.setup.push(plain),
@@ -198,9 +221,28 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// All that blocks share.
+    fn known(&self) -> Vec<Definition> {
+        self.shared.iter().chain(self.inherited).cloned().collect()
+    }
+
+    fn finish_setup(self) -> Result<(Script, Vec<Definition>), Mistake> {
+        self.no_name_left()?;
+        let [unnamed, named @ ..] = self.blocks.as_slice() else { return Ok((self.script, self.shared)) };
+        let statement = unnamed.statements.first().map(|written| written.lexemes[0].at);
+        if let Some(at) = statement.or_else(|| named.first().map(|block| block.name.at)) {
+            let text = "a file of --setup makes tables and offers no load: put `-- setup:` above its statements";
+            return Err(Mistake::new(at, text));
+        }
+        if self.script.setup.is_empty() {
+            return Err(Mistake::new(0, "a file of --setup makes tables: add a line `-- setup:` and statements"));
+        }
+        Ok((self.script, self.shared))
+    }
+
     fn finish(mut self) -> Result<Script, Mistake> {
         self.no_name_left()?;
-        let mut blocks = self.blocks;
+        let mut blocks = std::mem::take(&mut self.blocks);
         let unnamed = blocks.remove(0);
         match unnamed.statements.first() {
             Some(written) if !blocks.is_empty() => {
@@ -214,8 +256,9 @@ impl<'a> Reader<'a> {
             return Err(Mistake::new(0, "there is nothing to run: add a block, a line `-- name: NAME` and statements"));
         }
         let autocommit = !self.script.connect.iter().any(|plain| plain.sql.to_ascii_lowercase().contains("autocommit"));
+        let known = self.known();
         for draft in blocks {
-            self.script.blocks.push(draft.finish(&self.shared, self.source, autocommit)?);
+            self.script.blocks.push(draft.finish(&known, self.source, autocommit)?);
         }
         Ok(self.script)
     }
@@ -250,7 +293,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::script::model::{Block, Piece};
+    use crate::script::model::{Block, Piece, Template};
 
     const SHOP: &str = "\
 -- A shop.
@@ -277,7 +320,7 @@ SELECT stock FROM items WHERE id = :id;
 
     fn read(text: &str) -> Result<Script, String> {
         let source = SourceFile { name: "dir/shop.sql".into(), text: text.into() };
-        script(&source, &[]).map_err(|error| error.to_string())
+        script(&source, &[], &[]).map_err(|error| error.to_string())
     }
 
     fn refused(text: &str) -> String {
@@ -303,7 +346,7 @@ SELECT stock FROM items WHERE id = :id;
             ["buy.begin", "buy.select_items", "buy.update_items", "buy.select_items_2", "buy.commit", "buy.total"]
         );
         assert_eq!(buy.statements[2].with_marks(), "UPDATE items SET stock = stock - ? WHERE id = ?");
-        assert_eq!(buy.statements[2].values().collect::<Vec<_>>(), [1, 0]);
+        assert_eq!(buy.statements[2].values().map(|place| place.slot).collect::<Vec<_>>(), [1, 0]);
         assert_eq!(buy.statements[3].with_marks(), "SELECT ':id', 1 FROM items WHERE id = ?");
         let queries: Vec<bool> = buy.statements.iter().map(|statement| statement.is_query).collect();
         assert_eq!(queries, [false, true, true, true, false, true]);
@@ -330,6 +373,50 @@ SELECT stock FROM items WHERE id = :id;
     }
 
     #[test]
+    fn a_list_stands_for_its_values() {
+        let script = read(
+            ":id = uniform(1, 9)\n:ids = list(3, uniform(1, 9))\n:run = list(2, :id)\n:last = :id + 4\n\
+             SELECT :ids, :last;\nSELECT :run, :ids;",
+        )
+        .unwrap();
+        let [first, second] = script.blocks[0].statements.as_slice() else { panic!("{script:?}") };
+        assert_eq!(first.with_marks(), "SELECT ?, ?, ?, ?");
+        assert_eq!(second.with_marks(), "SELECT ?, ?, ?, ?, ?");
+        let places = |statement: &Template| statement.values().map(|at| (at.slot, at.plus)).collect::<Vec<_>>();
+        assert_eq!(places(first), [(0, 0), (1, 0), (2, 0), (3, 4)]);
+        assert_eq!(places(second), [(3, 0), (3, 1), (0, 0), (1, 0), (2, 0)]);
+        assert_eq!(script.blocks[0].generators.len(), 4);
+    }
+
+    #[test]
+    fn a_statement_is_sent_for_each_value() {
+        let script = read(":ids = list(3, uniform(1, 9))\nBEGIN;\n-- for each: ids\nSELECT :ids;\nCOMMIT;").unwrap();
+        let select = &script.blocks[0].statements[1];
+        assert_eq!((select.with_marks().as_str(), select.times, select.is_alone), ("SELECT ?", 3, false));
+        assert_eq!(select.values().next().unwrap().at(2).slot, 2);
+        assert_eq!(script.blocks[0].statements[0].times, 1);
+    }
+
+    #[test]
+    fn a_file_for_the_setup_shares_what_it_defines() {
+        let file = |name: &str, text: &str| SourceFile { name: name.into(), text: text.into() };
+        let tables = file("t.sql", ":rows = 10\n-- setup:\nCREATE TABLE t SELECT :rows;");
+        let set = [("rows".to_owned(), "20".to_owned())];
+        let (made, shared) = setup(&tables, &set).unwrap();
+        assert_eq!(made.setup[0].sql, "CREATE TABLE t SELECT 20");
+        assert_eq!(made.constants, ["rows"]);
+        let load = file("a.sql", ":id = uniform(1, :rows)\nSELECT :id, :rows;");
+        let bound = script(&load, &set, &shared).unwrap();
+        assert_eq!(bound.blocks[0].statements[0].with_marks(), "SELECT ?, 20");
+        let refused = |text: &str| setup(&file("t.sql", text), &[]).map(drop).unwrap_err().to_string();
+        assert!(refused("DO 1;").starts_with("t.sql:1:1: a file of --setup makes tables and offers no load"));
+        assert!(refused("-- setup:\nDO 1;\n-- name: a\nDO 1;").starts_with("t.sql:3:1: a file of --setup makes"));
+        assert!(refused(":rows = 1").contains("add a line `-- setup:`"));
+        let again = script(&file("a.sql", ":rows = 1\nDO :rows;"), &[], &shared).map(drop).unwrap_err();
+        assert!(again.to_string().starts_with("a.sql:1:1: :rows is defined already, in the file of --setup"));
+    }
+
+    #[test]
     fn a_sequence_is_one_for_all_blocks() {
         let script = read(":n = sequence()\n-- name: a\nSELECT :n;\n-- name: b\nSELECT :n;").unwrap();
         assert!(Arc::ptr_eq(&script.blocks[0].generators[0], &script.blocks[1].generators[0]));
@@ -347,7 +434,7 @@ SELECT stock FROM items WHERE id = :id;
         let with = |constants: &[(&str, &str)]| {
             let constants: Vec<(String, String)> =
                 constants.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
-            script(&source, &constants).map_err(|error| error.to_string())
+            script(&source, &constants, &[]).map_err(|error| error.to_string())
         };
         let bound = with(&[("n", "7"), ("t", "it's 3")]).unwrap();
         assert_eq!(bound.blocks[0].statements[0].pieces, [Piece::Sql("SELECT 7, 'it''s 3', 7".into())]);
@@ -391,6 +478,12 @@ SELECT stock FROM items WHERE id = :id;
             ("-- as: x\n-- name: a\nDO 1;", "1:1: no statement follows"),
             ("DO 1;\n-- as: x", "2:1: no statement follows"),
             ("-- as: a.b\nDO 1;", "1:8: a name has 1 to 40"),
+            ("-- for each: x\nDO 1;", "1:1: :x is no list"),
+            (":x = uuid()\n-- for each: x\nDO :x;", "2:1: :x is no list"),
+            (":x = list(2, uuid())\n-- for each: x\nDO 1;", "2:1: the statement below does not use :x"),
+            (":x = list(2, uuid())\n-- for each: x\nSET @a = :x;", "2:1: only a query can be sent"),
+            ("-- setup:\n-- for each: x\nDO 1;", "2:1: only a statement of a block"),
+            ("DO 1;\n-- for each: x", "2:1: no statement follows"),
             ("-- as: x\nDO 1;\n-- as: x\nDO 2;", "3:1: another statement of this block is called shop.x"),
             (":a = uniform(9, 1)\nDO :a", "1:6: write uniform(low, high)"),
             ("SELECT 'a", "1:8: this string has no closing '"),

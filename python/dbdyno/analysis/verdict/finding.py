@@ -170,6 +170,7 @@ class Finding(TwoTreatments):
     reason: Reason | Obstacle
     by_block: tuple[tuple[int, float], ...]  # (block, relative difference)
     p: float = math.nan  # of no difference, as if this were the only look and the only comparison
+    p_alone: float = math.nan  # allowing for the looks, as if this were the only comparison
     p_adjusted: float = math.nan  # allowing for the looks, Holm over the study's differences
     p_equivalence: float = math.nan  # two one-sided tests, allowing for the looks, Holm over the study's equivalences
     blocks_needed: int | None = None  # in all, about, to resolve the margin; None where that can't be said
@@ -460,6 +461,7 @@ class _Family:
                 _without_figures(pair, self.metric, reason),
                 effect=effect,
                 p=float(ours.p_now),
+                p_alone=float(ours.p),
                 p_adjusted=reason.p_adjusted,
                 p_equivalence=reason.p_equivalence,
                 blocks_needed=needed,

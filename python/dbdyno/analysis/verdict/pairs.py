@@ -370,12 +370,15 @@ def every_pair(design: Design) -> list[Comparison]:
 
 
 def pairs_not_planned(design: Design) -> list[Comparison]:
-    """Return every two treatments that the study does not compare by itself."""
+    """Return every two treatments that the study does not compare by itself; of a suite, every two of one load."""
     planned = {frozenset((comparison.baseline, comparison.level)) for comparison in design.comparisons}
+    loads = design.factor_of_loads
+    load_of = {t.id: t.levels.get(loads.name) if loads else None for t in design.treatments}
     return [
         comparison
         for comparison in every_pair(design)
         if frozenset((comparison.baseline, comparison.level)) not in planned
+        and load_of.get(comparison.baseline) == load_of.get(comparison.level)
     ]
 
 

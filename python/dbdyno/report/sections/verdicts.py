@@ -13,7 +13,16 @@ from dbdyno.model.wording import count, p_value, percent, percent_range
 from dbdyno.report.document import Abridged, Block, Cell, Details, Item, List, Paragraph, Section, Table, bullets
 from dbdyno.report.notes import remarks
 from dbdyno.report.reasons import duration, reason_code, reason_text
-from dbdyno.report.sentences import NO_VERDICT, Versus, by_interest, effect_text, evidence, in_order, verdict_sentence
+from dbdyno.report.sentences import (
+    NO_VERDICT,
+    Versus,
+    anchor_of,
+    by_interest,
+    effect_text,
+    evidence,
+    in_order,
+    verdict_sentence,
+)
 from dbdyno.report.source import Source, effect_values, fields, marked, p_values
 from dbdyno.report.why import PART_NAMES, explanation, short_reason, why_json
 
@@ -37,6 +46,7 @@ def verdict_item(verdict: Finding, analysis: Analysis) -> Item:
         tuple(filter(None, [evidence(verdict)])),
         tuple(remarks(verdict, analysis)),
         tuple(filter(None, [explanation(verdict, analysis)])),
+        id=anchor_of(verdict),
     )
 
 

@@ -1,0 +1,3 @@
+-- 100 random rows by primary key
+:ids = list(100, uniform(1, :rows))
+SELECT c FROM sbtest2 WHERE id IN (:ids);

@@ -1,0 +1,4 @@
+-- A range of 101 values of the primary key, with a column beside it, of a table that nothing has written to since it was loaded
+:first = uniform(1, :rows)
+:last = :first + 100
+SELECT id, c FROM sbtest1 WHERE id BETWEEN :first AND :last;

@@ -1,0 +1,38 @@
+-- Ten rows by primary key, four ranges of 10 rows, two updates, a delete and an insert in a transaction
+:ids = list(10, uniform(1, :rows))
+:simple_first = uniform(1, :rows)
+:simple_last = :simple_first + 9
+:sum_first = uniform(1, :rows)
+:sum_last = :sum_first + 9
+:order_first = uniform(1, :rows)
+:order_last = :order_first + 9
+:distinct_first = uniform(1, :rows)
+:distinct_last = :distinct_first + 9
+:index_id = uniform(1, :rows)
+:other_id = uniform(1, :rows)
+:new_id = uniform(1, :rows)
+:new_k = uniform(1, :rows)
+:c = pattern('###########-###########-###########-###########-###########-###########-###########-###########-###########-###########')
+:new_c = pattern('###########-###########-###########-###########-###########-###########-###########-###########-###########-###########')
+:new_pad = pattern('###########-###########-###########-###########-###########')
+BEGIN;
+-- as: point
+-- for each: ids
+SELECT c FROM sbtest2 WHERE id = :ids;
+-- as: simple
+SELECT c FROM sbtest2 WHERE id BETWEEN :simple_first AND :simple_last;
+-- as: sum
+SELECT SUM(k) FROM sbtest2 WHERE id BETWEEN :sum_first AND :sum_last;
+-- as: order
+SELECT c FROM sbtest2 WHERE id BETWEEN :order_first AND :order_last ORDER BY c;
+-- as: distinct
+SELECT DISTINCT c FROM sbtest2 WHERE id BETWEEN :distinct_first AND :distinct_last ORDER BY c;
+-- as: update_index
+UPDATE sbtest2 SET k = k + 1 WHERE id = :index_id;
+-- as: update_nonindex
+UPDATE sbtest2 SET c = :c WHERE id = :other_id;
+-- as: delete
+DELETE FROM sbtest2 WHERE id = :new_id;
+-- as: insert
+INSERT INTO sbtest2 (id, k, c, pad) VALUES (:new_id, :new_k, :new_c, :new_pad);
+COMMIT;

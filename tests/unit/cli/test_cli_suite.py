@@ -1,0 +1,77 @@
+"""``dbdyno suite``: its study is written, planned and kept; what is no suite is refused."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dbdyno.study.load import load_study
+
+ROOT = Path(__file__).parents[3]
+LOADS = (ROOT / "studies/suites/microbench").resolve()
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def planned(dbdyno, *argv):
+    """Return the study that was written, and the plan's text."""
+    _, out, err = dbdyno("suite", "microbench", *argv, "--into", "results/a", "--plan")
+    assert err.startswith("study: results/a.toml\n"), err
+    return Path("results/a.toml"), out
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_factor_of_the_command_line_takes_the_place_of_the_file_s(dbdyno, monkeypatch):
+    monkeypatch.setattr("dbdyno.cli.plan.show_plan", lambda *_, **__: None)
+    monkeypatch.setattr("dbdyno.run.preflight.needs_of", lambda *_: [])
+    study, _ = planned(dbdyno, "innodb_flush_log_at_trx_commit=1,2", "--only", "point-*", "--only", "scan")
+    raw = tomllib.loads(study.read_text())
+    assert "server" not in raw["stack"], "the file's servers are not crossed with it"
+    assert (study.parent / raw["suite"]["loads"]).resolve() == LOADS
+    load, setting = load_study(study).factors
+    assert setting.name == "innodb_flush_log_at_trx_commit"
+    assert set(load.labels()) == {"point-query", "point-query.pre", "scan"}
+
+
+@pytest.mark.usefixtures("desk")
+def test_servers_and_blocks(dbdyno, monkeypatch):
+    monkeypatch.setattr("dbdyno.cli.plan.show_plan", lambda *_, **__: None)
+    monkeypatch.setattr("dbdyno.run.preflight.needs_of", lambda *_: [])
+    study, _ = planned(dbdyno, "--servers", "mysql-5.7,mysql-8.0", "--blocks", "9", "duration=2s")
+    loaded = load_study(study)
+    assert [factor.labels() for factor in loaded.factors[1:]] == [["mysql-5.7", "mysql-8.0"]]
+    assert loaded.design.blocks == 9
+    assert {spec.workload.duration for _, spec in loaded.combinations()} == {2.0}
+
+
+@pytest.mark.usefixtures("desk")
+def test_the_plan_shows_each_load_with_itself_and_one_image(dbdyno):
+    _, out = planned(dbdyno, "innodb_flush_log_at_trx_commit=1,2", "--only", "scan", "--only", "insert")
+    assert "t1  scan / innodb_flush_log_at_trx_commit 1   (baseline)" in out
+    assert "comparisons (2)" in out
+    assert "  t2 against t1\n  t4 against t3\n" in out
+    assert "prepared data: 1 image for all treatments" in out
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["microbensh"], "microbensh is no suite; there are microbench. Did you mean"),
+        (["microbench", "--resume"], "--resume needs --into DIR, the run to go on with"),
+        (["microbench", "--resume", "--into", "x"], "x.toml is not there, the study that dbdyno suite wrote for x"),
+        (["microbench", "--resume", "--into", "x", "--only", "scan"], "goes on with the study as it was begun; leave"),
+        (["microbench", "--only", "skan"], 'suite.only: names no load: "skan". Did you mean "scan"?'),
+        (["microbench", "clients"], "'clients' is not FIELD=LEVEL,LEVEL"),
+        (["none.toml"], "none.toml: can't be read"),
+        ([str(ROOT / "studies/examples/script.toml")], "has no [suite] with loads; dbdyno run"),
+    ],
+)
+def test_what_is_no_use_is_refused_and_leaves_nothing(argv, said, dbdyno, desk):
+    code, out, err = dbdyno("suite", *argv)
+    assert (code, out) == (2, "")
+    assert said in err, err
+    assert not list(desk.rglob("*.toml"))
