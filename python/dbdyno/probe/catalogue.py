@@ -11,9 +11,10 @@ from dbdyno.errors import TrialError
 from dbdyno.probe.drive import INTERVAL_NS as DRIVE_INTERVAL_NS
 from dbdyno.probe.drive import SMART_INTERVAL_NS, BlockDeviceSource, DriveSource, smart_sources
 from dbdyno.probe.host import AwakeSource
+from dbdyno.probe.replica import ReplicaProcessSource, ReplicaSource
 from dbdyno.probe.sampler import Sampler, Series, Source
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
-from dbdyno.stack.layer import Endpoint, StackContext
+from dbdyno.stack.layer import Endpoint, Replica, StackContext
 
 
 @contextmanager
@@ -42,7 +43,7 @@ def watching(context: StackContext, disks: Sequence[str]) -> Iterator[dict[str, 
 
 def sources_of(context: StackContext) -> list[Source]:
     """What is to be sampled at each beat. Raises ``OSError``."""
-    return [*_host(context), *_device(context), *_server(context.endpoint)]
+    return [*_host(context), *_device(context), *_server(context.endpoint), *_replica(context.replica)]
 
 
 def _server(endpoint: Endpoint | None) -> Iterator[Source]:
@@ -54,6 +55,14 @@ def _server(endpoint: Endpoint | None) -> Iterator[Source]:
         with suppress(OSError):  # another user's may not be for us to see
             yield ServerProcessSource(endpoint.pid)
     yield ServerStatusSource(endpoint.control, endpoint.pid)
+
+
+def _replica(replica: Replica | None) -> Iterator[Source]:
+    if replica is None:
+        return
+    yield ReplicaSource(replica.replication)
+    if replica.endpoint.pid:
+        yield ReplicaProcessSource(replica.endpoint.pid)
 
 
 def _host(context: StackContext) -> Iterator[Source]:
