@@ -259,6 +259,7 @@ def _orders(plan: Plan, blocks: int) -> list[list[str]]:
 _MODES = {
     "power": "power cuts of the emulated disk",
     "kill": "kills of the server alone, a weaker test than a power cut: what was written survives in the page cache",
+    "failover": "losses of the source: its server is killed for good, and what its replica has by then is examined",
 }
 
 

@@ -296,6 +296,38 @@ class Kill(PlannedCuts):
         return {"crash": {"planned": 1, "taken": len(self.cuts)}}
 
 
+# The loss of the source: it is killed for good, and its replica has to do.
+
+
+class Failover(Kill):
+    """One kill of the source, after which only its replica is asked.
+
+    What a source has sent is at the replica when it dies, be it of a kill or of a power cut, as both are on one host.
+    """
+
+    @contextmanager
+    def after_load(self, context: StackContext, window_ns: tuple[int, int]) -> Iterator[StackContext]:
+        """The stack without the source; what the replica holds is verified once it has applied what it received."""
+        if not self.killed.cut_ns:
+            yield context
+            return
+        assert context.replica is not None  # noqa: S101  (a rule of the study format)
+        about, steps, planned, limit = self.about, Steps(), self.planned[0], self.section.recovery_limit
+        cut_ns, endpoint = (self.killed.cut_ns, self.killed.cut_end_ns), context.replica.endpoint
+        with steps.step("apply"):
+            context.replica.replication.settle(limit)
+        try:
+            with steps.step("verify"):
+                verified = verified_by(self.workload, endpoint, about.folder, cut_ns, limit)
+        except SpoiltError as error:
+            raise TrialError(f"server.replica: {error.defect.cause}") from None  # nothing has befallen the replica
+        cut = cut_of(planned, "failover", (cut_ns[0], window_ns[0]), defects_of(verified), verified)
+        self.cuts = [replace(cut, recovery_s=steps.seconds)]
+        about.say(f"cut 1 of 1: {OUTCOME_WORDS[cut.outcome]}")
+        about.lap(EXAMINING)
+        yield replace(context, endpoint=None, replica=None)
+
+
 # The cuts that a study asks for, if any.
 
 
@@ -332,6 +364,8 @@ def crashing(about: AboutTrial) -> Iterator[Crashing]:
         yield NoCrash(about.workload)
     elif section.mode == "kill":
         yield Kill(about, section)
+    elif section.mode == "failover":
+        yield Failover(about, section)
     else:
         disk = _disks_cut(about.stack, section, about.spec.places.get(REDO_PLACE, DATA_DISK))
         try:

@@ -41,6 +41,7 @@ from dbdyno.mysql.settings import (
     REDO,
     ROCKSDB,
     ROCKSDB_FLUSH_LOG,
+    SYNC_RELAY_LOG,
     setting_bytes,
 )
 from dbdyno.plan.identity import file_sha256
@@ -75,6 +76,7 @@ from dbdyno.system.files import SCRIPT_LIMIT_BYTES, read_text
 ID = "control"
 _LATE_LOG = "its log is written and synced once a second, not at commit"
 REDO_BYTES_MIN = 64 * 1024**2  # with 8 MiB the control lost in 5 of 8 cuts at 7,000 transactions a second
+_NOT_SENT = "a commit is acknowledged before the replica has it, which syncs each event alone"
 _UNSYNCED = (MYISAM, ARIA)  # engines whose tables are files that no commit syncs, or not for long
 
 
@@ -116,6 +118,11 @@ def control_of(treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec], 
 
 def _losing(base: TrialSpec, mode: CrashMode) -> tuple[TrialSpec, str, str]:
     """The baseline made to lose, what was done to it, and why it then loses."""
+    if mode == "failover":
+        settings = {**base.server.replica.settings, SYNC_RELAY_LOG: 1}
+        replica = base.server.replica.model_copy(update={"mode": "async", "settings": settings})
+        server = base.server.model_copy(update={"replica": replica})
+        return base.model_copy(update={"server": server}), f"async, {SYNC_RELAY_LOG} = 1", _NOT_SENT
     engine = base.stack.engine.lower()
     if engine == ROCKSDB:
         return *_set(base, ROCKSDB_FLUSH_LOG), _LATE_LOG

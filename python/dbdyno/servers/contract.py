@@ -263,7 +263,7 @@ class Replicating:
 class ReplicaPosition:
     """How far a replica is, in bytes of its source's binary log since its first file."""
 
-    written_bytes: float  # by the source; NaN where it can't be asked
+    written_bytes: float  # by the source
     received_bytes: float
     applied_bytes: float
     seconds_behind: float  # the replica's own figure, in whole seconds; NaN where it gives none
@@ -284,9 +284,6 @@ class ReplicaReader(Protocol):
     def position(self) -> ReplicaPosition:
         """Where source and replica are."""
 
-    def without_source(self) -> ReplicaPosition:
-        """Where the replica is, for a source that is gone: ``written_bytes`` is NaN."""
-
     def close(self) -> None:
         """End the connections."""
 
@@ -302,6 +299,12 @@ class Replication(Protocol):
 
     def health(self) -> ReplicaHealth:
         """Whether the replica follows, and how commits wait."""
+
+    def settle(self, limit_seconds: float) -> None:
+        """Wait until the replica of a source that is gone has applied what it had received.
+
+        Raises ``TrialError`` where that takes longer, or where the replica does not apply it.
+        """
 
     def observed(self) -> dict[str, str]:
         """What both show of themselves in replication. Raises ``TrialError`` where it is not what was asked for."""

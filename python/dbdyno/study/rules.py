@@ -346,7 +346,10 @@ def broken_crash_rules(spec: TrialSpec) -> Iterator[Mistake]:
         return
     yield from _window(spec)
     yield from _amounts(spec.crash)
-    yield from _killed(spec.crash) if spec.crash.mode == "kill" else _cut(spec, spec.crash)
+    if spec.crash.mode == "failover" and not spec.has_replica:
+        text = 'is "failover", and there is no replica to take over; give [server.replica] mode, "async" or "semisync"'
+        yield Mistake(("crash", "mode"), text)
+    yield from _cut(spec, spec.crash) if spec.crash.mode == "power" else _killed(spec.crash)
 
 
 def _window(spec: TrialSpec) -> Iterator[Mistake]:
@@ -379,14 +382,15 @@ def _amounts(crash: CrashSection) -> Iterator[Mistake]:
 
 def _killed(crash: CrashSection) -> Iterator[Mistake]:
     """What a killed server has nothing of: the page cache keeps what was written, and nothing is drawn."""
-    why = 'has no effect with mode = "kill": what was written survives in the page cache. Leave it out'
+    mode = f"mode = {shown(crash.mode)}"
+    why = f"has no effect with {mode}: nothing is drawn of what was written. Leave it out"
     for name in ("survivors", "hold"):
         if name in crash.model_fields_set:
             yield Mistake(("crash", name), why)
     if crash.when != ["uniform"]:
-        yield Mistake(("crash", "when"), f'is {shown(crash.when)}; with mode = "kill" it is ["uniform"]')
+        yield Mistake(("crash", "when"), f'is {shown(crash.when)}; with {mode} it is ["uniform"]')
     if crash.cuts_each != 1:
-        text = f'is {crash.cuts_each}; with mode = "kill" it is 1: a killed server ends the load'
+        text = f"is {crash.cuts_each}; with {mode} it is 1: a killed server ends the load"
         yield Mistake(("crash", "cuts_per_run"), text)
 
 
@@ -477,8 +481,10 @@ def broken_replica_rules(spec: TrialSpec) -> Iterator[Mistake]:
     if why := _NO_REPLICA.get(spec.stack.kind):
         yield Mistake(place, f"is {shown(replica.mode)}, and there can be no replica here: {why}")
         return
-    if spec.crash is not None:
-        text = f"is {shown(replica.mode)}, beside [crash]; what a cut leaves is examined of one server alone"
+    if spec.crash is not None and spec.crash.mode != "failover":
+        text = f"is {shown(replica.mode)}, and [crash] examines the source alone; give crash.mode = " + shown(
+            "failover"
+        )
         yield Mistake(place, text)
     if is_off(str(spec.server.settings.get(BINARY_LOG, False))):
         text = f"is {shown(replica.mode)}, and a replica follows the binary log; give {BINARY_LOG} = true in "

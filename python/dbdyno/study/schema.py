@@ -60,14 +60,15 @@ class CrashSection(Section):
 
     mode: CrashMode = "power"
     """`power`: the power of the emulated disk is cut. `kill`: only the server is killed, once a trial, and the page
-    cache survives: a weaker test, and the only one on other devices.
+    cache survives: a weaker test, and the only one on other devices. `failover`: the server is killed for good, once a
+    trial, and its replica (`[server.replica]`) is examined once it has applied all that it had received.
     """
     cuts: Annotated[StrictInt, Field(ge=1, le=100_000)] = CUTS
     """Cuts of each treatment that are examined, all kinds together. They decide the [number of
     blocks](statistics/crash-safety.md#how-often-it-may-happen).
     """
     cuts_per_run: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
-    """Cuts of one trial: 10 if not given, and 1 with `mode = "kill"`."""
+    """Cuts of one trial: 10 of the power if not given, else 1."""
     when: Annotated[list[When], AfterValidator(_some)] = _UNIFORM
     """When the power is cut. `uniform`: at a random time of the load. `ack`: right after a commit was acknowledged.
     `flush`: while a FLUSH is in flight. `page-write`: in a write of a data page or of the doublewrite buffer. `ddl`:
@@ -106,7 +107,7 @@ class CrashSection(Section):
     @property
     def strata(self) -> list[tuple[When, Survivors | None]]:
         """The kinds of cut, in the order in which a trial takes them; nothing is drawn of a killed server."""
-        if self.mode == "kill":
+        if self.mode != "power":
             return [(when, None) for when in self.when]
         return [(when, survivors) for when in self.when for survivors in self.survivors]
 

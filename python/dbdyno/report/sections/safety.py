@@ -61,7 +61,7 @@ def section(source: Source) -> Section | None:
 
 
 def _heading(safety: CrashSafety) -> str:
-    return "Crash safety" if safety.mode == "power" else "Crash safety: kills of the server"
+    return "Crash safety" if safety.mode == "power" else f"Crash safety: {many(safety.mode)}"
 
 
 def table(source: Source, safety: CrashSafety, names: Names) -> Table:

@@ -28,6 +28,7 @@ from dbdyno.servers.sources.installation import Installation
 SOURCE_ID, REPLICA_ID = 1, 2
 USER = "dbdyno_replica"
 BEGIN_SECONDS = 30.0  # in which a replica must have connected and caught up with an idle source
+STILL_SECONDS = 2.0  # in which a replica that has read its relay log has applied some more of it
 # Of both products the versions from which on the words below are theirs.
 _SINCE = {"mariadb": (10, 5), "mysql": (8, 0, 26)}
 _SAID = {"mariadb": "MariaDB from 10.5 on", "mysql": "MySQL from 8.0.26 on"}
@@ -182,6 +183,40 @@ class MysqlReplication:
         status = semi.get(f"{source}_status", "none")
         return "" if status == "ON" else f"the source does not wait for the replica ({source}_status is {status})"
 
+    def settle(self, limit_seconds: float) -> None:
+        """Wait until the replica of a source that is gone has applied what it had received.
+
+        The last transaction may have come in part, so its end is not waited for: all is applied once the replica says
+        that it has read its relay log, and its position has reached the end of that or stands still.
+        """
+        deadline, word = time.monotonic() + limit_seconds, self.dialect.replica_word
+        place, since = ("", 0), time.monotonic()
+        with connect(self.replica) as connection, connection.cursor() as cursor:
+            while True:
+                status = _status(cursor, self.dialect)
+                if status.get(f"{word}_SQL_Running") != "Yes":
+                    said = short(str(status.get("Last_SQL_Error") or "it says nothing"), _ANSWER_BYTES)
+                    raise TrialError(f"server.replica: the replica does not apply what it has received: {said}")
+                received, applied = self.places(status)
+                if applied != place:
+                    place, since = applied, time.monotonic()
+                has_read = "has read all relay log" in str(status.get(f"{word}_SQL_Running_State"))
+                stands_still = applied == received or time.monotonic() - since > STILL_SECONDS
+                if has_read and stands_still and status.get(f"{word}_IO_Running") != "Yes":
+                    return
+                if time.monotonic() > deadline:
+                    raise TrialError(
+                        f"server.replica: {limit_seconds:g} s after the source was lost the replica had not applied "
+                        "all that it had received; give a longer crash.recovery_limit"
+                    )
+                time.sleep(0.02)
+
+    def places(self, status: Mapping[str, Any]) -> tuple[tuple[str, int], tuple[str, int]]:
+        """File and position in the source's log up to which a replica has received it, and applied it."""
+        word = self.dialect.source_word
+        received = str(status.get(f"{word}_Log_File")), int(status.get(f"Read_{word}_Log_Pos") or 0)
+        return received, (str(status.get(f"Relay_{word}_Log_File")), int(status.get(f"Exec_{word}_Log_Pos") or 0))
+
     def observed(self) -> dict[str, str]:
         """What both show of themselves in replication. Raises ``TrialError`` where that is not what was asked for."""
         shown: dict[str, str] = {}
@@ -213,23 +248,19 @@ class MysqlReplicaReader:
     """Source and replica, each over a connection of its own. Raises ``ServerError``."""
 
     def __init__(self, replication: MysqlReplication) -> None:
-        self._dialect = replication.dialect
+        self._replication, self._dialect = replication, replication.dialect
         self._source, self._replica = connect(replication.source), connect(replication.replica)
         self._of_source, self._of_replica = self._source.cursor(), self._replica.cursor()
         self._before: dict[str, float] = {}  # bytes of the source's files before each one
 
     def position(self) -> ReplicaPosition:
-        """Where both are; the replica is asked last, so that it is never ahead."""
+        """Where both are; the source is asked first, so that what the replica lacks is never overstated."""
         self._of_source.execute("SHOW BINARY LOGS")
         written = 0.0
         for name, size in _first_two(self._of_source):
             self._before[name] = written
             written += float(size)
         return self._of(written)
-
-    def without_source(self) -> ReplicaPosition:
-        """How far the replica is, where its source can't be asked any more."""
-        return self._of(math.nan)
 
     def close(self) -> None:
         """End both connections."""
@@ -238,15 +269,13 @@ class MysqlReplicaReader:
 
     def _of(self, written: float) -> ReplicaPosition:
         word, status = self._dialect.source_word, _status(self._of_replica, self._dialect)
-        received = self._bytes(status, f"{word}_Log_File", f"Read_{word}_Log_Pos")
-        applied = self._bytes(status, f"Relay_{word}_Log_File", f"Exec_{word}_Log_Pos")
+        received, applied = (self._bytes(*place) for place in self._replication.places(status))
         behind = status.get(f"Seconds_Behind_{word}")
         return ReplicaPosition(written, received, applied, math.nan if behind is None else float(behind))
 
-    def _bytes(self, status: Mapping[str, Any], file: str, position: str) -> float:
+    def _bytes(self, file: str, position: int) -> float:
         """A position of the replica's as bytes since the source's first file; one that is not listed yet is next."""
-        name = str(status.get(file))
-        return self._before.get(name, max(self._before.values(), default=0.0)) + float(status.get(position) or 0)
+        return self._before.get(file, max(self._before.values(), default=0.0)) + position
 
 
 def _status(cursor: Cursor, dialect: Dialect) -> dict[str, Any]:
