@@ -13,6 +13,7 @@ from benches.iostat import compared, mixed_load
 from dbdyno.filesystems import EXT4
 from dbdyno.probe.catalogue import host_sources
 from dbdyno.probe.drive import BlockDeviceSource, DriveSource
+from dbdyno.probe.replica import ReplicaProcessSource, ReplicaSource
 from dbdyno.probe.sampler import INTERVAL_NS, Sampler
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
 from dbdyno.servers.sources.installation import find_server
@@ -34,6 +35,12 @@ SOURCES = {
     **{of_host.name: lambda _, of_host=of_host: of_host() for of_host in host_sources()},
     "server_process": lambda stand: ServerProcessSource(stand.endpoint.pid),
     "server_status": lambda stand: ServerStatusSource(stand.endpoint.control, stand.endpoint.pid),
+}
+
+
+OF_REPLICA = {
+    "replica": lambda stand: ReplicaSource(stand.replica.replication),
+    "replica_process": lambda stand: ReplicaProcessSource(stand.replica.endpoint.pid),
 }
 
 

@@ -213,14 +213,17 @@ class Killed:
 
 
 @contextmanager
-def killing(endpoint: Endpoint, planned: PlannedCut, *, warmup_s: float) -> Iterator[Killed]:
-    """Kill the server with SIGKILL at the planned moment of the load that the context holds."""
+def killing(
+    endpoint: Endpoint, planned: PlannedCut, *, warmup_s: float, first: Callable[[], None] = lambda: None
+) -> Iterator[Killed]:
+    """Kill the server with SIGKILL at the planned moment of the load that the context holds, and ``first`` before."""
     killed, ended = Killed(), threading.Event()
     begins_ns = now_ns() + round(warmup_s * 1e9)
 
     def kill() -> None:
         if not ended.wait(max(0.0, (begins_ns - now_ns()) / 1e9 + planned.after_s)) and endpoint.process:
             cut_ns = now_ns()
+            first()
             endpoint.process.kill()
             killed.cut_ns, killed.cut_end_ns = cut_ns, now_ns()
 
@@ -247,7 +250,8 @@ class Kill(PlannedCuts):
     @contextmanager
     def beside(self, context: StackContext) -> Iterator[None]:
         """A thread kills it, and the load ends by that."""
-        with killing(context.server, self.planned[0], warmup_s=self.warmup_s) as self.killed:
+        first = context.replica.cut_link if context.replica else lambda: None
+        with killing(context.server, self.planned[0], warmup_s=self.warmup_s, first=first) as self.killed:
             yield
         if not self.killed.cut_ns:
             if ended := how_it_ended(context.server):
@@ -302,7 +306,7 @@ class Kill(PlannedCuts):
 class Failover(Kill):
     """One kill of the source, after which only its replica is asked.
 
-    What a source has sent is at the replica when it dies, be it of a kill or of a power cut, as both are on one host.
+    Right before, all is lost that was on the way to it. What had arrived, be it unread yet, is the replica's.
     """
 
     @contextmanager

@@ -63,6 +63,7 @@ METRICS: dict[str, Metric] = _by_name(
     _less("written_bytes_per_query", "bytes written per query", "written B/query", "B"),
     _less("read_bytes_per_query", "bytes read per query", "read B/query", "B"),
     # Of a replica that follows the server.
+    _less("replica_wait_ms_mean", "mean wait of a commit for the replica", "replica wait ms", "ms"),
     _less("replica_lag_ms_mean", "mean lag of the replica", "lag ms", "ms"),
     _less("replica_lag_ms_max", "largest lag of the replica", "lag max ms", "ms"),
     _less("replica_catch_up_ms", "time until the replica has all after the load", "catch-up ms", "ms"),

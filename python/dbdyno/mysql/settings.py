@@ -18,7 +18,6 @@ Setting = bool | int | float | str
 BINARY_LOG = "log_bin"
 FLUSH_LOG = "innodb_flush_log_at_trx_commit"
 ROCKSDB_FLUSH_LOG = "rocksdb_flush_log_at_trx_commit"
-SYNC_RELAY_LOG = "sync_relay_log"
 BUFFER_POOL = "innodb_buffer_pool_size"
 LOG_FILE = "innodb_log_file_size"
 REDO = (LOG_FILE, "innodb_redo_log_capacity")

@@ -1,7 +1,7 @@
 """The replica while the load runs: how far it is behind its source, and its process."""
 
 import math
-from bisect import bisect_left
+from bisect import bisect_right
 
 from dbdyno.probe.sampler import Source
 from dbdyno.probe.server import ServerProcessSource
@@ -23,7 +23,7 @@ class ReplicaSource(Source):
             self._reader = replication.reader()
         except ServerError as error:
             raise ConnectionError(str(error)) from error
-        self._written: list[tuple[float, int]] = []  # bytes of the source's log, and when: both ascending
+        self._written: list[tuple[float, int, int]] = []  # bytes of the source's log; first and last seen so, ascending
 
     def read(self) -> dict[str, float]:
         """Bytes of the source's log that are written, received and applied, and the two figures of lag."""
@@ -43,16 +43,17 @@ class ReplicaSource(Source):
     def lag_ms(self, at_ns: int, written_bytes: float, applied_bytes: float) -> float:
         """How long ago the source had written what is applied by now; NaN where that was before the first sample."""
         if not self._written or written_bytes > self._written[-1][0]:
-            self._written.append((written_bytes, at_ns))
-        else:  # nothing new: from then on it had all that
-            self._written[-1] = (written_bytes, self._written[-1][1])
+            self._written.append((written_bytes, at_ns, at_ns))
+        else:
+            self._written[-1] = (*self._written[-1][:2], at_ns)
         if applied_bytes >= written_bytes:
             return 0.0
-        after = bisect_left(self._written, applied_bytes, key=lambda sample: sample[0])
+        after = bisect_right(self._written, applied_bytes, key=lambda sample: sample[0])
         if after == 0:
             return math.nan
-        (low, low_ns), (high, high_ns) = self._written[after - 1], self._written[min(after, len(self._written) - 1)]
-        share = (applied_bytes - low) / (high - low) if high > low else 0.0
+        low, _, low_ns = self._written[after - 1]
+        high, high_ns, _ = self._written[after]  # there is one: not all is applied
+        share = (applied_bytes - low) / (high - low)
         return (at_ns - (low_ns + share * (high_ns - low_ns))) / 1e6
 
     def interval(self, before: dict[str, float], after: dict[str, float], seconds: float) -> dict[str, float]:

@@ -274,8 +274,9 @@ class ReplicaHealth:
     """Whether a replica follows, and whether the source waits for it."""
 
     trouble: str  # why it does not, in one sentence; empty where it does
-    waited: int = 0  # commits that waited for the replica's word, of a semi-synchronous source
-    not_waited: int = 0  # those that did not, as there was no replica or it was too slow
+    waited: int = 0  # times that commits waited for the replica's word, of a semi-synchronous source
+    waited_seconds: float = 0.0  # all of them together
+    not_waited: int = 0  # those that did not wait, as there was no replica or it was too slow
 
 
 class ReplicaReader(Protocol):
@@ -299,6 +300,9 @@ class Replication(Protocol):
 
     def health(self) -> ReplicaHealth:
         """Whether the replica follows, and how commits wait."""
+
+    def round_trip_ms(self, host: str, port: int, password: str) -> float:
+        """The shortest of a few pings to the source over the replica's way to it."""
 
     def settle(self, limit_seconds: float) -> None:
         """Wait until the replica of a source that is gone has applied what it had received.

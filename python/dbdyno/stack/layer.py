@@ -49,6 +49,7 @@ class Replica:
     replication: Replication
     before: ReplicaHealth  # the load
     disk: str  # of ``[stack.disks]``; empty: that of the data
+    cut_link: Callable[[], None]  # lose what is on the way between the two, for good
 
 
 @dataclass(frozen=True)

@@ -450,6 +450,10 @@ class ReplicaSection(Section):
     """
     timeout: Annotated[Duration, Field(ge=0.1, le=3600)] = 10.0
     """Of `semisync`: after so long a source waits no longer. A trial in which that happened fails."""
+    round_trip: Annotated[Duration, Field(ge=0, le=10)] = 0.0
+    """The round trip time of a network between the two, which a relay on this host adds, half of it each way; what is
+    on the way is lost in a failover. Without it they are as near as two programs of one host.
+    """
     cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
     """Processors that the replica may use. All if not given; `server_cpus` is the source's."""
     settings: dict[Variable, Annotated[Setting, AfterValidator(_no_newline)]] = Field(default_factory=dict)

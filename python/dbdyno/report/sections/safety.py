@@ -15,7 +15,7 @@ from dbdyno.analysis.safety import (
     Tally,
     TreatmentSafety,
 )
-from dbdyno.model.cut import OUTCOMES
+from dbdyno.model.cut import OUTCOMES, CrashMode
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import count, number, p_value, percent, percent_range
 from dbdyno.report.crash import (
@@ -275,7 +275,7 @@ def safety_json(safety: CrashSafety, choice: Choice, source: Source) -> dict[str
     }
 
 
-def _treatment_json(treatment: TreatmentSafety, mode: str) -> dict[str, Any]:
+def _treatment_json(treatment: TreatmentSafety, mode: CrashMode) -> dict[str, Any]:
     return {
         "id": treatment.id,
         "label": treatment.label,

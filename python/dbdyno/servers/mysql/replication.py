@@ -22,12 +22,13 @@ from dbdyno.servers.contract import (
     Replicating,
     ServerError,
 )
-from dbdyno.servers.mysql.connection import Cursor, connect, rows
+from dbdyno.servers.mysql.connection import Connection, Cursor, connect, rows
 from dbdyno.servers.sources.installation import Installation
 
 SOURCE_ID, REPLICA_ID = 1, 2
 USER = "dbdyno_replica"
 BEGIN_SECONDS = 30.0  # in which a replica must have connected and caught up with an idle source
+PINGS = 5
 STILL_SECONDS = 2.0  # in which a replica that has read its relay log has applied some more of it
 # Of both products the versions from which on the words below are theirs.
 _SINCE = {"mariadb": (10, 5), "mysql": (8, 0, 26)}
@@ -171,8 +172,9 @@ class MysqlReplication:
             return ReplicaHealth("")
         with connect(self.source) as connection, connection.cursor() as cursor:
             semi = _semi_sync(cursor)
-        counts = tuple(int(semi.get(f"{self.dialect.source}_{name}", "0")) for name in ("yes_tx", "no_tx"))
-        return ReplicaHealth(self._not_waiting(semi), *counts)
+        counts = {name: int(semi.get(f"{self.dialect.source}_{name}", "0")) for name in _WAITS}
+        waits, microseconds, without = (counts[name] for name in _WAITS)
+        return ReplicaHealth(self._not_waiting(semi), waits, microseconds / 1e6, without)
 
     def _not_waiting(self, semi: Mapping[str, str]) -> str:
         """Why the source does not wait for the replica; empty where it does."""
@@ -182,6 +184,12 @@ class MysqlReplication:
             return f"the source knows of no semi-synchronous replica ({source}_clients is {clients})"
         status = semi.get(f"{source}_status", "none")
         return "" if status == "ON" else f"the source does not wait for the replica ({source}_status is {status})"
+
+    @staticmethod
+    def round_trip_ms(host: str, port: int, password: str) -> float:
+        """The shortest of a few pings to the source, by the replica's account and over its way."""
+        with connect(Address(USER, host=host, port=port, password=password)) as connection:
+            return min(_ping_ms(connection) for _ in range(PINGS))
 
     def settle(self, limit_seconds: float) -> None:
         """Wait until the replica of a source that is gone has applied what it had received.
@@ -278,6 +286,12 @@ class MysqlReplicaReader:
         return self._before.get(file, max(self._before.values(), default=0.0)) + position
 
 
+def _ping_ms(connection: Connection) -> float:
+    began = time.perf_counter()
+    connection.ping()
+    return 1000 * (time.perf_counter() - began)
+
+
 def _status(cursor: Cursor, dialect: Dialect) -> dict[str, Any]:
     """The replica's status by column. Raises ``ServerError`` where it is none."""
     cursor.execute(dialect.show_status)
@@ -307,6 +321,7 @@ def _first_two(cursor: Cursor) -> list[tuple[str, Any]]:
 
 
 _SEMI_SYNC = "Rpl_semi_sync_"
+_WAITS = ("tx_waits", "tx_wait_time", "no_tx")  # of a source; the time in microseconds
 
 
 def _semi_sync(cursor: Cursor) -> dict[str, str]:

@@ -169,7 +169,7 @@ def _terms(replica: ReplicaSection) -> ReplicaTerms:
 def _replica(replica: ReplicaSection, source: ServerLayer) -> ReplicaLayer:
     server = replica_of(source, _terms(replica), replica.settings)
     placement = replace(source.placement, cpus=replica.cpus)
-    return ReplicaLayer(replace(server, placement=placement), replica.own_disk, _terms(replica))
+    return ReplicaLayer(replace(server, placement=placement), replica.own_disk, _terms(replica), replica.round_trip)
 
 
 def _replica_needs(spec: TrialSpec) -> Iterator[Capability]:

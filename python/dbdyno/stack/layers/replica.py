@@ -13,6 +13,7 @@ from dbdyno.servers.contract import OwnServer, ReplicaHealth, ReplicaTerms, Repl
 from dbdyno.servers.products import own_server
 from dbdyno.servers.user import own_folder
 from dbdyno.stack.layer import Replica, StackContext
+from dbdyno.stack.layers.link import linked
 from dbdyno.stack.layers.scratch import let_server_pass
 from dbdyno.stack.layers.server import DATA, ServerLayer, how_it_ended
 from dbdyno.stack.tools import run_tool
@@ -57,6 +58,7 @@ class ReplicaLayer:
     server: ServerLayer
     disk: str
     terms: ReplicaTerms
+    round_trip_seconds: float = 0.0
     name: str = "replica"
 
     @contextmanager
@@ -70,19 +72,27 @@ class ReplicaLayer:
         ground = replace(
             below, scratch=scratch, directory=_place(below, self.disk), endpoint=None, cgroup=None, observed={}
         )
-        with self.server.raised(ground) as own:
+        assert source.remote is not None  # noqa: S101  (a source listens)
+        host, port = source.remote.host, source.remote.port
+        with self.server.raised(ground) as own, linked(host, port, self.round_trip_seconds) as link:
             replication = _own(self.server).replication(source.address, own.server.address, self.terms)
-            assert source.remote is not None and source.remote.host  # noqa: S101, PT018  (a source listens)
+            port, password = link.port if link else port, secrets.token_urlsafe(24)
             try:
-                replication.begin(source.remote.host, source.remote.port, secrets.token_urlsafe(24))
+                replication.begin(host, port, password)
                 health, observed = replication.health(), replication.observed()
+                round_trip_ms = replication.round_trip_ms(host, port, password)
             except ServerError as error:
                 raise TrialError(f"server.replica: {error}{_ended(how_it_ended(own.server))}") from None
-            replica = Replica(own.server, replication, health, self.disk)
-            server = own.observed[self.server.name]
-            yield below.raised(
-                self.name, {"mode": self.terms.mode, "disk": self.disk or "data", **server, **observed}, replica=replica
-            )
+            if round_trip_ms < 1000 * self.round_trip_seconds:
+                asked = f"{1000 * self.round_trip_seconds:g} ms"
+                raise TrialError(f"server.replica.round_trip: asked for {asked}, a ping took {round_trip_ms:.3g} ms")
+            replica = Replica(own.server, replication, health, self.disk, link.cut if link else _no_link)
+            terms = {"mode": self.terms.mode, "disk": self.disk or "data", "round_trip_ms": round(round_trip_ms, 3)}
+            yield below.raised(self.name, {**own.observed[self.server.name], **observed, **terms}, replica=replica)
+
+
+def _no_link() -> None:
+    """Nothing is on the way: what a program of this host has sent to another is there."""
 
 
 def _own(layer: ServerLayer) -> OwnServer:
@@ -118,6 +128,8 @@ def _ended(sentence: str) -> str:
 def caught_up(replica: Replica, window_ns: tuple[int, int]) -> dict[str, float]:
     """Wait until the replica has applied all, and return ``replica_catch_up_ms``, from the end of the measured load.
 
+    Of a semi-synchronous one also ``replica_wait_ms_mean``, over all commits since the replica was there.
+
     Raises ``TrialError`` where the replica does not follow any more, where a semi-synchronous source had stopped
     waiting for it, or where the rest takes too long.
     """
@@ -138,15 +150,22 @@ def caught_up(replica: Replica, window_ns: tuple[int, int]) -> dict[str, float]:
             at_ns = now_ns()
         finally:
             reader.close()
-        check_health(replica)
+        health = check_health(replica)
     except ServerError as error:
         raise TrialError(f"server.replica: {error}{_ended(how_it_ended(replica.endpoint))}") from None
-    return {"replica_catch_up_ms": max(0.0, (at_ns - end_ns) / 1e6)}
+    figures = {"replica_catch_up_ms": max(0.0, (at_ns - end_ns) / 1e6)}
+    if waits := health.waited - replica.before.waited:
+        waited_seconds = health.waited_seconds - replica.before.waited_seconds
+        figures["replica_wait_ms_mean"] = 1000 * waited_seconds / waits
+    return figures
 
 
-def check_health(replica: Replica) -> None:
-    """Raise ``TrialError`` where the replica has stopped, or commits no longer waited for it though they were to."""
-    health: ReplicaHealth = replica.replication.health()
+def check_health(replica: Replica) -> ReplicaHealth:
+    """Return how it is.
+
+    Raises ``TrialError`` where it has stopped, or where commits no longer waited for it though they were to.
+    """
+    health = replica.replication.health()
     if health.trouble:
         raise TrialError(f"server.replica: {health.trouble}{_ended(how_it_ended(replica.endpoint))}")
     if (alone := health.not_waited - replica.before.not_waited) > 0:
@@ -154,3 +173,4 @@ def check_health(replica: Replica) -> None:
             f"server.replica: {alone} commits did not wait for the replica, as its word took longer than the timeout; "
             "give a longer one (server.replica.timeout)"
         )
+    return health
