@@ -55,6 +55,7 @@ _REFUSED = {
     **dict.fromkeys(("core_file", "log_syslog", "log_syslog_facility", "log_syslog_include_pid", "log_syslog_tag"),
                     _LEAVES),
 }  # fmt: skip
+OF_DATA = ("innodb_log", "undo", "doublewrite")  # fields of [server.place] for files without which data are not whole
 REDO_PLACE = "innodb_log"  # the field of [server.place] for the log that commits wait for
 # Variable -> the field of [server.place] by which a study puts what it names on a disk of its own.
 PLACED = {

@@ -10,7 +10,7 @@ from dbdyno.model.design import BOOTED, IMAGE
 from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.quantity import is_off
 from dbdyno.mysql.server_url import server_url
-from dbdyno.mysql.settings import BINARY_LOG, BUFFER_POOL, INNODB, is_of_mysql, setting_bytes, setting_mistake
+from dbdyno.mysql.settings import BINARY_LOG, BUFFER_POOL, INNODB, OF_DATA, is_of_mysql, setting_bytes, setting_mistake
 from dbdyno.study.beside import BesideSection, MariabackupBeside
 from dbdyno.study.document import WorkloadSection
 from dbdyno.study.drives import HERE, MEMORY, is_emulated
@@ -383,7 +383,8 @@ def _amounts(crash: CrashSection) -> Iterator[Mistake]:
 def _killed(crash: CrashSection) -> Iterator[Mistake]:
     """What a killed server has nothing of: the page cache keeps what was written, and nothing is drawn."""
     mode = f"mode = {shown(crash.mode)}"
-    why = f"has no effect with {mode}: nothing is drawn of what was written. Leave it out"
+    kept = "what was written survives in the page cache" if crash.mode == "kill" else "no state of a disk is examined"
+    why = f"has no effect with {mode}: {kept}. Leave it out"
     for name in ("survivors", "hold"):
         if name in crash.model_fields_set:
             yield Mistake(("crash", name), why)
@@ -470,7 +471,6 @@ _NO_REPLICA = {
 }
 _REPLICA = ("server", "replica")
 _SERVER_ID = "is set by dbdyno: source and replica need two that differ. Leave it out"
-_MOVED = ("innodb_log", "undo", "doublewrite")  # files without which a copy of the data is none
 
 
 def broken_replica_rules(spec: TrialSpec) -> Iterator[Mistake]:
@@ -494,7 +494,7 @@ def broken_replica_rules(spec: TrialSpec) -> Iterator[Mistake]:
             yield Mistake((*_REPLICA, "settings", name), mistake)
     if "server_id" in spec.server.settings:
         yield Mistake(("server", "settings", "server_id"), _SERVER_ID)
-    for purpose in _MOVED:
+    for purpose in OF_DATA:
         if purpose in spec.places:
             text = "can't lie on another disk where there is a replica, which begins with a copy of the data's folder"
             yield Mistake(("server", "place", purpose), f"{text}. Leave it out")

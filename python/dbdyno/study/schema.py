@@ -445,11 +445,11 @@ class ReplicaSection(Section):
     """A disk of `[stack.disks]` that holds nothing else; `"data"`: on the disk of the data, which the two then share.
     """
     wait_point: Literal["after_sync", "after_commit"] = "after_sync"
-    """Of `semisync`: whether a commit waits before or after the engine's own commit. With `after_sync` no other client
+    """With `semisync`: whether a commit waits before or after the engine's own commit. With `after_sync` no other client
     sees what a failover loses.
     """
     timeout: Annotated[Duration, Field(ge=0.1, le=3600)] = 10.0
-    """Of `semisync`: after so long a source waits no longer. A trial in which that happened fails."""
+    """With `semisync`: after so long a source waits no longer. A trial in which that happened fails."""
     round_trip: Annotated[Duration, Field(ge=0, le=10)] = 0.0
     """The round trip time of a network between the two, which a relay on this host adds, half of it each way; what is
     on the way is lost in a failover. Without it they are as near as two programs of one host.

@@ -88,7 +88,7 @@ REFUSED = {
     ),
     "survivors of a failover": (
         [('"none", ', ""), (CUT[0], CUT[1].format('mode = "failover"\nsurvivors = ["none"]'))],
-        'crash.survivors: has no effect with mode = "failover": nothing is drawn of what was written. Leave it out',
+        'crash.survivors: has no effect with mode = "failover": no state of a disk is examined. Leave it out',
     ),
 }
 
@@ -144,5 +144,5 @@ def test_the_control_of_a_failover_is_a_replica_that_falls_behind(study_file):
     plan = make_plan(load_study(study_file(text)), seed=1)
     control = control_of(plan.design.treatments, plan.specs, plan.design.baseline)
     assert control.spec.server.replica.mode == "async"
-    assert control.spec.server.replica.round_trip == 0.1
+    assert control.spec.server.replica.round_trip == 0.05
     assert control.treatment.id not in {treatment.id for treatment in plan.design.treatments}
