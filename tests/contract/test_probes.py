@@ -5,6 +5,7 @@ import shutil
 import signal
 import statistics
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -16,11 +17,14 @@ from dbdyno.probe.drive import BlockDeviceSource, DriveSource
 from dbdyno.probe.replica import ReplicaProcessSource, ReplicaSource
 from dbdyno.probe.sampler import INTERVAL_NS, Sampler
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
+from dbdyno.servers.contract import ReplicaTerms, Replicating
 from dbdyno.servers.sources.installation import find_server
+from dbdyno.stack.kinds.own import LOCAL
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
+from dbdyno.stack.layers.replica import ReplicaData, ReplicaLayer, replica_of
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.study.schema import FilesystemSection
@@ -55,6 +59,28 @@ def stand(journal, tmp_path):
             yield up
 
 
+@pytest.fixture
+def with_replica(journal, tmp_path):
+    with running_disk(journal, model="ideal", size=512 * 1024**2) as disk, scratch(journal) as ground:
+        settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M", "log_bin": True}
+        server = ServerLayer(find_server("mariadb"), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
+        device = Emulated(disk, "ideal", rotational=False, seed=1, restore=False)
+        filesystem = Filesystem(EXT4, FilesystemSection(), format=True)
+        terms = ReplicaTerms("semisync")
+        with raised([device, filesystem], ground) as below:
+            with server.raised(below):
+                pass  # its system tables are made
+            source = replace(server, install=False, listen=LOCAL, replicating=Replicating("source", terms))
+            replica = ReplicaLayer(replica_of(source, terms, {}), "", terms)
+            with raised([ReplicaData(source, ""), source, replica], below) as up:
+                yield up
+
+
+@pytest.mark.parametrize("name", OF_REPLICA)
+def test_those_of_a_replica_keep_the_contract(name, with_replica):
+    check_contract(name, OF_REPLICA[name](with_replica))
+
+
 def watched(source, during):
     sampler = Sampler([source])
     began = now_ns()
@@ -65,7 +91,11 @@ def watched(source, during):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_samples_on_the_clock_with_constant_columns_and_a_known_cost(name, stand):
-    source = SOURCES[name](stand)
+    check_contract(name, SOURCES[name](stand))
+
+
+def check_contract(name, source):
+    """Sampled by a source, an idle stack gives intervals of the same columns on the clock, at a known cost."""
     assert source.name == name
     series, began, ended = watched(source, lambda: time.sleep(1))
     gaps_ns = [other - one for one, other in pairwise(series.t_ns)]

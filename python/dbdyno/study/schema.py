@@ -445,7 +445,7 @@ class ReplicaSection(Section):
     """A disk of `[stack.disks]` that holds nothing else; `"data"`: on the disk of the data, which the two then share.
     """
     wait_point: Literal["after_sync", "after_commit"] = "after_sync"
-    """With `semisync`: whether a commit waits before or after the engine's own commit. With `after_sync` no other client
+    """With `semisync`: whether a commit waits before or after the engine's own commit. With `after_sync` no client
     sees what a failover loses.
     """
     timeout: Annotated[Duration, Field(ge=0.1, le=3600)] = 10.0
