@@ -27,7 +27,7 @@ filesystem = "xfs"
 [server.replica]
 {replica}
 [server.replica.settings]
-sync_relay_log = 1
+sync_relay_log = {sync}
 [server.settings]
 log_bin = true
 innodb_buffer_pool_size = "32M"
@@ -50,13 +50,13 @@ seed = 7
 """
 
 
-def study_of(replica, workload):
-    return STUDY.format(replica=replica, workload=workload)
+def study_of(replica, workload, sync=1):
+    return STUDY.format(replica=replica, workload=workload, sync=sync)
 
 
 def test_it_follows_on_its_own_disk_with_its_own_settings_and_the_report_says_how_far(state, study_file, tmp_path):
     replica = 'mode = ["none", "async", "semisync"]\ndisk = "second"\nround_trip = "20ms"'
-    study, run = study_file(study_of(replica, SLAP.format("queries = 60"))), tmp_path / "run"
+    study, run = study_file(study_of(replica, SLAP.format('duration = "1s"'))), tmp_path / "run"
     done = dbdyno("run", study, "--into", run, "--json", state=state)
     assert done.returncode == 0, done.stderr
     assert what_is_left(state) == []
@@ -76,15 +76,17 @@ def test_it_follows_on_its_own_disk_with_its_own_settings_and_the_report_says_ho
     assert waiting.observed["replica"]["rpl_semi_sync_master_wait_point"] == "AFTER_SYNC"
     assert waiting.observed["replica"]["master_status"] == "ON"
     assert "replica_wait_ms_mean" not in apart.metrics
-    assert waiting.metrics["replica_wait_ms_mean"] >= 20, "each commit waits for a round trip at least"
-    assert waiting.metrics["latency_ms_p50"] >= 20
+    assert waiting.metrics["replica_wait_ms_mean"] >= 5, "it is on its way while the source syncs its own log"
+    assert waiting.metrics["latency_ms_p50"] >= 20, "each commit waits for a round trip at least"
     assert [one["mode"] for one in json.loads(done.stdout)["replicas"]] == ["async", "semisync"]
     text = dbdyno("report", run, "--details", state=state).stdout
     assert "commit waits ms" in text
 
 
 def test_killed_under_load_nothing_is_left_of_either_server(state, study_file, tmp_path):
-    study = study_file(study_of('mode = "semisync"\nround_trip = "1ms"', SLAP.format('duration = "60s"')))
+    study = study_file(
+        study_of('mode = "semisync"\ndisk = "second"\nround_trip = "1ms"', SLAP.format('duration = "60s"'))
+    )
     process = start_dbdyno("run", study, "--into", tmp_path / "run", state=state)
     wait_for(lambda: under_load(state, "/replica/server/"))
     assert number_of(state, "--server-id=1", "--bind-address=127.0.0.1")
@@ -117,7 +119,7 @@ def test_a_failover_loses_what_was_on_the_way_but_nothing_that_was_waited_for(
     state, study_file, tmp_path, mode, outcome
 ):
     replica = f'mode = "{mode}"\ndisk = "second"\nround_trip = "200ms"'
-    study, run = study_file(study_of(replica, FAILOVER)), tmp_path / "run"
+    study, run = study_file(study_of(replica, FAILOVER, sync=0)), tmp_path / "run"
     done = dbdyno("run", study, "--into", run, state=state)
     assert what_is_left(state) == []
     trials = {trial.treatment: trial for trial in read_run(run).trials}
@@ -125,7 +127,7 @@ def test_a_failover_loses_what_was_on_the_way_but_nothing_that_was_waited_for(
     assert (cut.mode, cut.outcome) == ("failover", outcome), done.stdout
     assert cut.acked > 0
     if mode == "async":
-        assert 0 < cut.lost_ms <= 1000
+        assert cut.lost_ms >= 50, "it takes 100 ms to the replica"
         assert cut.holes == cut.torn == cut.ghost == 0
     else:
         assert trials["control"].cuts[0].outcome == "tail", "the control shows that a loss would be seen"

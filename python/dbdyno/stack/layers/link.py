@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 _PIECE_BYTES = 65536
+_PIECES_MAX = 64  # that are passed on at once: a server sends each event by itself
 _UNDERWAY_BYTES_MAX = 8 << 20  # of one direction; beyond it the sender has to wait, as on a real path
 _SEND_BUFFER_BYTES = 65536  # so that what a slow receiver does not take stays on the way
 _CONNECTIONS_MAX = 8
@@ -33,13 +34,19 @@ class _Pipe:
             self.underway.append((now_s + delay_s, piece))
             self.underway_bytes += len(piece)
 
-    def deliver(self) -> None:
-        """Pass on the piece that is due, as far as the receiver takes it. Raises ``OSError``."""
-        due_s, piece = self.underway.popleft()
-        sent = self.writer.send(piece)
-        self.underway_bytes -= sent
-        if sent < len(piece):
-            self.underway.appendleft((due_s, piece[sent:]))
+    def deliver(self, now_s: float) -> None:
+        """Pass on what is due, as far as the receiver takes it. Raises ``OSError``."""
+        due: list[bytes] = []
+        while self.underway and self.underway[0][0] <= now_s and len(due) < _PIECES_MAX:
+            due.append(self.underway.popleft()[1])
+        content = b"".join(due)
+        sent = 0
+        try:
+            sent = self.writer.send(content)
+        finally:
+            self.underway_bytes -= sent
+            if sent < len(content):
+                self.underway.appendleft((now_s, content[sent:]))
 
     @property
     def takes_more(self) -> bool:
@@ -112,7 +119,7 @@ class Link:
                 if pipe.reader in ready:
                     pipe.take(time.monotonic(), self._delay_s)
                 if pipe.writer in free and pipe.underway:
-                    pipe.deliver()
+                    pipe.deliver(time.monotonic())
                 if pipe.is_done:
                     raise ConnectionResetError  # neither end of this protocol goes on when the other has ended
             except BlockingIOError:
