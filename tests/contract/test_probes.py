@@ -7,6 +7,7 @@ import signal
 import statistics
 import threading
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,15 +19,19 @@ from dbdyno.filesystems import EXT4
 from dbdyno.host.perf_events import why_no_counters
 from dbdyno.probe.catalogue import host_sources, watching
 from dbdyno.probe.drive import BlockDeviceSource, DriveSource
+from dbdyno.probe.replica import ReplicaProcessSource, ReplicaSource
 from dbdyno.probe.sampler import INTERVAL_NS, Sampler
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
 from dbdyno.probe.server_costs import ServerSwitchesSource
 from dbdyno.run.trial import metrics
+from dbdyno.servers.contract import ReplicaTerms, Replicating
 from dbdyno.servers.sources.installation import find_server
+from dbdyno.stack.kinds.own import LOCAL
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
+from dbdyno.stack.layers.replica import ReplicaData, ReplicaLayer, replica_of
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.study.schema import FilesystemSection, TrialSpec
@@ -47,6 +52,12 @@ SOURCES = {
 }
 
 
+OF_REPLICA = {
+    "replica": lambda stand: ReplicaSource(stand.replica.replication),
+    "replica_process": lambda stand: ReplicaProcessSource(stand.replica.endpoint.pid),
+}
+
+
 @pytest.fixture
 def stand(journal, tmp_path):
     with running_disk(journal, model="ideal", size=512 * 1024**2) as disk, scratch(journal) as ground:
@@ -56,6 +67,28 @@ def stand(journal, tmp_path):
         filesystem = Filesystem(EXT4, FilesystemSection(), format=True)
         with raised([device, filesystem, server], ground) as up:
             yield up
+
+
+@pytest.fixture
+def with_replica(journal, tmp_path):
+    with running_disk(journal, model="ideal", size=512 * 1024**2) as disk, scratch(journal) as ground:
+        settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M", "log_bin": True}
+        server = ServerLayer(find_server("mariadb"), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
+        device = Emulated(disk, "ideal", rotational=False, seed=1, restore=False)
+        filesystem = Filesystem(EXT4, FilesystemSection(), format=True)
+        terms = ReplicaTerms("semisync")
+        with raised([device, filesystem], ground) as below:
+            with server.raised(below):
+                pass  # its system tables are made
+            source = replace(server, install=False, listen=LOCAL, replicating=Replicating("source", terms))
+            replica = ReplicaLayer(replica_of(source, terms, {}), "", terms)
+            with raised([ReplicaData(source, ""), source, replica], below) as up:
+                yield up
+
+
+@pytest.mark.parametrize("name", OF_REPLICA)
+def test_those_of_a_replica_keep_the_contract(name, with_replica):
+    check_contract(name, OF_REPLICA[name](with_replica))
 
 
 def watched(source, during):
@@ -68,7 +101,11 @@ def watched(source, during):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_samples_on_the_clock_with_constant_columns_and_a_known_cost(name, stand):
-    source = SOURCES[name](stand)
+    check_contract(name, SOURCES[name](stand))
+
+
+def check_contract(name, source):
+    """Sampled by a source, an idle stack gives intervals of the same columns on the clock, at a known cost."""
     assert source.name == name
     series, began, ended = watched(source, lambda: time.sleep(1))
     gaps_ns = [other - one for one, other in pairwise(series.t_ns)]

@@ -21,6 +21,7 @@ from dbdyno.analysis.over_time import LoadSeries, TreatmentStability, drift_of, 
 from dbdyno.analysis.percentiles import PercentileCurve, percentile_curves
 from dbdyno.analysis.query_costs import QueryCosts, query_costs
 from dbdyno.analysis.ranking import Ranking, Ties, rank_runs, ranking_of_run, ties
+from dbdyno.analysis.replicas import ReplicaSummary, replicas
 from dbdyno.analysis.reported import Beside, beside
 from dbdyno.analysis.safety import CrashSafety, crash_safety
 from dbdyno.analysis.server_defaults import ServerDefaults, server_defaults
@@ -75,6 +76,7 @@ class Analysis:
     host_speed: HostSpeed | None  # None: it was not measured beside the trials
     client_hosts: list[LoadFromHosts]  # of the treatments whose load came from other hosts
     loads_beside: list[BesideSummary]  # what ran beside the judged load
+    replicas: list[ReplicaSummary]  # of the servers
 
 
 def analyse(
@@ -141,6 +143,7 @@ def analyse(
         host_speed=figures.host_speed,
         client_hosts=loads_from_hosts(run.design, blocks),
         loads_beside=loads_beside(run.design, blocks),
+        replicas=replicas(run.design, blocks),
     )
 
 

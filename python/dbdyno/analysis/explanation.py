@@ -166,7 +166,10 @@ def _by_disk(trial: Trial, watched: Watched, rate: float, seconds: float) -> dic
     of_data = _device(trial, watched.get(_DISK, {}), rate, seconds)
     of_data["read_each_ms"] = _traced_read_ms(trial) or of_data.get("read_each_ms", math.nan)
     by_disk = {DATA_DISK: of_data if "busy_share" in of_data else {}}
+    replica = layer_of(trial.observed, "replica", "").get("disk")  # no query waits for its disk alone
     for disk in disk_names(trial.observed):
+        if disk == replica:
+            continue
         by_disk[disk] = _device(trial, watched.get(series_name(_DISK, disk), {}), rate, seconds)
     return by_disk if all(by_disk.values()) else {}
 

@@ -309,7 +309,8 @@ def _choose(n: int, k: int) -> float:
 
 Runs = Sequence[Sequence[Cut]]  # the cuts of each run
 DAMAGE: tuple[Outcome, ...] = OUTCOMES[: OUTCOMES.index("tail")]  # worse than to lose the newest commits
-_TO_RECOVER = {"first mount", "mount", "server"}  # all else are dbdyno's own steps, which nobody else waits for
+# All else are dbdyno's own steps, which nobody else waits for. "apply" is a replica's, in a failover.
+_TO_RECOVER = {"first mount", "mount", "server", "apply"}
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ def _row(run: Run, trial: Trial, cut: Cut) -> list[str]:
     return [
         name_of(trial, cut),
         run.design.labels.get(trial.treatment, trial.treatment),
-        cut.when if cut.mode == "power" else f"{cut.when} (kill)",
+        cut.when if cut.mode == "power" else f"{cut.when} ({cut.mode})",
         cut.survivors or "-",
         cut.outcome,
         "kept" if cut.kept else "-",

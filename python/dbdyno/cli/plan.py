@@ -259,6 +259,7 @@ def _orders(plan: Plan, blocks: int) -> list[list[str]]:
 _MODES = {
     "power": "power cuts of the emulated disk",
     "kill": "kills of the server alone, a weaker test than a power cut: what was written survives in the page cache",
+    "failover": "losses of the source: its server is killed for good, and what its replica has by then is examined",
 }
 
 
@@ -442,9 +443,13 @@ def _touched_by_raising(specs: list[TrialSpec]) -> Iterator[str]:
         yield "created: a trace instance in tracefs, of the device's requests only; gone afterwards"
     own = [spec.stack.server for spec in specs if spec.has_server and not spec.stack.external_database]
     servers = ", ".join(dict.fromkeys(own))
-    tcp = "TCP on 127.0.0.1 only" if any("port" in spec.server.settings for spec in specs) else "no TCP"
+    has_replica = any(spec.has_replica for spec in specs)
+    is_local = has_replica or any("port" in spec.server.settings for spec in specs)
+    tcp = "TCP on 127.0.0.1 only" if is_local else "no TCP"
     if servers:
         yield f"started: {servers} with data, socket and user of its own, {tcp}; ended afterwards"
+    if has_replica:
+        yield "started: a replica of it, with data, socket and user of its own, no TCP; ended afterwards"
     yield from (f"started: {what}; ended afterwards" for what in dict.fromkeys(_programs(specs)))
 
 

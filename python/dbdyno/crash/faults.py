@@ -213,14 +213,17 @@ class Killed:
 
 
 @contextmanager
-def killing(endpoint: Endpoint, planned: PlannedCut, *, warmup_s: float) -> Iterator[Killed]:
-    """Kill the server with SIGKILL at the planned moment of the load that the context holds."""
+def killing(
+    endpoint: Endpoint, planned: PlannedCut, *, warmup_s: float, first: Callable[[], None] = lambda: None
+) -> Iterator[Killed]:
+    """Kill the server with SIGKILL at the planned moment of the load that the context holds, and ``first`` before."""
     killed, ended = Killed(), threading.Event()
     begins_ns = now_ns() + round(warmup_s * 1e9)
 
     def kill() -> None:
         if not ended.wait(max(0.0, (begins_ns - now_ns()) / 1e9 + planned.after_s)) and endpoint.process:
             cut_ns = now_ns()
+            first()
             endpoint.process.kill()
             killed.cut_ns, killed.cut_end_ns = cut_ns, now_ns()
 
@@ -247,7 +250,8 @@ class Kill(PlannedCuts):
     @contextmanager
     def beside(self, context: StackContext) -> Iterator[None]:
         """A thread kills it, and the load ends by that."""
-        with killing(context.server, self.planned[0], warmup_s=self.warmup_s) as self.killed:
+        first = context.replica.cut_link if context.replica else lambda: None
+        with killing(context.server, self.planned[0], warmup_s=self.warmup_s, first=first) as self.killed:
             yield
         if not self.killed.cut_ns:
             if ended := how_it_ended(context.server):
@@ -296,6 +300,38 @@ class Kill(PlannedCuts):
         return {"crash": {"planned": 1, "taken": len(self.cuts)}}
 
 
+# The loss of the source: it is killed for good, and its replica has to do.
+
+
+class Failover(Kill):
+    """One kill of the source, after which only its replica is asked.
+
+    Right before, all is lost that was on the way to it. What had arrived, be it unread yet, is the replica's.
+    """
+
+    @contextmanager
+    def after_load(self, context: StackContext, window_ns: tuple[int, int]) -> Iterator[StackContext]:
+        """The stack without the source; what the replica holds is verified once it has applied what it received."""
+        if not self.killed.cut_ns:
+            yield context
+            return
+        assert context.replica is not None  # noqa: S101  (a rule of the study format)
+        about, steps, planned, limit = self.about, Steps(), self.planned[0], self.section.recovery_limit
+        cut_ns, endpoint = (self.killed.cut_ns, self.killed.cut_end_ns), context.replica.endpoint
+        with steps.step("apply"):
+            context.replica.replication.settle(limit)
+        try:
+            with steps.step("verify"):
+                verified = verified_by(self.workload, endpoint, about.folder, cut_ns, limit)
+        except SpoiltError as error:
+            raise TrialError(f"server.replica: {error.defect.cause}") from None  # nothing has befallen the replica
+        cut = cut_of(planned, "failover", (cut_ns[0], window_ns[0]), defects_of(verified), verified)
+        self.cuts = [replace(cut, recovery_s=steps.seconds)]
+        about.say(f"cut 1 of 1: {OUTCOME_WORDS[cut.outcome]}")
+        about.lap(EXAMINING)
+        yield replace(context, endpoint=None, replica=None)
+
+
 # The cuts that a study asks for, if any.
 
 
@@ -332,6 +368,8 @@ def crashing(about: AboutTrial) -> Iterator[Crashing]:
         yield NoCrash(about.workload)
     elif section.mode == "kill":
         yield Kill(about, section)
+    elif section.mode == "failover":
+        yield Failover(about, section)
     else:
         disk = _disks_cut(about.stack, section, about.spec.places.get(REDO_PLACE, DATA_DISK))
         try:

@@ -28,8 +28,9 @@ random time; a random part of the requests, each whole; of each sector a random 
 lies about FLUSH, all but what it held back."""
 SURVIVORS: tuple[Survivors, ...] = get_args(Survivors)
 
-CrashMode = Literal["power", "kill"]
-"""The power of the disk is cut; or only the server is killed, and the page cache survives."""
+CrashMode = Literal["power", "kill", "failover"]
+"""The power of the disk is cut; or only the server is killed, and the page cache survives; or the server is killed for
+good, and its replica takes over."""
 
 Keep = Literal["none", "worst", "all"]
 """Which broken states are kept: none, of each treatment one with the worst outcome, or all that lost anything."""
@@ -40,7 +41,7 @@ RUNS_LEAST = 29  # of a treatment, none of which lost anything, for a bound of 1
 
 @dataclass(frozen=True)
 class Cut:
-    """One power cut, or one kill of the server, and what was found after recovery.
+    """One power cut, kill of the server or failover, and what was found after it.
 
     Transactions are counted as of the moment of the cut: ``acked`` before it; ``unknown``: sent, not answered by then.
     """

@@ -72,6 +72,11 @@ METRICS: dict[str, Metric] = _by_name(
     _less("cycles_per_query", "processor cycles per query", "cycles/query", "1"),
     _less("cache_misses_per_query", "cache misses per query", "cache misses/query", "1"),
     _less("branch_misses_per_query", "mispredicted branches per query", "branch misses/query", "1"),
+    # Of a replica that follows the server.
+    _less("replica_wait_ms_mean", "mean wait of a commit for the replica", "replica wait ms", "ms"),
+    _less("replica_lag_ms_mean", "mean lag of the replica", "lag ms", "ms"),
+    _less("replica_lag_ms_max", "largest lag of the replica", "lag max ms", "ms"),
+    _less("replica_catch_up_ms", "time until the replica has all after the load", "catch-up ms", "ms"),
     _less("errors", "errors", "errors", "1"),
     _less("reconnects", "reconnects", "reconnects", "1"),
     # iostat's, of a simulated stack: w/s, w_await, avgrq-sz, aqu-sz.

@@ -55,6 +55,7 @@ _REFUSED = {
     **dict.fromkeys(("core_file", "log_syslog", "log_syslog_facility", "log_syslog_include_pid", "log_syslog_tag"),
                     _LEAVES),
 }  # fmt: skip
+OF_DATA = ("innodb_log", "undo", "doublewrite")  # fields of [server.place] for files without which data are not whole
 REDO_PLACE = "innodb_log"  # the field of [server.place] for the log that commits wait for
 # Variable -> the field of [server.place] by which a study puts what it names on a disk of its own.
 PLACED = {
@@ -113,14 +114,14 @@ _SEMI_SYNCHRONOUS = ("rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabl
 def setting_mistake(name: str, value: Setting, *, may_have_replica: bool = False) -> str | None:
     """What is wrong with a server setting, whatever the server; ``None`` if nothing.
 
-    A server of dbdyno's own has no replica; of an external one that is not known.
+    A server of dbdyno's own has a replica by ``[server.replica]`` alone; of an external one that is not known.
     """
     if name in PLACED and not (name == BINARY_LOG and isinstance(value, bool)):
         return _set_by_place(name)
     if name in _SEMI_SYNCHRONOUS and not may_have_replica and str(value).lower() in {"true", "on", "1"}:
         return (
-            "has each commit wait for a replica, and there is none: it would wait for nobody, or for its timeout, and "
-            "the comparison would say nothing of replication. Leave it out"
+            "has each commit wait for a replica, and a setting alone brings none: it would wait for nobody, or for its "
+            'timeout. Give mode = "semisync" in [server.replica], which brings one, or leave it out'
         )
     start = next((reason for start, reason in _REFUSED_STARTS.items() if name.startswith(start)), None)
     if refused := _REFUSED.get(name) or start:

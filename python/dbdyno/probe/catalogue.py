@@ -11,11 +11,12 @@ from dbdyno.errors import TrialError
 from dbdyno.probe.drive import INTERVAL_NS as DRIVE_INTERVAL_NS
 from dbdyno.probe.drive import SMART_INTERVAL_NS, BlockDeviceSource, DriveSource, smart_sources
 from dbdyno.probe.host import AwakeSource
+from dbdyno.probe.replica import ReplicaProcessSource, ReplicaSource
 from dbdyno.probe.sampler import Sampler, Series, Source
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
 from dbdyno.probe.server_costs import INTERVAL_NS as COSTS_INTERVAL_NS
 from dbdyno.probe.server_costs import ServerCountersSource, ServerSwitchesSource
-from dbdyno.stack.layer import Endpoint, StackContext
+from dbdyno.stack.layer import Endpoint, Replica, StackContext
 
 
 @contextmanager
@@ -46,7 +47,7 @@ def watching(context: StackContext, disks: Sequence[str]) -> Iterator[dict[str, 
 
 def sources_of(context: StackContext) -> list[Source]:
     """What is to be sampled at each beat. Raises ``OSError``."""
-    return [*_host(context), *_device(context), *_server(context.endpoint)]
+    return [*_host(context), *_device(context), *_server(context.endpoint), *_replica(context.replica)]
 
 
 def _server(endpoint: Endpoint | None) -> Iterator[Source]:
@@ -67,6 +68,14 @@ def _server_costs(endpoint: Endpoint | None) -> Iterator[Source]:
     for source in (ServerSwitchesSource, ServerCountersSource):
         with suppress(OSError):  # another user's is not for us to see, and not every host has processor counters
             yield source(pid)
+
+
+def _replica(replica: Replica | None) -> Iterator[Source]:
+    if replica is None:
+        return
+    yield ReplicaSource(replica.replication)
+    if replica.endpoint.pid:
+        yield ReplicaProcessSource(replica.endpoint.pid)
 
 
 def _host(context: StackContext) -> Iterator[Source]:

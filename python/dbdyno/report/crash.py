@@ -82,9 +82,16 @@ def found_text(outcome: Outcome) -> str:
     return OUTCOME_WORDS[outcome].partition(" (")[0]
 
 
+_CALLED: dict[CrashMode, tuple[str, str]] = {
+    "power": ("power cut", "power cuts"),
+    "kill": ("kill of the server", "kills of the server"),
+    "failover": ("failover", "failovers"),
+}
+
+
 def cuts(mode: CrashMode, number: int) -> str:
     """Return ``"300 power cuts"`` or ``"30 kills of the server"``."""
-    singular, plural = ("power cut", "power cuts") if mode == "power" else ("kill of the server", "kills of the server")
+    singular, plural = _CALLED[mode]
     return f"{number:,} {singular if number == 1 else plural}"
 
 
@@ -95,12 +102,12 @@ def many(mode: CrashMode) -> str:
 
 def such(mode: CrashMode) -> str:
     """Return what a share is one of, as ``"such cuts"``."""
-    return "such cuts" if mode == "power" else "such kills of the server"
+    return "such cuts" if mode == "power" else f"such {many(mode)}"
 
 
 def a_cut(mode: CrashMode) -> str:
     """Return ``"a power cut"``."""
-    return "a power cut" if mode == "power" else "a kill of the server"
+    return f"a {_CALLED[mode][0]}"
 
 
 def share_text(value: float) -> str:
@@ -131,6 +138,8 @@ def model_text(safety: CrashSafety) -> str:
     times = "; ".join(_WHEN[time] for time in safety.when)
     if safety.mode == "kill":
         return f"Only the server was killed ({times}); what it had written stayed in memory: no power was cut."
+    if safety.mode == "failover":
+        return f"The source was killed for good ({times}); its replica applied what it had received, and was examined."
     left = "; ".join(f"{_SURVIVORS[survivor]} ({survivor})" for survivor in safety.survivors)
     return f"The power was cut {times}. Data that no FLUSH had made durable: {left}."
 
@@ -332,9 +341,9 @@ def _are(group: Sequence[TreatmentSafety]) -> str:
     return "are" if len(group) > 1 else "is"
 
 
-def doubt_text(doubts: Sequence[Doubt], mode: str) -> str:
+def doubt_text(doubts: Sequence[Doubt], mode: CrashMode) -> str:
     """Return why "no loss" can't be said, the weightiest reason."""
-    what = "cuts" if mode == "power" else "kills of the server"
+    what = "cuts" if mode == "power" else many(mode)
     match doubts[0] if doubts else None:
         case NoControl():
             return "no treatment that is known to lose was run as a control, so this load may not reveal a loss"
@@ -558,9 +567,9 @@ def tried_in(runs: Sequence[Run]) -> str:
         return UNTRIED
     power = [cut for cut in all_cuts if cut.mode == "power"]
     if not power:
-        return f"{_were(all_cuts, 'kill')} tried: see crash safety; {UNTRIED}"
-    kills = len(all_cuts) - len(power)
-    beside = f", and {cuts('kill', kills)}" if kills else ""
+        return f"{_were(all_cuts, all_cuts[0].mode)} tried: see crash safety; {UNTRIED}"
+    others = [cut for cut in all_cuts if cut.mode != "power"]
+    beside = f", and {cuts(others[0].mode, len(others))}" if others else ""
     return f"{_were(power, 'power')} tried{beside}: see crash safety"
 
 
@@ -576,6 +585,8 @@ def crash_warnings(safety: CrashSafety, names: Names) -> Iterator[str]:
     what = many(safety.mode)
     if safety.mode == "kill":
         yield "A kill of the server is not a power cut: what it wrote survived in memory. Power cuts may lose more."
+    if safety.mode == "failover":
+        yield "Source and replica are on one host; a network between them was there as far as round_trip has one."
     if safety.control is None:
         yield "No control: no treatment known to lose was run, so nothing shows that this load shows a loss."
     elif (kept := safety.control.doubt) and all(treatment.word != "undecided" for treatment in safety.treatments):

@@ -1,5 +1,6 @@
 """One trial: raise the stack, offer the load, watch, lower the stack. The main path of dbdyno."""
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
 from dbdyno.errors import HostError
+from dbdyno.model.disks import series_name
 from dbdyno.model.metrics import steps_to_store
 from dbdyno.mysql.settings import FSYNCS_DONE
 from dbdyno.plan.order import Slot
@@ -19,6 +21,7 @@ from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import Image, Layer, StackContext, raised
 from dbdyno.stack.layers.host_settings import HostSettings
 from dbdyno.stack.layers.placement import Awake
+from dbdyno.stack.layers.replica import caught_up
 from dbdyno.stack.space import after_load
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store.latencies import LATENCIES
@@ -98,6 +101,8 @@ def _measured(  # noqa: PLR0913, PLR0917  (as above)
         ):
             with crash.beside(context):
                 load = workload.run(context, about.seed, about.folder)
+            # The disks behave as measured until the replica has all.
+            replicated = caught_up(context.replica, load.window_ns) if context.replica and crash.keeps_server else {}
             traced = trace.within(load.window_ns)
         watch.lap("load")
         speed = before_and_after(speed_before, ports.host_speed(context))
@@ -111,7 +116,9 @@ def _measured(  # noqa: PLR0913, PLR0917  (as above)
         watch.lap("check after")
     watch.lap("lower scratch")
     cuts = crash.examined(load.window_ns)
-    figures_of_trial = {**metrics(load, series), **traced.metrics()}
+    own_disk = series_name("block_device", context.replica.disk) if context.replica and context.replica.disk else ""
+    of_source = {name: probe_series for name, probe_series in series.items() if name != own_disk}
+    figures_of_trial = {**metrics(load, of_source), **traced.metrics(), **replicated, **lag(load, series)}
     steps = steps_to_store(str(load.result.get("kind")), figures_of_trial)
     trial = Trial(
         *(slot.id, slot.block, slot.attempt, slot.position, slot.treatment, started_at),
@@ -249,6 +256,15 @@ def metrics(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]
             if all(end >= start for start, end in bounds):  # else someone has set the counter back
                 scalars[name] = sum(end - start for start, end in bounds) * scale / load.queries
     return scalars
+
+
+def lag(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]:
+    """How far a replica was behind while the load was measured, by the samples; nothing without one."""
+    start, end = load.window_ns
+    lags = series["replica"] if "replica" in series else Series()
+    inside = [ms for t_ns, ms in zip(lags.t_ns, lags.columns.get("lag_ms", []), strict=True) if start < t_ns <= end]
+    known = [ms for ms in inside if math.isfinite(ms)]
+    return {"replica_lag_ms_mean": math.fsum(known) / len(known), "replica_lag_ms_max": max(known)} if known else {}
 
 
 def probe_cost(series: Series, load: LoadOutcome) -> ProbeCost:

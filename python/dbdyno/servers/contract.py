@@ -235,6 +235,88 @@ class Server(Protocol):
         """Variables that are on though the host does not give what they ask for, each with the server's sentence."""
 
 
+# A source and its replica: two servers of dbdyno's own; the second carries out what the first wrote to its log.
+
+
+ReplicaMode = Literal["async", "semisync"]
+WaitPoint = Literal["after_sync", "after_commit"]  # of the replica's word: before or after the engine's own commit
+
+
+@dataclass(frozen=True)
+class ReplicaTerms:
+    """How commits at a source and its replica go together."""
+
+    mode: ReplicaMode
+    wait_point: WaitPoint = "after_sync"
+    timeout_seconds: float = 10.0  # after which a semi-synchronous source no longer waits
+
+
+@dataclass(frozen=True)
+class Replicating:
+    """What a server of dbdyno's own is in replication."""
+
+    role: Literal["source", "replica"]
+    terms: ReplicaTerms
+
+
+@dataclass(frozen=True)
+class ReplicaPosition:
+    """How far a replica is, in bytes of its source's binary log since its first file."""
+
+    written_bytes: float  # by the source
+    received_bytes: float
+    applied_bytes: float
+    seconds_behind: float  # the replica's own figure, in whole seconds; NaN where it gives none
+
+
+@dataclass(frozen=True)
+class ReplicaHealth:
+    """Whether a replica follows, and whether the source waits for it."""
+
+    trouble: str  # why it does not, in one sentence; empty where it does
+    waited: int = 0  # times that commits waited for the replica's word, of a semi-synchronous source
+    waited_seconds: float = 0.0  # all of them together
+    not_waited: int = 0  # those that did not wait, as there was no replica or it was too slow
+
+
+class ReplicaReader(Protocol):
+    """A reader of a replica's position, over connections of its own."""
+
+    def position(self) -> ReplicaPosition:
+        """Where source and replica are."""
+
+    def close(self) -> None:
+        """End the connections."""
+
+
+class Replication(Protocol):
+    """A source and a replica that both answer."""
+
+    def begin(self, host: str, port: int, password: str) -> None:
+        """Have the replica follow the source, which listens there, from where that stands now.
+
+        It logs in by an account made for it. Raises ``TrialError`` where it does not come to follow.
+        """
+
+    def health(self) -> ReplicaHealth:
+        """Whether the replica follows, and how commits wait."""
+
+    def round_trip_ms(self, host: str, port: int, password: str) -> float:
+        """The shortest of a few pings to the source over the replica's way to it."""
+
+    def settle(self, limit_seconds: float) -> None:
+        """Wait until the replica of a source that is gone has applied what it had received.
+
+        Raises ``TrialError`` where that takes longer, or where the replica does not apply it.
+        """
+
+    def observed(self) -> dict[str, str]:
+        """What both show of themselves in replication. Raises ``TrialError`` where it is not what was asked for."""
+
+    def reader(self) -> ReplicaReader:
+        """A reader of the replica's position."""
+
+
 class OwnServer(Protocol):
     """A server of dbdyno's own: what it is started with, and how."""
 
@@ -275,11 +357,21 @@ class OwnServer(Protocol):
         preparing: bool = False,
         listening: Listening | None = None,
         places: Mapping[str, Path] | None = None,
+        replicating: Replicating | None = None,
     ) -> list[str]:
         """The command line that starts it; ``preparing`` data, it leaves nothing that depends on other settings.
 
         Without ``listening`` no other host can reach it. ``places`` are the folders of parts that lie elsewhere.
         """
+
+    def replication_mistake(self, mode: ReplicaMode) -> str:
+        """Why it can't be a source or a replica; empty where it can."""
+
+    def copies_to_replica(self, name: str) -> bool:
+        """Whether a replica begins with a copy of this file or folder of the source's data."""
+
+    def replication(self, source: Address, replica: Address, terms: ReplicaTerms) -> Replication:
+        """It as a source, and a replica of the same build, once both answer."""
 
     def await_ready(
         self, running: "subprocess.Popen[bytes]", socket: Path, log: Path, limit_seconds: float | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from dbdyno.servers.contract import Address, Server
+from dbdyno.servers.contract import Address, ReplicaHealth, Replication, Server
 from dbdyno.stack.erase import HeldDisk
 from dbdyno.stack.undo_log import Journal
 
@@ -42,6 +42,17 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+class Replica:
+    """A running replica of the server under test."""
+
+    endpoint: Endpoint
+    replication: Replication
+    before: ReplicaHealth  # the load
+    disk: str  # of ``[stack.disks]``; empty: that of the data
+    cut_link: Callable[[], None]  # lose what is on the way between the two, for good
+
+
+@dataclass(frozen=True)
 class BlockDevice:
     """A block device under the stack."""
 
@@ -71,6 +82,7 @@ class StackContext:
     files: Path | None = None  # a folder on it for a program that works on files of its own
     cgroup: Path | None = None  # that the server must join, or the program where there is no server
     endpoint: Endpoint | None = None  # none where no server is in the stack
+    replica: Replica | None = None  # of that server
     pollers: int | None = None  # pid of the pollers that keep processors awake, where the kernel does not
     observed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # layer -> what was read back
 

@@ -111,8 +111,11 @@ class Header:
         server = dict(self.study.get("server", {}))
         server.pop("option_file", None)  # where it lies is private
         place = _with_one_value(_table(server.pop("place", {})), factors | of_levels)
+        replica = _table(server.pop("replica", {}))
+        of_replica = _with_one_value(replica | _table(replica.pop("settings", {})), factors | of_levels)
         settings = _with_one_value(_table(server.pop("settings", {})) | server, of_levels)
-        return ", ".join([*parts, *settings, *(f"place of {part}" for part in place)])
+        others = [*(f"place of {part}" for part in place), *(f"replica: {part}" for part in of_replica)]
+        return ", ".join([*parts, *settings, *others])
 
     def _of_named_levels(self) -> set[str]:
         """The names of fields that a named level gives, and so not all treatments have alike."""

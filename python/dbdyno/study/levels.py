@@ -28,7 +28,14 @@ LEVELS = "levels"
 SETTINGS = ("server", "settings")
 NAME_CHARACTERS_MAX = 60
 _NEAR = 0.85  # of a field's name: a server has hundreds of variables, and some are somewhat like any word
-_INNER = {".".join(SETTINGS), "server.place", "queue.iosched", "hosts.boot"}
+_INNER = {
+    ".".join(SETTINGS),
+    "server.place",
+    "server.replica",
+    "server.replica.settings",
+    "queue.iosched",
+    "hosts.boot",
+}
 
 Path_ = tuple[str, ...]
 

@@ -550,7 +550,7 @@ def _unused_disks(body: dict[str, Any], factors: tuple[VariedField, ...]) -> Ite
     """Named disks on which no treatment puts anything."""
     specs, own = _specs(body, factors), body["stack"].get("disks", {})
     for name in dict.fromkeys(name for spec in specs for name in spec.stack.disks):
-        if all(name not in spec.places.values() for spec in specs):
+        if all(name not in spec.by_disk for spec in specs):
             text = f"is a disk on which nothing lies; give [server.place], such as innodb_log = {shown(name)}"
             path = (*DISKS, name)
             yield Mistake(path if name in own else _of_level(path, factors), text)

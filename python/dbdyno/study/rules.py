@@ -6,9 +6,11 @@ from os.path import normpath
 from pathlib import Path
 
 from dbdyno.filesystems import KINDS, fits
-from dbdyno.model.design import IMAGE
+from dbdyno.model.design import BOOTED, IMAGE
+from dbdyno.model.disks import DATA_DISK
+from dbdyno.model.quantity import is_off
 from dbdyno.mysql.server_url import server_url
-from dbdyno.mysql.settings import BUFFER_POOL, INNODB, is_of_mysql, setting_bytes, setting_mistake
+from dbdyno.mysql.settings import BINARY_LOG, BUFFER_POOL, INNODB, OF_DATA, is_of_mysql, setting_bytes, setting_mistake
 from dbdyno.study.beside import BesideSection, MariabackupBeside
 from dbdyno.study.document import WorkloadSection
 from dbdyno.study.drives import HERE, MEMORY, is_emulated
@@ -345,7 +347,10 @@ def broken_crash_rules(spec: TrialSpec) -> Iterator[Mistake]:
         return
     yield from _window(spec)
     yield from _amounts(spec.crash)
-    yield from _killed(spec.crash) if spec.crash.mode == "kill" else _cut(spec, spec.crash)
+    if spec.crash.mode == "failover" and not spec.has_replica:
+        text = 'is "failover", and there is no replica to take over; give [server.replica] mode, "async" or "semisync"'
+        yield Mistake(("crash", "mode"), text)
+    yield from _cut(spec, spec.crash) if spec.crash.mode == "power" else _killed(spec.crash)
 
 
 def _window(spec: TrialSpec) -> Iterator[Mistake]:
@@ -378,14 +383,16 @@ def _amounts(crash: CrashSection) -> Iterator[Mistake]:
 
 def _killed(crash: CrashSection) -> Iterator[Mistake]:
     """What a killed server has nothing of: the page cache keeps what was written, and nothing is drawn."""
-    why = 'has no effect with mode = "kill": what was written survives in the page cache. Leave it out'
+    mode = f"mode = {shown(crash.mode)}"
+    kept = "what was written survives in the page cache" if crash.mode == "kill" else "no state of a disk is examined"
+    why = f"has no effect with {mode}: {kept}. Leave it out"
     for name in ("survivors", "hold"):
         if name in crash.model_fields_set:
             yield Mistake(("crash", name), why)
     if crash.when != ["uniform"]:
-        yield Mistake(("crash", "when"), f'is {shown(crash.when)}; with mode = "kill" it is ["uniform"]')
+        yield Mistake(("crash", "when"), f'is {shown(crash.when)}; with {mode} it is ["uniform"]')
     if crash.cuts_each != 1:
-        text = f'is {crash.cuts_each}; with mode = "kill" it is 1: a killed server ends the load'
+        text = f"is {crash.cuts_each}; with {mode} it is 1: a killed server ends the load"
         yield Mistake(("crash", "cuts_per_run"), text)
 
 
@@ -449,7 +456,60 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     yield from broken_beside_rules(spec, folder)
     yield from broken_tool_rules(spec, folder)
     yield from broken_crash_rules(spec)
+    yield from broken_replica_rules(spec)
     yield from _memory(spec)
+
+
+# What can't be combined with ``[server.replica]``.
+
+
+# Kind of stack -> why no replica stands beside its server.
+_NO_REPLICA = {
+    "external": "what it has stays as it is, and dbdyno starts none. Leave [server.replica] out",
+    "simulated": "it has no server. Leave [server.replica] out",
+    BOOTED: "a virtual machine has one disk and one server. Leave [server.replica] out, or stack.kernel",
+    IMAGE: "its own system decides about replicas. Leave [server.replica] out",
+}
+_REPLICA = ("server", "replica")
+_SERVER_ID = "is set by dbdyno: source and replica need two that differ. Leave it out"
+
+
+def broken_replica_rules(spec: TrialSpec) -> Iterator[Mistake]:
+    """Every rule that a treatment with a replica breaks; none where it has none."""
+    if not spec.has_replica:
+        return
+    replica, place = spec.server.replica, (*_REPLICA, "mode")
+    if why := _NO_REPLICA.get(spec.stack.kind):
+        yield Mistake(place, f"is {shown(replica.mode)}, and there can be no replica here: {why}")
+        return
+    if spec.crash is not None and spec.crash.mode != "failover":
+        text = f"is {shown(replica.mode)}, and [crash] examines the source alone; give crash.mode = " + shown(
+            "failover"
+        )
+        yield Mistake(place, text)
+    if is_off(str(spec.server.settings.get(BINARY_LOG, False))):
+        text = f"is {shown(replica.mode)}, and a replica follows the binary log; give {BINARY_LOG} = true in "
+        yield Mistake(place, f"{text}[server.settings], for all treatments alike")
+    for name, value in replica.settings.items():
+        if mistake := _SERVER_ID if name == "server_id" else setting_mistake(name, value):
+            yield Mistake((*_REPLICA, "settings", name), mistake)
+    if "server_id" in spec.server.settings:
+        yield Mistake(("server", "settings", "server_id"), _SERVER_ID)
+    for purpose in OF_DATA:
+        if purpose in spec.places:
+            text = "can't lie on another disk where there is a replica, which begins with a copy of the data's folder"
+            yield Mistake(("server", "place", purpose), f"{text}. Leave it out")
+    yield from _replica_disk(spec)
+
+
+def _replica_disk(spec: TrialSpec) -> Iterator[Mistake]:
+    name, known = spec.server.replica.own_disk, [DATA_DISK, *spec.stack.disks]
+    if name and name not in known:
+        text = f"is {shown(name)}; disks are {', '.join(known)}. A further one is a section [stack.disks.NAME]"
+        yield Mistake((*_REPLICA, "disk"), text + did_you_mean(name, known))
+    elif name in spec.places.values():
+        text = f"is {shown(name)}, where [server.place] puts what is the source's; give the replica a disk of its own"
+        yield Mistake((*_REPLICA, "disk"), text)
 
 
 def _simulated_only(spec: TrialSpec) -> Iterator[Mistake]:

@@ -60,14 +60,15 @@ class CrashSection(Section):
 
     mode: CrashMode = "power"
     """`power`: the power of the emulated disk is cut. `kill`: only the server is killed, once a trial, and the page
-    cache survives: a weaker test, and the only one on other devices.
+    cache survives: a weaker test, and the only one on other devices. `failover`: the server is killed for good, once a
+    trial, and its replica (`[server.replica]`) is examined once it has applied all that it had received.
     """
     cuts: Annotated[StrictInt, Field(ge=1, le=100_000)] = CUTS
     """Cuts of each treatment that are examined, all kinds together. They decide the [number of
     blocks](statistics/crash-safety.md#how-often-it-may-happen).
     """
     cuts_per_run: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
-    """Cuts of one trial: 10 if not given, and 1 with `mode = "kill"`."""
+    """Cuts of one trial: 10 of the power if not given, else 1."""
     when: Annotated[list[When], AfterValidator(_some)] = _UNIFORM
     """When the power is cut. `uniform`: at a random time of the load. `ack`: right after a commit was acknowledged.
     `flush`: while a FLUSH is in flight. `page-write`: in a write of a data page or of the doublewrite buffer. `ddl`:
@@ -106,7 +107,7 @@ class CrashSection(Section):
     @property
     def strata(self) -> list[tuple[When, Survivors | None]]:
         """The kinds of cut, in the order in which a trial takes them; nothing is drawn of a killed server."""
-        if self.mode == "kill":
+        if self.mode != "power":
             return [(when, None) for when in self.when]
         return [(when, survivors) for when in self.when for survivors in self.survivors]
 
@@ -417,6 +418,53 @@ class PlaceSection(Section):
     """Temporary files: of sorts, and of tables that do not fit into memory."""
 
 
+ReplicaMode = Literal["none", "async", "semisync"]
+
+
+def _replica_mode(value: object) -> object:
+    if isinstance(value, str) and value.lower() in {"galera", "group"}:
+        raise ValueError(
+            "is a cluster of several nodes, which dbdyno does not start; give async or semisync here, or measure a "
+            'cluster of your own as an external server (stack.server = "mysql://...")'
+        )
+    return value
+
+
+class ReplicaSection(Section):
+    """``[server.replica]``: a second server beside the measured one, which follows its binary log.
+
+    Each field can be a factor; `["none", "async", "semisync"]` asks what a replica costs. The measured server must
+    write the binary log in all treatments (`log_bin = true` in `[server.settings]`).
+    """
+
+    mode: Annotated[ReplicaMode, BeforeValidator(_replica_mode)] = "none"
+    """`none`: no replica. `async`: a commit does not wait for it. `semisync`: a commit waits until the replica has
+    written it to its relay log.
+    """
+    disk: str = DATA_DISK
+    """A disk of `[stack.disks]` that holds nothing else; `"data"`: on the disk of the data, which the two then share.
+    """
+    wait_point: Literal["after_sync", "after_commit"] = "after_sync"
+    """With `semisync`: whether a commit waits before or after the engine's own commit. With `after_sync` no client
+    sees what a failover loses.
+    """
+    timeout: Annotated[Duration, Field(ge=0.1, le=3600)] = 10.0
+    """With `semisync`: after so long a source waits no longer. A trial in which that happened fails."""
+    round_trip: Annotated[Duration, Field(ge=0, le=10)] = 0.0
+    """The round trip time of a network between the two, which a relay on this host adds, half of it each way; what is
+    on the way is lost in a failover. Without it they are as near as two programs of one host.
+    """
+    cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
+    """Processors that the replica may use. All if not given; `server_cpus` is the source's."""
+    settings: dict[Variable, Annotated[Setting, AfterValidator(_no_newline)]] = Field(default_factory=dict)
+    """Variables of the replica that differ from `[server.settings]`, which it has else; read back."""
+
+    @property
+    def own_disk(self) -> str:
+        """The disk of ``[stack.disks]`` that it stands on; empty: that of the data."""
+        return "" if self.disk == DATA_DISK else self.disk
+
+
 class ServerSection(Section):
     """``[server]``: how it is run; ``[server.settings]`` takes any variable of it."""
 
@@ -440,6 +488,8 @@ class ServerSection(Section):
     """Variables of the server by their whole names, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
     place: PlaceSection = Field(default_factory=PlaceSection)
     """What of the server lies on which disk of `[stack.disks]`."""
+    replica: ReplicaSection = Field(default_factory=ReplicaSection)
+    """A replica beside it."""
 
 
 class HostSection(Section):
@@ -610,6 +660,11 @@ class TrialSpec(Section):
         return self.workload.SERVER != "none" and self.stack.server != NO_SERVER and not self.stack.is_simulated
 
     @property
+    def has_replica(self) -> bool:
+        """Whether a replica follows the server."""
+        return self.server.replica.mode != "none"
+
+    @property
     def places(self) -> dict[str, str]:
         """What of the server lies on a disk of its own, and the name of that."""
         return {purpose: disk for purpose, disk in self.server.place if disk != DATA_DISK}
@@ -617,7 +672,7 @@ class TrialSpec(Section):
     @property
     def by_disk(self) -> "dict[str, TrialSpec]":
         """Each disk beside that of the data on which anything lies, as the treatment would be if its data lay there."""
-        used = self.places.values()
+        used = {*self.places.values(), *([self.server.replica.own_disk] if self.has_replica else [])}
         return {name: self._on(disk) for name, disk in self.stack.disks.items() if name in used}
 
     def _on(self, disk: NamedDiskSection) -> "TrialSpec":
@@ -633,8 +688,8 @@ class TrialSpec(Section):
 
 
 FACTOR_SECTIONS = (
-    "stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "server.place", "host", "workload",
-    "hosts.boot",
+    "stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "server.place", "server.replica",
+    "server.replica.settings", "host", "workload", "hosts.boot",
 )  # fmt: skip
 DISKS = ("stack", "disks")
 

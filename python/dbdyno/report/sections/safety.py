@@ -15,7 +15,7 @@ from dbdyno.analysis.safety import (
     Tally,
     TreatmentSafety,
 )
-from dbdyno.model.cut import OUTCOMES
+from dbdyno.model.cut import OUTCOMES, CrashMode
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import count, number, p_value, percent, percent_range
 from dbdyno.report.crash import (
@@ -61,7 +61,7 @@ def section(source: Source) -> Section | None:
 
 
 def _heading(safety: CrashSafety) -> str:
-    return "Crash safety" if safety.mode == "power" else "Crash safety: kills of the server"
+    return "Crash safety" if safety.mode == "power" else f"Crash safety: {many(safety.mode)}"
 
 
 def table(source: Source, safety: CrashSafety, names: Names) -> Table:
@@ -275,7 +275,7 @@ def safety_json(safety: CrashSafety, choice: Choice, source: Source) -> dict[str
     }
 
 
-def _treatment_json(treatment: TreatmentSafety, mode: str) -> dict[str, Any]:
+def _treatment_json(treatment: TreatmentSafety, mode: CrashMode) -> dict[str, Any]:
     return {
         "id": treatment.id,
         "label": treatment.label,

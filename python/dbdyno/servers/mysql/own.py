@@ -17,10 +17,16 @@ from typing import IO, Literal, get_args
 from dbdyno.errors import DbdynoError, TrialError, UserError
 from dbdyno.model.quantity import SIZE_LIMIT_BYTES, is_off
 from dbdyno.mysql.settings import Setting, setting_bytes, setting_mistake, text_mistake
-from dbdyno.servers.contract import Address, Listening, Settings
+from dbdyno.servers.contract import Address, Listening, ReplicaMode, ReplicaTerms, Replicating, Settings
 from dbdyno.servers.mysql import server
 from dbdyno.servers.mysql.built_in import built_in_settings
 from dbdyno.servers.mysql.encryption import encryption_mistakes, key_options
+from dbdyno.servers.mysql.replication import (
+    MysqlReplication,
+    copies_to_replica,
+    replication_mistake,
+    replication_options,
+)
 from dbdyno.servers.mysql.server import MysqlServer, cause_in
 from dbdyno.servers.mysql.setting_outcomes import refusal
 from dbdyno.servers.sources.installation import Installation, initializes
@@ -550,10 +556,22 @@ class OwnMysql:
         preparing: bool = False,
         listening: Listening | None = None,
         places: Mapping[str, Path] | None = None,
+        replicating: Replicating | None = None,
     ) -> list[str]:
         """The command line that starts it; ``preparing`` data, it does not write down what its buffer pool holds."""
         argv = server_command(self.installation, data, socket, log, self.settings, self.engine, listening, places)
+        argv += replication_options(self.installation, replicating) if replicating else []
         return [*argv, *([DUMP_OFF] if preparing and DUMP not in self.study_settings else [])]
+
+    def replication_mistake(self, mode: ReplicaMode) -> str:
+        """Why it can't be a source or a replica."""
+        return replication_mistake(self.installation, mode)
+
+    copies_to_replica = staticmethod(copies_to_replica)
+
+    def replication(self, source: Address, replica: Address, terms: ReplicaTerms) -> MysqlReplication:
+        """It as a source, and a replica of the same build."""
+        return MysqlReplication(self.installation, source, replica, terms)
 
     def page_files(self, data: Path) -> list[Path]:
         """Tablespaces, doublewrite files, and what MyISAM and Aria keep of a table."""

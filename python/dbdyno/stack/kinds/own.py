@@ -10,6 +10,7 @@ from typing import TypeVar
 from dbdyno.filesystems import BY_FUSE
 from dbdyno.filesystems import KINDS as FILESYSTEMS
 from dbdyno.plan.identity import image_key
+from dbdyno.servers.contract import ReplicaTerms, Replicating
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack import capabilities
@@ -23,14 +24,16 @@ from dbdyno.stack.layers.memory import Memory, PageCache
 from dbdyno.stack.layers.named_disk import NamedDisk
 from dbdyno.stack.layers.placement import Placement
 from dbdyno.stack.layers.queue import Queue
+from dbdyno.stack.layers.replica import ReplicaData, ReplicaLayer, replica_of
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.undo_log import Journal
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.schema import ReplicaSection, TrialSpec
 
 KeptT = TypeVar("KeptT", bound=KeptImage)
 
+LOCAL = "127.0.0.1"  # where a source listens for its replica
 FILESYSTEM_MOUNTED = "mounted: the filesystem of each trial, in the state folder; unmounted afterwards"
 
 
@@ -52,12 +55,18 @@ class OwnStack(StackKind[KeptT]):
         above += image.layers(install=raising.install)
         if any(load.FILES for load in spec.loads):
             above.append(Files())
+        server = _server(spec, raising) if spec.has_server else None
+        replica = spec.server.replica if server and spec.has_replica and not raising.install else None
+        if server and replica:
+            above.append(ReplicaData(server, replica.own_disk))
         if not raising.install:
             above.append(PageCache())
         if spec.stack.memory and not raising.install:
             above.append(Memory(spec.stack.memory))
-        if spec.has_server:
-            above.append(_server(spec, raising))
+        if server:
+            above.append(server)
+        if server and replica:
+            above.append(_replica(replica, server))
         return Stack(device, tuple(above), disks)
 
     def needs_of_server(self, spec: TrialSpec) -> Iterator[Capability]:
@@ -66,7 +75,7 @@ class OwnStack(StackKind[KeptT]):
             return
         server = capabilities.server(spec.stack.server)
         if server.ok:
-            yield from (server, _engine(spec.stack.server, spec.stack.engine), *_places(spec))
+            yield from (server, _engine(spec.stack.server, spec.stack.engine), *_places(spec), *_replica_needs(spec))
         elif spec.server.settings:
             names = ", ".join(spec.server.settings)
             yield replace(server, detail=f"{server.detail}, so whether it has {names} is not known here")
@@ -146,9 +155,33 @@ def _server(spec: TrialSpec, raising: Raising) -> ServerLayer:
         places=spec.places,
         install=install,
         log=raising.log,
-        listen="" if install else raising.listen,
+        listen="" if install else raising.listen or (LOCAL if spec.has_replica else ""),
         placement=Placement() if install else _placement(spec),
+        replicating=Replicating("source", _terms(spec.server.replica)) if spec.has_replica and not install else None,
     )
+
+
+def _terms(replica: ReplicaSection) -> ReplicaTerms:
+    assert replica.mode != "none"  # noqa: S101  (there is one)
+    return ReplicaTerms(replica.mode, replica.wait_point, replica.timeout)
+
+
+def _replica(replica: ReplicaSection, source: ServerLayer) -> ReplicaLayer:
+    server = replica_of(source, _terms(replica), replica.settings)
+    placement = replace(source.placement, cpus=replica.cpus)
+    return ReplicaLayer(replace(server, placement=placement), replica.own_disk, _terms(replica), replica.round_trip)
+
+
+def _replica_needs(spec: TrialSpec) -> Iterator[Capability]:
+    """Why the server can have no replica, and what is wrong with the settings of that."""
+    if not spec.has_replica or spec.server.replica.mode == "none":
+        return
+    installation, replica = find_server(spec.stack.server), spec.server.replica
+    own = own_server(installation, spec.stack.engine, replica.settings)
+    if why := own.replication_mistake(spec.server.replica.mode):
+        yield Capability("replica", ok=False, detail=why, field=("server", "replica", "mode"))
+    for name, why in own.mistakes().items():
+        yield Capability(f"{name} of the replica", ok=False, detail=why, field=("server", "replica", "settings", name))
 
 
 def _placement(spec: TrialSpec) -> Placement:

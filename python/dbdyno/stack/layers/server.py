@@ -12,7 +12,15 @@ from typing import Any
 from dbdyno.errors import HostError, TrialError
 from dbdyno.model.printable import short
 from dbdyno.mysql.settings import Setting
-from dbdyno.servers.contract import Address, Listening, NotStartedError, OwnServer, SettingOutcome, Settings
+from dbdyno.servers.contract import (
+    Address,
+    Listening,
+    NotStartedError,
+    OwnServer,
+    Replicating,
+    SettingOutcome,
+    Settings,
+)
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import Installation
 from dbdyno.servers.user import own_folder, read_log, unprivileged
@@ -46,7 +54,8 @@ class ServerLayer:
     places: Mapping[str, str] = field(default_factory=dict)  # what of it lies on which named disk, beside the data
     ready_seconds: float | None = None  # in which it must answer; the product's own limit if not given
     is_killed: bool = False  # rather than stopped, in the end: what it leaves is not wanted
-    listen: str = ""  # the address of this machine at which other hosts reach it; empty: they do not
+    listen: str = ""  # the address of this machine at which others reach it; empty: they do not
+    replicating: Replicating | None = None
     name: str = "server"
 
     @contextmanager
@@ -93,7 +102,13 @@ class ServerLayer:
             address = Address("root", home / "server.sock")
             listening = self._listening()
             argv = own.command(
-                data, home / "server.sock", error_log, preparing=self.install, listening=listening, places=places
+                data,
+                home / "server.sock",
+                error_log,
+                preparing=self.install,
+                listening=listening,
+                places=places,
+                replicating=self.replicating,
             )
             running = self._start(argv, below, environment)
             remote = Address("", host=listening.host, port=listening.port) if listening else None

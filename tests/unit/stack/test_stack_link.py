@@ -1,0 +1,94 @@
+"""The link to a replica: each byte is late by half a round trip, and a cut loses what is on the way."""
+
+import socket
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from dbdyno.stack.layers.link import Link, linked
+
+ROUND_TRIP = 0.1
+
+
+@pytest.fixture
+def server():
+    """A server that says back what it hears, to one client after the other."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+
+        def serve():
+            while True:
+                try:
+                    client, _ = door.accept()
+                except OSError:
+                    return
+                with client:
+                    while piece := client.recv(65536):
+                        client.sendall(piece)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield door.getsockname()
+        door.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def link(server):
+    with linked(*server, ROUND_TRIP) as made:
+        yield made
+
+
+def connected(link):
+    client = socket.create_connection(("127.0.0.1", link.port), timeout=20)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client
+
+
+def received(client, size):
+    content = b""
+    while len(content) < size and (piece := client.recv(size - len(content))):
+        content += piece
+    return content
+
+
+def test_a_ping_takes_the_round_trip(link):
+    with connected(link) as client:
+        for _ in range(3):
+            began = time.monotonic()
+            client.sendall(b"ping")
+            assert received(client, 4) == b"ping"
+            assert time.monotonic() - began >= ROUND_TRIP
+
+
+def test_much_arrives_whole_and_in_order_though_no_faster(link):
+    sent = bytes(range(256)) * 40_000  # more than may be underway at a time
+    with connected(link) as client:
+        threading.Thread(target=client.sendall, args=(sent,), daemon=True).start()
+        assert received(client, len(sent)) == sent
+
+
+def test_a_cut_loses_what_is_on_the_way_and_lets_nothing_pass(link):
+    with connected(link) as client:
+        client.sendall(b"one")
+        assert received(client, 3) == b"one"
+        client.sendall(b"two")
+        link.cut()
+        with suppress(ConnectionResetError):  # it may hear of it so
+            assert received(client, 3) == b""
+
+
+def test_the_end_of_the_server_is_heard_after_what_it_had_said(server):
+    del server
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        link = Link(*door.getsockname(), ROUND_TRIP)
+        with connected(link) as client:
+            other, _ = door.accept()
+            other.sendall(b"last words")
+            other.close()
+            assert received(client, 100) == b"last words"
+        link.close()
+
+
+def test_there_is_none_without_a_delay():
+    with linked("127.0.0.1", 1, 0.0) as none:
+        assert none is None
