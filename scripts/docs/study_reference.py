@@ -16,6 +16,7 @@ from dbdyno.study.levels import LevelsSection
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
     FACTOR_SECTIONS,
+    ArraySection,
     BootSection,
     ClaimSection,
     CostSection,
@@ -23,6 +24,7 @@ from dbdyno.study.schema import (
     DesignSection,
     DeviceCostSection,
     DiskSection,
+    EncryptionSection,
     FilesystemSection,
     FleetSection,
     HostSection,
@@ -35,6 +37,7 @@ from dbdyno.study.schema import (
     ServerSection,
     StackSection,
     StudySection,
+    VolumeSection,
 )
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS
@@ -46,6 +49,9 @@ SECTIONS: dict[str, type[Section]] = {
     "stack": StackSection,
     "stack.disks.NAME": NamedDiskSection,
     "queue": QueueSection,
+    "array": ArraySection,
+    "encryption": EncryptionSection,
+    "volume": VolumeSection,
     "filesystem": FilesystemSection,
     "server": ServerSection,
     "server.place": PlaceSection,
