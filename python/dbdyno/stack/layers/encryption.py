@@ -64,7 +64,7 @@ class Encryption:
         try:
             os.write(writing, self.key)  # fewer bytes than any pipe holds
             os.close(writing)
-            key = ("--key-file", f"/dev/fd/{reading}", "--keyfile-size", str(len(self.key)))
+            key = ("--key-file", f"/proc/self/fd/{reading}", "--keyfile-size", str(len(self.key)))
             run_tool(["cryptsetup", *argv[:1], *key, *argv[1:]], pass_fds=(reading,))
         finally:
             os.close(reading)
