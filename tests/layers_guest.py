@@ -3,7 +3,6 @@
 It is run by ``tests/host/test_between.py``, with the names of cases, and sends what it saw to its host as one line.
 """
 
-import json
 import os
 import random
 import signal
@@ -35,12 +34,18 @@ CASES = {
     "luks": (1, {"stack": {"encryption": "luks"}}),
     "luks, 512": (
         1,
-        {"stack": {"encryption": "luks"}, "encryption": {"cipher": "aes-cbc-essiv:sha256", "key_bits": 256, "sector": 512}},
+        {
+            "stack": {"encryption": "luks"},
+            "encryption": {"cipher": "aes-cbc-essiv:sha256", "key_bits": 256, "sector": 512},
+        },
     ),
     "luks, no queues": (1, {"stack": {"encryption": "luks"}, "encryption": {"workqueues": False}}),
     "raid0": (4, {"stack": {"array": "raid0"}, "array": {"chunk": "64KiB"}}),
     "raid1": (2, {"stack": {"array": "raid1"}, "array": {"bitmap": "internal"}}),
-    "raid5": (4, {"stack": {"array": "raid5"}, "array": {"chunk": "64KiB", "bitmap": "none", "stripe_cache_size": 512}}),
+    "raid5": (
+        4,
+        {"stack": {"array": "raid5"}, "array": {"chunk": "64KiB", "bitmap": "none", "stripe_cache_size": 512}},
+    ),
     "raid5 degraded": (4, {"stack": {"array": "raid5"}, "array": {"chunk": "64KiB", "state": "degraded"}}),
     "raid5 rebuilding": (
         4,
@@ -110,8 +115,7 @@ def try_case(case):
     with closing(Journal(case)) as journal:
         with scratch(journal) as ground, raised(layers_of(case, fresh=True), ground) as stand:
             (stand.directory / "file").write_bytes(CONTENT)
-        between = left_at_rest = left()
-        del between
+        left_at_rest = left()
         again = layers_of(case, fresh=False)
         with scratch(journal) as ground, raised(again, ground) as stand:
             same = (stand.directory / "file").read_bytes() == CONTENT
@@ -136,9 +140,12 @@ def kill_at(case, seconds, number):
     pid = os.fork()
     if pid == 0:
         try:
-            with closing(Journal(f"kill {number}")) as journal, scratch(journal) as ground:
-                with raised(layers_of(case, fresh=number % 2 == 0), ground):
-                    time.sleep(600)
+            with (
+                closing(Journal(f"kill {number}")) as journal,
+                scratch(journal) as ground,
+                raised(layers_of(case, fresh=number % 2 == 0), ground),
+            ):
+                time.sleep(600)
         except DbdynoError:
             os._exit(3)
         os._exit(0)
@@ -150,7 +157,14 @@ def kill_at(case, seconds, number):
         with taken(leftover.path, said.append) as log:
             if log:
                 replay(log, said.append)
-    return {"case": case, "seconds": round(seconds, 2), "killed": os.WIFSIGNALED(status), "there": there, "left": left(), "said": said}
+    return {
+        "case": case,
+        "seconds": round(seconds, 2),
+        "killed": os.WIFSIGNALED(status),
+        "there": there,
+        "left": left(),
+        "said": said,
+    }
 
 
 def main():
@@ -162,9 +176,7 @@ def main():
             try:
                 seen["cases"][case] = try_case(case)
             except DbdynoError as error:
-                seen["cases"][case] = {"error": str(error)}
-                left_over = left()
-                seen["cases"][case]["left"] = left_over
+                seen["cases"][case] = {"error": str(error), "left": left()}
             channel.send("saw", case)
         rng = random.Random(7)
         for number in range(kills):

@@ -194,7 +194,9 @@ def check_mkfs_options(plan: Plan) -> Iterator[Capability]:
     for place, on in _filesystems(plan):
         name, stack = on.stack.filesystem, on.stack
         if name and on.filesystem.mkfs and KINDS[stack.kind].ON_HOST:
-            places_by_options.setdefault(MkfsOptions(name, on.filesystem.mkfs, stack.size, stack.filesystem_devices), place)
+            places_by_options.setdefault(
+                MkfsOptions(name, on.filesystem.mkfs, stack.size, stack.filesystem_devices), place
+            )
     for options, place in places_by_options.items():
         try:
             complaint = mkfs_complaint(options)

@@ -384,7 +384,17 @@ def _in_file(mistake: Mistake, raw: dict[str, Any]) -> Mistake:
 
 
 BODY = (
-    "stack", "queue", "array", "encryption", "volume", "filesystem", "server", "host", "workload", "probes", "crash",
+    "stack",
+    "queue",
+    "array",
+    "encryption",
+    "volume",
+    "filesystem",
+    "server",
+    "host",
+    "workload",
+    "probes",
+    "crash",
 )  # what a treatment consists of
 TOP_LEVEL = ("version", "study", "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
 

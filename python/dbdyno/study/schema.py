@@ -707,7 +707,8 @@ class TrialSpec(Section):
 
 _NOTHING_BETWEEN = dict.fromkeys(("array", "encryption", "volume"), "none")
 FACTOR_SECTIONS = (
-    "stack", "queue", "queue.iosched", "array", "encryption", "volume", "filesystem", "server", "server.settings", "server.place", "host", "workload",
+    "stack", "queue", "queue.iosched", "array", "encryption", "volume", "filesystem", "server",
+    "server.settings", "server.place", "host", "workload",
     "hosts.boot",
 )  # fmt: skip
 DISKS = ("stack", "disks")

@@ -91,7 +91,9 @@ def _generated_alone(spec: TrialSpec, server: str) -> Iterator[Mistake]:
 _OF_IMAGE = "can't be set with stack.image: the machine's own system decides it. Leave it out, or set it by stack."
 _STACK_OF_IMAGE = {
     **dict.fromkeys(
-        ("filesystem", "scheduler", "array", "encryption", "volume"), f"{_OF_IMAGE}setup or stack.start, which can be factors"),
+        ("filesystem", "scheduler", "array", "encryption", "volume"),
+        f"{_OF_IMAGE}setup or stack.start, which can be factors",
+    ),
     **dict.fromkeys(("memory", "server_cpus"), f"{_OF_IMAGE}start; stack.guest_memory is the machine's memory"),
     "kernel": "can't be set with stack.image, which has a kernel of its own. Leave one of the two out",
     "devices": "can't be set with stack.image: the machine has one emulated drive beside its own. Leave it out",

@@ -13,8 +13,8 @@ from dbdyno.plan.identity import image_key
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack import capabilities
-from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.between import Between, modules_here
+from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising, Stack, StackKind
 from dbdyno.stack.layer import KeptImage, Layer
 from dbdyno.stack.layers import array, encryption, volume

@@ -59,7 +59,7 @@ class Array:
             observed = observe(folder)
             self._check(observed)
             devices = below
-            if observed["degraded"] == "1" and self.section.state == "degraded":
+            if self.section.state == "degraded" and not self.fresh:
                 devices = replace(below, beside=below.beside[:-1])  # what is watched and flushed from here on
             yield devices.raised(self.name, {**observed, "state": self.section.state}, volume=Path("/dev") / array)
 
@@ -118,7 +118,10 @@ class Array:
     def _check(self, observed: dict[str, Any]) -> None:
         """Raises ``TrialError`` with every setting that did not take."""
         section = self.section
-        asked: dict[str, Any] = {"level": self.level, "degraded": "0" if section.state == "clean" or self.fresh else "1"}
+        asked: dict[str, Any] = {
+            "level": self.level,
+            "degraded": "0" if section.state == "clean" or self.fresh else "1",
+        }
         if self.level in {"raid0", "linear"}:
             del asked["degraded"]
         if section.chunk:
@@ -166,7 +169,7 @@ class _Md(Between):
     def modules(self, spec: TrialSpec) -> list[str]:
         return ["md-mod", MODULES.get(spec.stack.array, spec.stack.array)]
 
-    def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:  # noqa: ARG002  (as the contract has it)
+    def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:
         return Array(spec.stack.array, spec.array, fresh, f"dbdyno-{new_token()}")
 
 

@@ -104,7 +104,7 @@ class _Luks(Between):
     PROGRAMS: ClassVar[dict[str, str]] = {"cryptsetup": "cryptsetup-bin", "dmsetup": "dmsetup"}
     TOUCHES: ClassVar[str] = "mapped: a dm-crypt device over the disk of each trial; closed afterwards"
 
-    def modules(self, spec: TrialSpec) -> list[str]:  # noqa: ARG002  (as the contract has it)
+    def modules(self, spec: TrialSpec) -> list[str]:
         return [MODULE]
 
     def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:

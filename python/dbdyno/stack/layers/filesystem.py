@@ -70,9 +70,7 @@ class Filesystem:
 
         Raises ``TrialError`` where the checker could not do its work.
         """
-        done = tool_done(
-            [*self.kind.check, *below.sources], timeout_seconds=CHECK_SECONDS
-        )
+        done = tool_done([*self.kind.check, *below.sources], timeout_seconds=CHECK_SECONDS)
         if done.code and not self.kind.is_damage(done.code):
             raise TrialError(f"{done.command}: exit {done.code}: {done.message}")
         return f"{' '.join(self.kind.check)}: {found_in(done)}" if done.code else ""

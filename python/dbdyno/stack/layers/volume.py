@@ -20,7 +20,7 @@ VOLUME, POOL = "data", "pool"
 POOL_SHARE = 90  # percent of the disks that the pool of a thin volume takes; the rest is for its metadata
 SECTOR_BYTES = 512  # of device mapper's tables
 # Nothing is written to the host's own folders, no daemon is asked, and a pool is not checked by a program.
-_CONFIG = "backup{backup=0 archive=0} activation{monitoring=0} global{use_lvmpolld=0 thin_check_executable=\"\"}"
+_CONFIG = 'backup{backup=0 archive=0} activation{monitoring=0} global{use_lvmpolld=0 thin_check_executable=""}'
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ class Volume:
             chunk = f"{self.section.pool_chunk // 1024}k"
             pool = ("--type", "thin-pool", "--chunksize", chunk, "--extents", f"{POOL_SHARE}%VG", "--zero", "n")
             _lvm(sources, "lvcreate", "--yes", "--name", POOL, *pool, group)
-            size = _lvm(sources, "lvs", "--noheadings", "--nosuffix", "--units", "b", "-o", "lv_size", f"{group}/{POOL}")
+            size = _lvm(
+                sources, "lvs", "--noheadings", "--nosuffix", "--units", "b", "-o", "lv_size", f"{group}/{POOL}"
+            )
             _lvm(sources, *made, "--type", "thin", "--virtualsize", f"{size.strip()}b", "--thinpool", POOL, group)
             return
         stripes = ("--stripes", str(len(sources)), "--stripesize", f"{self.section.stripe // 1024}k")
@@ -85,7 +87,9 @@ def _group_on(sources: list[str]) -> str:
     """The one group of volumes that the devices hold."""
     names = _lvm(sources, "vgs", "--noheadings", "-o", "vg_name").split()
     if len(names) != 1:
-        raise TrialError(f"expected one group of volumes on {', '.join(sources)}; vgs lists {', '.join(names) or 'none'}")
+        raise TrialError(
+            f"expected one group of volumes on {', '.join(sources)}; vgs lists {', '.join(names) or 'none'}"
+        )
     return names[0]
 
 
@@ -116,7 +120,7 @@ class _Lvm(Between):
     def modules(self, spec: TrialSpec) -> list[str]:
         return ["dm-mod", *(["dm-thin-pool"] if spec.stack.volume == "thin" else [])]
 
-    def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:  # noqa: ARG002  (as the contract has it)
+    def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:
         return Volume(spec.stack.volume, spec.volume, fresh)
 
 

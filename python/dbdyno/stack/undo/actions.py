@@ -367,7 +367,8 @@ class RemoveMappings(Undo):
 
 _KINDS: tuple[type[Undo], ...] = (
     EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveDiskFile, RemoveCgroup,
-    RemoveTraceInstance, RestoreSysfs, StopArray, RemoveMappings, WipeOurs, MarkHalfMade, SetGlobal, DropExternalTables, DropAccount,
+    RemoveTraceInstance, RestoreSysfs, StopArray, RemoveMappings, WipeOurs, MarkHalfMade, SetGlobal,
+    DropExternalTables, DropAccount,
 )  # fmt: skip
 # By the names that undo logs have; the former ones are those of logs that an earlier version left.
 UNDOS = {kind.__name__: kind for kind in _KINDS} | {
