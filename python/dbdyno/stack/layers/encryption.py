@@ -72,8 +72,8 @@ class Encryption:
     def _check(self, observed: dict[str, Any]) -> None:
         """Raises ``TrialError`` with every setting that did not take."""
         section = self.section
-        asked = {"cipher": section.cipher, "key_bits": section.key_bits, "sector_bytes": section.sector}
-        asked["workqueues"] = section.workqueues
+        asked: dict[str, Any] = {"cipher": section.cipher, "key_bits": section.key_bits}
+        asked |= {"sector_bytes": section.sector, "workqueues": section.workqueues}
         wrong = [f"{name} {value}, it is {observed[name]}" for name, value in asked.items() if observed[name] != value]
         if wrong:
             raise TrialError(f"encryption: asked for {'; '.join(wrong)}")
