@@ -309,6 +309,7 @@ class StopArray(Undo):
         """Stop each array all of whose disks are among them; one that has another's disk is left alone."""
         if self.boot != boot_id():
             return False
+        _await_tools(set(self.devices))
         arrays = arrays_over(self.devices)
         for array in arrays:
             deadline = time.monotonic() + LET_GO_SECONDS
@@ -320,6 +321,33 @@ class StopArray(Undo):
                     raise HostError(f"mdadm --stop /dev/{array}: {complaint}; end what uses it, then: dbdyno restore")
                 time.sleep(0.05)
         return bool(arrays)
+
+
+# What makes arrays and mappings, and what such a tool is before it is itself.
+_TOOLS = {"setpriv", "mdadm", "cryptsetup", "dmsetup", "vgcreate", "vgrename", "vgchange", "lvcreate"}
+
+
+def _await_tools(words: set[str]) -> None:
+    """Wait for tools that were given one of these words: they are killed with dbdyno, but end their last call first.
+
+    What such a call makes appears only then. Raises ``HostError`` where one does not end.
+    """
+    deadline = time.monotonic() + LET_GO_SECONDS
+    while pids := _tools_given(words):
+        if time.monotonic() > deadline:
+            numbers = ", ".join(map(str, pids))
+            raise HostError(f"a tool of dbdyno's (pid {numbers}) does not end; end it, then: dbdyno restore")
+        time.sleep(0.05)
+
+
+def _tools_given(words: set[str]) -> list[int]:
+    pids = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            argv = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if Path(argv[0]).name in _TOOLS and any(word in argument for argument in argv for word in words):
+                pids.append(int(folder.name))
+    return pids
 
 
 def arrays_over(devices: Sequence[str]) -> list[str]:
@@ -345,6 +373,7 @@ class RemoveMappings(Undo):
         """Remove each, those first on which no other stands."""
         if not re.match(r"dbdyno[-_][0-9a-f]+-", self.prefix):
             raise HostError(f"{self.prefix} is not a mapping of dbdyno's; it is left alone")
+        _await_tools({self.prefix.rstrip("-")})
         deadline, removed = time.monotonic() + LET_GO_SECONDS, False
         while names := self._names():
             complaints = [_complaint(tool_path("dmsetup") or "dmsetup", "remove", name) for name in names]
