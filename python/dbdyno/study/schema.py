@@ -443,7 +443,8 @@ class EncryptionSection(Section):
     sector: Literal[512, 1024, 2048, 4096] = 4096
     """Bytes that are encrypted as one."""
     workqueues: StrictBool = True
-    """Whether the kernel hands requests to threads of its own; with `false` whoever submits one encrypts it."""
+    """Whether the kernel hands requests to threads of its own; with `false` the
+    process that submits one encrypts it."""
 
 
 class VolumeSection(Section):
