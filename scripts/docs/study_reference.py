@@ -16,6 +16,7 @@ from dbdyno.study.levels import LevelsSection
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
     FACTOR_SECTIONS,
+    ArraySection,
     BootSection,
     ClaimSection,
     CostSection,
@@ -23,6 +24,7 @@ from dbdyno.study.schema import (
     DesignSection,
     DeviceCostSection,
     DiskSection,
+    EncryptionSection,
     FilesystemSection,
     FleetSection,
     HostSection,
@@ -36,6 +38,7 @@ from dbdyno.study.schema import (
     ServerSection,
     StackSection,
     StudySection,
+    VolumeSection,
 )
 from dbdyno.study.suite import SuiteSection
 from dbdyno.study.units import format_bytes
@@ -49,6 +52,9 @@ SECTIONS: dict[str, type[Section]] = {
     "stack": StackSection,
     "stack.disks.NAME": NamedDiskSection,
     "queue": QueueSection,
+    "array": ArraySection,
+    "encryption": EncryptionSection,
+    "volume": VolumeSection,
     "filesystem": FilesystemSection,
     "server": ServerSection,
     "server.place": PlaceSection,

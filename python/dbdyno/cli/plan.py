@@ -433,7 +433,8 @@ def _changed_settings(plan: Plan) -> Iterator[str]:
 
 def _touched_by_raising(specs: list[TrialSpec]) -> Iterator[str]:
     """What every stack that dbdyno raises may touch."""
-    yield "kept: the prepared data, for later runs (dbdyno images)"
+    if any(spec.stack.encryption == "none" for spec in specs):
+        yield "kept: the prepared data, for later runs (dbdyno images)"
     yield "created: scratch folders in the state folder; gone afterwards"
     if any(spec.stack.memory for spec in specs):
         yield "created: a memory control group; gone afterwards"

@@ -28,12 +28,26 @@ def image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Settin
         "engine": stack.engine if server else None,
         "data": _data(spec.workload),
     }
+    if emulated and (between := _between(spec)):
+        what["between"] = between
     if beside := {name: _data(load) for name, load in spec.loads_beside.items() if load.has_data}:
         what["beside"] = beside
     if spec.by_disk:
         what["disks"] = {name: _on_disk(disk) if emulated else None for name, disk in spec.by_disk.items()}
         what["places"] = spec.places
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
+
+
+def _between(spec: TrialSpec) -> dict[str, Any]:
+    """What of the layers between disks and filesystem is on the disks; an array's state is not."""
+    between: dict[str, Any] = {}
+    if spec.stack.array != "none":
+        between["array"] = [spec.stack.array, spec.array.chunk, spec.array.bitmap]
+    if spec.stack.encryption != "none":
+        between["encryption"] = [spec.encryption.cipher, spec.encryption.key_bits, spec.encryption.sector]
+    if spec.stack.volume != "none":
+        between["volume"] = [spec.stack.volume, spec.volume.stripe, spec.volume.pool_chunk]
+    return between
 
 
 def _on_disk(disk: TrialSpec) -> list[object]:

@@ -187,8 +187,8 @@ class _GuestDisk:
 
 
 def prepare_in_guest(spec: TrialSpec, image: Image, journal: Journal, say: Callable[[str], None]) -> None:
-    """Make the prepared data of a treatment on its disk, by its kernel. Raises ``TrialError`` or ``HostError``."""
-    asked = {"prepare": {"spec": _packed(spec)}}
+    """Make the prepared data of a treatment on its disks, by its kernel. Raises ``TrialError`` or ``HostError``."""
+    asked = {"prepare": {"spec": _packed(spec), "key": _key(image)}}
     with _running(spec, image, journal, say, is_prepared=False) as guest:
         guest.ask(asked)
 
@@ -202,7 +202,7 @@ def run_in_guest(  # noqa: PLR0913  (as ``run_trial``)
     seed: int,
     folder: Path,
     journal: Journal,
-    erase: Erasing,  # noqa: ARG001  (the one disk of a guest is emulated)
+    erase: Erasing,  # noqa: ARG001  (the disks of a guest are emulated)
     rest_seconds: float,
     say: Callable[[str], None],
 ) -> Measured:
@@ -211,6 +211,7 @@ def run_in_guest(  # noqa: PLR0913  (as ``run_trial``)
     asked = {
         "trial": {
             "spec": _packed(spec),
+            "key": _key(image),
             "slot": asdict(slot),
             "seed": seed,
             "rest_seconds": rest_seconds,
@@ -260,8 +261,23 @@ def _running(
 ) -> Iterator["_Conversation"]:
     """A machine of a treatment that has booted, and waits for a request."""
     assert isinstance(image, Disks)  # noqa: S101  (of this kind)
-    disk, kernel = image.disks[0], find_kernel(str(spec.stack.kernel))
+    kernel = find_kernel(str(spec.stack.kernel))
     drive, how = spec.stack.device, accelerator(kernel)
+    disks = [_disk_of_guest(disk, spec, number, is_prepared=is_prepared) for number, disk in enumerate(image.disks)]
+    machine = Machine(kernel, spec.stack.guest_memory, _command(), python_bundle(PROGRAM), disks)
+    with booted(machine, journal, how) as guest:
+        asked_of = tuple(_GuestDisk(disk, drive, is_prepared) for disk in image.disks)
+        talk = _Conversation(guest, asked_of, spec, say, how)
+        try:
+            talk.wait_for_boot()
+            yield talk
+        except GuestLostError as error:
+            raise TrialError(f"{error}; its console: {talk.last_words()}") from None
+
+
+def _disk_of_guest(disk: EmulatedDisk, spec: TrialSpec, number: int, *, is_prepared: bool) -> DiskOfGuest:
+    """A disk of a guest's, with the content that it boots with."""
+    drive = spec.stack.device
     disk.client.set_mode("instant")
     disk.client.set_model(drive, 0)
     if is_prepared:
@@ -270,20 +286,12 @@ def _running(
         disk.client.clear()
     compensate_file(disk)
     cache = disk.client.stats()["write_cache"] == "volatile"
-    machine = Machine(
-        kernel,
-        spec.stack.guest_memory,
-        _command(),
-        python_bundle(PROGRAM),
-        DiskOfGuest(disk.file, spec.stack.bus, is_rotational(drive), cache),
-    )
-    with booted(machine, journal, how) as guest:
-        talk = _Conversation(guest, _GuestDisk(disk, drive, is_prepared), spec, say, how)
-        try:
-            talk.wait_for_boot()
-            yield talk
-        except GuestLostError as error:
-            raise TrialError(f"{error}; its console: {talk.last_words()}") from None
+    return DiskOfGuest(disk.file, spec.stack.bus, is_rotational(drive), cache, number=number)
+
+
+def _key(image: Image) -> str:
+    """The key of prepared data as it is sent into a guest, through memory alone; empty where nothing is encrypted."""
+    return base64.b64encode(image.key).decode("ascii") if isinstance(image, Disks) else ""
 
 
 def _packed(spec: TrialSpec) -> str:
@@ -300,6 +308,7 @@ def _command() -> str:
         "PYTHONPATH": PYTHON,
         "PYTHONDONTWRITEBYTECODE": "1",
         "DBDYNO_STATE_DIR": STATE,
+        "DM_DISABLE_UDEV": "1",  # no udev runs in it, so device mapper's own library makes the names
     }
     # What is imported stays: looking through all of it for garbage, again and again, is a tenth of that time.
     program = f"import gc; gc.disable(); from {PROGRAM} import main; gc.freeze(); gc.enable(); main()"
@@ -312,7 +321,7 @@ class _Conversation:
     """What is said with a guest that has booted."""
 
     guest: Guest
-    disk: _GuestDisk
+    disks: Sequence[_GuestDisk]
     spec: TrialSpec
     say: Callable[[str], None]
     accelerator: str
@@ -348,8 +357,7 @@ class _Conversation:
                 case "say":
                     self.say(short(printable(str(value)), 400))
                 case "disk":
-                    asked = value if isinstance(value, dict) else {}
-                    self.guest.channel.send("answer", self.disk.answer(asked))
+                    self.guest.channel.send("answer", self.answer(value))
                 case "failed":
                     raise _failure(value)
                 case "done":
@@ -357,6 +365,14 @@ class _Conversation:
                 case _:
                     raise GuestLostError(f"the guest sent an unknown message: {short(kind, 40)}")
         raise GuestLostError("the guest took longer than it may")
+
+    def answer(self, value: object) -> dict[str, Any]:
+        """What the disk says that a guest asks something of, by its number."""
+        asked = dict(value) if isinstance(value, dict) else {}
+        number = asked.pop("disk", 0)
+        if not isinstance(number, int) or not 0 <= number < len(self.disks):
+            return {"ok": False, "error": f"the guest has no disk {short(str(number), 20)}"}
+        return self.disks[number].answer(asked)
 
     def take(self, result: Mapping[str, Any], slot: Slot, folder: Path) -> Trial:
         """Take the files of a trial into its folder. Raises ``TrialError`` where they are none of it."""

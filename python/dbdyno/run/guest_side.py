@@ -13,8 +13,8 @@ import socket
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -91,11 +91,11 @@ class Port:
         with self._lock:
             self.channel.send(kind, value)
 
-    def ask_disk(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask something of the disk, whose times are then those of this machine's clock."""
+    def ask_disk(self, request: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """Ask something of the disk of that number, whose times are then those of this machine's clock."""
         with self._lock:
             before_ns = now_ns()
-            self.channel.send("disk", request)
+            self.channel.send("disk", {**request, "disk": number})
             kind, answer = self.channel.receive(ANSWER_SECONDS)
             after_ns = now_ns()
             if kind != "answer":
@@ -106,28 +106,28 @@ class Port:
 
 
 @contextmanager
-def disk_socket(port: Port, path: Path) -> Iterator[None]:
-    """A socket at which the disk can be asked as on a host, one question for each connection."""
+def disk_socket(port: Port, path: Path, number: int) -> Iterator[None]:
+    """A socket at which the disk of that number can be asked as on a host, one question for each connection."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
         listening.listen(16)
-        threading.Thread(target=_answer_all, args=(listening, port), name="disk", daemon=True).start()
+        threading.Thread(target=_answer_all, args=(listening, port, number), name="disk", daemon=True).start()
         yield
 
 
-def _answer_all(listening: socket.socket, port: Port) -> None:
+def _answer_all(listening: socket.socket, port: Port, number: int) -> None:
     while True:
         try:
             client, _ = listening.accept()
         except OSError:
             return
-        threading.Thread(target=_answer, args=(client, port), daemon=True).start()
+        threading.Thread(target=_answer, args=(client, port, number), daemon=True).start()
 
 
-def _answer(client: socket.socket, port: Port) -> None:
+def _answer(client: socket.socket, port: Port, number: int) -> None:
     with client, client.makefile("rwb") as lines:
         try:
-            answer = port.ask_disk(json.loads(lines.readline(LINE_BYTES_MAX)))
+            answer = port.ask_disk(json.loads(lines.readline(LINE_BYTES_MAX)), number)
         except (DbdynoError, ValueError) as error:
             answer = {"ok": False, "error": str(error)}
         lines.write(json.dumps(answer).encode() + b"\n")
@@ -149,9 +149,10 @@ class _OnHost:
         """As far as can be seen from here, it runs."""
 
 
-def the_disk(control: Path) -> Disks:
-    """The prepared data as the layers know them: a disk that is asked at ``control``."""
-    return Disks((EmulatedDisk(control, Path("/dev/disk-of-guest"), _OnHost(), {}),))  # type: ignore[arg-type]
+def the_disks(controls: Sequence[Path], key: bytes) -> Disks:
+    """The prepared data as the layers know them: disks that are asked at ``controls``, and what encrypts them."""
+    disks = [EmulatedDisk(control, Path("/dev/disk-of-guest"), _OnHost(), {}) for control in controls]  # type: ignore[arg-type]
+    return Disks(tuple(disks), key=key)
 
 
 def prepare(request: Mapping[str, Any], image: Disks, journal: Journal) -> None:
@@ -204,11 +205,16 @@ def serve(port: Port) -> None:
     """Answer the one request."""
     port.send("runs", platform.release())
     kind, request = port.channel.receive(REQUEST_SECONDS)
-    control, ended = state_folder() / "disk.sock", threading.Event()
+    ended = threading.Event()
     threading.Thread(target=beat, args=(port, ended), daemon=True).start()
     try:
-        with disk_socket(port, control):
-            journal, image = Journal(f"{kind} in a guest"), the_disk(control)
+        count = _spec(request).stack.devices
+        controls = [state_folder() / f"disk{number or ''}.sock" for number in range(count)]
+        with ExitStack() as closing:
+            for number, control in enumerate(controls):
+                closing.enter_context(disk_socket(port, control, number))
+            image = the_disks(controls, base64.b64decode(request["key"]))
+            journal = Journal(f"{kind} in a guest")
             if kind == "prepare":
                 prepare(request, image, journal)
                 done: tuple[dict[str, Any], Path | None] = {}, None

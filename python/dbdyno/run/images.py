@@ -300,13 +300,13 @@ class Images:
 
     def _filled(self, spec: TrialSpec, kind: StackKind[Any], image: KeptImage, planned: str) -> KeptImage:
         key = kept_key(depends_on(spec, planned, self._ports))
-        kept = self._kept(key)
+        kept = self._kept(key) if image.outlives_run else None
         self._using.add(key)
         if kept:
             image = image.loaded(kept.path)
         else:
             self._prepare(spec, kind, image, key)
-            kept = known(key)
+            kept = known(key) if image.outlives_run else None
         self._sha256[planned] = kept.sha256 if kept else ""
         image.finish()
         return image
@@ -339,6 +339,8 @@ class Images:
         self._keep_if_possible(image, key, about, self._ports.monotonic() - began)
 
     def _keep_if_possible(self, image: KeptImage, key: str, about: str, seconds: float) -> None:
+        if not image.outlives_run:
+            return
         try:
             self._keep(image, key, about, seconds)
         except (TrialError, OSError) as error:

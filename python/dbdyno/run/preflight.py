@@ -194,7 +194,9 @@ def check_mkfs_options(plan: Plan) -> Iterator[Capability]:
     for place, on in _filesystems(plan):
         name, stack = on.stack.filesystem, on.stack
         if name and on.filesystem.mkfs and KINDS[stack.kind].ON_HOST:
-            places_by_options.setdefault(MkfsOptions(name, on.filesystem.mkfs, stack.size, stack.devices), place)
+            places_by_options.setdefault(
+                MkfsOptions(name, on.filesystem.mkfs, stack.size, stack.filesystem_devices), place
+            )
     for options, place in places_by_options.items():
         try:
             complaint = mkfs_complaint(options)
@@ -235,7 +237,7 @@ def check_mount_options(plan: Plan) -> Iterator[Capability]:
         here = KINDS[stack.kind].ON_HOST and not KINDS[stack.kind].IN_GUEST  # in a guest, its own kernel says so
         if name and mount not in {"", "defaults"} and FILESYSTEMS[name].mountable and here:
             size = min(stack.size or IMAGE_BYTES, IMAGE_BYTES)  # a size is mkfs's to judge; a large one takes writes
-            options = MountOptions(name, mount, on.filesystem.mkfs, size, stack.devices)
+            options = MountOptions(name, mount, on.filesystem.mkfs, size, stack.filesystem_devices)
             places_by_options.setdefault(options, place)
     for options, place in places_by_options.items():
         try:

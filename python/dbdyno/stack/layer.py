@@ -77,6 +77,7 @@ class StackContext:
     scratch: Path  # a folder of this stack's own
     device: BlockDevice | None = None
     beside: tuple[BlockDevice, ...] = ()  # further ones that the same filesystem stands on
+    volume: Path | None = None  # what a layer made of them, on which the filesystem then lies
     directory: Path | None = None  # where the data lies
     disks: "Mapping[str, StackContext]" = field(default_factory=dict)  # by name: those beside that of the data
     files: Path | None = None  # a folder on it for a program that works on files of its own
@@ -90,6 +91,11 @@ class StackContext:
     def devices(self) -> tuple[BlockDevice, ...]:
         """All block devices below the filesystem; none where it stands on none of its own."""
         return (self.device, *self.beside) if self.device else ()
+
+    @property
+    def sources(self) -> list[str]:
+        """What a layer or a filesystem is put on: the volume that was made of the devices, or else the devices."""
+        return [str(self.volume)] if self.volume else [str(device.path) for device in self.devices]
 
     @property
     def directories(self) -> tuple[Path, ...]:
@@ -149,6 +155,11 @@ class Image:
 
 class KeptImage(Image, ABC):
     """Data that are prepared once, and kept from run to run as files in a folder."""
+
+    @property
+    def outlives_run(self) -> bool:
+        """Whether a later run can use it."""
+        return True
 
     @abstractmethod
     def loaded(self, kept: Path) -> Self:

@@ -19,6 +19,11 @@ PACKAGES = {
     "blockdev": "util-linux",
     "wipefs": "util-linux",
     "fusermount3": "fuse3",
+    "modprobe": "kmod",
+    "mdadm": "mdadm",
+    "cryptsetup": "cryptsetup-bin",
+    "dmsetup": "dmsetup",
+    **dict.fromkeys(("vgcreate", "vgs", "vgrename", "vgchange", "lvcreate", "lvs"), "lvm2"),
     "mariadbd": "mariadb-server-core",
     "mariadb-install-db": "mariadb-server-core",
 }

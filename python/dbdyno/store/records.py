@@ -56,6 +56,7 @@ class TrialDevice(DiskFigures, total=False):
     """An emulated disk's own figures; of several below one filesystem those of the slowest, and each."""
 
     disks: list[DiskFigures]
+    rebuilt_share: float  # of an array that was rebuilding: how much of it was done when the load ended, from 0 to 1
     named: dict[str, DiskFigures]  # by name: those of [stack.disks]
 
 

@@ -15,11 +15,14 @@ from dbdyno.study.schema import (
     BOOTED_KERNEL,
     DISKS,
     FACTOR_SECTIONS,
+    ArraySection,
+    EncryptionSection,
     FilesystemSection,
     HostSection,
     QueueSection,
     ServerSection,
     StackSection,
+    VolumeSection,
 )
 from dbdyno.study.simulated_loads import all_tunables
 from dbdyno.study.workloads import KINDS
@@ -179,6 +182,9 @@ def _homes(field: str, kind: type[WorkloadSection]) -> list[str]:
         "stack": StackSection.model_fields,
         "queue": QueueSection.model_fields,
         "queue.iosched": {tunable for tunables in TUNABLES.values() for tunable in tunables} | all_tunables(),
+        "array": ArraySection.model_fields,
+        "encryption": EncryptionSection.model_fields,
+        "volume": VolumeSection.model_fields,
         "filesystem": FilesystemSection.model_fields,
         "server": ServerSection.model_fields,
         "host": HostSection.model_fields,

@@ -202,7 +202,10 @@ def _in_file(mistake: Mistake, raw: dict[str, Any]) -> Mistake:
     return Mistake(("workload", BESIDE, *place), mistake.text)
 
 
-BODY = ("stack", "queue", "filesystem", "server", "host", "workload", "probes", "crash")  # what a treatment consists of
+# What a treatment consists of.
+BODY = (
+    "stack", "queue", "array", "encryption", "volume", "filesystem", "server", "host", "workload", "probes", "crash",
+)  # fmt: skip
 TOP_LEVEL = ("version", "study", SUITE, "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
 
 KERNEL = ("stack", "kernel")

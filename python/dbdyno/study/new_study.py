@@ -20,7 +20,16 @@ from dbdyno.study.document import Setting, WorkloadSection
 from dbdyno.study.drives import device_kind, is_emulated
 from dbdyno.study.levels import NAME_CHARACTERS_MAX, SETTINGS
 from dbdyno.study.rules import LOAD
-from dbdyno.study.schema import FilesystemSection, HostSection, QueueSection, ServerSection, StackSection
+from dbdyno.study.schema import (
+    ArraySection,
+    EncryptionSection,
+    FilesystemSection,
+    HostSection,
+    QueueSection,
+    ServerSection,
+    StackSection,
+    VolumeSection,
+)
 from dbdyno.study.study import with_files
 from dbdyno.study.workloads import KINDS
 
@@ -88,6 +97,9 @@ _LEVEL = re.compile(r'(?:"[^"]*"|\([^()]*\)|[^,"()])+')
 _SECTIONS: dict[str, type[BaseModel]] = {
     "stack": StackSection,
     "queue": QueueSection,
+    "array": ArraySection,
+    "encryption": EncryptionSection,
+    "volume": VolumeSection,
     "filesystem": FilesystemSection,
     "server": ServerSection,
     "host": HostSection,

@@ -121,6 +121,10 @@ MAX_BLOCKS = BLOCKS_MAX
 # Of kernels with blk-mq, one of which this is; and of those before, which can be simulated.
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 OLD_SCHEDULERS = ("noop", "deadline", "anticipatory", "cfq")
+DEVICES_MAX = 16
+# Levels of md and kinds of logical volumes -> how many devices they need at least.
+ARRAYS = {"raid0": 2, "raid1": 2, "raid5": 3, "raid6": 4, "raid10": 2, "linear": 2}
+VOLUMES = {"linear": 1, "striped": 2, "thin": 1}
 # nr_requests of a blk-mq kernel: BLKDEV_MIN_RQ .. 16 x 128 (block/blk-mq.c); without a scheduler the hardware's depth.
 NR_REQUESTS_MIN, NR_REQUESTS_MAX, NR_REQUESTS_NONE_MAX = 4, 2048, 128
 
@@ -143,6 +147,12 @@ def _settle(value: object) -> Settle:
     if not seconds:
         raise ValueError('is not a rest; leave it out, or give a time such as "30s", or "trial"')
     return seconds
+
+
+def _power_of_two(value: int) -> int:
+    if value & (value - 1):
+        raise ValueError("must be a power of two, such as 64KiB")
+    return value
 
 
 def _awake(value: object) -> object:
@@ -272,8 +282,18 @@ class StackSection(Section):
     """The size of what dbdyno makes, such as an emulated disk: required, a multiple of 4096 bytes. A real disk is used
     whole. Not with `here`.
     """
-    devices: Annotated[StrictInt, Field(ge=1, le=2)] = 1
-    """Emulated disks of that model and size below one filesystem; 2 is for [btrfs](layers.md#btrfs)."""
+    devices: Annotated[StrictInt, Field(ge=1, le=DEVICES_MAX)] = 1
+    """Emulated disks of that model and size below one filesystem: 2 for [btrfs](layers.md#btrfs), or as many as an
+    `array` or a `volume` is made of.
+    """
+    array: Literal[("none", *ARRAYS)] = "none"  # type: ignore[valid-type]
+    """What md makes of the `devices`, by its [level](layers.md#array); chunk, bitmap and state are in `[array]`."""
+    encryption: Literal["none", "luks"] = "none"
+    """Whether [dm-crypt](layers.md#encryption) encrypts what is below the filesystem; cipher and sector are in
+    `[encryption]`.
+    """
+    volume: Literal[("none", *VOLUMES)] = "none"  # type: ignore[valid-type]
+    """The logical volume of LVM that the filesystem lies on: [layers.md](layers.md#volume); sizes are in `[volume]`."""
     scheduler: Literal[SCHEDULERS + OLD_SCHEDULERS] | None = None  # type: ignore[valid-type]
     """I/O scheduler; an emulated disk comes up with `none`. Not with `here` or `memory`. `noop`, `deadline`,
     `anticipatory` and `cfq` need an old `kernel`.
@@ -298,6 +318,11 @@ class StackSection(Section):
     disks: dict[DiskName, NamedDiskSection] = Field(default_factory=dict)
     """Further disks by names of yours, each in a section such as `[stack.disks.log]`, for what `[server.place]` puts
     there."""
+
+    @property
+    def filesystem_devices(self) -> int:
+        """How many devices the filesystem itself stands on."""
+        return self.devices if self.array == self.volume == "none" else 1
 
     @property
     def model(self) -> str | None:
@@ -384,6 +409,52 @@ class QueueSection(Section):
     """Whether pages stay as they are while they are written."""
     iosched: dict[Tunable, StrictInt] = Field(default_factory=dict)
     """Tunables of the chosen scheduler, each a possible factor; `scheduler` must be given."""
+
+
+class ArraySection(Section):
+    """``[array]``: what ``[stack] array`` is made with, in the words of mdadm and of /sys/block/MD/md (md(4))."""
+
+    chunk: Annotated[Size, Field(ge=4096, le=64 * 1024**2), AfterValidator(_power_of_two)] | None = None
+    """Bytes of a chunk, a power of two; 512 KiB if not given. Not with `raid1`."""
+    bitmap: Literal["internal", "none"] | None = None
+    """Whether the array keeps a write-intent bitmap on its disks; mdadm's own choice if not given. Not with `raid0` or
+    `linear`.
+    """
+    state: Literal["clean", "degraded", "rebuilding"] = "clean"
+    """`degraded`: its last disk is missing. `rebuilding`: that disk has come back empty, and its content is computed
+    during the load. Not with `raid0` or `linear`.
+    """
+    sync_speed_min: Annotated[StrictInt, Field(ge=1)] | None = None
+    """KiB/s that a rebuild takes of each disk though there is other load."""
+    sync_speed_max: Annotated[StrictInt, Field(ge=1)] | None = None
+    """KiB/s that a rebuild takes of each disk at most."""
+    stripe_cache_size: Annotated[StrictInt, Field(ge=17, le=32768)] | None = None
+    """Pages of each disk that `raid5` and `raid6` keep in memory."""
+
+
+class EncryptionSection(Section):
+    """``[encryption]``: how ``[stack] encryption`` encrypts, in the words of cryptsetup."""
+
+    cipher: Annotated[
+        str, matching(r"[a-z0-9]+-[a-z0-9]+-[a-z0-9:]+", 'must be CIPHER-MODE-IV, such as "aes-xts-plain64"')
+    ] = "aes-xts-plain64"
+    """Cipher, mode and IV."""
+    key_bits: Literal[128, 192, 256, 512] = 512
+    """Bits of the key, of which XTS uses one half for data and one for tweaks: 512 is AES-256."""
+    sector: Literal[512, 1024, 2048, 4096] = 4096
+    """Bytes that are encrypted as one."""
+    workqueues: StrictBool = True
+    """Whether the kernel hands requests to threads of its own; with `false` the
+    process that submits one encrypts it."""
+
+
+class VolumeSection(Section):
+    """``[volume]``: how ``[stack] volume`` is made, in the words of lvcreate."""
+
+    stripe: Annotated[Size, Field(ge=4096, le=4 * 1024**2), AfterValidator(_power_of_two)] = 64 * 1024
+    """Bytes of a stripe of `striped`, a power of two."""
+    pool_chunk: Annotated[Size, Field(ge=64 * 1024, le=1024**3), AfterValidator(_power_of_two)] = 64 * 1024
+    """Bytes of a chunk of the pool of `thin`, a power of two: what is taken from the pool at a first write."""
 
 
 class FilesystemSection(Section):
@@ -625,6 +696,9 @@ class TrialSpec(Section):
 
     stack: StackSection
     queue: QueueSection = QueueSection()
+    array: ArraySection = ArraySection()
+    encryption: EncryptionSection = EncryptionSection()
+    volume: VolumeSection = VolumeSection()
     filesystem: FilesystemSection = FilesystemSection()
     server: ServerSection = ServerSection()
     host: HostSection = HostSection()
@@ -677,7 +751,7 @@ class TrialSpec(Section):
 
     def _on(self, disk: NamedDiskSection) -> "TrialSpec":
         fields = {name: getattr(disk, name) for name in ("device", "serial", "size", "scheduler", "filesystem")}
-        stack = self.stack.model_copy(update={**fields, "devices": 1, "disks": {}})
+        stack = self.stack.model_copy(update={**fields, **_NOTHING_BETWEEN, "devices": 1, "disks": {}})
         filesystem = FilesystemSection(mkfs=disk.mkfs, mount=disk.mount)
         return self.model_copy(update={"stack": stack, "filesystem": filesystem, "queue": QueueSection()})
 
@@ -687,9 +761,10 @@ class TrialSpec(Section):
         return self.workload.kind in USERS_SQL and not self.server.whole_server_may_change
 
 
+_NOTHING_BETWEEN = dict.fromkeys(("array", "encryption", "volume"), "none")
 FACTOR_SECTIONS = (
-    "stack", "queue", "queue.iosched", "filesystem", "server", "server.settings", "server.place", "server.replica",
-    "server.replica.settings", "host", "workload", "hosts.boot",
+    "stack", "queue", "queue.iosched", "array", "encryption", "volume", "filesystem", "server", "server.settings",
+    "server.place", "server.replica", "server.replica.settings", "host", "workload", "hosts.boot",
 )  # fmt: skip
 DISKS = ("stack", "disks")
 

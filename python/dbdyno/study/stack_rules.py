@@ -11,7 +11,7 @@ from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIV
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
-from dbdyno.study.schema import DISKS, TrialSpec
+from dbdyno.study.schema import ARRAYS, DISKS, VOLUMES, TrialSpec
 from dbdyno.study.simulated_loads import broken_drive_rules, broken_simulated_rules, broken_size_rules, unsure_name
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS as WORKLOADS
@@ -32,7 +32,7 @@ _WHY = "can't be set with an external server: "
 # Field of [stack] -> why, and what to do about it.
 _STACK = {
     **dict.fromkeys(
-        ("device", "serial", "size", "devices", "filesystem", "scheduler"),
+        ("device", "serial", "size", "devices", "filesystem", "scheduler", "array", "encryption", "volume"),
         "its storage is its own, and stays as it is. Leave it out, or let dbdyno start a server of its own",
     ),
     "kernel": "only what dbdyno raises can be simulated. Leave one of the two out",
@@ -40,6 +40,10 @@ _STACK = {
     "server_cpus": "its processors are chosen where it was started. Leave it out, or bind that server yourself",
 }
 _SECTIONS = {
+    **dict.fromkeys(
+        ("array", "encryption", "volume"),
+        "dbdyno does not touch the disks below it. Leave it out, or let dbdyno start a server of its own",
+    ),
     "queue": "dbdyno does not touch the disks below it. Leave it out, or let dbdyno start a server of its own",
     "filesystem": "dbdyno does not touch the disks below it. Leave it out, or let dbdyno start a server of its own",
 }
@@ -86,7 +90,10 @@ def _generated_alone(spec: TrialSpec, server: str) -> Iterator[Mistake]:
 
 _OF_IMAGE = "can't be set with stack.image: the machine's own system decides it. Leave it out, or set it by stack."
 _STACK_OF_IMAGE = {
-    **dict.fromkeys(("filesystem", "scheduler"), f"{_OF_IMAGE}setup or stack.start, which can be factors"),
+    **dict.fromkeys(
+        ("filesystem", "scheduler", "array", "encryption", "volume"),
+        f"{_OF_IMAGE}setup or stack.start, which can be factors",
+    ),
     **dict.fromkeys(("memory", "server_cpus"), f"{_OF_IMAGE}start; stack.guest_memory is the machine's memory"),
     "kernel": "can't be set with stack.image, which has a kernel of its own. Leave one of the two out",
     "devices": "can't be set with stack.image: the machine has one emulated drive beside its own. Leave it out",
@@ -126,7 +133,7 @@ def _decided_in_image(spec: TrialSpec) -> Iterator[Mistake]:
     for name, why in _STACK_OF_IMAGE.items():
         if name in spec.stack.model_fields_set:
             yield Mistake(("stack", name), why)
-    for section in ("queue", "filesystem"):
+    for section in ("queue", "array", "encryption", "volume", "filesystem"):
         for name in sorted(getattr(spec, section).model_fields_set):
             yield Mistake((section, name), f"{_OF_IMAGE}start")
     for name in ("ionice", "nice", "allocator", "numa"):
@@ -264,6 +271,7 @@ def broken_stack_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
 
 EXTERNAL = "external"  # by its server, whatever the device
 SIMULATED = "simulated"  # by its kernel, whatever the device
+AHCI_PORTS = 6  # of the controller of a virtual machine
 # Kind of stack -> why no disk stands beside that of the data.
 _NO_DISKS = {
     EXTERNAL: "an external server has its files where it was told to",
@@ -432,25 +440,91 @@ def _devices(spec: TrialSpec) -> Iterator[Mistake]:
     """How many disks there are below one filesystem, and how many it needs."""
     stack, place = spec.stack, ("stack", "devices")
     kind = KINDS.get(stack.filesystem or "")
-    if stack.devices > 1 and stack.is_booted:
-        yield Mistake(place, f"is {stack.devices}; a virtual machine has one disk. Leave it out")
-    elif stack.devices > 1 and not is_emulated(stack.device):
+    yield from _between(spec)
+    gathered = ARRAYS.get(stack.array) or VOLUMES.get(stack.volume)
+    if stack.devices > 1 and not is_emulated(stack.device):
         yield Mistake(
             place, f"is {stack.devices}, which is for emulated disks. Leave it out, or name an emulated drive"
         )
-    elif kind and stack.devices > kind.devices_max:
+    elif stack.bus == "ahci" and stack.devices > AHCI_PORTS:
+        yield Mistake(place, f"is {stack.devices}; an AHCI controller has {AHCI_PORTS} ports. Give another stack.bus")
+    elif gathered and stack.devices < gathered:
+        what = stack.array if stack.array != "none" else f"a {stack.volume} volume"
+        yield Mistake(place, f"is {stack.devices}; {what} needs {gathered} or more. Give stack.devices = {gathered}")
+    elif kind and not gathered and stack.devices > kind.devices_max:
         able = ", ".join(name for name, family in KINDS.items() if family.devices_max > 1)
-        text = (
-            f"is {stack.devices}, but {kind.name} stands on one device. Leave it out, or give stack.filesystem: {able}"
-        )
-        yield Mistake(place, text)
+        most = f"at most {kind.devices_max} devices" if kind.devices_max > 1 else "one device"
+        remedy = f"give stack.filesystem: {able}" if kind.devices_max == 1 else f"give {kind.devices_max}"
+        text = f"is {stack.devices}, but {kind.name} stands on {most}. Leave it out, or {remedy}"
+        yield Mistake(place, f"{text}; or make one device of them by stack.array or stack.volume")
     if stack.devices > 1 and spec.probes.trace:
         text = f"follows one device, not {stack.devices}. Leave it out, or give stack.devices = 1"
         yield Mistake(("probes", "trace"), text)
-    if kind and (needed := kind.devices_min(spec.filesystem.mkfs)) > stack.devices:
+    beneath = stack.filesystem_devices
+    if kind and (needed := kind.devices_min(spec.filesystem.mkfs)) > beneath:
         remedy = f"give stack.devices = {needed}" if needed <= kind.devices_max else "name another profile"
-        text = f"asks for a profile that needs {needed} devices; there is {stack.devices}. {remedy.capitalize()}"
+        text = f"asks for a profile that needs {needed} devices; there is {beneath}. {remedy.capitalize()}"
         yield Mistake(("filesystem", "mkfs"), text)
+
+
+_BETWEEN = ("array", "encryption", "volume")  # fields of [stack], each with a section of its own
+_WITHOUT_REDUNDANCY = ("raid0", "linear")
+_ON_NONE = {
+    "real": "are on emulated drives and files alone: what a killed trial left on a real disk would look like another's",
+    HERE: "need a device of their own, and the data lie in a folder of this host",
+    MEMORY: "need a device, and the data lie in memory",
+}
+
+
+def _between(spec: TrialSpec) -> Iterator[Mistake]:
+    """What can't be between disks and filesystem, by what it is, what is below it, and what is above."""
+    stack = spec.stack
+    for name in _BETWEEN:
+        chosen, section = getattr(stack, name), getattr(spec, name)
+        if chosen == "none":
+            for inner in sorted(section.model_fields_set):
+                text = f'is for stack.{name}, which is "none"; leave it out, or give both in a level of [levels]'
+                yield Mistake((name, inner), text)
+            continue
+        place = ("stack", name)
+        if why := _ON_NONE.get(stack.kind):
+            yield Mistake(place, f"is {shown(chosen)}; layers between disk and filesystem {why}. Leave it out")
+        elif stack.filesystem == BY_FUSE:
+            yield Mistake(place, f"is {shown(chosen)}; zfs stands on the disk itself. Give another stack.filesystem")
+        elif spec.crash:
+            yield Mistake(place, f"is {shown(chosen)}; a power cut is of one plain disk. Leave it out, or [crash]")
+    yield from _one_of_many(spec)
+    yield from _array(spec)
+
+
+def _one_of_many(spec: TrialSpec) -> Iterator[Mistake]:
+    stack = spec.stack
+    if stack.encryption != "none" and stack.array == "none" and stack.devices > 1:
+        text = f"is {shown(stack.encryption)} over {stack.devices} devices; give stack.array, which makes one of them"
+        yield Mistake(("stack", "encryption"), text)
+    if stack.volume == "striped" and (stack.array != "none" or stack.encryption != "none"):
+        text = 'is "striped", and what is below it is one device; give "linear" or "thin"'
+        yield Mistake(("stack", "volume"), text)
+
+
+def _array(spec: TrialSpec) -> Iterator[Mistake]:
+    level, array = spec.stack.array, spec.array
+    if level == "none":
+        return
+    if level == "raid1" and array.chunk is not None:
+        yield Mistake(("array", "chunk"), "has no effect on raid1, which has no chunks; leave it out")
+    if level not in {"raid5", "raid6"} and array.stripe_cache_size is not None:
+        yield Mistake(("array", "stripe_cache_size"), f"is of raid5 and raid6; {level} has none. Leave it out")
+    if level in _WITHOUT_REDUNDANCY:
+        if array.state != "clean":
+            text = f"is {shown(array.state)}, but {level} can't do without a disk. Leave it out, or give another level"
+            yield Mistake(("array", "state"), text)
+        if array.bitmap is not None:
+            yield Mistake(("array", "bitmap"), f"is of arrays that are synced; {level} is not. Leave it out")
+    for name in ("sync_speed_min", "sync_speed_max"):
+        if getattr(array, name) is not None and array.state != "rebuilding":
+            text = f"has no effect on an array that is {array.state}; leave it out, or give array.state"
+            yield Mistake(("array", name), f'{text} = "rebuilding"')
 
 
 def _host(spec: TrialSpec) -> Iterator[Mistake]:

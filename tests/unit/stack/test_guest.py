@@ -305,7 +305,7 @@ def test_a_host_that_has_no_kernel_yet_is_told_how_to_see(monkeypatch):
 def test_a_guest_has_one_disk_and_no_network(tmp_path):
     kernel = kernels.Kernel("k", "6.6", tmp_path / "image", tmp_path)
     disk = DiskOfGuest(tmp_path / "a,b.img", "ahci", rotational=True, write_cache=False)
-    words = arguments(Machine(kernel, 1 << 30, "true", disk=disk), tmp_path / "archive", "tcg", 9)
+    words = arguments(Machine(kernel, 1 << 30, "true", disks=(disk,)), tmp_path / "archive", "tcg", 9)
     given = " ".join(words)
     assert "-nic none" in given
     assert "readonly=on" in given

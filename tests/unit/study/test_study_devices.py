@@ -18,7 +18,8 @@ ONE_DEVICE = ('["hdd-7200", "ssd-sata"]', '"ssd-sata"')
 NO_BASELINE = ('baseline = { device = "hdd-7200" }\n', "")
 COST = ("[design]", '[cost]\ncurrency = "EUR"\n[cost."ssd-sata"]\nsource = "a shop"\nprice = 60\n[design]')
 MKFS = ("[server.settings]", '[filesystem]\nmkfs = "{}"\n[server.settings]')
-ONE_ONLY = "but ext4 stands on one device. Leave it out, or give stack.filesystem: btrfs"
+GATHERED = "or make one device of them by stack.array or stack.volume"
+ONE_ONLY = f"but ext4 stands on one device. Leave it out, or give stack.filesystem: btrfs; {GATHERED}"
 EMULATED = "is 2, which is for emulated disks. Leave it out, or name an emulated drive"
 
 REFUSED = {
@@ -28,7 +29,11 @@ REFUSED = {
         [TWO, ("devices = 2", "devices = [\n1,\n2]")],
         f":10: stack.devices: is 2, {ONE_ONLY}",
     ),
-    "three": ([TWO, BTRFS_, ("devices = 2", "devices = 3")], ":8: stack.devices: is 3; it must be at most 2"),
+    "three": (
+        [TWO, BTRFS_, ("devices = 2", "devices = 3")],
+        f":8: stack.devices: is 3, but btrfs stands on at most 2 devices. Leave it out, or give 2; {GATHERED}",
+    ),
+    "too many": ([TWO, BTRFS_, ("devices = 2", "devices = 17")], ":8: stack.devices: is 17; it must be at most 16"),
     "a real disk": (
         [TWO, BTRFS_, ONE_DEVICE, NO_BASELINE, ('size = "1GiB"\n', ""), ('"ssd-sata"', '"/dev/disk/by-id/x"')],
         f":7: stack.devices: {EMULATED}",

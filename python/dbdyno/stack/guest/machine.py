@@ -15,6 +15,7 @@ from typing import IO
 from dbdyno.model.printable import printable
 from dbdyno.stack.guest.channel import PORT, Channel
 from dbdyno.stack.guest.kernels import Kernel, write_initramfs
+from dbdyno.stack.layers.device import serial_in_guest
 from dbdyno.stack.tools import needed, tool_path
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses, RemoveTree
 from dbdyno.stack.undo_log import Journal
@@ -24,7 +25,6 @@ from dbdyno.system.interrupt import shielded
 from dbdyno.system.state import make_private, make_state_folder, new_token, scratch_path, state_folder
 
 QEMU, PACKAGE = "qemu-system-x86_64", "qemu-system-x86"
-SERIAL = "dbdyno"  # of the disk, as the guest finds it
 CPUS_MAX = 4
 _CONSOLE_BYTES_MAX = 64 * 1024  # of the last that a guest wrote
 _CONSOLE_LINES = 12  # that an error repeats
@@ -42,19 +42,23 @@ class DiskOfGuest:
     rotational: bool
     write_cache: bool  # volatile, so that the guest flushes it
     port: int = 0  # of the AHCI controller, where that is its bus
+    number: int = 0  # of the guest's disks, from 0
 
     def arguments(self) -> list[str]:
         """The options of QEMU."""
         cache_ = f"write-cache={'on' if self.write_cache else 'off'}"
         rate = f"rotation_rate={7200 if self.rotational else 1}"
         file = str(self.file).replace(",", ",,")
+        name = f"disk{self.number or ''}"
+        of_drive = f"drive={name},serial={serial_in_guest(self.number)}"
+        controller = [] if self.number else ["virtio-scsi-pci,id=bus"]  # one for all
         devices = {
-            "virtio": [f"virtio-blk-pci,drive=disk,serial={SERIAL},{cache_}"],
-            "scsi": ["virtio-scsi-pci,id=bus", f"scsi-hd,bus=bus.0,drive=disk,serial={SERIAL},{cache_},{rate}"],
-            "ahci": [f"ide-hd,bus=ide.{self.port},drive=disk,serial={SERIAL},{cache_},{rate}"],
-            "nvme": [f"nvme,drive=disk,serial={SERIAL}"],
+            "virtio": [f"virtio-blk-pci,{of_drive},{cache_}"],
+            "scsi": [*controller, f"scsi-hd,bus=bus.0,{of_drive},{cache_},{rate}"],
+            "ahci": [f"ide-hd,bus=ide.{self.port + self.number},{of_drive},{cache_},{rate}"],
+            "nvme": [f"nvme,{of_drive}"],
         }[self.bus]
-        drive = f"id=disk,if=none,format=raw,cache=none,aio=threads,discard=unmap,file={file}"
+        drive = f"id={name},if=none,format=raw,cache=none,aio=threads,discard=unmap,file={file}"
         return ["-drive", drive, *(word for device in devices for word in ("-device", device))]
 
 
@@ -66,7 +70,7 @@ class Machine:
     memory_bytes: int
     command: str  # that the guest's shell runs
     python: Mapping[str, bytes] = field(default_factory=dict)  # modules: path -> content
-    disk: DiskOfGuest | None = None
+    disks: Sequence[DiskOfGuest] = ()
 
 
 class Console:
@@ -159,7 +163,7 @@ def qemu(
 
 
 def arguments(machine: Machine, archive: Path, accelerator: str, port: int) -> list[str]:
-    """The options of QEMU. The guest can write to its disk alone, and has no network."""
+    """The options of QEMU. The guest can write to its disks alone, and has no network."""
     return [
         *hardware(machine.memory_bytes, accelerator),
         *("-nic", "none"),
@@ -167,7 +171,7 @@ def arguments(machine: Machine, archive: Path, accelerator: str, port: int) -> l
         *("-virtfs", "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"),
         *("-device", "virtio-serial-pci", "-chardev", f"socket,id=port,fd={port}"),
         *("-device", f"virtserialport,chardev=port,name={PORT}"),
-        *(machine.disk.arguments() if machine.disk else ()),
+        *(word for disk in machine.disks for word in disk.arguments()),
     ]
 
 

@@ -14,10 +14,10 @@ from dbdyno.stack.guest.kernels import find_kernel, known_kernels
 from dbdyno.stack.guest.machine import PACKAGE, QEMU, accelerator, boots_under_kvm, kvm_is_open
 from dbdyno.stack.kinds.emulated import EmulatedStack, touched_by_disks
 from dbdyno.stack.kinds.kind import Device, Raising
-from dbdyno.stack.kinds.own import block_layers
+from dbdyno.stack.kinds.own import between_of, block_layers
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Disks
-from dbdyno.stack.layers.device import DiskInGuest
+from dbdyno.stack.layers.device import DiskInGuest, EmulatedPair, seed_of
 from dbdyno.stack.layers.emulated_disk import is_rotational
 from dbdyno.stack.tools import tool_path
 from dbdyno.study.schema import TrialSpec
@@ -34,7 +34,12 @@ class BootedStack(EmulatedStack):
 
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """QEMU, the kernel, and what serves a file as a disk; no root and no loop device."""
-        yield from (qemu(), kernel(str(spec.stack.kernel)), capabilities.fuse())
+        booted = kernel(str(spec.stack.kernel))
+        yield from (qemu(), booted, capabilities.fuse())
+        if booted.ok:
+            modules = find_kernel(str(spec.stack.kernel)).modules
+            for part in between_of(spec):
+                yield from part.needs(spec, modules, str(spec.stack.kernel))
         filesystem = FILESYSTEMS[str(spec.stack.filesystem)]
         found = tool_path(filesystem.program)
         yield Capability(
@@ -49,26 +54,31 @@ class BootedStack(EmulatedStack):
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, and the machines."""
-        disks = {self.planned_key(spec): spec.stack.size or 0 for spec in specs}
-        yield from touched_by_disks(list(disks.values()))
+        disks = {self.planned_key(spec): [spec.stack.size or 0] * spec.stack.devices for spec in specs}
+        yield from touched_by_disks([size for sizes in disks.values() for size in sizes])
         kernels = ", ".join(dict.fromkeys(str(spec.stack.kernel) for spec in specs))
         memory = format_bytes(max(spec.stack.guest_memory for spec in specs))
         yield (
             f"booted: a virtual machine for each trial and each image that is prepared (kernel {kernels}; {memory} of "
-            "memory); it reads the files of this host that you may read, and writes to its disk alone"
+            "memory); it reads the files of this host that you may read, and writes to its disks alone"
         )
 
     def ground(self, spec: TrialSpec, image: Disks, raising: Raising) -> tuple[Device, list[Layer]]:
-        """In the guest: its disk, the disk's queue, and the filesystem that is on it."""
+        """In the guest: its disks, their queues, and the filesystem that is on them."""
         name = spec.stack.device
-        disk = DiskInGuest(
-            image.disks[0],
-            name,
-            rotational=is_rotational(name),
-            seed=raising.seed,
-            restore=not raising.install,
-        )
-        return disk, block_layers(spec, raising, fresh=raising.install)
+        disks = [
+            DiskInGuest(
+                disk,
+                name,
+                rotational=is_rotational(name),
+                seed=seed_of(raising.seed, number),
+                restore=not raising.install,
+                number=number,
+            )
+            for number, disk in enumerate(image.disks)
+        ]
+        device = disks[0] if len(disks) == 1 else EmulatedPair(tuple(disks))
+        return device, block_layers(spec, raising, fresh=raising.install, key=image.key)
 
 
 _PROGRAMS = {QEMU: PACKAGE, "busybox": "busybox-static", "depmod": "kmod"}  # -> the package

@@ -1,17 +1,20 @@
 """On emulated disks: processes that answer as a drive model says."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from dbdyno.filesystems import BY_FUSE, KINDS
 from dbdyno.stack import capabilities
+from dbdyno.stack.between import NONE
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising
-from dbdyno.stack.kinds.own import FILESYSTEM_MOUNTED, OwnStack, block_layers, block_needs
+from dbdyno.stack.kinds.own import FILESYSTEM_MOUNTED, OwnStack, between_of, block_layers, block_needs, touched_between
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Disks
 from dbdyno.stack.layers.device import Emulated, EmulatedPair, seed_of
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk, is_rotational, running_disk
+from dbdyno.stack.layers.encryption import KEY_BYTES
 from dbdyno.stack.tools import tool_path
 from dbdyno.stack.undo_log import Journal
 from dbdyno.study.schema import StackSection, TrialSpec
@@ -47,6 +50,7 @@ class EmulatedStack(OwnStack[Disks]):
         }
         yield from touched_by_disks([size for disk_sizes in disks.values() for size in disk_sizes])
         yield "attached: a loop device over the file of each disk, anew for each trial; detached afterwards"
+        yield from touched_between(specs)
         yield FILESYSTEM_MOUNTED
         if any(spec.stack.filesystem == BY_FUSE for spec in specs):
             yield "started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards"
@@ -62,7 +66,8 @@ class EmulatedStack(OwnStack[Disks]):
                 return ending.enter_context(running_disk(journal, model=stack.device, size=stack.size, sharing=sharing))
 
             disks = tuple(started(spec.stack) for _ in range(spec.stack.devices))
-            yield Disks(disks, {name: started(on.stack) for name, on in spec.by_disk.items()})
+            key = os.urandom(KEY_BYTES) if spec.stack.encryption != NONE else b""
+            yield Disks(disks, {name: started(on.stack) for name, on in spec.by_disk.items()}, key)
 
     def image_programs(self, spec: TrialSpec) -> list[str]:
         """What makes the filesystems."""
@@ -72,12 +77,14 @@ class EmulatedStack(OwnStack[Disks]):
     def image_place(self, spec: TrialSpec) -> str:
         """The filesystem, how many disks it is on, and what stands beside."""
         stack = spec.stack
-        place = f"{stack.filesystem} on {stack.devices} disks" if stack.devices > 1 else str(stack.filesystem)
+        over = [str(getattr(stack, part.FIELD)) for part in reversed(between_of(spec))]
+        ends = [f"{stack.devices} disks"] if stack.devices > 1 else []
+        place = " on ".join([str(stack.filesystem), *over, *ends])
         return " and ".join([place, *(f"{on.stack.filesystem} on {name}" for name, on in spec.by_disk.items())])
 
     def ground(self, spec: TrialSpec, image: Disks, raising: Raising) -> tuple[Device, list[Layer]]:
         """The disks, their queues, and the filesystem that is on them."""
-        return emulated_device(spec, image, raising), block_layers(spec, raising, fresh=raising.install)
+        return emulated_device(spec, image, raising), block_layers(spec, raising, fresh=raising.install, key=image.key)
 
 
 KIND = EmulatedStack()

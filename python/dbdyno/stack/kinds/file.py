@@ -12,7 +12,7 @@ from dbdyno.host.storage import disk_facts, mounted_at
 from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising
-from dbdyno.stack.kinds.own import FILESYSTEM_MOUNTED, CopiedData, block_layers, block_needs
+from dbdyno.stack.kinds.own import FILESYSTEM_MOUNTED, CopiedData, block_layers, block_needs, touched_between
 from dbdyno.stack.layer import BlockDevice, Layer, StackContext
 from dbdyno.stack.layers.data import Tree
 from dbdyno.stack.layers.device import AlwaysItself, mount_of
@@ -81,6 +81,7 @@ class FileStack(CopiedData):
             sizes = ", ".join(format_bytes(size) for size_folder, size in files.values() if size_folder == folder)
             yield f"created: in {folder}, a file as a disk for each set of data ({sizes}); gone afterwards"
         yield "attached: a loop device over that file, anew for each trial; detached afterwards"
+        yield from touched_between(specs)
         yield FILESYSTEM_MOUNTED
 
     def places(self, spec: TrialSpec) -> list[Path]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase import Erasing
@@ -27,6 +27,14 @@ class Device(Layer, Protocol):
 
     def measuring(self, journal: Journal) -> AbstractContextManager[TrialDevice]:
         """Behave as measured for as long as the context lasts; fills the yielded dict with the device's figures."""
+
+
+@runtime_checkable
+class MeasuringLayer(Protocol):
+    """A layer that does something for as long as the load lasts."""
+
+    def measuring(self, journal: Journal) -> AbstractContextManager[TrialDevice]:
+        """As that of a device, whose figures its own are added to."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,11 @@ class Stack:
         with ExitStack() as ending:
             figures_of = {name: ending.enter_context(disk.measuring(journal)) for name, disk in self.disks.items()}
             of_data = ending.enter_context(self.device.measuring(journal))
+            busy = [layer for layer in self.above if isinstance(layer, MeasuringLayer)]
+            of_layers = [ending.enter_context(layer.measuring(journal)) for layer in busy]
             yield figures
-        figures.update(of_data)
+        for layer_figures in (of_data, *of_layers):
+            figures.update(layer_figures)
         if named := {name: disk_figures for name, disk_figures in figures_of.items() if disk_figures}:
             figures["named"] = dict(named)
 

@@ -1,7 +1,7 @@
 """What the stacks have in common that dbdyno raises whole: from a device up to a server of its own."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +14,11 @@ from dbdyno.servers.contract import ReplicaTerms, Replicating
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack import capabilities
+from dbdyno.stack.between import Between, modules_here
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising, Stack, StackKind
 from dbdyno.stack.layer import KeptImage, Layer
+from dbdyno.stack.layers import array, encryption, volume
 from dbdyno.stack.layers.data import Files, Tree
 from dbdyno.stack.layers.device import seed_of
 from dbdyno.stack.layers.filesystem import Filesystem
@@ -34,7 +36,14 @@ from dbdyno.study.schema import ReplicaSection, TrialSpec
 KeptT = TypeVar("KeptT", bound=KeptImage)
 
 LOCAL = "127.0.0.1"  # where a source listens for its replica
+# From the disks up. Of two volumes the one above is on the other.
+BETWEEN: tuple[Between, ...] = (array.BETWEEN, encryption.BETWEEN, volume.BETWEEN)
 FILESYSTEM_MOUNTED = "mounted: the filesystem of each trial, in the state folder; unmounted afterwards"
+
+
+def touched_between(specs: Sequence[TrialSpec]) -> Iterator[str]:
+    """What is raised between disks and filesystem, a line each."""
+    yield from dict.fromkeys(part.TOUCHES for spec in specs for part in between_of(spec))
 
 
 class OwnStack(StackKind[KeptT]):
@@ -124,10 +133,19 @@ class CopiedData(OwnStack[Tree]):
             yield Tree(ground.scratch / "image")
 
 
-def block_layers(spec: TrialSpec, raising: Raising, *, fresh: bool) -> list[Layer]:
-    """The queue of a device, which preparing data leaves alone, and the filesystem: made, or as the device has it."""
+def block_layers(spec: TrialSpec, raising: Raising, *, fresh: bool, key: bytes = b"") -> list[Layer]:
+    """The queue of a device, which preparing data leaves alone, and the filesystem: made, or as the device has it.
+
+    Between them is what the treatment asks for; ``key`` is that of prepared data that are encrypted.
+    """
     queue: list[Layer] = [] if raising.install else [Queue(spec.stack.scheduler, spec.queue)]
-    return [*queue, _filesystem(spec, fresh=fresh)]
+    between = [part.layer(spec, fresh=fresh, key=key) for part in between_of(spec)]
+    return [*queue, *between, _filesystem(spec, fresh=fresh)]
+
+
+def between_of(spec: TrialSpec) -> list[Between]:
+    """What a treatment has between the queue of its disks and its filesystem, from the disks up."""
+    return [part for part in BETWEEN if part.is_wanted(spec)]
 
 
 def _filesystem(spec: TrialSpec, *, fresh: bool) -> Layer:
@@ -139,6 +157,8 @@ def _filesystem(spec: TrialSpec, *, fresh: bool) -> Layer:
 def block_needs(spec: TrialSpec) -> Iterator[Capability]:
     """What a filesystem and a queue on a block device need."""
     yield capabilities.root()
+    for part in between_of(spec):
+        yield from part.needs(spec, modules_here(), kernel="")
     if spec.stack.filesystem:
         yield capabilities.filesystem(spec.stack.filesystem)
     if spec.stack.scheduler:

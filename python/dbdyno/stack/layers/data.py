@@ -119,6 +119,12 @@ class Disks(KeptImage):
 
     disks: tuple[EmulatedDisk, ...] = ()
     named: Mapping[str, EmulatedDisk] = field(default_factory=dict)
+    key: bytes = field(default=b"", repr=False)  # of what encrypts them; empty where nothing does
+
+    @property
+    def outlives_run(self) -> bool:
+        """A key is in the memory of this run alone, and without it the blocks are of no use."""
+        return not self.key
 
     @property
     def all(self) -> tuple[EmulatedDisk, ...]:

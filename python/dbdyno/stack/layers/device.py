@@ -101,13 +101,15 @@ class Emulated:
 class DiskInGuest(Emulated):
     """An emulated disk of the host's as a virtual machine has it, seen from within: QEMU stands in the loop's place."""
 
+    number: int = 0  # of the guest's disks, from 0
+
     def is_attached(self) -> bool:
         """A guest keeps its disk as long as it runs."""
         return True
 
     def _attach(self) -> Path:
-        """The guest's only disk, which remembers nothing of what it held before."""
-        path = Path("/dev") / only_disk()
+        """The guest's disk of that number, which remembers nothing of what it held before."""
+        path = Path("/dev") / disk_of_guest(self.number)
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.ioctl(handle, _BLKFLSBUF)
@@ -119,16 +121,37 @@ class DiskInGuest(Emulated):
 _BLKFLSBUF = 0x1261  # linux/fs.h
 
 
-def only_disk() -> str:
-    """The name of the one disk there is. Raises ``TrialError`` where there is none, or another."""
-    disks = [
-        entry.name
+def disk_of_guest(number: int) -> str:
+    """The name of the disk that QEMU was given under a number. Raises ``TrialError`` where there is no such disk."""
+    entries = sorted(
+        entry
         for entry in Path("/sys/block").iterdir()
         if (entry / "device").exists() and _NO_DISK.match(entry.name) is None
-    ]
-    if len(disks) != 1:
-        raise TrialError(f"the guest has {len(disks)} disks; it should have one: {', '.join(sorted(disks))}")
-    return disks[0]
+    )
+    if len(entries) == 1 and number == 0:
+        return entries[0].name
+    for entry in entries:
+        if _serial(entry) == serial_in_guest(number):
+            return entry.name
+    found = ", ".join(f"{entry.name} ({_serial(entry) or 'no serial'})" for entry in entries) or "none"
+    raise TrialError(f"the guest has no disk with the serial {serial_in_guest(number)}; it has {found}")
+
+
+def serial_in_guest(number: int) -> str:
+    """The serial of a guest's disk, by which the guest finds it."""
+    return f"dbdyno{number}" if number else "dbdyno"
+
+
+def _serial(entry: Path) -> str:
+    """The serial of a disk in /sys/block; empty where it says none."""
+    page = entry / "device/vpd_pg80"  # of SCSI and AHCI: four bytes, and the serial
+    try:
+        if page.exists():
+            return page.read_bytes()[4:].decode(errors="replace").strip(" \0")
+        paths = (entry / "serial", entry / "device/serial")
+        return next((path.read_text(encoding="utf-8").strip() for path in paths if path.exists()), "")
+    except OSError:
+        return ""
 
 
 _NO_DISK = re.compile(r"loop|ram|zram|sr|fd|nbd|md|dm-")

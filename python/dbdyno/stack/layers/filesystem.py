@@ -49,7 +49,7 @@ class Filesystem:
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The filesystem mounted in the scratch folder."""
         assert below.device is not None  # noqa: S101  (the plan puts no filesystem on ``here``)
-        devices, directory = [str(device.path) for device in below.devices], below.scratch / "mnt"
+        devices, directory = below.sources, below.scratch / "mnt"
         if self.format:
             self._make(below, devices)
         directory.mkdir(exist_ok=True)
@@ -70,9 +70,7 @@ class Filesystem:
 
         Raises ``TrialError`` where the checker could not do its work.
         """
-        done = tool_done(
-            [*self.kind.check, *(str(device.path) for device in below.devices)], timeout_seconds=CHECK_SECONDS
-        )
+        done = tool_done([*self.kind.check, *below.sources], timeout_seconds=CHECK_SECONDS)
         if done.code and not self.kind.is_damage(done.code):
             raise TrialError(f"{done.command}: exit {done.code}: {done.message}")
         return f"{' '.join(self.kind.check)}: {found_in(done)}" if done.code else ""

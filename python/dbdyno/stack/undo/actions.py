@@ -10,7 +10,7 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from dbdyno.stack.btrfs import forget_device
 from dbdyno.stack.disk_client import DiskClient
 from dbdyno.stack.emptiness import uses
 from dbdyno.stack.loop import loops_over, remove_loop
+from dbdyno.stack.tools import tool_path
 from dbdyno.stack.undo.external_server import DropAccount, DropExternalTables, SetGlobal
 from dbdyno.stack.undo.kind import Undo, boot_id
 from dbdyno.stack.undo.real_disk import MarkHalfMade, WipeOurs
@@ -295,9 +296,108 @@ class RestoreSysfs(Undo):
         return True
 
 
+@dataclass(frozen=True)
+class StopArray(Undo):
+    """Stop the md array that stands on devices of ours."""
+
+    WHAT = "stop the md array over {self.devices}"
+
+    devices: Sequence[str]  # their paths, such as /dev/loop3
+    boot: str = field(default_factory=boot_id)
+
+    def apply(self) -> bool:
+        """Stop each array all of whose disks are among them; one that has another's disk is left alone."""
+        if self.boot != boot_id():
+            return False
+        _await_tools(set(self.devices))
+        arrays = arrays_over(self.devices)
+        for array in arrays:
+            deadline = time.monotonic() + LET_GO_SECONDS
+            while True:
+                complaint = _complaint(tool_path("mdadm") or "mdadm", "--stop", f"/dev/{array}")
+                if array not in arrays_over(self.devices):
+                    break
+                if time.monotonic() > deadline:
+                    raise HostError(f"mdadm --stop /dev/{array}: {complaint}; end what uses it, then: dbdyno restore")
+                time.sleep(0.05)
+        return bool(arrays)
+
+
+# What makes arrays and mappings, and what such a tool is before it is itself.
+_TOOLS = {"setpriv", "mdadm", "cryptsetup", "dmsetup", "vgcreate", "vgrename", "vgchange", "lvcreate"}
+
+
+def _await_tools(words: set[str]) -> None:
+    """Wait for tools that were given one of these words: they are killed with dbdyno, but end their last call first.
+
+    What such a call makes appears only then. Raises ``HostError`` where one does not end.
+    """
+    deadline = time.monotonic() + LET_GO_SECONDS
+    while pids := _tools_given(words):
+        if time.monotonic() > deadline:
+            numbers = ", ".join(map(str, pids))
+            raise HostError(f"a tool of dbdyno's (pid {numbers}) does not end; end it, then: dbdyno restore")
+        time.sleep(0.05)
+
+
+def _tools_given(words: set[str]) -> list[int]:
+    pids = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            argv = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if Path(argv[0]).name in _TOOLS and any(word in argument for argument in argv for word in words):
+                pids.append(int(folder.name))
+    return pids
+
+
+def arrays_over(devices: Sequence[str]) -> list[str]:
+    """Names of the md arrays (``md127``) that stand on some of these devices, and on no other."""
+    ours = {Path(device).name for device in devices}
+    arrays = []
+    for folder in sorted(Path("/sys/block").glob("md*/md")):
+        disks = {path.name.removeprefix("dev-") for path in folder.glob("dev-*")}
+        if disks and disks <= ours:
+            arrays.append(folder.parent.name)
+    return arrays
+
+
+@dataclass(frozen=True)
+class RemoveMappings(Undo):
+    """Remove the mappings of device mapper whose names begin as only dbdyno's do."""
+
+    WHAT = "remove the mappings {self.prefix}*"
+
+    prefix: str
+
+    def apply(self) -> bool:
+        """Remove each, those first on which no other stands."""
+        if not re.match(r"dbdyno[-_][0-9a-f]+-", self.prefix):
+            raise HostError(f"{self.prefix} is not a mapping of dbdyno's; it is left alone")
+        _await_tools({self.prefix.rstrip("-")})
+        deadline, removed = time.monotonic() + LET_GO_SECONDS, False
+        while names := self._names():
+            complaints = [_complaint(tool_path("dmsetup") or "dmsetup", "remove", name) for name in names]
+            left = self._names()
+            removed = removed or len(left) < len(names)
+            if left and time.monotonic() > deadline:
+                why = next(filter(None, reversed(complaints)), "still in use")
+                raise HostError(f"dmsetup remove {left[0]}: {why}; end what uses it, then: dbdyno restore")
+            if len(left) == len(names):
+                time.sleep(0.05)
+        return removed
+
+    def _names(self) -> list[str]:
+        names = []
+        for path in Path("/sys/block").glob("dm-*/dm/name"):
+            with contextlib.suppress(OSError):  # removed this moment
+                names.append(path.read_text(encoding="utf-8").strip())
+        return sorted(name for name in names if name.startswith(self.prefix))
+
+
 _KINDS: tuple[type[Undo], ...] = (
     EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveDiskFile, RemoveCgroup,
-    RemoveTraceInstance, RestoreSysfs, WipeOurs, MarkHalfMade, SetGlobal, DropExternalTables, DropAccount,
+    RemoveTraceInstance, RestoreSysfs, StopArray, RemoveMappings, WipeOurs, MarkHalfMade, SetGlobal,
+    DropExternalTables, DropAccount,
 )  # fmt: skip
 UNDOS = {kind.__name__: kind for kind in _KINDS}  # by the names that undo logs have
 
