@@ -48,13 +48,13 @@ HOST_CANNOT = "this host can't run the study as it is; see above"  # a plan all 
 WHOLE = {**tomllib.loads(STUDY), "design": {"blocks": 8}}  # what a part of a study is put into
 TRACE = "8,0 0 1 0.000000000 7 Q R 8 + 8 [mariadbd]\n8,0 0 2 0.000500000 0 C R 8 + 8 [0]\n"
 WORDS = {
-    "STUDY": "study.toml",
-    "TRACE": "sda.blkparse",
-    "DIR": "runs/kept",
-    "DIR...": "runs/kept",
-    "BEFORE": "runs/kept",
-    "AFTER": "runs/other",
-    "CRASH": "runs/crash",
+    "STUDY": ["study.toml"],
+    "TRACE": ["sda.blkparse"],
+    "DIR": ["runs/kept"],
+    "DIR...": ["runs/kept", "runs/other"],
+    "BEFORE": ["runs/kept"],
+    "AFTER": ["runs/other"],
+    "CRASH": ["runs/crash"],
 }
 
 
@@ -143,7 +143,7 @@ def test_every_snippet_runs(page, desk, kept):
 
 def typed(words):
     """The words of a command with a reader's own names in the place of those in capitals."""
-    return [WORDS.get(word, word) for word in words]
+    return [part for word in words for part in WORDS.get(word, [word])]
 
 
 def do(argv, desk, kept, monkeypatch, capsys):
@@ -153,7 +153,7 @@ def do(argv, desk, kept, monkeypatch, capsys):
     verb = " ".join(argv[:2]) if argv[0] in grouped else argv[0]
     if "--into" in argv and not (into := desk / argv[argv.index("--into") + 1]).exists():
         shutil.copytree(kept, into)
-    measures = verb in MEASURES or (verb == "try" and "--plan" not in argv)
+    measures = verb in MEASURES or (verb in {"try", "suite"} and "--plan" not in argv)
     measures = measures or (verb == "doctor" and "--quick" not in argv)
     if measures or (argv[0] == "disk" and verb not in {"disk models", "disk list"}):
         return
