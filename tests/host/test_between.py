@@ -42,7 +42,7 @@ array = "raid5"
 [encryption]
 cipher = "aes-xts-plain64"
 [levels]
-factor = "state"
+factor = "how"
 [levels.encrypted]
 encryption = "luks"
 state = "clean"
