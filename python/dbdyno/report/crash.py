@@ -586,7 +586,7 @@ def crash_warnings(safety: CrashSafety, names: Names) -> Iterator[str]:
     if safety.mode == "kill":
         yield "A kill of the server is not a power cut: what it wrote survived in memory. Power cuts may lose more."
     if safety.mode == "failover":
-        yield "Source and replica are on one host; a network between them was there as far as round_trip has one."
+        yield "Source and replica stood on one host; the only network between them was server.replica.round_trip."
     if safety.control is None:
         yield "No control: no treatment known to lose was run, so nothing shows that this load shows a loss."
     elif (kept := safety.control.doubt) and all(treatment.word != "undecided" for treatment in safety.treatments):

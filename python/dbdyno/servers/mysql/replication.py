@@ -27,7 +27,7 @@ from dbdyno.servers.sources.installation import Installation
 
 SOURCE_ID, REPLICA_ID = 1, 2
 USER = "dbdyno_replica"
-BEGIN_SECONDS = 30.0  # in which a replica must have connected and caught up with an idle source
+BEGIN_SECONDS = 30.0  # in which a replica must have connected
 PINGS = 5
 STILL_SECONDS = 2.0  # in which a replica that has read its relay log has applied some more of it
 # Of both products the versions from which on the words below are theirs.
@@ -149,7 +149,7 @@ class MysqlReplication:
         self._await_begun()
 
     def _await_begun(self) -> None:
-        """Wait until the replica follows and has all of an idle source, and that waits for it where it is to."""
+        """Wait until the replica follows, and the source waits for it where it is to."""
         deadline, trouble = time.monotonic() + BEGIN_SECONDS, ""
         while time.monotonic() < deadline:
             health = self.health()
