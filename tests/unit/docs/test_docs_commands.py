@@ -153,7 +153,7 @@ def do(argv, desk, kept, monkeypatch, capsys):
     verb = " ".join(argv[:2]) if argv[0] in grouped else argv[0]
     if "--into" in argv and not (into := desk / argv[argv.index("--into") + 1]).exists():
         shutil.copytree(kept, into)
-    measures = verb in MEASURES or (verb == "try" and "--plan" not in argv)
+    measures = verb in MEASURES or (verb in {"try", "suite"} and "--plan" not in argv)
     measures = measures or (verb == "doctor" and "--quick" not in argv)
     if measures or (argv[0] == "disk" and verb not in {"disk models", "disk list"}):
         return

@@ -14,8 +14,8 @@ DEVICES = '["hdd-7200", "ssd-sata"]'
 POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'
 SECTIONS = (
-    "version, study, hosts, stack, queue, filesystem, server, host, workload, probes, crash, levels, design, scale, "
-    "reported, cost"
+    "version, study, suite, hosts, stack, queue, filesystem, server, host, workload, probes, crash, levels, design, "
+    "scale, reported, cost"
 )
 STACK = fields(StackSection)
 KINDS = ", ".join(WORKLOADS)
