@@ -3,6 +3,7 @@
 import math
 import os
 import statistics
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import groupby
@@ -16,7 +17,7 @@ from dbdyno.cli.options import BLOCKS, BUDGET, HOSTS, MAX_BLOCKS, RUNS, SCALE, S
 from dbdyno.cli.output import JSON, print_json, say_to_terminal
 from dbdyno.cli.suggestions import studies
 from dbdyno.errors import UserError
-from dbdyno.model.design import MIN_BLOCKS, Design, Fleet
+from dbdyno.model.design import MIN_BLOCKS, Design, Fleet, Treatment
 from dbdyno.model.printable import printable
 from dbdyno.model.wording import count, looks_listed, margin_text, percent
 from dbdyno.plan.order import whole_plots
@@ -197,7 +198,7 @@ def order_lines(plan: Plan) -> Iterator[str]:
     else:
         yield from (stop_rule_text(design), order)
     if fleet is None:
-        yield from _blocks(plan, "  ", design.blocks, BLOCKS_SHOWN)
+        yield from _blocks(plan, "  ", design.blocks, 1 if _is_long_suite(design) else BLOCKS_SHOWN)
         return
     share = -(-design.blocks // len(fleet.hosts))
     for host in fleet.hosts:
@@ -309,8 +310,10 @@ def comparisons_title(plan: Plan) -> str:
 
 
 def treatment_lines(plan: Plan) -> list[str]:
-    """Every treatment that is run, with its part in the design."""
+    """Every treatment that is run, with its part in the design; of a long suite its loads."""
     design, control = plan.design, plan.design.control
+    if _is_long_suite(design):
+        return _suite_lines(design)
     part = {design.baseline: ["baseline"]}
     if control is not None:
         part.setdefault(control.id, []).append("control")
@@ -321,6 +324,42 @@ def treatment_lines(plan: Plan) -> list[str]:
         )
         lines.append(f"  {treatment.id}  {treatment.label}{mark}")
     return lines
+
+
+LISTED_MAX = 30  # treatments of a suite, from which its loads are listed instead
+
+
+def _is_long_suite(design: Design) -> bool:
+    return design.factor_of_loads is not None and len(design.treatments) > LISTED_MAX
+
+
+def _suite_lines(design: Design) -> list[str]:
+    """The loads of a suite by group, and what each is run with."""
+    loads = design.factor_of_loads
+    groups = dict(loads.groups or {}) if loads else {}
+    each = dict.fromkeys(_without_load(design, treatment.id) for treatment in design.treatments)
+    lines = [f"treatments ({len(design.treatments)}): {count(len(groups), 'load')}, each with {', '.join(each)}"]
+    for group in dict.fromkeys(groups.values()):
+        names = ", ".join(name for name, of in groups.items() if of == group)
+        lines += textwrap.wrap(f"{group}: {names}" if group else names, 110, initial_indent="  ",
+                               subsequent_indent="    ", break_on_hyphens=False)  # fmt: skip
+    return lines
+
+
+def _without_load(design: Design, treatment_id: str) -> str:
+    treatment = next(treatment for treatment in design.treatments if treatment.id == treatment_id)
+    loads = design.factor_of_loads
+    return Treatment(
+        "", {name: level for name, level in treatment.levels.items() if loads is None or name != loads.name}
+    ).label
+
+
+def comparison_lines(design: Design) -> list[str]:
+    """Every comparison; of a long suite what each load is compared in."""
+    if not _is_long_suite(design):
+        return [f"  {pair.level} against {pair.baseline}" for pair in design.comparisons]
+    pairs = [(_without_load(design, pair.level), _without_load(design, pair.baseline)) for pair in design.comparisons]
+    return [f"  each load with {level} against {baseline}" for level, baseline in dict.fromkeys(pairs)]
 
 
 def crash_as_dict(plan: Plan) -> dict[str, Any]:
@@ -565,7 +604,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     if plan.study.scale:
         lines.append(f"at scale {plan.study.scale}")
     lines += ["", *treatment_lines(plan), *_named_levels(plan), *crash_lines(plan)]
-    lines += ["", comparisons_title(plan), *(f"  {c.level} against {c.baseline}" for c in design.comparisons)]
+    lines += ["", comparisons_title(plan), *comparison_lines(design)]
     if design.comparisons and design.secondary_metrics and not plan.study.crash:
         lines.append(f"  secondary metrics (exploratory): {', '.join(design.secondary_metrics)}")
     lines += ["", *order_lines(plan)]
@@ -603,7 +642,7 @@ def _named_levels(plan: Plan) -> list[str]:
     level_lines = [
         ["", f"{factor.name}:", *(f"  {line}" for line in factor.said())]
         for factor in plan.design.factors
-        if factor.gives
+        if factor.said()
     ]
     return [line for lines in level_lines for line in lines]
 

@@ -57,6 +57,15 @@ def test_the_plan_shows_each_load_with_itself_and_one_image(dbdyno):
     assert "prepared data: 1 image for all treatments" in out
 
 
+@pytest.mark.usefixtures("desk")
+def test_the_plan_of_all_loads_fits_a_screen(dbdyno):
+    _, out = planned(dbdyno, "innodb_flush_log_at_trx_commit=1,2,0")
+    each = ", ".join(f"innodb_flush_log_at_trx_commit {level}" for level in (1, 2, 0))
+    assert f"treatments (126): 42 loads, each with {each}\n  aggregate: read-only-10, " in out
+    assert "  each load with innodb_flush_log_at_trx_commit 2 against innodb_flush_log_at_trx_commit 1\n" in out
+    assert len(out[: out.index("touches:")].splitlines()) < 40
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [

@@ -23,7 +23,7 @@ def analysis(run):
 
 def test_the_headline_counts_the_loads_of_each_version(run, analysis):
     text = " ".join(as_text(run, analysis).split())
-    assert "In 4 loads, v2 against v1 is slower in insert (-20 %) and update (-3.5 %); faster in cold" in text
+    assert "Among 4 loads, v2 against v1 is slower in insert (-20 %) and update (-3.5 %); faster in cold" in text
     worst = r"v3 is slower in 3, most in insert \(-\d+ %\) and update \(-1\d %\); faster in cold \(\+\d+ %\)\."
     assert re.search(worst, text), text[:900]
 

@@ -233,14 +233,12 @@ fn bind<'n, N: Iterator<Item = &'n str>>(
     let mut pieces = vec![];
     let mut sql = String::new();
     for lexeme in lexemes {
-        let bound = match lexeme.token {
-            Token::Parameter => lookup(&lexeme.text[1..]),
-            _ => {
-                sql.push_str(lexeme.text);
-                continue;
-            }
-        };
-        let touches_word = lexeme.token == Token::Parameter && sql.bytes().last().is_some_and(in_word);
+        if lexeme.token != Token::Parameter {
+            sql.push_str(lexeme.text);
+            continue;
+        }
+        let bound = lookup(&lexeme.text[1..]);
+        let touches_word = sql.bytes().last().is_some_and(in_word);
         if touches_word && bound.is_some() {
             // `LIMIT:n` must not become `LIMIT5`.
             sql.push(' ');
@@ -599,13 +597,11 @@ impl<'a> Reader<'_, 'a> {
             Token::Quoted => Ok(Literal::Text(unquoted(first.text))),
             Token::Parameter => {
                 let name = &first.text[1..];
-                match (self.known)(name) {
-                    Some(Defined::Constant(value)) => Ok(value),
-                    _ => {
-                        let text = format!(":{name} is not a constant defined above, such as :{name} = 1000");
-                        Err(Mistake::new(first.at, text))
-                    }
+                if let Some(Defined::Constant(value)) = (self.known)(name) {
+                    return Ok(value);
                 }
+                let text = format!(":{name} is not a constant defined above, such as :{name} = 1000");
+                Err(Mistake::new(first.at, text))
             }
             Token::Word if first.is_word("NULL") => Ok(Literal::Null),
             Token::Word | Token::Mark => {
@@ -758,7 +754,8 @@ fn text(arguments: &[Argument], alphabet: &'static [u8]) -> Option<Generator> {
 
 fn pattern(arguments: &[Argument]) -> Option<Generator> {
     let [Argument { value: Literal::Text(text), .. }] = arguments else { return None };
-    let fits = text.len() as i64 <= TEXT_MAX && !text.contains(['\'', '\\', '\0']);
+    let is_short = i64::try_from(text.len()).is_ok_and(|length| length <= TEXT_MAX);
+    let fits = is_short && !text.contains(['\'', '\\', '\0']);
     fits.then(|| Generator::Pattern(text.clone().into_bytes()))
 }
 

@@ -95,7 +95,8 @@ pub struct Place {
 impl Place {
     /// The place at the statement's repetition `time`, from 0.
     pub fn at(self, time: usize) -> Self {
-        let plus = self.plus.wrapping_add(self.step.1.wrapping_mul(time as i64));
+        let further = self.step.1.wrapping_mul(i64::try_from(time).unwrap_or(i64::MAX));
+        let plus = self.plus.wrapping_add(further);
         Self { slot: self.slot + self.step.0 * time, plus, ..self }
     }
 }

@@ -47,7 +47,7 @@ def _of_column(suite: SuiteFindings, place: int, analysis: Analysis) -> str:
     level, baseline = suite.columns[place]
     cells = suite.of_column(place)
     is_first = place == 0 or suite.columns[0][1] != baseline or len(suite.of_column(0)) != len(cells)
-    subject = f"In {count(len(cells), 'load')}, {level} against {baseline}" if is_first else level
+    subject = f"Among {count(len(cells), 'load')}, {level} against {baseline}" if is_first else level
     words = [cell.finding.verdict for _, cell in cells]
     clauses = []
     for word in (Word.SLOWER, Word.FASTER):
