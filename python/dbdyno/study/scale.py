@@ -12,7 +12,19 @@ from dbdyno.study.schema import TrialSpec
 from dbdyno.study.study import Study
 from dbdyno.study.workloads import KINDS
 
-SECTIONS = ("stack", "queue", "array", "encryption", "volume", "filesystem", "server", "host", "workload", "design", "crash")
+SECTIONS = (
+    "stack",
+    "queue",
+    "array",
+    "encryption",
+    "volume",
+    "filesystem",
+    "server",
+    "host",
+    "workload",
+    "design",
+    "crash",
+)
 # Sections of their own inside a section.
 _INNER = {"server": ("settings", "place", "replica"), "queue": ("iosched",), "stack": ("disks",)}
 _ENDING = ("blocks", "until", "max_blocks")  # the first of them excludes the others
