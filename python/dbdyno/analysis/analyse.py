@@ -34,6 +34,7 @@ from dbdyno.analysis.verdict.figures import HostSpeed, MetricFigures
 from dbdyno.analysis.verdict.finding import Finding, judge
 from dbdyno.analysis.verdict.pairs import compared, pairs_not_planned, secondary_metrics
 from dbdyno.analysis.verdict.reasons import Secondary
+from dbdyno.analysis.versions import AlongVersions, along_versions
 from dbdyno.model.metrics import Metric, metric_of, value_of
 from dbdyno.store.latencies import Latencies
 from dbdyno.store.records import Run
@@ -51,6 +52,7 @@ class Analysis:
     every_pair: list[Finding]  # those that were not planned, a family of their own; empty unless asked for
     secondary: list[Secondary]
     query_costs: QueryCosts
+    versions: AlongVersions | None  # where three servers or kernels, or more, are compared
     ranking: Ranking | None  # where loads and stacks both vary
     treatments: list[TreatmentSummary]
     ties: Ties  # of the treatments, by id
@@ -117,6 +119,7 @@ def analyse(
         verdicts=verdicts,
         every_pair=shown,
         secondary=all_secondary,
+        versions=along_versions(design, blocks, primary, verdicts),
         query_costs=query_costs(run, blocks, rule, all_secondary),
         ranking=ranking_of_run(run, blocks, rule, [*verdicts, *unplanned]),
         treatments=treatments,

@@ -9,6 +9,9 @@ where mean and sd are of the difference between the parts' means inside blocks, 
 around blocks and levels give for that difference. The larger of the two errors counts: one level that is noisier than
 the others would else be found to have moved.
 
+Of few blocks a load's own error is uncertain, so that of all loads has a part in it, as ``PRIOR`` blocks more would
+have: the median over loads of the variance inside blocks (moderated t: Smyth 2004, with the weight fixed).
+
 How large t may be where nothing changed is taken from the figures themselves: inside blocks the levels are permuted,
 for all loads alike, and the largest t over all loads, stretches and splits is noted (maxT, Westfall and Young 1993,
 chapter 2; permutations are justified by the random order). A stretch whose t exceeds 95 % of these holds a change. So
@@ -37,6 +40,7 @@ from dbdyno.model.word import Word
 ALPHA = 0.05  # of any wrong step over the whole suite
 PERMUTATIONS = 999
 CUT = 4.0  # robust standard deviations
+PRIOR, PRIOR_LOADS = 6.0, 8  # degrees of freedom of what all loads tell of a load's variance; loads, for that
 _SEED = 20240229
 _CHUNK = 4_000_000  # figures that are held at a time
 _LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # levels of a part, beside all of those on its side
@@ -97,25 +101,17 @@ def changes_along(
     whole = [np.all(np.isfinite(load), axis=1) for load in loads]
     usable = [place for place, blocks in enumerate(whole) if int(blocks.sum()) >= MIN_BLOCKS]
     cut = {place: _cut_in_blocks(np.asarray(loads[place])[whole[place]]) for place in usable}
-    tested = {place: np.abs(_statistics(values[None], contrasts)[0]) for place, values in cut.items()}
-    largest = _largest_by_chance(cut, whole, contrasts)
-    critical = _critical(largest, alpha)
+    usual = _usual_variance(list(cut.values()))
+    tested = {place: np.abs(_statistics(values[None], contrasts, usual)[0]) for place, values in cut.items()}
+    largest = _largest_by_chance(cut, whole, contrasts, usual)
+    bound = _Bound(largest, _critical(largest, alpha), usual, alpha)
     along = [
-        _along(
-            np.asarray(load)[whole[place]],
-            tested[place],
-            largest,
-            critical,
-            contrasts,
-            margin,
-            alpha,
-            more_is_better=more_is_better,
-        )
+        _along(np.asarray(load)[whole[place]], tested[place], bound, contrasts, margin, more_is_better=more_is_better)
         if place in tested
         else _unknown(shape[1], int(whole[place].sum()))
         for place, load in enumerate(loads)
     ]
-    return ChangesAlong(along, critical, len(contrasts.weights))
+    return ChangesAlong(along, bound.critical, len(contrasts.weights))
 
 
 def _unknown(levels: int, blocks: int) -> Along:
@@ -163,21 +159,42 @@ def _cut_in_blocks(values: Floats) -> Floats:
     return np.clip(centred, -CUT * scale, CUT * scale) if scale > 0 else centred
 
 
-def _statistics(values: Floats, contrasts: _Contrasts) -> Floats:
+def _usual_variance(loads: Sequence[Floats]) -> float:
+    """Return the median over loads of their variance inside blocks, however levels are permuted; 0 of few loads."""
+    if len(loads) < PRIOR_LOADS:
+        return 0.0
+    inside = (values - values.mean(axis=1, keepdims=True) for values in loads)
+    return float(median([float((part**2).sum()) / (len(part) * (part.shape[1] - 1)) for part in inside]))
+
+
+def _statistics(values: Floats, contrasts: _Contrasts, usual: float) -> Floats:
     """Return t of every difference, shape (sets, tests), of values of shape (sets, blocks, levels)."""
+    mean, error = _means_and_errors(values, contrasts, usual)
+    floor = 1e-12 * np.maximum(1e-300, np.abs(values).max(axis=(1, 2)))[:, None]
+    return np.asarray(math.sqrt(values.shape[1]) * mean / np.maximum(error, floor))
+
+
+def _means_and_errors(values: Floats, contrasts: _Contrasts, usual: float) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation over blocks of every difference, each of shape (sets, tests).
+
+    ``usual`` is the variance of a figure in the suite; 0: each load stands for itself.
+    """
     blocks, levels = values.shape[1:]
     d = values @ contrasts.weights.T  # (sets, blocks, tests)
     mean = d.mean(axis=1)
-    own = np.sqrt(np.maximum(0.0, (d**2).mean(axis=1) - mean**2) * blocks / (blocks - 1))
+    own = np.maximum(0.0, (d**2).mean(axis=1) - mean**2) * blocks / (blocks - 1)
     of_levels, of_blocks = values.mean(axis=1, keepdims=True), values.mean(axis=2, keepdims=True)
     residuals = values - of_levels - of_blocks + values.mean(axis=(1, 2), keepdims=True)
-    pooled = np.sqrt((residuals**2).sum(axis=(1, 2)) / ((blocks - 1) * (levels - 1)))
-    error = np.maximum(own, pooled[:, None] * contrasts.scale)
-    floor = 1e-12 * np.maximum(1e-300, np.abs(values).max(axis=(1, 2)))[:, None]
-    return np.asarray(math.sqrt(blocks) * mean / np.maximum(error, floor))
+    freedom, prior = (blocks - 1) * (levels - 1), PRIOR if usual > 0 else 0.0
+    pooled = ((residuals**2).sum(axis=(1, 2)) + prior * usual) / (freedom + prior)
+    own = ((blocks - 1) * own + prior * usual * contrasts.scale**2) / (blocks - 1 + prior)
+    error = np.sqrt(np.maximum(own, pooled[:, None] * contrasts.scale**2))
+    return np.asarray(mean), np.asarray(error)
 
 
-def _largest_by_chance(cut: dict[int, Floats], whole: Sequence[npt.NDArray[np.bool_]], contrasts: _Contrasts) -> Floats:
+def _largest_by_chance(
+    cut: dict[int, Floats], whole: Sequence[npt.NDArray[np.bool_]], contrasts: _Contrasts, usual: float
+) -> Floats:
     """Return the largest t of the suite under each permutation, shape (permutations,)."""
     if not cut:
         return np.empty(0)
@@ -191,7 +208,7 @@ def _largest_by_chance(cut: dict[int, Floats], whole: Sequence[npt.NDArray[np.bo
         of_loads = np.zeros(some)
         for place, values in cut.items():
             permuted = np.take_along_axis(values[None], orders[:, whole[place]], axis=-1)
-            of_loads = np.maximum(of_loads, np.abs(_statistics(permuted, contrasts)).max(axis=1))
+            of_loads = np.maximum(of_loads, np.abs(_statistics(permuted, contrasts, usual)).max(axis=1))
         largest.append(of_loads)
     return np.concatenate(largest)
 
@@ -206,50 +223,50 @@ def _p(t: float, largest: Floats) -> float:
     return float((1 + np.sum(largest >= t * (1 - 1e-9))) / (len(largest) + 1))
 
 
-def _along(  # noqa: PLR0913, PLR0917  (what a load's steps are drawn from)
-    values: Floats,
-    t: Floats,
-    largest: Floats,
-    critical: float,
-    contrasts: _Contrasts,
-    margin: float,
-    alpha: float,
-    *,
-    more_is_better: bool,
+@dataclass(frozen=True)
+class _Bound:
+    """What t is held against: the largest of the suite under each permutation, and the usual variance in its error."""
+
+    largest: Floats
+    critical: float
+    usual: float
+    alpha: float
+
+
+def _along(  # noqa: PLR0913  (what a load's steps are drawn from)
+    values: Floats, t: Floats, bound: _Bound, contrasts: _Contrasts, margin: float, *, more_is_better: bool
 ) -> Along:
     blocks, levels = values.shape
-    stretches = list(_narrowest(t, largest, contrasts, alpha))
+    stretches = list(_narrowest(t, bound, contrasts))
     ends = [-1, *(at for _, at, _, _ in stretches), levels - 1]
     cut = _cut_in_levels(values)
     steps = []
     for place, (first, at, last, p) in enumerate(stretches, 1):
         weights = _mean_of(ends[place] + 1, ends[place + 1], levels) - _mean_of(ends[place - 1] + 1, at, levels)
-        effect = _estimate(cut, weights, critical)
+        effect = _estimate(cut, weights, bound)
         steps.append(
             Step(first, last, at, effect, _word(effect, margin, more_is_better=more_is_better, changed=True), p)
         )
     against_first = [
-        _estimate(cut, _mean_of(level, level, levels) - _mean_of(0, 0, levels), critical) for level in range(1, levels)
+        _estimate(cut, _mean_of(level, level, levels) - _mean_of(0, 0, levels), bound) for level in range(1, levels)
     ]
     whole = [Estimate(0.0, 0.0, 0.0, blocks), *against_first]
     words = [_word(level, margin, more_is_better=more_is_better, changed=False) for level in whole]
     return Along(whole, words, steps, blocks)
 
 
-def _narrowest(
-    t: Floats, largest: Floats, contrasts: _Contrasts, alpha: float
-) -> Iterator[tuple[int, int, int, float]]:
+def _narrowest(t: Floats, bound: _Bound, contrasts: _Contrasts) -> Iterator[tuple[int, int, int, float]]:
     """Yield (first, at, last, p) of stretches that share no gap between two levels, by their places."""
     found = [
         (int(contrasts.last[i] - contrasts.first[i]), -float(t[i]), int(i))
         for i in range(len(t))
-        if contrasts.at[i] >= 0 and _p(float(t[i]), largest) <= alpha
+        if contrasts.at[i] >= 0 and _p(float(t[i]), bound.largest) <= bound.alpha
     ]
     taken: list[tuple[int, int, int, float]] = []
     for _, minus_t, i in sorted(found):
         first, at, last = int(contrasts.first[i]), int(contrasts.at[i]), int(contrasts.last[i])
         if all(last <= other[0] or first >= other[2] for other in taken):
-            taken.append((first, at, last, _p(-minus_t, largest)))
+            taken.append((first, at, last, _p(-minus_t, bound.largest)))
     yield from sorted(taken)
 
 
@@ -268,20 +285,14 @@ def _cut_in_levels(values: Floats) -> Floats:
     return usual + np.clip(residuals, -CUT * scale, CUT * scale) if scale > 0 else centred
 
 
-def _estimate(cut: Floats, weights: Floats, critical: float) -> Estimate:
+def _estimate(cut: Floats, weights: Floats, bound: _Bound) -> Estimate:
     """Return a difference, relative, with the interval that holds together with all others of the suite."""
-    t = _Contrasts(
-        weights[None], *(np.zeros(1, dtype=np.int64),) * 3, scale=np.array([math.sqrt(float(weights @ weights))])
-    )
-    value = float((cut @ weights).mean())
-    statistic = float(_statistics(cut[None], t)[0, 0])
-    half = critical * abs(value / statistic) if statistic else critical * _error_of_nothing(cut, weights)
+    places = (np.zeros(1, dtype=np.int64),) * 3
+    alone = _Contrasts(weights[None], *places, scale=np.array([math.sqrt(float(weights @ weights))]))
+    mean, error = _means_and_errors(cut[None], alone, bound.usual)
+    value, half = float(mean[0, 0]), bound.critical * float(error[0, 0]) / math.sqrt(len(cut))
     low = relative(value - half) if math.isfinite(half) else -math.inf
     return Estimate(relative(value), low, relative(value + half), len(cut))
-
-
-def _error_of_nothing(cut: Floats, weights: Floats) -> float:
-    return float(np.std(cut @ weights, ddof=1)) / math.sqrt(len(cut))
 
 
 def _word(effect: Estimate, margin: float, *, more_is_better: bool, changed: bool) -> Word:

@@ -29,6 +29,7 @@ from dbdyno.report.sections import (
     stability,
     stopped,
     verdicts,
+    versions,
     warnings,
 )
 from dbdyno.report.source import Beside, Series, Source
@@ -46,6 +47,7 @@ SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
     warnings.section,
     about.about_section,
     verdicts.verdicts_section,
+    versions.section,
     fleet.section,
     stopped.section,
     factors.curve_section,
