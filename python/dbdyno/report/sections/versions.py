@@ -8,11 +8,11 @@ from dbdyno.model.wording import count, number, percent, percent_range
 from dbdyno.report.document import Abridged, Cell, Paragraph, Section, Table, bullets
 from dbdyno.report.source import Source, effect_values, marked
 
-_HEADING = "Where did it change?"
+_HEADING = "Which version changed it?"
 _NOTE = (
     "Relative to the first version; intervals (95 %) hold together for all loads and steps. They are a family of their"
-    " own, beside the verdicts: with 95 % every step that is named is one, however many loads there are. Of {tests} in"
-    " each of {loads} the largest t that chance makes, versions being permuted inside blocks, is {critical}."
+    " own, beside the verdicts: with 95 % every step that is named is one, however many loads there are. Among {tests}"
+    " in each of {loads} the largest t that chance makes, versions being permuted inside blocks, is {critical}."
 )
 
 
