@@ -7,6 +7,7 @@ from dbdyno.plan.identity import image_key
 from dbdyno.stack.between import has_module
 from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.stack.kinds.own import between_of
+from dbdyno.stack.layers.array import rebuilt_share
 from dbdyno.stack.layers.encryption import observed_table
 from dbdyno.stack.layers.volume import observed_tables
 
@@ -126,6 +127,21 @@ def test_a_kernel_without_the_module_is_named_with_one_that_has_it(load, tmp_pat
     assert has_module(tmp_path, "md-mod")
     assert not has_module(tmp_path, "raid456")
     assert all(need.name != "stack.encryption" for need in part.needs(spec, tmp_path, "debian-5.10"))
+
+
+def test_how_much_is_rebuilt_is_read_of_the_array_asked_for():
+    mdstat = (
+        "Personalities : [raid6] [raid5] [raid4]\n"
+        "md9 : active raid1 sda[0] sdb[1]\n"
+        "      [=>...]  recovery = 50.0% (500/1000) finish=1.0min speed=9K/sec\n\n"
+        "md12 : active raid5 vdd[4] vda[0]\n"
+        "      777216 blocks super 1.2 level 5, 512k chunk, algorithm 2 [4/3] [UUU_]\n"
+        "      [>....]  recovery =  2.0% (5184/259072) finish=4.1min speed=1000K/sec\n\n"
+        "unused devices: <none>\n"
+    )
+    assert rebuilt_share(mdstat, "md12") == 5184 / 259072
+    assert rebuilt_share(mdstat, "md9") == 0.5
+    assert rebuilt_share(mdstat, "md1") == 0.0
 
 
 def test_what_the_kernel_says_of_a_mapping_is_read():

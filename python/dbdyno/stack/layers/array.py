@@ -4,6 +4,7 @@ Cannot: be made of real disks, or of disks of two kinds; lose a disk during the 
 keep its write-intent bitmap or a journal (`--write-journal`) on another disk; be cut off power.
 """
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from dbdyno.study.schema import ArraySection, TrialSpec
 from dbdyno.system.state import new_token
 
 MODULES = {"raid5": "raid456", "raid6": "raid456"}  # level -> module, where that is not its name
+MDSTAT = Path("/proc/mdstat")
 SETTLE_SECONDS, TRY_SECONDS = 30.0, 0.05
 # Files of /sys/block/MD/md that a study sets, and those that are shown beside them (Documentation/admin-guide/md.rst).
 KNOBS = ("sync_speed_min", "sync_speed_max", "stripe_cache_size")
@@ -75,7 +77,8 @@ class Array:
         _write(folder / "sync_action", "recover")
         began = time.monotonic()
         yield figures
-        seconds, done = time.monotonic() - began, rebuilt_share(folder)
+        seconds = time.monotonic() - began
+        done = rebuilt_share(MDSTAT.read_text(encoding="ascii"), folder.parent.name)
         if read_knob(folder / "sync_action") != "recover":
             raise TrialError(
                 f"the array was rebuilt before the load ended, within {seconds:.1f} s; give larger disks (stack.size), "
@@ -148,10 +151,14 @@ def observe(folder: Path) -> dict[str, Any]:
     return found
 
 
-def rebuilt_share(folder: Path) -> float:
-    """How much of an array a rebuild has done, from 0 to 1."""
-    done, _, whole = read_knob(folder / "sync_completed").partition(" / ")
-    return int(done) / int(whole) if whole else 0.0
+def rebuilt_share(mdstat: str, array: str) -> float:
+    """How much of an array a rebuild has done, from 0 to 1, by what /proc/mdstat says; 0 where none goes on.
+
+    ``sync_completed`` in sysfs goes on in sixteenths alone.
+    """
+    of_array = re.search(rf"^{re.escape(array)} :.*?(?=^\S|\Z)", mdstat, re.MULTILINE | re.DOTALL)
+    progress = re.search(r"recovery = *[\d.]+% \((\d+)/(\d+)\)", of_array[0] if of_array else "")
+    return int(progress[1]) / int(progress[2]) if progress else 0.0
 
 
 def _write(path: Path, value: str) -> None:
