@@ -41,7 +41,7 @@ kind = "ledger"
 clients = 8
 accounts = 500
 warmup = "200ms"
-duration = "1500ms"
+duration = "5s"
 [crash]
 mode = "failover"
 cuts = 1
@@ -83,6 +83,7 @@ def test_it_follows_on_its_own_disk_with_its_own_settings_and_the_report_says_ho
     assert "commit waits ms" in text
 
 
+@pytest.mark.drawn(0)
 def test_killed_under_load_nothing_is_left_of_either_server(state, study_file, tmp_path):
     study = study_file(
         study_of('mode = "semisync"\ndisk = "second"\nround_trip = "1ms"', SLAP.format('duration = "60s"'))
@@ -96,6 +97,7 @@ def test_killed_under_load_nothing_is_left_of_either_server(state, study_file, t
     assert what_is_left(state) == []
 
 
+@pytest.mark.drawn(0)
 def test_a_replica_that_is_gone_makes_the_trial_void_with_its_cause(state, study_file, tmp_path):
     study = study_file(study_of('mode = "async"\ndisk = "second"', SLAP.format('duration = "3s"')))
     process = start_dbdyno("run", study, "--into", tmp_path / "run", state=state)
@@ -114,6 +116,7 @@ def journal_of(run):
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
+@pytest.mark.drawn(0)
 @pytest.mark.parametrize(("mode", "outcome"), [("semisync", "nothing"), ("async", "tail")])
 def test_a_failover_loses_what_was_on_the_way_but_nothing_that_was_waited_for(
     state, study_file, tmp_path, mode, outcome
