@@ -1,5 +1,6 @@
 """Attached disks, filesystems and loads on them, for the tests that do harm to them."""
 
+import functools
 import json
 import mmap
 import os
@@ -46,7 +47,9 @@ def attached(state, model, *more, size="64M", name="d"):
     try:
         yield Disk(name, state, done.stdout.strip())
     finally:
-        gone = dbdyno("disk", "detach", name, state=state)
+        detach = functools.partial(dbdyno, "disk", "detach", name, state=state)
+        # A copy of a mount in another test's mount namespace goes with that test.
+        gone = wait_for(lambda: done if " is in use " not in (done := detach()).stderr else None, every=1)
         assert gone.returncode == 0, gone.stderr
 
 
@@ -104,7 +107,8 @@ def await_release(device):
 
 
 def fsck(kind, device):
-    """What a filesystem's checker says against it; empty if nothing."""
+    """What a filesystem's checker says against it, once nothing has it mounted; empty if nothing."""
+    await_release(device)
     done = subprocess.run([*FSCK[kind], str(device)], capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else f"{done.returncode}: {done.stdout}{done.stderr}"
 

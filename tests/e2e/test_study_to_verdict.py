@@ -103,8 +103,8 @@ def test_the_client_s_queries_are_the_device_s_writes(finished):
     run = finished[0]
     each = read_series(run, [trial.id for trial in read_run(run).trials[:2]])
     for trial_id, series in each.items():
-        # Not every kernel tells pressure, and the inside of a drive is read each second: a trial may be shorter.
-        assert set(series) - {"pressure", "drive"} == WATCHED, trial_id
+        # Not every kernel tells pressure or counts for others, and some are read so seldom that a trial may be shorter.
+        assert set(series) - {"pressure", "drive", "server_switches", "server_counters"} == WATCHED, trial_id
         assert series["load"]["queries_per_second"].max() > 0
         assert all(len(column) == len(series["load"]["t_s"]) for column in series["load"].values())
     assert any("drive" in series for series in each.values())

@@ -113,8 +113,10 @@ def start_changing(state):
 
 
 def test_after_sigkill_at_random_moments_restore_puts_the_host_back(state, journal):
-    rng, before, changed = drawn("host settings"), everything(), 0
-    for _ in range(KILLS):
+    rng, before, changed, kills = drawn("host settings"), everything(), 0, 0
+    while kills < KILLS or not changed:  # on a busy host a kill seldom comes while the settings hold
+        kills += 1
+        assert kills <= 20 * KILLS, "no kill found the host changed"
         pid = start_changing(state)
         wait_for(lambda: current("dirty_expire_centisecs") == "1234", every=0.0001)
         time.sleep(rng.uniform(0, 0.02))
@@ -128,7 +130,6 @@ def test_after_sigkill_at_random_moments_restore_puts_the_host_back(state, journ
         restored = dbdyno("restore", state=state)
         assert restored.returncode == 0, restored.stdout + restored.stderr
         assert everything() == before
-    assert changed, "no kill found the host changed"
 
 
 def test_two_trials_do_not_change_the_same_setting_at_once(state, journal, monkeypatch, tmp_path):

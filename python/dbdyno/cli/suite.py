@@ -1,7 +1,6 @@
 """``dbdyno suite NAME``: many small loads over the levels of a factor, from one command; its study is kept."""
 
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import typer
 
 from dbdyno.cli.options import BLOCKS, ERASE, FRESH_IMAGES, HTML, INTO, RESUME, WAIT, new_folder
 from dbdyno.cli.output import DETAILS, JSON, json_or_text, say_to_terminal
-from dbdyno.cli.run import carry_out, kept_if_taken, run_to_resume, show_as_it_is
+from dbdyno.cli.run import carry_out, command_again, kept_if_taken, run_to_resume, show_as_it_is
 from dbdyno.cli.suggestions import levels
 from dbdyno.errors import UserError
 
@@ -74,7 +73,7 @@ def suite(
             html=html,
             wait=wait,
             fresh_images=fresh_images,
-            again=shlex.join(["dbdyno", "run", str(study), "--into", str(into)]),
+            again=command_again("run", study, into),
             format_=json_or_text(json_=json_),
             details=details,
         )

@@ -297,7 +297,9 @@ class _ClauseWriter:
         of = cuts(self.mode, min(tried)) if len(tried) == 1 else f"{min(tried):,} or more {many(self.mode)}"
         each = " each" if len(group) > 1 else ""
         most = share_text(max(treatment.tally.lost.at_most for treatment in group))
-        room = f"at most {most} of {such(self.mode)} lose anything"
+        runs = min(treatment.tally.runs for treatment in group)
+        counted = f", counting {count(runs, 'trial')}" if runs < min(tried) else ""
+        room = f"at most {most} of {such(self.mode)} lose anything{counted}"
         return f"{self._take_names(group)} lost nothing in {of}{each} ({room})"
 
     def _tail(self, group: Sequence[TreatmentSafety]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dbdyno.analysis.quick import ALIKE_MAX, FLUSH_WRITES_MAX, MARGIN, STUDY_BLOCKS, DepthStep, Quick, Target
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.model.wording import count, drive_bytes, percent, percent_range
+from dbdyno.model.wording import TWICE, count, drive_bytes, percent, percent_range
 from dbdyno.report.charts import drives
 from dbdyno.report.charts.depths import chart
 from dbdyno.report.document import Abridged, Badge, Badges, Cell, Document, Paragraph, Section, Table, bullets, pieces
@@ -93,10 +93,15 @@ def _likeness(quick: Quick) -> str:
     likeness = quick.likeness
     if likeness is None:
         return ""
-    off = f"{likeness.factor:.2g} times"
     if likeness.alike:
-        return f"It is most like the drive {likeness.drive} (figures typically within {off})."
-    return f"It is like no drive of the catalogue (closest: {likeness.drive}, but typically {off} different)."
+        return f"It is most like the drive {likeness.drive}, whose figures typically differ by {_off(likeness.factor)}."
+    off = _off(likeness.factor)
+    return f"It is like no drive of the catalogue (closest: {likeness.drive}, whose figures typically differ by {off})."
+
+
+def _off(factor: float) -> str:
+    """Return how far figures lie apart, as ``"12 %"`` or ``"2.4 times"``."""
+    return f"{factor:.2g} times" if factor - 1 >= TWICE else percent(factor - 1, sign=False)
 
 
 def _comparison(quick: Quick) -> Iterator[Section]:
@@ -121,7 +126,7 @@ def _session(quick: Quick) -> str:
 
 def _figures_of(verdict: Finding) -> str:
     effect = verdict.effect
-    return f": {percent(effect.value)} a second ({certainty(verdict, percent_range(effect.low, effect.high))})"
+    return f": {percent(effect.value)} ({certainty(verdict, percent_range(effect.low, effect.high))})"
 
 
 def _targets(quick: Quick) -> list[Target]:

@@ -86,17 +86,24 @@ def _interval(turn: Turn, levels: list[str]) -> str:
 
 
 def knees_in_brief(curves: Curves) -> str:
-    """Return the knees of the curves of a study's own metric in a sentence; empty where there is none."""
-    knees = []
+    """Return the knees of the curves of a study's own metric, with what follows, in a sentence; empty without one."""
+    knees, beyond = [], set()
     for line in curves.lines:
         turn = line.plateau and (line.plateau.knee or line.plateau.leaves)
-        if turn:
+        if line.plateau and turn:
+            beyond.add(bool(line.plateau.knee))
             where = f" with {line_name(line)}" if line.at else ""
             interval = _interval(turn, [point.level for point in line.points])
             knees.append(f"{curves.factor} = {line.points[turn.at].level} ({interval}){where}")
     if not knees:
         return ""
-    return f"The knee in {curves.metric.words} is at {listed(knees, LISTED_MAX)}."
+    said = f"The knee in {curves.metric.words} is at {listed(knees, LISTED_MAX)}"
+    if len(beyond) > 1:
+        return f"{said}."
+    if beyond == {True}:
+        return f"{said}: beyond it, more {_brings(curves)} by less than {margin_text(SHARE)}."
+    worse = "lowers" if curves.metric.more_is_better else "raises"
+    return f"{said}: beyond it, more {worse} {curves.metric.words} by {margin_text(SHARE)} or more."
 
 
 USUAL_BLOCKS = 10

@@ -193,7 +193,7 @@ def test_nothing_is_recommended_that_is_slower_or_silently_less_durable(data):
     if not taken:
         undecided = "Not conclusive" in text or "Not final" in text
         assert undecided or not any(word in text for word in ("ake ", "keep", " will do"))
-        assert "Risk" not in text
+        assert "Safety" not in text
 
 
 def same_stack(one, other):
@@ -224,8 +224,8 @@ DEMO = {"t1": 298.7, "t2": 298.0, "t3": 1737.0, "t4": 1745.0}
 def test_a_measured_demo(seed):
     run = observing(build(pairs=ONE_FACTOR, rates=DEMO, noise=0.008, seed=seed))
     assert text_of(run) == (
-        "Take ssd-sata; either scheduler will do. Risk: commits are durable as set (innodb_flush_log_at_trx_commit = 1"
-        " read back); power cuts were not tried. The drives were emulated; this holds for drives like them."
+        "Take ssd-sata; either scheduler will do. Safety: commits are durable as set (innodb_flush_log_at_trx_commit ="
+        " 1 read back); power cuts were not tried. The drives were emulated; this holds for drives like them."
     )
 
 
@@ -246,10 +246,10 @@ PAIR = [("t1", "t2")]
 
 def test_a_winner_that_is_less_durable_comes_with_that_first():
     run = observing(build(rates={"t1": 410.0, "t2": 640.0}, treatments=NAMED, pairs=PAIR), kind="real")
-    assert text_of(run).startswith("Take flush_log 2. Risk: commits are durable")
+    assert text_of(run).startswith("Take flush_log 2. Safety: commits are durable")
     assert text_of(lax(run, "t2", innodb_flush_log_at_trx_commit="2")) == (
         "Only if a power cut may take data, take flush_log 2: with innodb_flush_log_at_trx_commit = 2 the log is synced"
-        " about once a second (safer: flush_log 1). Risk: a power cut may take data, see above; power cuts were not"
+        " about once a second (safer: flush_log 1). Safety: a power cut may take data, see above; power cuts were not"
         " tried."
     )
     text = text_of(lax(run, "t2", innodb_doublewrite="OFF"))
@@ -258,11 +258,15 @@ def test_a_winner_that_is_less_durable_comes_with_that_first():
 
 def test_of_two_that_are_alike_the_safer_one_is_taken():
     run = observing(build(rates={"t1": 410.0, "t2": 410.0}, treatments=NAMED, pairs=PAIR), kind="real")
-    assert text_of(run).startswith("Nothing to change: either flush_log will do within 3 %. Risk: commits are durable")
+    assert text_of(run).startswith(
+        "Nothing to change: either flush_log will do within 3 %. Safety: commits are durable"
+    )
     other = lax(run, "t2", innodb_flush_log_at_trx_commit="2")
-    assert text_of(other).startswith("Nothing to change: keep flush_log 1. Risk: commits are durable")
+    assert text_of(other).startswith("Nothing to change: keep flush_log 1. Safety: commits are durable")
     other = lax(run, "t1", innodb_flush_log_at_trx_commit="2")
-    assert text_of(other).startswith("Take flush_log 2: as fast within 3 %, and safer than the baseline. Risk: commits")
+    assert text_of(other).startswith(
+        "Take flush_log 2: as fast within 3 %, and safer than the baseline. Safety: commits"
+    )
 
 
 def test_a_run_without_a_verdict_recommends_nothing_but_what_to_do_next():
@@ -278,7 +282,7 @@ def test_a_run_without_a_verdict_recommends_nothing_but_what_to_do_next():
     loads = [Treatment("t1", {"clients": "1"}), Treatment("t2", {"clients": "16"})]
     run = build(rates={"t1": 100.0, "t2": 900.0}, treatments=loads, pairs=PAIR)
     run = replace(run, design=replace(run.design, factors=[Factor("clients", "workload", ["1", "16"])]))
-    assert text_of(run) == "Nothing to choose, as only the load varied."
+    assert text_of(run) == "No setting to choose: only the load varied."
 
 
 def test_a_disturbed_run_recommends_to_end_what_runs_beside():
@@ -335,7 +339,7 @@ def test_under_loads_that_want_another_stack_each_it_is_said_under_which():
     def said(*rates):
         rates = {one.id: float(rate) for one, rate in zip(treatments, rates, strict=True)}
         run = build(12, treatments=treatments, rates=rates, pairs=[("t1", "t2"), ("t3", "t4")], noise=0.008)
-        return text_of(replace(run, design=replace(run.design, factors=factors))).partition(" Risk")[0]
+        return text_of(replace(run, design=replace(run.design, factors=factors))).partition(" Safety")[0]
 
     assert said(100, 150, 400, 600) == "Take kyber."
     assert said(100, 150, 400, 400) == "Take kyber."

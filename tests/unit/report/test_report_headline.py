@@ -183,7 +183,7 @@ def test_the_whole_brief_report_of_the_demo_leaves_room_for_warnings(build):
     run = observing(build(pairs=ONE_FACTOR, rates=DEMO, noise=0.03))
     shown = text.render(document(run, analyse(run)), 80, brief=True).splitlines()
     assert len(shown) + LINES_MAX <= 23  # and two lines that say where the rest is
-    assert "Take ssd-sata; which scheduler is still open: about 24 more blocks. Risk:" in shown
+    assert "Take ssd-sata; which scheduler is still open: about 24 more blocks. Safety:" in shown
 
 
 def test_of_many_comparisons_and_warnings_the_first_are_shown(build):

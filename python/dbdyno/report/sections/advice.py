@@ -41,7 +41,7 @@ def risk_text(safeties: Sequence[Safety]) -> str:
     """Return the risk of all that is recommended, the worst of it, and on what disks it was measured."""
     worst = min(safeties, key=lambda safety: (safety.durable is not False, safety.durable is not None))
     return " ".join(
-        filter(None, [f"Risk: {_risk_of(worst)}.", _disks({kind for safety in safeties for kind in safety.disks})])
+        filter(None, [f"Safety: {_risk_of(worst)}.", _disks({kind for safety in safeties for kind in safety.disks})])
     )
 
 
@@ -117,7 +117,7 @@ def _hold_text(hold: Hold, run: Run, analysis: Analysis) -> str:
         case Hold.LOAD_ALONE:
             lacking = analysis.advice.step
             then = f" {_Words(run, analysis.margin).to_decide(lacking)}." if lacking else ""
-            return f"Nothing to choose, as only the load varied.{then}"
+            return f"No setting to choose: only the load varied.{then}"
         case Hold.NOTHING_COMPARED:
             return "No recommendation: nothing was compared; give a factor two levels."
         case Hold.SAME_TREATMENTS:

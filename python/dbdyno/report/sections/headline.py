@@ -20,7 +20,15 @@ from dbdyno.report.sections.server_defaults import headline_defaults
 from dbdyno.report.sections.stopped import interval_words
 from dbdyno.report.sentences import LISTED_MAX, Versus, by_interest, how_different, in_order
 from dbdyno.report.source import Source
-from dbdyno.report.summaries import beside_comparisons, counted, is_nothing_decided, leading, line_name, the_best_of_all
+from dbdyno.report.summaries import (
+    beside_comparisons,
+    counted,
+    is_nothing_decided,
+    knees_in_brief,
+    leading,
+    line_name,
+    the_best_of_all,
+)
 from dbdyno.report.why import what_is_lacking, why_not_comparable
 from dbdyno.store.records import Run
 
@@ -90,7 +98,8 @@ def _of_comparisons(run: Run, analysis: Analysis) -> list[str]:
     if answer := _nothing_known(ordered, analysis) or the_best_of_all(ordered, analysis):
         return [answer]
     groups: dict[tuple[tuple[str, ...], str], list[Versus]] = {}
-    for comparison in ordered:
+    answered = {(curves.factor,) for curves in analysis.curves if curves.primary and knees_in_brief(curves)}
+    for comparison in (each for each in ordered if each.factors not in answered):  # a knee says it of all amounts
         groups.setdefault((comparison.factors, comparison.baseline), []).append(comparison)
     all_groups = list(groups.values())
     shown = all_groups if len(all_groups) <= SENTENCES_MAX else all_groups[: SENTENCES_MAX - 1]
