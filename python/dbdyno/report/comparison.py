@@ -10,6 +10,7 @@ from dbdyno.analysis.safety import lost_in_both
 from dbdyno.analysis.two_runs import Change, Compared, HostShift, Interference, NothingChanged
 from dbdyno.analysis.verdict.reasons import Reason
 from dbdyno.model.design import ALPHA, Treatment
+from dbdyno.model.printable import short
 from dbdyno.model.word import Word
 from dbdyno.model.wording import capital, count, listed, margin_text, number, p_value, percent, percent_range
 from dbdyno.report.charts.changes import chart
@@ -28,6 +29,7 @@ from dbdyno.store.records import Run
 
 KINDS = ("version", "host", "study")
 ABSENT = "not there"
+_SHOWN = 40  # characters of a value in the question
 OF_A_MOMENT = {"load_average_1min"}  # facts that no two runs share
 
 
@@ -142,7 +144,15 @@ def document(before: Run, after: Run, compared: Compared) -> Document:
     title = " / ".join(dict.fromkeys((before.title, after.title)))
     known = [change for change in compared.judged if change.effect.known][:FIGURES_MAX]
     figures = tuple((percent(change.effect.value), f"{change.after}: {change.verdict}") for change in known)
-    return Document(f"{title}: before and after", (), sections, _values(runs, compared), figures)
+    question = (Paragraph(text, "question"),) if (text := _question(differences)) else ()
+    return Document(f"{title}: before and after", question, sections, _values(runs, compared), figures)
+
+
+def _question(differences: Sequence[Difference]) -> str:
+    """Return what is asked: what the known changes did; empty where none is known of versions or of the study."""
+    known = [each for each in differences if each.what in {"version", "study"}]
+    changes = [f"{each.name} from {short(each.before, _SHOWN)} to {short(each.after, _SHOWN)}" for each in known]
+    return f"What did changing {listed(changes, LISTED_MAX)} do?" if changes else ""
 
 
 def _of_cuts(before: Run, after: Run, compared: Compared) -> Section:
