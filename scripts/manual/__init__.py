@@ -1,4 +1,4 @@
-"""What a wheel puts below ``share/`` beside the programs: the manual page, and completion for the three shells."""
+"""What a wheel puts below ``share/`` beside the programs: manual page, completion for three shells, suites of loads."""
 
 from pathlib import Path
 
@@ -22,4 +22,7 @@ def files() -> dict[str, str]:
     for shell, place in PLACES.items():
         script = get_completion_script(prog_name=PROGRAM, complete_var=VARIABLE, shell=shell)
         made[place] = script + "\n"
+    suites = ROOT / "studies/suites"
+    for path in sorted((*suites.rglob("*.toml"), *suites.rglob("*.sql"))):
+        made[f"share/dbdyno/suites/{path.relative_to(suites)}"] = path.read_text(encoding="utf-8")
     return made

@@ -1,4 +1,4 @@
-"""``python -m scripts.manual DIR``: write the manual page and the shells' completion below DIR."""
+"""``python -m scripts.manual DIR``: write what a wheel puts below ``share/`` into DIR."""
 
 import sys
 from pathlib import Path

@@ -1,6 +1,7 @@
 """``dbdyno suite NAME``: many small loads over the levels of a factor, from one command; its study is kept."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dbdyno.cli.suggestions import levels
 from dbdyno.errors import UserError
 
 SUITES = Path("studies/suites")
+INSTALLED = "share/dbdyno/suites"  # where a wheel puts them
 
 
 def suite(
@@ -85,7 +87,7 @@ def suite_file(name: str) -> Path:
 
     if name.endswith(".toml") or "/" in name:
         return Path(name)
-    folders = [SUITES, Path(__file__).parents[3] / SUITES]
+    folders = [SUITES, Path(__file__).parents[3] / SUITES, Path(sys.prefix) / INSTALLED]
     known = {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
     if name not in known:
         there_are = (

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.cli.suite import INSTALLED, suite_file
 from dbdyno.study.load import load_study
+from scripts.manual import files
 
 ROOT = Path(__file__).parents[3]
 LOADS = (ROOT / "studies/suites/microbench").resolve()
@@ -84,3 +86,15 @@ def test_what_is_no_use_is_refused_and_leaves_nothing(argv, said, dbdyno, desk):
     assert (code, out) == (2, "")
     assert said in err, err
     assert not list(desk.rglob("*.toml"))
+
+
+def test_the_suites_of_a_wheel_are_found_without_a_checkout(desk, monkeypatch):
+    for place, text in files().items():
+        if place.startswith(f"{INSTALLED}/"):
+            (desk / place).parent.mkdir(parents=True, exist_ok=True)
+            (desk / place).write_text(text, encoding="utf-8")
+    monkeypatch.setattr("dbdyno.cli.suite.__file__", "/usr/lib/python3/dist-packages/dbdyno/cli/suite.py")
+    monkeypatch.setattr("sys.prefix", str(desk))
+    found = suite_file("microbench")
+    assert found == desk / INSTALLED / "microbench.toml"
+    assert len(load_study(found).factors[0].levels) == len(list(LOADS.glob("*/*.sql")))
