@@ -126,6 +126,6 @@ def test_two_runs_are_before_and_after_with_the_control_apart():
     before, after = build(8), build(10, seed=8, rates={"t1": 410.0, "t2": 398.0, "t3": 1890.0, "t4": 1702.0})
     after = replace(after, versions={**after.versions, "mariadb": "11.8.2"})
     said = texts(str(changes.chart(compare(before, after, control="hdd-7200 / none")).drawn("wide")))
-    assert "Control: not changed" in said
+    assert "Control, as measured" in said
     assert said.index("ssd-sata / mq-deadline") < said.index("hdd-7200 / none")
     assert "change relative to the control" in said

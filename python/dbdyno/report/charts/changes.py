@@ -96,7 +96,7 @@ def _draw(
     if controls:
         apart = rows[len(changes)].top - GROUP / 2 + 2
         marks += [rule((0, right), (apart - 11, apart - 11), stroke_opacity=FAINT)]
-        marks += [words(5, apart, "Control: not changed", font_size=11, fill_opacity="0.8")]
+        marks += [words(5, apart, "Control, as measured", font_size=11, fill_opacity="0.8")]
     longest = SIDE_WIDTH if wide else NARROW_WIDTH - 12 - figures
     for row, effect in zip(rows, effects, strict=True):
         y = row.top + (height / 2 if wide else 34 + 16 * below)
