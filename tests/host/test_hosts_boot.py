@@ -187,6 +187,7 @@ def test_restore_returns_a_host_of_a_study_that_was_killed_and_resume_goes_on_wi
     run = desk.begin(study, into, said)
     try:
         wait_for(lambda: run.poll() is not None or any(kernel == OTHER for *_, kernel in desk.boots()), seconds=300)
+        run.send_signal(signal.SIGSTOP)  # else it may have ended the plot, and returned the host, before that is asked
         assert run.poll() is None, said.read_text()
         assert [json.loads(record.read_bytes())["kernel"] for record in desk.records()] == [OWN], "before it restarts"
         going_on = dbdyno("restore", "--hosts", desk.inventory, "--json", state=desk.state)

@@ -8,7 +8,7 @@ import select
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from dbdyno.stack.layers.emulated_disk import EmulatedDisk
 from dbdyno.stack.tools import own_binary
 from dbdyno.stack.tracefs import tracefs
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses, RemoveTraceInstance
-from dbdyno.stack.undo_log import Journal
+from dbdyno.stack.undo_log import Journal, journalled
 from dbdyno.store.block_trace import FIGURES, SCALARS, began_in, figure_at
 from dbdyno.store.records import ProbeCost, TrialBlockTrace
 from dbdyno.system.interrupt import Interrupted, interruptible, now_ns, shielded
@@ -146,7 +146,7 @@ def record(device: str, to: Record, seconds: float | None, say: Callable[[str], 
 
     Raises ``HostError`` where it can't be traced, or the file can't be written to its end.
     """
-    with interruptible(say), closing(Journal(f"trace record {device}")) as journal:
+    with interruptible(say), journalled(f"trace record {device}") as journal:
         try:
             with reading(journal, Path("/dev") / device, to) as reader:
                 say(f"recording {device} into {to.file}; Ctrl-C ends it")
@@ -217,7 +217,7 @@ class LiveTraces:
 def live_traces(names: Sequence[str]) -> Iterator[LiveTraces]:
     """Trace devices for as long as the context lasts. Raises ``HostError`` where one can't be traced."""
     with ExitStack() as ending:
-        journal = ending.enter_context(closing(Journal(f"watch --trace {' '.join(names)}")))
+        journal = ending.enter_context(journalled(f"watch --trace {' '.join(names)}"))
         readers = {}
         for name in names:
             try:

@@ -4,7 +4,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.tools import own_binary
-from dbdyno.stack.undo_log import Journal
+from dbdyno.stack.undo_log import journalled
 from dbdyno.system.child import ended_json_lines
 
 Progress = Callable[[str], None]  # a stage begins
@@ -72,7 +72,7 @@ def _why_no_disk() -> str:
 def _disk() -> Iterator[Path]:
     """An emulated disk that takes no time itself, so that what a read of it takes is the path there and back."""
     with (
-        closing(Journal("doctor")) as journal,
+        journalled("doctor") as journal,
         running_disk(journal, model="ideal", size=DISK_BYTES) as disk,
         scratch(journal) as ground,
         raised([Emulated(disk, "ideal", rotational=False, seed=1, restore=False)], ground) as context,

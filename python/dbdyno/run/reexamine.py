@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from dbdyno.stack.capabilities import Capability, fuse, loop, own_programs, root
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.stack.undo.actions import RemoveTree
-from dbdyno.stack.undo_log import Journal
+from dbdyno.stack.undo_log import journalled
 from dbdyno.store.cuts import cuts_of, kept_folder, name_of, verify_sums
 from dbdyno.store.header import RUN
 from dbdyno.store.parts import DamageError
@@ -121,7 +121,7 @@ def copy_out(state: Path, spec: TrialSpec, into: Path) -> Path:
         raise UserError(f"{image} exists; name another folder")
     assert spec.stack.size is not None  # noqa: S101  (an emulated disk has a size)
     content, model, size = kept.content, spec.stack.device, spec.stack.size
-    with closing(Journal(f"crash keep {state}")) as journal, running_disk(journal, model=model, size=size) as disk:
+    with journalled(f"crash keep {state}") as journal, running_disk(journal, model=model, size=size) as disk:
         load_state(disk.client, kept, state)
         disk.client.restore_cut(content.name, content.survivors, content.seed)
         try:
@@ -137,7 +137,7 @@ def examine_again(folder: Path, state: Path) -> Cut:
     plan = plan_of(folder)  # before anything of it is read, it is seen to be ours
     verify_sums(state)  # before anything that it says of itself is believed
     spec = spec_in(plan, read_kept(state).treatment, folder)
-    with closing(Journal(f"crash examine {state}")) as journal:
+    with journalled(f"crash examine {state}") as journal:
         return examine_kept(state, spec, journal)
 
 
@@ -178,7 +178,7 @@ def examined(folder: str, name: str) -> str:
         state = place / STATE
         verify_sums(state)
         spec = spec_in(_plan(folder), read_kept(state).treatment, state)
-        with closing(Journal(f"kept state {name}")) as journal:
+        with journalled(f"kept state {name}") as journal:
             cut = examine_kept(state, spec, journal)
     except (OSError, tarfile.TarError) as error:
         why = why_not_written(error, place) if isinstance(error, OSError) else f"{place}: {error}"
@@ -279,15 +279,12 @@ def workers_for(state_bytes: int, memory_bytes: int) -> int:
 @contextmanager
 def _folder() -> Iterator[Path]:
     """A folder for all that comes, which is gone afterwards."""
-    folder, journal = make_state_folder() / "scratch" / new_token(), Journal("kept states that are examined again")
-    try:
-        with journal.undoing(RemoveTree(str(folder))):
-            folder.parent.mkdir(exist_ok=True)
-            folder.mkdir(mode=0o700)
-            (folder / TASKS).mkdir()
-            yield folder
-    finally:
-        journal.close()
+    folder = make_state_folder() / "scratch" / new_token()
+    with journalled("kept states that are examined again") as journal, journal.undoing(RemoveTree(str(folder))):
+        folder.parent.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700)
+        (folder / TASKS).mkdir()
+        yield folder
 
 
 class _Pool(ProcessPoolExecutor):
@@ -624,7 +621,7 @@ class ProgramWorkers(Workers):
 def folder_for_packed() -> Iterator[Path]:
     """A folder here for states on their way, gone afterwards."""
     folder = make_state_folder() / "scratch" / new_token()
-    with closing(Journal("kept states on their way to hosts")) as journal, journal.undoing(RemoveTree(str(folder))):
+    with journalled("kept states on their way to hosts") as journal, journal.undoing(RemoveTree(str(folder))):
         folder.mkdir(parents=True, mode=0o700)
         yield folder
 

@@ -14,7 +14,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +39,7 @@ from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.loop import attach_loop
 from dbdyno.stack.tools import needed, run_tool, tool_done
 from dbdyno.stack.undo.actions import DetachLoops
-from dbdyno.stack.undo_log import Journal
+from dbdyno.stack.undo_log import Journal, journalled
 from dbdyno.store.parts import write_synced
 from dbdyno.study.schema import FilesystemSection
 from dbdyno.study.units import format_bytes
@@ -111,7 +111,7 @@ class Starting(ExitStack):
     @cached_property
     def _tables(self) -> Path:
         """A folder for system tables."""
-        journal = self.enter_context(closing(Journal("system tables for servers that are tried")))
+        journal = self.enter_context(journalled("system tables for servers that are tried"))
         return self.enter_context(scratch(journal)).scratch
 
 
@@ -219,7 +219,7 @@ class _Starts:
         own = own_server(self.installation, request.engine, settings, request.clients)
         depends = [self.installation.identity, request.engine, sorted(own.data_settings.items())]
         tables = self.tables / hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:16]
-        with closing(Journal(f"what {request.server} takes")) as journal, scratch(journal) as ground:
+        with journalled(f"what {request.server} takes") as journal, scratch(journal) as ground:
             below = _with_folder(ground)
             log = ground.scratch / "server.log"
             arguments = self.installation, settings, request.engine, request.clients
@@ -285,7 +285,7 @@ def mkfs_complaint(request: MkfsOptions) -> str:
 
 
 def _try_mkfs(kind: Kind, request: MkfsOptions) -> str:
-    with closing(Journal(f"what {kind.program} takes")) as journal, scratch(journal) as ground:
+    with journalled(f"what {kind.program} takes") as journal, scratch(journal) as ground:
         folder = ground.scratch / "files"
         own_folder(folder)
         files = [folder / f"disk{number}" for number in range(request.devices)]
@@ -319,7 +319,7 @@ def fio_complaint(job: str) -> str:
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
     outcomes = _read_answer(key)
     if outcomes is None:
-        with _ended_by_signals(), closing(Journal("what fio takes")) as journal, scratch(journal) as ground:
+        with _ended_by_signals(), journalled("what fio takes") as journal, scratch(journal) as ground:
             file = ground.scratch / "job.fio"
             file.write_text(job, encoding="utf-8")
             file.chmod(0o644)
@@ -366,7 +366,7 @@ def mount_outcome(request: MountOptions) -> SettingOutcome:
 def _try_mount(kind: Kind, request: MountOptions) -> tuple[How, str, str]:
     """Return what became of the options, what the kernel lists, and what was said against them."""
     with (
-        closing(Journal(f"what a mount of {kind.name} takes")) as journal,
+        journalled(f"what a mount of {kind.name} takes") as journal,
         scratch(journal) as ground,
         ExitStack() as ending,
     ):

@@ -233,6 +233,20 @@ class Journal:
         self._let_go()
 
 
+@contextmanager
+def journalled(what: str) -> Iterator[Journal]:
+    """A log for as long as the context lasts; a signal that comes while it is made or closed leaves no empty one."""
+    journal = None
+    try:
+        with shielded():
+            journal = Journal(what)
+        yield journal
+    finally:
+        with shielded():
+            if journal is not None:
+                journal.close()
+
+
 def _new_file(folder: Path, owner: ProcessIdentity) -> tuple[Path, int]:
     """A new undo log and its descriptor, which no program that is started inherits, with the owner's lock on it."""
     while True:

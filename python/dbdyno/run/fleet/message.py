@@ -32,7 +32,7 @@ from dbdyno.run.images import CachedImage, Images, Wanted, arriving, find, known
 from dbdyno.run.ports import Ports
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.space import bytes_on_disk
-from dbdyno.stack.undo_log import Journal
+from dbdyno.stack.undo_log import Journal, journalled
 from dbdyno.store.cuts import CUTS
 from dbdyno.store.documents import json_object, value_of
 from dbdyno.store.events import Dropped, Event, Note, TrialEvent, event_in, line_of, read_events
@@ -169,18 +169,15 @@ class ImageTask:
     def do(self) -> list[HostImage]:
         """Do it; what the host then has of what it needs. Nothing where a signal ended it."""
         wanted = wanted_images(self.plan.makers(), self.ports)
-        journal = Journal(f"data of a study on several hosts, as {self.request.host}")
-        try:
-            with suppress(Interrupted), interruptible(self._say):
-                if self.request.task == "images":
-                    return [self._kept_image(image) for image in wanted]
-                if self.request.task == "prepare":
-                    self._prepare(journal, wanted)
-                else:
-                    self._take(journal, {image.key for image in wanted})
-                return [_host_image(image, known(image.key)) for image in wanted]
-        finally:
-            journal.close()
+        what = f"data of a study on several hosts, as {self.request.host}"
+        with suppress(Interrupted), interruptible(self._say), journalled(what) as journal:
+            if self.request.task == "images":
+                return [self._kept_image(image) for image in wanted]
+            if self.request.task == "prepare":
+                self._prepare(journal, wanted)
+            else:
+                self._take(journal, {image.key for image in wanted})
+            return [_host_image(image, known(image.key)) for image in wanted]
         return []
 
     def _say(self, text: str) -> None:

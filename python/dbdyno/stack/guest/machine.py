@@ -7,7 +7,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -18,7 +18,7 @@ from dbdyno.stack.guest.kernels import Kernel, write_initramfs
 from dbdyno.stack.layers.device import serial_in_guest
 from dbdyno.stack.tools import needed, tool_path
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses, RemoveTree
-from dbdyno.stack.undo_log import Journal
+from dbdyno.stack.undo_log import Journal, journalled
 from dbdyno.store.parts import write_synced
 from dbdyno.system.child import DIES_WITH_US
 from dbdyno.system.interrupt import shielded
@@ -198,7 +198,7 @@ def accelerator(kernel: Kernel) -> str:
     """
     known = boots_under_kvm(kernel)
     if known is None:
-        with closing(Journal("whether KVM works")) as journal:
+        with journalled("whether KVM works") as journal:
             known = boots(kernel, journal, "kvm", _KVM_SECONDS)
         make_state_folder()
         tried = {**_tried_under_kvm(), str(kernel.image): known}
