@@ -87,7 +87,8 @@ def suite_file(name: str) -> Path:
 
     if name.endswith(".toml") or "/" in name:
         return Path(name)
-    folders = [SUITES, Path(__file__).parents[3] / SUITES, Path(sys.prefix) / INSTALLED]
+    # Of the same name that counts which is nearest: here, in this checkout, in the wheel.
+    folders = [Path(sys.prefix) / INSTALLED, Path(__file__).parents[3] / SUITES, SUITES]
     known = {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
     if name not in known:
         there_are = (
