@@ -228,12 +228,12 @@ def journal_lines(state):
     return lines
 
 
-def wait_for(condition, seconds=240.0, every=0.02):
-    """Wait until a condition holds and return its value."""
+def wait_for(condition, seconds=240.0, every=0.02, what=lambda: ""):
+    """Wait until a condition holds and return its value; ``what`` is said of what was waited for in vain."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
-            raise AssertionError("waited in vain")
+            raise AssertionError(f"waited in vain {what()}".strip())
         time.sleep(every)
     return value
 
