@@ -26,14 +26,14 @@ OTAVA = """
 import json, sys
 from otava.analysis import compute_change_points
 given = json.load(sys.stdin)
-def named(series):
+def change_points(series):
     told = {}
     for n in range(given["from"], len(series) + 1):
         points, _ = compute_change_points(series[:n], window_len=50, max_pvalue=0.001)
         for point in points:
             told.setdefault(int(point.index), n - 1)
     return sorted(told.items())
-json.dump([named(series) for series in given["series"]], sys.stdout)
+json.dump([change_points(series) for series in given["series"]], sys.stdout)
 """
 Named = list[tuple[int, int]]  # (place of the change, night on which it was named)
 
@@ -62,7 +62,7 @@ def by_dbdyno(series: Floats) -> list[Named]:
 
 
 def by_otava(python: str, series: Floats) -> list[Named]:
-    """Return what Otava names, asked every night from the sixth on."""
+    """Return what Otava names when it is asked every night, beginning with the sixth."""
     given = json.dumps({"series": np.exp(series).tolist(), "from": 6})
     told = subprocess.run([python, "-c", OTAVA], input=given, capture_output=True, text=True, check=True)
     return [[tuple(point) for point in points] for points in json.loads(told.stdout)]

@@ -59,10 +59,10 @@ HISTORIES_MOST, NIGHTS_OF_ONE = 400, 60
 
 def rows(replicates: int, seed: int) -> list[Row]:
     """Return every row about suites along versions, and about runs through time."""
-    return [*_of_suites(min(replicates, SUITES_MOST), seed), *_of_histories(min(replicates, HISTORIES_MOST), seed)]
+    return [*_suite_rows(min(replicates, SUITES_MOST), seed), *_history_rows(min(replicates, HISTORIES_MOST), seed)]
 
 
-def _of_suites(replicates: int, seed: int) -> Iterator[Row]:
+def _suite_rows(replicates: int, seed: int) -> Iterator[Row]:
     sizes = {"replicates": replicates, "loads": LOADS, "levels": LEVELS, "blocks": BLOCKS, "seed": seed}
     for name, noise in NOISES.items():
         found = rates(noise, **sizes)
@@ -73,7 +73,7 @@ def _of_suites(replicates: int, seed: int) -> Iterator[Row]:
     yield Row("suites: a step of 5 % found", "normal, sd 2 %", 100 * quiet["found"], "%", 100 * FOUND, None)
 
 
-def _of_histories(replicates: int, seed: int) -> Iterator[Row]:
+def _history_rows(replicates: int, seed: int) -> Iterator[Row]:
     rng = np.random.default_rng(seed)
     for name, noise in NIGHTS.items():
         nothing = noise(rng, (replicates, NIGHTS_OF_ONE))

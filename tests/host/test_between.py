@@ -93,7 +93,7 @@ def kernel(state, monkeypatch):
         shutil.rmtree(KEPT, ignore_errors=True)
 
 
-def seen_in_guest(kernel, folder, cases, kills):
+def observe_in_guest(kernel, folder, cases, kills):
     """What ``tests.layers_guest`` saw in a machine with four empty disks."""
     disks = []
     for number in range(DISKS):
@@ -121,7 +121,7 @@ def seen_in_guest(kernel, folder, cases, kills):
 
 @pytest.mark.drawn(0)  # a boot, and each layer under an emulated CPU, takes minutes: with DBDYNO_TEST_LONG alone
 def test_each_layer_is_read_back_holds_its_data_and_leaves_nothing_however_it_ends(kernel, tmp_path):
-    seen = seen_in_guest(kernel, tmp_path, list(CASES), KILLS)
+    seen = observe_in_guest(kernel, tmp_path, list(CASES), KILLS)
     assert "error" not in seen, seen["error"]
     for case, outcome in seen["cases"].items():
         assert outcome.get("same") is True, f"{case}: {outcome}"

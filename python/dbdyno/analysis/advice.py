@@ -360,9 +360,7 @@ class Recommended:
     free: tuple[Free, ...]  # what they differ in; empty, too, where they can only be named one by one
     slower: tuple[str, ...]  # ids shown to be slower than another one that is as durable
     step: NextStep | None  # what an open choice lacks
-    is_partly_decided: (
-        bool  # whether a planned verdict under these loads is "faster" or "slower", open as the choice is
-    )
+    is_partly_decided: bool  # whether a planned verdict under these loads is "faster" or "slower"
     safety: Safety | None  # None: nothing may be taken
     at_odds: tuple[Secondary, ...] = ()  # what differs between those that are as good in the study's own metric
 

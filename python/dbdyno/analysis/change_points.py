@@ -214,7 +214,7 @@ def _largest_by_chance(
 
 
 def _critical(largest: Floats, alpha: float) -> float:
-    """Return the t from which on p is at most ``alpha``; infinite where permutations are too few for that."""
+    """Return the least t of which p is at most ``alpha``; infinite where permutations are too few for that."""
     rank = math.floor(alpha * (len(largest) + 1))  # so many, with the figures themselves, may be as large
     return float(np.sort(largest)[len(largest) - rank]) if rank >= 1 else math.inf
 

@@ -13,8 +13,8 @@ s is the standard deviation of those before, of AR(1) noise where that is more (
 is taken to be .4 at least), and no less than the standard error of a run's mean. So that one or two bad nights are no
 change, runs before are cut to ``CUT`` robust standard deviations, and the last ones to ``CUT`` beyond that of them
 which moved least. The error is spent over time: at n runs, ``ALPHA MIN_RUNS / (n (n + 1))`` over all k and all
-treatments, by Bonferroni. That adds up to ``ALPHA`` from ``MIN_RUNS`` on, however long the history becomes (alpha
-spending, Lan and DeMets 1983; the sum telescopes). So of histories in which nothing changes, at most 5 % ever name a
+treatments, by Bonferroni. Over all n from ``MIN_RUNS`` that adds up to ``ALPHA``, however long the history becomes
+(alpha spending, Lan and DeMets 1983; the sum telescopes). So of histories in which nothing changes, at most 5 % ever name a
 change, as far as a night's noise is like these models of it.
 
 Runs are not randomised in time: what the host did counts as well. Two runs in a row that nothing distinguishes, in

@@ -43,7 +43,7 @@ class QueryCosts:
         """The names of all that is known of some treatment."""
         return [name for name in COSTS if any(name in treatment.figures for treatment in self.treatments)]
 
-    def of(self, ids: tuple[str, str]) -> list[Secondary]:
+    def of_comparison(self, ids: tuple[str, str]) -> list[Secondary]:
         """Return what is known of one comparison, by the ids of its baseline and its level."""
         return [change for change in self.changes if (change.baseline_id, change.level_id) == ids]
 

@@ -39,12 +39,12 @@ def replicas(design: Design, blocks: UsableBlocks) -> list[ReplicaSummary]:
 def _summary(treatment: str, label: str, trials: Sequence[Trial]) -> ReplicaSummary:
     shown = layer_of(trials[0].observed, "replica", "")
 
-    def known(name: str) -> list[float]:
+    def finite(name: str) -> list[float]:
         values = (value_of(trial.metrics, name) for trial in trials)
         return [value for value in values if math.isfinite(value)]
 
     def mean(name: str) -> float:
-        values = known(name)
+        values = finite(name)
         return fmean(values) if values else math.nan
 
     return ReplicaSummary(
@@ -55,6 +55,6 @@ def _summary(treatment: str, label: str, trials: Sequence[Trial]) -> ReplicaSumm
         trials=len(trials),
         wait_ms_mean=mean("replica_wait_ms_mean"),
         lag_ms_mean=mean("replica_lag_ms_mean"),
-        lag_ms_max=max(known("replica_lag_ms_max"), default=math.nan),
+        lag_ms_max=max(finite("replica_lag_ms_max"), default=math.nan),
         catch_up_ms_mean=mean("replica_catch_up_ms"),
     )

@@ -15,7 +15,7 @@ class SuiteCell:
     """A load's comparison."""
 
     finding: Finding
-    alone: bool  # it is undecided in the family of all loads, and different in that of its own load
+    differs_alone: bool  # it is undecided in the family of all loads, and different in that of its own load
 
     def loss(self, *, more_is_better: bool) -> float:
         """Return how much worse the level is, as a log ratio: .1 for about 10 %; -inf where it is unknown."""
@@ -51,7 +51,7 @@ class SuiteFindings:
         names = dict.fromkeys(load.group for load in self.loads)
         return [(name, [load for load in self.loads if load.group == name]) for name in names]
 
-    def of_column(self, place: int) -> list[tuple[str, SuiteCell]]:
+    def cells_in(self, place: int) -> list[tuple[str, SuiteCell]]:
         """Return the loads that have a comparison in a column, with it."""
         return [(load.name, cell) for load in self.loads if (cell := load.cells[place]) is not None]
 
@@ -90,7 +90,7 @@ def _cells(findings: Iterable[Finding]) -> list[SuiteCell]:
     return [
         SuiteCell(
             finding,
-            alone=finding.verdict is Word.UNDECIDED
+            differs_alone=finding.verdict is Word.UNDECIDED
             and finding.withheld_for is None
             and adjusted.get(id(finding), 1.0) <= ALPHA,
         )

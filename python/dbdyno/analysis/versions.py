@@ -23,8 +23,8 @@ class AlongVersions:
 
     factor: str
     levels: tuple[str, ...]
-    names: tuple[str, ...]  # of the loads, in the order of ``found.loads``; one empty name where there is but one
-    found: ChangesAlong
+    names: tuple[str, ...]  # of the loads, in the order of ``changes.loads``; one empty name where there is but one
+    changes: ChangesAlong
 
 
 def along_versions(
@@ -54,8 +54,8 @@ def along_versions(
             loads.append(_logs(blocks, known, metric.name))
     if not loads:
         return None
-    found = changes_along(loads, design.margin, more_is_better=metric.more_is_better)
-    return AlongVersions(factor.name, tuple(factor.levels), tuple(names), found)
+    changes = changes_along(loads, design.margin, more_is_better=metric.more_is_better)
+    return AlongVersions(factor.name, tuple(factor.levels), tuple(names), changes)
 
 
 def _name(others: Sequence[Factor], cell: Sequence[str]) -> str:

@@ -273,16 +273,16 @@ def try_(
     )
     study.parent.mkdir(parents=True, exist_ok=True)
     study.write_text(text, encoding="utf-8")
-    with kept_if_taken(study, into):
+    with discard_if_refused(study, into):
         made = make_plan(load_study(study))
     typer.echo(f"study: {study}", err=True)
     if plan:
-        with kept_if_taken(study, into):
+        with discard_if_refused(study, into):
             show_plan(made, needs := needs_of(made, frozenset(erase), say_to_terminal), json_=json_)
             if not all(need.ok for need in needs):
                 raise UserError("this host can't run the study as it is; see above")
         return
-    with kept_if_taken(study, into):
+    with discard_if_refused(study, into):
         carry_out(
             made,
             into,
@@ -298,7 +298,7 @@ def try_(
 
 
 @contextmanager
-def kept_if_taken(study: Path, into: Path) -> Iterator[None]:
+def discard_if_refused(study: Path, into: Path) -> Iterator[None]:
     """Remove the study where it is refused before its run has begun; what is said of it names no file that is gone."""
     try:
         yield

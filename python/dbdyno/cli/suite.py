@@ -9,7 +9,7 @@ import typer
 
 from dbdyno.cli.options import BLOCKS, ERASE, FRESH_IMAGES, HTML, INTO, RESUME, WAIT, new_folder
 from dbdyno.cli.output import DETAILS, JSON, json_or_text, say_to_terminal
-from dbdyno.cli.run import carry_out, command_again, kept_if_taken, run_to_resume, show_as_it_is
+from dbdyno.cli.run import carry_out, command_again, discard_if_refused, run_to_resume, show_as_it_is
 from dbdyno.cli.suggestions import levels
 from dbdyno.errors import UserError
 
@@ -55,7 +55,7 @@ def suite(
         _write_study(source, changes, only, blocks, study)
     assert into is not None  # noqa: S101  (it was named, or made)
     begun = run_to_resume(into) if resume else None
-    with kept_if_taken(study, into):
+    with discard_if_refused(study, into):
         made = make_plan(load_study(study), seed=begun.design.seed if begun else None)
         typer.echo(f"study: {study}", err=True)
         if plan:

@@ -28,7 +28,7 @@ OF_PROCESSOR: dict[str, Event] = {
 
 
 def open_event(event: Event, thread: int) -> int:
-    """Return a file that counts the event from now on, in this thread and all that it will start, user and kernel.
+    """Return a file that counts the event in this thread and all that it will start, user and kernel, beginning now.
 
     Raises ``OSError`` where it can't be counted, or not by this process.
     """

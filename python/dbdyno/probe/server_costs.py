@@ -18,7 +18,7 @@ INTERVAL_NS = 250_000_000  # a reading may go through all threads of the server
 
 # Context switches: of one process, all its threads, those that have ended too where the kernel tells of them.
 #
-# The kernel adds them up itself for whoever may ask by taskstats (Documentation/accounting/taskstats.rst; needs
+# The kernel adds them up itself for a process that may ask by taskstats (Documentation/accounting/taskstats.rst; needs
 # CAP_NET_ADMIN, and a kernel with CONFIG_TASKSTATS). Else they are read from each thread's status file (proc(5)): what
 # a thread did between the last reading and its end is lost then, and what lived between two readings is not seen.
 
@@ -44,7 +44,7 @@ class ServerSwitchesSource(Source):
 
     def read(self) -> tuple[int, ...]:
         """Voluntary and involuntary switches so far, and CPU ns where taskstats tell. Raises ``OSError`` at its end."""
-        return self._taskstats.used_by_process(self._pid) if self._taskstats else self._of_threads()
+        return self._taskstats.used_by_process(self._pid) if self._taskstats else self._sum_threads()
 
     def counters(self, raw: tuple[int, ...]) -> dict[str, float]:
         """The same by name, CPU in seconds."""
@@ -62,7 +62,7 @@ class ServerSwitchesSource(Source):
         if self._taskstats:
             self._taskstats.close()
 
-    def _of_threads(self) -> tuple[int, int]:
+    def _sum_threads(self) -> tuple[int, int]:
         living = {}
         for thread in threads_of(self._pid):
             with suppress(OSError):  # it has just ended

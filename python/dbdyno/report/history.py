@@ -11,9 +11,7 @@ from dbdyno.model.wording import count, listed, margin_text, number, percent, pe
 from dbdyno.report.document import Document, Paragraph, Section, Table, bullets
 from dbdyno.report.source import effect_values
 
-_HOST = (
-    "nothing that dbdyno knows of differs between these two runs, so it is the host's doing, or of what is not known"
-)
+_HOST = "nothing that dbdyno knows of differs between these two runs: the host changed, or what dbdyno does not record"
 _NAMED = 3  # differences beside a change
 _NOTES = (
     (
@@ -29,7 +27,7 @@ _NOTES = (
 
 
 def document(history: History, since: int = 0) -> Document:
-    """Return the report; ``since`` is the place of the run from which on changes are listed as such."""
+    """Return the report; changes since the run at the place ``since`` are listed."""
     late = {course.label: [change for change in course.changes if change.after >= since] for course in history.courses}
     changes = [(course, change) for course in history.courses for change in late[course.label]]
     headline = headline_of(history, late, since)
@@ -88,7 +86,7 @@ def _sentence(history: History, course: Course, change: Changed) -> str:
     what = (
         f"Known to differ there: {listed(list(change.distinctions), _NAMED)}."
         if change.distinctions
-        else f"{_HOST.capitalize()}."
+        else f"{_HOST[0].upper()}{_HOST[1:]}."
     )
     return f"{course.label}: {change.word}, {words} (95 % interval {interval}) {between}, {named}. {what}"
 

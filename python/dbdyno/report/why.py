@@ -234,7 +234,7 @@ def _sentences(verdict: Finding, changed: Changed) -> Iterator[str]:
 
 def costs_sentence(verdict: Finding, analysis: Analysis) -> str:
     """Return which costs of a query are more or less, the CPU first, then the largest; empty where none is."""
-    changes = analysis.query_costs.of((verdict.baseline_id, verdict.level_id))
+    changes = analysis.query_costs.of_comparison((verdict.baseline_id, verdict.level_id))
     moved = [change for change in changes if cost_word(change, analysis.margin) in {"more", "less"}]
     moved.sort(key=lambda change: (change.metric != SERVER_CPU, -abs(math.log1p(change.effect.value))))
     said = []

@@ -19,7 +19,7 @@ from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.tools import own_binary
 from dbdyno.stack.undo_log import journalled
-from dbdyno.system.child import ended_json_lines
+from dbdyno.system.child import run_for_json_lines
 
 Progress = Callable[[str], None]  # a stage begins
 EACH_SECONDS = 1.5
@@ -92,7 +92,7 @@ def _measured(device: Path | None, progress: Progress) -> dict[str, dict[str, An
         if (what := _NEXT.get(line["measured"])) and (device or what != "emulated disk"):
             progress(what)
 
-    code, complaint = ended_json_lines(command, LIMIT_SECONDS, take)
+    code, complaint = run_for_json_lines(command, LIMIT_SECONDS, take)
     if code:
         complaint = complaint.removeprefix("dbdyno-probe: ") or f"not done after {LIMIT_SECONDS:g} s"
         raise HostError(f"this host can't be measured: {complaint}; for the rest: dbdyno doctor --quick")

@@ -16,7 +16,7 @@ from dbdyno.model.printable import short
 from dbdyno.stack.tools import own_binary
 from dbdyno.study.drives import is_base_name
 from dbdyno.study.mistakes import unknown_drive
-from dbdyno.system.child import ended_json_lines
+from dbdyno.system.child import run_for_json_lines
 
 ROUNDS = 8
 MODEL_ROUNDS = 2  # of a model, which has no noise but its own
@@ -114,7 +114,7 @@ def _measured(arguments: Sequence[str], rounds: int, progress: Progress) -> dict
         else:
             result.update(line)
 
-    code, complaint = ended_json_lines(argv, limit_seconds, take)
+    code, complaint = run_for_json_lines(argv, limit_seconds, take)
     if code == -signal.SIGKILL:
         raise HostError(f"not done after {limit_seconds:,} s: the disk hardly answers")
     if code == 2:  # noqa: PLR2004 - a mistake on the command line: of the name of a drive

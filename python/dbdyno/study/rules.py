@@ -467,7 +467,7 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
 _NO_REPLICA = {
     "external": "what it has stays as it is, and dbdyno starts none. Leave [server.replica] out",
     "simulated": "it has no server. Leave [server.replica] out",
-    BOOTED: "a virtual machine has one disk and one server. Leave [server.replica] out, or stack.kernel",
+    BOOTED: "a virtual machine runs one server. Leave [server.replica] out, or stack.kernel",
     IMAGE: "its own system decides about replicas. Leave [server.replica] out",
 }
 _REPLICA = ("server", "replica")
@@ -483,9 +483,7 @@ def broken_replica_rules(spec: TrialSpec) -> Iterator[Mistake]:
         yield Mistake(place, f"is {shown(replica.mode)}, and there can be no replica here: {why}")
         return
     if spec.crash is not None and spec.crash.mode != "failover":
-        text = f"is {shown(replica.mode)}, and [crash] examines the source alone; give crash.mode = " + shown(
-            "failover"
-        )
+        text = f'is {shown(replica.mode)}, and [crash] examines the source alone; give crash.mode = "failover"'
         yield Mistake(place, text)
     if is_off(str(spec.server.settings.get(BINARY_LOG, False))):
         text = f"is {shown(replica.mode)}, and a replica follows the binary log; give {BINARY_LOG} = true in "

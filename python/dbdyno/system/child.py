@@ -65,7 +65,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             stream.close()
 
 
-def ended_json_lines(
+def run_for_json_lines(
     argv: Sequence[str], limit_seconds: float, take: Callable[[dict[str, Any]], None]
 ) -> tuple[int, str]:
     """Run a program that prints an object of JSON a line, and hand each on at once; killed after ``limit_seconds``.

@@ -42,7 +42,7 @@ def test_the_load_that_changed_and_the_versions_between_which_it_did(run):
     analysis = analyse(run)
     along = analysis.versions
     assert (along.names, along.levels) == (("scan", "insert"), tuple(SERVERS))
-    scan, insert = along.found.loads
+    scan, insert = along.changes.loads
     assert scan.steps == []
     (step,) = insert.steps
     assert (SERVERS[step.at], SERVERS[step.at + 1], step.word) == ("10.11", "11.4", "slower")

@@ -76,7 +76,7 @@ REFUSED = {
     ),
     "in a virtual machine": (
         [('size = "1GiB"', 'size = "1GiB"\nkernel = "debian-6.1"')],
-        '14: server.replica.mode: is "async", and there can be no replica here: a virtual machine has one disk',
+        '14: server.replica.mode: is "async", and there can be no replica here: a virtual machine runs one server',
     ),
     "cuts of the power": (
         [(CUT[0], CUT[1].format("cuts = 30"))],

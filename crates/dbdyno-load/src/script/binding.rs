@@ -458,8 +458,8 @@ impl Values {
         self.count.filter(|_| !self.is_consecutive).unwrap_or(1)
     }
 
-    /// The values as pieces of a statement, a list with commas; where the statement `is_each`, the first with the step
-    /// to the next. They stand from `slot` on.
+    /// The values, of which the first stands in `slot`, as pieces of a statement, a list with commas; where the
+    /// statement `is_each`, the first alone with the step to the next.
     fn pieces(&self, is_each: bool, slot: usize) -> Vec<Piece> {
         let step = if self.is_consecutive { (0, 1) } else { (1, 0) };
         let first = Place { slot, plus: self.plus, step };

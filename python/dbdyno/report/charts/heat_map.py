@@ -80,7 +80,7 @@ def _cell(load: str, found: SuiteCell, x: float, y: float, width: float) -> Mark
     box = element(
         "rect", x=x, y=y, width=width, height=ROW - GAP, rx=2, fill=colour,
         fill_opacity=f"{opacity:.2f}" if decided else FAINT,
-        **({"stroke": INK, "stroke_opacity": "0.5", "stroke_dasharray": "2 2"} if found.alone else {}),
+        **({"stroke": INK, "stroke_opacity": "0.5", "stroke_dasharray": "2 2"} if found.differs_alone else {}),
     )  # fmt: skip
     text = cell_text(found)
     look = {"font_weight": "bold"} if finding.verdict.is_different else {"fill_opacity": "0.75"}

@@ -28,7 +28,7 @@ def picture(run: Run, analysis: Analysis) -> Chart | None:
     baselines = dict.fromkeys(baseline for _, baseline in suite.columns)
     against = f" against {next(iter(baselines))}" if len(baselines) == 1 else ""
     caption = f"{analysis.metric.words} in percent{against}; coloured where it is decided; each leads to its comparison"
-    if any(cell and cell.alone for load in suite.loads for cell in load.cells):
+    if any(cell and cell.differs_alone for load in suite.loads for cell in load.cells):
         caption += "; a broken rim: different if its load were the only one"
     return heat_map.chart(suite, capital(caption))
 
@@ -45,8 +45,8 @@ def sentences(run: Run, analysis: Analysis) -> list[str]:
 
 def _of_column(suite: SuiteFindings, place: int, analysis: Analysis) -> str:
     level, baseline = suite.columns[place]
-    cells = suite.of_column(place)
-    is_first = place == 0 or suite.columns[0][1] != baseline or len(suite.of_column(0)) != len(cells)
+    cells = suite.cells_in(place)
+    is_first = place == 0 or suite.columns[0][1] != baseline or len(suite.cells_in(0)) != len(cells)
     subject = f"Among {count(len(cells), 'load')}, {level} against {baseline}" if is_first else level
     words = [cell.finding.verdict for _, cell in cells]
     clauses = []
@@ -89,7 +89,7 @@ def section(source: Source) -> Section | None:
                         {
                             **effect_values(cell.finding.effect),
                             "verdict": cell.finding.verdict,
-                            "different_in_its_load_alone": cell.alone,
+                            "different_in_its_load_alone": cell.differs_alone,
                             "level_id": cell.finding.level_id,
                             "baseline_id": cell.finding.baseline_id,
                         }

@@ -70,25 +70,25 @@ def _tables(costs: QueryCosts) -> tuple[Table, ...]:
         headings = ("per query", *(row.label for row in costs.treatments), *(_against(pair[0]) for pair in by_pair))
         rows: list[tuple[str | Cell, ...]] = [
             (
-                _of_query(name),
+                _heading(name),
                 *(_figure(row.figures, name) for row in costs.treatments),
                 *(_cell(of[name]) if name in of else "-" for of in changes),
             )
             for name in costs.metrics
         ]
         return (Table(_TITLE, headings, tuple(rows)),)
-    headings = ("per query", *map(_of_query, costs.metrics))
+    headings = ("per query", *map(_heading, costs.metrics))
     means = tuple((row.label, *(_figure(row.figures, name) for name in costs.metrics)) for row in costs.treatments)
     names = [name for name in costs.metrics if any(change.metric == name for change in costs.changes)]
     differences = []
     for pair in by_pair:
         of = {change.metric: change for change in pair}
         differences.append((_against(pair[0]), *(_cell(of[name]) if name in of else "-" for name in names)))
-    of_pairs = Table("How that differs", ("per query", *map(_of_query, names)), tuple(differences))
+    of_pairs = Table("How that differs", ("per query", *map(_heading, names)), tuple(differences))
     return (Table(_TITLE, headings, means), *([of_pairs] if differences else []))
 
 
-def _of_query(name: str) -> str:
+def _heading(name: str) -> str:
     unit = METRICS[name].unit
     return METRICS[name].words.removesuffix(" per query") + (f", {unit}" if unit != "1" else "")
 

@@ -14,7 +14,7 @@ NOTE = (
     "'Commit waits' is how long the source waited for the replica's word, by its own account, warm-up included. 'Lag'"
     " is how long ago the source had written what the replica had applied last, at each tenth of a second of the"
     " measured load. 'Catch-up' is the time from the end of the load until the replica had applied all. Source and"
-    " replica share one host, and no network lies between them."
+    " replica share one host; the only network between them is server.replica.round_trip."
 )
 
 

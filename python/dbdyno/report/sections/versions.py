@@ -22,13 +22,13 @@ def section(source: Source) -> Section | None:
     if along is None:
         return None
     steps = lines(along)
-    names = [name for name, load in zip(along.names, along.found.loads, strict=True) if not load.steps]
+    names = [name for name, load in zip(along.names, along.changes.loads, strict=True) if not load.steps]
     still = f"No step was found in {count(len(names), 'load')}." if names and len(along.names) > 1 else ""
     said = [*steps, *([still] if still else [])] if steps else ["No step was found along the versions."]
     note = _NOTE.format(
-        tests=count(along.found.tests, "difference"),
+        tests=count(along.changes.tests, "difference"),
         loads=count(len(along.names), "load"),
-        critical=number(along.found.critical),
+        critical=number(along.changes.critical),
     )
     shown = Abridged((*bullets(said), _table(along), Paragraph(note, "soft")), bullets(said))
     heading = marked(_HEADING, source.run)
@@ -39,7 +39,7 @@ def lines(along: AlongVersions) -> list[str]:
     """Return a sentence for each step, by load."""
     return [
         _sentence(along, name, step)
-        for name, load in zip(along.names, along.found.loads, strict=True)
+        for name, load in zip(along.names, along.changes.loads, strict=True)
         for step in load.steps
     ]
 
@@ -54,7 +54,7 @@ def _sentence(along: AlongVersions, name: str, step: Step) -> str:
 
 def _table(along: AlongVersions) -> Table:
     headings = ("load", *along.levels)
-    rows = tuple((name or "all", *_cells(load)) for name, load in zip(along.names, along.found.loads, strict=True))
+    rows = tuple((name or "all", *_cells(load)) for name, load in zip(along.names, along.changes.loads, strict=True))
     return Table("Relative to the first version", headings, rows)
 
 
@@ -73,7 +73,7 @@ def _values(along: AlongVersions) -> dict[str, Any]:
     return {
         "factor": along.factor,
         "levels": list(along.levels),
-        "critical_t": along.found.critical,
+        "critical_t": along.changes.critical,
         "loads": [
             {
                 "name": name,
@@ -91,6 +91,6 @@ def _values(along: AlongVersions) -> dict[str, Any]:
                     for step in load.steps
                 ],
             }
-            for name, load in zip(along.names, along.found.loads, strict=True)
+            for name, load in zip(along.names, along.changes.loads, strict=True)
         ],
     }

@@ -30,9 +30,9 @@ USER = "dbdyno_replica"
 BEGIN_SECONDS = 30.0  # in which a replica must have connected
 PINGS = 5
 STILL_SECONDS = 2.0  # in which a replica that has read its relay log has applied some more of it
-# Of both products the versions from which on the words below are theirs.
+# The first version of each product that has the words below.
 _SINCE = {"mariadb": (10, 5), "mysql": (8, 0, 26)}
-_SAID = {"mariadb": "MariaDB from 10.5 on", "mysql": "MySQL from 8.0.26 on"}
+_SAID = {"mariadb": "MariaDB since 10.5", "mysql": "MySQL since 8.0.26"}
 _MODULES = {"source": "semisync_source.so", "replica": "semisync_replica.so"}  # of MySQL; MariaDB has it built in
 _ANSWER_BYTES = 300  # of an error of a replica's, in a sentence
 
@@ -64,7 +64,7 @@ class Dialect:
 
 _MARIADB = Dialect("master", "slave", "Master", "Slave", "SHOW SLAVE STATUS", has_modules=False)
 _MYSQL = Dialect("source", "replica", "Source", "Replica", "SHOW REPLICA STATUS", has_modules=True)
-_BINARY_LOG_STATUS_SINCE = (8, 2)  # of MySQL, which calls SHOW MASTER STATUS so from then on
+_BINARY_LOG_STATUS_SINCE = (8, 2)  # the first MySQL that calls SHOW MASTER STATUS so
 
 
 def dialect_of(installation: Installation) -> Dialect:

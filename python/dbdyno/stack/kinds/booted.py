@@ -17,7 +17,7 @@ from dbdyno.stack.kinds.kind import Device, Raising
 from dbdyno.stack.kinds.own import between_of, block_layers
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Disks
-from dbdyno.stack.layers.device import DiskInGuest, EmulatedPair, seed_of
+from dbdyno.stack.layers.device import DiskInGuest, EmulatedSet, seed_of
 from dbdyno.stack.layers.emulated_disk import is_rotational
 from dbdyno.stack.tools import tool_path
 from dbdyno.study.schema import TrialSpec
@@ -77,7 +77,7 @@ class BootedStack(EmulatedStack):
             )
             for number, disk in enumerate(image.disks)
         ]
-        device = disks[0] if len(disks) == 1 else EmulatedPair(tuple(disks))
+        device = disks[0] if len(disks) == 1 else EmulatedSet(tuple(disks))
         return device, block_layers(spec, raising, fresh=raising.install, key=image.key)
 
 

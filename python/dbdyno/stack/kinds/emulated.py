@@ -12,7 +12,7 @@ from dbdyno.stack.kinds.kind import Device, Raising
 from dbdyno.stack.kinds.own import FILESYSTEM_MOUNTED, OwnStack, between_of, block_layers, block_needs, touched_between
 from dbdyno.stack.layer import Layer
 from dbdyno.stack.layers.data import Disks
-from dbdyno.stack.layers.device import Emulated, EmulatedPair, seed_of
+from dbdyno.stack.layers.device import Emulated, EmulatedSet, seed_of
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk, is_rotational, running_disk
 from dbdyno.stack.layers.encryption import KEY_BYTES
 from dbdyno.stack.tools import tool_path
@@ -90,7 +90,7 @@ class EmulatedStack(OwnStack[Disks]):
 KIND = EmulatedStack()
 
 
-def emulated_device(spec: TrialSpec, image: Disks, raising: Raising) -> Emulated | EmulatedPair:
+def emulated_device(spec: TrialSpec, image: Disks, raising: Raising) -> Emulated | EmulatedSet:
     """The disks of an image as one layer; without content where the data are to be prepared."""
     name = spec.stack.device
     rotational = is_rotational(name)
@@ -98,4 +98,4 @@ def emulated_device(spec: TrialSpec, image: Disks, raising: Raising) -> Emulated
         Emulated(disk, name, rotational=rotational, seed=seed_of(raising.seed, number), restore=not raising.install)
         for number, disk in enumerate(image.disks)
     ]
-    return disks[0] if len(disks) == 1 else EmulatedPair(tuple(disks))
+    return disks[0] if len(disks) == 1 else EmulatedSet(tuple(disks))

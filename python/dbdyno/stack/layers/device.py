@@ -215,7 +215,7 @@ def seed_of(seed: int, number: int) -> int:
 
 
 @dataclass(frozen=True)
-class EmulatedPair:
+class EmulatedSet:
     """Emulated disks of one model and size, each with chances of its own."""
 
     disks: tuple[Emulated, ...]
