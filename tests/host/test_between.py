@@ -1,31 +1,26 @@
 """Layers between disks and filesystem, in a virtual machine whose kernel has md and device mapper."""
 
 import json
-import os
 import shlex
-import shutil
 import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import HostError
-from dbdyno.servers.sources import debian
 from dbdyno.stack.between import has_module, modules_here
-from dbdyno.stack.guest import kernels
 from dbdyno.stack.guest.machine import DiskOfGuest, Machine, accelerator, booted
 from dbdyno.stack.kinds.booted import qemu
 from dbdyno.stack.tools import tool_path
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store.run_folder import read_run
+from tests.guest_kernels import fetch_kernel, kept_kernels
 from tests.layers_guest import CASES
-from tests.support import NO_REGISTRY, dbdyno, what_is_left
+from tests.support import dbdyno, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(3000)]
 
 KERNEL, DISKS, DISK_BYTES, KILLS = "debian-6.12", 4, 128 * 1024**2, 26
-KEPT = Path(os.environ.get("DBDYNO_TEST_SERVERS_DIR", f"/var/tmp/dbdyno-test-layers-{os.getpid()}"))
 SILENCE_SECONDS = 600.0
 
 STUDY = """\
@@ -62,35 +57,14 @@ interference = "note"
 """
 
 
-class Quiet:
-    """A progress that nobody watches."""
-
-    def step(self, text):
-        """Nothing."""
-
-    def size(self, downloaded_bytes):
-        """Nothing."""
-
-
 @pytest.fixture
 def kernel(state, monkeypatch):
     """The kernel, in the state folder of the test."""
     lacking = [name for name in ("mdadm", "cryptsetup", "dmsetup", "lvcreate", "fio") if tool_path(name) is None]
     if not qemu().ok or lacking:
         pytest.skip(f"not installed: {', '.join(lacking)}" if lacking else qemu().said)
-    KEPT.mkdir(exist_ok=True, mode=0o755)
-    monkeypatch.setenv("DBDYNO_STATE_DIR", str(KEPT))
-    try:
-        kernels.add(KERNEL, Quiet())
-    except HostError as error:
-        if debian._REMEDY in str(error) or "name no Debian" in str(error):
-            pytest.skip(f"{NO_REGISTRY}: {error}")
-        raise
-    monkeypatch.setenv("DBDYNO_STATE_DIR", str(state))
-    (state / "kernels").symlink_to(KEPT / "kernels")
-    yield kernels.find_kernel(KERNEL)
-    if "DBDYNO_TEST_SERVERS_DIR" not in os.environ:
-        shutil.rmtree(KEPT, ignore_errors=True)
+    with kept_kernels():
+        yield fetch_kernel(KERNEL, state, monkeypatch)
 
 
 def observe_in_guest(kernel, folder, cases, kills):

@@ -2,30 +2,25 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import HostError
-from dbdyno.servers.sources import debian
-from dbdyno.stack.guest import kernels
 from dbdyno.stack.guest.channel import GuestLostError
 from dbdyno.stack.guest.machine import Machine, booted
 from dbdyno.stack.kinds.booted import qemu
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store.run_folder import read_run
 from tests.disks import LONG
-from tests.support import NO_REGISTRY, dbdyno, start_dbdyno, wait_for, what_is_left
+from tests.guest_kernels import fetch_kernel, kept_kernels
+from tests.support import dbdyno, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(1500)]
 
 KERNEL = "debian-6.1"
 DRIVES = ["hdd-7200", "ssd-sata"] if LONG else ["ssd-sata"]  # a boot each, besides that which makes the image
-KEPT = Path(os.environ.get("DBDYNO_TEST_SERVERS_DIR", f"/var/tmp/dbdyno-test-kernels-{os.getpid()}"))
 
 STUDY = f"""\
 version = 1
@@ -50,40 +45,19 @@ blocks = 1
 """
 
 
-class Quiet:
-    """A progress that nobody watches."""
-
-    def step(self, text):
-        """Nothing."""
-
-    def size(self, downloaded_bytes):
-        """Nothing."""
-
-
 @pytest.fixture(scope="module", autouse=True)
 def kept():
     """The kernel, which all tests here boot."""
     if not qemu().ok:
         pytest.skip(qemu().said)
-    KEPT.mkdir(exist_ok=True, mode=0o755)
-    yield
-    if "DBDYNO_TEST_SERVERS_DIR" not in os.environ:
-        shutil.rmtree(KEPT, ignore_errors=True)
+    with kept_kernels():
+        yield
 
 
 @pytest.fixture
 def kernel(state, monkeypatch):
     """The kernel in the state folder of the test."""
-    monkeypatch.setenv("DBDYNO_STATE_DIR", str(KEPT))
-    try:
-        kernels.add(KERNEL, Quiet())
-    except HostError as error:
-        if debian._REMEDY in str(error) or "name no Debian" in str(error):
-            pytest.skip(f"{NO_REGISTRY}: {error}")
-        raise
-    monkeypatch.setenv("DBDYNO_STATE_DIR", str(state))
-    (state / "kernels").symlink_to(KEPT / "kernels")
-    return kernels.find_kernel(KERNEL)
+    return fetch_kernel(KERNEL, state, monkeypatch)
 
 
 def machines(state):

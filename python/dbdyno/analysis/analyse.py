@@ -28,6 +28,7 @@ from dbdyno.analysis.server_defaults import ServerDefaults, server_defaults
 from dbdyno.analysis.statistics import Estimate, is_feasible
 from dbdyno.analysis.steadiness import Steadiness, steadiness
 from dbdyno.analysis.stopping import Allowance, Looked, looked
+from dbdyno.analysis.suite import SuiteFindings, suite_findings
 from dbdyno.analysis.summary import TreatmentSummary, summarise
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import HostSpeed, MetricFigures
@@ -52,6 +53,7 @@ class Analysis:
     every_pair: list[Finding]  # those that were not planned, a family of their own; empty unless asked for
     secondary: list[Secondary]
     query_costs: QueryCosts
+    suite: SuiteFindings | None  # of a suite
     versions: AlongVersions | None  # where three servers or kernels, or more, are compared
     ranking: Ranking | None  # where loads and stacks both vary
     treatments: list[TreatmentSummary]
@@ -119,6 +121,7 @@ def analyse(
         verdicts=verdicts,
         every_pair=shown,
         secondary=all_secondary,
+        suite=suite_findings(design, verdicts, more_is_better=primary.more_is_better),
         versions=along_versions(design, blocks, primary, verdicts),
         query_costs=query_costs(run, blocks, rule, all_secondary),
         ranking=ranking_of_run(run, blocks, rule, [*verdicts, *unplanned]),

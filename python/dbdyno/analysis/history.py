@@ -14,8 +14,8 @@ is taken to be .4 at least), and no less than the standard error of a run's mean
 change, runs before are cut to ``CUT`` robust standard deviations, and the last ones to ``CUT`` beyond that of them
 which moved least. The error is spent over time: at n runs, ``ALPHA MIN_RUNS / (n (n + 1))`` over all k and all
 treatments, by Bonferroni. Over all n from ``MIN_RUNS`` that adds up to ``ALPHA``, however long the history becomes
-(alpha spending, Lan and DeMets 1983; the sum telescopes). So of histories in which nothing changes, at most 5 % ever name a
-change, as far as a night's noise is like these models of it.
+(alpha spending, Lan and DeMets 1983; the sum telescopes). So of histories in which nothing changes, at most 5 % ever
+name a change, as far as a night's noise is like these models of it.
 
 Runs are not randomised in time: what the host did counts as well. Two runs in a row that nothing distinguishes, in
 settings, versions and what was read back, are an A/A pair. What moves between these is the host's doing, and a change

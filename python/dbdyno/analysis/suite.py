@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dbdyno.analysis.statistics import holm
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.model.design import ALPHA, Design, Treatment
+from dbdyno.model.design import ALPHA, Design
 from dbdyno.model.word import Word
 
 
@@ -57,23 +57,21 @@ class SuiteFindings:
 
 
 def suite_findings(design: Design, findings: Sequence[Finding], *, more_is_better: bool) -> SuiteFindings | None:
-    """Return the findings of a suite; None of a study that is none, or has no finding.
+    """Return the findings of a suite; None of a study that is none, has no finding, or compares one with itself.
 
     The word of each holds for the family of all comparisons. Each load's own are a family beside it, by Holm as well.
     """
     factor = design.factor_of_loads
-    if factor is None or not findings:
+    if factor is None or design.aa is not None or not findings:
         return None
     treatments = {treatment.id: treatment for treatment in design.treatments}
-
-    def rest(treatment_id: str) -> str:
-        levels = {name: level for name, level in treatments[treatment_id].levels.items() if name != factor.name}
-        return Treatment("", levels).label
-
     by_load: dict[str, dict[tuple[str, str], Finding]] = {name: {} for name in factor.levels}
     for finding in findings:
         load = treatments[finding.level_id].levels[factor.name]
-        by_load[load][rest(finding.level_id), rest(finding.baseline_id)] = finding
+        level, baseline = (
+            treatments[id_].label_without(factor.name) for id_ in (finding.level_id, finding.baseline_id)
+        )
+        by_load[load][level, baseline] = finding
     columns = tuple(dict.fromkeys(column for row in by_load.values() for column in row))
     loads = []
     for name, row in by_load.items():

@@ -17,7 +17,7 @@ from dbdyno.cli.options import BLOCKS, BUDGET, HOSTS, MAX_BLOCKS, RUNS, SCALE, S
 from dbdyno.cli.output import JSON, print_json, say_to_terminal
 from dbdyno.cli.suggestions import studies
 from dbdyno.errors import UserError
-from dbdyno.model.design import MIN_BLOCKS, Design, Fleet, Treatment
+from dbdyno.model.design import MIN_BLOCKS, Design, Fleet
 from dbdyno.model.printable import printable
 from dbdyno.model.wording import count, looks_listed, margin_text, percent
 from dbdyno.plan.order import whole_plots
@@ -336,8 +336,9 @@ def _is_long_suite(design: Design) -> bool:
 def _suite_lines(design: Design) -> list[str]:
     """The loads of a suite by group, and what each is run with."""
     loads = design.factor_of_loads
-    groups = dict(loads.groups or {}) if loads else {}
-    each = dict.fromkeys(_without_load(design, treatment.id) for treatment in design.treatments)
+    assert loads is not None  # noqa: S101  (it is a suite)
+    groups = loads.groups or {}
+    each = dict.fromkeys(treatment.label_without(loads.name) for treatment in design.treatments)
     lines = [f"treatments ({len(design.treatments)}): {count(len(groups), 'load')}, each with {', '.join(each)}"]
     for group in dict.fromkeys(groups.values()):
         names = ", ".join(name for name, of in groups.items() if of == group)
@@ -346,20 +347,15 @@ def _suite_lines(design: Design) -> list[str]:
     return lines
 
 
-def _without_load(design: Design, treatment_id: str) -> str:
-    treatment = next(treatment for treatment in design.treatments if treatment.id == treatment_id)
-    loads = design.factor_of_loads
-    return Treatment(
-        "", {name: level for name, level in treatment.levels.items() if loads is None or name != loads.name}
-    ).label
-
-
 def comparison_lines(design: Design) -> list[str]:
     """Every comparison; of a long suite what each load is compared in."""
     if not _is_long_suite(design):
         return [f"  {pair.level} against {pair.baseline}" for pair in design.comparisons]
-    pairs = [(_without_load(design, pair.level), _without_load(design, pair.baseline)) for pair in design.comparisons]
-    return [f"  each load with {level} against {baseline}" for level, baseline in dict.fromkeys(pairs)]
+    loads = design.factor_of_loads
+    assert loads is not None  # noqa: S101  (it is a suite)
+    label_of = {treatment.id: treatment.label_without(loads.name) for treatment in design.treatments}
+    pairs = dict.fromkeys((label_of[pair.level], label_of[pair.baseline]) for pair in design.comparisons)
+    return [f"  each load with {level} against {baseline}" for level, baseline in pairs]
 
 
 def crash_as_dict(plan: Plan) -> dict[str, Any]:

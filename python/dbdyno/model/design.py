@@ -18,6 +18,10 @@ class Treatment:
         """Levels joined for display, e.g. ``"hdd-7200 / none / clients 10"``: what is no word goes by its factor."""
         return " / ".join(level_label(*factor_level) for factor_level in self.levels.items()) or "as written"
 
+    def label_without(self, factor: str) -> str:
+        """The label of all levels but that of one factor."""
+        return Treatment("", {name: level for name, level in self.levels.items() if name != factor}).label
+
 
 def level_label(factor: str, level: str) -> str:
     """Return a level, with its factor's name where it can't stand without: ``"ext4"``, ``"clients 10"``.

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -13,6 +13,9 @@ from dbdyno.analysis.statistics import Estimate
 from dbdyno.analysis.two_runs import Change
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.store.records import Run
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Series = Mapping[str, Mapping[str, Mapping[str, npt.NDArray[Any]]]]  # trial id -> series -> column -> samples
 
@@ -49,6 +52,14 @@ class Source:
 def fields(record: object, names: str) -> dict[str, Any]:
     """Return attributes under their own names."""
     return {name: getattr(record, name) for name in names.split()}
+
+
+def finite_fields(record: "DataclassInstance") -> dict[str, Any]:
+    """Return all fields of a record; None where a figure is not known."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in asdict(record).items()
+    }
 
 
 def effect_values(effect: Estimate, name: str = "effect") -> dict[str, float]:

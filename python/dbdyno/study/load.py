@@ -22,6 +22,7 @@ from dbdyno.study.reported import misplaced
 from dbdyno.study.rules import broken_crash_design_rules, broken_rules
 from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import (
+    BETWEEN,
     BOOTED_KERNEL,
     DISKS,
     Cost,
@@ -203,9 +204,7 @@ def _in_file(mistake: Mistake, raw: dict[str, Any]) -> Mistake:
 
 
 # What a treatment consists of.
-BODY = (
-    "stack", "queue", "array", "encryption", "volume", "filesystem", "server", "host", "workload", "probes", "crash",
-)  # fmt: skip
+BODY = ("stack", "queue", *BETWEEN, "filesystem", "server", "host", "workload", "probes", "crash")
 TOP_LEVEL = ("version", "study", SUITE, "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
 
 KERNEL = ("stack", "kernel")

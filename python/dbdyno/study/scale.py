@@ -8,13 +8,11 @@ from typing import Any
 
 from dbdyno._native import toml_lines
 from dbdyno.study.mistakes import Mistake, did_you_mean, place_of, shown
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.schema import BETWEEN, TrialSpec
 from dbdyno.study.study import Study
 from dbdyno.study.workloads import KINDS
 
-SECTIONS = (
-    "stack", "queue", "array", "encryption", "volume", "filesystem", "server", "host", "workload", "design", "crash",
-)  # fmt: skip
+SECTIONS = ("stack", "queue", *BETWEEN, "filesystem", "server", "host", "workload", "design", "crash")
 # Sections of their own inside a section.
 _INNER = {"server": ("settings", "place", "replica"), "queue": ("iosched",), "stack": ("disks",)}
 _ENDING = ("blocks", "until", "max_blocks")  # the first of them excludes the others

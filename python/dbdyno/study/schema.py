@@ -122,6 +122,8 @@ MAX_BLOCKS = BLOCKS_MAX
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 OLD_SCHEDULERS = ("noop", "deadline", "anticipatory", "cfq")
 DEVICES_MAX = 16
+# Layers between disks and filesystem, from the disks up: fields of [stack], each with a section of its own.
+BETWEEN = ("array", "encryption", "volume")
 # Levels of md and kinds of logical volumes -> how many devices they need at least.
 ARRAYS = {"raid0": 2, "raid1": 2, "raid5": 3, "raid6": 4, "raid10": 2, "linear": 2}
 VOLUMES = {"linear": 1, "striped": 2, "thin": 1}
@@ -761,10 +763,10 @@ class TrialSpec(Section):
         return self.workload.kind in USERS_SQL and not self.server.whole_server_may_change
 
 
-_NOTHING_BETWEEN = dict.fromkeys(("array", "encryption", "volume"), "none")
+_NOTHING_BETWEEN = dict.fromkeys(BETWEEN, "none")
 FACTOR_SECTIONS = (
-    "stack", "queue", "queue.iosched", "array", "encryption", "volume", "filesystem", "server", "server.settings",
-    "server.place", "server.replica", "server.replica.settings", "host", "workload", "hosts.boot",
+    "stack", "queue", "queue.iosched", *BETWEEN, "filesystem", "server", "server.settings", "server.place",
+    "server.replica", "server.replica.settings", "host", "workload", "hosts.boot",
 )  # fmt: skip
 DISKS = ("stack", "disks")
 

@@ -11,7 +11,7 @@ from dbdyno.filesystems import KINDS
 from dbdyno.mysql.settings import INNODB, MYISAM, SIMULATED, simulated_settings
 from dbdyno.study.drives import HERE, MEMORY, drive_files, is_base_name, is_emulated, resolved_drive
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown, unknown_drive
-from dbdyno.study.schema import TrialSpec
+from dbdyno.study.schema import BETWEEN, TrialSpec
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import FioSection, IngestSection, LoopSection, SlapSection, TraceSection
 from dbdyno.system.files import read_text
@@ -324,7 +324,7 @@ LOADS: dict[str, Callable[[TrialSpec], PointFields]] = {"fio": _fio, "trace": _t
 FILESYSTEMS = ("ext3", "ext4")
 MOUNTS = ("data=ordered", "data=writeback")
 _NO_HOST = "has no effect on a simulated stack, in which no host takes part; leave it out"
-_STACK = ("serial", "array", "encryption", "volume", "server", "server_cpus", "client_cpus")
+_STACK = ("serial", *BETWEEN, "server", "server_cpus", "client_cpus")
 _QUEUE = frozenset({"nr_requests", "queue_depth", "iosched", "wbt_lat_usec"})
 
 
@@ -404,6 +404,6 @@ def _without_effect(spec: TrialSpec) -> Iterator[Mistake]:
     for name in sorted(spec.queue.model_fields_set - _QUEUE):
         text = f"is not simulated; a simulated queue has {', '.join(sorted(_QUEUE))}. Leave it out"
         yield Mistake(("queue", name), text)
-    for section in ("array", "encryption", "volume", "server", "host", "probes"):
+    for section in (*BETWEEN, "server", "host", "probes"):
         for name in sorted(getattr(spec, section).model_fields_set - {"settings"}):
             yield Mistake((section, name), _NO_HOST)

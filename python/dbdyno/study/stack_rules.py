@@ -11,7 +11,7 @@ from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIV
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
-from dbdyno.study.schema import ARRAYS, DISKS, VOLUMES, TrialSpec
+from dbdyno.study.schema import ARRAYS, BETWEEN, DISKS, VOLUMES, TrialSpec
 from dbdyno.study.simulated_loads import broken_drive_rules, broken_simulated_rules, broken_size_rules, unsure_name
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS as WORKLOADS
@@ -32,7 +32,7 @@ _WHY = "can't be set with an external server: "
 # Field of [stack] -> why, and what to do about it.
 _STACK = {
     **dict.fromkeys(
-        ("device", "serial", "size", "devices", "filesystem", "scheduler", "array", "encryption", "volume"),
+        ("device", "serial", "size", "devices", "filesystem", "scheduler", *BETWEEN),
         "its storage is its own, and stays as it is. Leave it out, or let dbdyno start a server of its own",
     ),
     "kernel": "only what dbdyno raises can be simulated. Leave one of the two out",
@@ -41,7 +41,7 @@ _STACK = {
 }
 _SECTIONS = {
     **dict.fromkeys(
-        ("array", "encryption", "volume"),
+        BETWEEN,
         "dbdyno does not touch the disks below it. Leave it out, or let dbdyno start a server of its own",
     ),
     "queue": "dbdyno does not touch the disks below it. Leave it out, or let dbdyno start a server of its own",
@@ -91,7 +91,7 @@ def _generated_alone(spec: TrialSpec, server: str) -> Iterator[Mistake]:
 _OF_IMAGE = "can't be set with stack.image: the machine's own system decides it. Leave it out, or set it by stack."
 _STACK_OF_IMAGE = {
     **dict.fromkeys(
-        ("filesystem", "scheduler", "array", "encryption", "volume"),
+        ("filesystem", "scheduler", *BETWEEN),
         f"{_OF_IMAGE}setup or stack.start, which can be factors",
     ),
     **dict.fromkeys(("memory", "server_cpus"), f"{_OF_IMAGE}start; stack.guest_memory is the machine's memory"),
@@ -133,7 +133,7 @@ def _decided_in_image(spec: TrialSpec) -> Iterator[Mistake]:
     for name, why in _STACK_OF_IMAGE.items():
         if name in spec.stack.model_fields_set:
             yield Mistake(("stack", name), why)
-    for section in ("queue", "array", "encryption", "volume", "filesystem"):
+    for section in ("queue", *BETWEEN, "filesystem"):
         for name in sorted(getattr(spec, section).model_fields_set):
             yield Mistake((section, name), f"{_OF_IMAGE}start")
     for name in ("ionice", "nice", "allocator", "numa"):
@@ -467,7 +467,6 @@ def _devices(spec: TrialSpec) -> Iterator[Mistake]:
         yield Mistake(("filesystem", "mkfs"), text)
 
 
-_BETWEEN = ("array", "encryption", "volume")  # fields of [stack], each with a section of its own
 _WITHOUT_REDUNDANCY = ("raid0", "linear")
 _ON_NONE = {
     "real": "are on emulated drives and files alone: what a killed trial left on a real disk would look like another's",
@@ -479,7 +478,7 @@ _ON_NONE = {
 def _between(spec: TrialSpec) -> Iterator[Mistake]:
     """What can't be between disks and filesystem, by what it is, what is below it, and what is above."""
     stack = spec.stack
-    for name in _BETWEEN:
+    for name in BETWEEN:
         chosen, section = getattr(stack, name), getattr(spec, name)
         if chosen == "none":
             for inner in sorted(section.model_fields_set):

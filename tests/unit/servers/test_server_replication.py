@@ -41,7 +41,7 @@ def test_each_product_has_its_own_words_for_commits_that_wait():
         (
             replace(MYSQL, version="5.7.44"),
             "async",
-            "MySQL 5.7.44 is too old for it: dbdyno replicates MariaDB from 10",
+            "MySQL 5.7.44 is too old for it: dbdyno replicates MariaDB since 10",
         ),
         (replace(MYSQL, version="8.0.36"), "async", ""),
         (replace(MYSQL, version="8.0.36"), "semisync", "comes without semisync_source.so and semisync_replica.so"),

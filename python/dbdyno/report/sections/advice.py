@@ -70,23 +70,25 @@ def _risk_of(safety: Safety) -> str:
 
 PARTS_MAX = 3  # loads, or groups of them, each with another answer
 _AGAIN = "run the study again"
-_OPEN, _PARTLY_OPEN = "Not conclusive.", "Not final."  # where no verdict is decided, and where one is
+_OPEN, _PARTLY_OPEN = "Not conclusive", "Not final"  # where no verdict is decided, and where one is
 _REMEDIES = {
-    Lack.QUIET_HOST: "Not conclusive. Stop other programs and run again",
-    Lack.LONGER_WARM_UP: f"Not conclusive. The buffer pool was still being filled; {LONGER}",
-    Lack.STRONGER_LOAD_GENERATOR: "No recommendation: the load generator was the bottleneck; give it more CPU",
-    Lack.HIGHER_RATE: "No recommendation: the load's rate was below the limit; compare latencies, or raise it",
-    Lack.A_TREATMENT_THAT_RUNS: "Not conclusive. A treatment failed, or measured 0; find out why first",
-    Lack.A_GRANTED_SETTING: f"Not conclusive. The host did not grant a compared setting; grant it, then {_AGAIN}",
-    Lack.REST_BETWEEN_TRIALS: f"Not conclusive. Each trial affects the next; {_AGAIN} with rests (settle in [design])",
-    Lack.A_REAL_CPU: f"Not conclusive. QEMU's emulated CPU may cause the difference; {_AGAIN} on a host with KVM",
-    Lack.A_DISK_IN_TIME: f"Not conclusive. The emulated disk answered too late; {_AGAIN} on an idle host",
-    Lack.NO_STALLS_IN_TRIALS: f"Not conclusive. Some trials stall and others don't; {_AGAIN} with longer trials",
-    Lack.EQUAL_FAILURES: "Not conclusive. One side failed or met interference more often; find out why",
-    Lack.NO_STALLS: "No recommendation: average and typical block disagree; find the stalls first",
-    Lack.FINER_FIGURES: f"Not conclusive. The figures are too coarse; {_AGAIN} with longer trials",
-    Lack.A_COMPARISON: f'Not conclusive. The best two were not compared; {_AGAIN}: compare = "every-pair" in [design]',
-    Lack.LESS_NOISE: f"Not conclusive. The noise is too high; {_AGAIN} with longer trials, or on an idle host",
+    Lack.QUIET_HOST: "Stop other programs and run again",
+    Lack.LONGER_WARM_UP: f"The buffer pool was still being filled; {LONGER}",
+    Lack.A_TREATMENT_THAT_RUNS: "A treatment failed, or measured 0; find out why first",
+    Lack.A_GRANTED_SETTING: f"The host did not grant a compared setting; grant it, then {_AGAIN}",
+    Lack.REST_BETWEEN_TRIALS: f"Each trial affects the next; {_AGAIN} with rests (settle in [design])",
+    Lack.A_REAL_CPU: f"QEMU's emulated CPU may cause the difference; {_AGAIN} on a host with KVM",
+    Lack.A_DISK_IN_TIME: f"The emulated disk answered too late; {_AGAIN} on an idle host",
+    Lack.NO_STALLS_IN_TRIALS: f"Some trials stall and others don't; {_AGAIN} with longer trials",
+    Lack.EQUAL_FAILURES: "One side failed or met interference more often; find out why",
+    Lack.FINER_FIGURES: f"The figures are too coarse; {_AGAIN} with longer trials",
+    Lack.A_COMPARISON: f'The best two were not compared; {_AGAIN}: compare = "every-pair" in [design]',
+    Lack.LESS_NOISE: f"The noise is too high; {_AGAIN} with longer trials, or on an idle host",
+}
+_NO_RECOMMENDATION = {  # whatever was decided
+    Lack.STRONGER_LOAD_GENERATOR: "the load generator was the bottleneck; give it more CPU",
+    Lack.HIGHER_RATE: "the load's rate was below the limit; compare latencies, or raise it",
+    Lack.NO_STALLS: "average and typical block disagree; find the stalls first",
 }
 
 
@@ -131,7 +133,7 @@ def _command(run: Run) -> str:
 def _of_the_same(analysis: Analysis) -> str:
     host = "these hosts" if analysis.fleet else "this host"
     if any(verdict.mostly_disturbed for verdict in analysis.verdicts):
-        return f"{_REMEDIES[Lack.QUIET_HOST]}."
+        return f"{_OPEN}. {_REMEDIES[Lack.QUIET_HOST]}."
     match analysis.verdicts[0].verdict if analysis.verdicts else Word.NOT_COMPARABLE:
         case Word.FASTER | Word.SLOWER:
             return f"Do not trust verdicts of {host} yet: find out why identical treatments differ."
@@ -159,9 +161,7 @@ class _Words:
     def _text(self, part: Recommended) -> str:
         if part.step:
             slower = f"; not {self._labels(part.slower)}, which {_is_or_are(part.slower)} slower" if part.slower else ""
-            text = f"{self.to_decide(part.step)}{slower}"
-            # A headline that says "faster" is not contradicted below it.
-            return text.replace(_OPEN, _PARTLY_OPEN, 1) if part.is_partly_decided else text
+            return f"{self.to_decide(part.step, is_partly_decided=part.is_partly_decided)}{slower}"
         if part.safety and part.safety.worse:
             verb = "keep" if part.choice.kind in {"keep", "any"} else "take"
             return only_if(part.safety, f"{verb} {self._take_text(part)}", self._labels(part.safety.safer))
@@ -218,14 +218,17 @@ class _Words:
         step = factor.step or NextStep(Lack.A_COMPARISON)
         return f"which {factor.name} is still open: {lack_text(step)}"
 
-    def to_decide(self, step: NextStep) -> str:
-        """Return what to do next."""
+    def to_decide(self, step: NextStep, *, is_partly_decided: bool = False) -> str:
+        """Return what to do next; a headline that says "faster" is not contradicted below it."""
+        opening = _PARTLY_OPEN if is_partly_decided else _OPEN
         if step.lack is Lack.MORE_BLOCKS:
             more = f"Run at least {count(step.blocks, 'more block')}"
-            return f"Not conclusive. {more} ({_command(self.run)} --until-decided)"
+            return f"{opening}. {more} ({_command(self.run)} --until-decided)"
         if step.lack is Lack.A_WIDER_MARGIN:
             return f"Leave it as it is: too close to the margin of {margin_text(self.margin)} for more blocks to decide"
-        return _REMEDIES[step.lack]
+        if step.lack in _NO_RECOMMENDATION:
+            return f"No recommendation: {_NO_RECOMMENDATION[step.lack]}"
+        return f"{opening}. {_REMEDIES[step.lack]}"
 
     def _labels_without_load(self, ids: Iterable[str]) -> list[str]:
         """Return the labels, without what all treatments of the study have in common and without the load."""

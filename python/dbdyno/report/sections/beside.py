@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 
 from dbdyno.analysis.beside import PARTS, BesideSummary
 from dbdyno.model.wording import count, number
 from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table, bullets
-from dbdyno.report.source import Source
+from dbdyno.report.source import Source, finite_fields
 
 TITLE = "Beside the load"
 _FIGURES = {  # as it is stored -> the heading of its column
@@ -93,7 +92,4 @@ def _known(value: float) -> str:
 
 
 def _values(load: BesideSummary) -> dict[str, object]:
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in asdict(load).items()
-    }
+    return finite_fields(load)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.client_hosts import ClientHostShare, Limited, LoadFromHosts
@@ -10,7 +9,7 @@ from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.wording import count, listed, number, percent
 from dbdyno.report.document import Abridged, Paragraph, Section, Table
 from dbdyno.report.reasons import duration, share
-from dbdyno.report.source import Source
+from dbdyno.report.source import Source, finite_fields
 
 REMEDY = "give it more processors, or share the load among more hosts"
 
@@ -116,8 +115,5 @@ def _known(value: float, form: Callable[[float], str]) -> str:
 
 def _values(load: LoadFromHosts) -> dict[str, object]:
     """Return what each client host did as values."""
-    hosts = [
-        {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in host.items()}
-        for host in map(asdict, load.hosts)
-    ]
+    hosts = [finite_fields(host) for host in load.hosts]
     return {"treatment": load.label, "started_within_us": load.started_within_us, "hosts": hosts}

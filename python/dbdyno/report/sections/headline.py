@@ -59,7 +59,7 @@ def _all(source: Source) -> list[str]:
 
 def headline(run: Run, analysis: Analysis) -> list[str]:
     """Return the sentences; the first answers what the most interesting comparison asks."""
-    sentences = [*leading(analysis), *_of_comparisons(run, analysis)] or [_without_comparison(analysis)]
+    sentences = [*leading(analysis), *_of_comparisons(analysis)] or [_without_comparison(analysis)]
     pairs = [(verdict.baseline_id, verdict.level_id) for verdict in analysis.verdicts]
     defaults = filter(None, [headline_defaults(analysis.server_defaults, pairs)])
     sentences += [*defaults, *of_hosts(analysis), *beside_comparisons(analysis)]
@@ -86,13 +86,13 @@ def _without_comparison(analysis: Analysis) -> str:
     return f"Measured in {analysis.metric.words}: {each}; nothing was compared."
 
 
-def _of_comparisons(run: Run, analysis: Analysis) -> list[str]:
+def _of_comparisons(analysis: Analysis) -> list[str]:
     """Return a sentence for each group of comparisons that have their factors and baseline levels in common."""
     if analysis.noise_floor or not analysis.verdicts:
         return []
     if not analysis.blocks.trials:
         return [_NO_BLOCK]
-    if of_suite := heat_map.sentences(run, analysis):
+    if of_suite := heat_map.sentences(analysis):
         return of_suite
     ordered = by_interest(analysis.verdicts, analysis)
     if answer := _nothing_known(ordered, analysis) or the_best_of_all(ordered, analysis):
@@ -258,7 +258,7 @@ def _picture(source: Source) -> Chart | None:
     if (curves := opening_curve(source)) is not None:
         chart = curve.chart(curves, {verdict.baseline_id for verdict in analysis.verdicts})
         return replace(chart, caption=capital(f"{curves.metric.words} by {curves.factor}"))
-    return heat_map.picture(source.run, analysis) or _versions(analysis)
+    return heat_map.picture(analysis) or _versions(analysis)
 
 
 def _versions(analysis: Analysis) -> Chart | None:

@@ -1,28 +1,20 @@
 """A suite at a glance: which loads gained or lost, in the headline, as a picture, and as a table."""
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.suite import SuiteFindings, suite_findings
+from dbdyno.analysis.suite import SuiteFindings
 from dbdyno.model.word import Word
 from dbdyno.model.wording import capital, count, listed, margin_text, percent
 from dbdyno.report.charts import heat_map
 from dbdyno.report.document import Abridged, Cell, Chart, Paragraph, Section, Table
 from dbdyno.report.source import Source, effect_values
-from dbdyno.store.records import Run
 
 COLUMNS_SAID_MAX = 3  # in the headline
 WORST_SAID = 2  # loads that lost or gained most
 
 
-def found(run: Run, analysis: Analysis) -> SuiteFindings | None:
-    """Return what a suite found; None of what is no suite."""
-    if analysis.noise_floor:
-        return None
-    return suite_findings(run.design, analysis.verdicts, more_is_better=analysis.metric.more_is_better)
-
-
-def picture(run: Run, analysis: Analysis) -> Chart | None:
+def picture(analysis: Analysis) -> Chart | None:
     """Return the heat map of a suite; None of what is no suite."""
-    suite = found(run, analysis)
+    suite = analysis.suite
     if suite is None:
         return None
     baselines = dict.fromkeys(baseline for _, baseline in suite.columns)
@@ -33,9 +25,9 @@ def picture(run: Run, analysis: Analysis) -> Chart | None:
     return heat_map.chart(suite, capital(caption))
 
 
-def sentences(run: Run, analysis: Analysis) -> list[str]:
+def sentences(analysis: Analysis) -> list[str]:
     """Return the answer of a suite: how many loads each level won and lost, and the worst; none of what is no suite."""
-    suite = found(run, analysis)
+    suite = analysis.suite
     if suite is None or not analysis.blocks.trials:
         return []
     said = [_of_column(suite, place, analysis) for place in range(min(len(suite.columns), COLUMNS_SAID_MAX))]
@@ -64,7 +56,7 @@ def _of_column(suite: SuiteFindings, place: int, analysis: Analysis) -> str:
 
 def section(source: Source) -> Section | None:
     """Return the table of a suite, which a page has as a picture; None of what is no suite."""
-    suite = found(source.run, source.analysis)
+    suite = source.analysis.suite
     if suite is None:
         return None
     headings = ("load", "group", *(f"{level} against {baseline}" for level, baseline in suite.columns))

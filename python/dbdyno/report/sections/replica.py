@@ -1,12 +1,11 @@
 """The replica of each treatment: how long commits waited for it, and how far it was behind."""
 
 import math
-from dataclasses import asdict
 
 from dbdyno.analysis.replicas import ReplicaSummary
 from dbdyno.model.wording import number
 from dbdyno.report.document import Abridged, Paragraph, Section, Table
-from dbdyno.report.source import Source
+from dbdyno.report.source import Source, finite_fields
 
 TITLE = "Replica"
 _HEADINGS = ("treatment", "replica", "disk", "trials", "commit waits ms", "lag ms", "lag max ms", "catch-up ms")
@@ -24,7 +23,7 @@ def section(source: Source) -> Section | None:
     if not replicas:
         return None
     table = Table("What replicas did", _HEADINGS, tuple(_row(replica) for replica in replicas), words=(1, 2))
-    data = {"replicas": [_values(replica) for replica in replicas]}
+    data = {"replicas": [finite_fields(replica) for replica in replicas]}
     return Section("replica", TITLE, (table, Abridged((Paragraph(NOTE, "soft"),))), data=data)
 
 
@@ -35,10 +34,3 @@ def _row(replica: ReplicaSummary) -> tuple[str, ...]:
 
 def _known(value: float) -> str:
     return number(value) if math.isfinite(value) else "-"
-
-
-def _values(replica: ReplicaSummary) -> dict[str, object]:
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in asdict(replica).items()
-    }
