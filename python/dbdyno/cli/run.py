@@ -259,9 +259,7 @@ def try_(
     json_: bool = JSON,
 ) -> None:
     """Compare what is given, as in: dbdyno try device=hdd-7200,ssd-sata scheduler=none,mq-deadline --load write."""
-    from dbdyno.cli.plan import show_plan
     from dbdyno.plan.plan import make_plan
-    from dbdyno.run.preflight import needs_of
     from dbdyno.study.load import load_study
     from dbdyno.study.new_study import study_text
 
@@ -275,14 +273,10 @@ def try_(
     study.write_text(text, encoding="utf-8")
     with discard_if_refused(study, into):
         made = make_plan(load_study(study))
-    typer.echo(f"study: {study}", err=True)
-    if plan:
-        with discard_if_refused(study, into):
-            show_plan(made, needs := needs_of(made, frozenset(erase), say_to_terminal), json_=json_)
-            if not all(need.ok for need in needs):
-                raise UserError("this host can't run the study as it is; see above")
-        return
-    with discard_if_refused(study, into):
+        typer.echo(f"study: {study}", err=True)
+        if plan:
+            show_or_refuse(made, frozenset(erase), json_=json_)
+            return
         carry_out(
             made,
             into,
@@ -295,6 +289,16 @@ def try_(
             format_=json_or_text(json_=json_),
             details=details,
         )
+
+
+def show_or_refuse(plan: "Plan", erase: frozenset[str], *, json_: bool) -> None:
+    """Show what a study that was just written would do. Raises ``UserError`` where this host can't run it."""
+    from dbdyno.cli.plan import show_plan
+    from dbdyno.run.preflight import needs_of
+
+    show_plan(plan, needs := needs_of(plan, erase, say_to_terminal), json_=json_)
+    if not all(need.ok for need in needs):
+        raise UserError("this host can't run the study as it is; see above")
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from pathlib import Path
 import typer
 
 from dbdyno.cli.options import BLOCKS, ERASE, FRESH_IMAGES, HTML, INTO, RESUME, WAIT, new_folder
-from dbdyno.cli.output import DETAILS, JSON, json_or_text, say_to_terminal
-from dbdyno.cli.run import carry_out, command_again, discard_if_refused, run_to_resume, show_as_it_is
+from dbdyno.cli.output import DETAILS, JSON, json_or_text
+from dbdyno.cli.run import carry_out, command_again, discard_if_refused, run_to_resume, show_as_it_is, show_or_refuse
 from dbdyno.cli.suggestions import levels
 from dbdyno.errors import UserError
 
@@ -39,10 +39,8 @@ def suite(
     json_: bool = JSON,
 ) -> None:
     """Run many small loads, as in: dbdyno suite microbench --servers mysql-5.7,mysql-8.0; exits as run does."""
-    from dbdyno.cli.plan import show_plan
     from dbdyno.plan.plan import make_plan
     from dbdyno.run.execute import see_that_it_is_the_same
-    from dbdyno.run.preflight import needs_of
     from dbdyno.study.load import load_study
 
     if resume:
@@ -59,9 +57,7 @@ def suite(
         made = make_plan(load_study(study), seed=begun.design.seed if begun else None)
         typer.echo(f"study: {study}", err=True)
         if plan:
-            show_plan(made, needs := needs_of(made, frozenset(erase), say_to_terminal), json_=json_)
-            if not all(need.ok for need in needs):
-                raise UserError("this host can't run the study as it is; see above")
+            show_or_refuse(made, frozenset(erase), json_=json_)
             return
         if begun and begun.stopped:
             see_that_it_is_the_same(made, into)
