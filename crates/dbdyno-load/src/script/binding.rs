@@ -478,14 +478,14 @@ impl Values {
 }
 
 /// What was defined before, by its name.
-pub type Known<'a> = &'a dyn Fn(&str) -> Option<Defined>;
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<Defined>;
 
 /// Reads the right side of the definition of `name`, which stands at `at`.
 ///
 /// # Errors
 /// Anything wrong with it, with how it is written.
-pub fn read(name: &str, at: usize, lexemes: &[Lexeme<'_>], known: Known<'_>) -> Result<Defined, Mistake> {
-    let mut reader = Reader { lexemes, next: 0, end: lexemes.last().map_or(at, |last| last.at), known };
+pub fn read(name: &str, at: usize, lexemes: &[Lexeme<'_>], lookup: Lookup<'_>) -> Result<Defined, Mistake> {
+    let mut reader = Reader { lexemes, next: 0, end: lexemes.last().map_or(at, |last| last.at), lookup };
     let Some(first) = lexemes.first() else {
         return Err(Mistake::new(at, format!(":{name} has no value: write :{name} = uniform(1, 100)")));
     };
@@ -496,7 +496,7 @@ pub fn read(name: &str, at: usize, lexemes: &[Lexeme<'_>], known: Known<'_>) -> 
         Token::Word if is_call || FUNCTIONS.iter().any(|(known, _)| first.is_word(known)) => {
             Defined::Drawn(Values::one(reader.function()?))
         }
-        Token::Parameter if is_sum => match reader.drawn(first) {
+        Token::Parameter if is_sum => match reader.values_of(first) {
             Some(values) => Defined::Drawn(reader.sum(values)?),
             None => Defined::Constant(reader.literal()?),
         },
@@ -522,13 +522,13 @@ struct Reader<'t, 'a> {
     next: usize,
     /// Where the definition ends.
     end: usize,
-    known: Known<'t>,
+    lookup: Lookup<'t>,
 }
 
 impl<'a> Reader<'_, 'a> {
-    /// The drawn parameter of this name.
-    fn drawn(&self, parameter: &Lexeme<'_>) -> Option<Values> {
-        match (self.known)(&parameter.text[1..])? {
+    /// The values of a drawn parameter.
+    fn values_of(&self, parameter: &Lexeme<'_>) -> Option<Values> {
+        match (self.lookup)(&parameter.text[1..])? {
             Defined::Drawn(values) => Some(values),
             Defined::Constant(_) => None,
         }
@@ -567,7 +567,7 @@ impl<'a> Reader<'_, 'a> {
         let Some(first) = self.lexemes.get(self.next).copied() else { return Err(wrong()) };
         let values = if first.token == Token::Parameter {
             self.next += 1;
-            let number = self.drawn(&first).filter(|values| values.count.is_none() && values.generator.is_number());
+            let number = self.values_of(&first).filter(|values| values.count.is_none() && values.generator.is_number());
             Values { count: Some(count), is_consecutive: true, ..number.ok_or_else(wrong)? }
         } else {
             Values { count: Some(count), ..Values::one(self.function()?) }
@@ -597,7 +597,7 @@ impl<'a> Reader<'_, 'a> {
             Token::Quoted => Ok(Literal::Text(unquoted(first.text))),
             Token::Parameter => {
                 let name = &first.text[1..];
-                if let Some(Defined::Constant(value)) = (self.known)(name) {
+                if let Some(Defined::Constant(value)) = (self.lookup)(name) {
                     return Ok(value);
                 }
                 let text = format!(":{name} is not a constant defined above, such as :{name} = 1000");

@@ -51,7 +51,8 @@ and drop its tables:
   SELECT stock FROM items WHERE id = :id;
 
 A value is drawn once per event and is one of uniform, zipf, gaussian, pareto, special, exponential
-(low, high), sequence(), one_of('a', 'b'), text(40), digits(9), pattern('##-@'), uuid(), or list(10, uniform(1, 9)). See docs/script.md.
+(low, high), sequence(), one_of('a', 'b'), text(40), digits(9), pattern('##-@'), uuid(), or a list
+of them: list(10, uniform(1, 9)). See docs/script.md.
 
 ";
 

@@ -54,6 +54,7 @@ struct Reader<'a> {
     section: Section,
     /// What a setup file defines.
     inherited: &'a [Definition],
+    /// That, and what stands before all sections of this file.
     shared: Vec<Definition>,
     /// The unnamed one, then those with names.
     blocks: Vec<Draft<'a>>,
@@ -73,7 +74,7 @@ impl<'a> Reader<'a> {
             constants,
             section: Section::Unnamed,
             inherited,
-            shared: Vec::new(),
+            shared: inherited.to_vec(),
             blocks: vec![unnamed],
             name_next: None,
             each_next: None,
@@ -153,16 +154,14 @@ impl<'a> Reader<'a> {
                 return Err(Mistake::new(at, text));
             }
         };
-        let known = || own.iter().chain(&self.shared);
-        if let Some(same) = known().find(|known| known.name == name) {
-            return Err(Mistake::new(at, format!(":{name} is defined already, in {}", self.source.place(same.at))));
-        }
         if self.inherited.iter().any(|known| known.name == name) {
             return Err(Mistake::new(at, format!(":{name} is defined already, in the file of --setup")));
         }
-        let value_of = |name: &str| {
-            known().chain(self.inherited).find(|known| known.name == name).map(|known| known.value.clone())
-        };
+        let definition_of = |name: &str| own.iter().chain(&self.shared).find(|known| known.name == name);
+        if let Some(same) = definition_of(name) {
+            return Err(Mistake::new(at, format!(":{name} is defined already, in {}", self.source.place(same.at))));
+        }
+        let value_of = |name: &str| definition_of(name).map(|known| known.value.clone());
         let value = match binding::read(name, at, lexemes, &value_of)? {
             Defined::Constant(value) if self.section == Section::Unnamed => {
                 Defined::Constant(self.replaced(name, at, value)?)
@@ -204,7 +203,7 @@ impl<'a> Reader<'a> {
             block.statements.push(Written { lexemes, name, each });
             return Ok(());
         }
-        let sql = binding::plain_sql(&lexemes, &self.known())?;
+        let sql = binding::plain_sql(&lexemes, &self.shared)?;
         let plain = Plain { place: self.source.place(at), sql };
         match self.section {
             Section::Setup => self.script.setup.push(plain),
@@ -219,11 +218,6 @@ impl<'a> Reader<'a> {
         if let Some(lexeme) = escaped.filter(|_| self.script.backslash.is_none()) {
             self.script.backslash = Some(self.source.place(lexeme.at));
         }
-    }
-
-    /// All that blocks share.
-    fn known(&self) -> Vec<Definition> {
-        self.shared.iter().chain(self.inherited).cloned().collect()
     }
 
     fn finish_setup(self) -> Result<(Script, Vec<Definition>), Mistake> {
@@ -242,7 +236,7 @@ impl<'a> Reader<'a> {
 
     fn finish(mut self) -> Result<Script, Mistake> {
         self.no_name_left()?;
-        let mut blocks = std::mem::take(&mut self.blocks);
+        let mut blocks = self.blocks;
         let unnamed = blocks.remove(0);
         match unnamed.statements.first() {
             Some(written) if !blocks.is_empty() => {
@@ -256,9 +250,8 @@ impl<'a> Reader<'a> {
             return Err(Mistake::new(0, "there is nothing to run: add a block, a line `-- name: NAME` and statements"));
         }
         let autocommit = !self.script.connect.iter().any(|plain| plain.sql.to_ascii_lowercase().contains("autocommit"));
-        let known = self.known();
         for draft in blocks {
-            self.script.blocks.push(draft.finish(&known, self.source, autocommit)?);
+            self.script.blocks.push(draft.finish(&self.shared, self.source, autocommit)?);
         }
         Ok(self.script)
     }
