@@ -46,7 +46,7 @@ BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean results bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-hosts bench-report docs fuzz field-reports lock picture wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean results bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -170,6 +170,9 @@ bench-speed: .make/dev ## how many requests a CPU-second device models simulate;
 bench-simulate: .make/dev ## the simulated block layer beside this kernel's, and its speed; a quarter of an hour
 	cargo build --release --locked -p dbdyno-blk --examples
 	$(SUDO) $(PY) -m benches.simulate $(BENCH_SIMULATE)
+
+bench-history: .make/dev ## how often `history` names a change that is none, how late a true one; OTAVA=PYTHON beside it
+	$(PY) -m benches.history $(if $(OTAVA),--otava $(OTAVA)) --json target/bench-history.json
 
 bench-report: .make/dev ## what the HTML page of a million samples costs, beside DuckDB reading them; a minute
 	$(PY) -m benches.report

@@ -1,6 +1,6 @@
 """Nightly runs: how often ``dbdyno history`` names a change that is none, how late it names a true one; and Otava.
 
-    .venv/bin/python -m benches.history [--replicates 200] [--nights 60] [--step 0.05] [--otava PYTHON]
+    .venv/bin/python -m benches.history [--replicates 200] [--nights 60] [--step 0.05] [--otava PYTHON] [--json FILE]
 
 Every night the question is asked anew of all nights so far, as a job does. A false alarm is a series in which nothing
 changes and a change is named on any night. The delay is the number of nights from the first with the step on until a
@@ -12,12 +12,17 @@ import argparse
 import json
 import statistics
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from benches.figures import Figure, at_most, write
 from benches.honesty.noise import Floats
+from benches.honesty.verdicts import limit
 from dbdyno.analysis.history import shifts
+from dbdyno.model.design import ALPHA
 
 SD = 0.01  # of a night
 BAD, SLOW = 0.05, 0.4  # shares of nights
@@ -68,20 +73,43 @@ def by_otava(python: str, series: Floats) -> list[Named]:
     return [[tuple(point) for point in points] for points in json.loads(told.stdout)]
 
 
-def row(named_of: Callable[[Floats], list[Named]], nothing: Floats, stepped: Floats, at: int) -> str:
-    """Return false alarms, how many true steps were found, and their delays."""
-    false = sum(bool(named) for named in named_of(nothing)) / len(nothing)
-    delays, beside = [], 0
+@dataclass(frozen=True)
+class Found:
+    """What a tool made of a number of series, as shares; and the nights until it named a step that it found."""
+
+    false_alarms: float
+    steps: float
+    elsewhere: float
+    delays: list[int]
+
+    @property
+    def text(self) -> str:
+        """Return it as the end of a line."""
+        late = "-"
+        if self.delays:
+            late = f"{statistics.median(self.delays):.0f} (90 %: {np.quantile(self.delays, 0.9):.0f})"
+        return (
+            f"false alarms {100 * self.false_alarms:5.1f} %  found {100 * self.steps:5.1f} %"
+            f"  nights until named {late:14s}  named elsewhere {100 * self.elsewhere:5.1f} %"
+        )
+
+    def figures(self, name: str, most: float) -> Iterator[Figure]:
+        """Return it as figures; false alarms may be ``most`` percent."""
+        yield at_most(f"{name}: false alarms (%)", 100 * self.false_alarms, most)
+        yield Figure(f"{name}: steps found (%)", 100 * self.steps)
+        yield Figure(f"{name}: named elsewhere (%)", 100 * self.elsewhere)
+        yield Figure(f"{name}: nights until named (median)", statistics.median(self.delays) if self.delays else None)
+
+
+def found_by(named_of: Callable[[Floats], list[Named]], nothing: Floats, stepped: Floats, at: int) -> Found:
+    """Return what a tool makes of series without a change, and of others with a step at a night."""
+    delays, elsewhere = [], 0
     for named in named_of(stepped):
         near = [night - at for place, night in named if abs(place - at) <= NEAR and night >= at]
         delays += [min(near)] if near else []
-        beside += any(abs(place - at) > NEAR for place, _ in named)
-    n = len(stepped)
-    late = f"{statistics.median(delays):4.0f} (90 %: {np.quantile(delays, 0.9):.0f})" if delays else "   -"
-    return (
-        f"false alarms {100 * false:5.1f} %  found {100 * len(delays) / n:5.1f} %  nights until named {late:14s}"
-        f"  named elsewhere {100 * beside / n:5.1f} %"
-    )
+        elsewhere += any(abs(place - at) > NEAR for place, _ in named)
+    false_alarms = sum(bool(named) for named in named_of(nothing)) / len(nothing)
+    return Found(false_alarms, len(delays) / len(stepped), elsewhere / len(stepped), delays)
 
 
 def main() -> None:
@@ -91,15 +119,19 @@ def main() -> None:
     parser.add_argument("--nights", type=int, default=60)
     parser.add_argument("--step", type=float, default=0.05)
     parser.add_argument("--otava", metavar="PYTHON")
+    parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    rng, at = np.random.default_rng(1), given.nights // 2
+    rng, at, figures = np.random.default_rng(1), given.nights // 2, list[Figure]()
     for name, noise in NIGHTS.items():
         nothing, stepped = (noise(rng, (given.replicates, given.nights)) for _ in range(2))
         stepped[:, at:] += np.log1p(-given.step)
-        print(f"{name:24s} dbdyno  {row(by_dbdyno, nothing, stepped, at)}", flush=True)
+        found = found_by(by_dbdyno, nothing, stepped, at)
+        figures += found.figures(name, limit(ALPHA, given.replicates))
+        print(f"{name:24s} dbdyno  {found.text}", flush=True)
         if given.otava:
-            otava = row(lambda series: by_otava(given.otava, series), nothing, stepped, at)
-            print(f"{'':24s} otava   {otava}", flush=True)
+            otava = found_by(lambda series: by_otava(given.otava, series), nothing, stepped, at)
+            print(f"{'':24s} otava   {otava.text}", flush=True)
+    write(given.json, figures)
 
 
 if __name__ == "__main__":
