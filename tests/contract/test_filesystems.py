@@ -5,7 +5,7 @@ import pwd
 import shutil
 import stat
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -194,6 +194,19 @@ def test_two_pools_at_once_do_not_meet(journal, state):
         assert [(stand.directory / "file").read_text() for stand in stands] == ["0", "1"]
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
         assert len([line for line in mounts if "/mnt/pool fuse.zfs" in line and str(state) in line]) == 2
+        for stand in stands:  # a copy of another run's mount would hold its disk after that run has unmounted it
+            held = Path(f"/proc/{zfs_fuse_of(stand.scratch)}/mounts").read_text(encoding="utf-8").splitlines()
+            places = {line.split()[1] for line in held if f"{state}/scratch/" in line}
+            assert places == {str(stand.directory.parent), str(stand.directory)}
+
+
+def zfs_fuse_of(ground):
+    """The number of the zfs-fuse that writes its log in a scratch folder."""
+    for log in Path("/proc").glob("[0-9]*/fd/2"):
+        with suppress(OSError):  # of a process that has ended
+            if log.readlink() == ground / "zfs-fuse.log":
+                return log.parts[2]
+    raise AssertionError(f"none writes to {ground}")
 
 
 @pytest.mark.parametrize(

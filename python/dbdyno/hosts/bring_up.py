@@ -125,7 +125,7 @@ def _put_back(inventory: Inventory, hosts: Mapping[str, HostSection], question: 
     """Have hosts put themselves back, with their own kernels; to stop them, only if no study goes on there."""
 
     def put_back(name: str) -> Restored:
-        host, is_stop = hosts[name], question["do"] == "stop"
+        host, is_stop, awaited = hosts[name], question["do"] == "stop", ""
         try:
             kernel, awaited = restore_kernel(inventory, name, host, lambda: reach(inventory, name, host, None))
             if awaited and is_stop:
@@ -134,6 +134,11 @@ def _put_back(inventory: Inventory, hosts: Mapping[str, HostSection], question: 
                 answer = channel.ask(question, PutBack, _RESTORE_SECONDS)
         except NotInstalledError:
             return Restored(name)  # so nothing was started there
+        except HostError as error:
+            if not awaited:
+                raise
+            # It may be restarting at this moment: that another process awaits it is the answer all the same.
+            return Restored(name, left_alone=(awaited,), problem=str(error))
         undone = (*filter(None, [kernel]), *for_people(answer.undone))
         left_alone = (*filter(None, [awaited]), *for_people(answer.left_alone))
         problem = f"{name}: some changes could not be undone; stop the programs that hold them, then try again"

@@ -28,7 +28,7 @@ from dbdyno.stack.layers.filesystem import (
 from dbdyno.stack.tools import needed, run_tool
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE, EndProcesses, Unmount
 from dbdyno.study.schema import FilesystemSection
-from dbdyno.system.state import new_token
+from dbdyno.system.state import new_token, scratch_path
 
 START_SECONDS, SCRUB_SECONDS = 20.0, 600.0
 UNHARMED = "errors: No known data errors"
@@ -37,9 +37,20 @@ SHOWN = ("compression", "recordsize", "atime", "logbias", "primarycache", "check
 DAEMON_OPTIONS = ("--no-daemon", "--no-kstat-mount", "--max-arc-size", "100", "--vdev-cache-size", "10",
                   "--zfs-prefetch-disable", "--fuse-attr-timeout", "3600", "--fuse-entry-timeout", "3600",
                   "--fuse-mount-options", f"default_permissions,{','.join(WITHOUT_RIGHTS)}")  # fmt: skip
-# What is covered must first be private, or it would be covered for all.
+# What is covered must first be private, or it would be covered for all. The mounts of other runs are let go, as a copy
+# of a mount holds the device below it: of two arguments, the one that stays, and the folder of the others.
 PRIVATE = """\
 set -e
+own=$1 scratch_folders=$2
+shift 2
+while read -r _ place _; do
+    if [ "$place" != "$own" ]; then
+        mount --make-slave "$place" 2>/dev/null || true
+        case "$place" in "$scratch_folders"/*) umount --lazy "$place" 2>/dev/null || true ;; esac
+    fi
+done << END
+$(cat /proc/self/mounts)
+END
 cover() { mount --make-private "$(stat -c %m "$1")"; mount -t tmpfs -o nosuid,nodev dbdyno "$1"; }
 cover "$(readlink -f /var/run)"
 lock=$(readlink -f /var/lock)
@@ -95,7 +106,7 @@ class ZfsPool:
                 below.journal.undoing(
                     EndProcesses(token, ZFS.program, grace_seconds=1.0)
                 ),  # it takes ten to end by itself
-                _serving(token, below.scratch / "zfs-fuse.log") as pid,
+                _serving(token, below.scratch / "zfs-fuse.log", shared) as pid,
                 below.journal.undoing(Unmount(str(directory))),
                 self._mount_pool(pid, below, shared) as pool,
             ):
@@ -153,10 +164,14 @@ def _share(folder: Path) -> None:
 
 
 @contextmanager
-def _serving(token: str, log: Path) -> Iterator[int]:
-    """A zfs-fuse that answers and knows no pool, by its number; its undo must be announced. Raises ``HostError``."""
+def _serving(token: str, log: Path, shared: Path) -> Iterator[int]:
+    """A zfs-fuse that answers and knows no pool, by its number; its undo must be announced. Raises ``HostError``.
+
+    What it mounts below ``shared`` is seen outside.
+    """
     program = needed(ZFS.program, ZFS.package)
-    argv = ["unshare", "--mount", "--propagation", "unchanged", "--", "/bin/sh", "-c", PRIVATE, "sh", program]
+    argv = ["unshare", "--mount", "--propagation", "unchanged", "--", "/bin/sh", "-c", PRIVATE, "sh"]
+    argv += [str(place.resolve()) for place in (shared, scratch_path("any").parent)] + [program]
     with log.open("wb") as out:
         daemon = subprocess.Popen(
             [*argv, *DAEMON_OPTIONS],
