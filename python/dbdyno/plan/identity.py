@@ -30,7 +30,7 @@ def image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Settin
     }
     if emulated and (between := _between(spec)):
         what["between"] = between
-    if beside := {name: _data(load) for name, load in spec.loads_beside.items() if load.has_data}:
+    if beside := {name: _data(load) for name, load in spec.with_own_tables.items()}:
         what["beside"] = beside
     if spec.by_disk:
         what["disks"] = {name: _on_disk(disk) if emulated else None for name, disk in spec.by_disk.items()}
