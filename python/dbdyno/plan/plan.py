@@ -455,6 +455,7 @@ class Plan:
     seed_is_drawn: bool = False  # none was given: the next plan of the study has another order
     keep_traces: bool = False  # the block traces of trials stay in the run folder
     control: Control | None = None  # of a crash study
+    profile: bool = False  # after the judged trials the server is profiled, in a trial of each treatment
 
     def slots(self, block: int, attempt: int) -> list[Slot]:
         """The trials of one attempt at a block, in random order."""
@@ -548,6 +549,10 @@ class Plan:
         starts = self.reboots(blocks)
         starting = BOOT_SECONDS * (max(starts.values(), default=0) if self.blocks_at_once > 1 else sum(starts.values()))
         return -(-blocks // self.blocks_at_once) * len(self.specs) * self.seconds_per_trial() + starting
+
+    def block_seconds(self) -> float:
+        """What one trial of each treatment may take."""
+        return len(self.specs) * self.seconds_per_trial()
 
     def kernels(self) -> list[str]:
         """The kernels that hosts under test are started anew with, in the order of the treatments; else none."""
