@@ -436,6 +436,16 @@ def settle_lines(design: Design) -> list[str]:
     return [f"Each trial rested {settle_words(design.settle)} between the raising of its stack and its load."]
 
 
+def step_lines(design: Design) -> list[str]:
+    """Return which loads of a suite go on from one another, and what that means for what they show."""
+    loads = design.factor_of_loads
+    return [
+        f"{', '.join(row)}: each goes on, on the same server, with the tables and the warm memory that the one before"
+        " leaves. So what a level did in an earlier step is part of its figures in a later one."
+        for row in (loads.chains() if loads else [])
+    ]
+
+
 # The health that the disks below the data report; an unknown figure is called unknown.
 
 

@@ -2,11 +2,13 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.report.charts import heat_map
+from dbdyno.report.notes import step_lines
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
 from tests.unit.report.suites import GROUPS, suite_run
 
@@ -63,3 +65,12 @@ def test_programs_read_all_of_it(run, analysis):
     insert = suite["loads"][0]
     assert (insert["load"], insert["cells"][1]["verdict"]) == ("insert", "slower")
     assert insert["cells"][1]["low"] < insert["cells"][1]["effect"] < insert["cells"][1]["high"] < 0
+
+
+def test_notes_say_which_loads_go_on_from_one_another():
+    run = suite_run()
+    load, server = run.design.factors
+    chained = replace(load, after={"cold": "hot", "insert": "cold"})
+    (line,) = step_lines(replace(run.design, factors=[chained, server]))
+    assert line.startswith("hot, cold, insert: each goes on, on the same server, with the tables")
+    assert step_lines(run.design) == []

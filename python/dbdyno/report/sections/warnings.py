@@ -25,6 +25,7 @@ from dbdyno.report.notes import (
     run_notes,
     settle_lines,
     smart_lines,
+    step_lines,
     warm_up_lines,
     warm_up_warning,
 )
@@ -156,6 +157,7 @@ def note_lines(run: Run, analysis: Analysis) -> list[str]:
     return [
         *run.notes,
         *settle_lines(run.design),
+        *step_lines(run.design),
         *warm_up_lines(analysis),
         *behind,
         *run_notes(run, analysis),
