@@ -1,5 +1,6 @@
 """``dbdyno suite``: its study is written, planned and kept; what is no suite is refused."""
 
+import json
 import tomllib
 from pathlib import Path
 
@@ -57,6 +58,23 @@ def test_the_plan_shows_each_load_with_itself_and_one_image(dbdyno):
     assert "comparisons (2)" in out
     assert "  t2 against t1\n  t4 against t3\n" in out
     assert "prepared data: 1 image for all treatments" in out
+
+
+@pytest.mark.usefixtures("desk")
+def test_the_plan_of_the_insert_benchmark_says_its_steps_and_may_be_larger(dbdyno):
+    _, out, _ = dbdyno(
+        "suite", "insert", "innodb_flush_log_at_trx_commit=2,0", "suite.times=3", "--into", "a", "--plan"
+    )
+    assert "  steps on the same tables, in one trial: fill, index, insert-50, insert-5, range-100, range-" in out
+    assert "prepared data: 1 image for all treatments" in out
+    (fill,) = {
+        spec.workload.events for levels, spec in load_study(Path("a.toml")).combinations() if levels["load"] == "fill"
+    }
+    assert fill == 3 * 10_000
+    _, out, _ = dbdyno("plan", "a.toml", "--profile", "--json")
+    plan = json.loads(out)
+    assert [len(row) for row in plan["steps"]] == [7, 7]
+    assert 0 < plan["profile_seconds"] < plan["seconds"]
 
 
 @pytest.mark.usefixtures("desk")
