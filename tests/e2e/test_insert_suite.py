@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.run.profile import perf_need
+from dbdyno.store.profiles import read_profiles
 from dbdyno.store.run_folder import read_run
 from tests.support import dbdyno, start_dbdyno, wait_for, what_is_left
 
@@ -92,6 +94,24 @@ def test_seven_steps_on_the_same_tables_survive_a_kill(study, state, tmp_path):
     assert sum("raise server" in trial.seconds for trial in found.trials) == 2, "a server for each row of steps"
     report = json.loads(dbdyno("report", run, "--format", "json", state=state).stdout)
     assert {load["load"] for load in report["suite"]["loads"]} == set(names), report["suite"]
+
+
+@pytest.mark.skipif(not perf_need().ok, reason="perf can't sample here")
+def test_each_step_has_a_profile_of_its_own(study, state, tmp_path):
+    path, run = study(), tmp_path / "run"
+    done = dbdyno("run", path, "--into", run, "--profile", state=state)
+    assert done.returncode == 0, done.stderr
+    assert "profile 2 of 2, not judged: fill / " in done.stderr
+    assert what_is_left(state) == []
+    found = read_run(run)
+    loads = {treatment.id: treatment.levels["load"] for treatment in found.design.treatments}
+    profiles = {loads[id_]: profile for id_, profile in read_profiles(run, list(loads)).items()}
+    ranges = [profiles[name] for name in NAMES if name.startswith("range")]
+    for profile in ranges:
+        assert profile.seconds == pytest.approx(1, rel=0.1)
+        assert profile.queries > 100
+    # A short step may be met by no sample; those that read for a second are.
+    assert all(any("mysql_select" in stack for stack in profile.stacks) for profile in ranges)
 
 
 def test_a_step_that_fails_leaves_what_follows_unmeasured_and_says_so(study, state, tmp_path):

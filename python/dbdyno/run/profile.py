@@ -134,7 +134,10 @@ class Profiling:
                 self.say(f"no profile of {labels}: {error}")
 
     def _take_row(self, row: Sequence[str]) -> None:
-        """Run the steps of one trial; what can be folded is stored. Raises ``TrialError`` or ``HostError``."""
+        """Run the steps of one trial; store what can be folded, and say what can't.
+
+        Raises ``TrialError`` or ``HostError``.
+        """
         scratch = self.folder / PROFILES / "trial"
         shutil.rmtree(scratch, ignore_errors=True)
         steps, loads = [], []
@@ -159,6 +162,8 @@ class Profiling:
             for id_, load in zip(row, loads, strict=True):
                 if load.folded is not None:
                     write_profile(self.folder, load.profile(id_))
+                elif load.trouble:
+                    self.say(f"no profile of {self.plan.design.labels[id_]}: {load.trouble}")
             if came.error:
                 raise came.error
         finally:
@@ -175,6 +180,7 @@ class _Profiled:
     def __init__(self, load: Workload, folder: Path) -> None:
         self._load, self._recorded = load, folder / "perf.data"
         self.folded: Counter[tuple[str, ...]] | None = None
+        self.trouble = ""  # why what was recorded is no profile
         self._window_seconds, self._queries = 0.0, 0.0
         self.tool, self.program, self.refused = load.tool, load.program, load.refused
         self.prepare, self.check = load.prepare, load.check
@@ -187,8 +193,11 @@ class _Profiled:
         with sampled(pid, self._recorded):
             load = self._load.run(context, seed, folder)
         start_ns, end_ns = load.window_ns
-        self.folded = folded(self._recorded, load.window_ns)
         self._window_seconds, self._queries = (end_ns - start_ns) / 1e9, float(load.queries or 0)
+        try:
+            self.folded = folded(self._recorded, load.window_ns)
+        except TrialError as error:  # steps that go on from this one are none the worse for it
+            self.trouble = str(error)
         return load
 
     def profile(self, treatment: str) -> Profile:

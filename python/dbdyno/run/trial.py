@@ -103,7 +103,7 @@ def run_steps(  # noqa: PLR0913  (what a trial consists of)
         with ExitStack() as cutting:
             crashes = []
             for step in steps:
-                load = workload if step is steps[0] else ports.workload_of(step.spec)
+                load = workload if step is steps[0] else step.ports.workload_of(step.spec)
                 of = step.spec, step.slot.block, step.slot.treatment, stack, load, seed, step.folder
                 about = AboutTrial(*of, journal, say, watch.lap)
                 crashes.append((about, cutting.enter_context(step.ports.crashing(about))))
