@@ -15,7 +15,7 @@ from dbdyno.servers.contract import SettingOutcome
 from dbdyno.stack import short_start
 from dbdyno.stack.capabilities import filesystem
 from dbdyno.stack.layers.server import ServerLayer
-from dbdyno.stack.short_start import MkfsOptions, MountOptions, Starting, StartRequest, mkfs_complaint, mount_outcome
+from dbdyno.stack.short_start import MkfsOptions, MountOptions, Starting, StartRequest, mkfs_outcome, mount_outcome
 from tests.support import dbdyno, journal_lines, processes_of, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
@@ -315,7 +315,7 @@ MKFS = [
 def test_options_of_a_filesystem_are_asked_of_what_makes_it(state, kind, options, said):
     if not (found := filesystem(kind)).ok:
         pytest.skip(f"this host can't: {found.name}: {found.detail}")
-    answer = mkfs_complaint(MkfsOptions(kind, options, 512 * 1024**2))
+    answer = mkfs_outcome(MkfsOptions(kind, options, 512 * 1024**2)).said
     assert said in answer if said else not answer
     assert what_is_left(state) == []
 
