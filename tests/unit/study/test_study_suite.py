@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.cli.plan import planned_images
 from dbdyno.cli.suite import suite_file
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import make_plan
-from dbdyno.run.images import planned_images
 from dbdyno.study.load import load_study
 
 ROOT = Path(__file__).parents[3]
