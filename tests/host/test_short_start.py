@@ -16,7 +16,7 @@ from dbdyno.stack import short_start
 from dbdyno.stack.capabilities import filesystem
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.short_start import MkfsOptions, MountOptions, Starting, StartRequest, mkfs_outcome, mount_outcome
-from tests.support import dbdyno, journal_lines, processes_of, start_dbdyno, wait_for, what_is_left
+from tests.support import dbdyno, journal_lines, processes_of, put_back, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
@@ -255,8 +255,7 @@ def test_a_server_that_starts_is_gone_with_its_folder_after_a_kill(state, study_
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     assert what_is_left(state)
-    assert dbdyno("restore", state=state).returncode == 0
-    assert what_is_left(state) == []
+    put_back(state)
 
 
 def test_a_signal_ends_the_server_before_dbdyno_ends(state, study_file):

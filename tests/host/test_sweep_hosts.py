@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.crash_studies import KEPT
 from tests.documents import ROOT
 from tests.host.test_hosts import Desk
 from tests.lab import lab, lab_lacking
@@ -258,29 +259,6 @@ def test_a_simulated_study_has_the_same_trials_as_on_one_host(desk, tmp_path):
         assert {**json.loads(one.read_text()), **TIMES} == {**json.loads(other.read_text()), **TIMES}
 
 
-CRASH = """\
-version = 1
-[study]
-title = "Kept"
-[stack]
-device = "nvme"
-size = "512MiB"
-filesystem = "ext4"
-[server.settings]
-innodb_buffer_pool_size = "32M"
-innodb_flush_log_at_trx_commit = 0
-[workload]
-kind = "ledger"
-clients = 4
-warmup = "500ms"
-duration = "1500ms"
-[crash]
-cuts = 4
-cuts_per_run = 4
-keep = "all"
-"""
-
-
 def left_of_examining(desk):
     """What lies in the state folders of the hosts but for what keeps this connection."""
     logs = []
@@ -293,7 +271,7 @@ def left_of_examining(desk):
 @pytest.mark.drawn(1, group="sweeps that go wrong")
 def test_kept_states_are_examined_on_hosts_with_the_same_output_and_put_back_after_a_kill(desk, tmp_path):
     desk.lab.folder.chmod(0o755)
-    (tmp_path / "crash.toml").write_text(CRASH)
+    (tmp_path / "crash.toml").write_text(KEPT.format(hosts="", cuts_per_run=4))
     run = tmp_path / "crash"
     done = dbdyno("run", tmp_path / "crash.toml", "--into", run, "--seed", "1", state=desk.state)
     assert done.returncode == 0, done.stderr
