@@ -81,7 +81,7 @@ def test_killed_it_leaves_no_poller_and_restore_removes_the_group(state):
     assert alive(pid)
     os.kill(run.pid, signal.SIGKILL)
     run.communicate()
-    wait_for(lambda: not alive(pid), seconds=60)
+    wait_for(lambda: not alive(pid))
     assert dbdyno("restore", state=state).returncode == 0
     assert what_is_left(state) == []
     assert groups() <= before

@@ -27,7 +27,7 @@ def test_the_version_is_one_and_the_changelog_begins_with_it():
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == versions()["pyproject.toml"]
 
 
-def test_a_run_of_each_released_version_is_kept(tmp_path):
+def test_a_run_of_each_released_version_is_kept():
     assert without_kept_run(released(), KEPT) == []
     assert without_kept_run(["0.1.0", "9.9.9"], KEPT) == ["9.9.9"]
 
