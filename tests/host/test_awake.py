@@ -79,7 +79,7 @@ def test_killed_it_leaves_no_poller_and_restore_removes_the_group(state):
     pid = int(run.stdout.readline())
     assert alive(pid)
     kill(run)
-    wait_for(lambda: not alive(pid), seconds=60)
+    wait_for(lambda: not alive(pid))
     put_back(state)
     assert groups() <= before
 

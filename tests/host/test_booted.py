@@ -120,9 +120,9 @@ def test_a_run_that_is_killed_leaves_no_machine(state, kernel, tmp_path):
     study = tmp_path / "study.toml"
     study.write_text(STUDY)
     with start_dbdyno("run", str(study), "--into", str(tmp_path / "run"), state=state) as process:
-        wait_for(lambda: machines(state), seconds=120)
+        wait_for(lambda: machines(state))
         process.send_signal(signal.SIGKILL)
-    wait_for(lambda: not machines(state), seconds=60)  # it ends with who started it
+    wait_for(lambda: not machines(state))  # it ends with who started it
     put_back(state)
 
 

@@ -253,7 +253,7 @@ def test_a_server_that_starts_is_gone_with_its_folder_after_a_kill(state, study_
     lines = processes_of(state).values()
     assert all("--port" not in line for line in lines)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=180)
     assert what_is_left(state)
     put_back(state)
 
@@ -263,7 +263,7 @@ def test_a_signal_ends_the_server_before_dbdyno_ends(state, study_file):
     process = start_dbdyno("plan", study, state=state)
     wait_for(lambda: process.poll() is not None or (journal_lines(state) >= 3 and processes_of(state)), every=0.003)
     process.send_signal(signal.SIGTERM)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=180)
     assert (process.returncode, said) == (130, "")
     assert what_is_left(state) == []
 

@@ -198,7 +198,7 @@ def test_a_lost_host_voids_its_open_block_and_one_that_returns_takes_whole_block
             if host == "db2":
                 away.unlink(missing_ok=True)
             else:  # the others leave blocks to the one that is away
-                wait_for(lambda: not away.exists(), seconds=60)
+                wait_for(lambda: not away.exists())
             return 100.0
 
         script.rate = rate
@@ -265,7 +265,7 @@ def test_interrupted_it_ends_on_every_host_and_goes_on_with_whole_blocks(plan, i
             os._exit(0 if fleet.run(made, into).how == "interrupted" else 1)
         finally:
             os._exit(2)
-    wait_for(lambda: len(lines(ran)) >= 5, seconds=30)
+    wait_for(lambda: len(lines(ran)) >= 5)
     os.kill(pid, signal.SIGINT)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert read_run(into).ended == "interrupted"

@@ -210,11 +210,11 @@ def test_killed_and_resumed_each_cut_and_each_state_is_there_once(crash, into, s
             Fleet(states, script_of=losing()).run(made, into)
         finally:
             os._exit(0)
-    wait_for(lambda: is_begun(into) and len(list(into.glob("trials/*/cuts/c1/about.json"))) >= 2, seconds=60)
+    wait_for(lambda: is_begun(into) and len(list(into.glob("trials/*/cuts/c1/about.json"))) >= 2)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     for host in HOSTS:
-        wait_for(lambda host=host: not list((states / host / "journals").glob("*")), seconds=30)
+        wait_for(lambda host=host: not list((states / host / "journals").glob("*")))
     assert Fleet(states, script_of=losing()).run(made, into, resume=True).how == "done"
     run = read_run(into)
     assert whole(into) == dict.fromkeys(HOSTS, 3)
