@@ -19,6 +19,7 @@ from dbdyno.cli.suggestions import studies
 from dbdyno.errors import UserError
 from dbdyno.model.design import MIN_BLOCKS, Design, Fleet
 from dbdyno.model.printable import printable
+from dbdyno.model.word import CONDITION_HOLDS, NOT_JUDGED
 from dbdyno.model.wording import count, looks_listed, margin_text, percent
 from dbdyno.plan.order import whole_plots
 from dbdyno.plan.plan import (
@@ -309,6 +310,18 @@ def comparisons_title(plan: Plan) -> str:
     design = plan.design
     about = "of what is lost" if plan.study.crash else f"on {design.metric}, margin {design.margin * 100:.3g} %"
     return f"comparisons ({len(design.comparisons)}), {about}:"
+
+
+def fail_if_lines(design: Design) -> Iterator[str]:
+    """What makes the run fail, and what becomes of what can't be judged."""
+    if design.fail_if:
+        from dbdyno.report.sections.thresholds import limits_text
+
+        open_ = "passes" if design.fail_if.undecided == "pass" else f"ends with exit code {NOT_JUDGED}"
+        yield (
+            f"fails (exit code {CONDITION_HOLDS}) if anything is {limits_text(design.fail_if)};"
+            f" what can't be judged {open_}"
+        )
 
 
 def treatment_lines(plan: Plan) -> list[str]:
@@ -605,6 +618,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     lines += ["", comparisons_title(plan), *comparison_lines(design)]
     if design.comparisons and design.secondary_metrics and not plan.study.crash:
         lines.append(f"  secondary metrics (exploratory): {', '.join(design.secondary_metrics)}")
+    lines += [f"  {line}" for line in fail_if_lines(design)]
     lines += ["", *order_lines(plan)]
     if likely := likely_blocks_text(design):
         lines.append(likely)
@@ -695,6 +709,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "metric": design.metric,
         "screened": design.secondary_metrics,
         "margin": design.margin,
+        "fail_if": asdict(design.fail_if) if design.fail_if else None,
         "likely_blocks": likely_blocks_json(design),
         **crash_as_dict(plan),
         "seed": design.seed,

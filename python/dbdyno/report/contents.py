@@ -28,6 +28,7 @@ from dbdyno.report.sections import (
     server_defaults,
     stability,
     stopped,
+    thresholds,
     verdicts,
     versions,
     warnings,
@@ -38,6 +39,7 @@ from dbdyno.store.records import Run
 SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
     headline.section,
     advice.section,
+    thresholds.section,
     badges.section,
     headline.hero_section,
     safety.section,

@@ -36,6 +36,7 @@ _TABLES = {
     "aa": "aa",
     "control": "control",
     "fleet": "fleet",
+    "fail_if": "fail_if",
 }
 # What fields of the design are called in ``[run]``, where run folders have another name.
 _KEYS = {"interference": "disturbed", "secondary_metrics": "screened"}
