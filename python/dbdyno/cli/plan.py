@@ -236,10 +236,14 @@ def hosts_lines(needs: Iterable[Capability]) -> Iterator[str]:
 
 
 def blocks_as_dict(plan: Plan) -> dict[str, Any]:
-    """The treatments of each block in their order; of several hosts by host, and by its own count of blocks."""
+    """The treatments of each block in their order; of several hosts by host, and by its own count of blocks.
+
+    ``steps`` are those that are run in one trial, on the same tables.
+    """
     design, fleet = plan.design, plan.design.fleet
     if fleet is None:
-        return {"blocks": _orders(plan, design.blocks)}
+        steps = [row for row in design.steps() if len(row) > 1]
+        return {"blocks": _orders(plan, design.blocks), **({"steps": steps} if steps else {})}
     share = -(-design.blocks // len(fleet.hosts))
     on_hosts = {host: _orders(plan.on_host(host), share) for host in fleet.hosts}
     return {
@@ -327,8 +331,9 @@ def fail_if_lines(design: Design) -> Iterator[str]:
 def treatment_lines(plan: Plan) -> list[str]:
     """Every treatment that is run, with its part in the design; of a long suite its loads."""
     design, control = plan.design, plan.design.control
+    steps = _step_lines(design)
     if _is_long_suite(design):
-        return _suite_lines(design)
+        return _suite_lines(design) + steps
     part = {design.baseline: ["baseline"]}
     if control is not None:
         part.setdefault(control.id, []).append("control")
@@ -338,7 +343,14 @@ def treatment_lines(plan: Plan) -> list[str]:
             f"   ({', '.join(part[treatment.id])})" if treatment.id in part and treatment in design.treatments else ""
         )
         lines.append(f"  {treatment.id}  {treatment.label}{mark}")
-    return lines
+    return lines + steps
+
+
+def _step_lines(design: Design) -> list[str]:
+    """The loads of a suite that go on from one another, if any do."""
+    loads = design.factor_of_loads
+    rows = loads.chains() if loads else []
+    return [f"  steps on the same tables, in one trial: {', '.join(row)}" for row in rows]
 
 
 LISTED_MAX = 30  # treatments of a suite, from which its loads are listed instead

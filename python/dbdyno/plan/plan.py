@@ -710,6 +710,7 @@ def _factors(study: Study) -> list[Factor]:
             levels=factor.labels(),
             gives=factor.gives() or None,
             groups=factor.groups,
+            after=factor.after,
             hard_to_change=factor.name in study.design.hard_to_change or factor.starts_hosts_anew,
         )
         for factor in study.factors

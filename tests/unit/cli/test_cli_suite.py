@@ -71,7 +71,7 @@ def test_the_plan_of_all_loads_fits_a_screen(dbdyno):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["microbensh"], "microbensh is no suite; there are microbench. Did you mean"),
+        (["microbensh"], "microbensh is no suite; there are microbench, insert. Did you mean"),
         (["microbench", "--resume"], "--resume needs --into DIR, the run to go on with"),
         (["microbench", "--resume", "--into", "x"], "x.toml is not there, the study that dbdyno suite wrote for x"),
         (["microbench", "--resume", "--into", "x", "--only", "scan"], "goes on with the study as it was begun; leave"),
