@@ -43,6 +43,8 @@ from dbdyno.workload.simulated import point_of
 def see_that_it_is_the_same(plan: Plan, into: Path) -> Header:
     """The header of the run that ``into`` holds. Raises ``UserError`` unless this plan would begin it as it was."""
     header = read_header(into)
+    if header.imported:
+        raise UserError(f"{into} was measured elsewhere and imported, so it can't be gone on with; use a new folder")
     if header.study_sha256 != plan.study_sha256():
         raise UserError(
             f"{into} holds a run of another study (or this one has been changed since); use a new folder, "

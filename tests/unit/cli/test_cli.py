@@ -31,6 +31,8 @@ VERBS = [
     "simulate",
     "compare",
     "history",
+    "export",
+    "import",
     "watch",
     "trace record",
     "trace show",
