@@ -127,6 +127,16 @@ def start_dbdyno(*argv, state):
     )
 
 
+class Quiet:
+    """The progress of a download that nobody watches."""
+
+    def step(self, text):
+        """Say nothing."""
+
+    def size(self, downloaded_bytes):
+        """Say nothing."""
+
+
 def kill(process):
     """Kill a dbdyno, and wait until it has ended."""
     os.kill(process.pid, signal.SIGKILL)
