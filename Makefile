@@ -199,8 +199,13 @@ results: .make/venv ## write the schema of results, and Python's types, from Rus
 docs: .make/dev ## write the pages of docs/ that come from the code
 	$(PY) -m scripts.docs
 
-site: .make/dev ## the documents as a site that needs no network, in target/site/html
-	$(PY) -m scripts.site
+site: .make/site/bin/zensical ## the documents as a site that needs no network, in target/site/html; builds nothing else
+	.make/site/bin/python -m scripts.site
+
+.make/site/bin/zensical: requirements-site.txt
+	@python3 -m venv .make/site
+	@.make/site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-site.txt
+	@touch $@
 
 # A run of the demo on a quiet host: make picture RUN=runs/demo.
 RUN :=
@@ -212,6 +217,7 @@ picture: .make/built ## docs/report.png anew, from the page of RUN, a run of the
 lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group pyproject.toml:site -c requirements-dev.txt -o requirements-site.txt
 
 wheel: build ## one wheel with every program and the manual inside, in target/wheels
 	@$(PY) -m scripts.manual target/programs/data

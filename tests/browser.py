@@ -4,6 +4,7 @@ import atexit
 import base64
 import contextlib
 import functools
+import importlib.util
 import json
 import os
 import select
@@ -19,6 +20,10 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 PATIENCE_S = 60
 SETTLED = "document.readyState === 'complete'"
 FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 60))))"
+AXE = Path(importlib.util.find_spec("axe_core_python").origin).parent / "axe.min.js"
+SERIOUS = """axe.run(document, {resultTypes: ['violations']}).then(found => found.violations
+    .filter(one => one.impact === 'serious' || one.impact === 'critical')
+    .map(one => one.id + ': ' + one.nodes.map(node => node.target + ' ' + node.failureSummary).join(' | ')))"""
 KEYS = {
     "Tab": 9,
     "Enter": 13,

@@ -56,6 +56,8 @@ def see_that_it_is_the_same(plan: Plan, into: Path) -> Header:
         raise UserError(f"{into} was begun with other comparisons; a run keeps its design: use a new folder")
     if header.design.margin != plan.design.margin:
         raise UserError(f"{into} was begun with margin {header.design.margin:.3g}; use a new folder for another")
+    if header.design.fail_if != plan.design.fail_if:
+        raise UserError(f"{into} was begun with another [fail_if]; a run keeps it: use a new folder")
     decided = all(spec.host.awake != "auto" for spec in plan.specs.values())
     if decided and sorted(header.awake) != sorted(plan.awake()):
         kept = "kept awake" if header.awake else "not kept awake"

@@ -10,11 +10,11 @@ import pytest
 from scripts.site.build import build
 from scripts.site.check import faults
 from scripts.site.pages import ROOT, documents, staged
-from tests.browser import browser, opened_file
+from tests.browser import AXE, SERIOUS, browser, opened_file
 
 CONFIG = ROOT / "scripts/site/zensical.toml"
 WIDTHS = [1280, 390]
-SHOWN = ["index", "examples", "study-reference", "coming-from", "statistics/verdicts", "studies/examples/demo.toml"]
+SHOWN = ["index", "study-reference", "coming-from", "studies/examples/demo.toml"]
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +94,9 @@ def test_pages_fit_a_screen_and_a_phone_light_and_dark(html, width, dark):
             shade = tab.value("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
             assert (sum(shade[:3]) < 200) is dark, page
             assert tab.console() == [], page
+            if width == WIDTHS[0]:
+                tab.value(AXE.read_text(encoding="utf-8") + ";0")
+                assert tab.value(SERIOUS) == [], page
 
 
 @browser

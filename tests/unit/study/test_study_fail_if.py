@@ -5,6 +5,7 @@ import pytest
 from dbdyno.errors import UserError
 from dbdyno.model.design import FailIf
 from dbdyno.plan.plan import aa_plan
+from dbdyno.run.execute import open_run
 from tests.unit.conftest import changed
 
 DESIGN = "[design]\n"
@@ -65,6 +66,14 @@ def test_so_few_blocks_that_nothing_is_decided_are_refused(plan):
 
 def test_an_a_a_run_has_no_thresholds(load):
     assert aa_plan(load(with_limits('slower = "5%"'))).design.fail_if is None
+
+
+def test_a_run_keeps_the_thresholds_it_was_begun_with(plan, tmp_path):
+    into = tmp_path / "run"
+    open_run(plan(with_limits('slower = "5%"')), into, resume=False, versions={}, host={}).close()
+    with pytest.raises(UserError, match=r"was begun with another \[fail_if\]; a run keeps it: use a new folder"):
+        open_run(plan(with_limits('slower = "9%"')), into, resume=True, versions={}, host={})
+    open_run(plan(with_limits('slower = "5%"')), into, resume=True, versions={}, host={}).close()
 
 
 def test_a_field_elsewhere_is_told_its_section(load):
