@@ -78,7 +78,7 @@ WRONG = [
     ("run {study} --resume", "--resume needs --into DIR, the run to go on with; dbdyno runs lists them"),
     ("run {study} --blocks 8 --until-decided", "give one"),
     ("suite", "NAME is missing; see dbdyno suite --help"),
-    ("suite microbensh", 'microbensh is no suite; there are microbench, insert. Did you mean "microbench"?'),
+    ("suite microbensh", 'microbensh is no suite; there are insert, microbench. Did you mean "microbench"?'),
     ("suite {study}", "has no [suite] with loads; dbdyno run"),
     ("suite microbench --resume", "--resume needs --into DIR, the run to go on with; dbdyno runs lists them"),
     ("suite microbench --resume --into x", "x.toml is not there, the study that dbdyno suite wrote for x"),
