@@ -1,12 +1,11 @@
 """The command line in this process."""
 
 import functools
-import sys
 
 import pytest
 import typer
 
-from dbdyno.cli import main
+from tests.support import called
 
 ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 
@@ -25,11 +24,4 @@ def dbdyno(monkeypatch, capsys, state):
     for name, value in {**ENVIRONMENT, "DBDYNO_STATE_DIR": str(state)}.items():
         monkeypatch.setenv(name, value)
 
-    def run(*argv):
-        monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        said = capsys.readouterr()
-        return ended.value.code, said.out, said.err
-
-    return run
+    return functools.partial(called, monkeypatch, capsys)
