@@ -46,7 +46,7 @@ BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results test-aarch64 bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -199,6 +199,14 @@ results: .make/venv ## write the schema of results, and Python's types, from Rus
 docs: .make/dev ## write the pages of docs/ that come from the code
 	$(PY) -m scripts.docs
 
+site: .make/site/bin/zensical ## the documents as a site that needs no network, in target/site/html; builds nothing else
+	.make/site/bin/python -m scripts.site
+
+.make/site/bin/zensical: requirements-site.txt
+	@python3 -m venv .make/site
+	@.make/site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-site.txt
+	@touch $@
+
 # A run of the demo on a quiet host: make picture RUN=runs/demo.
 RUN :=
 
@@ -209,6 +217,7 @@ picture: .make/built ## docs/report.png anew, from the page of RUN, a run of the
 lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group pyproject.toml:site -c requirements-dev.txt -o requirements-site.txt
 
 wheel: build ## one wheel with every program and the manual inside, in target/wheels
 	@$(PY) -m scripts.manual target/programs/data

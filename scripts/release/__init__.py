@@ -160,7 +160,7 @@ def build_debian_package(wheel: Path, source: Path, machine: Machine, into: Path
     fields = _control(version, machine, _python_minor(python), source, environment)
     control.write_text("".join(f"{name}: {text}\n" for name, text in fields.items()), encoding="utf-8")
     package = into / f"dbdyno_{version}_{machine.debian}.deb"
-    _run(["dpkg-deb", "--root-owner-group", "--build", str(stage), str(package.resolve())], source, {})
+    _run(["dpkg-deb", "--root-owner-group", "-Zzstd", "--build", str(stage), str(package.resolve())], source, {})
     return package
 
 

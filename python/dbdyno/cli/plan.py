@@ -19,6 +19,7 @@ from dbdyno.cli.suggestions import studies
 from dbdyno.errors import UserError
 from dbdyno.model.design import MIN_BLOCKS, Design, Fleet
 from dbdyno.model.printable import printable
+from dbdyno.model.word import CONDITION_HOLDS, NOT_JUDGED
 from dbdyno.model.wording import count, looks_listed, margin_text, percent
 from dbdyno.plan.order import whole_plots
 from dbdyno.plan.plan import (
@@ -235,10 +236,14 @@ def hosts_lines(needs: Iterable[Capability]) -> Iterator[str]:
 
 
 def blocks_as_dict(plan: Plan) -> dict[str, Any]:
-    """The treatments of each block in their order; of several hosts by host, and by its own count of blocks."""
+    """The treatments of each block in their order; of several hosts by host, and by its own count of blocks.
+
+    ``steps`` are those that are run in one trial, on the same tables.
+    """
     design, fleet = plan.design, plan.design.fleet
     if fleet is None:
-        return {"blocks": _orders(plan, design.blocks)}
+        steps = [row for row in design.steps() if len(row) > 1]
+        return {"blocks": _orders(plan, design.blocks), **({"steps": steps} if steps else {})}
     share = -(-design.blocks // len(fleet.hosts))
     on_hosts = {host: _orders(plan.on_host(host), share) for host in fleet.hosts}
     return {
@@ -311,11 +316,24 @@ def comparisons_title(plan: Plan) -> str:
     return f"comparisons ({len(design.comparisons)}), {about}:"
 
 
+def fail_if_lines(design: Design) -> Iterator[str]:
+    """What makes the run fail, and what becomes of what can't be judged."""
+    if design.fail_if:
+        from dbdyno.report.sections.thresholds import limits_text
+
+        open_ = "passes" if design.fail_if.undecided == "pass" else f"ends with exit code {NOT_JUDGED}"
+        yield (
+            f"fails (exit code {CONDITION_HOLDS}) if anything is {limits_text(design.fail_if)};"
+            f" what can't be judged {open_}"
+        )
+
+
 def treatment_lines(plan: Plan) -> list[str]:
     """Every treatment that is run, with its part in the design; of a long suite its loads."""
     design, control = plan.design, plan.design.control
+    steps = _step_lines(design)
     if _is_long_suite(design):
-        return _suite_lines(design)
+        return _suite_lines(design) + steps
     part = {design.baseline: ["baseline"]}
     if control is not None:
         part.setdefault(control.id, []).append("control")
@@ -325,7 +343,14 @@ def treatment_lines(plan: Plan) -> list[str]:
             f"   ({', '.join(part[treatment.id])})" if treatment.id in part and treatment in design.treatments else ""
         )
         lines.append(f"  {treatment.id}  {treatment.label}{mark}")
-    return lines
+    return lines + steps
+
+
+def _step_lines(design: Design) -> list[str]:
+    """The loads of a suite that go on from one another, if any do."""
+    loads = design.factor_of_loads
+    rows = loads.chains() if loads else []
+    return [f"  steps on the same tables, in one trial: {', '.join(row)}" for row in rows]
 
 
 LISTED_MAX = 30  # treatments of a suite, from which its loads are listed instead
@@ -605,6 +630,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     lines += ["", comparisons_title(plan), *comparison_lines(design)]
     if design.comparisons and design.secondary_metrics and not plan.study.crash:
         lines.append(f"  secondary metrics (exploratory): {', '.join(design.secondary_metrics)}")
+    lines += [f"  {line}" for line in fail_if_lines(design)]
     lines += ["", *order_lines(plan)]
     if likely := likely_blocks_text(design):
         lines.append(likely)
@@ -695,6 +721,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "metric": design.metric,
         "screened": design.secondary_metrics,
         "margin": design.margin,
+        "fail_if": asdict(design.fail_if) if design.fail_if else None,
         "likely_blocks": likely_blocks_json(design),
         **crash_as_dict(plan),
         "seed": design.seed,

@@ -29,7 +29,10 @@ from dbdyno.errors import UserError
 from dbdyno.model.word import CONDITION_HOLDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dbdyno.analysis.analyse import Analysis
+    from dbdyno.analysis.thresholds import Thresholds
     from dbdyno.report.document import Document
     from dbdyno.store.records import Run
 
@@ -48,21 +51,31 @@ JUNIT = typer.Option(None, "--junit", parser=path_of, metavar="FILE", help="Writ
 ANNOTATIONS = typer.Option(False, "--annotations", help="Print the verdicts as GitHub's annotations, too.")
 
 
-def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, annotations: bool, aside: bool) -> None:
-    """Write and print what was asked for, and end with 3 where a condition holds; the report has been printed.
+def conclude(
+    document: "Document",
+    fail_if: list[str],
+    junit: Path | None,
+    *,
+    annotations: bool,
+    aside: bool,
+    studies: "Sequence[Thresholds]" = (),
+) -> None:
+    """Write and print what was asked for, and end with 3 or 4 where a condition holds; the report has been printed.
 
     Annotations go ``aside`` to standard error, where GitHub finds them too, if standard output is a program's.
 
     Raises:
         UserError: A condition is none, or the file can't be written.
-        typer.Exit: A condition holds.
+        typer.Exit: A condition holds, or a threshold of one of the ``studies`` that were run.
 
     """
     from dbdyno.errors import UserError
     from dbdyno.report import outcome
 
     comparisons = outcome.compared(document)
-    failures = outcome.failed(comparisons, [outcome.condition_of(text) for text in fail_if])
+    named = outcome.failed(comparisons, [outcome.condition_of(text) for text in fail_if])
+    of_studies = [condition for found in studies for condition in found.conditions]
+    failures = outcome.failed(comparisons, of_studies) | named
     if junit is not None:
         try:
             junit.write_text(outcome.junit(document.title, comparisons, failures), encoding="utf-8")
@@ -71,9 +84,10 @@ def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, an
     if annotations:
         typer.echo("\n".join(outcome.annotations(document.title, comparisons, failures)), err=aside)
     for comparison, condition in failures.items():
-        typer.echo(f"--fail-if {condition.text}: {comparison.sentence}", err=True)
-    if failures:
-        raise typer.Exit(CONDITION_HOLDS)
+        typer.echo(f"{condition.text}: {comparison.sentence}", err=True)
+    codes = {found.exit_code for found in studies} | ({CONDITION_HOLDS} if named else set())
+    if failed := codes - {0}:
+        raise typer.Exit(min(failed))
 
 
 def check_conditions(fail_if: list[str], junit: Path | None) -> None:
@@ -216,7 +230,10 @@ def report(
     prometheus: Path | None = PROMETHEUS,
     card: Path | None = CARD,
 ) -> None:
-    """Print the result of a run, or of several with a ranking over them, and write their HTML page."""
+    """Print the result of a run, or of several with a ranking over them, and write their HTML page.
+
+    Exits 3 if a threshold of --fail-if or of the study's [fail_if] is crossed, 4 if one could not be judged.
+    """
     printed = with_json(printed, json_=json_)
     if printed in {ReportFormat.CSV, ReportFormat.PARQUET}:
         if html is not None or prometheus is not None or card is not None:
@@ -242,7 +259,14 @@ def report(
         write_prometheus(prometheus, folders, shown.runs)
     if card is not None:
         write_card(card, shown.document, aside=format_ is not Format.TEXT)
-    conclude(shown.document, fail_if, junit, annotations=annotations, aside=format_ is Format.JSON)
+    conclude(
+        shown.document,
+        fail_if,
+        junit,
+        annotations=annotations,
+        aside=format_ is Format.JSON,
+        studies=[analysis.thresholds for _, analysis in shown.runs if analysis.thresholds],
+    )
 
 
 # ``dbdyno report DIR... --format csv | parquet``: a row for each finished trial.

@@ -32,7 +32,7 @@ from dbdyno.cli.options import (
     without_place,
 )
 from dbdyno.cli.output import DETAILS, JSON, Format, json_or_text, say_to_terminal
-from dbdyno.cli.show import end_of_run, show
+from dbdyno.cli.show import end_of_run, see_that_it_passes, show
 from dbdyno.cli.suggestions import drives, levels, loads, studies, workloads
 from dbdyno.errors import UserError
 
@@ -60,7 +60,11 @@ def run(
     hosts: Path | None = HOSTS,
     erase: list[str] = ERASE,
 ) -> None:
-    """Run a study; exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted."""
+    """Run a study.
+
+    Exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted; 3 where the study's [fail_if]
+    fails, 4 where it could not be judged.
+    """
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.execute import see_that_it_is_the_same
@@ -188,7 +192,7 @@ def show_as_it_is(run: "Run", into: Path, format_: Format, *, html: bool, detail
 
     typer.echo(f"nothing to do: {into} is finished. {why_it_stopped(run, analyse(run))}", err=True)
     typer.echo("to go on beyond its plan: --resume --until-decided", err=True)
-    show(into, format_, html=into / "report.html" if html else None, details=details)
+    see_that_it_passes(show(into, format_, html=into / "report.html" if html else None, details=details))
 
 
 # ``dbdyno aa STUDY --into DIR``: how much do trials differ on this host where nothing does.

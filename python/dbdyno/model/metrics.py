@@ -58,6 +58,8 @@ METRICS: dict[str, Metric] = _by_name(
     _less("latency_ms_p99", "99th percentile latency", "p99 ms", "ms"),
     _less("latency_ms_p999", "99.9th percentile latency", "p99.9 ms", "ms"),
     _less("latency_ms_max", "largest latency", "max ms", "ms"),
+    _less("stall_seconds_max", "longest time without a finished event", "longest stall s", "s"),
+    _less("stalled_ratio", "of whole seconds without a finished event", "seconds stalled", "1"),
     _less("client_cpu_us_per_query", "client CPU per query", "client us/query", "us"),
     _less("server_cpu_us_per_query", "server CPU per query", "server us/query", "us"),
     _less("written_bytes_per_query", "bytes written per query", "written B/query", "B"),

@@ -34,7 +34,7 @@ def image_key(
     }
     if emulated and between:
         what["between"] = between
-    if beside := {name: _data(load) for name, load in spec.loads_beside.items() if load.has_data}:
+    if beside := {name: _data(load) for name, load in spec.with_own_tables.items()}:
         what["beside"] = beside
     if spec.by_disk:
         what["disks"] = {name: _on_disk(disk) if emulated else None for name, disk in spec.by_disk.items()}

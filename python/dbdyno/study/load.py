@@ -29,6 +29,7 @@ from dbdyno.study.schema import (
     CostSection,
     DesignSection,
     DeviceCostSection,
+    FailIfSection,
     FleetSection,
     ReportedSection,
     StudySection,
@@ -38,7 +39,7 @@ from dbdyno.study.schema import (
 )
 from dbdyno.study.simulated_loads import unsure_name
 from dbdyno.study.study import BESIDE, Study, VariedField, resolved_body, with_disk, with_levels
-from dbdyno.study.suite import SUITE, Suite, SuiteSection, compared_within_loads, read_suite
+from dbdyno.study.suite import SUITE, Suite, SuiteSection, compared_within_loads, read_suite, step_mistakes
 from dbdyno.study.units import level_label
 from dbdyno.system.files import read_text
 
@@ -103,6 +104,36 @@ def broken_design_rules(design: DesignSection) -> Iterator[Mistake]:
         yield Mistake(("design", "half_width"), 'is missing; until = "precise" needs it, such as "2%"')
     if design.until != "precise" and design.half_width is not None:
         yield Mistake(("design", "half_width"), 'is for until = "precise"; add that, or leave half_width out')
+
+
+# What of ``[fail_if]`` no verdict of the study could ever meet.
+
+
+def broken_fail_if_rules(
+    fail_if: FailIfSection, design: DesignSection, *, crash: bool, compares: bool
+) -> Iterator[Mistake]:
+    """Every threshold that can't be judged, and a section without any."""
+    sizes = {name: size for name in ("slower", "faster") if (size := getattr(fail_if, name)) is not None}
+    if not sizes and not fail_if.unsafe:
+        yield Mistake(("fail_if",), 'has no threshold; give slower = "5%", faster or unsafe = true')
+    if fail_if.unsafe and not crash:
+        text = "needs power cuts; add [crash], or leave it out"
+        yield Mistake(("fail_if", "unsafe"), text)
+    for name, size in sizes.items():
+        if crash:
+            text = (
+                "is about speed, [crash] about what is lost; give unsafe = true, or a study of its own without [crash]"
+            )
+        elif not compares:
+            text = "needs a comparison; give a field as a list"
+        elif size < design.margin:
+            margin = f"the margin of {100 * design.margin:g} %"
+            text = (
+                f"is less than {margin}, below which a difference counts as none; give {100 * design.margin:g}% or more"
+            )
+        else:
+            continue
+        yield Mistake(("fail_if", name), text)
 
 
 # ``[hosts.disk.NAME]``: the real disk of each host under test, in the place of one that ``[stack]`` names for all.
@@ -205,7 +236,7 @@ def _in_file(mistake: Mistake, raw: dict[str, Any]) -> Mistake:
 
 # What a treatment consists of.
 BODY = ("stack", "queue", *BETWEEN, "filesystem", "server", "host", "workload", "probes", "crash")
-TOP_LEVEL = ("version", "study", SUITE, "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
+TOP_LEVEL = ("version", "study", SUITE, "hosts", *BODY, LEVELS, "design", "fail_if", "scale", "reported", "cost")
 
 KERNEL = ("stack", "kernel")
 CLIENTS_FROM = ("workload", "clients_from")  # a list that is one value, and no factor
@@ -236,7 +267,7 @@ def load_study(path: Path, scale: str = "") -> Study:
 
 def _notes_on_jobs(raw: dict[str, Any], folder: Path) -> Iterator[str]:
     """What the job files of fio that a study names say in vain, or otherwise than fio alone takes it."""
-    workload = raw["workload"]
+    workload = raw.get("workload", {})
     if workload.get("kind") != "fio" or "job" not in workload:
         return
     for job in workload["job"] if isinstance(workload["job"], list) else [workload["job"]]:
@@ -267,15 +298,16 @@ class _Mistakes(Exception):  # noqa: N818  (carries them, is not one)
 
 
 def _check(path: Path, text: str, raw: dict[str, Any]) -> Study:
-    try:
-        return _check_lifted(path, text, raw)
-    except _Mistakes as error:
-        raise _Mistakes([_in_file(mistake, raw) for mistake in error.mistakes]) from None
-
-
-def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
     mistakes = [*_top_level_mistakes(raw), *scale_mistakes(raw)]
     suite = _suite(raw, path.parent, mistakes)
+    try:
+        return _check_lifted(path, text, raw, suite, mistakes)
+    except _Mistakes as error:
+        found = [suite.in_load(mistake, path) if suite else mistake for mistake in error.mistakes]
+        raise _Mistakes([_in_file(mistake, raw) for mistake in found]) from None
+
+
+def _check_lifted(path: Path, text: str, raw: dict[str, Any], suite: Suite | None, mistakes: list[Mistake]) -> Study:
     raw = suite.applied(raw) if suite else raw
     raw = lift_beside({name: section for name, section in raw.items() if name != BESIDE}, mistakes)
     about = _section(StudySection, raw.get("study", {}), ("study",), mistakes)
@@ -291,6 +323,7 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
         raise _Mistakes([too_many])
     reported = tuple(_reported_sections(raw.get("reported", []), mistakes))
     cost = read_cost(raw.get("cost"), lambda model, table, place: _section(model, table, place, mistakes))
+    fail_if = _section(FailIfSection, raw["fail_if"], ("fail_if",), mistakes) if "fail_if" in raw else None
     if all(isinstance(section, dict) for section in body.values()):
         mistakes += _level_mistakes(body, factors)
     if mistakes or about is None or design is None:
@@ -303,6 +336,8 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
     mistakes += _whole_plot_mistakes(design, factors)
     mistakes += _compared_mistakes(design, factors)
     mistakes += _secondary_mistakes(design)
+    if suite and suite.after:
+        mistakes += step_mistakes(design, _specs(body, factors), has_hosts=fleet is not None)
     if fleet is not None:
         kinds = {spec.stack.kind for spec in _specs(body, factors)}
         mistakes += fleet_mistakes(fleet, [factor.name for factor in factors], body, kinds)
@@ -312,12 +347,14 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
             mistakes.append(Mistake(DISKS, text))
         mistakes += _boot_mistakes(design, body, factors)
     mistakes += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
+    if fail_if is not None:
+        mistakes += broken_fail_if_rules(fail_if, design, crash="crash" in body, compares=bool(factors))
     if mistakes:
         raise _Mistakes(mistakes)
     resolved = resolved_body(body, path.parent) | _resolved_levels(factors, path.parent)
     return Study(
         path=path, text=text, raw=resolved, about=about, design=design, factors=factors, reported=reported, cost=cost,
-        fleet=fleet,
+        fail_if=fail_if, fleet=fleet,
     )  # fmt: skip
 
 
@@ -361,11 +398,12 @@ def _all_factors(
 ) -> tuple[VariedField, ...]:
     """Every factor in the order of the file; named levels are one of them, the loads of a suite the first."""
     factors = list(_factors(body, mistakes))
-    levels = named_levels(raw, {factor.path: factor.name for factor in factors}, mistakes)
+    varied = {factor.path: factor.name for factor in factors}
+    levels = named_levels(raw, varied, mistakes, is_suite=suite is not None)
     if not isinstance(raw.get(LEVELS), dict):
         return tuple(factors)
     if suite:
-        return (suite.factor(levels), *factors) if levels else tuple(factors)
+        return (suite.factor(levels, body["workload"]), *factors) if levels else tuple(factors)
     tables = tables_of(raw[LEVELS])
     common = {name: value for name, value in raw[LEVELS].items() if name not in tables}
     section = _section(LevelsSection, common, (LEVELS,), mistakes)
@@ -430,7 +468,7 @@ def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
         version = f"is {shown(raw['version'])}" if "version" in raw else "is missing"
         yield Mistake(("version",), f"{version}; this dbdyno reads version = 1")
     for name in ("study", "stack", "workload"):
-        if name not in raw:
+        if name not in raw and not (name == "workload" and SUITE in raw):
             yield Mistake((name,), f"is missing; a study needs [{name}]")
 
 

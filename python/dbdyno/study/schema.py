@@ -677,6 +677,23 @@ class DesignSection(Section):
     own."""
 
 
+class FailIfSection(Section):
+    """``[fail_if]``: what makes `run` and `report` end with exit code 3."""
+
+    slower: Annotated[Fraction, Field(gt=0, lt=1)] | None = None
+    """A comparison that is *slower*, by an estimate of so much or more; at least the `margin`. [How it is
+    judged](ci.md#what-a-study-wants-to-fail).
+    """
+    faster: Annotated[Fraction, Field(gt=0, lt=1)] | None = None
+    """The same of *faster*."""
+    unsafe: StrictBool = False
+    """Beside `[crash]`: a treatment that *loses commits* or is *not crash-safe*."""
+    undecided: Literal["fail", "pass"] = "fail"
+    """What can't be judged (*undecided*, *not comparable*). `fail`: the exit code is 4. `pass`: it is 0, and the report
+    says so.
+    """
+
+
 class BootSection(Section):
     """``[hosts.boot]``: the kernel that a host under test is started anew with; see [hosts.md](hosts.md#kernels)."""
 
@@ -714,6 +731,20 @@ class TrialSpec(Section):
     def loads_beside(self) -> dict[str, BesideSection]:
         """What runs beside the judged load, by name."""
         return running(self.beside)
+
+    @property
+    def with_own_tables(self) -> dict[str, BesideSection]:
+        """Those of them that have tables of their own, which dbdyno makes.
+
+        A script with the ``setup`` of the judged load works on its tables.
+        """
+        shared = getattr(self.workload, "setup", None)
+        loads = self.loads_beside.items()
+        return {
+            name: load
+            for name, load in loads
+            if load.has_data and not (shared and getattr(load, "setup", None) == shared)
+        }
 
     @property
     def loads(self) -> tuple[WorkloadSection, ...]:

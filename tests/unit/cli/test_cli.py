@@ -28,6 +28,8 @@ VERBS = [
     "simulate",
     "compare",
     "history",
+    "export",
+    "import",
     "watch",
     "trace record",
     "trace show",

@@ -15,7 +15,7 @@ POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'
 SECTIONS = (
     "version, study, suite, hosts, stack, queue, array, encryption, volume, filesystem, server, host, workload, "
-    "probes, crash, levels, design, scale, reported, cost"
+    "probes, crash, levels, design, fail_if, scale, reported, cost"
 )
 STACK = fields(StackSection)
 KINDS = ", ".join(WORKLOADS)

@@ -68,6 +68,7 @@ def badges(
         *_servers(trials),
         *_dates(trials),
         _host([run for run, _ in measured]),
+        *_elsewhere([run for run, _ in measured]),
         *_unfinished([run for run, _ in measured]),
         *_beware(measured),
         *([Badge("buffer pool filling", _FILLING, "verdicts", beware=True)] if filling else []),
@@ -145,6 +146,14 @@ def _host_text(host: Mapping[str, Any]) -> str:
     virtual = part_of(host, "virtualisation").get("hypervisor_flag") in {True, "yes"} or host.get("virtual") is True
     facts = [model, count(cores, "core") if isinstance(cores, int) else "", "virtual" if virtual else ""]
     return ", ".join(filter(None, facts)) if model or facts[1] else "host unknown"
+
+
+def _elsewhere(runs: Sequence[Run]) -> Iterator[Badge]:
+    """Yield that runs were imported: their figures are what others say."""
+    if imported := sum(run.imported for run in runs):
+        part_of = "" if imported == len(runs) else f": {imported} of {count(len(runs), 'run')}"
+        title = "It was measured elsewhere and shared without names: the file was checked, its figures can't be."
+        yield Badge(f"not measured here{part_of}", title, "reproduce", beware=True)
 
 
 def _unfinished(runs: Sequence[Run]) -> Iterator[Badge]:

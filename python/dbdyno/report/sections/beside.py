@@ -14,7 +14,9 @@ _FIGURES = {  # as it is stored -> the heading of its column
     "megabytes_per_second": "MB/s",
     "rows_per_second": "rows/s",
     "events_per_second": "events/s",
+    "achieved_ratio": "of its rate",
     "latency_ms_p99": "its p99 ms",
+    "stall_seconds_max": "longest stall s",
     "figure_more": "figure",
     "figure_less": "figure",
     "errors": "errors",
@@ -51,13 +53,22 @@ def section(source: Source) -> Section | None:
 
 def _stopped_lines(loads: Sequence[BesideSummary]) -> Iterator[str]:
     """Return which of them did not come to an end."""
+    every = [name for name in dict.fromkeys(load.name for load in loads) if _is_always_stopped(name, loads)]
+    for name in every:
+        yield f"{name} still ran when measuring ended in every trial; its figures are of what it had done until then."
     for load in loads:
-        if load.stopped:
+        if load.stopped and load.name not in every:
             trials = f"{load.stopped} of {count(load.trials, 'trial')}"
             yield (
                 f"{load.label}: {load.name} still ran when measuring ended in {trials}, and was stopped there; its"
                 " figures are of what it had done until then."
             )
+
+
+def _is_always_stopped(name: str, loads: Sequence[BesideSummary]) -> bool:
+    """Return whether a load beside several treatments came to an end in none of their trials."""
+    own = [load for load in loads if load.name == name]
+    return len(own) > 1 and all(load.stopped == load.trials for load in own)
 
 
 def _own_table(loads: Sequence[BesideSummary]) -> Table:
