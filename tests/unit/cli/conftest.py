@@ -1,6 +1,8 @@
 """The command line in this process."""
 
 import functools
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -25,3 +27,14 @@ def dbdyno(monkeypatch, capsys, state):
         monkeypatch.setenv(name, value)
 
     return functools.partial(called, monkeypatch, capsys)
+
+
+@pytest.fixture
+def killed(state):
+    """The number of a killed run that had yet to remove the folder ``scratch/x`` of the state folder."""
+    (state / "scratch" / "x").mkdir(parents=True)
+    code = "import os\nfrom dbdyno.stack.undo_log import Journal\nfrom dbdyno.stack.undo.actions import RemoveTree\n"
+    code += f"Journal('run study.toml').announce(RemoveTree('{state}/scratch/x'))\nos.kill(os.getpid(), 9)"
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        process.wait()
+    return process.pid
