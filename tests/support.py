@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from dbdyno.hosts.contract import NotQuietError, check_not_measured
 from dbdyno.servers.contract import SettingOutcome
 from dbdyno.stack import short_start
@@ -127,6 +129,17 @@ def start_dbdyno(*argv, state):
     )
 
 
+def called(monkeypatch, capsys, *argv):
+    """Run the command line in this process; returns its exit code, standard output and standard error."""
+    from dbdyno.cli.main import main
+
+    monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    return ended.value.code, said.out, said.err
+
+
 class Quiet:
     """The progress of a download that nobody watches."""
 
@@ -165,6 +178,17 @@ def processes_of(state):
                 ours = servers and any(wanted in word for word in argv)
             if ours:
                 found[int(process.name)] = b" ".join(argv).decode()
+    return found
+
+
+def programs_of(state, word):
+    """Numbers of programs with ``word`` in their name that work on a state folder's files, whosever they are."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            argv = (process / "cmdline").read_bytes().split(b"\0")
+            if word.encode() in argv[0] and any(str(state).encode() in argument for argument in argv):
+                found.append(int(process.name))
     return found
 
 

@@ -137,20 +137,11 @@ def test_restore_leaves_alone_what_a_running_process_has_raised(dbdyno):
     assert dbdyno("restore") == (0, said, "")
 
 
-def test_restore_says_what_it_did(dbdyno, state):
-    code = "import os\nfrom dbdyno.stack.undo_log import Journal\nfrom dbdyno.stack.undo.actions import RemoveTree\n"
-    code += f"journal = Journal('run study.toml')\njournal.announce(RemoveTree('{state}/scratch/x'))\n"
-    (state / "scratch" / "x").mkdir(parents=True)
-    killed = subprocess.run(
-        [sys.executable, "-c", code + "print(os.getpid(), flush=True)\nos.kill(os.getpid(), 9)"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def test_restore_says_what_it_did(dbdyno, state, killed):
     assert dbdyno("restore") == (
         0,
         (
-            f"run study.toml (pid {int(killed.stdout)}) has ended without putting the host back:\n"
+            f"run study.toml (pid {killed}) has ended without putting the host back:\n"
             f"  remove {state}/scratch/x\n"
             "the host is as it was\n"
         ),
