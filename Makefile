@@ -46,7 +46,7 @@ BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean results site bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -223,6 +223,16 @@ wheel: build ## one wheel with every program and the manual inside, in target/wh
 	@$(PY) -m scripts.manual target/programs/data
 	@strip --strip-debug target/programs/scripts/*
 	@PATH=$(CURDIR)/.venv/bin:$$PATH maturin build --locked --out target/wheels
+
+release: .make/dev ## wheels for x86-64 and aarch64, a Debian package, bills of materials, checksums, in target/release-VERSION
+	@$(PY) -m scripts.release target/release-$$($(PY) -c "import dbdyno; print(dbdyno.__version__)")
+
+# What needs neither a disk nor a server, built for aarch64 and run by QEMU.
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+test-aarch64: export CC_aarch64_unknown_linux_gnu := aarch64-linux-gnu-gcc
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+test-aarch64: ## tests of the models, the simulator and the common crate on aarch64, emulated; needs gcc-aarch64-linux-gnu and qemu-user
+	cargo test --locked --target aarch64-unknown-linux-gnu -p dbdyno-common -p dbdyno-device -p dbdyno-blk
 
 clean: ## remove what was built
 	rm -rf .venv .make target

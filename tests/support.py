@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -124,6 +125,29 @@ def start_dbdyno(*argv, state):
         text=True,
         start_new_session=True,
     )
+
+
+class Quiet:
+    """The progress of a download that nobody watches."""
+
+    def step(self, text):
+        """Say nothing."""
+
+    def size(self, downloaded_bytes):
+        """Say nothing."""
+
+
+def kill(process):
+    """Kill a dbdyno, and wait until it has ended."""
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=180)
+
+
+def put_back(state):
+    """Put the host back after a kill, so that nothing is left on it."""
+    done = dbdyno("restore", state=state)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert what_is_left(state) == []
 
 
 def processes_of(state):

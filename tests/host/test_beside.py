@@ -2,13 +2,12 @@
 
 import json
 import os
-import signal
 from pathlib import Path
 
 import pytest
 
 from dbdyno.store.run_folder import read_run
-from tests.support import dbdyno, start_dbdyno, wait_for, what_is_left
+from tests.support import dbdyno, kill, put_back, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
@@ -119,9 +118,6 @@ def test_a_killed_run_leaves_no_dump_behind(state, tmp_path):
     try:
         wait_for(lambda: dumps_of(state))
     finally:
-        os.kill(run.pid, signal.SIGKILL)
-        run.communicate(timeout=180)
-    restored = dbdyno("restore", state=state)
-    assert restored.returncode == 0, restored.stderr
+        kill(run)
+    put_back(state)
     assert dumps_of(state) == []
-    assert what_is_left(state) == []

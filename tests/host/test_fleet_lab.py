@@ -138,7 +138,7 @@ def test_a_host_that_is_lost_and_comes_back_takes_whole_blocks(up, tmp_path):
             command, env={**os.environ, "DBDYNO_STATE_DIR": str(state)}, stdout=subprocess.DEVNULL, stderr=said
         )
     try:
-        wait_for(lambda: b"on b" in (tmp_path / "said").read_bytes() or run.poll() is not None, seconds=200)
+        wait_for(lambda: b"on b" in (tmp_path / "said").read_bytes() or run.poll() is not None)
         made.silence("b")  # its agent ends with sshd's connection
         made.listen("b")
         assert run.wait(300) == 0, (tmp_path / "said").read_text()

@@ -1,13 +1,11 @@
 """A killed run leaves no program of somebody else's running, and goes on where it was cut off."""
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
 
 from dbdyno.store.run_folder import read_run
-from tests.support import dbdyno, start_dbdyno, wait_for
+from tests.support import dbdyno, kill, start_dbdyno, wait_for
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
@@ -50,8 +48,7 @@ def test_a_killed_run_leaves_no_fio_behind_and_goes_on(state, tmp_path):
         # Two jobs and their parent: the load, not the layout, which has one.
         wait_for(lambda: len(programs_below(state)) >= 3)
     finally:
-        os.kill(run.pid, signal.SIGKILL)
-        run.communicate(timeout=180)
+        kill(run)
     restored = dbdyno("restore", state=state)
     assert restored.returncode == 0, restored.stderr
     assert programs_below(state) == []

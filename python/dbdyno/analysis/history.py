@@ -115,7 +115,12 @@ class Point:
     run: int  # its place in the history
     value: float
     error: float  # NaN of one block
-    blocks: int
+    logs: tuple[float, ...]  # ln(metric) of each block, or of its ratio
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks it is the mean of."""
+        return len(self.logs)
 
 
 @dataclass(frozen=True)
@@ -222,7 +227,7 @@ def _course(  # noqa: PLR0913, PLR0917  (what a course is made from)
     for place, (run, of_run) in enumerate(zip(runs, counterparts, strict=True)):
         if label in of_run and (logs := _logs(run, of_run[label], of_run[control] if control else None)):
             error = float(np.std(logs, ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else math.nan
-            points.append(Point(place, float(np.mean(logs)), error, len(logs)))
+            points.append(Point(place, float(np.mean(logs)), error, tuple(logs)))
     values = np.array([point.value for point in points])
     errors = [point.error for point in points if math.isfinite(point.error)]
     inside = math.sqrt(float(np.mean(np.square(errors)))) if errors else 0.0

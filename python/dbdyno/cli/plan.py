@@ -31,7 +31,6 @@ from dbdyno.plan.plan import (
     fast_caches,
     planned_cuts,
 )
-from dbdyno.run.images import planned_images, prepared_lines
 from dbdyno.servers.contract import SettingOutcome
 from dbdyno.servers.products import unasked_settings
 from dbdyno.servers.user import server_user
@@ -67,7 +66,6 @@ def plan(
     from dbdyno.cli.on_hosts import needs_on_its_hosts
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
-    from dbdyno.run.over_hosts import ports_over
     from dbdyno.run.preflight import needs_of
     from dbdyno.study.load import load_study
 
@@ -77,8 +75,12 @@ def plan(
     if made.design.fleet:
         needs = needs_on_its_hosts(made, hosts, frozenset(erase))
     else:
-        with ports_over(made, hosts):  # which are looked at, and not changed
-            needs = needs_of(made, frozenset(erase), say_to_terminal)
+        if hosts or made.client_hosts():
+            from dbdyno.run.over_hosts import ports_over
+
+            with ports_over(made, hosts):  # they can be reached, and are not changed
+                pass
+        needs = needs_of(made, frozenset(erase), say_to_terminal)
     show_plan(made, needs, json_=json_)
     if not all(need.ok for need in needs):
         whose = "the hosts" if made.design.fleet else "this host"
@@ -234,10 +236,14 @@ def hosts_lines(needs: Iterable[Capability]) -> Iterator[str]:
 
 
 def blocks_as_dict(plan: Plan) -> dict[str, Any]:
-    """The treatments of each block in their order; of several hosts by host, and by its own count of blocks."""
+    """The treatments of each block in their order; of several hosts by host, and by its own count of blocks.
+
+    ``steps`` are those that are run in one trial, on the same tables.
+    """
     design, fleet = plan.design, plan.design.fleet
     if fleet is None:
-        return {"blocks": _orders(plan, design.blocks)}
+        steps = [row for row in design.steps() if len(row) > 1]
+        return {"blocks": _orders(plan, design.blocks), **({"steps": steps} if steps else {})}
     share = -(-design.blocks // len(fleet.hosts))
     on_hosts = {host: _orders(plan.on_host(host), share) for host in fleet.hosts}
     return {
@@ -325,8 +331,9 @@ def fail_if_lines(design: Design) -> Iterator[str]:
 def treatment_lines(plan: Plan) -> list[str]:
     """Every treatment that is run, with its part in the design; of a long suite its loads."""
     design, control = plan.design, plan.design.control
+    steps = _step_lines(design)
     if _is_long_suite(design):
-        return _suite_lines(design)
+        return _suite_lines(design) + steps
     part = {design.baseline: ["baseline"]}
     if control is not None:
         part.setdefault(control.id, []).append("control")
@@ -336,7 +343,14 @@ def treatment_lines(plan: Plan) -> list[str]:
             f"   ({', '.join(part[treatment.id])})" if treatment.id in part and treatment in design.treatments else ""
         )
         lines.append(f"  {treatment.id}  {treatment.label}{mark}")
-    return lines
+    return lines + steps
+
+
+def _step_lines(design: Design) -> list[str]:
+    """The loads of a suite that go on from one another, if any do."""
+    loads = design.factor_of_loads
+    rows = loads.chains() if loads else []
+    return [f"  steps on the same tables, in one trial: {', '.join(row)}" for row in rows]
 
 
 LISTED_MAX = 30  # treatments of a suite, from which its loads are listed instead
@@ -623,7 +637,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     if caches := fast_cache_lines(plan):
         lines += ["", "fast caches, which writes fill:", *(f"  {line}" for line in caches)]
     lines += [
-        *prepared_lines(plan),
+        *_prepared_lines(plan),
         "",
         f"time: {time_text(plan)}",
         "",
@@ -646,6 +660,25 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     else:
         lines += ["", f"Ready: dbdyno run {plan.study.path}{' (on any host: it is simulated)' * plan.is_simulated}"]
     return printable("\n".join(lines), keep="\n")
+
+
+def planned_images(plan: Plan) -> list[list[str]]:
+    """Return the treatments by the image that they begin with, in the plan's order; none of an external server."""
+    treatments_by_image: dict[str, list[str]] = {}
+    for id_, spec in plan.specs.items():
+        kind = KINDS[spec.stack.kind]
+        if kind.IS_RAISED:
+            treatments_by_image.setdefault(f"{spec.stack.kind} {kind.planned_key(spec)}", []).append(id_)
+    return list(treatments_by_image.values())
+
+
+def _prepared_lines(plan: Plan) -> list[str]:
+    """Return ``["", "prepared data: 2 images: t1, t3; t2, t4"]``; nothing where nothing is prepared."""
+    images = planned_images(plan)
+    if len(images) == 1:
+        return ["", "prepared data: 1 image for all treatments"]
+    each = "; ".join(", ".join(treatments) for treatments in images)
+    return ["", f"prepared data: {count(len(images), 'image')}: {each}"] if images else []
 
 
 def _named_levels(plan: Plan) -> list[str]:

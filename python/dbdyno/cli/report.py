@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.options import fraction_of, path_of
+from dbdyno.cli.options import HTML_FILE, fraction_of, path_of
 from dbdyno.cli.output import (
+    AS_JSON,
     DETAILS,
+    FORMAT,
     Format,
     ReportFormat,
     print_document,
@@ -208,10 +210,8 @@ def report(
     printed: ReportFormat = typer.Option(
         ReportFormat.TEXT, "--format", help="How to print it; csv, parquet: a row per trial."
     ),
-    html: Path | None = typer.Option(
-        None, parser=path_of, metavar="FILE", help="Write a self-contained HTML page as well."
-    ),
-    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
+    html: Path | None = HTML_FILE,
+    json_: bool = AS_JSON,
     details: bool = DETAILS,
     every_pair: bool = typer.Option(
         False, "--every-pair", help="Verdicts of all pairs as well, marked as not planned."
@@ -307,11 +307,9 @@ def compare(
         metavar="BEFORE", help="The run folder from before the change.", autocompletion=run_folders
     ),
     after: Path = typer.Argument(metavar="AFTER", help="The run folder from after it.", autocompletion=run_folders),
-    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
-    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
-    html: Path | None = typer.Option(
-        None, parser=path_of, metavar="FILE", help="Write a self-contained HTML page as well."
-    ),
+    format_: Format = FORMAT,
+    json_: bool = AS_JSON,
+    html: Path | None = HTML_FILE,
     margin: str | None = typer.Option(
         None, metavar="PERCENT", help="Judge by this margin, such as 3%; else the runs'."
     ),
@@ -351,8 +349,8 @@ def rank(
     folders: list[Path] = typer.Argument(
         parser=path_of, metavar="DIR...", help="One or more run folders.", autocompletion=run_folders
     ),
-    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
-    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
+    format_: Format = FORMAT,
+    json_: bool = AS_JSON,
     baseline: str | None = typer.Option(None, metavar="STACK", help="What scores are ratios to [the first run's]."),
 ) -> None:
     """Rank stacks over several tests: the loads of one run, or of several runs of the same stacks."""

@@ -71,13 +71,24 @@ class Factor:
     hard_to_change: bool = False  # varied between whole plots, not between trials
     gives: dict[str, dict[str, str]] | None = None  # of named levels: level -> field with its section -> value
     groups: dict[str, str] | None = None  # of the loads of a suite: level -> its group; empty where it is in none
+    after: dict[str, str] | None = None  # of the loads of a suite: level -> the load on whose tables it goes on
 
     @property
     def is_load(self) -> bool:
         """Whether it is a circumstance, which nobody chooses: all that it gives belongs to the load."""
         fields = {field for level_fields in (self.gives or {}).values() for field in level_fields}
         places = (name.rpartition(".") for name in fields or {f"{self.section}.{self.name}"})
-        return all(section == "workload" and name not in CHOSEN for section, _, name in places)
+        return all(
+            section.split(".")[0] in {"workload", "beside"} and name not in CHOSEN for section, _, name in places
+        )
+
+    def chains(self) -> list[list[str]]:
+        """Return the loads of a suite that go on from one another, in their order; none stands alone."""
+        rows: dict[str, list[str]] = {}  # by the last
+        for level in self.levels:
+            before = (self.after or {}).get(level)
+            rows[level] = [*(rows.pop(before) if before else []), level]
+        return [row for row in rows.values() if len(row) > 1]
 
     def said(self) -> list[str]:
         """Return what each named level gives: ``"vendor: innodb_flush_method O_DIRECT, scheduler none"``.
@@ -190,6 +201,18 @@ class Design:
     def factor_of_loads(self) -> Factor | None:
         """Return the factor that is a suite's loads, which are not compared with each other; None of what is none."""
         return next((factor for factor in self.factors if factor.groups is not None), None)
+
+    def steps(self) -> list[list[str]]:
+        """Return the treatments that are run one after the other on the same tables, as rows; most are a row alone."""
+        loads = self.factor_of_loads
+        after = (loads.after or {}) if loads else {}
+        rows: dict[tuple[str, str], list[str]] = {}  # by the last load and all other levels
+        for treatment in self.tried:  # a load stands behind the one that it goes on from
+            load = treatment.levels.get(loads.name, "") if loads else treatment.id
+            rest = treatment.label_without(loads.name) if loads else ""
+            row = rows.pop((after[load], rest)) if load in after else []
+            rows[load, rest] = [*row, treatment.id]
+        return list(rows.values())
 
     @property
     def labels(self) -> dict[str, str]:

@@ -24,14 +24,19 @@ class Slot:
 def slots_of(design: Design, block: int, attempt: int) -> list[Slot]:
     """The trials of one attempt at a block, in the random order that the seed gives.
 
-    Whole plots stand in random order, and the trials inside each; without them a block is a single one.
+    Whole plots stand in random order, and the trials inside each; without them a block is a single one. Steps on the
+    same tables stand together in their own order.
     """
     plots = whole_plots(design)
 
-    def place(id_: str) -> tuple[bytes, bytes]:
-        return drawn(design.seed, "plot", block, attempt, plots[id_]), drawn(design.seed, "order", block, attempt, id_)
+    def place(row: list[str]) -> tuple[bytes, bytes]:
+        first = row[0]
+        return drawn(design.seed, "plot", block, attempt, plots[first]), drawn(
+            design.seed, "order", block, attempt, first
+        )
 
-    return [Slot(block, attempt, position, id_) for position, id_ in enumerate(sorted(plots, key=place), 1)]
+    ids = [id_ for row in sorted(design.steps(), key=place) for id_ in row]
+    return [Slot(block, attempt, position, id_) for position, id_ in enumerate(ids, 1)]
 
 
 def whole_plots(design: Design) -> dict[str, str]:

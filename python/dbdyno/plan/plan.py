@@ -44,7 +44,6 @@ from dbdyno.mysql.settings import (
     ROCKSDB_FLUSH_LOG,
     setting_bytes,
 )
-from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.order import Slot, drawn, seed_of_host, slots_of
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.store.header import Header
@@ -68,7 +67,7 @@ from dbdyno.study.schema import (
 from dbdyno.study.study import Study
 from dbdyno.study.units import format_bytes, level_label
 from dbdyno.study.workloads import BonnieSection, FioSection, GeneratedSection
-from dbdyno.system.files import SCRIPT_LIMIT_BYTES, read_text
+from dbdyno.system.files import SCRIPT_LIMIT_BYTES, file_sha256, read_text
 
 # The positive control of a crash study: a treatment known to lose, so that "nothing was lost" can be believed.
 
@@ -243,7 +242,7 @@ def _row(study: Study, row: RowSection, treatments: Sequence[Treatment]) -> Repo
     names = sorted(row.levels, key=lambda name: order.index(name) if name in order else len(order))
     unmeasured = Treatment("", {name: level_label(row.levels[name]) for name in names})
     treatment = _of(treatments, candidates[0]) if candidates else unmeasured
-    return ReportedRow(treatment.label, row.as_, treatment.id, float(row.value), _figure(row.min), _figure(row.max))
+    return ReportedRow(treatment.label, row.as_, treatment.id, float(row.value), _float(row.min), _float(row.max))
 
 
 def _claim(study: Study, claim: ClaimSection, treatments: Sequence[Treatment]) -> ReportedClaim:
@@ -251,16 +250,12 @@ def _claim(study: Study, claim: ClaimSection, treatments: Sequence[Treatment]) -
         Comparison(_of(treatments, baseline).id, _of(treatments, treatment).id)
         for treatment, baseline in pairs(study, claim)
     ]
-    limits = _figure(claim.times_min), _figure(claim.times_max)
+    limits = _float(claim.times_min), _float(claim.times_max)
     return ReportedClaim(claim.text, comparisons, claim.treatment is not None, claim.direction, *limits)
 
 
 def _of(treatments: Sequence[Treatment], levels: Mapping[str, str]) -> Treatment:
     return next(treatment for treatment in treatments if treatment.levels == levels)
-
-
-def _figure(value: float | None) -> float | None:
-    return None if value is None else float(value)
 
 
 # Metrics that no verdict can come from under a load, as far as that can be foreseen.
@@ -715,6 +710,7 @@ def _factors(study: Study) -> list[Factor]:
             levels=factor.labels(),
             gives=factor.gives() or None,
             groups=factor.groups,
+            after=factor.after,
             hard_to_change=factor.name in study.design.hard_to_change or factor.starts_hosts_anew,
         )
         for factor in study.factors

@@ -106,6 +106,7 @@ def _values(source: Source) -> dict[str, object]:
         "settle": run.design.settle or None,
         "ended": run.ended,
         "simulated": run.is_simulated,
+        "measured_here": not run.imported,
         "metric": analysis.metric.name,
         "more_is_better": analysis.metric.more_is_better,
         "margin": analysis.margin,

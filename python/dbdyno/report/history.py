@@ -8,7 +8,8 @@ from dbdyno.analysis.blocks import RefusedError
 from dbdyno.analysis.history import MIN_RUNS, Changed, Course, History
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, number, percent, percent_range
-from dbdyno.report.document import Document, Paragraph, Section, Table, bullets
+from dbdyno.report.charts import history as chart
+from dbdyno.report.document import Block, Document, Paragraph, Section, Table, bullets
 from dbdyno.report.source import effect_values
 
 _HOST = "nothing that dbdyno knows of differs between these two runs: the host changed, or what dbdyno does not record"
@@ -31,8 +32,10 @@ def document(history: History, since: int = 0) -> Document:
     late = {course.label: [change for change in course.changes if change.after >= since] for course in history.courses}
     changes = [(course, change) for course in history.courses for change in late[course.label]]
     headline = headline_of(history, late, since)
+    drawn = chart.chart(history)
+    opening: tuple[Block, ...] = (Paragraph(headline, "headline"), *([drawn] if drawn else []))
     sections = (
-        Section("headline", "", (Paragraph(headline, "headline"),), data={"headline": headline}, opening=True),
+        Section("headline", "", opening, data={"headline": headline}, opening=True),
         Section("changes", "Changes", bullets([_sentence(history, course, change) for course, change in changes])),
         Section("courses", "Treatments", (_table(history),)),
         Section("yardstick", "How far runs lie apart", bullets([_yardstick(course) for course in history.courses])),
@@ -169,6 +172,7 @@ def _values(history: History, late: dict[str, list[Changed]], since: int) -> dic
                         "value": math.exp(point.value),
                         "error": point.error,
                         "blocks": point.blocks,
+                        "values": [math.exp(log) for log in point.logs],
                     }
                     for point in course.points
                 ],

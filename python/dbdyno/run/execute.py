@@ -1,7 +1,7 @@
 """All trials of a run: in order, block by block, and what happens when one fails."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +20,7 @@ from dbdyno.run.images import Images
 from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.stop import Deciding, Outlook, StartAnew, Stop, pace_of
-from dbdyno.run.trial import Measured, run_trial
+from dbdyno.run.trial import Step, StepsRun, run_steps
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store import run_folder
@@ -43,6 +43,8 @@ from dbdyno.workload.simulated import point_of
 def see_that_it_is_the_same(plan: Plan, into: Path) -> Header:
     """The header of the run that ``into`` holds. Raises ``UserError`` unless this plan would begin it as it was."""
     header = read_header(into)
+    if header.imported:
+        raise UserError(f"{into} was measured elsewhere and imported, so it can't be gone on with; use a new folder")
     if header.study_sha256 != plan.study_sha256():
         raise UserError(
             f"{into} holds a run of another study (or this one has been changed since); use a new folder, "
@@ -286,13 +288,17 @@ class _Runner:
 
     def _attempt(self, block: int, attempt: int) -> None:
         self._simulate_ahead(block, attempt)
-        for slot in self.plan.slots(block, attempt):
+        slots = {slot.treatment: slot for slot in self.plan.slots(block, attempt)}
+        rows = {row[0]: row for row in self.plan.design.steps()}
+        for treatment in slots:
             so_far = self.history.attempt(block, attempt)
             if self._void_reason(block, attempt) is not None:
                 return
-            if slot.treatment in self._live() - so_far.finished:
-                self.stop.before_trial(self.plan.specs[slot.treatment])
-                self._trial(slot)
+            steps = [slots[id_] for id_ in rows.get(treatment, []) if id_ in self._live()]
+            # Steps of which one is missing are all run again: what it begins with is what those before it leave.
+            if any(slot.treatment not in so_far.finished for slot in steps):
+                self.stop.before_trial(self.plan.specs[treatment])
+                self._trial(steps)
 
     def _simulate_ahead(self, block: int, attempt: int) -> None:
         """Have all processors at the simulated trials of a block, and of the next ones where these are too few.
@@ -309,20 +315,42 @@ class _Runner:
                     self.ports.simulations.begin(point_of(spec, self.plan.trial_seed(ahead)))
             done = set()
 
-    def _trial(self, slot: Slot) -> None:
-        """Run and store one trial, or note why it failed; before it the one that it is to come after, if any."""
-        where = self.folder.trial_folder(slot.id)
-        self.folder.append(Started(*_about(slot)))
-        seconds = self._settled(slot, where) if self.plan.design.settle == "trial" else {}
+    def _trial(self, steps: Sequence[Slot]) -> None:
+        """Run and store one trial, or note why it failed; before it the one that it is to come after, if any.
+
+        Of several steps on the same tables each is stored as a trial, once the last has ended: one that is cut off
+        begins again with the first.
+        """
+        first = steps[0]
+        where = {slot: self.folder.trial_folder(slot.id) for slot in steps}
+        self._begin(first)
+        seconds = self._settled(first, where[first]) if self.plan.design.settle == "trial" else {}
         if seconds is None:
             return
-        self.progress.trial(slot, self._rest_words(), self.history.done(), self.stop.outlook)
-        if measured := self._measured(slot, where):
-            trial = replace(measured.trial, seconds={**seconds, **measured.trial.seconds})
+        self._say_trial(first)
+        came = self._measured(where)
+        for slot, measured in zip(steps, came.measured, strict=False):
+            trial = replace(measured.trial, seconds={**(seconds if slot is first else {}), **measured.trial.seconds})
             with shielded():
                 self.folder.finish(trial, measured.series)
             self._tell_disturbed(trial)
             self.progress.trial_done(sum(trial.seconds.values()))
+        if came.error:
+            self._failed_steps(steps[len(came.measured) :], str(came.error))
+
+    def _begin(self, slot: Slot) -> None:
+        self.folder.append(Started(*_about(slot)))
+
+    def _say_trial(self, slot: Slot, steps_done: int = 0) -> None:
+        self.progress.trial(slot, self._rest_words(), self.history.done() + steps_done, self.stop.outlook)
+
+    def _failed_steps(self, steps: Sequence[Slot], cause: str) -> None:
+        """The first of them failed; those that were to go on with its tables are not measured."""
+        failed, *following = steps
+        text = f"not measured: it goes on with the tables of {self._label(failed)}, which failed"
+        for slot, why in [(failed, cause), *((slot, text) for slot in following)]:
+            self.folder.append(Failed(*_about(slot), why))
+        self._failed(failed, cause, following)
 
     def _settled(self, slot: Slot, where: Path) -> dict[str, float] | None:
         """Run the baseline unmeasured, and return what it took; None if it failed, which is the baseline's failure."""
@@ -330,45 +358,60 @@ class _Runner:
         self.progress.trial(before, "unmeasured", self.history.done(), self.stop.outlook)
         folder = where / "settle"
         folder.mkdir()
-        measured = self._measured(before, folder, "in the unmeasured trial before a trial: ")
-        if measured is None:
+        circumstance = "in the unmeasured trial before a trial: "
+        came = self._measured({before: folder}, circumstance)
+        if came.error:
+            self._failed_steps([before], f"{circumstance}{came.error}")
             return None
         shutil.rmtree(folder)
-        return {"settle": sum(measured.trial.seconds.values())}
+        return {"settle": sum(came.measured[0].trial.seconds.values())}
 
-    def _measured(self, slot: Slot, where: Path, circumstance: str = "") -> Measured | None:
-        """Run one trial; None if it failed, which then is an event."""
-        spec, seed, settle = self.plan.specs[slot.treatment], self.plan.trial_seed(slot.block), self.plan.design.settle
+    def _measured(self, where: Mapping[Slot, Path], circumstance: str = "") -> StepsRun:
+        """Run the steps of one trial, each with its folder."""
+        first, folder = next(iter(where.items()))
+        spec, settle = self.plan.specs[first.treatment], self.plan.design.settle
         rest_seconds = 0.0 if settle == "trial" else settle
+        kind, off_host = self.ports.kinds[spec.stack.kind], self.ports.without_host()
+        how: dict[str, Any] = {
+            "seed": self.plan.trial_seed(first.block),
+            "journal": self.journal,
+            "erase": self.erase,
+            "rest_seconds": rest_seconds,
+            "say": self.progress.say,
+        }
+        begun = [first]
+
+        def begins(slot: Slot) -> None:
+            begun.append(slot)
+            self._begin(slot)
+            self._say_trial(slot, len(begun) - 1)
+
         try:
             self.plan.check_own_files()
             image = self.images.of(spec)
-            measured = (run_in_guest if self.ports.kinds[spec.stack.kind].IN_GUEST else run_trial)(
-                slot,
-                spec,
-                image,
-                ports=self._ports(where) if self.ports.kinds[spec.stack.kind].ON_HOST else self.ports.without_host(),
-                seed=seed,
-                folder=where,
-                journal=self.journal,
-                erase=self.erase,
-                rest_seconds=rest_seconds,
-                say=self.progress.say,
-            )
+            steps = [
+                Step(slot, self.plan.specs[slot.treatment], place, self._ports(place) if kind.ON_HOST else off_host)
+                for slot, place in where.items()
+            ]
+            if kind.IN_GUEST:
+                came = StepsRun([run_in_guest(first, spec, image, ports=steps[0].ports, folder=folder, **how)])
+            else:
+                came = run_steps(steps, image, begins=begins, **how)
             name, sha256 = self.images.name_of(spec), self.images.sha256_of(spec)
-            return replace(measured, trial=replace(measured.trial, image=name, image_sha256=sha256))
+            trials = (replace(measured.trial, image=name, image_sha256=sha256) for measured in came.measured)
+            named = [replace(measured, trial=trial) for measured, trial in zip(came.measured, trials, strict=True)]
+            came = replace(came, measured=named)
         except OSError as error:
             place = first_full([self.folder.path, state_folder()]) if is_full(error) else None
-            raise HostError(why_not_written(error, place or where, GO_ON)) from None
-        except (TrialError, HostError) as error:
-            if isinstance(error, TrialError):
-                self._see_that_there_is_room(error)
-            cause = f"{circumstance}{error}"
-            self.folder.append(Failed(*_about(slot), cause))
-            if isinstance(error, HostError):
-                raise
-            self._failed(slot, cause)
-            return None
+            raise HostError(why_not_written(error, place or folder, GO_ON)) from None
+        except TrialError as error:
+            came = StepsRun([], error)
+        except HostError as error:
+            self.folder.append(Failed(*_about(begun[-1]), f"{circumstance}{error}"))
+            raise
+        if came.error:
+            self._see_that_there_is_room(came.error)
+        return came
 
     def _ports(self, where: Path) -> Ports:
         """Those of a trial whose files are there: where traces are kept, with the file that they go into."""
@@ -385,15 +428,21 @@ class _Runner:
         settle = self.plan.design.settle
         return f"rests {format_seconds(settle)}" if settle and settle != "trial" else ""
 
-    def _failed(self, slot: Slot, cause: str) -> None:
-        """Say so; leave a treatment out for good once it has failed again and again."""
+    def _failed(self, slot: Slot, cause: str, following: Sequence[Slot]) -> None:
+        """Say so; leave a treatment that failed again and again out for good, and what goes on with its tables."""
         self.progress.say(f"{slot.id} ({self._label(slot)}) failed: {cause}")
+        if following:
+            names = ", ".join(self._label(after) for after in following)
+            self.progress.say(f"not measured, as they go on with its tables: {names}")
         if self.history.failures_of(slot.treatment, slot.block) < FAILURES_TO_DROP:
             self.progress.say(f"block {slot.block} is repeated whole: a block counts only with all its trials")
             return
         text = f"{self._label(slot)} failed {FAILURES_TO_DROP} times in block {slot.block} and is left out: {cause}"
         text += WITHOUT_CONTROL * self._is_control(slot)
         self.folder.append(Dropped(slot.treatment, text))
+        for after in following:
+            with_it = f"{self._label(after)} is left out, too: it goes on with the tables of {self._label(slot)}"
+            self.folder.append(Dropped(after.treatment, with_it))
         self.progress.say(text)
         if why := self._why_no_more():
             raise HostError(f"the run stops, {why}: {text}")

@@ -31,7 +31,6 @@ from dbdyno.hosts.guard import put_back
 from dbdyno.hosts.spread import Spread
 from dbdyno.hosts.workers import Returned, Workers, take_arrived
 from dbdyno.model.cut import Cut
-from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.plan import Plan, make_plan
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.run import sparse_tar
@@ -51,7 +50,7 @@ from dbdyno.store.records import Run
 from dbdyno.store.run_folder import STUDY, check_owner, read_header
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import TrialSpec
-from dbdyno.system.files import why_not_written
+from dbdyno.system.files import file_sha256, why_not_written
 from dbdyno.system.interrupt import Interrupted, interruptible
 from dbdyno.system.locks import alone_on_host, only_one
 from dbdyno.system.state import make_state_folder, new_token

@@ -1,14 +1,14 @@
 """One trial: raise the stack, offer the load, watch, lower the stack. The main path of dbdyno."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.crash.trial_cuts import AboutTrial, Crashing
-from dbdyno.errors import HostError
+from dbdyno.errors import HostError, TrialError
 from dbdyno.model.disks import series_name
 from dbdyno.model.metrics import steps_to_store
 from dbdyno.mysql.settings import FSYNCS_DONE
@@ -42,103 +42,174 @@ class Measured:
     series: dict[str, Columns]
 
 
-def run_trial(  # noqa: PLR0913  (what a trial consists of)
+@dataclass(frozen=True)
+class Step:
+    """One load of a trial. Most trials have one; several are offered one after the other on the same tables."""
+
+    slot: Slot
+    spec: TrialSpec  # differs from that of the first step in the load alone
+    folder: Path  # where its raw files go
+    ports: Ports
+
+
+@dataclass(frozen=True)
+class StepsRun:
+    """What came of the steps of a trial."""
+
+    measured: list[Measured]  # in order
+    error: TrialError | None = None  # of the step behind them; those that follow on that were not begun
+
+
+def run_trial(
     slot: Slot,
     spec: TrialSpec,
     image: Image,
     *,
     ports: Ports,
-    seed: int,
     folder: Path,
+    **how: Any,  # noqa: ANN401
+) -> Measured:
+    """Run a trial of one load, as ``run_steps``. Raises ``TrialError`` or ``HostError``; the host is put back."""
+    came = run_steps([Step(slot, spec, folder, ports)], image, **how)
+    if came.error:
+        raise came.error
+    return came.measured[0]
+
+
+def run_steps(  # noqa: PLR0913  (what a trial consists of)
+    steps: Sequence[Step],
+    image: Image,
+    *,
+    seed: int,
     journal: Journal,
     erase: Erasing,
     rest_seconds: float,
     say: Callable[[str], None],
-) -> Measured:
-    """Run one trial; its raw files go to ``folder``. Raises ``TrialError`` or ``HostError``; the host is put back.
+    begins: Callable[[Slot], None] = lambda _: None,
+) -> StepsRun:
+    """Run the steps of one trial on a stack that is raised once and begins with the image.
 
-    ``say`` takes a sentence for the user.
+    ``say`` takes a sentence for the user; ``begins`` is told each step that begins on what the one before has left.
+    Raises ``HostError``; the host is put back.
     """
+    spec, ports = steps[0].spec, steps[0].ports
     see_that_the_kernel_is(spec, ports.kernel())
-    started_at, watch = ports.now().isoformat(timespec="seconds"), Stopwatch(ports.monotonic)
+    watch, taken = Stopwatch(ports.monotonic), list[Callable[[], Measured]]()
     workload = ports.workload_of(spec)
-    raising = Raising(folder / "server.log", workload.prepare, seed, erase, ports.listen(spec))
+    raising = Raising(steps[0].folder / "server.log", workload.prepare, seed, erase, ports.listen(spec))
     stack = ports.kinds[spec.stack.kind].stack(spec, image, raising)
-    about = AboutTrial(spec, slot.block, slot.treatment, stack, workload, seed, folder, journal, say, watch.lap)
-    with ports.crashing(about) as crash:
-        return _measured(slot, about, crash, ports, watch, started_at, rest_seconds)
+    begun_at = _now(ports)
+    try:
+        with ExitStack() as cutting:
+            crashes = []
+            for step in steps:
+                load = workload if step is steps[0] else ports.workload_of(step.spec)
+                of = step.spec, step.slot.block, step.slot.treatment, stack, load, seed, step.folder
+                about = AboutTrial(*of, journal, say, watch.lap)
+                crashes.append((about, cutting.enter_context(step.ports.crashing(about))))
+            with ExitStack() as lowering:
+                ground = lowering.enter_context(ports.scratch(journal))
+                watch.lap("raise scratch")
+                context = lowering.enter_context(raised((*_host_layers(spec), *stack.layers), ground, watch.lap))
+                for step, (about, crash) in zip(steps, crashes, strict=True):
+                    if taken:
+                        watch.laps = {}  # what lowering takes goes to the last
+                        begins(step.slot)
+                        begun_at = _now(ports)
+                    what = step.slot, begun_at, about, crash, step.ports, watch
+                    taken.append(_take(*what, context, lowering, rest_seconds))
+            watch.lap("lower scratch")
+            return _put_together(taken)
+    except TrialError as error:
+        # Where all steps were taken, lowering the stack has failed, and with it the last.
+        return _put_together(taken[: len(steps) - 1], error)
 
 
-def _measured(  # noqa: PLR0913, PLR0917  (as above)
+def _now(ports: Ports) -> str:
+    return ports.now().isoformat(timespec="seconds")
+
+
+def _put_together(taken: Sequence[Callable[[], Measured]], error: TrialError | None = None) -> StepsRun:
+    measured: list[Measured] = []
+    for result in taken:
+        try:
+            measured.append(result())
+        except TrialError as own:
+            return StepsRun(measured, own)
+    return StepsRun(measured, error)
+
+
+def _take(  # noqa: PLR0913, PLR0917  (as above)
     slot: Slot,
+    started_at: str,
     about: AboutTrial,
     crash: Crashing,
     ports: Ports,
     watch: "Stopwatch",
-    started_at: str,
+    context: StackContext,
+    lowering: ExitStack,
     rest_seconds: float,
-) -> Measured:
-    spec, stack, workload, journal = about.spec, about.stack, crash.workload, about.journal
-    with ExitStack() as lowering:
-        ground = lowering.enter_context(ports.scratch(journal))
-        watch.lap("raise scratch")
-        layers = (*_host_layers(spec), *stack.layers)
-        context = lowering.enter_context(raised(layers, ground, watch.lap))
-        tables = workload.check(context)
-        watch.lap("check")
-        if rest_seconds:  # now, so that what raising the stack leaves ends as well as what the trial before has left
-            ports.sleep(rest_seconds)
-            watch.lap("settle")
-        disks = ports.disks_below(context)
-        before = {name: ports.smart_of(name) for name in disks}
-        speed_before = ports.host_speed(context)
-        with (
-            stack.measuring(journal) as figures,
-            ports.tracing(context, wanted=spec.probes.trace, disk=stack.device.disk) as trace,
-            ports.watching(context, disks) as series,
-            ports.background(context, disks) as background,
-            ports.pinned(spec.stack.client_cpus) as client,
-        ):
-            with crash.beside(context):
-                load = workload.run(context, about.seed, about.folder)
-            # The disks behave as measured until the replica has all.
-            replicated = caught_up(context.replica, load.window_ns) if context.replica and crash.keeps_server else {}
-            traced = trace.within(load.window_ns)
-        watch.lap("load")
-        speed = before_and_after(speed_before, ports.host_speed(context))
-        context = lowering.enter_context(crash.after_load(context, load.window_ns))
-        smart = {name: {"before": before[name], "after": ports.smart_of(name)} for name in disks}
-        tables = workload.check(context) if crash.keeps_server else tables
-        observed = observed_of(context, workload, tables, client) | crash.observed()
-        observed |= {"boot": {"kernel": ports.kernel()}} if spec.booted_kernel else {}
-        room = after_load(context.directory) if context.directory else {}
-        variables = variables_of(context) if slot.block == 1 else {}
-        watch.lap("check after")
-    watch.lap("lower scratch")
-    cuts = crash.examined(load.window_ns)
-    own_disk = series_name("block_device", context.replica.disk) if context.replica and context.replica.disk else ""
-    of_source = {name: probe_series for name, probe_series in series.items() if name != own_disk}
-    figures_of_trial = {**metrics(load, of_source), **traced.metrics(), **replicated, **lag(load, series)}
-    steps = steps_to_store(str(load.result.get("kind")), figures_of_trial)
-    trial = Trial(
-        *(slot.id, slot.block, slot.attempt, slot.position, slot.treatment, started_at),
-        metrics=figures_of_trial,
-        observed=observed,
-        load={**load.result, "second_half_ratio": load.second_half_ratio(), "steps": steps},
-        probes={name: probe_cost(probe_series, load) for name, probe_series in {**series, **background.known()}.items()}
-        | traced.cost,
-        device=since_measuring(figures, load.window_ns[0]),
-        seconds=phases(watch.laps, load) if ports.kinds[spec.stack.kind].ON_HOST else watch.laps,
-        space=room,
-        disturbance=background.within(load.window_ns),
-        block_trace=traced.figures,
-        smart=smart,
-        awake=awake_use(observed, series, load.window_ns),
-        server_variables=variables,
-        cuts=cuts,
-        host_speed=speed,
-    )
-    return Measured(trial, series_columns(load, series, traced.series))
+) -> Callable[[], Measured]:
+    """Offer a step's load to the stack and watch it; returns what puts it together once the stack is lowered."""
+    spec, stack, workload, lap, laps = about.spec, about.stack, crash.workload, watch.lap, watch.laps
+    tables = workload.check(context)
+    lap("check")
+    if rest_seconds:  # now, so that what raising the stack leaves ends as well as what the trial before has left
+        ports.sleep(rest_seconds)
+        lap("settle")
+    disks = ports.disks_below(context)
+    before = {name: ports.smart_of(name) for name in disks}
+    speed_before = ports.host_speed(context)
+    with (
+        stack.measuring(about.journal) as figures,
+        ports.tracing(context, wanted=spec.probes.trace, disk=stack.device.disk) as trace,
+        ports.watching(context, disks) as series,
+        ports.background(context, disks) as background,
+        ports.pinned(spec.stack.client_cpus) as client,
+    ):
+        with crash.beside(context):
+            load = workload.run(context, about.seed, about.folder)
+        # The disks behave as measured until the replica has all.
+        replicated = caught_up(context.replica, load.window_ns) if context.replica and crash.keeps_server else {}
+        traced = trace.within(load.window_ns)
+    lap("load")
+    speed = before_and_after(speed_before, ports.host_speed(context))
+    context = lowering.enter_context(crash.after_load(context, load.window_ns))
+    smart = {name: {"before": before[name], "after": ports.smart_of(name)} for name in disks}
+    tables = workload.check(context) if crash.keeps_server else tables
+    observed = observed_of(context, workload, tables, client) | crash.observed()
+    observed |= {"boot": {"kernel": ports.kernel()}} if spec.booted_kernel else {}
+    room = after_load(context.directory) if context.directory else {}
+    variables = variables_of(context) if slot.block == 1 else {}
+    lap("check after")
+
+    def measured() -> Measured:
+        cuts = crash.examined(load.window_ns)
+        own_disk = series_name("block_device", context.replica.disk) if context.replica and context.replica.disk else ""
+        of_source = {name: probe_series for name, probe_series in series.items() if name != own_disk}
+        figures_of_trial = {**metrics(load, of_source), **traced.metrics(), **replicated, **lag(load, series)}
+        steps = steps_to_store(str(load.result.get("kind")), figures_of_trial)
+        watchers = {**series, **background.known()}
+        trial = Trial(
+            *(slot.id, slot.block, slot.attempt, slot.position, slot.treatment, started_at),
+            metrics=figures_of_trial,
+            observed=observed,
+            load={**load.result, "second_half_ratio": load.second_half_ratio(), "steps": steps},
+            probes={name: probe_cost(watcher, load) for name, watcher in watchers.items()} | traced.cost,
+            device=since_measuring(figures, load.window_ns[0]),
+            seconds=phases(laps, load) if ports.kinds[spec.stack.kind].ON_HOST else dict(laps),
+            space=room,
+            disturbance=background.within(load.window_ns),
+            block_trace=traced.figures,
+            smart=smart,
+            awake=awake_use(observed, series, load.window_ns),
+            server_variables=variables,
+            cuts=cuts,
+            host_speed=speed,
+        )
+        return Measured(trial, series_columns(load, series, traced.series))
+
+    return measured
 
 
 def see_that_the_kernel_is(spec: TrialSpec, kernel: str) -> None:

@@ -238,6 +238,7 @@ def _run_of(header: Header, history: History, trials: list[Trial], host: dict[st
         study_file=header.study_file if study_text else "",
         study_text=study_text,
         prices=header.cost,
+        imported=header.imported,
     )
 
 

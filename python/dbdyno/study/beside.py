@@ -104,7 +104,7 @@ class CommandBeside(BesideSection, CommandSection):
 
 
 class ScriptBeside(BesideSection, ScriptSection):
-    """``script`` beside."""
+    """``script`` beside; with the `setup` of the judged script it works on the same tables."""
 
     kind: Literal["script"]
 

@@ -85,10 +85,13 @@ class NamedLevel:
         return body
 
 
-def named_levels(raw: dict[str, Any], varied: dict[Path_, str], mistakes: list[Mistake]) -> tuple[NamedLevel, ...]:
+def named_levels(
+    raw: dict[str, Any], varied: dict[Path_, str], mistakes: list[Mistake], *, is_suite: bool = False
+) -> tuple[NamedLevel, ...]:
     """The levels of ``[levels]``; none where there is no such section, or where it is wrong: see ``mistakes``.
 
-    ``varied`` are the fields that are factors of their own, with their names.
+    ``varied`` are the fields that are factors of their own, with their names. Loads of a suite may give the same: they
+    differ in what comes before or runs beside.
     """
     section = raw.get(LEVELS)
     if not isinstance(section, dict):
@@ -103,6 +106,8 @@ def named_levels(raw: dict[str, Any], varied: dict[Path_, str], mistakes: list[M
         mistakes.append(Mistake((LEVELS,), f"{count}; give two or more, such as [levels.ours] and [levels.vendor]"))
     for place, level in enumerate(levels):
         mistakes += _as_a_factor_too(level, varied)
+        if is_suite:
+            continue
         if twin := next((level_before for level_before in levels[:place] if level_before.fields == level.fields), None):
             mistakes.append(Mistake((LEVELS, level.name), f"gives the same as [levels.{twin.name}]"))
     return tuple(levels) if len(mistakes) == before else ()

@@ -39,7 +39,7 @@ from dbdyno.study.schema import (
 )
 from dbdyno.study.simulated_loads import unsure_name
 from dbdyno.study.study import BESIDE, Study, VariedField, resolved_body, with_disk, with_levels
-from dbdyno.study.suite import SUITE, Suite, SuiteSection, compared_within_loads, read_suite
+from dbdyno.study.suite import SUITE, Suite, SuiteSection, compared_within_loads, read_suite, step_mistakes
 from dbdyno.study.units import level_label
 from dbdyno.system.files import read_text
 
@@ -267,7 +267,7 @@ def load_study(path: Path, scale: str = "") -> Study:
 
 def _notes_on_jobs(raw: dict[str, Any], folder: Path) -> Iterator[str]:
     """What the job files of fio that a study names say in vain, or otherwise than fio alone takes it."""
-    workload = raw["workload"]
+    workload = raw.get("workload", {})
     if workload.get("kind") != "fio" or "job" not in workload:
         return
     for job in workload["job"] if isinstance(workload["job"], list) else [workload["job"]]:
@@ -298,15 +298,16 @@ class _Mistakes(Exception):  # noqa: N818  (carries them, is not one)
 
 
 def _check(path: Path, text: str, raw: dict[str, Any]) -> Study:
-    try:
-        return _check_lifted(path, text, raw)
-    except _Mistakes as error:
-        raise _Mistakes([_in_file(mistake, raw) for mistake in error.mistakes]) from None
-
-
-def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
     mistakes = [*_top_level_mistakes(raw), *scale_mistakes(raw)]
     suite = _suite(raw, path.parent, mistakes)
+    try:
+        return _check_lifted(path, text, raw, suite, mistakes)
+    except _Mistakes as error:
+        found = [suite.in_load(mistake, path) if suite else mistake for mistake in error.mistakes]
+        raise _Mistakes([_in_file(mistake, raw) for mistake in found]) from None
+
+
+def _check_lifted(path: Path, text: str, raw: dict[str, Any], suite: Suite | None, mistakes: list[Mistake]) -> Study:
     raw = suite.applied(raw) if suite else raw
     raw = lift_beside({name: section for name, section in raw.items() if name != BESIDE}, mistakes)
     about = _section(StudySection, raw.get("study", {}), ("study",), mistakes)
@@ -335,6 +336,8 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any]) -> Study:
     mistakes += _whole_plot_mistakes(design, factors)
     mistakes += _compared_mistakes(design, factors)
     mistakes += _secondary_mistakes(design)
+    if suite and suite.after:
+        mistakes += step_mistakes(design, _specs(body, factors), has_hosts=fleet is not None)
     if fleet is not None:
         kinds = {spec.stack.kind for spec in _specs(body, factors)}
         mistakes += fleet_mistakes(fleet, [factor.name for factor in factors], body, kinds)
@@ -395,11 +398,12 @@ def _all_factors(
 ) -> tuple[VariedField, ...]:
     """Every factor in the order of the file; named levels are one of them, the loads of a suite the first."""
     factors = list(_factors(body, mistakes))
-    levels = named_levels(raw, {factor.path: factor.name for factor in factors}, mistakes)
+    varied = {factor.path: factor.name for factor in factors}
+    levels = named_levels(raw, varied, mistakes, is_suite=suite is not None)
     if not isinstance(raw.get(LEVELS), dict):
         return tuple(factors)
     if suite:
-        return (suite.factor(levels), *factors) if levels else tuple(factors)
+        return (suite.factor(levels, body["workload"]), *factors) if levels else tuple(factors)
     tables = tables_of(raw[LEVELS])
     common = {name: value for name, value in raw[LEVELS].items() if name not in tables}
     section = _section(LevelsSection, common, (LEVELS,), mistakes)
@@ -464,7 +468,7 @@ def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
         version = f"is {shown(raw['version'])}" if "version" in raw else "is missing"
         yield Mistake(("version",), f"{version}; this dbdyno reads version = 1")
     for name in ("study", "stack", "workload"):
-        if name not in raw:
+        if name not in raw and not (name == "workload" and SUITE in raw):
             yield Mistake((name,), f"is missing; a study needs [{name}]")
 
 

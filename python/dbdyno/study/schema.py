@@ -733,6 +733,20 @@ class TrialSpec(Section):
         return running(self.beside)
 
     @property
+    def with_own_tables(self) -> dict[str, BesideSection]:
+        """Those of them that have tables of their own, which dbdyno makes.
+
+        A script with the ``setup`` of the judged load works on its tables.
+        """
+        shared = getattr(self.workload, "setup", None)
+        loads = self.loads_beside.items()
+        return {
+            name: load
+            for name, load in loads
+            if load.has_data and not (shared and getattr(load, "setup", None) == shared)
+        }
+
+    @property
     def loads(self) -> tuple[WorkloadSection, ...]:
         """The judged load, and those beside it."""
         return self.workload, *self.loads_beside.values()

@@ -35,6 +35,7 @@ class VariedField:
     path: tuple[str, ...]  # where it stands: ("stack", "device"); of named levels ("levels",)
     levels: tuple[Any, ...]  # values of the field, or ``NamedLevel``
     groups: dict[str, str] | None = None  # of the loads of a suite: level -> its group
+    after: dict[str, str] | None = None  # of the loads of a suite: level -> the load on whose tables it goes on
 
     def labels(self) -> list[str]:
         """Levels as they are shown and as a baseline names them."""
@@ -50,7 +51,8 @@ class VariedField:
         """The section of what varies; "levels" where fields of several sections do."""
         if self.path[0] == BESIDE:
             return "workload"
-        sections = {".".join(path[:-1]) for level in self.levels for path in self.fields(level)}
+        fields = (path for level in self.levels for path in self.fields(level))
+        sections = {"workload" if path[0] == BESIDE else ".".join(path[:-1]) for path in fields}
         return sections.pop() if len(sections) == 1 else LEVELS
 
     def fields(self, level: Any) -> dict[tuple[str, ...], Any]:  # noqa: ANN401 - whatever TOML can hold
@@ -67,12 +69,16 @@ class VariedField:
         """What each named level gives, field -> label; of a file only its name: where it lies is private."""
         return {
             level.name: {
-                ".".join(path): PurePath(value).name if path in _PRIVATE else level_label(value)
+                ".".join(path): PurePath(value).name if _is_private(path) else level_label(value)
                 for path, value in level.fields.items()
             }
             for level in self.levels
             if isinstance(level, NamedLevel)
         }
+
+
+def _is_private(path: tuple[str, ...]) -> bool:
+    return path in _PRIVATE or (path[0] == BESIDE and ("workload", path[-1]) in _PRIVATE)
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,7 @@ def with_files(body: dict[str, Any], script: Callable[[str], str]) -> dict[str, 
         if name in new_body.get(section, {}):
             new_body[section] = {**new_body[section], name: resolved(new_body[section][name], resolve)}
     if BESIDE in new_body:
-        files = {"file": script, "command": command}
+        files = {"file": script, "setup": script, "command": command}
         new_body[BESIDE] = {
             name: {field: resolved(value, files[field]) if field in files else value for field, value in load.items()}
             for name, load in new_body[BESIDE].items()

@@ -1,24 +1,35 @@
 """``[suite]``: a folder of loads, each a file of SQL, which are the levels of the study's first factor.
 
 What it gives is what a study could say itself: ``[levels]`` with a ``file`` each, ``workload.setup``, and comparisons
-in one factor only, which is never the load. So plan, run, analysis and report know nothing of it but the groups.
+in one factor only, which is never the load. So plan, run, analysis and report know nothing of it but the groups, and
+which load goes on with the tables of which.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from dbdyno.study.document import Line, Section
 from dbdyno.study.levels import LEVELS, NamedLevel
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
-from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection
-from dbdyno.study.study import VariedField
+from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, TrialSpec
+from dbdyno.study.study import BESIDE, VariedField
+from dbdyno.system.files import read_text
 
 SUITE, LOAD = "suite", "load"  # the section, and what its factor is called
 SETUP = "setup.sql"  # the file of the folder that makes the tables of all loads
 KIND = "script"
+# A line of a load's file with fields of its own, written as in a table of TOML: `-- load: after = "fill", events = 9`
+_FIELDS = re.compile(r"--[ \t]*(load|beside):(.*)")
+_OF_ALL = ("kind", "setup", "set")  # loads begin with the same tables
+AMOUNT = "events"
 _ONE_VALUE = {"clients_from"}  # lists that are no factors
 _VARIED = {section.partition(".")[0] for section in FACTOR_SECTIONS}  # sections whose lists are factors
 
@@ -31,29 +42,82 @@ class SuiteSection(Section):
     load called NAME. Folders below it are groups. Its `setup.sql` makes the tables of all.
     """
     only: list[Line] | None = None
-    """Patterns of the names of the loads that are run, such as `["point-*", "scan"]`; all if not given."""
+    """Patterns of the names of the loads that are run, such as `["point-*", "scan"]`; all if not given. What a load
+    goes on from is run, too.
+    """
+    times: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    """How many times as many `events` as the loads' own lines say."""
+
+
+@dataclass(frozen=True)
+class LoadFile:
+    """A load of a suite: its file, and what the file says of the load beside its SQL."""
+
+    path: Path
+    after: str = ""  # the load on whose tables it goes on; empty: it begins with what the setup makes
+    fields: Mapping[str, Any] = field(default_factory=dict)  # of ``[workload]``
+    beside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # name -> a table of ``[[workload.beside]]``
+
+    @property
+    def name(self) -> str:
+        """What the load is called."""
+        return self.path.stem
 
 
 @dataclass(frozen=True)
 class Suite:
-    """The loads of a suite, in the order of their groups and names: what each gives, and its group."""
+    """The loads of a suite, in the order of their groups and names, but each right after what it goes on from."""
 
-    files: dict[str, str]  # name -> its file, relative to the study
+    loads: Sequence[LoadFile]  # their files relative to the study
     groups: dict[str, str]  # name -> its folder below that of the loads; empty where it is in none
     setup: str | None  # the file that makes the tables
 
+    @property
+    def after(self) -> dict[str, str]:
+        """Name -> the load on whose tables it goes on, of those that do."""
+        return {load.name: load.after for load in self.loads if load.after}
+
     def applied(self, raw: dict[str, Any]) -> dict[str, Any]:
         """The study with its loads as named levels, the first factor, and with the file that makes their tables."""
-        load = raw.get("workload")
-        levels = {name: {"workload": {"file": file}} for name, file in self.files.items()}
+        load = raw.get("workload", {})
+        levels = {load.name: {"workload": {"file": str(load.path), **load.fields}} for load in self.loads}
         if isinstance(load, dict):
             load = {"kind": KIND, **({"setup": self.setup} if self.setup else {}), **load}
         rest = {name: section for name, section in raw.items() if name not in {SUITE, LEVELS}}
-        return {LEVELS: levels, **rest, **({"workload": load} if load is not None else {})}
+        return {LEVELS: levels, **rest, "workload": load}
 
-    def factor(self, levels: Sequence[NamedLevel]) -> VariedField:
-        """The factor whose levels they are."""
-        return VariedField(name=LOAD, path=(LEVELS,), levels=tuple(levels), groups=self.groups)
+    def factor(self, levels: Sequence[NamedLevel], workload: Mapping[str, Any]) -> VariedField:
+        """The factor whose levels they are, of a study with that load; what runs beside a load is in its level."""
+        shared = {name: workload[name] for name in ("setup", "set") if name in workload}
+        return VariedField(
+            name=LOAD,
+            path=(LEVELS,),
+            levels=tuple(_with_beside(level, load, shared) for level, load in zip(levels, self.loads, strict=True)),
+            groups=self.groups,
+            after=self.after or None,
+        )
+
+    def in_load(self, mistake: Mistake, study: Path) -> Mistake:
+        """The mistake where the study has it: of what a load's own file says, its file and line are in the text."""
+        load = next((load for load in self.loads if mistake.path[:2] == (LEVELS, load.name)), None)
+        if load is None:
+            return mistake
+        words = ".".join(str(part) for part in mistake.path[2:] if part != "workload")
+        text = read_text(study.parent / load.path).splitlines()
+        lines = {number: line for number, line in enumerate(text, 1) if _FIELDS.match(line)} or {1: ""}
+        line = next((n for n, line in lines.items() if str(mistake.path[-1]) in line), min(lines))
+        return Mistake((SUITE, "loads"), f"{load.path}:{line}: {words}: {mistake.text}")
+
+
+def _with_beside(level: NamedLevel, load: LoadFile, shared: Mapping[str, Any]) -> NamedLevel:
+    """The level of a load with what runs beside it; scripts among these work on the judged load's tables."""
+    fields: dict[tuple[str, ...], Any] = {
+        (BESIDE, name, key): value
+        for name, table in load.beside.items()
+        for key, value in ({**shared, **table} if table["kind"] == KIND else table).items()
+    }
+    places: dict[tuple[str, ...], tuple[str, ...]] = {path: (LEVELS, level.name, *path) for path in fields}
+    return replace(level, fields={**level.fields, **fields}, places={**level.places, **places})
 
 
 def read_suite(raw: dict[str, Any], section: SuiteSection, folder: Path, mistakes: list[Mistake]) -> Suite | None:
@@ -61,20 +125,105 @@ def read_suite(raw: dict[str, Any], section: SuiteSection, folder: Path, mistake
     place = folder / section.loads
     found = [path for path in (*sorted(place.glob("*.sql")), *sorted(place.glob("*/*.sql"))) if path.name != SETUP]
     problem = list(_problems(raw, section, place, found))
+    loads = [_load_file(path, folder, section.times, problem) for path in found]
+    # What only runs beside others is no load itself.
+    beside = {os.path.normpath(str(table.get("file"))) for load in loads for table in load.beside.values()}
+    loads = [load for load in loads if str(load.path) not in beside]
+    problem += [] if problem else _broken_steps(loads)
     only = section.only or ["*"]
-    chosen = [path for path in found if any(fnmatchcase(path.stem, pattern) for pattern in only)]
-    unused = [pattern for pattern in only if not any(fnmatchcase(path.stem, pattern) for path in found)]
+    named = {load.name for load in loads if any(fnmatchcase(load.name, pattern) for pattern in only)}
+    unused = [pattern for pattern in only if not any(fnmatchcase(load.name, pattern) for load in loads)]
     if unused and not problem:
-        names = [path.stem for path in found]
+        names = [load.name for load in loads]
         text = f"names no load: {shown(unused[0])}{did_you_mean(unused[0], names)}"
         problem.append(Mistake((SUITE, "only"), f"{text}; there are {', '.join(names)}"))
     mistakes += problem
     if problem:
         return None
-    groups = {path.stem: path.parent.name if path.parent != place else "" for path in chosen}
-    files = {path.stem: str(path.relative_to(folder)) for path in chosen}
+    groups = {path.stem: path.parent.name if path.parent != place else "" for path in found}
+    chosen = _in_order(loads, named)
     setup = place / SETUP
-    return Suite(files, groups, str(setup.relative_to(folder)) if setup.is_file() else None)
+    return Suite(
+        chosen,
+        {load.name: groups[load.name] for load in chosen},
+        str(setup.relative_to(folder)) if setup.is_file() else None,
+    )
+
+
+def _in_order(loads: Sequence[LoadFile], named: set[str]) -> list[LoadFile]:
+    """Those that are named and what they go on from, each right after that."""
+    by_name = {load.name: load for load in loads}
+    needed = set(named)
+    for name in named:
+        while name := by_name[name].after:
+            needed.add(name)
+    following = {load.after: load for load in loads if load.after and load.name in needed}
+    ordered = []
+    for first in (load for load in loads if load.name in needed and not load.after):
+        load: LoadFile | None = first
+        while load:
+            ordered.append(load)
+            load = following.get(load.name)
+    return ordered
+
+
+def _load_file(path: Path, folder: Path, times: float, problem: list[Mistake]) -> LoadFile:
+    """The load of a file, by its lines of fields; what is wrong with these goes to ``problem``."""
+    fields: dict[str, Any] = {}
+    beside: dict[str, dict[str, Any]] = {}
+    relative = path.relative_to(folder)
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if not (given := _FIELDS.match(line)):
+            continue
+        here = f"{relative}:{number}: {given[1]}"
+        try:
+            table = tomllib.loads(f"fields = {{{given[2]}}}")["fields"]
+        except tomllib.TOMLDecodeError:
+            example = 'after = "fill", events = 100' if given[1] == "load" else 'file = "inserts.sql", rate = 100'
+            problem.append(Mistake((SUITE, "loads"), f"{here}: can't be read; write fields as in: {example}"))
+            continue
+        if isinstance(file := table.get("file"), str):
+            table["file"] = os.path.normpath(relative.parent / file)
+        if given[1] == "load":
+            fields |= table
+            wrong = next((name for name in _OF_ALL if name in table), "")
+        else:
+            name = str(table.setdefault("name", Path(str(file)).stem.replace("-", "_")))
+            table.setdefault("kind", KIND)
+            wrong = "setup" if "setup" in table else ""
+            if name in beside:
+                problem.append(Mistake((SUITE, "loads"), f"{here}: {shown(name)} runs beside it twice; give it a name"))
+            beside[name] = table
+        if wrong:
+            problem.append(Mistake((SUITE, "loads"), f"{here}: {wrong} is one for all loads of a suite; leave it out"))
+    after = fields.pop("after", "")
+    if isinstance(events := fields.get(AMOUNT), int) and events > 1:
+        fields[AMOUNT] = max(1, round(events * times))
+    return LoadFile(relative, str(after), fields, beside)
+
+
+def _broken_steps(loads: Sequence[LoadFile]) -> Iterator[Mistake]:
+    """What is wrong with which load goes on from which."""
+    by_name = {load.name: load for load in loads}
+    followed: dict[str, str] = {}
+    for load in loads:
+        if not load.after:
+            continue
+        here = f"{load.path}: after"
+        if load.after not in by_name:
+            text = f"is {shown(load.after)}, which is no load; there are {', '.join(by_name)}"
+            yield Mistake((SUITE, "loads"), f"{here}: {text}{did_you_mean(load.after, by_name)}")
+            return
+        if other := followed.get(load.after):
+            text = f"is {load.after}, and so is that of {other}; one load goes on from each: name the last of them"
+            yield Mistake((SUITE, "loads"), f"{here}: {text}")
+        followed[load.after] = load.name
+        before, steps = load.after, 1
+        while before and steps <= len(loads):
+            before, steps = by_name[before].after if before in by_name else "", steps + 1
+        if steps > len(loads):
+            yield Mistake((SUITE, "loads"), f"{here}: leads round to itself; the first step has no after")
+            return
 
 
 def _problems(raw: dict[str, Any], section: SuiteSection, place: Path, found: list[Path]) -> Iterator[Mistake]:
@@ -110,6 +259,21 @@ def compared_within_loads(
     return design.model_copy(
         update={"compare": "one-factor", "compare_factors": list(design.compare_factors) or others}
     )
+
+
+def step_mistakes(design: DesignSection, specs: Sequence[TrialSpec], *, has_hosts: bool) -> Iterator[Mistake]:
+    """What can't be given with loads that go on from others."""
+    steps = "with loads that go on from others"
+    if design.settle == "trial":
+        text = f'can\'t be "trial" {steps}: the baseline before each would change their tables; give a time'
+        yield Mistake(("design", "settle"), text)
+    if LOAD in design.hard_to_change:
+        yield Mistake(("design", "hard_to_change"), f"can't name the loads {steps}, whose order is fixed; leave it out")
+    if has_hosts:
+        yield Mistake(("hosts",), f"can't be given {steps}; run the suite on each host by itself")
+    if any(spec.stack.is_in_machine for spec in specs):
+        text = f"names a virtual machine, which boots for each load, and can't be given {steps}; leave it out"
+        yield Mistake(("stack", "kernel"), text)
 
 
 def with_changes(

@@ -53,6 +53,7 @@ class LoadsBeside:
     load: Generated[Any]
     sections: Mapping[str, BesideSection]  # by name; none in a treatment that others are compared with
     generated: Mapping[str, Generated[Any]]  # of those that dbdyno-load offers
+    own_tables: frozenset[str]  # names of those among them that do not work on the judged load's tables
 
     @property
     def tool(self) -> None:
@@ -70,8 +71,9 @@ class LoadsBeside:
     def prepare(self, context: StackContext) -> None:
         """Make the data of all of them. Raises ``TrialError``."""
         self.load.prepare(context)
-        for load in self.generated.values():
-            load.prepare(context)
+        for name, load in self.generated.items():
+            if name in self.own_tables:
+                load.prepare(context)
 
     def check(self, context: StackContext) -> dict[str, str]:
         """What the judged load's tables are. Raises ``TrialError``, also for those of the others."""
@@ -104,14 +106,17 @@ class LoadsBeside:
         return _OfProgram(section, self.load, context, own_seed, folder, token).run
 
 
-def beside_load(section: BesideSection, engine: str, made: Callable[..., Any]) -> Generated[Any]:
-    """The load that dbdyno-load offers by a section: on tables of its own, without a warm-up, until it is stopped."""
+def beside_load(section: BesideSection, engine: str, made: Callable[..., Any], schema: str = "") -> Generated[Any]:
+    """The load that dbdyno-load offers by a section, without a warm-up, until it is stopped.
+
+    It works on the tables of that schema; on its own where none is named.
+    """
     fields: dict[str, Any] = {"warmup": 0.0}
     assert isinstance(section, LoopSection)  # noqa: S101  (only such are dbdyno-load's)
     if section.duration is None and getattr(section, section.AMOUNT) is None:
         fields["duration"] = DAY_SECONDS  # until it is stopped
     generated: Generated[Any] = made(section.model_copy(update=fields), engine)
-    return replace(generated, external_schema=f"dbdyno_beside_{section.name}")
+    return replace(generated, external_schema=schema or f"dbdyno_beside_{section.name}")
 
 
 @dataclass(frozen=True)

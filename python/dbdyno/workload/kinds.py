@@ -49,7 +49,10 @@ def workload_of(spec: TrialSpec) -> Workload:
 
 def _with_loads_beside(load: Generated[Any], spec: TrialSpec) -> LoadsBeside:
     """The load of a treatment in a study of what runs beside it; in each of them it begins at a moment named before."""
-    own = {name: section for name, section in spec.loads_beside.items() if section.has_data}
-    engine = spec.stack.engine
-    generated = {name: beside_load(section, engine, WORKLOADS[section.kind]) for name, section in own.items()}
-    return LoadsBeside(load, spec.loads_beside, generated)
+    ours = {name: section for name, section in spec.loads_beside.items() if section.has_data}
+    own, engine = spec.with_own_tables, spec.stack.engine
+    generated = {
+        name: beside_load(section, engine, WORKLOADS[section.kind], "" if name in own else load.schema)
+        for name, section in ours.items()
+    }
+    return LoadsBeside(load, spec.loads_beside, generated, frozenset(own))

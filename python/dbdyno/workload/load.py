@@ -108,7 +108,7 @@ class LoadResult:
             "reconnects": float(result["reconnects"]),
         }
         # A run too short for one event to end has no latency; one that only reads adds no row.
-        scalars |= latency_metrics(latency)
+        scalars |= latency_metrics(latency) | self.stalls()
         if result["rows"]:
             scalars["rows_per_second"] = result["rows"] / real
         if new_orders := result.get("operations", {}).get("new_order"):
@@ -116,6 +116,22 @@ class LoadResult:
         if result["offered_per_second"]:
             scalars["achieved_ratio"] = result["achieved_per_second"] / result["offered_per_second"]
         return scalars
+
+    def stalls(self) -> dict[str, float]:
+        """The longest time without a finished event, in tenths of a second; the share of whole seconds without one."""
+        start, _ = self.window_ns
+        ends, counts = self.series.get("t_ns", []), self.series.get("events", [])
+        stall = longest = 0.0
+        by_second: dict[int, float] = {}
+        for before, end, count in zip([start, *ends], ends, counts, strict=False):
+            stall = 0.0 if count else stall + (end - before) / 1e9
+            longest = max(longest, stall)
+            second = int((end - start - 1) // 1e9)  # an interval that ends at a full second belongs to the one before
+            by_second[second] = by_second.get(second, 0.0) + count
+        if not by_second or (whole := int((ends[-1] - start) // 1e9)) < 1:
+            return {"stall_seconds_max": longest} if ends else {}
+        stalled = sum(not by_second.get(second, 0.0) for second in range(whole))
+        return {"stall_seconds_max": longest, "stalled_ratio": stalled / whole}
 
     def columns(self) -> Columns:
         """The series on the trial's clock: ``t_s`` is the end of each interval, 0 where measuring starts."""

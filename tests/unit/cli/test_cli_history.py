@@ -1,14 +1,18 @@
 """``dbdyno history``: what it prints of kept runs, and how it ends for a script."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from dbdyno.analysis.history import history
 from dbdyno.model.design import Comparison, Design, Treatment
 from dbdyno.model.word import CONDITION_HOLDS
+from dbdyno.report.charts.history import chart
 from dbdyno.store.records import Run, Trial
+from dbdyno.store.run_folder import read_run
 from tests.run_folders import STUDY, written
 
 TREATMENTS = [Treatment("t1", {"device": "hdd"}), Treatment("t2", {"device": "ssd"})]
@@ -68,4 +72,34 @@ def test_json_and_the_exit_code(dbdyno, nights):
 def test_a_page(dbdyno, nights, tmp_path):
     page = tmp_path / "history.html"
     assert dbdyno("history", *nights, "--html", page)[0] == 0
-    assert "night09" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    (wide,) = re.findall(r'<svg[^>]*aria-label="each treatment through time.*?</svg>', text, re.DOTALL)[:1]
+    assert wide.count('stroke-dasharray="3 3"') == 1, "one change is marked"
+    assert "slower between night08 and night09: " in wide
+    (hdd, ssd) = re.findall(r'data-says="([^"]*)"', wide)
+    assert len(hdd.split("|")) == len(ssd.split("|")) == 12, "a dot for each run"
+    blocks, runs = [path.count("M") for path in re.findall(r'<path d="(M[^"]*h0[^"]*)"', wide)][:2]
+    assert (blocks, runs) == (72, 12)
+    levels = re.findall(r"<title>night\d\d to night\d\d: [\d,.]+ \([\d,.]+ to [\d,.]+\)</title>", wide)
+    assert len(levels) == 3, "one of hdd, two of ssd, with their intervals"
+
+
+def test_the_chart_escapes_names_and_draws_a_dozen_treatments(nights):
+    runs = [(f"<b>{number}", read_run(folder)) for number, folder in enumerate(nights)]
+    treatments = [Treatment(f"t{number}", {"device": f"<i>{number}"}) for number in range(1, 15)]
+    many = [(name, with_treatments(run, treatments)) for name, run in runs]
+    made = chart(history(many))
+    for window in ("wide", "narrow"):
+        drawn = made.drawn(window)
+        assert "<b>" not in drawn
+        assert "<i>" not in drawn
+        assert drawn.count('font-weight="bold"') >= 12
+    assert made.caption.endswith("2 more treatments are in the tables alone.")
+
+
+def with_treatments(run, treatments):
+    """Return the run with so many treatments, all of them the first."""
+    of_first = [trial for trial in run.trials if trial.treatment == "t1"]
+    trials = [replace(trial, id=f"{trial.id}-{t.id}", treatment=t.id) for t in treatments for trial in of_first]
+    pairs = [Comparison("t1", treatment.id) for treatment in treatments[1:]]
+    return replace(run, trials=trials, design=replace(run.design, treatments=treatments, comparisons=pairs))

@@ -147,13 +147,16 @@ def typed(words):
     return [part for word in words for part in WORDS.get(word, [word])]
 
 
+MAKES = {"import", "atlas"}  # the folder that they name, here as there
+
+
 def do(argv, desk, kept, monkeypatch, capsys):
     """Run a command of dbdyno's that measures nothing; one that measures leaves a run folder behind."""
     understood(argv)
     assert unknown_words(argv) == []
     grouped = {"servers", "kernels", "disk", "images", "trace", "crash", "hosts"}
     verb = " ".join(argv[:2]) if argv[0] in grouped else argv[0]
-    if "--into" in argv and not (into := desk / argv[argv.index("--into") + 1]).exists():
+    if "--into" in argv and verb not in MAKES and not (into := desk / argv[argv.index("--into") + 1]).exists():
         shutil.copytree(kept, into)
     measures = verb in MEASURES or (verb in {"try", "suite"} and "--plan" not in argv)
     measures = measures or (verb == "doctor" and "--quick" not in argv)

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.cli.plan import planned_images
 from dbdyno.cli.suite import suite_file
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import make_plan
-from dbdyno.run.images import planned_images
 from dbdyno.study.load import load_study
 
 ROOT = Path(__file__).parents[3]
 MICROBENCH = ROOT / "studies/suites/microbench.toml"
+INSERT = ROOT / "studies/suites/insert.toml"
 LOADS = {
     "point/one.sql": ":id = uniform(1, :rows)\nSELECT :id;",
     "point/two.sql": "SELECT 2;",
@@ -154,3 +155,98 @@ def test_a_suite_is_found_by_its_name():
     assert suite_file("a/b.toml") == Path("a/b.toml")
     with pytest.raises(UserError, match=r"microbensh is no suite; there are .*Did you mean"):
         suite_file("microbensh")
+
+
+# Loads that say more than their SQL, and that go on from one another.
+
+STEPS = {
+    "write/four.sql": '-- load: after = "three", events = 100, warmup = "0s"\nINSERT INTO t VALUES (1);',
+    "write/five.sql": '-- load: after = "four"\n-- beside: file = "go-on.sql", rate = 9\nSELECT 5;',
+    "write/go-on.sql": "INSERT INTO t VALUES (:rows);",
+}
+NO_DURATION = ('duration = "5s"', 'warmup = "1s"')
+OF_THREE = {"write/three.sql": '-- load: duration = "3s"\nSELECT 3;'}
+LONG = {"point/one.sql": '-- load: duration = "2s"\nSELECT 1;', "point/two.sql": '-- load: duration = "2s"\nSELECT 2;'}
+FIVE = {"write/five.sql": STEPS["write/five.sql"].replace('"four"', '"four", duration = "4s"')}
+
+
+@pytest.fixture
+def steps(suite):
+    def written(*changes, **files):
+        return suite(NO_DURATION, *changes, **{**STEPS, **OF_THREE, **LONG, **FIVE, **files})
+
+    return written
+
+
+def specs_of(study):
+    return {levels["load"]: spec for levels, spec in study.combinations()}
+
+
+def test_a_load_says_its_own_fields_and_what_runs_beside_it(steps):
+    study = load_study(steps())
+    specs = specs_of(study)
+    assert list(specs) == ["one", "two", "three", "four", "five"], "each after what it goes on from"
+    assert (specs["four"].workload.events, specs["four"].workload.warmup, specs["four"].workload.duration) == (
+        100,
+        0,
+        None,
+    )
+    assert [specs[name].workload.duration for name in ("one", "three", "five")] == [2, 3, 4]
+    (beside,) = specs["five"].loads_beside.values()
+    assert (beside.name, beside.rate, Path(beside.file).name) == ("go_on", 9, "go-on.sql")
+    assert specs["five"].with_own_tables == {}, "it works on the tables of the judged load"
+    assert not specs["four"].loads_beside
+    plan = make_plan(study)
+    assert [len(image) for image in planned_images(plan)] == [10]
+    assert plan.design.factors[0].is_load
+    assert plan.design.factors[0].chains() == [["three", "four", "five"]]
+
+
+def test_only_brings_along_what_a_load_goes_on_from(steps):
+    study = load_study(steps(('loads = "small"', 'loads = "small"\nonly = ["four"]')))
+    assert study.factors[0].labels() == ["three", "four"]
+
+
+def test_times_as_many_events(steps):
+    study = load_study(steps(('loads = "small"', 'loads = "small"\ntimes = 2.5')))
+    assert specs_of(study)["four"].workload.events == 250
+
+
+@pytest.mark.parametrize(
+    ("changes", "files", "said"),
+    [
+        ((), {"write/four.sql": "-- load: after = thre\nSELECT 1;"},
+         ":5: suite.loads: small/write/four.sql:1: load: can't be read; write fields as in: after = "),
+        ((), {"write/four.sql": '-- load: after = "thre"\nSELECT 1;'},
+         'small/write/four.sql: after: is "thre", which is no load; there are one, two, five, four, three. Did'),
+        ((), {"write/five.sql": '-- load: after = "three"\nSELECT 1;'},
+         "small/write/four.sql: after: is three, and so is that of five; one load goes on from each"),
+        ((), {"write/three.sql": '-- load: after = "five"\nSELECT 1;'}, "after: leads round to itself"),
+        ((), {"write/four.sql": '-- A load.\n-- load: after = "three", clients = "2"\nSELECT 1;'},
+         ':5: suite.loads: small/write/four.sql:2: clients: is "2" but must be'),
+        ((), {"write/four.sql": '-- load: after = "three", set = "rows=1"\nSELECT 1;'},
+         "small/write/four.sql:1: load: set is one for all loads of a suite; leave it out"),
+        ((), {"write/five.sql": '-- load: after = "four", duration = "1s"\n-- beside: file = "no.sql", rate = -1'},
+         "small/write/five.sql:2: beside.no.rate: is -1; it must be"),
+        ((("blocks = 6", 'blocks = 6\nsettle = "trial"'),), {}, 'settle: can\'t be "trial" with loads that go'),
+        ((("blocks = 6", 'blocks = 6\nhard_to_change = ["load"]'),), {}, "can't name the loads with loads that"),
+        ((("[design]", '[hosts]\nunder_test = ["a", "b", "c"]\n[design]'),), {}, "hosts: can't be given with loads"),
+        ((('size = "1GiB"', 'size = "1GiB"\nkernel = "debian-6.1"'),), {}, "stack.kernel: names a virtual machine"),
+    ],
+)  # fmt: skip
+def test_mistakes_of_a_load_s_own_lines_are_named_with_their_place(changes, files, said, steps):
+    path = steps(*changes, **files)
+    with pytest.raises(UserError) as refused:
+        load_study(path)
+    assert said in str(refused.value).replace(str(path), ""), str(refused.value)
+
+
+def test_the_insert_benchmark_is_one_chain_of_seven_steps():
+    study = load_study(INSERT)
+    names = ["fill", "index", "insert-50", "insert-5", "range-100", "range-500", "range-1000"]
+    assert study.factors[0].labels() == names
+    plan = make_plan(study)
+    assert plan.design.factors[0].chains() == [names]
+    assert len(planned_images(plan)) == len(study.factors[1].levels)
+    rates = [[load.rate for load in spec.loads_beside.values()] for spec in list(plan.specs.values())[::3]]
+    assert rates == [[], [], [], [], [100], [500], [1000]]

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,27 @@ def metrics(**changes):
 @pytest.mark.parametrize(("queries", "ratio"), [([10] * 8, 1), ([10] * 4 + [20] * 4, 2), ([30] * 4 + [15] * 4, 0.5)])
 def test_the_second_half_over_the_first(queries, ratio):
     assert load(queries).second_half_ratio() == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(
+    ("events", "longest", "stalled"),
+    [
+        ([1] * 20, 0.0, 0.0),
+        ([1] * 5 + [0] * 3 + [1] * 12, 0.3, 0.0),
+        ([1] * 10 + [0] * 10, 1.0, 0.5),
+        ([1] * 5 + [0] * 10 + [1] * 5, 1.0, 0.0),
+        ([0] * 25 + [1], 2.5, 1.0),
+        ([0, 1], 0.1, None),
+    ],
+)
+def test_stalls_are_the_longest_time_without_an_event_and_the_share_of_such_seconds(events, longest, stalled):
+    figures = replace(load(events), series={"t_ns": load(events).series["t_ns"], "events": events}).stalls()
+    assert figures["stall_seconds_max"] == pytest.approx(longest)
+    assert figures.get("stalled_ratio") == stalled
+
+
+def test_without_a_series_nothing_is_known_of_stalls():
+    assert load([]).stalls() == {}
 
 
 def test_very_short_runs_have_no_halves():

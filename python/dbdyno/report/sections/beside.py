@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analysis.beside import PARTS, BesideSummary
-from dbdyno.model.wording import count, number
+from dbdyno.model.wording import count, number, number_or_dash
 from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table, bullets
 from dbdyno.report.source import Source, finite_fields
 
@@ -14,7 +14,9 @@ _FIGURES = {  # as it is stored -> the heading of its column
     "megabytes_per_second": "MB/s",
     "rows_per_second": "rows/s",
     "events_per_second": "events/s",
+    "achieved_ratio": "of its rate",
     "latency_ms_p99": "its p99 ms",
+    "stall_seconds_max": "longest stall s",
     "figure_more": "figure",
     "figure_less": "figure",
     "errors": "errors",
@@ -46,18 +48,27 @@ def section(source: Source) -> Section | None:
         _parts_table(loads),
         Abridged((Paragraph(NOTE, "soft"),)),
     )
-    return Section("beside", TITLE, shown, data={"beside": [_values(load) for load in loads]})
+    return Section("beside", TITLE, shown, data={"beside": [finite_fields(load) for load in loads]})
 
 
 def _stopped_lines(loads: Sequence[BesideSummary]) -> Iterator[str]:
     """Return which of them did not come to an end."""
+    every = [name for name in dict.fromkeys(load.name for load in loads) if _is_always_stopped(name, loads)]
+    for name in every:
+        yield f"{name} still ran when measuring ended in every trial; its figures are of what it had done until then."
     for load in loads:
-        if load.stopped:
+        if load.stopped and load.name not in every:
             trials = f"{load.stopped} of {count(load.trials, 'trial')}"
             yield (
                 f"{load.label}: {load.name} still ran when measuring ended in {trials}, and was stopped there; its"
                 " figures are of what it had done until then."
             )
+
+
+def _is_always_stopped(name: str, loads: Sequence[BesideSummary]) -> bool:
+    """Return whether a load beside several treatments came to an end in none of their trials."""
+    own = [load for load in loads if load.name == name]
+    return len(own) > 1 and all(load.stopped == load.trials for load in own)
 
 
 def _own_table(loads: Sequence[BesideSummary]) -> Table:
@@ -69,8 +80,8 @@ def _own_table(loads: Sequence[BesideSummary]) -> Table:
             number(load.began_s),
             f"{number(load.seconds_mean)} ({number(load.seconds_min)} to {number(load.seconds_max)})",
             f"{load.trials - load.stopped} of {load.trials}",
-            *(_known(load.figures.get(name, math.nan)) for name in names),
-            _known(load.figures.get("seconds_user", math.nan) + load.figures.get("seconds_sys", math.nan)),
+            *(number_or_dash(load.figures.get(name, math.nan)) for name in names),
+            number_or_dash(load.figures.get("seconds_user", math.nan) + load.figures.get("seconds_sys", math.nan)),
         )
         for load in loads
     )
@@ -80,16 +91,8 @@ def _own_table(loads: Sequence[BesideSummary]) -> Table:
 
 def _parts_table(loads: Sequence[BesideSummary]) -> Table:
     rows = tuple(
-        (load.label, which, *(_known(part.get(name, math.nan)) for name in PARTS))
+        (load.label, which, *(number_or_dash(part.get(name, math.nan)) for name in PARTS))
         for load in loads
         for which, part in ((f"while {load.name} ran", load.during), (f"while {load.name} did not run", load.outside))
     )
     return Table("The judged load meanwhile", ("treatment", "", *_PART_HEADINGS.values()), rows)
-
-
-def _known(value: float) -> str:
-    return number(value) if math.isfinite(value) else "-"
-
-
-def _values(load: BesideSummary) -> dict[str, object]:
-    return finite_fields(load)

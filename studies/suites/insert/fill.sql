@@ -1,0 +1,10 @@
+-- Rows in the order of the key, 50 in each transaction; there is no other index.
+-- load: events = 2000, warmup = "0s"
+:seed = uniform(1, 1000000000)
+:customer_seed = :seed + 1
+:product_seed = :seed + 2
+:price_seed = :seed + 3
+INSERT INTO sales (sold_at, shop, customer, product, price, note)
+  SELECT NOW(6), 1 + FLOOR(RAND(:seed) * 1000), 1 + FLOOR(RAND(:customer_seed) * 100000),
+    1 + FLOOR(RAND(:product_seed) * 10000), 1 + FLOOR(RAND(:price_seed) * 50000), REPEAT('n', 10)
+  FROM batch;

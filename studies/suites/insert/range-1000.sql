@@ -1,0 +1,3 @@
+-- The same while 1,000 rows a second come and 1,000 go.
+-- load: after = "range-500", file = "range-100.sql", duration = "10s"
+-- beside: file = "in_and_out.sql", rate = 1000

@@ -1,0 +1,3 @@
+-- The same while 500 rows a second come and 500 go.
+-- load: after = "range-100", file = "range-100.sql", duration = "10s"
+-- beside: file = "in_and_out.sql", rate = 500
