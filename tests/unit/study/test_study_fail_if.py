@@ -71,7 +71,9 @@ def test_an_a_a_run_has_no_thresholds(load):
 
 def test_the_plan_says_what_fails(plan):
     text = plan_as_text(plan(with_limits('slower = "5%"')), [])
-    assert "fails (exit code 3) if anything is slower by 5 % or more; what can't be judged ends with exit code 4" in text
+    assert (
+        "fails (exit code 3) if anything is slower by 5 % or more; what can't be judged ends with exit code 4" in text
+    )
     text = plan_as_text(plan(with_limits('slower = "5%"\nfaster = "10%"\nundecided = "pass"')), [])
     assert "slower by 5 % or more or faster by 10 % or more; what can't be judged passes" in text
     assert "exit code" not in plan_as_text(plan(), [])
