@@ -148,7 +148,10 @@ def build_debian_package(wheel: Path, source: Path, machine: Machine, into: Path
     _run([str(python), "-m", "venv", "--without-pip", str(environment)], source, {})
     pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python"), "install", "--quiet"]
     pip += ["--disable-pip-version-check", "--no-compile"]
-    _run([*pip, "--require-hashes", "-r", str(source / "requirements.txt")], source, {})
+    locked = (source / "requirements.txt").read_text(encoding="utf-8")
+    to_run = source / "target/requirements-to-run.txt"
+    to_run.write_text(re.sub(r"^maturin==(?:.*\\\n)+.*\n", "", locked, flags=re.MULTILINE), encoding="utf-8")
+    _run([*pip, "--require-hashes", "-r", str(to_run)], source, {})
     _run([*pip, "--no-deps", str(wheel.resolve())], source, {})
     for script in (environment / "bin").iterdir():
         _move_shebang(script, environment)
@@ -160,7 +163,7 @@ def build_debian_package(wheel: Path, source: Path, machine: Machine, into: Path
     fields = _control(version, machine, _python_minor(python), source, environment)
     control.write_text("".join(f"{name}: {text}\n" for name, text in fields.items()), encoding="utf-8")
     package = into / f"dbdyno_{version}_{machine.debian}.deb"
-    _run(["dpkg-deb", "--root-owner-group", "--build", str(stage), str(package.resolve())], source, {})
+    _run(["dpkg-deb", "--root-owner-group", "-Zzstd", "--build", str(stage), str(package.resolve())], source, {})
     return package
 
 
