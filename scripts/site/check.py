@@ -9,21 +9,34 @@ from urllib.parse import unquote
 # Elements whose address a browser fetches by itself; a link is followed only by a reader.
 FETCHED = {"script", "img", "link", "iframe", "source", "video", "audio", "object", "embed"}
 _IN_STYLE = re.compile(r"(?:url\(\s*|@import\s+)[\"']?((?:https?:)?//[^\"')\s]+)")
+# Marks of Markdown that no reader is to see: a table or a list that an empty line, or too small an indent, has broken.
+_LEFT_OVER = re.compile(r"\*\*|\]\(|^\s*\|.*\|\s*$|\n\s*[-|] ", re.MULTILINE)
+_AS_IT_STANDS = {"code", "pre", "script", "style", "nav", "title"}
 _ELSEWHERE = re.compile(r"^(?:https?:)?//")
 
 
 class _Page(HTMLParser):
-    """The addresses and anchors of a page, and the links of its text without those of its navigation."""
+    """The addresses and anchors of a page, and its text but for code."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.links: list[str] = []
         self.fetched: list[str] = []
         self.anchors: set[str] = set()
+        self.texts: list[str] = []
+        self._inside = 0  # so many elements whose text stands as it is
         self.feed(text)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside -= tag in _AS_IT_STANDS
+
+    def handle_data(self, data: str) -> None:
+        if not self._inside:
+            self.texts.append(data)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
+        self._inside += tag in _AS_IT_STANDS
         self.anchors |= {given[name] for name in ("id", "name") if name in given}
         address = given.get("src") or given.get("data") or given.get("href")
         canonical = tag == "link" and given.get("rel") in {"canonical", "alternate"}
@@ -38,7 +51,7 @@ class _Page(HTMLParser):
 def faults(html: Path) -> list[str]:
     """Each fault of the site in that folder as a sentence that begins with its page."""
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(html.rglob("*.html"))}
-    return [*_dead(html, pages), *_unreached(html, pages), *_elsewhere(html, pages)]
+    return [*_dead(html, pages), *_unreached(html, pages), *_elsewhere(html, pages), *_left_over(html, pages)]
 
 
 def _target(page: Path, address: str) -> tuple[Path, str] | None:
@@ -85,3 +98,10 @@ def _elsewhere(html: Path, pages: dict[Path, _Page]) -> Iterator[str]:
     for path in sorted(html.rglob("*.css")):
         for address in _IN_STYLE.findall(path.read_text(encoding="utf-8")):
             yield f"{path.relative_to(html)}: fetches {address}"
+
+
+def _left_over(html: Path, pages: dict[Path, _Page]) -> Iterator[str]:
+    for path, page in pages.items():
+        for text in page.texts:
+            if found := _LEFT_OVER.search(text):
+                yield f"{path.relative_to(html)}: Markdown is left: {found[0].strip()[:60]}"

@@ -1,6 +1,7 @@
 """The site is built from the documents as they stand, needs no network, and loses no page and no link."""
 
 import itertools
+import re
 import subprocess
 import sys
 import tomllib
@@ -37,6 +38,14 @@ def test_every_document_has_one_place_in_the_navigation():
     assert sorted(named) == sorted(documents().values())
 
 
+def test_a_list_inside_another_is_indented_by_four():
+    """With fewer, the site would have its items beside those of the outer list."""
+    nested = re.compile(r"^ {1,3}[-*] ", re.MULTILINE)
+    texts = {path.name: path.read_text(encoding="utf-8") for path in documents()}
+    outside = {name: re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL) for name, text in texts.items()}
+    assert [name for name, text in outside.items() if nested.search(text)] == []
+
+
 def test_every_example_has_a_page_with_what_it_asks():
     pages = staged()
     studies = [*ROOT.glob("studies/examples/*.toml"), *ROOT.glob("studies/field-reports/*.toml")]
@@ -53,6 +62,9 @@ def test_every_example_has_a_page_with_what_it_asks():
     [
         ('<a href="lost.html">x</a>', "index.html: lost.html leads nowhere"),
         ('<a href="other.html#lost">x</a>', "index.html: other.html#lost has no such heading"),
+        ("<p>a\n| b | c |</p>", "index.html: Markdown is left: |"),
+        ("<li>a\n- b</li>", "index.html: Markdown is left: -"),
+        ("<p>**a**</p><code>**a**</code>", "index.html: Markdown is left: **"),
         ('<img src="lost.png">', "index.html: lost.png leads nowhere"),
         ('<script src="https://example.org/x.js"></script>', "index.html: fetches https://example.org/x.js"),
         ('<link rel="stylesheet" href="//example.org/x.css">', "index.html: fetches //example.org/x.css"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dbdyno.cli.plan import plan_as_text
 from dbdyno.errors import UserError
 from dbdyno.model.design import FailIf
 from dbdyno.plan.plan import aa_plan
@@ -66,6 +67,16 @@ def test_so_few_blocks_that_nothing_is_decided_are_refused(plan):
 
 def test_an_a_a_run_has_no_thresholds(load):
     assert aa_plan(load(with_limits('slower = "5%"'))).design.fail_if is None
+
+
+def test_the_plan_says_what_fails(plan):
+    text = plan_as_text(plan(with_limits('slower = "5%"')), [])
+    assert (
+        "fails (exit code 3) if anything is slower by 5 % or more; what can't be judged ends with exit code 4" in text
+    )
+    text = plan_as_text(plan(with_limits('slower = "5%"\nfaster = "10%"\nundecided = "pass"')), [])
+    assert "slower by 5 % or more or faster by 10 % or more; what can't be judged passes" in text
+    assert "exit code" not in plan_as_text(plan(), [])
 
 
 def test_a_run_keeps_the_thresholds_it_was_begun_with(plan, tmp_path):
