@@ -20,7 +20,7 @@ version = 1
 title = "inserts"
 [suite]
 loads = "insert"
-times = 0.02
+times = 0.004
 [stack]
 device = "ideal"
 size = "512MiB"

@@ -159,6 +159,9 @@ FRESH_IMAGES = typer.Option(False, "--fresh-images", help="Prepare all data anew
 KEEP_TRACES = typer.Option(
     False, "--keep-traces", help="Keep every request of each trial in the run folder, 256 MiB each at most."
 )
+PROFILE = typer.Option(
+    False, "--profile", help="Then profile the server by perf, in a trial of each treatment that is not judged."
+)
 HOSTS = typer.Option(
     None, "--hosts", metavar="FILE", help="Hosts that are up: see dbdyno hosts.", callback=note_ssh_config
 )

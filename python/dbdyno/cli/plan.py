@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dbdyno.analysis.planned_looks import likely_blocks, planned_looks
-from dbdyno.cli.options import BLOCKS, BUDGET, HOSTS, MAX_BLOCKS, RUNS, SCALE, SEED, UNTIL_DECIDED, stop_options
+from dbdyno.cli.options import (
+    BLOCKS,
+    BUDGET,
+    HOSTS,
+    MAX_BLOCKS,
+    PROFILE,
+    RUNS,
+    SCALE,
+    SEED,
+    UNTIL_DECIDED,
+    stop_options,
+)
 from dbdyno.cli.output import JSON, print_json, say_to_terminal
 from dbdyno.cli.suggestions import studies
 from dbdyno.errors import UserError
@@ -56,6 +67,7 @@ def plan(
     max_blocks: int | None = MAX_BLOCKS,
     until_decided: bool = UNTIL_DECIDED,
     budget: str | None = BUDGET,
+    profile: bool = PROFILE,
     erase: list[str] = typer.Option(
         [], metavar="SERIAL", help="Plan to erase the real device with this serial, whatever it holds."
     ),
@@ -67,11 +79,14 @@ def plan(
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.preflight import needs_of
+    from dbdyno.run.profile import profiling
     from dbdyno.study.load import load_study
 
     loaded = load_study(study, scale)
     options = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
     made = make_plan(loaded, seed=seed, stop_rule=options.override(StopRule.of_study(loaded)))
+    if profile:
+        made = profiling(made)
     if made.design.fleet:
         needs = needs_on_its_hosts(made, hosts, frozenset(erase))
     else:
@@ -640,6 +655,7 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
         *_prepared_lines(plan),
         "",
         f"time: {time_text(plan)}",
+        *_profile_lines(plan),
         "",
         "touches, on each host:" if design.fleet else "touches:",
         *(f"  {line}" for line in touched(plan, needs)),
@@ -679,6 +695,16 @@ def _prepared_lines(plan: Plan) -> list[str]:
         return ["", "prepared data: 1 image for all treatments"]
     each = "; ".join(", ".join(treatments) for treatments in images)
     return ["", f"prepared data: {count(len(images), 'image')}: {each}"] if images else []
+
+
+def _profile_lines(plan: Plan) -> list[str]:
+    """What profiles take, if there are any."""
+    if not plan.profile:
+        return []
+    trials = len(plan.design.steps())
+    return [
+        f"then profiles by perf: {count(trials, 'trial')}, not judged, about {format_seconds(plan.block_seconds())}"
+    ]
 
 
 def _named_levels(plan: Plan) -> list[str]:
@@ -727,6 +753,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "seed": design.seed,
         "seed_is_drawn": plan.seed_is_drawn,
         "settle": design.settle or None,
+        **({"profile_seconds": plan.block_seconds()} if plan.profile else {}),
         "hard_to_change": [factor.name for factor in design.factors if factor.hard_to_change],
         "until": design.until,
         "looks": list(looks_of(design)),

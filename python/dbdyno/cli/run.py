@@ -21,6 +21,7 @@ from dbdyno.cli.options import (
     INTO,
     KEEP_TRACES,
     MAX_BLOCKS,
+    PROFILE,
     RESUME,
     SCALE,
     SEED,
@@ -57,6 +58,7 @@ def run(
     wait: bool = WAIT,
     fresh_images: bool = FRESH_IMAGES,
     keep_traces: bool = KEEP_TRACES,
+    profile: bool = PROFILE,
     hosts: Path | None = HOSTS,
     erase: list[str] = ERASE,
 ) -> None:
@@ -69,6 +71,7 @@ def run(
     from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.execute import see_that_it_is_the_same
     from dbdyno.run.preflight import keeping_traces
+    from dbdyno.run.profile import lacks_profile, profiling
     from dbdyno.study.load import load_study
 
     options = stop_options(blocks, max_blocks, budget, until_decided=until_decided)
@@ -84,11 +87,13 @@ def run(
     plan = make_plan(loaded, seed=seed, stop_rule=stop_rule)
     if keep_traces:
         plan = keeping_traces(plan)
-    if begun and begun.stopped and not until_decided:
+    if profile:
+        plan = profiling(plan)
+    if begun and begun.stopped and not until_decided and not (profile and lacks_profile(plan, into)):
         see_that_it_is_the_same(plan, into)
         show_as_it_is(begun, into, json_or_text(json_=json_), html=html, details=details)
         return
-    chosen = {"--scale": scale, "--keep-traces": keep_traces, "--hosts": hosts}
+    chosen = {"--scale": scale, "--keep-traces": keep_traces, "--profile": profile, "--hosts": hosts}
     carry_out(
         plan,
         into,

@@ -79,6 +79,7 @@ def show(
     from dbdyno.report.charts.timeseries import columns_drawn
     from dbdyno.report.contents import document
     from dbdyno.store.others import Budget, last_resort
+    from dbdyno.store.profiles import read_profiles
     from dbdyno.store.run_folder import read_run
     from dbdyno.store.series import read_analysed_and
 
@@ -97,7 +98,8 @@ def show(
         drawn = columns_drawn(run) if html is not None else {}
         analysed, series = read_analysed_and(folder, run, drawn, budget)
         analysis = analyse(run, each_pair=every_pair, **analysed)
-        report = document(run, analysis, series, beside=crash_run_beside(run, safety, budget))
+        profiles = read_profiles(folder, [treatment.id for treatment in run.design.treatments])
+        report = document(run, analysis, series, beside=crash_run_beside(run, safety, budget), profiles=profiles)
         print_document(report, format_, brief=brief)
         if brief:
             typer.echo()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.options import BLOCKS, ERASE, FRESH_IMAGES, HTML, INTO, RESUME, WAIT, new_folder
+from dbdyno.cli.options import BLOCKS, ERASE, FRESH_IMAGES, HTML, INTO, PROFILE, RESUME, WAIT, new_folder
 from dbdyno.cli.output import DETAILS, JSON, json_or_text
 from dbdyno.cli.run import carry_out, command_again, discard_if_refused, run_to_resume, show_as_it_is, show_or_refuse
 from dbdyno.cli.suggestions import levels
@@ -34,6 +34,7 @@ def suite(
     details: bool = DETAILS,
     wait: bool = WAIT,
     fresh_images: bool = FRESH_IMAGES,
+    profile: bool = PROFILE,
     erase: list[str] = ERASE,
     plan: bool = typer.Option(False, "--plan", help="Write the study and show what it would do; run nothing."),
     json_: bool = JSON,
@@ -41,6 +42,7 @@ def suite(
     """Run many small loads, as in: dbdyno suite microbench --servers mysql-5.7,mysql-8.0; exits as run does."""
     from dbdyno.plan.plan import make_plan
     from dbdyno.run.execute import see_that_it_is_the_same
+    from dbdyno.run.profile import lacks_profile, profiling
     from dbdyno.study.load import load_study
 
     if resume:
@@ -55,11 +57,12 @@ def suite(
     begun = run_to_resume(into) if resume else None
     with discard_if_refused(study, into):
         made = make_plan(load_study(study), seed=begun.design.seed if begun else None)
+        made = profiling(made) if profile else made
         typer.echo(f"study: {study}", err=True)
         if plan:
             show_or_refuse(made, frozenset(erase), json_=json_)
             return
-        if begun and begun.stopped:
+        if begun and begun.stopped and not (profile and lacks_profile(made, into)):
             see_that_it_is_the_same(made, into)
             show_as_it_is(begun, into, json_or_text(json_=json_), html=html, details=details)
             return
@@ -71,7 +74,7 @@ def suite(
             html=html,
             wait=wait,
             fresh_images=fresh_images,
-            again=command_again("run", study, into),
+            again=command_again("run", study, into, {"--profile": profile}),
             format_=json_or_text(json_=json_),
             details=details,
         )
@@ -88,7 +91,9 @@ def suite_file(name: str) -> Path:
     known = {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
     if name not in known:
         there_are = (
-            f"there are {', '.join(known)}{did_you_mean(name, known)}" if known else f"there is no {SUITES} here"
+            f"there are {', '.join(sorted(known))}{did_you_mean(name, known)}"
+            if known
+            else f"there is no {SUITES} here"
         )
         raise UserError(f"{name} is no suite; {there_are}. A study file with [suite] may be named, too")
     return known[name]

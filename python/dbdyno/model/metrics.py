@@ -166,7 +166,10 @@ STEPS_OF_PROGRAMS: dict[str, dict[str, Step]] = {
     "command": {},
     "dump": {},
 }
-STEPS_OF_OURS: dict[str, Step] = _of_percentiles(HDR_OF_3_DIGITS)  # dbdyno-load and the simulator
+STEPS_OF_OURS: dict[str, Step] = {  # dbdyno-load and the simulator
+    **_of_percentiles(HDR_OF_3_DIGITS),
+    "stall_seconds_max": Step(absolute=0.1),  # counted in tenths of a second
+}
 STEPS_OF_TRACE: dict[str, Step] = dict.fromkeys(("queue_ms_p99", "device_ms_p99"), Step(relative=HDR_OF_2_DIGITS))
 
 

@@ -432,9 +432,12 @@ def _of_disks(fleet: Fleet) -> Iterator[str]:
 
 DRAWN_SEED_END = 2**32  # a drawn seed is to be typed again; a given one may be longer
 
-# What raising, restoring and lowering a stack takes on a small machine, and what a load bounded by queries may take:
-# a guess until the first block has been measured.
-OVERHEAD_SECONDS, GUESSED_LOAD_SECONDS = 1.5, 4.0
+# What raising, restoring and lowering a stack takes on a small machine with all around the load, what is around a
+# further load on the same tables, and what a load bounded by an amount may take: a guess until the first block has been
+# measured.
+OVERHEAD_SECONDS, STEP_OVERHEAD_SECONDS = 1.5, 0.5
+GUESSED_LOAD_SECONDS, GUESSED_EVENTS_PER_SECOND = 4.0, 1000.0
+_COUNTED = ("events", "queries")  # amounts of which many take longer
 GUEST_OVERHEAD_SECONDS = 45.0  # the same of a virtual machine, the CPU of which is emulated
 BOOT_SECONDS = 120.0  # of a server with its own firmware; a virtual machine takes a quarter of it
 GUESSED_SIMULATED_PER_SECOND = 500.0  # seconds of a load that a processor simulates in one
@@ -457,6 +460,7 @@ class Plan:
     seed_is_drawn: bool = False  # none was given: the next plan of the study has another order
     keep_traces: bool = False  # the block traces of trials stay in the run folder
     control: Control | None = None  # of a crash study
+    profile: bool = False  # after the judged trials the server is profiled, in a trial of each treatment
 
     def slots(self, block: int, attempt: int) -> list[Slot]:
         """The trials of one attempt at a block, in random order."""
@@ -540,7 +544,8 @@ class Plan:
 
     def seconds_per_trial(self) -> float:
         """A guess; exact only for loads bounded by time."""
-        seconds = {id_: _seconds_of(spec) for id_, spec in self.specs.items()}
+        further = {id_ for row in self.design.steps() for id_ in row[1:]}
+        seconds = {id_: _seconds_of(spec, is_further_step=id_ in further) for id_, spec in self.specs.items()}
         settle = self.design.settle
         settling = seconds[self.design.baseline] if settle == "trial" else settle
         return sum(seconds.values()) / len(seconds) + settling
@@ -550,6 +555,10 @@ class Plan:
         starts = self.reboots(blocks)
         starting = BOOT_SECONDS * (max(starts.values(), default=0) if self.blocks_at_once > 1 else sum(starts.values()))
         return -(-blocks // self.blocks_at_once) * len(self.specs) * self.seconds_per_trial() + starting
+
+    def block_seconds(self) -> float:
+        """What one trial of each treatment may take."""
+        return len(self.specs) * self.seconds_per_trial()
 
     def kernels(self) -> list[str]:
         """The kernels that hosts under test are started anew with, in the order of the treatments; else none."""
@@ -614,13 +623,21 @@ class Plan:
         yield from dict.fromkeys(text for spec in self.specs.values() if (text := page_cache_warning(spec)))
 
 
-def _seconds_of(spec: TrialSpec) -> float:
+def _seconds_of(spec: TrialSpec, *, is_further_step: bool = False) -> float:
     load = spec.workload
-    seconds = load.seconds_before + (load.seconds_bound or GUESSED_LOAD_SECONDS)
+    seconds = load.seconds_before + (load.seconds_bound or _guessed(load))
     seconds += spec.crash.cuts_each * CUT_SECONDS if spec.crash else 0.0
     if spec.stack.is_simulated:
         return seconds / GUESSED_SIMULATED_PER_SECOND
+    if is_further_step:
+        return seconds + STEP_OVERHEAD_SECONDS
     return seconds + (GUEST_OVERHEAD_SECONDS if spec.stack.is_in_machine else OVERHEAD_SECONDS)
+
+
+def _guessed(load: WorkloadSection) -> float:
+    """What a load may take that is bounded by an amount."""
+    amount = getattr(load, load.AMOUNT, None) if load.AMOUNT in _COUNTED else None
+    return max(GUESSED_LOAD_SECONDS, (amount or 0) / GUESSED_EVENTS_PER_SECOND)
 
 
 def _count_text(count: int, what: str) -> str:

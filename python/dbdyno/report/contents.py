@@ -1,6 +1,6 @@
 """The report of one run: its sections in order, which is the order of every format."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.report.document import FIGURES_MAX, Document, Paragraph, Section
@@ -19,6 +19,7 @@ from dbdyno.report.sections import (
     interference,
     noise_floor,
     over_time,
+    profile,
     query_costs,
     ranking,
     replica,
@@ -34,6 +35,7 @@ from dbdyno.report.sections import (
     warnings,
 )
 from dbdyno.report.source import Beside, Series, Source
+from dbdyno.store.profiles import Profile
 from dbdyno.store.records import Run
 
 SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
@@ -59,6 +61,7 @@ SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
     results.tool_figures_section,
     verdicts.time_parts_section,
     query_costs.section,
+    profile.section,
     client_hosts.section,
     beside.section,
     replica.section,
@@ -84,12 +87,19 @@ SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
 )
 
 
-def document(run: Run, analysis: Analysis, series: Series | None = None, *, beside: Beside | None = None) -> Document:
+def document(
+    run: Run,
+    analysis: Analysis,
+    series: Series | None = None,
+    *,
+    beside: Beside | None = None,
+    profiles: Mapping[str, Profile] | None = None,
+) -> Document:
     """Return the whole report of a run; without ``series`` there are no charts over time.
 
-    ``beside`` is what a crash run of the same treatments showed.
+    ``beside`` is what a crash run of the same treatments showed; ``profiles`` are those of the server, by treatment.
     """
-    source = Source(run, analysis, series or {}, beside)
+    source = Source(run, analysis, series or {}, beside, profiles or {})
     sections = tuple(section for build in SECTIONS if (section := build(source)) is not None)
     question = (Paragraph(run.question, "question"),) if run.question else ()
     return Document(run.title, question, sections, _values(source), tuple(headline.figures(source))[:FIGURES_MAX])

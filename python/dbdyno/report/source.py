@@ -12,6 +12,7 @@ from dbdyno.analysis.safety import CrashSafety
 from dbdyno.analysis.statistics import Estimate
 from dbdyno.analysis.two_runs import Change
 from dbdyno.analysis.verdict.finding import Finding
+from dbdyno.store.profiles import Profile
 from dbdyno.store.records import Run
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Source:
     analysis: Analysis
     series: Series = field(default_factory=dict)
     beside: Beside | None = None
+    profiles: Mapping[str, Profile] = field(default_factory=dict)  # of treatments, by their ids
 
     @property
     def safety(self) -> CrashSafety | None:

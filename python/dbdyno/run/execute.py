@@ -19,6 +19,7 @@ from dbdyno.run.guest import run_in_guest
 from dbdyno.run.images import Images
 from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Ports
+from dbdyno.run.profile import Profiling
 from dbdyno.run.stop import Deciding, Outlook, StartAnew, Stop, pace_of
 from dbdyno.run.trial import Step, StepsRun, run_steps
 from dbdyno.stack.erase import Erasing
@@ -204,6 +205,9 @@ def _run_all(  # noqa: PLR0913, PLR0917  (as above)
                 Images(journal, erasing, progress.say, specs=plan.makers(), fresh=fresh_images, ports=by) as images,
             ):
                 why = _Runner(plan, folder, images, journal, progress, erasing, stop, by).run(first)
+                if plan.profile:
+                    live = plan.specs.keys() - folder.history.dropped
+                    Profiling(plan, folder.path, images, journal, erasing, by, progress.say).take(live)
             ended = Ended("done", why)
         except (Interrupted, StartAnew):
             ended = Ended("interrupted")

@@ -27,6 +27,7 @@ from dbdyno.mysql.option_file import Options
 from dbdyno.mysql.settings import INNODB
 from dbdyno.mysql.table_options import parse_table_options
 from dbdyno.plan.plan import Plan, erased_devices, make_plan
+from dbdyno.run.profile import perf_need
 from dbdyno.servers.contract import SettingOutcome
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack import capabilities
@@ -352,6 +353,8 @@ def needs_of(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda 
                 needs[placed.said] = placed
             else:
                 needs[need.name] = need if need.name not in needs or not need.ok else needs[need.name]
+    if plan.profile:
+        needs["perf"] = perf_need()
     for need in (*check_jobs(plan), *check_filesystems(plan), *check_settings(plan, say)):
         needs[need.said] = need
     return list(needs.values())

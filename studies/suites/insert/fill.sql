@@ -1,5 +1,5 @@
 -- Rows in the order of the key, 50 in each transaction; there is no other index.
--- load: events = 2000, warmup = "0s"
+-- load: events = 10000, warmup = "0s"
 :seed = uniform(1, 1000000000)
 :customer_seed = :seed + 1
 :product_seed = :seed + 2

@@ -1,5 +1,5 @@
 -- 5 rows come at the end of the key and the 5 oldest go, in a transaction each; all indexes are kept.
--- load: after = "insert-50", events = 2000, warmup = "0s"
+-- load: after = "insert-50", events = 10000, warmup = "0s"
 :seed = uniform(1, 1000000000)
 :customer_seed = :seed + 1
 :product_seed = :seed + 2

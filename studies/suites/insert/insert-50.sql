@@ -1,5 +1,5 @@
 -- 50 rows come at the end of the key and the 50 oldest go, in a transaction each; all indexes are kept.
--- load: after = "index", events = 400, warmup = "0s"
+-- load: after = "index", events = 2000, warmup = "0s"
 :seed = uniform(1, 1000000000)
 :customer_seed = :seed + 1
 :product_seed = :seed + 2

@@ -4,7 +4,13 @@ import pytest
 
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import HostError
-from dbdyno.plan.plan import make_plan
+from dbdyno.plan.plan import (
+    GUESSED_EVENTS_PER_SECOND,
+    GUESSED_LOAD_SECONDS,
+    OVERHEAD_SECONDS,
+    STEP_OVERHEAD_SECONDS,
+    make_plan,
+)
 from dbdyno.store.events import Dropped, Failed, Finished, Started, read_events
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
@@ -64,6 +70,19 @@ def test_steps_stand_together_in_their_order_between_others_in_random_order(step
             place = order.index(row[0])
             assert order[place : place + 3] == row
     assert len({tuple(slot.treatment for slot in steps.slots(block, 1)) for block in range(1, 9)}) > 3
+
+
+def test_the_plan_reckons_one_stack_for_all_steps(steps):
+    around = 4 * OVERHEAD_SECONDS + 4 * STEP_OVERHEAD_SECONDS
+    loads = 2 * (GUESSED_LOAD_SECONDS + 3 * (1 + 0.5))  # an amount that takes no longer, and three with a warm-up
+    assert steps.seconds(1) == pytest.approx(around + loads)
+
+
+def test_a_large_amount_is_reckoned_to_take_longer(steps):
+    study = steps.study.path
+    study.write_text(STUDY.replace('loads = "loads"', 'loads = "loads"\ntimes = 1000'), encoding="utf-8")
+    more = 2 * (100_000 / GUESSED_EVENTS_PER_SECOND - GUESSED_LOAD_SECONDS)
+    assert make_plan(load_study(study)).seconds(1) == pytest.approx(steps.seconds(1) + more)
 
 
 def test_a_stack_is_raised_once_for_all_steps(script, steps, into):
