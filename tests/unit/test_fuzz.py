@@ -124,9 +124,9 @@ def packed_block(content, folder):
 def shared_result(content, folder):
     """Nothing is written but what we write: a run folder of known words, or nothing."""
     into = folder / "imported"
-    with unpacked(file_of(gzip.compress(content, 1), folder, "shared.tar.gz")) as (shared, about):
-        with patch.object(os, "fsync", lambda _: None):
-            copy_without_names(shared, into, title=about.title, allowed=about.allowed)
+    packed = file_of(gzip.compress(content, 1), folder, "shared.tar.gz")
+    with unpacked(packed) as (shared, about), patch.object(os, "fsync", lambda _: None):
+        copy_without_names(shared, into, title=about.title, allowed=about.allowed)
     rmtree(into)
 
 

@@ -128,6 +128,59 @@ def _step(step: Mapping[str, Any]) -> DepthStep:
     return DepthStep(step["operation"], step["bytes"], step["depth"], rate, by_round, step["latency_ns"])
 
 
+def quick_of(values: Mapping[str, Any]) -> Quick:
+    """Return a quick look of what its report printed as JSON, but for verdicts and the catalogue, which are not kept.
+
+    Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none.
+    """
+    rounds = int(values["rounds"])
+    targets = [_target_again(target, rounds) for target in values["targets"]]
+    host, noise, like = values["host"], values["noise"], values["likeness"]
+    likeness = Likeness(str(like["drive"]), float(like["factor"]), bool(like["alike"])) if like else None
+    shown = values["least_difference_shown"]
+    return Quick(
+        target=targets[0],
+        host=Host(*(_number(host[name]) for name in ("others", "stolen", "tool"))),
+        noise=_estimate(noise, "log_ratio_deviation", rounds),
+        shown=None if shown is None else _number(shown),
+        likeness=likeness,
+        against=targets[1] if len(targets) > 1 else None,
+        facts={str(name): str(value) for name, value in values["facts"].items()},
+    )
+
+
+def _target_again(target: Mapping[str, Any], rounds: int) -> Target:
+    steps = {}
+    for step in target["steps"]:
+        rate = _estimate(step, "per_second", rounds)
+        if not rate.value > 0:
+            raise ValueError("a rate in it is not above 0")
+        latency = {
+            name.removeprefix("latency_ns_"): _number(value) for name, value in step.items() if "latency_ns" in name
+        }
+        key = str(step["operation"]), int(step["depth"])
+        steps[key] = DepthStep(
+            *key[:1], int(step["bytes"]), key[1], rate, dict.fromkeys(range(1, rounds + 1), rate.value), latency
+        )
+    fill = target["fill_bytes_per_second"]
+    return Target(
+        str(target["name"]),
+        str(target["kind"]),
+        bool(target["direct"]),
+        int(target["region_bytes"]),
+        _number(fill),
+        steps,
+    )
+
+
+def _estimate(values: Mapping[str, Any], name: str, rounds: int) -> Estimate:
+    return Estimate(_number(values[name]), _number(values["low"]), _number(values["high"]), rounds)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
+
+
 def noise_of(target: Target) -> Estimate:
     """Return the spread between rounds of one client's commits, or of its reads where nothing was written."""
     step = target.steps.get(("fsync", 1)) or target.steps[("randread", 1)]

@@ -231,6 +231,7 @@ def _values(quick: Quick) -> dict[str, object]:
     return {
         "headline": headline(quick),
         "targets": [_target_values(target) for target in (quick.target, quick.against) if target],
+        "rounds": quick.noise.n,
         "noise": effect_values(quick.noise, "log_ratio_deviation"),
         "least_difference_shown": quick.shown,
         "likeness": likeness and {**fields(likeness, "drive factor alike"), "limit": ALIKE_MAX},
@@ -263,4 +264,7 @@ def _target_values(target: Target) -> dict[str, object]:
         }
         for step in target.steps.values()
     ]
-    return {"name": target.name, "kind": target.kind, "region_bytes": target.region_bytes, "steps": steps}
+    return {
+        **fields(target, "name kind direct region_bytes fill_bytes_per_second"),
+        "steps": steps,
+    }

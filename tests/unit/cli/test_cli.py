@@ -33,6 +33,7 @@ VERBS = [
     "history",
     "export",
     "import",
+    "atlas",
     "watch",
     "trace record",
     "trace show",
