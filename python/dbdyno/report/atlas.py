@@ -32,7 +32,7 @@ _DRIVES = {
 HOSTS_NAMED = 4
 TABLES = ("results", "figures", "verdicts", "trials")
 QUERY = """\
-SELECT drive, server, count(*) AS runs, round(median(value)) AS queries_per_second
+SELECT drive, server, count(*) AS treatments, round(median(value)) AS queries_per_second
 FROM 'data/figures.parquet'
 WHERE metric = 'queries_per_second'
 GROUP BY ALL ORDER BY ALL;
@@ -75,6 +75,7 @@ class Entry:
     figures: Sequence[Figure]
     verdicts: Sequence[Mapping[str, Any]] = field(default_factory=list)  # rows of a table
     trials: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    disks: Sequence[Mapping[str, Any]] = field(default_factory=list)  # of a quick look, as its JSON has them
 
     def facet(self, name: str) -> list[str]:
         """Return what its figures stand on, by the name of a field of theirs."""

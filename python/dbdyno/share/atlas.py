@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.analysis.analyse import analyse
-from dbdyno.analysis.quick import Quick, quick_of
+from dbdyno.analysis.quick import Quick, Target, quick_of, target_from_values
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.model.printable import one_line, short
 from dbdyno.model.wording import count
@@ -33,6 +33,7 @@ from dbdyno.report.atlas import (
 from dbdyno.report.charts.timeseries import columns_drawn
 from dbdyno.report.document import Document
 from dbdyno.report.render import html
+from dbdyno.report.render.json import rounded
 from dbdyno.store.documents import json_object
 from dbdyno.store.others import Budget, last_resort
 from dbdyno.store.run_folder import is_begun, read_run
@@ -42,7 +43,8 @@ from dbdyno.system.files import is_full, read_regular, why_not_written
 RESULTS_MAX = 5000
 JSON_BYTES_MAX = 64 * 1024**2
 ATLAS = "atlas.json"  # which files of a site are dbdyno's
-_COMMON = ("index.html", "compare.html", "README.md")
+DISKS = "data/disks.json"  # what quick looks found, for dbdyno quick --atlas
+_COMMON = ("index.html", "compare.html", "README.md", DISKS)
 _OWN = re.compile(r"(?:index|compare)\.html|README\.md|(?:runs|cards|data)/[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 _NAME_MAX = 80
@@ -180,9 +182,9 @@ def _of_quick(values: Mapping[str, Any], name: str) -> tuple[Document, Entry]:
     look = _without_place(quick_of(values))
     report, figures = quick.document(look), list(figures_of_quick(name, look))
     when = _day(look.facts.get("measured", ""))
-    return report, Entry(
-        name, *_words(report), "quick look", when, measured_here=True, has_names=False, figures=figures
-    )
+    disks = [{"rounds": look.noise.n, **quick.target_values(look.target)}]
+    about: dict[str, Any] = {"measured_here": True, "has_names": False, "figures": figures, "disks": disks}
+    return report, Entry(name, *_words(report), "quick look", when, **about)
 
 
 def _words(report: Document) -> tuple[str, str]:
@@ -283,6 +285,21 @@ def _write_common(entries: Sequence[Entry], into: Path) -> Iterator[str]:
     }
     files = {name: text.encode("utf-8", "replace") for name, text in texts.items()}
     files |= {f"data/{name}.parquet": as_parquet(columns_of(rows)) for name, rows in tables(entries).items() if rows}
+    disks = [disk for entry in entries for disk in entry.disks]
+    files[DISKS] = json.dumps(rounded({"format": 1, "disks": disks}), indent=1).encode()
     for name, content in files.items():
         (into / name).write_bytes(content)
         yield name
+
+
+def disks_of(site: Path) -> tuple[Target, ...]:
+    """Return the disks that quick looks in an atlas were at. Raises ``UserError`` where it is no atlas."""
+    try:
+        disks = json_object(read_regular(site / DISKS, JSON_BYTES_MAX))["disks"]
+        return tuple(target_from_values(disk, int(disk["rounds"])) for disk in disks)
+    except OSError as error:
+        raise UserError(f"--atlas {site}: is no atlas: {site / DISKS}: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise UserError(
+            f"--atlas {site}: {site / DISKS}: is not as dbdyno writes it: {short(str(error), 60)}"
+        ) from None

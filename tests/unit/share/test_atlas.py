@@ -13,9 +13,10 @@ import pytest
 from dbdyno.analysis import quick
 from dbdyno.errors import UserError
 from dbdyno.report.quick import document as quick_document
+from dbdyno.report.render import html
 from dbdyno.report.render import json as as_json
 from dbdyno.share.archive import unpacked
-from dbdyno.share.atlas import build, find
+from dbdyno.share.atlas import build, disks_of, find
 from dbdyno.share.copy import copy_without_names
 from tests.browser import FRAMES, SETTLED, browser, opened
 from tests.run_folders import written
@@ -212,6 +213,42 @@ def test_an_atlas_is_made_anew_and_only_its_own_files_go(results, tmp_path):
     assert sorted(path.name for path in (site / "runs").iterdir()) == ["imported.html", "mine.html"]
     assert [path.name for path in (site / "cards").iterdir()] == ["imported.svg"]
     assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_a_quick_look_finds_the_disks_of_an_atlas(site):
+    (disk,) = disks_of(site)
+    here = quick_look()
+    assert disk.name == "nvme0n1 (Some Drive 980)"
+    assert disk.steps.keys() == here.target.steps.keys()
+    key = ("randread", 8)
+    assert disk.steps[key].rate.value == pytest.approx(here.target.steps[key].rate.value, rel=1e-5)
+    assert disk.steps[key].latency_ns["p50"] == pytest.approx(here.target.steps[key].latency_ns["p50"], rel=1e-5)
+    shown = quick_document(replace(here, atlas=(disk,)))
+    assert shown.values()["atlas"] == [disk.name]
+    page = html.render(shown)
+    assert "/srv/private among the 1 disk of the atlas" in page
+    assert f"{disk.name}: " in page
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "No such file or directory"),
+        ("[]", "it is not a JSON object"),
+        ("{}", "'disks'"),
+        ('{"disks": [{"rounds": 1000000000, "steps": []}]}', "it says that it has 1000000000 rounds"),
+        ('{"disks": [{"rounds": 2, "steps": [{"per_second": 0, "low": 0, "high": 0}]}]}', "p50"),
+    ],
+)
+def test_what_is_no_atlas_is_refused_before_anything_is_measured(dbdyno, tmp_path, content, why):
+    (tmp_path / "data").mkdir()
+    if content is not None:
+        (tmp_path / "data/disks.json").write_text(content, encoding="utf-8")
+    code, out, err = dbdyno("quick", tmp_path, "--atlas", tmp_path, "--html", tmp_path / "page.html")
+    assert (code, out) == (2, "")
+    assert why in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "page.html").exists()
 
 
 def test_results_are_found_once(results):
