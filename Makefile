@@ -41,12 +41,15 @@ BENCH_CRASH := --json target/bench-crash.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
+# Flags of the benchmark of an atlas: --runs=N, --rounds=N, --strict, --json=FILE.
+BENCH_ATLAS := --json target/bench-atlas.json
+
 # Flags of the benchmark of many hosts: --seconds=N, --rounds=N, --starts=N, --strict, --json=FILE; of sweeps: --points=N, --rounds=N.
 BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 bench bench-atlas bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -132,6 +135,9 @@ SECONDS := 30
 fuzz: .make/dev ## what reads others' bytes, searched for inputs that break it; ten minutes, or longer with SECONDS=600
 	DBDYNO_FUZZ_SECONDS=$(SECONDS) DBDYNO_TEST_SEED=$${RANDOM}$${RANDOM} cargo test --locked --release -p dbdyno-load -p dbdyno-blk --test fuzz -- --nocapture
 	DBDYNO_FUZZ_SECONDS=$(SECONDS) DBDYNO_TEST_SEED=$${RANDOM}$${RANDOM} $(PY) -m pytest -q -n 2 --timeout 0 tests/unit/test_fuzz.py
+
+bench-atlas: .make/dev ## what an atlas of 200 runs costs to build, to open, to search; three minutes
+	$(PY) -m benches.atlas $(BENCH_ATLAS)
 
 bench-awake: .make/dev ## whether trials differ less where processors are kept awake; 14 minutes on a quiet machine
 	$(SUDO) $(PY) -m benches.awake --json target/bench-awake.json

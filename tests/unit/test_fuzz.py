@@ -125,7 +125,7 @@ def shared_result(content, folder):
     """Nothing is written but what we write: a run folder of known words, or nothing."""
     into = folder / "imported"
     packed = file_of(gzip.compress(content, 1), folder, "shared.tar.gz")
-    with patch.object(os, "fsync", lambda _: None), unpacked(packed) as (shared, about):
+    with unpacked(packed) as (shared, about), patch.object(os, "fsync", lambda _: None):
         copy_without_names(shared, into, title=about.title, allowed=about.allowed)
     rmtree(into)
 

@@ -177,6 +177,7 @@ VERBS = {
     "history": "Show when runs of the same study changed.",
     "export": "Write a result into one file to share, without names.",
     "import": "Make a run folder of a shared result, after checks.",
+    "atlas": "Make a static site of many results, to look through.",
     "simulate": "Simulate a load on drives, below the kernel's block layer.",
     "watch": "Show what block devices do, live, as iostat does.",
     "doctor": "Show what this host can do, and how to get what it lacks.",

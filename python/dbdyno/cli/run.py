@@ -29,6 +29,7 @@ from dbdyno.cli.options import (
     WAIT,
     folder_for,
     new_folder,
+    path_of,
     stop_options,
     without_place,
 )
@@ -38,6 +39,7 @@ from dbdyno.cli.suggestions import drives, levels, loads, studies, workloads
 from dbdyno.errors import UserError
 
 if TYPE_CHECKING:
+    from dbdyno.analysis.quick import Target
     from dbdyno.plan.plan import Plan
     from dbdyno.store.records import Run
 
@@ -338,6 +340,9 @@ def quick(
     html: Path = typer.Option(PAGE, "--html", help="The HTML page to write."),
     rounds: int = typer.Option(8, "--rounds", min=2, max=100, help="How often everything is measured."),
     seed: int = typer.Option(1, "--seed", min=0, help="Seed of places and order."),
+    atlas: Path | None = typer.Option(
+        None, "--atlas", parser=path_of, metavar="SITE", help="Show the disks of this atlas beside it as well."
+    ),
     json_: bool = JSON,
 ) -> None:
     """Measure the disk below a folder in 40 seconds: durable commits, random reads and writes. No root, no study."""
@@ -346,7 +351,13 @@ def quick(
     from dbdyno.run.quick import look
 
     refuse_to_overwrite(html)
-    report = document(look(place, against, rounds=rounds, seed=seed, progress=_progress))
+    others: tuple[Target, ...] = ()
+    if atlas is not None:
+        from dbdyno.share.atlas import disks_of
+
+        others = disks_of(atlas)
+    found = look(place, against, rounds=rounds, seed=seed, progress=_progress)
+    report = document(replace(found, atlas=others))
     print_document(report, json_or_text(json_=json_))
     write_page(html, report, aside=json_)
 

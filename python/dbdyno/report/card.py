@@ -87,7 +87,7 @@ def _foot(badges: Badges) -> Iterator[Markup]:
     doubts = " · ".join(badge.text for badge in badges.doubts)
     trust = " · ".join(filter(None, (badges.counted, doubts)))
     safety = "; ".join(filter(None, (" · ".join(badge.text for badge in badges.safety), badges.tried)))
-    rows = [("Trust", trust, BEWARE if doubts else INK)]
+    rows = [("Trust", trust, BEWARE if doubts else INK)] if trust else []
     rows += (
         [("Safety", safety, BEWARE if any(badge.beware for badge in badges.safety) else INK)] if badges.safety else []
     )

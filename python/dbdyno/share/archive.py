@@ -104,8 +104,9 @@ def unpacked(file: Path) -> Iterator[tuple[Path, About]]:
             extract(plain, into, _bytes_most)
             about = value_of(About, json_object(read_part(into, ABOUT, _ABOUT_BYTES_MAX)))
         except FileNotFoundError as error:
-            missing = "it holds no export.json" if error.filename != str(file) else str(error.strerror)
-            raise refused(file, missing) from None
+            if error.filename == str(file):
+                raise UserError(f"{file}: can't be read: {error.strerror}") from None
+            raise refused(file, "it holds no export.json") from None
         except tarfile.TarError as error:
             raise refused(file, str(error).removeprefix(f"{plain}: ")) from None
         except OSError as error:

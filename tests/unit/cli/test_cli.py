@@ -30,6 +30,7 @@ VERBS = [
     "history",
     "export",
     "import",
+    "atlas",
     "watch",
     "trace record",
     "trace show",

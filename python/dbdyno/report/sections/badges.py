@@ -133,13 +133,14 @@ def _dates(trials: Sequence[Trial]) -> Iterator[Badge]:
 
 
 def _host(runs: Sequence[Run]) -> Badge:
-    hosts = dict.fromkeys(_host_text(facts) for run in runs for facts in (run.hosts.values() or [run.host]))
+    hosts = dict.fromkeys(host_text(facts) for run in runs for facts in (run.hosts.values() or [run.host]))
     number = max(len(hosts), *(len(run.hosts) for run in runs))
     text = _short(next(iter(hosts))) if number == 1 else count(number, "host")
     return Badge(text, f"Host: {'; '.join(hosts)}", "reproduce")
 
 
-def _host_text(host: Mapping[str, Any]) -> str:
+def host_text(host: Mapping[str, Any]) -> str:
+    """Return what a host is in a few words, such as its processor and cores."""
     cpu = host.get("cpu")
     model = one_line(str(part_of(host, "cpu").get("model", "") if isinstance(cpu, dict) else cpu or ""))
     cores = host.get("cores")
