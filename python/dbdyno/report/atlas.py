@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.quick import Quick
-from dbdyno.model.metrics import METRICS, metric_of
+from dbdyno.model.metrics import METRICS, metric_of, part_of
 from dbdyno.model.printable import json_text, one_line
 from dbdyno.model.wording import count, listed
 from dbdyno.mysql.settings import product_name
@@ -19,7 +19,6 @@ from dbdyno.report.render.html import render_gallery
 from dbdyno.report.sections.badges import host_text
 from dbdyno.report.several import NOT_INTERLEAVED
 from dbdyno.report.simulation import Row
-from dbdyno.report.source import part
 from dbdyno.store.records import Run, Trial
 
 How = Literal["measured", "simulated", "quick look"]
@@ -124,9 +123,11 @@ def figures_of_run(name: str, run: Run, analysis: Analysis) -> Iterator[Figure]:
 
 def _stack(run: Run, levels: Mapping[str, str], trial: Trial, facts: Mapping[str, Any]) -> dict[str, str]:
     """Return what a treatment stood on: what was read back, or else what the study says."""
-    filesystem = part(trial.observed, "filesystem").get("kind") or part(trial.observed, "device").get("filesystem")
+    filesystem = part_of(trial.observed, "filesystem").get("kind") or part_of(trial.observed, "device").get(
+        "filesystem"
+    )
     observed = {"device": _drive(trial), "filesystem": one_line(str(filesystem or "")), "server": _server(trial)}
-    planned = {name: levels.get(name) or part(run.study, "stack").get(name) for name in observed}
+    planned = {name: levels.get(name) or part_of(run.study, "stack").get(name) for name in observed}
     stood = {
         name: text or (one_line(level) if isinstance(level := planned[name], str) else "") or NONE
         for name, text in observed.items()
@@ -136,13 +137,13 @@ def _stack(run: Run, levels: Mapping[str, str], trial: Trial, facts: Mapping[str
 
 
 def _drive(trial: Trial) -> str:
-    device = part(trial.observed, "device")
+    device = part_of(trial.observed, "device")
     kind = str(device.get("kind") or "")
     return one_line(str(device.get("model") or "")) or _DRIVES.get(kind, one_line(kind))
 
 
 def _server(trial: Trial) -> str:
-    server, tool = part(trial.observed, "server"), part(trial.observed, "tool")
+    server, tool = part_of(trial.observed, "server"), part_of(trial.observed, "tool")
     if server.get("version"):
         return product_name(one_line(str(server["version"])), str(server.get("version_comment", "")))
     return one_line(str(tool.get("name") or tool.get("version") or ""))
@@ -150,7 +151,7 @@ def _server(trial: Trial) -> str:
 
 def _kernel(run: Run, trial: Trial, facts: Mapping[str, Any]) -> str:
     for layer in ("guest", "boot", "queue"):
-        if kernel := part(trial.observed, layer).get("kernel"):
+        if kernel := part_of(trial.observed, layer).get("kernel"):
             return one_line(str(kernel))
     of_host = facts.get("kernel")
     release = of_host.get("release") if isinstance(of_host, dict) else of_host
@@ -158,7 +159,7 @@ def _kernel(run: Run, trial: Trial, facts: Mapping[str, Any]) -> str:
 
 
 def _load(run: Run, trial: Trial) -> str:
-    of_study = part(run.study, "workload")
+    of_study = part_of(run.study, "workload")
     words = [trial.load.get(name) or of_study.get(name) for name in ("kind", "load")]
     return one_line(" ".join(word for word in words if isinstance(word, str))) or "unknown"
 
