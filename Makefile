@@ -41,12 +41,15 @@ BENCH_CRASH := --json target/bench-crash.json
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
 
+# Flags of the benchmark of an atlas: --runs=N, --rounds=N, --strict, --json=FILE.
+BENCH_ATLAS := --json target/bench-atlas.json
+
 # Flags of the benchmark of many hosts: --seconds=N, --rounds=N, --starts=N, --strict, --json=FILE; of sweeps: --points=N, --rounds=N.
 BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean results bench bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 bench bench-atlas bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -133,6 +136,9 @@ fuzz: .make/dev ## what reads others' bytes, searched for inputs that break it; 
 	DBDYNO_FUZZ_SECONDS=$(SECONDS) DBDYNO_TEST_SEED=$${RANDOM}$${RANDOM} cargo test --locked --release -p dbdyno-load -p dbdyno-blk --test fuzz -- --nocapture
 	DBDYNO_FUZZ_SECONDS=$(SECONDS) DBDYNO_TEST_SEED=$${RANDOM}$${RANDOM} $(PY) -m pytest -q -n 2 --timeout 0 tests/unit/test_fuzz.py
 
+bench-atlas: .make/dev ## what an atlas of 200 runs costs to build, to open, to search; three minutes
+	$(PY) -m benches.atlas $(BENCH_ATLAS)
+
 bench-awake: .make/dev ## whether trials differ less where processors are kept awake; 14 minutes on a quiet machine
 	$(SUDO) $(PY) -m benches.awake --json target/bench-awake.json
 
@@ -199,6 +205,14 @@ results: .make/venv ## write the schema of results, and Python's types, from Rus
 docs: .make/dev ## write the pages of docs/ that come from the code
 	$(PY) -m scripts.docs
 
+site: .make/site/bin/zensical ## the documents as a site that needs no network, in target/site/html; builds nothing else
+	.make/site/bin/python -m scripts.site
+
+.make/site/bin/zensical: requirements-site.txt
+	@python3 -m venv .make/site
+	@.make/site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-site.txt
+	@touch $@
+
 # A run of the demo on a quiet host: make picture RUN=runs/demo.
 RUN :=
 
@@ -209,11 +223,22 @@ picture: .make/built ## docs/report.png anew, from the page of RUN, a run of the
 lock: ## write the requirement files anew
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group build pyproject.toml -o requirements.txt
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group dev pyproject.toml -c requirements.txt -o requirements-dev.txt
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --group pyproject.toml:site -c requirements-dev.txt -o requirements-site.txt
 
 wheel: build ## one wheel with every program and the manual inside, in target/wheels
 	@$(PY) -m scripts.manual target/programs/data
 	@strip --strip-debug target/programs/scripts/*
 	@PATH=$(CURDIR)/.venv/bin:$$PATH maturin build --locked --out target/wheels
+
+release: .make/dev ## wheels for x86-64 and aarch64, a Debian package, bills of materials, checksums, in target/release-VERSION
+	@$(PY) -m scripts.release target/release-$$($(PY) -c "import dbdyno; print(dbdyno.__version__)")
+
+# What needs neither a disk nor a server, built for aarch64 and run by QEMU.
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+test-aarch64: export CC_aarch64_unknown_linux_gnu := aarch64-linux-gnu-gcc
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+test-aarch64: ## tests of the models, the simulator and the common crate on aarch64, emulated; needs gcc-aarch64-linux-gnu and qemu-user
+	cargo test --locked --target aarch64-unknown-linux-gnu -p dbdyno-common -p dbdyno-device -p dbdyno-blk
 
 clean: ## remove what was built
 	rm -rf .venv .make target

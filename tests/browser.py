@@ -4,6 +4,7 @@ import atexit
 import base64
 import contextlib
 import functools
+import importlib.util
 import json
 import os
 import select
@@ -19,6 +20,10 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 PATIENCE_S = 60
 SETTLED = "document.readyState === 'complete'"
 FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 60))))"
+AXE = Path(importlib.util.find_spec("axe_core_python").origin).parent / "axe.min.js"
+SERIOUS = """axe.run(document, {resultTypes: ['violations']}).then(found => found.violations
+    .filter(one => one.impact === 'serious' || one.impact === 'critical')
+    .map(one => one.id + ': ' + one.nodes.map(node => node.target + ' ' + node.failureSummary).join(' | ')))"""
 KEYS = {
     "Tab": 9,
     "Enter": 13,
@@ -146,10 +151,19 @@ class Tab:
             self.call("Page.printToPDF", printBackground=True, paperWidth=8.27, paperHeight=11.69)["data"]
         )
 
+    def _events(self):
+        return [one for one in chromium().events if one.get("sessionId") == self.session]
+
+    def fetched(self):
+        """Return the addresses of all that the page has asked for so far."""
+        return [
+            one["params"]["request"]["url"] for one in self._events() if one["method"] == "Network.requestWillBeSent"
+        ]
+
     def console(self):
         """Return what the console has said so far, exceptions included."""
         self.value(FRAMES)
-        about = [one for one in chromium().events if one.get("sessionId") == self.session]
+        about = self._events()
         logged = [one["params"]["entry"] for one in about if one["method"] == "Log.entryAdded"]
         thrown = [one["params"]["exceptionDetails"] for one in about if one["method"] == "Runtime.exceptionThrown"]
         said = [one["params"]["args"] for one in about if one["method"] == "Runtime.consoleAPICalled"]
@@ -161,10 +175,17 @@ def opened(page, folder, *, width=1280, height=900, dark=False):
     """Show a page (its text) in a window of so many pixels, light or dark."""
     path = folder / "report.html"
     path.write_text(page, encoding="utf-8")
+    with opened_file(path, width=width, height=height, dark=dark) as tab:
+        yield tab
+
+
+@contextlib.contextmanager
+def opened_file(path, *, width=1280, height=900, dark=False):
+    """Show a page that is a file."""
     target = chromium().call("Target.createTarget", url="about:blank")["targetId"]
     tab = Tab(chromium().call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
     try:
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Network"):
             tab.call(f"{domain}.enable")
         tab.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600

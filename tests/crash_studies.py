@@ -49,3 +49,26 @@ def ran(study, run, state, *more):
     done = dbdyno("run", study, "--into", run, *more, state=state, timeout=800)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
+
+
+KEPT = """\
+version = 1
+[study]
+title = "Kept"
+{hosts}[stack]
+device = "nvme"
+size = "512MiB"
+filesystem = "ext4"
+[server.settings]
+innodb_buffer_pool_size = "32M"
+innodb_flush_log_at_trx_commit = 0
+[workload]
+kind = "ledger"
+clients = 4
+warmup = "500ms"
+duration = "1500ms"
+[crash]
+cuts = 4
+cuts_per_run = {cuts_per_run}
+keep = "all"
+"""

@@ -3,8 +3,10 @@
 A block that nobody can run here has ``<!-- not run: REASON -->`` on the line before it.
 """
 
+import functools
 import re
 import shlex
+import subprocess
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +14,12 @@ from pathlib import Path
 import tomli_w
 from typer.main import get_command
 
-from dbdyno.cli.main import app
+from dbdyno.cli.main import app, every_command
+from dbdyno.stack.tools import own_binary
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "METHODOLOGY.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LANGUAGES = {"toml", "sh", "console", "python", "sql", "text"}
+LANGUAGES = {"toml", "sh", "console", "python", "sql", "text", "dockerfile", "yaml"}
 _BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<reason>.+?) -->\n)?^```(?P<language>\S*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
@@ -72,6 +75,29 @@ def understood(argv: list[str]) -> None:
         if not rest:
             return
         _, command, words = command.resolve_command(context, rest)
+
+
+def unknown_words(argv: list[str]) -> list[str]:
+    """The words that are no command, or the flags that a command does not have; a name in capitals may be any verb."""
+    command = first = every_command()
+    rest = list(argv)
+    while rest and getattr(command, "commands", None) and not rest[0].startswith("-"):
+        word = rest.pop(0)
+        if word not in command.commands:
+            known = word.isupper() or word == "..." or (command is not first and command.invoke_without_command)
+            return [] if known else [word]
+        command = command.commands[word]
+    given = {word.partition("=")[0] for word in rest if re.match(r"--\w", word)} - {"--help"}
+    if command.name in LOAD_VERBS:
+        return sorted(flag for flag in given if not re.search(rf"{flag}(?![\w-])", load_help(command.name)))
+    return sorted(given - {option for one in command.params for option in (*one.opts, *one.secondary_opts)})
+
+
+@functools.cache
+def load_help(verb: str) -> str:
+    """What the load generator says of a verb's flags."""
+    argv = [own_binary("dbdyno-load"), verb, "--help"]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
 def merged(base: dict, part: dict) -> dict:

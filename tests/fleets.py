@@ -3,20 +3,26 @@
 import ctypes
 import json
 import os
+import shutil
 import signal
+import subprocess
 import threading
 import time
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from dbdyno.hosts.host_side import HostSide, _Program, output_file
 from dbdyno.run.execute import open_run
 from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
+from dbdyno.run.fleet.fold import ARRIVED, fold, fold_leftovers
 from dbdyno.run.fleet.member import ThisHost, take_part
 from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import Request, make_requests
 from dbdyno.store.events import Finished, read_events
+from dbdyno.store.run_folder import RunFolder
 from tests.local_hosts import LocalHosts
 from tests.scripted import Script
 
@@ -188,3 +194,33 @@ def noting(path, seconds=0.0):
         return script
 
     return script_of
+
+
+def half_folded(fleet, plan, into, folder, chosen):
+    """Run a plan, and yield copies of the run as a kill left them while db1's last block was folded, now folded.
+
+    ``chosen`` gets the places of db1's events in the journal, and returns before which of them a kill comes.
+    """
+    arrived = []
+
+    def keeping(run, path):
+        arrived.append(shutil.copy(path, folder))
+        return fold(run, path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dbdyno.run.fleet.coordinate.fold", keeping)
+        fleet.run(plan, into)
+    content = (into / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    last = [path for path in arrived if Path(path).name.startswith("db1.")][-1]
+    places = [place for place, line in enumerate(content) if b'"host":"db1"' in line.replace(b" ", b"")]
+    for cut in chosen(places):
+        copy = folder / f"cut{cut}"
+        subprocess.run(["cp", "-a", into, copy], check=True)
+        (copy / "journal.jsonl").write_bytes(b"".join(content[:cut]))
+        shutil.copy(last, copy / ARRIVED)
+        run = RunFolder(copy)
+        try:
+            fold_leftovers(run)
+        finally:
+            run.close()
+        yield copy

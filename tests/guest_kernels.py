@@ -10,19 +10,9 @@ import pytest
 from dbdyno.errors import HostError
 from dbdyno.servers.sources import debian
 from dbdyno.stack.guest import kernels
-from tests.support import NO_REGISTRY
+from tests.support import NO_REGISTRY, Quiet
 
 KEPT = Path(os.environ.get("DBDYNO_TEST_SERVERS_DIR", f"/var/tmp/dbdyno-test-kernels-{os.getpid()}"))
-
-
-class Quiet:
-    """A progress that nobody watches."""
-
-    def step(self, text):
-        """Nothing."""
-
-    def size(self, downloaded_bytes):
-        """Nothing."""
 
 
 @contextmanager

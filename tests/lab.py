@@ -109,7 +109,7 @@ class Lab:
         log = (self.folder / f"sshd-{name}.log").open("ab")
         self.daemons[name] = subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True)
         log.close()
-        wait_for(lambda: self._answers(name), seconds=20, every=0.05)
+        wait_for(lambda: self._answers(name), every=0.05)
 
     def _answers(self, name):
         tried = subprocess.run(self.ssh(name, "true"), capture_output=True, check=False)

@@ -9,6 +9,7 @@ import os
 import random
 
 from tests.disks import LONG
+from tests.support import journal_lines, kill, put_back, start_dbdyno, wait_for, what_is_left
 
 KILLS = int(os.environ.get("DBDYNO_KILLS", "40" if LONG else "4"))
 
@@ -45,6 +46,24 @@ def left_out(items):
     ]
 
 
-def stride(rng, mean):
-    """Return how many steps to go on before the next kill."""
-    return 1 if LONG else rng.randint(1, 2 * mean - 1)
+def kill_at_steps(what, mean, command, state, *, least=25, after=lambda: None):  # noqa: PLR0913
+    """Run a command again and again, killed some steps later each time and put back; returns what the last one says.
+
+    A step is a line of the undo log: before each change, and after each undoing. ``command`` gets the step, ``mean`` is
+    how many are gone on in the mean, ``least`` how many there are; ``after`` looks at each host that was put back.
+    """
+    rng, steps = drawn(what), 0
+    while True:
+        steps += 1 if LONG else rng.randint(1, 2 * mean - 1)
+        process = start_dbdyno(*command(steps), state=state)
+        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)
+        if process.poll() is not None:
+            break
+        kill(process)
+        put_back(state)
+        after()
+    output = process.communicate(timeout=180)[0]
+    assert process.returncode == 0, output
+    assert steps > least, "too few steps: the log no longer shows them"
+    assert what_is_left(state) == []
+    return output

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,8 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+
+import pytest
 
 from dbdyno.hosts.contract import NotQuietError, check_not_measured
 from dbdyno.servers.contract import SettingOutcome
@@ -126,6 +129,40 @@ def start_dbdyno(*argv, state):
     )
 
 
+def called(monkeypatch, capsys, *argv):
+    """Run the command line in this process; returns its exit code, standard output and standard error."""
+    from dbdyno.cli.main import main
+
+    monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    return ended.value.code, said.out, said.err
+
+
+class Quiet:
+    """The progress of a download that nobody watches."""
+
+    def step(self, text):
+        """Say nothing."""
+
+    def size(self, downloaded_bytes):
+        """Say nothing."""
+
+
+def kill(process):
+    """Kill a dbdyno, and wait until it has ended."""
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=180)
+
+
+def put_back(state):
+    """Put the host back after a kill, so that nothing is left on it."""
+    done = dbdyno("restore", state=state)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert what_is_left(state) == []
+
+
 def processes_of(state):
     """Number and command line of each server, load, disk, probe and zfs-fuse of a state folder."""
     wanted, marker = str(state).encode(), f"DBDYNO_STATE_DIR={state}".encode()
@@ -141,6 +178,17 @@ def processes_of(state):
                 ours = servers and any(wanted in word for word in argv)
             if ours:
                 found[int(process.name)] = b" ".join(argv).decode()
+    return found
+
+
+def programs_of(state, word):
+    """Numbers of programs with ``word`` in their name that work on a state folder's files, whosever they are."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            argv = (process / "cmdline").read_bytes().split(b"\0")
+            if word.encode() in argv[0] and any(str(state).encode() in argument for argument in argv):
+                found.append(int(process.name))
     return found
 
 

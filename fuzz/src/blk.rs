@@ -5,7 +5,8 @@ use std::io::Cursor;
 use dbdyno_blk::source::{Pace, Replay, Source, Step};
 use dbdyno_blk::trace::{Format, ReadOptions, Trace};
 
-/// Traces of block I/O: the first byte chooses the format, or leaves it to how the rest begins. What is read is replayed.
+/// Traces of block I/O: the first byte chooses the format, or leaves it to how the rest begins. What is read is
+/// replayed.
 ///
 /// # Panics
 /// The number of requests is not that of the records.

@@ -1,4 +1,5 @@
-//! A search on stable Rust: kept inputs changed at random, a bounded number of them, each bounded in memory and CPU time.
+//! A search on stable Rust: kept inputs changed at random, a bounded number of them, each bounded in memory and CPU
+//! time.
 //!
 //! libFuzzer follows branches and finds more, but needs a nightly compiler. This runs in every `cargo test`.
 

@@ -2,12 +2,9 @@
 
 import itertools
 import os
-import shutil
 import signal
-import tempfile
 import threading
 import time
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,16 +13,11 @@ import pytest
 
 from dbdyno.errors import TrialError
 from dbdyno.servers.mysql.connection import connect
-from dbdyno.servers.sources.installation import find_server
-from dbdyno.stack.layer import raised
-from dbdyno.stack.layers.device import Here
-from dbdyno.stack.layers.scratch import scratch
-from dbdyno.stack.layers.server import ServerLayer
-from dbdyno.stack.undo_log import Journal
 from dbdyno.study.workloads import KINDS, GeneratedSection
 from dbdyno.system.interrupt import now_ns
 from dbdyno.workload.kinds import workload_of
-from tests.support import wait_for, what_is_left
+from tests.contract.test_tools import standing
+from tests.support import wait_for
 
 pytestmark = pytest.mark.host
 
@@ -81,27 +73,9 @@ ROWS = {"smack insert": 400, "ingest procedure": 2000, "ingest statement": 800, 
         "bulk": 1200, "slap write": 400, "slap mixed": 220}  # fmt: skip
 
 
-@contextmanager
-def running_server(folder):
-    """A private server on this machine's disk, with a state folder of its own; afterwards nothing is left of it."""
-    state = Path(tempfile.mkdtemp(prefix="dd", dir="/var/tmp"))  # a short path, since sockets lie below it
-    state.chmod(0o755)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("DBDYNO_STATE_DIR", str(state))
-            journal = Journal("a test", folder=state / "journals")
-            settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M"}
-            server = ServerLayer(find_server("mariadb"), settings, "innodb", 4, install=True, log=folder / "server.log")
-            with closing(journal), scratch(journal) as ground, raised([Here(), server], ground) as stand:
-                yield stand
-            assert what_is_left(state) == []
-    finally:
-        shutil.rmtree(state)
-
-
 @pytest.fixture(scope="module")
 def shared_server(tmp_path_factory):
-    with running_server(tmp_path_factory.mktemp("server")) as stand:
+    with standing(tmp_path_factory.mktemp("server"), served=True) as stand:
         yield stand
 
 
@@ -116,7 +90,7 @@ def stand(shared_server):
 @pytest.fixture
 def own_stand(tmp_path):
     """A server that a test may kill."""
-    with running_server(tmp_path) as stand:
+    with standing(tmp_path, served=True) as stand:
         yield stand
 
 

@@ -42,7 +42,7 @@ def test_a_load_that_is_killed_voids_its_attempt(tmp_path):
 
         once_it_measures(hosts, "c2", kill)
         run, _, said = run_over(tmp_path, study_text(duration="3s", blocks=1), hosts)
-        wait_for(lambda: all(process.poll() is not None for process in programs(hosts)), seconds=20)
+        wait_for(lambda: all(process.poll() is not None for process in programs(hosts)))
     assert run.ended == "done"
     assert len(run.failures) == 1
     assert "c2: the load ended before its time" in run.failures[0].cause
@@ -55,7 +55,7 @@ def test_a_lost_host_ends_the_run_until_it_is_back(tmp_path):
         once_it_measures(hosts, "c2", lambda: hosts._connections.gone.update(c2="it answers no more"))
         with pytest.raises(HostError, match=r"client host c2 is lost: it answers no more; dbdyno hosts up .*--resume"):
             run_over(tmp_path, study_text(duration="3s", blocks=1), hosts)
-        wait_for(lambda: all(process.poll() is not None for process in programs(hosts)), seconds=20)
+        wait_for(lambda: all(process.poll() is not None for process in programs(hosts)))
         hosts._connections.gone.clear()
         run, _, _ = run_over(tmp_path, study_text(duration="3s", blocks=1), hosts, resume=True)
     assert run.ended == "done"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -16,7 +15,7 @@ from dbdyno.probe.host import AwakeSource, HostCpuSource
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.placement import Awake
 from dbdyno.stack.layers.scratch import scratch
-from tests.support import dbdyno, study_text, wait_for, what_is_left
+from tests.support import dbdyno, kill, put_back, study_text, wait_for, what_is_left
 
 pytestmark = pytest.mark.host
 
@@ -79,11 +78,9 @@ def test_killed_it_leaves_no_poller_and_restore_removes_the_group(state):
     run = subprocess.Popen([sys.executable, "-c", RAISES], env=environment, stdout=subprocess.PIPE, text=True)
     pid = int(run.stdout.readline())
     assert alive(pid)
-    os.kill(run.pid, signal.SIGKILL)
-    run.communicate()
-    wait_for(lambda: not alive(pid), seconds=60)
-    assert dbdyno("restore", state=state).returncode == 0
-    assert what_is_left(state) == []
+    kill(run)
+    wait_for(lambda: not alive(pid))
+    put_back(state)
     assert groups() <= before
 
 

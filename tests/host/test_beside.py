@@ -2,13 +2,12 @@
 
 import json
 import os
-import signal
 from pathlib import Path
 
 import pytest
 
 from dbdyno.store.run_folder import read_run
-from tests.support import dbdyno, start_dbdyno, wait_for, what_is_left
+from tests.support import dbdyno, kill, programs_of, put_back, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
@@ -98,30 +97,14 @@ def test_a_missing_program_is_named_with_its_package_before_anything_runs(state,
     assert "mariabackup: not installed; apt-get install mariadb-backup" in dbdyno("plan", study, state=state).stdout
 
 
-def dumps_of(state):
-    """Processes that dump the tables of a state folder's server."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"dump" in words[0] and any(str(state).encode() in word for word in words):
-            found.append(int(entry.name))
-    return found
-
-
 def test_a_killed_run_leaves_no_dump_behind(state, tmp_path):
     study = tmp_path / "study.toml"
     beside = BACKUP.format(kind='"dump"') + 'into = "nowhere"\n'
     study.write_text(STUDY.format(rows=200_000, beside=beside), encoding="utf-8")
     run = start_dbdyno("run", study, "--into", tmp_path / "run", state=state)
     try:
-        wait_for(lambda: dumps_of(state))
+        wait_for(lambda: programs_of(state, "dump"))
     finally:
-        os.kill(run.pid, signal.SIGKILL)
-        run.communicate(timeout=180)
-    restored = dbdyno("restore", state=state)
-    assert restored.returncode == 0, restored.stderr
-    assert dumps_of(state) == []
-    assert what_is_left(state) == []
+        kill(run)
+    put_back(state)
+    assert programs_of(state, "dump") == []

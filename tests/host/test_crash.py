@@ -14,7 +14,7 @@ from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
 from tests.crash_studies import EMULATED, PROTECTED, crash_study, cuts_of, ran
 from tests.disks import LONG
-from tests.support import dbdyno, number_of, start_dbdyno, wait_for, what_is_left
+from tests.support import kill, number_of, put_back, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
 
@@ -142,11 +142,8 @@ def test_a_run_killed_while_it_examines_is_put_back_and_gone_on_with(state, stud
     process = start_dbdyno("run", path, "--into", run, state=state)
     wait_for(lambda: process.poll() is not None or list(run.glob("trials/*/verified.json")))
     assert process.poll() is None, process.communicate()[0]
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=180)
-    restored = dbdyno("restore", state=state)
-    assert restored.returncode == 0, restored.stdout + restored.stderr
-    assert what_is_left(state) == []
+    kill(process)
+    put_back(state)
     ran(path, run, state, "--resume")
     assert [len(cuts_of(run, level)) for level in (0, 1)] == [8, 8]
 

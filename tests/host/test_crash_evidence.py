@@ -5,31 +5,12 @@ import subprocess
 
 import pytest
 
+from tests.crash_studies import KEPT
 from tests.support import dbdyno, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(400)]
 
-STUDY = """\
-version = 1
-[study]
-title = "Kept"
-[stack]
-device = "nvme"
-size = "512MiB"
-filesystem = "ext4"
-[server.settings]
-innodb_buffer_pool_size = "32M"
-innodb_flush_log_at_trx_commit = 0
-[workload]
-kind = "ledger"
-clients = 8
-warmup = "1s"
-duration = "2s"
-[crash]
-cuts = 4
-cuts_per_run = 4
-keep = "all"
-"""
+STUDY = KEPT.format(hosts="", cuts_per_run=4)
 
 
 def contents(folder):

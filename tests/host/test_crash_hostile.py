@@ -28,7 +28,7 @@ from dbdyno.study.load import load_study
 from dbdyno.system.files import sealed
 from dbdyno.workload.ledger import Ledger
 from tests.crash_studies import crash_study, ran
-from tests.support import dbdyno, start_dbdyno, wait_for, what_is_left
+from tests.support import dbdyno, kill, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(400)]
 
@@ -255,8 +255,7 @@ def test_an_examination_that_is_killed_leaves_nothing_that_restore_does_not_remo
         assert [place.rpartition("/")[2] for place in seen] == ["mnt"]
         assert mounted(os.getpid(), shared_state) == [], "what may be of another's making is seen by nobody else"
     finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+        kill(process)
     assert what_is_left(shared_state)
     restored = dbdyno("restore", state=shared_state)
     assert restored.returncode == 0, restored.stdout + restored.stderr

@@ -16,6 +16,7 @@ from dbdyno.run.preflight import versions
 from dbdyno.run.reexamine import ExaminerAccess, here, kept_states, on_hosts
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
+from tests.crash_studies import KEPT
 from tests.fleets import Fleet
 from tests.local_hosts import LocalHosts
 from tests.support import what_is_left
@@ -23,29 +24,7 @@ from tests.support import what_is_left
 pytestmark = [pytest.mark.host, pytest.mark.timeout(400)]
 
 HOSTS = ("db1", "db2")
-STUDY = """\
-version = 1
-[study]
-title = "Kept on two hosts"
-[hosts]
-under_test = ["db1", "db2"]
-[stack]
-device = "nvme"
-size = "512MiB"
-filesystem = "ext4"
-[server.settings]
-innodb_buffer_pool_size = "32M"
-innodb_flush_log_at_trx_commit = 0
-[workload]
-kind = "ledger"
-clients = 4
-warmup = "500ms"
-duration = "1500ms"
-[crash]
-cuts = 4
-cuts_per_run = 2
-keep = "all"
-"""
+STUDY = KEPT.format(hosts='[hosts]\nunder_test = ["db1", "db2"]\n', cuts_per_run=2)
 
 
 def test_states_of_two_hosts_are_kept_here_and_give_the_same_on_hosts_as_here(state, study_file, tmp_path):

@@ -61,7 +61,7 @@ def cuts_under_load(disk, client, place, options):
             for number in range(CUTS):
                 time.sleep(0.13)
                 client.cut(f"at {number}")
-            wait_for(lambda: client.stats()["cuts"]["waiting"] == 0, seconds=20)
+            wait_for(lambda: client.stats()["cuts"]["waiting"] == 0)
     return recorder, client.cuts()
 
 

@@ -110,10 +110,10 @@ def test_a_killed_fit_leaves_nothing_attached(state):
     with attached(state, "ssd-sata", size="512M") as disk:
         with start_dbdyno("disk", "fit", str(disk.device), "--write", "--time", "60s", state=state) as fit:
             try:
-                program = wait_for(lambda: fitting(fit.pid), seconds=30.0)
+                program = wait_for(lambda: fitting(fit.pid))
             finally:
                 fit.kill()
-        wait_for(lambda: not Path(f"/proc/{program}/exe").exists(), seconds=30.0)
+        wait_for(lambda: not Path(f"/proc/{program}/exe").exists())
         os.close(os.open(disk.device, os.O_RDWR | os.O_EXCL))
         restored = dbdyno("restore", state=state)
         assert restored.returncode == 0, restored.stdout + restored.stderr

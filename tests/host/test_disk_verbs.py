@@ -12,7 +12,7 @@ import pytest
 
 from tests.disks import attached, direct
 from tests.loops import lent_loop
-from tests.support import dbdyno, number_of, start_dbdyno, study_text, wait_for, what_is_left
+from tests.support import dbdyno, kill, number_of, put_back, start_dbdyno, study_text, wait_for, what_is_left
 
 pytestmark = pytest.mark.host
 
@@ -49,9 +49,7 @@ def test_a_disk_that_was_killed_is_restored(state, number):
     device = dbdyno("disk", "attach", "ssd-sata", "--size", "64M", state=state).stdout.strip()
     os.kill(number_of(state, "dbdyno-disk serve"), number)
     wait_for(lambda: number_of(state, "dbdyno-disk serve") is None)
-    restored = dbdyno("restore", state=state)
-    assert restored.returncode == 0, restored.stdout + restored.stderr
-    assert what_is_left(state) == []
+    put_back(state)
     # Another test may have been given the same loop device by now.
     backing = Path(f"/sys/block/{Path(device).name}/loop/backing_file")
     assert not backing.exists() or str(state) not in backing.read_text()
@@ -220,8 +218,7 @@ def test_a_killed_study_leaves_a_real_device_as_it_was(state, study_file, tmp_pa
         study, run = study_file(text), tmp_path / "run"
         process = start_dbdyno("run", study, "--into", run, state=state)
         wait_for(lambda: number_of(state, "phase=run"))
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate(timeout=180)
+        kill(process)
         assert "[mq-deadline]" in knob(device, "scheduler")
         assert dbdyno("restore", state=state).returncode == 0
         assert "[kyber]" in knob(device, "scheduler")

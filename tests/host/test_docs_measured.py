@@ -65,6 +65,7 @@ def test_there_is_a_tutorial_for_each_field_report_for_safety_for_reading_one_an
         "choose-a-scheduler",
         "choose-an-ssd",
         "existing-dask-cluster",
+        "first-results",
         "how-safe-is-my-setting",
         "read-a-report",
         "request-queue",

@@ -17,9 +17,9 @@ from tests.support import DBDYNO, dbdyno, wait_for
 STUDY = """\
 version = 1
 [study]
-title = "On two hosts"
+title = "In a lab"
 [hosts]
-under_test = ["a", "b"]
+under_test = {hosts}
 [stack]
 device = "memory"
 filesystem = "tmpfs"
@@ -27,40 +27,19 @@ size = "512MiB"
 [server.settings]
 innodb_buffer_pool_size = ["32M", "64M"]
 [workload]
-kind = "slap"
-load = "write"
-clients = 2
+{load}
 think_time = "5ms"
 duration = "1s"
 [design]
-blocks = 4
+blocks = {blocks}
 interference = "note"
 """
-
-FROM_CLIENTS = """\
-version = 1
-[study]
-title = "A server on one host, its load from another"
-[hosts]
-under_test = ["a"]
-[stack]
-device = "memory"
-filesystem = "tmpfs"
-size = "512MiB"
-[server.settings]
-innodb_buffer_pool_size = ["32M", "64M"]
-[workload]
-kind = "oltp"
-load = "point_select"
-table_size = 1000
-clients = 4
-clients_from = ["b"]
-think_time = "5ms"
-duration = "1s"
-[design]
-blocks = 2
-interference = "note"
-"""
+ON_TWO_HOSTS = {"hosts": '["a", "b"]', "load": 'kind = "slap"\nload = "write"\nclients = 2'}
+FROM_CLIENTS = STUDY.format(
+    hosts='["a"]',
+    load='kind = "oltp"\nload = "point_select"\ntable_size = 1000\nclients = 4\nclients_from = ["b"]',
+    blocks=2,
+)
 SHIFT_SECONDS = 100_000
 
 pytestmark = [
@@ -94,7 +73,7 @@ def up():
 def test_a_study_is_planned_run_killed_and_ended_on_two_hosts(up, tmp_path):
     made, inventory, state = up
     study, into = tmp_path / "study.toml", tmp_path / "run"
-    study.write_text(STUDY)
+    study.write_text(STUDY.format(**ON_TWO_HOSTS, blocks=4))
     planned = dbdyno("plan", study, "--hosts", inventory, state=state)
     assert planned.returncode == 0, planned.stderr + planned.stdout
     assert "all hosts can run it:\n  a: " in planned.stdout
@@ -131,14 +110,14 @@ def test_a_study_is_planned_run_killed_and_ended_on_two_hosts(up, tmp_path):
 def test_a_host_that_is_lost_and_comes_back_takes_whole_blocks(up, tmp_path):
     made, inventory, state = up
     study, into = tmp_path / "study.toml", tmp_path / "run"
-    study.write_text(STUDY.replace("blocks = 4", "blocks = 14"))
+    study.write_text(STUDY.format(**ON_TWO_HOSTS, blocks=14))
     command = [*DBDYNO, "run", str(study), "--hosts", str(inventory), "--into", str(into)]
     with (tmp_path / "said").open("wb") as said:
         run = subprocess.Popen(
             command, env={**os.environ, "DBDYNO_STATE_DIR": str(state)}, stdout=subprocess.DEVNULL, stderr=said
         )
     try:
-        wait_for(lambda: b"on b" in (tmp_path / "said").read_bytes() or run.poll() is not None, seconds=200)
+        wait_for(lambda: b"on b" in (tmp_path / "said").read_bytes() or run.poll() is not None)
         made.silence("b")  # its agent ends with sshd's connection
         made.listen("b")
         assert run.wait(300) == 0, (tmp_path / "said").read_text()

@@ -247,10 +247,10 @@ def test_after_down_nothing_is_left_and_a_killed_up_is_no_obstacle(desk):
         environment = {**os.environ, "DBDYNO_STATE_DIR": str(desk.state)}
         started = subprocess.Popen([*DBDYNO, "hosts", "up", desk.inventory], env=environment, stderr=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
-        wait_for(lambda at=number, run=started: len(desk.packages()) >= at or run.poll() is not None, seconds=120)
+        wait_for(lambda at=number, run=started: len(desk.packages()) >= at or run.poll() is not None)
         started.send_signal(signal.SIGKILL)
         started.wait()
-        wait_for(lambda: desk.left() == [], seconds=60)
+        wait_for(lambda: desk.left() == [])
         desk.hosts("up")
         assert {path.name for path in desk.packages()} == whole
         assert all(one["ready"] for one in desk.status()[0].values())

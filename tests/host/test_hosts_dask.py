@@ -47,7 +47,7 @@ def cluster(folder, scheme, environment=os.environ):
         file = folder / "scheduler.json"
         given = ["--protocol", scheme, "--host", "127.0.0.1", "--port", 0, "--no-dashboard"]
         started("dask_scheduler", *given, "--scheduler-file", file)
-        wait_for(lambda: file.exists() and file.read_text().endswith("}"), seconds=60)
+        wait_for(lambda: file.exists() and file.read_text().endswith("}"))
         own = ["--nthreads", 2, "--no-nanny", "--no-dashboard", "--local-directory", folder]
         started("dask_worker", "--protocol", scheme, "--scheduler-file", file, *own)
         yield json.loads(file.read_text())["address"]

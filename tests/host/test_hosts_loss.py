@@ -96,7 +96,7 @@ MENDS = {"sshd": lambda desk: desk.lab.listen("c1"), "the network": lambda desk:
 
 def agent(desk, host):
     """The agent of a study, once it is there."""
-    wait_for(lambda: desk.processes("dbdyno.hosts.agent", str(desk.state_of(host))), seconds=60)
+    wait_for(lambda: desk.processes("dbdyno.hosts.agent", str(desk.state_of(host))))
     return desk.processes("dbdyno.hosts.agent", str(desk.state_of(host)))
 
 
@@ -140,9 +140,7 @@ def nothing_is_left(desk, study, folder):
 @pytest.mark.parametrize("what", LOST)
 def test_it_is_noticed_in_time_and_nothing_is_left(desk, what, tmp_path):
     study, said = desk.study(tmp_path)
-    wait_for(
-        lambda: "working" in lines(said) and (tmp_path / "c1").exists() and (tmp_path / "c2").exists(), seconds=120
-    )
+    wait_for(lambda: "working" in lines(said) and (tmp_path / "c1").exists() and (tmp_path / "c2").exists())
     before = time.monotonic()
     LOST[what](desk, study)
     try:
@@ -163,11 +161,9 @@ def test_it_is_noticed_in_time_and_nothing_is_left(desk, what, tmp_path):
 def test_it_is_worked_on_again_once_it_is_there(desk, what, tmp_path):
     """Nobody types anything."""
     study, said = desk.study(tmp_path, "again")
-    wait_for(
-        lambda: "working" in lines(said) and (tmp_path / "c1").exists() and (tmp_path / "c2").exists(), seconds=120
-    )
+    wait_for(lambda: "working" in lines(said) and (tmp_path / "c1").exists() and (tmp_path / "c2").exists())
     LOST[what](desk, study)
-    wait_for(lambda: "lost" in lines(said), seconds=60)
+    wait_for(lambda: "lost" in lines(said))
     MENDS.get(what, lambda _: None)(desk)
     nothing_is_left(desk, study, tmp_path)
     found = lines(said)
@@ -200,7 +196,7 @@ def test_kills_at_random_moments_leave_nothing(desk, part, tmp_path):
 
 def test_restore_of_hosts_ends_what_a_killed_guard_has_left(desk, tmp_path):
     study, said = desk.study(tmp_path)
-    wait_for(lambda: "working" in lines(said) and (tmp_path / "c1").exists(), seconds=120)
+    wait_for(lambda: "working" in lines(said) and (tmp_path / "c1").exists())
     restore = ["restore", "--hosts", desk.inventory, "--json"]
     going_on = json.loads(dbdyno(*restore, state=desk.state).stdout)["hosts"]
     assert [(one["undone"], len(one["left_alone"])) for one in going_on] == [([], 1), ([], 1)]

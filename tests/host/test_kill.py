@@ -12,8 +12,18 @@ import pytest
 
 from dbdyno.stack.capabilities import awake, filesystem
 from tests.disks import LONG
-from tests.sampled import drawn, stride
-from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, under_load, wait_for, what_is_left
+from tests.sampled import drawn, kill_at_steps
+from tests.support import (
+    dbdyno,
+    journal_lines,
+    kill,
+    put_back,
+    start_dbdyno,
+    study_text,
+    under_load,
+    wait_for,
+    what_is_left,
+)
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
 
@@ -31,33 +41,27 @@ def finished(run):
     return Counter((e["block"], e["treatment"]) for e in events if e["event"] == "finished")
 
 
-def kill(process):
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=180)
+def afresh(study, folder):
+    """Return the command of each step: a run from the beginning."""
+    return lambda step: ("run", study, "--into", folder / f"run{step}", "--fresh-images")
 
 
 @pytest.mark.long
 def test_killed_at_any_step_then_restored_and_resumed(state, study_file, tmp_path):
     blocks = 3 if LONG else 2
     study, run = study_file(study_text(blocks=blocks) + "[probes]\ntrace = true\n" + AWAKE), tmp_path / "run"
-    rng, steps, kept = drawn("a run that is resumed"), 0, Counter()
-    while True:
-        steps += stride(rng, 13)
+    kept = Counter()
+
+    def command(_):
         resume = ["--resume"] if (run / "run.toml").exists() else []
-        process = start_dbdyno("run", study, "--into", run, "--fresh-images", *resume, state=state)
-        # The undo journal grows by a line before each change and after each undoing: a step each.
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.003)
-        if process.poll() is not None:
-            break
-        kill(process)
-        restored = dbdyno("restore", state=state)
-        assert restored.returncode == 0, restored.stdout + restored.stderr
-        assert what_is_left(state) == []
+        return "run", study, "--into", run, "--fresh-images", *resume
+
+    def nothing_is_lost():
+        nonlocal kept
         assert kept <= finished(run), "a finished trial was lost"
         kept = finished(run)
-    output = process.communicate(timeout=180)[0]
-    assert process.returncode == 0, output
-    assert steps > 25, "too few steps: the journal no longer shows them"
+
+    kill_at_steps("a run that is resumed", 13, command, state, after=nothing_is_lost)
     assert finished(run) == {(block + 1, treatment): 1 for block in range(blocks) for treatment in ("t1", "t2")}
 
 
@@ -68,21 +72,7 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
     if not (found := filesystem(kind)).ok:
         pytest.skip(f"this host can't: {found.name}: {found.detail}")
     study = study_file(study_text(filesystem=f'"{kind}"', mount="defaults", blocks=1))
-    rng, steps = drawn(kind), 0
-    while True:
-        steps += stride(rng, 17)
-        run = tmp_path / f"run{steps}"
-        process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.003)
-        if process.poll() is not None:
-            break
-        kill(process)
-        restored = dbdyno("restore", state=state)
-        assert restored.returncode == 0, restored.stdout + restored.stderr
-        assert what_is_left(state) == []
-    output = process.communicate(timeout=180)[0]
-    assert process.returncode == 0, output
-    assert steps > 25, "too few steps: the journal no longer shows them"
+    kill_at_steps(kind, 17, afresh(study, tmp_path), state)
 
 
 @pytest.mark.long
@@ -90,23 +80,12 @@ def test_killed_at_any_step_a_filesystem_of_its_own_sort_is_put_back(kind, state
 def test_killed_at_any_step_a_file_as_a_disk_is_removed_and_nothing_beside_it(state, study_file, tmp_path, disk_folder):
     (disk_folder / "dbdyno-others.img").write_text("not dbdyno's")
     study = study_file(study_text(device=f'"file:{disk_folder}"', size="128MiB", blocks=1))
-    rng, steps = drawn("file"), 0
-    while True:
-        steps += stride(rng, 17)
-        run = tmp_path / f"run{steps}"
-        process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.003)
-        if process.poll() is not None:
-            break
-        kill(process)
-        restored = dbdyno("restore", state=state)
-        assert restored.returncode == 0, restored.stdout + restored.stderr
-        assert what_is_left(state) == []
+
+    def nothing_is_left_beside():
         assert [path.name for path in disk_folder.iterdir()] == ["dbdyno-others.img"]
-    output = process.communicate(timeout=180)[0]
-    assert process.returncode == 0, output
-    assert steps > 15, "too few steps: the journal no longer shows them"
-    assert [path.name for path in disk_folder.iterdir()] == ["dbdyno-others.img"]
+
+    kill_at_steps("file", 17, afresh(study, tmp_path), state, least=15, after=nothing_is_left_beside)
+    nothing_is_left_beside()
 
 
 @pytest.fixture
@@ -122,8 +101,7 @@ def test_killed_while_the_load_runs(state, study_file, tmp_path):
     wait_for(lambda: under_load(state, "mariadbd"))
     kill(process)
     assert what_is_left(state)
-    assert dbdyno("restore", state=state).returncode == 0
-    assert what_is_left(state) == []
+    put_back(state)
     assert dbdyno("restore", state=state).stdout == "nothing to restore\n"
 
 

@@ -12,7 +12,7 @@ from dbdyno.stack.guest import kernels
 from dbdyno.stack.kinds.booted import qemu
 from dbdyno.store.run_folder import read_run
 from tests.machine_image import SETUP, START, make_image, packages, run
-from tests.support import NO_REGISTRY, dbdyno, what_is_left
+from tests.support import NO_REGISTRY, Quiet, dbdyno, what_is_left
 
 pytestmark = [
     pytest.mark.host,
@@ -46,16 +46,6 @@ warmup = "0s"
 blocks = 1
 interference = "note"
 """
-
-
-class Quiet:
-    """A progress that nobody watches."""
-
-    def step(self, text):
-        """Nothing."""
-
-    def size(self, downloaded_bytes):
-        """Nothing."""
 
 
 @pytest.fixture

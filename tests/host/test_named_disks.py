@@ -1,8 +1,6 @@
 """Logs on a disk of their own, on real kernels and servers: placed, watched, put back, and cut together."""
 
 import json
-import os
-import signal
 import socket
 import tempfile
 import time
@@ -20,8 +18,8 @@ from dbdyno.store.series import read_series
 from dbdyno.system.interrupt import now_ns
 from tests.disks import LONG, direct
 from tests.loops import lent_loop
-from tests.sampled import drawn, stride
-from tests.support import dbdyno, journal_lines, start_dbdyno, wait_for, what_is_left
+from tests.sampled import kill_at_steps
+from tests.support import dbdyno, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(900)]
 
@@ -101,23 +99,9 @@ def test_what_is_placed_lies_on_its_disk_which_has_probes_and_figures_of_its_own
 @pytest.mark.long
 def test_killed_at_any_step_both_disks_are_put_back(state, study_file, tmp_path):
     study = study_file(study_of(BOTH, SLAP))
-    rng, steps = drawn("named disks"), 0
-    while True:
-        steps += stride(rng, 13)  # a step is a line of the undo log: before each change, and after each undoing
-        run = tmp_path / f"run{steps}"
-        process = start_dbdyno("run", study, "--into", run, "--fresh-images", state=state)
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.003)
-        if process.poll() is not None:
-            break
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate(timeout=180)
-        restored = dbdyno("restore", state=state)
-        assert restored.returncode == 0, restored.stdout + restored.stderr
-        assert what_is_left(state) == []
-    output = process.communicate(timeout=180)[0]
-    assert process.returncode == 0, output
-    assert steps > 25, "too few steps: the log no longer shows them"
-    assert what_is_left(state) == []
+    kill_at_steps(
+        "named disks", 13, lambda step: ("run", study, "--into", tmp_path / f"run{step}", "--fresh-images"), state
+    )
 
 
 @pytest.mark.long

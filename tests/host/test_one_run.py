@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.support import dbdyno, start_dbdyno, study_text, wait_for, what_is_left
+from tests.support import dbdyno, put_back, start_dbdyno, study_text, wait_for
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
@@ -36,5 +36,4 @@ def test_a_killed_run_is_no_obstacle(state, study_file, tmp_path):
     first.communicate()
     second = dbdyno("run", study, "--into", tmp_path / "second", state=state)
     assert second.returncode == 0, second.stderr
-    assert dbdyno("restore", state=state).returncode == 0
-    assert what_is_left(state) == []
+    put_back(state)

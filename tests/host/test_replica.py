@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_series
-from tests.support import dbdyno, number_of, start_dbdyno, under_load, wait_for, what_is_left
+from tests.support import dbdyno, number_of, put_back, start_dbdyno, under_load, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(600)]
 
@@ -93,8 +93,7 @@ def test_killed_under_load_nothing_is_left_of_either_server(state, study_file, t
     assert number_of(state, "--server-id=1", "--bind-address=127.0.0.1")
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=180)
-    assert dbdyno("restore", state=state).returncode == 0
-    assert what_is_left(state) == []
+    put_back(state)
 
 
 @pytest.mark.drawn(0)

@@ -31,7 +31,7 @@ from dbdyno.store.run_folder import read_run
 from dbdyno.study.workloads import SlapSection
 from dbdyno.workload.mysqlslap import Slap
 from tests.sampled import some
-from tests.support import DBDYNO, NO_REGISTRY, dbdyno, start_dbdyno, wait_for, what_is_left
+from tests.support import DBDYNO, NO_REGISTRY, Quiet, dbdyno, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -95,14 +95,6 @@ def provisioned(state, monkeypatch):
         return record
 
     return provide
-
-
-class Quiet:
-    def step(self, text):
-        pass
-
-    def size(self, downloaded_bytes):
-        pass
 
 
 @pytest.fixture(scope="module", autouse=True)

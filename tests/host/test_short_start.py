@@ -15,8 +15,8 @@ from dbdyno.servers.contract import SettingOutcome
 from dbdyno.stack import short_start
 from dbdyno.stack.capabilities import filesystem
 from dbdyno.stack.layers.server import ServerLayer
-from dbdyno.stack.short_start import MkfsOptions, MountOptions, Starting, StartRequest, mkfs_complaint, mount_outcome
-from tests.support import dbdyno, journal_lines, processes_of, start_dbdyno, wait_for, what_is_left
+from dbdyno.stack.short_start import MkfsOptions, MountOptions, Starting, StartRequest, mkfs_outcome, mount_outcome
+from tests.support import dbdyno, journal_lines, processes_of, put_back, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
@@ -253,10 +253,9 @@ def test_a_server_that_starts_is_gone_with_its_folder_after_a_kill(state, study_
     lines = processes_of(state).values()
     assert all("--port" not in line for line in lines)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=180)
     assert what_is_left(state)
-    assert dbdyno("restore", state=state).returncode == 0
-    assert what_is_left(state) == []
+    put_back(state)
 
 
 def test_a_signal_ends_the_server_before_dbdyno_ends(state, study_file):
@@ -264,7 +263,7 @@ def test_a_signal_ends_the_server_before_dbdyno_ends(state, study_file):
     process = start_dbdyno("plan", study, state=state)
     wait_for(lambda: process.poll() is not None or (journal_lines(state) >= 3 and processes_of(state)), every=0.003)
     process.send_signal(signal.SIGTERM)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=180)
     assert (process.returncode, said) == (130, "")
     assert what_is_left(state) == []
 
@@ -315,7 +314,7 @@ MKFS = [
 def test_options_of_a_filesystem_are_asked_of_what_makes_it(state, kind, options, said):
     if not (found := filesystem(kind)).ok:
         pytest.skip(f"this host can't: {found.name}: {found.detail}")
-    answer = mkfs_complaint(MkfsOptions(kind, options, 512 * 1024**2))
+    answer = mkfs_outcome(MkfsOptions(kind, options, 512 * 1024**2)).said
     assert said in answer if said else not answer
     assert what_is_left(state) == []
 

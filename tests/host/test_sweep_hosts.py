@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.crash_studies import KEPT
 from tests.documents import ROOT
 from tests.host.test_hosts import Desk
 from tests.lab import lab, lab_lacking
@@ -76,7 +77,7 @@ def test_the_contract_of_workers_over_ssh(desk, tmp_path):
     environment = {**os.environ, "DBDYNO_STATE_DIR": str(desk.state)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    wait_for(lambda: not workers(desk), seconds=20)
+    wait_for(lambda: not workers(desk))
 
 
 def test_the_same_bytes_as_on_one_host_also_of_files_that_only_this_machine_has(desk, tmp_path):
@@ -130,13 +131,13 @@ def test_ctrl_c_ends_all_and_a_killed_one_is_gone_on_with(desk, tmp_path):
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
         before = lines_of(results)
         process = started(desk, *SWEEP, "--into", str(results))
-        wait_for(lambda at=before, one=process: lines_of(results) > at or one.poll() is not None, seconds=60)
+        wait_for(lambda at=before, one=process: lines_of(results) > at or one.poll() is not None)
         assert process.poll() is None
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=180)
         assert (process.returncode, out) == (code, ""), err
         assert "Traceback" not in err
-        wait_for(lambda: not workers(desk), seconds=30)
+        wait_for(lambda: not workers(desk))
     kept = results.read_bytes()
     assert simulate(desk, *SWEEP, "--into", results).returncode == 0
     assert results.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
@@ -158,7 +159,7 @@ def test_points_of_a_lost_host_are_done_again_by_others(desk, tmp_path):
     """All processes of one host stop at once, as where a machine's power fails, and its ssh answers no more."""
     results = tmp_path / "r.jsonl"
     process = started(desk, *SWEEP, "--into", str(results))
-    wait_for(lambda: lines_of(results) > 3 or process.poll() is not None, seconds=60)
+    wait_for(lambda: lines_of(results) > 3 or process.poll() is not None)
     gone = [one for one in psutil.process_iter() if is_of(one, desk.lab, "c2")]
     try:
         for one in gone:
@@ -174,7 +175,7 @@ def test_points_of_a_lost_host_are_done_again_by_others(desk, tmp_path):
     assert out.startswith("Simulated: jobs of rw=randread, iodepth=32\n")
     assert time.monotonic() - began < 120
     assert_each_once_and_as_here(desk, results)
-    wait_for(lambda: not workers(desk), seconds=60)
+    wait_for(lambda: not workers(desk))
 
 
 @pytest.mark.drawn(1, group="sweeps that go wrong")
@@ -186,13 +187,13 @@ def test_a_host_that_comes_back_takes_part_again(desk, tmp_path):
         environment = {**os.environ, "DBDYNO_STATE_DIR": str(desk.state)}
         process = subprocess.Popen([*DBDYNO, *words], env=environment, stdout=subprocess.DEVNULL, stderr=errors)
     try:
-        wait_for(lambda: lines_of(results) > 3 or process.poll() is not None, seconds=60)
+        wait_for(lambda: lines_of(results) > 3 or process.poll() is not None)
         desk.lab.silence("c2")
         desk.lab.listen("c2")
         back = b"c2 is back, and takes part"
-        wait_for(lambda: back in said.read_bytes() or process.poll() is not None, seconds=120)
+        wait_for(lambda: back in said.read_bytes() or process.poll() is not None)
         before = lines_of(results)
-        wait_for(lambda: lines_of(results) > before or process.poll() is not None, seconds=60)
+        wait_for(lambda: lines_of(results) > before or process.poll() is not None)
         assert process.poll() is None, said.read_text()
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130, said.read_text()
@@ -202,7 +203,7 @@ def test_a_host_that_comes_back_takes_part_again(desk, tmp_path):
     assert said.read_text().count("other hosts repeat its work") == 1
     kept = [json.loads(line)["key"] for line in results.read_text().splitlines()]
     assert len(kept) == len(set(kept))
-    wait_for(lambda: not workers(desk), seconds=60)
+    wait_for(lambda: not workers(desk))
 
 
 def is_of(process, made, name):
@@ -258,29 +259,6 @@ def test_a_simulated_study_has_the_same_trials_as_on_one_host(desk, tmp_path):
         assert {**json.loads(one.read_text()), **TIMES} == {**json.loads(other.read_text()), **TIMES}
 
 
-CRASH = """\
-version = 1
-[study]
-title = "Kept"
-[stack]
-device = "nvme"
-size = "512MiB"
-filesystem = "ext4"
-[server.settings]
-innodb_buffer_pool_size = "32M"
-innodb_flush_log_at_trx_commit = 0
-[workload]
-kind = "ledger"
-clients = 4
-warmup = "500ms"
-duration = "1500ms"
-[crash]
-cuts = 4
-cuts_per_run = 4
-keep = "all"
-"""
-
-
 def left_of_examining(desk):
     """What lies in the state folders of the hosts but for what keeps this connection."""
     logs = []
@@ -293,7 +271,7 @@ def left_of_examining(desk):
 @pytest.mark.drawn(1, group="sweeps that go wrong")
 def test_kept_states_are_examined_on_hosts_with_the_same_output_and_put_back_after_a_kill(desk, tmp_path):
     desk.lab.folder.chmod(0o755)
-    (tmp_path / "crash.toml").write_text(CRASH)
+    (tmp_path / "crash.toml").write_text(KEPT.format(hosts="", cuts_per_run=4))
     run = tmp_path / "crash"
     done = dbdyno("run", tmp_path / "crash.toml", "--into", run, "--seed", "1", state=desk.state)
     assert done.returncode == 0, done.stderr
@@ -308,10 +286,10 @@ def test_kept_states_are_examined_on_hosts_with_the_same_output_and_put_back_aft
     command = [*DBDYNO, "crash", "examine", str(run), "--hosts", str(desk.inventory)]
     environment = {**os.environ, "DBDYNO_STATE_DIR": str(desk.state)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
-        wait_for(lambda: len(left_of_examining(desk)) > 2, seconds=60)
+        wait_for(lambda: len(left_of_examining(desk)) > 2)
         killed.kill()
-    wait_for(lambda: not left_of_examining(desk), seconds=40)
-    wait_for(lambda: not mounted_below(desk.lab.folder), seconds=20)
+    wait_for(lambda: not left_of_examining(desk))
+    wait_for(lambda: not mounted_below(desk.lab.folder))
     assert dbdyno("restore", state=desk.state).returncode == 0  # of what is packed here on its way
 
 

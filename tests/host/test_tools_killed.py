@@ -1,13 +1,9 @@
 """A killed run leaves no program of somebody else's running, and goes on where it was cut off."""
 
-import os
-import signal
-from pathlib import Path
-
 import pytest
 
 from dbdyno.store.run_folder import read_run
-from tests.support import dbdyno, start_dbdyno, wait_for
+from tests.support import dbdyno, kill, programs_of, put_back, start_dbdyno, wait_for
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
 
@@ -29,33 +25,17 @@ blocks = 1
 """
 
 
-def programs_below(state):
-    """Numbers of the programs that work on a state folder's files; a job of fio's has its parent's command line."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[0] == b"fio" and any(str(state).encode() in word for word in words):
-            found.append(int(entry.name))
-    return found
-
-
 def test_a_killed_run_leaves_no_fio_behind_and_goes_on(state, tmp_path):
     study, into = tmp_path / "study.toml", tmp_path / "run"
     study.write_text(STUDY, encoding="utf-8")
     run = start_dbdyno("run", study, "--into", into, state=state)
     try:
         # Two jobs and their parent: the load, not the layout, which has one.
-        wait_for(lambda: len(programs_below(state)) >= 3)
+        wait_for(lambda: len(programs_of(state, "fio")) >= 3)
     finally:
-        os.kill(run.pid, signal.SIGKILL)
-        run.communicate(timeout=180)
-    restored = dbdyno("restore", state=state)
-    assert restored.returncode == 0, restored.stderr
-    assert programs_below(state) == []
-    assert [str(path) for name in ("journals", "scratch") for path in (state / name).glob("*")] == []
+        kill(run)
+    put_back(state)
+    assert programs_of(state, "fio") == []
 
     done = dbdyno("run", study, "--into", into, "--resume", state=state)
     assert done.returncode == 0, done.stderr

@@ -64,7 +64,7 @@ def test_a_full_file_and_the_time_end_it(device, state, tmp_path):
     file = tmp_path / "t"
     with recording(device, file, state, "--max-size", "64K", "--json") as process:
         subprocess.run(fio(device, rw="randread", **{**OPTIONS, "number_ios": 2000}), check=True, capture_output=True)
-        said = json.loads(process.communicate(timeout=60)[0])
+        said = json.loads(process.communicate(timeout=180)[0])
     assert (said["ended"], file.stat().st_size <= 65536) == ("full", True)
     assert "--max-size allows more" in said["remarks"][0]
     done = dbdyno("trace", "record", device, "--seconds", "0.5", "--output", tmp_path / "u", state=state)

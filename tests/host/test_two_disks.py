@@ -1,13 +1,11 @@
 """A study on btrfs over two disks: its image is kept and loaded, and a killed run leaves nothing of either."""
 
 import json
-import os
-import signal
 
 import pytest
 
-from tests.sampled import drawn, stride
-from tests.support import dbdyno, journal_lines, start_dbdyno, study_text, wait_for, what_is_left
+from tests.sampled import kill_at_steps
+from tests.support import dbdyno, study_text
 
 pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -30,26 +28,13 @@ def test_kept_and_loaded_on_both_and_killed_at_steps_nothing_is_left(state, stud
     assert contents.keys() == {"content", "content-2", "image.json"}
     assert min(contents["content"], contents["content-2"]) * 512 > 16 * 1024**2, "the mirror has all of it twice"
 
-    rng, steps = drawn("two disks"), 0
-    while True:
-        steps += stride(rng, 11)  # a step is a line of the undo journal: before each change, and after each undoing
-        run = tmp_path / f"run{steps}"
-        process = start_dbdyno("run", study, "--into", run, state=state)
-        wait_for(lambda p=process, n=steps: p.poll() is not None or journal_lines(state) >= n, every=0.001)
-        if process.poll() is not None:
-            break
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate(timeout=180)
-        restored = dbdyno("restore", state=state)
-        assert restored.returncode == 0, restored.stdout + restored.stderr
-        assert what_is_left(state) == []
-    output = process.communicate(timeout=180)[0]
-    assert process.returncode == 0, output
+    output = kill_at_steps(
+        "two disks", 11, lambda step: ("run", study, "--into", tmp_path / f"run{step}"), state, least=20
+    )
+    run = max(tmp_path.glob("run*"), key=lambda path: path.stat().st_mtime_ns)
     assert "using prepared data" in output
     assert "preparing data" not in output
-    assert steps > 20, "too few steps: the journal no longer shows them"
     (before,), (after,) = told(tmp_path / "first"), told(run)
     assert before["observed"]["tables"] == after["observed"]["tables"]
     assert after["observed"]["filesystem"]["profiles"] == {"data": "raid1", "metadata": "raid1", "system": "raid1"}
     assert all(disk["write_bytes"] > 0 for disk in after["device"]["disks"])
-    assert what_is_left(state) == []

@@ -37,9 +37,8 @@ blocks = 6
 """
 
 
-def changed(*changes):
+def changed(*changes, text=STUDY):
     """Return the study with each ``(old, new)`` replaced; every ``old`` must be there."""
-    text = STUDY
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
@@ -50,9 +49,9 @@ def changed(*changes):
 def write_study(tmp_path):
     """Write the study, changed, and return its path."""
 
-    def write(*changes, text=None):
+    def write(*changes, text=STUDY):
         path = tmp_path / "study.toml"
-        path.write_text(changed(*changes) if text is None else text, encoding="utf-8")
+        path.write_text(changed(*changes, text=text), encoding="utf-8")
         return path
 
     return write

@@ -1,8 +1,12 @@
 """Readers of others' bytes, each searched for inputs that break it: see ``tests/fuzzing.py``."""
 
+import gzip
+import os
 import tarfile
 from contextlib import suppress
 from mmap import MAP_ANONYMOUS, MAP_POPULATE, MAP_PRIVATE, mmap
+from shutil import rmtree
+from unittest.mock import patch
 
 import pytest
 
@@ -26,6 +30,8 @@ from dbdyno.mysql.option_file import read_options
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.message import OF_BLOCKS, OF_FACTS
 from dbdyno.run.sparse_tar import extract
+from dbdyno.share.archive import unpacked
+from dbdyno.share.copy import copy_without_names
 from dbdyno.simulation.options import read_server_load
 from dbdyno.store.cuts import SUMS, verify_sums
 from dbdyno.store.events import EVENTS, read_events
@@ -115,6 +121,15 @@ def packed_block(content, folder):
         assert not list(beside.iterdir())
 
 
+def shared_result(content, folder):
+    """Nothing is written but what we write: a run folder of known words, or nothing."""
+    into = folder / "imported"
+    packed = file_of(gzip.compress(content, 1), folder, "shared.tar.gz")
+    with unpacked(packed) as (shared, about), patch.object(os, "fsync", lambda _: None):
+        copy_without_names(shared, into, title=about.title, allowed=about.allowed)
+    rmtree(into)
+
+
 def answer_of_agent(content, folder):
     """What a host says over ssh, a line each."""
     path = file_of(content, folder, "said")
@@ -166,6 +181,7 @@ READERS = [
     Reader("event_log", event_log, (UserError,)),
     Reader("run_folder", run_folder, (UserError,)),
     Reader("packed_block", packed_block, (OSError, tarfile.TarError, DbdynoError)),
+    Reader("shared", shared_result, (UserError,), inputs=60),
     Reader("agent", answer_of_agent, (HostError,), inputs=60),
     Reader("frames", frames_of_agent, (HostError,)),
     Reader("member", messages_of_member, (DbdynoError,)),

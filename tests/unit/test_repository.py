@@ -128,7 +128,7 @@ def test_no_tracked_file_names_a_registry():
 
 def test_locks_are_tracked():
     tracked = set(git("ls-files").splitlines())
-    assert {"Cargo.lock", "requirements.txt", "requirements-dev.txt"} <= tracked
+    assert {"Cargo.lock", "requirements.txt", "requirements-dev.txt", "requirements-site.txt"} <= tracked
     made = {name for name in tracked if name.endswith((".so", ".pyc", ".hlog", ".parquet"))}
     assert not {name for name in made if not name.startswith("tests/kept/")}
 

@@ -1,8 +1,9 @@
 //! The order in which a drive gets a scripted burst, as `benches/simulate` compares it with a real kernel.
 //!
-//! `cargo run --release -p dbdyno-blk --example burst -- SCHEDULER TAGS NR_REQUESTS LATENCY_US MAX_SECTORS MAX_SEGMENTS < SCRIPT`. A line
-//! of the script is a bio: when its process means to submit it (ns), the number of the call that it goes in, `read` or `write`, first
-//! sector, sectors. Prints a line for each command of the drive: `read` or `write`, first sector, sectors.
+//! `cargo run --release -p dbdyno-blk --example burst -- SCHEDULER TAGS NR_REQUESTS LATENCY_US MAX_SECTORS MAX_SEGMENTS
+//! < SCRIPT`. A line of the script is a bio: when its process means to submit it (ns), the number of the call that it
+//! goes in, `read` or `write`, first sector, sectors. Prints a line for each command of the drive: `read` or `write`,
+//! first sector, sectors.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! `MyISAM` takes rows on a kernel of one's choice, interval by interval: `cargo run --release -p dbdyno-blk --example ingest
-//! nr=128 hours=12`. What is not given is the report's of 2009 (docs/simulate-validation.md).
+//! `MyISAM` takes rows on a kernel of one's choice, interval by interval: `cargo run --release -p dbdyno-blk --example
+//! ingest nr=128 hours=12`. What is not given is the report's of 2009 (docs/simulate-validation.md).
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)] // it says how long it took
 

@@ -1,8 +1,8 @@
 //! The Linux block layer in virtual time, over a drive model: what a kernel would have done that can't be run here.
 //!
 //! A [`source`] offers bios; a [`Layer`](layer::Layer) of some [`Kernel`](kernel::Kernel) merges, holds back, schedules
-//! and gives them to a drive of `dbdyno-device`; [`run`] goes from event to event. A [`point`] is all of it from one description.
-//! One thread, no clock, no I/O but that of traces: the same calls with the same seed give the same run.
+//! and gives them to a drive of `dbdyno-device`; [`run`] goes from event to event. A [`point`] is all of it from one
+//! description. One thread, no clock, no I/O but that of traces: the same calls with the same seed give the same run.
 //!
 //! ```
 //! use dbdyno_blk::kernel::{Kernel, Settings};
@@ -20,8 +20,8 @@
 //! ```
 //!
 //! # Cannot
-//! Several CPUs with queues of their own, multipath, zoned devices, discards, I/O errors, cgroups. Rules by version, and what of
-//! each scheduler and of writeback throttling is left out, stand in its file.
+//! Several CPUs with queues of their own, multipath, zoned devices, discards, I/O errors, cgroups. Rules by version,
+//! and what of each scheduler and of writeback throttling is left out, stand in its file.
 
 pub mod kernel;
 pub mod layer;

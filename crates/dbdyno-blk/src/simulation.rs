@@ -3,13 +3,15 @@
 use crate::layer::{Layer, Submitted};
 use crate::source::{Source, Step};
 
-/// Rounds at one and the same time after which time stands still for good. Those that come to an end have a few thousand.
+/// Rounds at one and the same time after which time stands still for good. Those that come to an end have a few
+/// thousand.
 const ROUNDS_MOST: u32 = 100_000;
 
 /// Lets a source load a layer until `until_ns`, or until nothing happens any more; returns the time of the last event.
 ///
 /// Gives up where no time passes, as on a drive without latency under processes that never pause: something is due by
-/// `until_ns` then, which is so in no other case. Goes on where an earlier call ended. Events of one time happen in this order: the drive completes, timers, processes.
+/// `until_ns` then, which is so in no other case. Goes on where an earlier call ended. Events of one time happen in
+/// this order: the drive completes, timers, processes.
 pub fn run(layer: &mut Layer, source: &mut dyn Source, from_ns: u64, until_ns: u64) -> u64 {
     let mut now_ns = from_ns;
     let mut rounds = 0;

@@ -1,7 +1,7 @@
 //! What is counted: the columns of iostat, and latencies.
 //!
-//! A request is in the queue from its allocation to its completion, or until another absorbs it. Latency is a bio's: from when its
-//! process meant to ask, so it holds the wait for a request, too.
+//! A request is in the queue from its allocation to its completion, or until another absorbs it. Latency is a bio's:
+//! from when its process meant to ask, so it holds the wait for a request, too.
 
 use dbdyno_common::results::Columns;
 use hdrhistogram::Histogram;

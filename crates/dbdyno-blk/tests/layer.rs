@@ -1,5 +1,5 @@
-//! The block layer: what becomes one request, what the drive gets of writes that ask for flushes, by version, and writeback
-//! throttling: reads beside writes of the page cache.
+//! The block layer: what becomes one request, what the drive gets of writes that ask for flushes, by version, and
+//! writeback throttling: reads beside writes of the page cache.
 #![allow(clippy::unwrap_used)]
 
 use dbdyno_blk::kernel::{Kernel, Settings};
@@ -70,7 +70,8 @@ fn write(at: u64) -> Bio {
     Bio { token: at, ..Bio::new(0, Direction::Write, at * 1000, 8) }
 }
 
-/// Commands as letters: F flush, W write, U write with FUA; a space where the time goes on. And bios in the order they ended.
+/// Commands as letters: F flush, W write, U write with FUA; a space where the time goes on. And bios in the order they
+/// ended.
 fn sent(kernel: &str, no_fua: bool, bios: &[Bio]) -> (String, Vec<u64>) {
     let (drive, commands) = watched("ideal(latency_us=100)");
     let settings = Settings { scheduler: Some("noop"), no_fua, ..Settings::default() };

@@ -1,12 +1,13 @@
 //! What was published of old kernels, run again.
 //!
-//! `cargo test --release -p dbdyno-blk --test published -- --nocapture` prints the tables of `docs/simulate-validation.md`.
+//! `cargo test --release -p dbdyno-blk --test published -- --nocapture` prints the tables of
+//! `docs/simulate-validation.md`.
 //!
-//! - What Andrew Morton measured of three schedulers (LKML, 20 February 2003). Kernel 2.6.9 stands for 2.5.61, ext3 with
-//!   `data=writeback` for ext2, and a disk of today, slowed down, for one of then.
+//! - What Andrew Morton measured of three schedulers (LKML, 20 February 2003). Kernel 2.6.9 stands for 2.5.61, ext3
+//!   with `data=writeback` for ext2, and a disk of today, slowed down, for one of then.
 //! - Two reports on `InnoDB`: which scheduler (2012), and whether a longer queue helps (2009).
-//! - A report on `MyISAM`: whether a longer queue helps (2009). The line that is calibrated, and what its explanation says must
-//!   change it; `cargo run --release -p dbdyno-blk --example ingest` has the others.
+//! - A report on `MyISAM`: whether a longer queue helps (2009). The line that is calibrated, and what its explanation
+//!   says must change it; `cargo run --release -p dbdyno-blk --example ingest` has the others.
 //! - The pathologies that old kernels are known for.
 
 #![allow(clippy::unwrap_used)]

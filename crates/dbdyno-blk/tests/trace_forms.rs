@@ -1,5 +1,5 @@
-//! Forms in which people have their traces: as programs print them on a terminal, as others published them, and in units that
-//! nothing names.
+//! Forms in which people have their traces: as programs print them on a terminal, as others published them, and in
+//! units that nothing names.
 
 use std::io::{BufRead, Cursor};
 

@@ -1,4 +1,5 @@
-//! Every format is read as its writer meant it, and what is odd about a trace is said. What is damaged, endless or hostile brings no reader down, is said, and takes no more memory than a good trace.
+//! Every format is read as its writer meant it, and what is odd about a trace is said. What is damaged, endless or
+//! hostile brings no reader down, is said, and takes no more memory than a good trace.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Cursor, Read};

@@ -1,4 +1,5 @@
-//! Files of others, read in bounded memory: a name may stand for a device without an end, or for a file without a measure.
+//! Files of others, read in bounded memory: a name may stand for a device without an end, or for a file without a
+//! measure.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

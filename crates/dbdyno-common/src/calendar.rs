@@ -1,6 +1,7 @@
 //! Dates as days, for the times that logs and traces have as text.
 
-/// Days since 1970-01-01 in the Gregorian calendar; `None` before 1970, after 9999, and for months or days that no year has.
+/// Days since 1970-01-01 in the Gregorian calendar; `None` before 1970, after 9999, and for months or days that no year
+/// has.
 pub fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;

@@ -1,6 +1,7 @@
 //! A small seeded generator: the same seed gives the same numbers on every machine.
 
-/// `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): a counter, hashed.
+/// `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): a counter,
+/// hashed.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 

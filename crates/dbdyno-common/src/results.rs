@@ -1,7 +1,7 @@
 //! The results that programs exchange: what Rust writes and Python reads, defined once.
 //!
-//! `results.schema.json` beside this crate's `Cargo.toml` is the JSON Schema of [`Results`], and Python's types are made
-//! from that (`python -m scripts.results`). A test of this file holds the schema to the types.
+//! `results.schema.json` beside this crate's `Cargo.toml` is the JSON Schema of [`Results`], and Python's types are
+//! made from that (`python -m scripts.results`). A test of this file holds the schema to the types.
 //!
 //! Keys end in their unit. That of a [`Summary`] is in the key that holds it.
 
@@ -463,7 +463,7 @@ pub struct BlockSums {
     pub bytes: BTreeMap<Cow<'static, str>, u64>,
     /// Requests that failed.
     pub errors: u64,
-    /// From when the first bio of a request was queued until the request was issued, by kind and for reads and writes together.
+    /// From when a request's first bio was queued until it was issued, by kind and for reads and writes together.
     pub queue_ms: BTreeMap<Cow<'static, str>, Summary<f64>>,
     /// From issue to completion, by kind and for reads and writes together.
     pub device_ms: BTreeMap<Cow<'static, str>, Summary<f64>>,

@@ -1,7 +1,7 @@
 //! Sizes in bytes as people write them.
 
-/// A number of bytes, read as in a study: K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024, KB, MB, GB, TB powers of 1000,
-/// in upper or lower case; `None` for anything else.
+/// A number of bytes, read as in a study: K, M, G, T and KiB, MiB, GiB, TiB are powers of 1024, KB, MB, GB, TB powers
+/// of 1000, in upper or lower case; `None` for anything else.
 pub fn bytes(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());

@@ -7,8 +7,8 @@
 //! Acknowledged writes are durable: FLUSH has nothing to do.
 //!
 //! Cannot: limits of the instance the volume is attached to, volumes restored from snapshots (slow first reads), HDD
-//! volumes (st1, sc1), a throughput credit bucket of gp2 between 170 and 334 GiB, noisy neighbours beyond the seconds of
-//! shortfall.
+//! volumes (st1, sc1), a throughput credit bucket of gp2 between 170 and 334 GiB, noisy neighbours beyond the seconds
+//! of shortfall.
 
 use dbdyno_common::random::Random;
 use serde::Deserialize;

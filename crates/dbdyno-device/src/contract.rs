@@ -100,9 +100,9 @@ pub trait DeviceModel {
     /// `next_due` has passed: the device then made a choice, and `next_due` is later.
     fn poll(&mut self, now_ns: u64, finished: &mut Vec<Completion>);
 
-    /// Appends to `finished` what no later command can change any more, though its time may not have come; none of it is
-    /// appended again by `poll`, nor counted by `next_due`. Who must answer before the device does, to make up for the
-    /// time that the answer takes, calls it after every `submit` and `poll`. A model may know nothing in advance.
+    /// Appends to `finished` what no later command can change any more, though its time may not have come; none of it
+    /// is appended again by `poll`, nor counted by `next_due`. Who must answer before the device does, to make up for
+    /// the time that the answer takes, calls it after every `submit` and `poll`. A model may know nothing in advance.
     fn take_certain(&mut self, finished: &mut Vec<Completion>) {
         let _ = finished;
     }
@@ -120,8 +120,8 @@ pub trait DeviceModel {
         None
     }
 
-    /// What the inside of the device is like now, for people to look at: names that end in their unit, and values. Empty
-    /// for a model without an inside worth looking at.
+    /// What the inside of the device is like now, for people to look at: names that end in their unit, and values.
+    /// Empty for a model without an inside worth looking at.
     fn gauges(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
@@ -135,7 +135,8 @@ pub(crate) fn earlier(one_ns: Option<u64>, other_ns: Option<u64>) -> Option<u64>
     }
 }
 
-/// Time in the upper half, place in the order of insertion in the lower: one comparison orders both, and no two are equal.
+/// Time in the upper half, place in the order of insertion in the lower: one comparison orders both, and no two are
+/// equal.
 #[derive(Debug)]
 struct Entry<T> {
     key: u128,

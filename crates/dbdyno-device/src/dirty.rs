@@ -313,8 +313,8 @@ pub(super) struct Place {
     index: usize,
 }
 
-/// Sorted blocks, each short enough to be searched and shifted within a few cache lines: a cache of thousands of extents is
-/// looked up several times for each write, and a tree of single keys takes twice as long.
+/// Sorted blocks, each short enough to be searched and shifted within a few cache lines: a cache of thousands of
+/// extents is looked up several times for each write, and a tree of single keys takes twice as long.
 ///
 /// Slots by the start of the extent that is there; no two starts are equal. There is always a block; only the first may
 /// be empty, and only if it is alone.

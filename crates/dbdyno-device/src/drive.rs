@@ -1,8 +1,9 @@
-//! A drive: its name, what its name or drive file describes, the model it becomes, and the drives that come with dbdyno.
+//! A drive: its name, what its name or drive file describes, the model it becomes, and the drives that come with
+//! dbdyno.
 //!
 //! Names are `hdd-15k`, `my-disk.toml`, `ebs-io1(iops=20000)`, `raid1(hdd-15k, 2)`. Commas separate what stands in
-//! parentheses: `key=value` replaces a number of the drive file; the arrays `raid0`, `raid1` and `raid10` take a member's
-//! name, the number of members, and optionally the stripe's size first. Names nest:
+//! parentheses: `key=value` replaces a number of the drive file; the arrays `raid0`, `raid1` and `raid10` take a
+//! member's name, the number of members, and optionally the stripe's size first. Names nest:
 //! `raid0(ebs-gp2(volume_gib=500), 4, 256KiB)`.
 
 use std::path::Path;
@@ -236,8 +237,8 @@ fn overridden(text: &str, overrides: Table) -> Result<DriveFile, String> {
     DriveFile::deserialize(table).map_err(|error| reason_of(&error))
 }
 
-/// Replaces a value where the section has it: `flash.read_us` in the part of that name, which is made if need be, `read_us`
-/// in the section itself or else in the first part that has one.
+/// Replaces a value where the section has it: `flash.read_us` in the part of that name, which is made if need be,
+/// `read_us` in the section itself or else in the first part that has one.
 fn replace(section: &mut Table, key: &str, value: Value) {
     let (part, field) = match key.split_once('.') {
         Some((part, field)) => {
@@ -305,9 +306,9 @@ pub fn drive(name: &str, size_bytes: u64) -> Result<DriveInfo, ModelError> {
 /// The model of a drive as a disk of `size_bytes`, idle and with empty caches. `seed` decides what a real drive leaves
 /// to chance, such as the angle of the platters at time 0.
 ///
-/// The name is one of the [`catalogue`], or the path of a drive file (ending in `.toml`). Numbers of the drive file can be
-/// replaced, as in `ebs-io1(iops=20000)`, and drives combined, as in `raid1(hdd-15k, 2)`; a solid-state drive can start
-/// `(state=steady)`.
+/// The name is one of the [`catalogue`], or the path of a drive file (ending in `.toml`). Numbers of the drive file can
+/// be replaced, as in `ebs-io1(iops=20000)`, and drives combined, as in `raid1(hdd-15k, 2)`; a solid-state drive can
+/// start `(state=steady)`.
 ///
 /// # Errors
 /// [`ModelError`] names what was given and what is possible.

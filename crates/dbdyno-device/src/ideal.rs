@@ -1,6 +1,7 @@
 //! A device that takes the same time for everything: what is measured on it is the cost of everything else.
 //!
-//! Cannot: a rate of its own (any number of commands are done at once), a queue, a cache, a power cut that takes anything.
+//! Cannot: a rate of its own (any number of commands are done at once), a queue, a cache, a power cut that takes
+//! anything.
 
 use serde::Deserialize;
 

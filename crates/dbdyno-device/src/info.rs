@@ -1,5 +1,5 @@
-//! What is known of a drive, what may be chosen of its model, and the limits on its name and on the numbers of a drive file.
-//! A message begins with the field at fault.
+//! What is known of a drive, what may be chosen of its model, and the limits on its name and on the numbers of a drive
+//! file. A message begins with the field at fault.
 
 use std::ops::RangeInclusive;
 
@@ -33,7 +33,8 @@ pub struct FastCacheSize {
     pub drive_bytes: u64,
 }
 
-/// What the maker publishes of a drive, as `[published]` of its file: what the model is held to, not what it is made of.
+/// What the maker publishes of a drive, as `[published]` of its file: what the model is held to, not what it is made
+/// of.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {

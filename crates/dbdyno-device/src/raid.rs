@@ -1,12 +1,12 @@
 //! An array of drives: striped, mirrored, or both, with or without a battery-backed write-back cache.
 //!
 //! A command is split into one part for each set it touches. A read goes to the mirror whose last command it continues,
-//! unless that one is far behind; else to the one with the fewest commands outstanding, and among equals to the one whose
-//! last command ended nearest. A write goes to all mirrors and is done when
-//! the last of them is. FLUSH goes to every member. With a cache, writes complete into it while it has room, and it is
-//! written out in order of address, forced through the members' own caches (FUA): nothing acknowledged is ever lost, and
-//! FLUSH has nothing to do. Where members share a bus, it carries one transfer at a time, in the order in which they ask
-//! for it: a write when it is sent, a read when its member has it.
+//! unless that one is far behind; else to the one with the fewest commands outstanding, and among equals to the one
+//! whose last command ended nearest. A write goes to all mirrors and is done when the last of them is. FLUSH goes to
+//! every member. With a cache, writes complete into it while it has room, and it is written out in order of address,
+//! forced through the members' own caches (FUA): nothing acknowledged is ever lost, and FLUSH has nothing to do. Where
+//! members share a bus, it carries one transfer at a time, in the order in which they ask for it: a write when it is
+//! sent, a read when its member has it.
 //!
 //! Cannot: parity (RAID 5, 6), rebuilding, a failed member, write intent logs, read-ahead and read caching of the
 //! controller, a limit of its processor, what commands and arbitration take of a shared bus beside the data.
@@ -596,8 +596,8 @@ impl MemberSet {
     }
 }
 
-/// How many tasks wait for each set of members. A task of two mirrors that one of them has answered waits for the other:
-/// the array need not be polled before that may answer.
+/// How many tasks wait for each set of members. A task of two mirrors that one of them has answered waits for the
+/// other: the array need not be polled before that may answer.
 #[derive(Debug)]
 struct WaitingFor {
     /// In order of the sets; no count is 0.
@@ -679,8 +679,8 @@ impl<Task> Bus<Task> {
         Self { ns_per_byte: 1e3 / mb_s, free_ns: 0, write_queue, reading, late: Agenda::new() }
     }
 
-    /// Carries so many bytes over the bus: from `from_ns`, or later when the bus is free, to `least_ns` at the earliest.
-    /// Returns when that begins and ends.
+    /// Carries so many bytes over the bus: from `from_ns`, or later when the bus is free, to `least_ns` at the
+    /// earliest. Returns when that begins and ends.
     fn carry(&mut self, from_ns: u64, bytes: u64, least_ns: u64) -> (u64, u64) {
         let begin_ns = from_ns.max(self.free_ns);
         let end_ns = begin_ns.saturating_add((bytes as f64 * self.ns_per_byte).ceil() as u64).max(least_ns);
@@ -688,8 +688,8 @@ impl<Task> Bus<Task> {
         (begin_ns, end_ns)
     }
 
-    /// A write that is sent to a member: whether it has to wait until [`Bus::next_write`] gives it, and when the bus is done
-    /// with it.
+    /// A write that is sent to a member: whether it has to wait until [`Bus::next_write`] gives it, and when the bus is
+    /// done with it.
     fn write(&mut self, now_ns: u64, member: usize, command: &Command) -> (bool, u64) {
         let (at_ns, end_ns) = self.carry(now_ns, command.length_bytes, 0);
         let waits = at_ns > now_ns;

@@ -2,16 +2,11 @@
 
 mod bench;
 
-use bench::Bench;
+use bench::{Bench, assert_near};
 use dbdyno_device::{Kind, WriteCache};
 
 /// The whole ST2000DM006: its figures were measured over all of it.
 const HDD_BYTES: u64 = 2_000_398_934_016;
-
-fn assert_near(what: &str, got: f64, wanted: f64, tolerance: f64) {
-    let off = got / wanted - 1.0;
-    assert!(off.abs() <= tolerance, "{what}: {got:.2} is {:+.1} % off {wanted}", off * 100.0);
-}
 
 #[test]
 fn hdd_7200_random_reads_by_queue_depth() {

@@ -1,8 +1,9 @@
-//! Hard disks in virtual time: what a drive file can say beyond the short form (zones and seeks as tables, overheads, transfers
-//! that overlap with the medium, read-ahead policies), and scans of disks and of arrays of them with commands queued, alone and
-//! beside other work.
+//! Hard disks in virtual time: what a drive file can say beyond the short form (zones and seeks as tables, overheads,
+//! transfers that overlap with the medium, read-ahead policies), and scans of disks and of arrays of them with commands
+//! queued, alone and beside other work.
 //!
-//! Also how often a hard disk has to be polled: a poll is a call at `next_due`, each of which costs an emulated disk a wake-up.
+//! Also how often a hard disk has to be polled: a poll is a call at `next_due`, each of which costs an emulated disk a
+//! wake-up.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -54,7 +55,8 @@ proptest! {
         prop_assert!(low <= middle && middle <= high, "{low} {middle} {high}");
         let transfer_ns = sectors * SECTOR * 1000 / 5;
         prop_assert!(low >= transfer_ns);
-        // At this rate the transfer is what counts: the medium, five times as fast, hides behind all of it but a sector.
+        // At this rate the transfer is what counts: the medium, five times as fast, hides behind all of it but a
+        // sector.
         let late_ns = (sectors - 1) * REVOLUTION_NS / 420;
         prop_assert!(high - low >= late_ns, "{} {late_ns}", high - low);
     }
@@ -468,8 +470,8 @@ fn what_was_read_on_while_a_write_waited_is_read_anew() {
 }
 
 /// Beside the one that completes a request: for a choice that hangs on what the head reads until it is made; and where
-/// reads and cached writes are mixed, for dirty sectors that are written before a read which waits already. Of an array that
-/// is so for each member.
+/// reads and cached writes are mixed, for dirty sectors that are written before a read which waits already. Of an array
+/// that is so for each member.
 const POLLS_MAX: f64 = 1.05;
 const MIXED_POLLS_MAX: f64 = 1.3;
 const COUNT: u64 = 4000;

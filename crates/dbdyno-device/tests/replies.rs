@@ -1,8 +1,8 @@
 //! A change that only makes a model faster leaves its answers as they are: checksums of the completions of each drive.
 //!
-//! `tests/drives/replies.txt` has a line for each drive, with a checksum for each stream. After a change that is meant to
-//! alter answers, write it anew: `DBDYNO_TEST_REPLIES=write cargo test -p dbdyno-device --test replies`; with `=steady` the
-//! drives that are left out below are printed too.
+//! `tests/drives/replies.txt` has a line for each drive, with a checksum for each stream. After a change that is meant
+//! to alter answers, write it anew: `DBDYNO_TEST_REPLIES=write cargo test -p dbdyno-device --test replies`; with
+//! `=steady` the drives that are left out below are printed too.
 //!
 //! Cloud volumes and drives that begin in their steady state are left out: their logarithms and exponentials are of the
 //! host's C library, whose last digit may differ.

@@ -1,10 +1,11 @@
-//! Solid-state drives in virtual time: against what is published of them and how they behave beyond that; garbage collection
-//! against the formula for greedy collection of uniform random writes; a drive that is declared steady, which is so from the
-//! first request on; and what a drive file may add: reading ahead, retries, a FLUSH that is ignored.
+//! Solid-state drives in virtual time: against what is published of them and how they behave beyond that; garbage
+//! collection against the formula for greedy collection of uniform random writes; a drive that is declared steady,
+//! which is so from the first request on; and what a drive file may add: reading ahead, retries, a FLUSH that is
+//! ignored.
 
 use dbdyno_device::{DriveState, Kind, Published, WriteCache, catalogue, drive, model};
 
-use self::bench::Bench;
+use self::bench::{Bench, assert_near};
 
 mod bench;
 
@@ -15,7 +16,8 @@ fn rates(bench: &mut Bench, parts: usize, commands: u64) -> Vec<f64> {
     (0..parts).map(|_| bench.sequential(Kind::Write, 8, commands)).collect()
 }
 
-/// Writes the drive sequentially from its first block, over and over, and returns MB/s of each `second_ns` of `seconds`.
+/// Writes the drive sequentially from its first block, over and over, and returns MB/s of each `second_ns` of
+/// `seconds`.
 fn rate_by_second(bench: &mut Bench, second_ns: u64, seconds: usize) -> Vec<f64> {
     let mut mb = vec![0.0; seconds];
     let (start_ns, mut offset_bytes) = (bench.now_ns, 0);
@@ -500,12 +502,6 @@ fn what_is_not_programmed_yet_is_read_from_the_buffer() {
 /// All are run as disks of this size, at the drive's scale.
 const PUBLISHED_SIZE_BYTES: u64 = 28 << 30;
 
-fn assert_near(what: &str, got: f64, wanted: u64, tolerance: f64) {
-    let off = got / wanted as f64 - 1.0;
-    println!("{what}: {got:.0} is {:+.1} % off {wanted}", off * 100.0);
-    assert!(off.abs() <= tolerance, "{what}: {got:.0} is {:+.1} % off {wanted}", off * 100.0);
-}
-
 fn published() -> Vec<(String, Published)> {
     catalogue()
         .into_iter()
@@ -519,12 +515,12 @@ fn sequential_rates_are_those_published() {
     for (drive, published) in published() {
         // Short enough for the cache of the scaled drive.
         let read = Bench::new(&drive, PUBLISHED_SIZE_BYTES, 1).sequential(Kind::Read, published.queue_depth, 8000);
-        assert_near(&format!("{drive}: MB/s read"), read, published.sequential_read_mb_s, 0.10);
+        assert_near(&format!("{drive}: MB/s read"), read, published.sequential_read_mb_s as f64, 0.10);
         // Measured after a first second: the write buffer flatters the beginning.
         let mut bench = Bench::new(&drive, PUBLISHED_SIZE_BYTES, 1);
         bench.sequential(Kind::Write, published.queue_depth, 2500);
         let write = bench.sequential(Kind::Write, published.queue_depth, 3000);
-        assert_near(&format!("{drive}: MB/s written"), write, published.sequential_write_mb_s, 0.10);
+        assert_near(&format!("{drive}: MB/s written"), write, published.sequential_write_mb_s as f64, 0.10);
     }
 }
 
@@ -532,13 +528,13 @@ fn sequential_rates_are_those_published() {
 fn random_rates_are_those_published() {
     for (drive, published) in published() {
         let read = Bench::new(&drive, PUBLISHED_SIZE_BYTES, 1).random_reads(published.queue_depth, 50_000);
-        assert_near(&format!("{drive}: reads/s"), read, published.random_read_iops, 0.10);
+        assert_near(&format!("{drive}: reads/s"), read, published.random_read_iops as f64, 0.10);
         let size_bytes =
             if published.random_write_state == DriveState::Steady { 1 << 30 } else { PUBLISHED_SIZE_BYTES };
         let mut bench = Bench::with(&drive, size_bytes, 1, published.random_write_state);
         bench.random_writes(published.queue_depth, 20_000);
         let write = bench.random_writes(published.queue_depth, 30_000);
-        assert_near(&format!("{drive}: writes/s"), write, published.random_write_iops, 0.10);
+        assert_near(&format!("{drive}: writes/s"), write, published.random_write_iops as f64, 0.10);
     }
 }
 
@@ -551,10 +547,10 @@ fn one_command_at_a_time_takes_what_is_published() {
         assert!((25e-6..130e-6).contains(&(1.0 / read)), "{drive}: {read} reads/s");
         assert!((10e-6..120e-6).contains(&(1.0 / write)), "{drive}: {write} writes/s");
         if let Some(wanted) = published.read_iops_depth_1 {
-            assert_near(&format!("{drive}: reads/s at depth 1"), read, wanted, 0.10);
+            assert_near(&format!("{drive}: reads/s at depth 1"), read, wanted as f64, 0.10);
         }
         if let Some(wanted) = published.write_iops_depth_1 {
-            assert_near(&format!("{drive}: writes/s at depth 1"), write, wanted, 0.10);
+            assert_near(&format!("{drive}: writes/s at depth 1"), write, wanted as f64, 0.10);
         }
     }
 }
@@ -580,8 +576,8 @@ fn the_first_writes_are_as_fast_as_those_after_hours() {
     for (seed, drive) in (1..).zip(drives) {
         let ratio = first_to_later(&drive.name, seed);
         println!("{}: {ratio:.3}", drive.name);
-        // Up to 4 % of a window are in the write buffer, which is empty at the start. On so small a disk a drive of many dies
-        // has few units to a block, and its free blocks at the start are some of the window, too.
+        // Up to 4 % of a window are in the write buffer, which is empty at the start. On so small a disk a drive of
+        // many dies has few units to a block, and its free blocks at the start are some of the window, too.
         assert!((0.93..1.2).contains(&ratio), "{}: {ratio}", drive.name);
     }
 }

@@ -53,11 +53,12 @@ pub enum Verb {
     Serve(ServeArgs),
     /// Do what a database does, and print JSON: a line a round, the figures last
     ///
-    /// A write of 4 KiB and fdatasync; reads and writes of 16 KiB at random places, past the page cache; 1, 8 and 32 at a
-    /// time. In a folder it makes a file without a name, which is gone afterwards; a device is only read; a model answers
-    /// in virtual time. Several take turns.
+    /// A write of 4 KiB and fdatasync; reads and writes of 16 KiB at random places, past the page cache; 1, 8 and 32 at
+    /// a time. In a folder it makes a file without a name, which is gone afterwards; a device is only read; a model
+    /// answers in virtual time. Several take turns.
     Measure(MeasureArgs),
-    /// Find a drive's parameters by timing requests, and print JSON: a line for each stage, then the figures and a drive file
+    /// Find a drive's parameters by timing requests, and print JSON: a line for each stage, then the figures and a
+    /// drive file
     ///
     /// A device is only read, unless --write; a model answers in virtual time.
     Fit(FitArgs),

@@ -51,7 +51,8 @@ pub struct FaultSpec {
     pub extra_ns: u64,
     #[serde(default)]
     pub target: FaultTarget,
-    /// First byte and first byte after; requests that touch it are hit. A FLUSH has no place, so none with a range hits it.
+    /// First byte and first byte after; requests that touch it are hit. A FLUSH has no place, so none with a range hits
+    /// it.
     pub range_bytes: Option<(u64, u64)>,
     /// Hits every nth of the requests it is for.
     pub every: Option<u64>,

@@ -1,8 +1,8 @@
 //! An emulated disk: one file, served through FUSE, that takes as long as a given drive would.
 //!
-//! A request travels: kernel -> [`filesystem`] -> [`faults`] (what is done to it on purpose) -> [`content`] (its data) ->
-//! [`engine`] (its time, from the model) -> kernel, and into the [`trace`]. [`control`] is how others steer the disk while
-//! it runs, [`steer`] what they can have it do.
+//! A request travels: kernel -> [`filesystem`] -> [`faults`] (what is done to it on purpose) -> [`content`] (its data)
+//! -> [`engine`] (its time, from the model) -> kernel, and into the [`trace`]. [`control`] is how others steer the disk
+//! while it runs, [`steer`] what they can have it do.
 //!
 //! Cannot: a loop device waits for a FLUSH before it passes on anything behind it, so a drive that queues FLUSH with
 //! other commands (`NVMe`) shows no such overlap here. The path through FUSE and the loop device adds its own time to

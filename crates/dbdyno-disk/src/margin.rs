@@ -1,10 +1,12 @@
 //! How short of an answer's time the completion thread wakes: by what waking takes on this host, and by how many of its
 //! processors are idle.
 //!
-//! The rest of the wait is spun away, within a budget: the host's processors belong to the database server. Where processors
-//! idle it is larger. What is left of it shortens the spinning step by step, so that all sleeps get their part of it.
+//! The rest of the wait is spun away, within a budget: the host's processors belong to the database server. Where
+//! processors idle it is larger. What is left of it shortens the spinning step by step, so that all sleeps get their
+//! part of it.
 //!
-//! Source: `/proc/stat` (proc(5)): ticks of each processor by what it did. Only processors that this process may use count.
+//! Source: `/proc/stat` (proc(5)): ticks of each processor by what it did. Only processors that this process may use
+//! count.
 //!
 //! Cannot: tell an idle processor from one that pollers keep awake, which counts as busy.
 
@@ -78,8 +80,8 @@ impl Margin {
         least_ns.max((self.late_ns * afforded) as u64)
     }
 
-    /// A sleep that nothing cut short ended so much too late. The estimate is of a quantile: for a sleep that was later it goes
-    /// up so much further than it goes down for one that was not (Robbins and Monro 1951).
+    /// A sleep that nothing cut short ended so much too late. The estimate is of a quantile: for a sleep that was later
+    /// it goes up so much further than it goes down for one that was not (Robbins and Monro 1951).
     pub fn overslept(&mut self, late_ns: u64) {
         let step = self.late_ns / 16.0;
         let late_ns = late_ns.min(MOST_NS) as f64;

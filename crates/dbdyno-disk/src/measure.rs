@@ -1,10 +1,10 @@
 //! `dbdyno-disk measure`: how long a drive takes for what a database does to it, and how many of that it does a second.
 //!
-//! A [`Target`] is measured in [`Step`]s, every step in every round and in random order, so that what changes on the host
-//! meanwhile meets all of them. Several targets take turns within a round: the rounds are pairs.
+//! A [`Target`] is measured in [`Step`]s, every step in every round and in random order, so that what changes on the
+//! host meanwhile meets all of them. Several targets take turns within a round: the rounds are pairs.
 //!
-//! A folder's disk or a block device is measured by threads that wait for each request, as a database's do; a drive model in
-//! virtual time by the same steps.
+//! A folder's disk or a block device is measured by threads that wait for each request, as a database's do; a drive
+//! model in virtual time by the same steps.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -482,8 +482,8 @@ struct Clients {
     random: Random,
     /// By the command that each waits for.
     waiting: HashMap<u64, Waiting>,
-    /// The FLUSH in flight and those that wait for its end. The kernel has one in flight and gathers what comes meanwhile
-    /// for the next.
+    /// The FLUSH in flight and those that wait for its end. The kernel has one in flight and gathers what comes
+    /// meanwhile for the next.
     flush: Option<(u64, Vec<Waiting>)>,
     next_flush: Vec<Waiting>,
     log_writes: u64,

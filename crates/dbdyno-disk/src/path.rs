@@ -29,7 +29,8 @@ const CLASSES: usize = CLASS_BYTES.len();
 pub struct Path {
     /// All of it, of a request whose start is not known.
     estimated_ns: AtomicU64,
-    /// From when an answer may leave to when the block layer has it: reads by size, writes by size, and what has no data.
+    /// From when an answer may leave to when the block layer has it: reads by size, writes by size, and what has no
+    /// data.
     after: [After; 2 * CLASSES + 1],
 }
 
@@ -69,10 +70,10 @@ impl Path {
         self.after[class(kind, bytes)].ns.load(Ordering::Relaxed)
     }
 
-    /// An answer took so long from when it was to leave to when the block layer had it. What is known follows by a part of the
-    /// difference, and by no more where that is large (Huber 1964): it ends near the mean of what is no stall. It goes by the
-    /// way itself, not by how late the answer was for the model: what was known when a request came decided that, and a hundred
-    /// answers may have come since, so that each would correct the same mistake once more.
+    /// An answer took so long from when it was to leave to when the block layer had it. What is known follows by a part
+    /// of the difference, and by no more where that is large (Huber 1964): it ends near the mean of what is no stall.
+    /// It goes by the way itself, not by how late the answer was for the model: what was known when a request came
+    /// decided that, and a hundred answers may have come since, so that each would correct the same mistake once more.
     pub fn came(&self, kind: Kind, bytes: u64, took_ns: u64) {
         let After { ns, ns_max, seen } = &self.after[class(kind, bytes)];
         let after_ns = ns.load(Ordering::Relaxed);
@@ -110,9 +111,10 @@ fn class(kind: Kind, bytes: u64) -> usize {
 
 /// Runs the second half of an answer at once: the kernel ends a loop device's request in a soft interrupt.
 ///
-/// One that a thread raises waits for `ksoftirqd`, which has no real-time priority and the thread's own processor: behind
-/// a burst of answers for hundreds of microseconds. The kernel also runs what is pending whenever a thread enables soft
-/// interrupts again, which it does after each lock of a socket (`__local_bh_enable_ip` in kernel/softirq.c).
+/// One that a thread raises waits for `ksoftirqd`, which has no real-time priority and the thread's own processor:
+/// behind a burst of answers for hundreds of microseconds. The kernel also runs what is pending whenever a thread
+/// enables soft interrupts again, which it does after each lock of a socket (`__local_bh_enable_ip` in
+/// kernel/softirq.c).
 pub struct SoftInterrupts(Option<OwnedFd>);
 
 impl SoftInterrupts {

@@ -1,5 +1,5 @@
-//! Requests that are not answered yet, and answers that wait for their time: each leaves before it, by what its way took and will
-//! take, in the order of the times.
+//! Requests that are not answered yet, and answers that wait for their time: each leaves before it, by what its way
+//! took and will take, in the order of the times.
 //!
 //! Cannot: give back time that is only known when it is too late.
 

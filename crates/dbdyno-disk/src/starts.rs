@@ -1,12 +1,13 @@
 //! When the block layer handed each request to the loop device: the moment from which a user of the disk counts.
 //!
-//! Between it and the request's arrival here lie the loop device's queue and FUSE's. The trace point `block_rq_issue` has
-//! the time; a request is known again by its first byte.
+//! Between it and the request's arrival here lie the loop device's queue and FUSE's. The trace point `block_rq_issue`
+//! has the time; a request is known again by its first byte.
 //!
 //! Sources: `perf_event_open(2)`; `linux/perf_event.h`; `Documentation/trace/events.rst` for the filter. Tracefs says
 //! which number a trace point has and where its fields lie; it is mounted for this process alone, at no place.
 //!
-//! Cannot: distinguish two requests in flight that begin at the same byte (the earlier start counts for the first to come).
+//! Cannot: distinguish two requests in flight that begin at the same byte (the earlier start counts for the first to
+//! come).
 
 use std::collections::VecDeque;
 use std::fs::read_to_string;
@@ -166,7 +167,8 @@ const SAMPLE: u32 = 9; // PERF_RECORD_SAMPLE
 const HEAD_AT: usize = 1024;
 const TAIL_AT: usize = 1032;
 
-/// Events of some 100 bytes: more than twice of the 128 that a loop device has in flight, should one processor send all.
+/// Events of some 100 bytes: more than twice of the 128 that a loop device has in flight, should one processor send
+/// all.
 const DATA_BYTES: usize = 32 << 10;
 /// A longer record is none that was asked for.
 const RECORD_BYTES_MAX: usize = 512;
@@ -279,8 +281,8 @@ impl Ring {
             clock: libc::CLOCK_MONOTONIC,
             ..Attributes::default()
         };
-        // SAFETY: the pointer is to a live value of the type and size that it says; the rest are integers: no process (-1),
-        // the processor, no group (-1).
+        // SAFETY: the pointer is to a live value of the type and size that it says; the rest are integers: no process
+        // (-1), the processor, no group (-1).
         let event = unsafe {
             libc::syscall(libc::SYS_perf_event_open, &raw const attributes, -1, processor, -1, CLOSE_ON_EXEC)
         };

@@ -56,7 +56,8 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// After when it was to be there: the model's time, less what its request's way took as far as that could be given back.
+    /// After when it was to be there: the model's time, less what its request's way took as far as that could be given
+    /// back.
     pub fn late_ns(&self) -> u64 {
         let given_back_ns = self.before_ns.map_or(self.taken_ns, |before_ns| before_ns.min(self.taken_ns));
         self.done_ns.saturating_sub(self.at_ns - given_back_ns)

@@ -44,7 +44,8 @@ impl Engine {
         state.renew_model(&drive, &self.content)
     }
 
-    /// Makes answers leave earlier by what the way to the model and back takes, where a request's own start is not known.
+    /// Makes answers leave earlier by what the way to the model and back takes, where a request's own start is not
+    /// known.
     pub fn set_path(&self, path_ns: u64) -> Result<(), String> {
         if path_ns > PATH_NS_MAX {
             return Err(format!("path_ns is {path_ns}; it is at most {PATH_NS_MAX}"));
@@ -53,8 +54,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Counts each request from when the block layer handed it to this loop device over the disk, where the host lets its
-    /// trace be read; says whether.
+    /// Counts each request from when the block layer handed it to this loop device over the disk, where the host lets
+    /// its trace be read; says whether.
     pub fn follow(&self, device: &Path) -> Value {
         match self.following.follow(device) {
             Ok(()) => json!({"followed": true}),

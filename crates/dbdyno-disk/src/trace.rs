@@ -1,7 +1,7 @@
 //! Every request with its times, written to a file by a thread of its own, and the names of the kinds of requests.
 //!
-//! The thread that answers a request only puts a record into a buffer of fixed length. If the writing thread cannot keep up,
-//! a record is dropped and counted, so that neither memory nor the disk's own times suffer.
+//! The thread that answers a request only puts a record into a buffer of fixed length. If the writing thread cannot
+//! keep up, a record is dropped and counted, so that neither memory nor the disk's own times suffer.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -21,8 +21,8 @@ const WAITING_MAX: usize = 64 << 10;
 /// How often waiting records are written.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// First bytes of the compact format, then records of [`RECORD_BYTES`], little-endian, fields in the order of [`COLUMNS`]:
-/// four times u64, u64, u32, u16, u8, u8.
+/// First bytes of the compact format, then records of [`RECORD_BYTES`], little-endian, fields in the order of
+/// [`COLUMNS`]: four times u64, u64, u32, u16, u8, u8.
 const MAGIC: &[u8; 16] = b"dbdyno-trace-1\n\0";
 const RECORD_BYTES: usize = 48;
 

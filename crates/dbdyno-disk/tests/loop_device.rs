@@ -171,7 +171,8 @@ fn requests_count_from_the_block_layer_on() {
     assert!(before["path_after_ns"]["without_data"].as_u64() < Some(60_000), "a FLUSH: {before}");
 }
 
-/// On a host that has something else to do the completion thread sleeps; it never spins more than its budget, and short waits.
+/// On a host that has something else to do the completion thread sleeps; it never spins more than its budget, and short
+/// waits.
 #[test]
 fn waits_are_spun_within_the_budget() {
     skip_if_impossible!();

@@ -1,9 +1,10 @@
 //! A server account for statements that are a user's own: with rights on one schema alone, so that the server itself
 //! refuses whatever they would change elsewhere, however they are put.
 //!
-//! The login that was given makes it, gives its random password to no other process, and drops it at the end. Its name is always
-//! the same for a schema, as routines, views and triggers act for the account that made them: those of `prepare` must
-//! find it again in `run`. A lock of that name keeps a second process out; what a killed one left is made anew.
+//! The login that was given makes it, gives its random password to no other process, and drops it at the end. Its name
+//! is always the same for a schema, as routines, views and triggers act for the account that made them: those of
+//! `prepare` must find it again in `run`. A lock of that name keeps a second process out; what a killed one left is
+//! made anew.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 

@@ -208,8 +208,8 @@ impl Sampler {
             Shape::Bell { iterations, scale } => bell(iterations, random) * scale,
             Shape::Special { iterations, scale, bell_share, width, start } => {
                 let uniform = random.unit();
-                // The same draw goes on to place the value, as in sysbench: the first (100 - hits) percent of the middle
-                // are never hit by it.
+                // The same draw goes on to place the value, as in sysbench: the first (100 - hits) percent of the
+                // middle are never hit by it.
                 if uniform < bell_share { bell(iterations, random) * scale } else { start + uniform * width }
             }
             Shape::Power { size, power } => size * random.unit().powf(power),

@@ -1,5 +1,5 @@
-//! Where the server is, who we are there, what to say when it cannot be reached, and how passwords and traffic are kept from others:
-//! in the process list and on the way, by the flags and option files of a login.
+//! Where the server is, who we are there, what to say when it cannot be reached, and how passwords and traffic are kept
+//! from others: in the process list and on the way, by the flags and option files of a login.
 
 use std::ffi::OsString;
 use std::fmt;

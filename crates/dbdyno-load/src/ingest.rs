@@ -1,6 +1,7 @@
 //! The verb `ingest`: rows streamed into one table with secondary indexes, by a stored procedure or by statements.
 //!
-//! Data flows one way: flags ([`Options`]) -> statements -> the clients that send them. A run's rows are split into events, and the events among clients.
+//! Data flows one way: flags ([`Options`]) -> statements -> the clients that send them. A run's rows are split into
+//! events, and the events among clients.
 
 use std::fmt::Write as _;
 
@@ -482,8 +483,8 @@ impl Statements for Writer<'_> {
         again
     }
 
-    /// The server rolled back what did not commit. If the COMMIT itself was in flight, it is unknown whether it did, and
-    /// its rows may be there twice.
+    /// The server rolled back what did not commit. If the COMMIT itself was in flight, it is unknown whether it did,
+    /// and its rows may be there twice.
     fn reconnected(&mut self, client: usize) -> After {
         if self.options.mode != Mode::Transaction {
             return After::GoOn;
@@ -516,8 +517,8 @@ const FOUND: [&str; 5] = ["id bigint", "b1 int", "b2 int", "b3 int", "c varchar(
 
 /// CREATE PROCEDURE in the schema called `schema`, which is quoted for SQL.
 ///
-/// Without transactions of its own (`rows_per_commit` of 1) every row commits by itself where the engine commits at all.
-/// With them, an error takes back what did not commit.
+/// Without transactions of its own (`rows_per_commit` of 1) every row commits by itself where the engine commits at
+/// all. With them, an error takes back what did not commit.
 fn create_procedure(schema: &str, comment: &str) -> String {
     format!(
         "CREATE PROCEDURE {schema}.{PROCEDURE} \

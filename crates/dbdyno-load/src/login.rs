@@ -2,9 +2,9 @@
 //!
 //! Option files (`my.cnf`), environment and login paths are the places where MySQL's own clients look for a login.
 //!
-//! The login file that `mysql_config_editor` writes, `.mylogin.cnf`, is an option file whose lines are hidden from a glance,
-//! not from anyone who can read it: after four unused bytes stands the key (20 bytes, folded to 16 by XOR), then each line,
-//! after its length, by AES-128 in ECB with PKCS #7 padding.
+//! The login file that `mysql_config_editor` writes, `.mylogin.cnf`, is an option file whose lines are hidden from a
+//! glance, not from anyone who can read it: after four unused bytes stands the key (20 bytes, folded to 16 by XOR),
+//! then each line, after its length, by AES-128 in ECB with PKCS #7 padding.
 
 use std::collections::BTreeMap;
 use std::env;

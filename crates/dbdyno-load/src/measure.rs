@@ -1,5 +1,5 @@
-//! What a run measures: latencies (a histogram, and what is known exactly beside it), errors and rows, per kind of statement
-//! and per interval.
+//! What a run measures: latencies (a histogram, and what is known exactly beside it), errors and rows, per kind of
+//! statement and per interval.
 
 use std::collections::BTreeMap;
 use std::io;

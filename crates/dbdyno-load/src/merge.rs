@@ -1,8 +1,9 @@
 //! `dbdyno-load merge`: one load of what several hosts measured at the same time.
 //!
-//! Every host's intervals begin at the common start and are equally long, so the same number of interval is the same time
-//! everywhere. What is counted lies in intervals that are whole on all hosts, from the latest start to the earliest end;
-//! the rest is warm-up. Histograms are added up count by count, so that a percentile is that of all events together.
+//! Every host's intervals begin at the common start and are equally long, so the same number of interval is the same
+//! time everywhere. What is counted lies in intervals that are whole on all hosts, from the latest start to the
+//! earliest end; the rest is warm-up. Histograms are added up count by count, so that a percentile is that of all
+//! events together.
 //!
 //! The hosts are not trusted: what they wrote is read in bounded room, and what is not whole is an error that names the
 //! host.

@@ -1,12 +1,14 @@
-//! One measured run: connect, warm up, release all clients, count; all at one moment with other processes, which may be on other
-//! hosts. Beside it stands what the kernel gave each thread: CPU time, and the time that it waited for a processor.
+//! One measured run: connect, warm up, release all clients, count; all at one moment with other processes, which may be
+//! on other hosts. Beside it stands what the kernel gave each thread: CPU time, and the time that it waited for a
+//! processor.
 //!
-//! A warm-up was long enough when the rate of events no longer drifts. The rule: the line that fits the last half of the intervals best in least squares rises or falls from its first
-//! interval to its last by no more than 3 % of their mean, and by no more than 10 % with 95 % certainty (Student's t of
-//! the slope, residuals taken as independent). The 10 % are those of SNIA's Solid State Storage Performance Test
-//! Specification 2.0, 2.1.24, which asks them of the line alone, as fio's `steadystate=iops_slope` does; with the
-//! interval of the slope a rate that is too noisy to tell goes on instead of passing. The last half, and not a window
-//! of some length, since how slow a drift is to be looked for grows with how long it has lasted already.
+//! A warm-up was long enough when the rate of events no longer drifts. The rule: the line that fits the last half of
+//! the intervals best in least squares rises or falls from its first interval to its last by no more than 3 % of their
+//! mean, and by no more than 10 % with 95 % certainty (Student's t of the slope, residuals taken as independent). The
+//! 10 % are those of SNIA's Solid State Storage Performance Test Specification 2.0, 2.1.24, which asks them of the line
+//! alone, as fio's `steadystate=iops_slope` does; with the interval of the slope a rate that is too noisy to tell goes
+//! on instead of passing. The last half, and not a window of some length, since how slow a drift is to be looked for
+//! grows with how long it has lasted already.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -395,10 +397,11 @@ const WAIT_MOST_NS: u64 = 3_600_000_000_000;
 /// So long before the start a thread stops sleeping and spins.
 const SPIN_NS: u64 = 2_000_000;
 
-/// Says that all is ready, and waits for the moment that the file names: nanoseconds of `CLOCK_MONOTONIC`, and a line's end.
+/// Says that all is ready, and waits for the moment that the file names: nanoseconds of `CLOCK_MONOTONIC`, and a line's
+/// end.
 ///
-/// The program that starts all load processes names the moment on this host's own clock. Every thread spins until then, as
-/// a sleep ends some tens of microseconds late.
+/// The program that starts all load processes names the moment on this host's own clock. Every thread spins until then,
+/// as a sleep ends some tens of microseconds late.
 ///
 /// # Errors
 /// The moment is over or is none, or did not come.
@@ -608,7 +611,8 @@ mod tests {
         assert!(spent.cpu_seconds > 0.001 && spent.cpu_seconds < 0.1, "{spent:?}");
     }
 
-    /// After how many intervals a warm-up ends whose rate is `rate(i)`, with noise of `noise` to either side; `None`: later.
+    /// After how many intervals a warm-up ends whose rate is `rate(i)`, with noise of `noise` to either side; `None`:
+    /// later.
     fn ends_after(most: usize, noise: f64, seed: u64, rate: impl Fn(usize) -> f64) -> Option<usize> {
         let mut random = Random::new(seed);
         let mut events = Vec::new();

@@ -1,5 +1,5 @@
-//! The flags that every verb has for how its load is offered and measured, the plan of one run that follows from them, and the part of
-//! a load that one process offers, where several do together.
+//! The flags that every verb has for how its load is offered and measured, the plan of one run that follows from them,
+//! and the part of a load that one process offers, where several do together.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! The verb `smack`: Super-Smack's INSERT, SELECT, UPDATE and DELETE by primary key over rows of one size.
 //!
-//! Rows have keys by number, and contents that compress as far as the flags say. Which keys were drawn for DELETE is a bit each,
-//! shared by all threads.
+//! Rows have keys by number, and contents that compress as far as the flags say. Which keys were drawn for DELETE is a
+//! bit each, shared by all threads.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;

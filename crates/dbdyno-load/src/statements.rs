@@ -24,7 +24,8 @@ pub trait Statements: Send {
         Due::Done
     }
 
-    /// What is said of an error of the statement in flight in place of the server's message, where that must not be shown.
+    /// What is said of an error of the statement in flight in place of the server's message, where that must not be
+    /// shown.
     fn describe_error(&self, client: usize, error: &ServerError) -> Option<String> {
         let _ = (client, error);
         None

@@ -1,5 +1,5 @@
-//! What a user adds to CREATE TABLE behind the columns, in every verb that makes tables: options such as ROW_FORMAT, and a
-//! PARTITION clause.
+//! What a user adds to CREATE TABLE behind the columns, in every verb that makes tables: options such as ROW_FORMAT,
+//! and a PARTITION clause.
 //!
 //! It stays the end of that one statement: nothing in it can begin another, take rows from elsewhere, name a place or
 //! another table, or change what a table of ours is known by. Whether the server has such an option, the server says.
@@ -109,8 +109,8 @@ impl TableOptions {
 
     /// A user's own statement with these, if it makes a table from columns; else as it is.
     ///
-    /// The options go before a PARTITION clause that it has. Where it sets one of them itself, its own comes last and counts
-    /// no less: the caller reads back what came of it.
+    /// The options go before a PARTITION clause that it has. Where it sets one of them itself, its own comes last and
+    /// counts no less: the caller reads back what came of it.
     pub fn added_to(&self, sql: &str) -> String {
         let Some(end) = end_of_options(sql) else { return sql.to_owned() };
         let (head, rest) = sql.split_at(end);

@@ -1,12 +1,12 @@
-//! What verbs share that work on one table of their own: making it, knowing it again, filling and dropping it, and never
-//! touching a table of others.
+//! What verbs share that work on one table of their own: making it, knowing it again, filling and dropping it, and
+//! never touching a table of others.
 //!
 //! A table of ours carries a comment, and nothing without it is ever dropped. The comment also says whether the schema
 //! was made for the table, so that only such a schema goes with it, and only once it is empty.
 //!
-//! What a verb made carries its comment; a schema is the verb's while it holds nothing else. A schema that a study was lent
-//! is used as it is and never dropped. Tables of sysbench's, which have no comment, are known by their names and columns
-//! ([`crate::oltp`]), those of a script by the record of its prepare ([`crate::script`]).
+//! What a verb made carries its comment; a schema is the verb's while it holds nothing else. A schema that a study was
+//! lent is used as it is and never dropped. Tables of sysbench's, which have no comment, are known by their names and
+//! columns ([`crate::oltp`]), those of a script by the record of its prepare ([`crate::script`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -299,8 +299,8 @@ pub fn schema_exists(session: &mut Session, schema: &str) -> Result<bool, Error>
     Ok(!session.query(&sql)?.is_empty())
 }
 
-/// The table by which a study marks a schema that it was lent, and how its comment begins. Such a schema is used as it is,
-/// and never dropped.
+/// The table by which a study marks a schema that it was lent, and how its comment begins. Such a schema is used as it
+/// is, and never dropped.
 const MARK: [&str; 2] = ["dbdyno_run", "dbdyno run "];
 
 /// Which table is the mark, in SQL.

@@ -1,13 +1,15 @@
-//! Text that others wrote (messages, versions, names and values from a server), made fit to show: nothing that a terminal
-//! obeys, nothing that turns the direction of writing or cannot be seen, and no more of it than a reader wants.
+//! Text that others wrote (messages, versions, names and values from a server), made fit to show: nothing that a
+//! terminal obeys, nothing that turns the direction of writing or cannot be seen, and no more of it than a reader
+//! wants.
 
 use std::borrow::Cow;
 
 /// Most characters shown of a text from a server; the servers themselves end a message at 512 bytes.
 pub const CHARS_MAX: usize = 512;
 
-/// Whether a character is seen where it stands, and does nothing else. Control characters do not, nor separators of lines
-/// and paragraphs, marks of annotations, and what Unicode calls `Default_Ignorable_Code_Point`, with all marks of direction.
+/// Whether a character is seen where it stands, and does nothing else. Control characters do not, nor separators of
+/// lines and paragraphs, marks of annotations, and what Unicode calls `Default_Ignorable_Code_Point`, with all marks of
+/// direction.
 fn is_plain(c: char) -> bool {
     !c.is_control()
         && !matches!(c,
@@ -17,8 +19,8 @@ fn is_plain(c: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// At most `chars_max` characters of a text of `length` bytes that starts with `head`, on one line, and how much is left out.
-/// What is not UTF-8 becomes U+FFFD.
+/// At most `chars_max` characters of a text of `length` bytes that starts with `head`, on one line, and how much is
+/// left out. What is not UTF-8 becomes U+FFFD.
 pub fn printable(head: &[u8], length: usize, chars_max: usize) -> String {
     let pieces = head.utf8_chunks().flat_map(|chunk| {
         let broken = Some((char::REPLACEMENT_CHARACTER, chunk.invalid().len())).filter(|(_, size)| *size > 0);
@@ -56,8 +58,8 @@ mod tests {
 
     use super::*;
 
-    /// What must not reach a terminal: C0, DEL, C1; soft hyphen; marks, embeddings, overrides and isolates of direction; what has
-    /// no width; separators; tags.
+    /// What must not reach a terminal: C0, DEL, C1; soft hyphen; marks, embeddings, overrides and isolates of
+    /// direction; what has no width; separators; tags.
     fn is_harmful(c: char) -> bool {
         matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}' | '\u{2029}'
         | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')

@@ -1,8 +1,9 @@
 //! Keeps processors from halting, so that waking one up costs no more than a switch of tasks.
 //!
 //! A processor that halts in a virtual machine leaves it to the hypervisor, and a wake-up is a trip through both. Two
-//! means: the kernel's own idle loop polls where its driver has such a state (`Documentation/power/pm_qos_interface.rst`),
-//! or a thread of the class `SCHED_IDLE` on each processor takes what nothing else wants (sched(7)).
+//! means: the kernel's own idle loop polls where its driver has such a state
+//! (`Documentation/power/pm_qos_interface.rst`), or a thread of the class `SCHED_IDLE` on each processor takes what
+//! nothing else wants (sched(7)).
 //!
 //! Cannot: keep the hypervisor from taking a processor away (steal); outlive the process that started it.
 

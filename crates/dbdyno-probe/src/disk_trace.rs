@@ -1,7 +1,7 @@
 //! The figures of an emulated disk's own trace, as `dbdyno disk trace` writes it: CSV, or 48 bytes a request.
 //!
-//! The disk knows nothing of the block layer's queue, so there are no times in the queue. A request counts as issued when
-//! it reached the disk's process.
+//! The disk knows nothing of the block layer's queue, so there are no times in the queue. A request counts as issued
+//! when it reached the disk's process.
 
 use dbdyno_common::results::BlockTrace;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Everything that can keep a trace from being taken or read, or processors from being kept awake, with what to do about it.
+//! Everything that can keep a trace from being taken or read, or processors from being kept awake, with what to do
+//! about it.
 
 use std::path::{Path, PathBuf};
 

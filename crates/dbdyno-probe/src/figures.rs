@@ -1,6 +1,7 @@
 //! What requests come to: one definition of every figure, for the kernel's trace and for an emulated disk's own.
 //!
-//! - *time in the queue* (Q2D): from when the first bio of a request was queued until the request was issued to the driver.
+//! - *time in the queue* (Q2D): from when the first bio of a request was queued until the request was issued to the
+//!   driver.
 //! - *time in the device* (D2C): from issue to completion.
 //! - *seek*: bytes between the end of a request and the start of the next one issued, either way. Flushes don't count.
 //! - *run*: requests issued one after another at ascending addresses. Random order has runs of 2.
@@ -459,7 +460,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Means are exact and percentiles within 1 % of those of the sorted times, over slices and however they are packed.
+        /// Means are exact and percentiles within 1 % of those of the sorted times, over slices and however they are
+        /// packed.
         #[test]
         fn times_are_right(times in proptest::collection::vec(1u64..5_000_000_000, 1..300), slices in 1u64..9) {
             let mut figures = Figures::default();

@@ -1,10 +1,11 @@
 //! What a block device is asked to do, request by request, from the kernel's block trace or an emulated disk's own.
 //!
-//! An event travels: kernel -> [`tracefs`] (pages of a ring buffer, events) -> [`requests`] (which events are one request)
-//! -> [`figures`] (sums and histograms per slice of time) -> [`output`]. A trace of an emulated disk joins at [`figures`]
-//! ([`disk_trace`]): there is one definition of every figure.
+//! An event travels: kernel -> [`tracefs`] (pages of a ring buffer, events) -> [`requests`] (which events are one
+//! request) -> [`figures`] (sums and histograms per slice of time) -> [`output`]. A trace of an emulated disk joins at
+//! [`figures`] ([`disk_trace`]): there is one definition of every figure.
 //!
-//! Apart from that, [`awake`] keeps processors from halting while others measure, and [`host`] measures what a host takes.
+//! Apart from that, [`awake`] keeps processors from halting while others measure, and [`host`] measures what a host
+//! takes.
 //!
 //! Cannot: see a request between the driver and the medium; say whose request it is; follow a request through stacked
 //! devices (dm, md); read the ring buffer of a big-endian kernel.

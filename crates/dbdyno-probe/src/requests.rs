@@ -1,7 +1,8 @@
 //! From events to requests: which bio went into which request, when it was issued and when it was done.
 //!
-//! A bio is known by its first sector. A request that is issued covers the bios that were merged into it, and takes them
-//! along; a bio that was split leaves its rest behind. A request's time in the queue begins with the earliest of its bios.
+//! A bio is known by its first sector. A request that is issued covers the bios that were merged into it, and takes
+//! them along; a bio that was split leaves its rest behind. A request's time in the queue begins with the earliest of
+//! its bios.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -209,7 +210,8 @@ impl Requests {
         Some(Happened::Completed(Completed { at_ns: event.at_ns, issued, failed: event.failed }))
     }
 
-    /// Takes the request that an event speaks of out of the device: of several at one sector, that of the event's length.
+    /// Takes the request that an event speaks of out of the device: of several at one sector, that of the event's
+    /// length.
     fn take_issued(&mut self, event: &Event) -> Option<Issued> {
         let request = if event.kind == Kind::Flush {
             self.flushes.pop_front()?

@@ -1,11 +1,12 @@
-//! One trace of a block device, from start to end. Its recording has every event as a line of text, in `blkparse`'s default format with one space between columns.
+//! One trace of a block device, from start to end. Its recording has every event as a line of text, in `blkparse`'s
+//! default format with one space between columns.
 //!
 //! ```text
 //! 7,0 1 4 0.000013512 15288 Q WS 4096 + 8 [dd]
 //! ```
 //!
-//! Device, processor, number, seconds since the recording began, process, action, what, sector + length [name]. The lines
-//! before the first say what was recorded; how many events were lost is filled in there at the end.
+//! Device, processor, number, seconds since the recording began, process, action, what, sector + length [name]. The
+//! lines before the first say what was recorded; how many events were lost is filled in there at the end.
 //!
 //! Cannot: say whose request an issue or a completion is: the process there is whichever ran.
 

@@ -30,6 +30,7 @@ from dbdyno.analysis.steadiness import Steadiness, steadiness
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.suite import SuiteFindings, suite_findings
 from dbdyno.analysis.summary import TreatmentSummary, summarise
+from dbdyno.analysis.thresholds import Thresholds, thresholds
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import HostSpeed, MetricFigures
 from dbdyno.analysis.verdict.finding import Finding, judge
@@ -81,6 +82,7 @@ class Analysis:
     client_hosts: list[LoadFromHosts]  # of the treatments whose load came from other hosts
     loads_beside: list[BesideSummary]  # what ran beside the judged load
     replicas: list[ReplicaSummary]  # of the servers
+    thresholds: Thresholds | None  # where the study says what is to fail
 
 
 def analyse(
@@ -112,6 +114,7 @@ def analyse(
     shown = unplanned if each_pair else []
     why = explain(design, blocks, [*verdicts, *shown], watched or {}, rule)
     filling = pools_filling(design, blocks, watched or {})
+    cut = crash_safety(run)
     basis = AdviceBasis(verdicts, unplanned, why, [pool.id for pool in filling])
     return Analysis(
         title=run.title,
@@ -144,12 +147,13 @@ def analyse(
         pools_filling=filling,
         advice=advise(run, blocks, primary, basis),
         percentiles=percentile_curves(run.design, blocks, latencies or {}),
-        safety=crash_safety(run),
+        safety=cut,
         fleet=fleet_findings(run, blocks, pairs, verdicts),
         host_speed=figures.host_speed,
         client_hosts=loads_from_hosts(run.design, blocks),
         loads_beside=loads_beside(run.design, blocks),
         replicas=replicas(run.design, blocks),
+        thresholds=thresholds(run.design.fail_if, verdicts, cut),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.model.design import Design
-from dbdyno.model.metrics import value_of
+from dbdyno.model.metrics import known_values, part_of, value_of
 from dbdyno.store.records import Trial
 
 PARTS = ("events_per_second", "latency_ms_mean", "latency_ms_p99", "latency_ms_max")
@@ -53,7 +53,7 @@ def _records(trial: Trial) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _summary(treatment: str, label: str, name: str, records: Sequence[Mapping[str, Any]]) -> BesideSummary:
     seconds = [value_of(record, "seconds") for record in records]
-    reported = [_table(record, "figures") for record in records]
+    reported = [part_of(record, "figures") for record in records]
     done = [record for record in records if record.get("stopped") is not True]
     ends = [value_of(record, "began_s") + value_of(record, "seconds") for record in done]
     return BesideSummary(
@@ -69,24 +69,19 @@ def _summary(treatment: str, label: str, name: str, records: Sequence[Mapping[st
         seconds_min=min(seconds),
         seconds_max=max(seconds),
         figures=_means(reported, dict.fromkeys(name for figures in reported for name in figures)),
-        during=_part([_table(record, "during") for record in records]),
-        outside=_part([_table(record, "outside") for record in records]),
+        during=_part([part_of(record, "during") for record in records]),
+        outside=_part([part_of(record, "outside") for record in records]),
     )
 
 
 def _part(parts: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    largest = [value for part in parts if math.isfinite(value := value_of(part, PARTS[-1]))]
+    largest = known_values(parts, PARTS[-1])
     return _means(parts, PARTS[:-1]) | ({PARTS[-1]: max(largest)} if largest else {})
 
 
 def _means(tables: Sequence[Mapping[str, Any]], names: Sequence[str] | Mapping[str, Any]) -> dict[str, float]:
     means = {}
     for name in names:
-        if known := [value for table in tables if math.isfinite(value := value_of(table, name))]:
+        if known := known_values(tables, name):
             means[name] = fmean(known)
     return means
-
-
-def _table(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = record.get(name)
-    return table if isinstance(table, Mapping) else {}

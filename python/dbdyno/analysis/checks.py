@@ -14,7 +14,7 @@ from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.over_time import Columns, floats
 from dbdyno.analysis.statistics import Floats, log_margin
 from dbdyno.model.design import Design
-from dbdyno.model.metrics import PERCENTILES, Metric, value_of
+from dbdyno.model.metrics import PERCENTILES, Metric, part_of, value_of
 from dbdyno.model.results import FastCache
 from dbdyno.mysql.settings import PAGES_READ, POOL_FREE, POOL_TOTAL, QUESTIONS
 from dbdyno.store.records import Trial
@@ -131,8 +131,7 @@ def reconnects_met(trials: Sequence[Trial]) -> int:
 
 def _number(mapping: Mapping[str, Any], key: str) -> float:
     """Return a figure that may be missing from the run folder of an older dbdyno, or unknown: then 0."""
-    value = mapping.get(key)
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    return _known(value_of(mapping, key))
 
 
 # Whether an emulated drive's fast cache ran out under the load, which changes the rate in the midst of a trial.
@@ -396,21 +395,21 @@ class _Requests:
 
 
 def _requests(disk: Mapping[str, Any]) -> _Requests | None:
-    kinds = [_at(disk, "service_ns", kind) for kind in _KINDS]
-    counted = [(_figure(kind, "count"), _figure(kind, "mean")) for kind in kinds]
+    kinds = [part_of(disk, "service_ns", kind) for kind in _KINDS]
+    counted = [(value_of(kind, "count"), value_of(kind, "mean")) for kind in kinds]
     known = [(number, mean) for number, mean in counted if number > 0 and math.isfinite(mean)]
-    number, answered_ns = math.fsum(one for one, _ in known), _at(disk, "lateness_ns")
-    late_ns = _figure(answered_ns, "mean")
+    number, answered_ns = math.fsum(one for one, _ in known), part_of(disk, "lateness_ns")
+    late_ns = value_of(answered_ns, "mean")
     if not number or not math.isfinite(late_ns):
         return None
-    way = {name: _figure(_at(disk, f"path_{name}_ns"), "mean") for name in ("before", "taken", "left", "early")}
-    path_ns = _figure(disk, "path_ns")
+    way = {name: value_of(part_of(disk, f"path_{name}_ns"), "mean") for name in ("before", "taken", "left", "early")}
+    path_ns = value_of(disk, "path_ns")
     if math.isfinite(way["left"]) and math.isfinite(way["early"]):
         off_ns = way["left"] - way["early"]
     else:  # lateness leaves out what of the way could not be made up for
         off_ns = late_ns + max(0.0, _known(path_ns - way["taken"]))
     took_ns = math.fsum(one * mean for one, mean in known) / number + _known(way["before"])
-    tails = {name: (_figure(answered_ns, name) + off_ns - late_ns) / 1e3 for _, name in _PERCENTILES.values()}
+    tails = {name: (value_of(answered_ns, name) + off_ns - late_ns) / 1e3 for _, name in _PERCENTILES.values()}
     return _Requests(number, off_ns / 1e3, took_ns / 1e3, tails)
 
 
@@ -434,7 +433,7 @@ def _share(trial: Trial, metric: Metric, requests: _Requests) -> float:
 
 def _is_offered(trial: Trial) -> bool:
     """Return whether a trial's rate is that at which its events came, which no disk changes."""
-    return _at(trial.load, "loop").get("kind") == "open" and not shows_capacity([trial])
+    return part_of(trial.load, "loop").get("kind") == "open" and not shows_capacity([trial])
 
 
 def _share_of_latency(trial: Trial, which: str, requests: _Requests, of_mean: float) -> float:
@@ -461,8 +460,8 @@ def _in_flight(trial: Trial) -> float:
 
 def _seconds(trial: Trial) -> float:
     """Return for how long the disk counted: warm-up and measured run; NaN where that is not known."""
-    clock = trial.load.get("clock")
-    before_ns = _known(_figure(clock, "connect_ns")) + _known(_figure(clock, "warmup_ns"))
+    clock = part_of(trial.load, "clock")
+    before_ns = _known(value_of(clock, "connect_ns")) + _known(value_of(clock, "warmup_ns"))
     return before_ns / 1e9 + value_of(trial.metrics, "seconds_real")
 
 
@@ -567,7 +566,7 @@ class EmulatedCpu:
 
 def cpu_share(trial: Trial, metric: Metric) -> float:
     """Return the part of a figure that an emulated CPU may account for, at most; 0 where the CPU is none."""
-    guest = _at(trial.observed, "guest")
+    guest = part_of(trial.observed, "guest")
     if guest.get("accelerator") != "tcg":
         return 0.0
     name = metric.name
@@ -577,12 +576,12 @@ def cpu_share(trial: Trial, metric: Metric) -> float:
         return SHARE_MAX
     if not (metric.unit in _UNITS or name.startswith(("latency_ms_", "figure_")) or name == "seconds_real"):
         return 0.0
-    cpus = _figure(guest, "cpus")
+    cpus = value_of(guest, "cpus")
     per_query_us = sum(value_of(trial.metrics, f"{whose}_cpu_us_per_query") for whose in ("server", "client"))
     cores = per_query_us * value_of(trial.metrics, "queries_per_second") / 1e6
-    by_guest = _at(trial.disturbance, "in_guest")
-    cores += _known(_figure(by_guest, "foreign_cpu")) * cpus
-    waiting = _figure(by_guest, "cpu_some")
+    by_guest = part_of(trial.disturbance, "in_guest")
+    cores += _known(value_of(by_guest, "foreign_cpu")) * cpus
+    waiting = value_of(by_guest, "cpu_some")
     waiting = waiting if math.isfinite(waiting) else _ratio(cores, cpus)
     share = cores / max(1.0, _in_flight(trial)) + waiting
     return min(share, SHARE_MAX) if math.isfinite(share) else SHARE_MAX
@@ -622,16 +621,3 @@ def _disks(device: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     each, named = device.get("disks"), device.get("named")
     yield from (one for one in each if isinstance(one, Mapping)) if isinstance(each, list) else (device,)
     yield from (one for one in named.values() if isinstance(one, Mapping)) if isinstance(named, Mapping) else ()
-
-
-def _at(mapping: object, *path: str) -> Mapping[str, Any]:
-    """Return a mapping inside another, which an older run folder may lack."""
-    for name in path:
-        mapping = mapping.get(name) if isinstance(mapping, Mapping) else None
-    return mapping if isinstance(mapping, Mapping) else {}
-
-
-def _figure(mapping: object, name: str) -> float:
-    """Return a number; NaN where there is none."""
-    value = mapping.get(name) if isinstance(mapping, Mapping) else None
-    return float(value) if isinstance(value, int | float) else math.nan

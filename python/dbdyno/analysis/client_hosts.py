@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.model.design import Design
+from dbdyno.model.metrics import known_values, value_of
 from dbdyno.store.records import Trial
 
 CPU_MOST = 0.8  # of a core, by the busiest thread of the load
@@ -92,7 +93,8 @@ def limiting_hosts(trials: Sequence[Trial]) -> tuple[str, ...]:
 def _host(name: str, trials: Sequence[Trial]) -> ClientHostShare:
     figures = [host_figures for trial in trials if (host_figures := _host_figures(trial, name))]
     starts = [
-        abs(_number(host_figures, "start_off_us")) + _number(host_figures, "clock_bound_us") for host_figures in figures
+        abs(value_of(host_figures, "start_off_us")) + value_of(host_figures, "clock_bound_us")
+        for host_figures in figures
     ]
     return ClientHostShare(
         name=name,
@@ -102,12 +104,10 @@ def _host(name: str, trials: Sequence[Trial]) -> ClientHostShare:
         latency_ms_p99=_median(figures, "latency_ms_p99"),
         moved=_tail_shift(trials, name),
         started_within_us=max(starts, default=math.nan),
-        clock_bound_us=max((_number(host_figures, "clock_bound_us") for host_figures in figures), default=math.nan),
+        clock_bound_us=max((value_of(host_figures, "clock_bound_us") for host_figures in figures), default=math.nan),
         rtt_ms_min=_median(figures, "rtt_ms_min"),
         rtt_ms_median=_median(figures, "rtt_ms_median"),
-        retransmits=round(
-            math.fsum(n for host_figures in figures if math.isfinite(n := _number(host_figures, "retransmits")))
-        ),
+        retransmits=round(math.fsum(known_values(figures, "retransmits"))),
         limits=tuple(limit for limit in _limits(name, trials) if limit.of < 2 * limit.trials),
     )
 
@@ -116,8 +116,8 @@ def _tail_shift(trials: Sequence[Trial], name: str) -> float:
     """Return the median over trials of what this host adds to the 99th percentile of all."""
     changes = []
     for trial in trials:
-        of_all = _number(trial.load.get("latency_ns") or {}, "p99") / 1e6
-        of_others = _number(_host_figures(trial, name), "latency_ms_p99_of_others")
+        of_all = value_of(trial.load.get("latency_ns") or {}, "p99") / 1e6
+        of_others = value_of(_host_figures(trial, name), "latency_ms_p99_of_others")
         if of_others > 0 and math.isfinite(of_all):
             changes.append(of_all / of_others - 1)
     return statistics.median(changes) if changes else math.nan
@@ -134,12 +134,12 @@ def _limits(name: str, trials: Sequence[Trial]) -> list[Limited]:
 
 
 def _is_late(value: float, trial: Trial) -> bool:
-    p50_ms = _number(trial.load.get("latency_ns") or {}, "p50") / 1e6
+    p50_ms = value_of(trial.load.get("latency_ns") or {}, "p50") / 1e6
     return value > max(LATE_MS, LATE_OF_P50 * p50_ms) if math.isfinite(p50_ms) else value > LATE_MS
 
 
 def _figure(name: str) -> Callable[[Mapping[str, Any]], float]:
-    return lambda figures: _number(figures, name)
+    return lambda figures: value_of(figures, name)
 
 
 def _beyond(most: float) -> Callable[[float, Trial], bool]:
@@ -161,11 +161,5 @@ def _host_figures(trial: Trial, name: str) -> Mapping[str, Any]:
 
 
 def _median(figures: Sequence[Mapping[str, Any]], name: str) -> float:
-    values = [value for host_figures in figures if math.isfinite(value := _number(host_figures, name))]
+    values = known_values(figures, name)
     return statistics.median(values) if values else math.nan
-
-
-def _number(mapping: Mapping[str, Any], name: str) -> float:
-    """Return a figure; NaN where it is unknown, which is beyond no limit."""
-    value = mapping.get(name)
-    return float(value) if isinstance(value, int | float) else math.nan

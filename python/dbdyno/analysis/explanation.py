@@ -20,7 +20,7 @@ from dbdyno.analysis.verdict.evidence import Rule, evidence
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import MIN_BLOCKS, Design
 from dbdyno.model.disks import DATA_DISK, disk_names, layer_of, series_name
-from dbdyno.model.metrics import value_of
+from dbdyno.model.metrics import part_of, value_of
 from dbdyno.model.word import Word
 from dbdyno.mysql.settings import FSYNCS, LOG_WAITS, POOL_WAITS, ROW_LOCK_TIME
 from dbdyno.store.block_trace import FIGURES, figure_at
@@ -464,7 +464,7 @@ def _mean(values: Sequence[float]) -> float:
 def _place(trials: Sequence[Trial]) -> Place:
     first = trials[0]
     cores, threads = first.disturbance.get("cores"), first.load.get("io_threads")
-    cpus = _at(first.observed, "server").get("cpus")
+    cpus = part_of(first.observed, "server").get("cpus")
     disks = disk_names(first.observed)
     rotational, *named = (
         {"0": False, "1": True}.get(str(layer_of(first.observed, "queue", disk).get("rotational")))
@@ -474,17 +474,12 @@ def _place(trials: Sequence[Trial]) -> Place:
     return Place(
         cores=float(cores) if isinstance(cores, int | float) else None,
         server_cores=float(_count_cpus(cpus)) if isinstance(cpus, str) else None,
-        client_beside=cpus is not None and cpus == _at(first.observed, "client").get("cpus"),
+        client_beside=cpus is not None and cpus == part_of(first.observed, "client").get("cpus"),
         client_threads=float(threads) if isinstance(threads, int | float) and threads > 0 else 1.0,
         rotational=rotational,
         kept_up=all(ratio >= BEHIND for ratio in ratios),
         named=dict(zip(disks, named, strict=True)),
     )
-
-
-def _at(observed: Mapping[str, object], layer: str) -> Mapping[str, object]:
-    facts = observed.get(layer)
-    return facts if isinstance(facts, Mapping) else {}
 
 
 def _count_cpus(text: str) -> int:

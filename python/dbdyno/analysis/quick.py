@@ -21,6 +21,7 @@ from dbdyno.model.metrics import METRICS
 
 OPERATIONS = ("fsync", "randread", "randwrite")
 MARGIN = 0.05
+ROUNDS_MAX = 100
 STUDY_BLOCKS = 8  # what a small study has: what it can show is said
 ALIKE_MAX = 2.0  # times: a drive that is usually farther off is none that this one is like
 FLUSH_WRITES_MAX = 3.0  # a flush that leaves a write to the medium takes longer than so many writes into a cache
@@ -84,6 +85,7 @@ class Quick:
     verdicts: tuple[Finding, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     catalogue: tuple[Target, ...] = ()  # the drives that there are models of
+    atlas: tuple[Target, ...] = ()  # disks that others looked at, of an atlas
 
     @property
     def session_seconds(self) -> float:
@@ -126,6 +128,64 @@ def _step(step: Mapping[str, Any]) -> DepthStep:
     }
     rate = geometric_mean(by_round.values(), ALPHA)
     return DepthStep(step["operation"], step["bytes"], step["depth"], rate, by_round, step["latency_ns"])
+
+
+def quick_of(values: Mapping[str, Any]) -> Quick:
+    """Return a quick look of what its report printed as JSON, but for verdicts and the catalogue, which are not kept.
+
+    Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none.
+    """
+    rounds = int(values["rounds"])
+    targets = [target_from_values(target, rounds) for target in values["targets"]]
+    host, noise, like = values["host"], values["noise"], values["likeness"]
+    likeness = Likeness(str(like["drive"]), float(like["factor"]), bool(like["alike"])) if like else None
+    shown = values["least_difference_shown"]
+    return Quick(
+        target=targets[0],
+        host=Host(*(_number(host[name]) for name in ("others", "stolen", "tool"))),
+        noise=_estimate(noise, "log_ratio_deviation", rounds),
+        shown=None if shown is None else _number(shown),
+        likeness=likeness,
+        against=targets[1] if len(targets) > 1 else None,
+        facts={str(name): str(value) for name, value in values["facts"].items()},
+    )
+
+
+def target_from_values(target: Mapping[str, Any], rounds: int) -> Target:
+    """Return a target of what a report printed of it as JSON, the figures of its rounds being unknown.
+
+    Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none.
+    """
+    if not 1 <= rounds <= ROUNDS_MAX:
+        raise ValueError(f"it says that it has {rounds} rounds")
+    steps = {}
+    for step in target["steps"]:
+        rate = _estimate(step, "per_second", rounds)
+        latency = {
+            name.removeprefix("latency_ns_"): _number(value) for name, value in step.items() if "latency_ns" in name
+        }
+        if not all(math.isfinite(value) and value > 0 for value in (rate.value, latency["p50"])):
+            raise ValueError("a rate or a latency in it is not above 0")
+        operation, depth = str(step["operation"]), int(step["depth"])
+        by_round = dict.fromkeys(range(1, rounds + 1), rate.value)
+        steps[operation, depth] = DepthStep(operation, int(step["bytes"]), depth, rate, by_round, latency)
+    fill = target["fill_bytes_per_second"]
+    return Target(
+        str(target["name"]),
+        str(target["kind"]),
+        bool(target["direct"]),
+        int(target["region_bytes"]),
+        _number(fill),
+        steps,
+    )
+
+
+def _estimate(values: Mapping[str, Any], name: str, rounds: int) -> Estimate:
+    return Estimate(_number(values[name]), _number(values["low"]), _number(values["high"]), rounds)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
 
 
 def noise_of(target: Target) -> Estimate:

@@ -8,7 +8,7 @@ from statistics import fmean
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.model.design import Design
 from dbdyno.model.disks import layer_of
-from dbdyno.model.metrics import value_of
+from dbdyno.model.metrics import known_values
 from dbdyno.store.records import Trial
 
 
@@ -39,12 +39,10 @@ def replicas(design: Design, blocks: UsableBlocks) -> list[ReplicaSummary]:
 def _summary(treatment: str, label: str, trials: Sequence[Trial]) -> ReplicaSummary:
     shown = layer_of(trials[0].observed, "replica", "")
 
-    def finite(name: str) -> list[float]:
-        values = (value_of(trial.metrics, name) for trial in trials)
-        return [value for value in values if math.isfinite(value)]
+    metrics = [trial.metrics for trial in trials]
 
     def mean(name: str) -> float:
-        values = finite(name)
+        values = known_values(metrics, name)
         return fmean(values) if values else math.nan
 
     return ReplicaSummary(
@@ -55,6 +53,6 @@ def _summary(treatment: str, label: str, trials: Sequence[Trial]) -> ReplicaSumm
         trials=len(trials),
         wait_ms_mean=mean("replica_wait_ms_mean"),
         lag_ms_mean=mean("replica_lag_ms_mean"),
-        lag_ms_max=max(finite("replica_lag_ms_max"), default=math.nan),
+        lag_ms_max=max(known_values(metrics, "replica_lag_ms_max"), default=math.nan),
         catch_up_ms_mean=mean("replica_catch_up_ms"),
     )

@@ -9,8 +9,7 @@ from dbdyno.analysis.checks import CacheRanOut, Overload, cache_ran_out, overloa
 from dbdyno.analysis.statistics import Estimate, geometric_mean
 from dbdyno.analysis.verdict.finding import Finding, either_way
 from dbdyno.model.design import ALPHA, Design
-from dbdyno.model.metrics import LATENCY_PERCENTILES, value_of
-from dbdyno.store.records import Trial
+from dbdyno.model.metrics import LATENCY_PERCENTILES, known_values
 
 _MEANS = (
     *("seconds_user", "seconds_sys", "queries_per_second", "events_per_second", "rows_per_second"),
@@ -66,7 +65,8 @@ def summarise(
     for treatment in design.treatments:
         trials, against_baseline = blocks.of(treatment.id), by_ids.get((treatment.id, design.baseline))
         is_baseline = treatment.id == design.baseline
-        seconds = _finite_values(trials, "seconds_real")
+        metrics = [trial.metrics for trial in trials]
+        seconds = known_values(metrics, "seconds_real")
         rows.append(
             TreatmentSummary(
                 id=treatment.id,
@@ -79,21 +79,16 @@ def summarise(
                 seconds_real_min=min(seconds, default=math.nan),
                 seconds_real_mean=_mean(seconds),
                 seconds_real_max=max(seconds, default=math.nan),
-                metric_mean=_mean(_finite_values(trials, design.metric)),
+                metric_mean=_mean(known_values(metrics, design.metric)),
                 metric=_typical(blocks.values(treatment.id, design.metric).values()),
-                latency_ms={name: _mean(_finite_values(trials, name)) for name in LATENCY_PERCENTILES},
-                **{name: _mean(_finite_values(trials, name)) for name in _MEANS},
+                latency_ms={name: _mean(known_values(metrics, name)) for name in LATENCY_PERCENTILES},
+                **{name: _mean(known_values(metrics, name)) for name in _MEANS},
                 overload=overload(trials),
                 cache_ran_out=cache_ran_out(trials),
                 effect=against_baseline.effect if against_baseline else Estimate.unknown(),
             )
         )
     return rows
-
-
-def _finite_values(trials: Sequence[Trial], name: str) -> list[float]:
-    values = (value_of(trial.metrics, name) for trial in trials)
-    return [value for value in values if math.isfinite(value)]
 
 
 def _typical(values: Iterable[float]) -> Estimate:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import typer
 
-from dbdyno.cli.options import fraction_of, path_of
-from dbdyno.cli.output import Format, print_document, refuse_to_overwrite, with_json, write_page
+from dbdyno.cli.options import HTML_FILE, fraction_of, path_of
+from dbdyno.cli.output import AS_JSON, FORMAT, Format, print_document, refuse_to_overwrite, with_json, write_page
 from dbdyno.cli.report import ANNOTATIONS, FAIL_IF, JUNIT, check_conditions, conclude
 from dbdyno.cli.show import runs_in
 from dbdyno.cli.suggestions import run_folders
@@ -15,11 +15,9 @@ def history(
     folders: list[Path] = typer.Argument(
         parser=path_of, metavar="DIR...", help="Run folders, in any order.", autocompletion=run_folders
     ),
-    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
-    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
-    html: Path | None = typer.Option(
-        None, parser=path_of, metavar="FILE", help="Write a self-contained HTML page as well."
-    ),
+    format_: Format = FORMAT,
+    json_: bool = AS_JSON,
+    html: Path | None = HTML_FILE,
     since: str | None = typer.Option(
         None, metavar="RUN", help="List changes from this run, or date (2026-11-29), on; all runs are read."
     ),

@@ -1,11 +1,13 @@
 """``dbdyno``: which verbs there are; errors become one message and an exit code here."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -173,6 +175,9 @@ VERBS = {
     "rank": "Rank stacks over several loads or runs.",
     "compare": "Compare two runs, treatment by treatment.",
     "history": "Show when runs of the same study changed.",
+    "export": "Write a result into one file to share, without names.",
+    "import": "Make a run folder of a shared result, after checks.",
+    "atlas": "Make a static site of many results, to look through.",
     "simulate": "Simulate a load on drives, below the kernel's block layer.",
     "watch": "Show what block devices do, live, as iostat does.",
     "doctor": "Show what this host can do, and how to get what it lacks.",
@@ -188,12 +193,15 @@ VERBS = {
 }
 
 
-FORM_OF = {"aa": "run", "try": "run", "quick": "run", "compare": "report", "rank": "report"}
+FORM_OF = {
+    "aa": "run", "try": "run", "quick": "run", "compare": "report", "rank": "report",
+    "export": "share", "import": "share",
+}  # fmt: skip
 
 
 def verb_command(verb: str) -> TyperCommand | TyperGroup:
     """Import a verb and return its command."""
-    name = "try_" if verb == "try" else verb  # a keyword of Python's
+    name = f"{verb}_" if iskeyword(verb) else verb
     module = import_module(f"dbdyno.cli.{FORM_OF.get(verb, verb)}")
     command: Any
     if hasattr(module, "app"):
@@ -270,6 +278,8 @@ def _root(context: typer.Context, version: bool = typer.Option(False, "--version
 
 def main() -> NoReturn:
     """Entry point of the console script."""
+    # What is imported lives to the end: looking through it for garbage every 700 objects costs a tenth of a start.
+    gc.set_threshold(50_000)
     prepare()
     completion.prepare_to_answer()
     try:

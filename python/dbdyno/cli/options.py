@@ -151,6 +151,9 @@ INTO = typer.Option(
 )
 RESUME = typer.Option(False, "--resume", help="Go on with the run in that folder, same seed, same order.")
 HTML = typer.Option(False, "--html", help="Write the HTML report into the run folder at the end.")
+HTML_FILE = typer.Option(
+    None, "--html", parser=path_of, metavar="FILE", help="Write a self-contained HTML page as well."
+)
 WAIT = typer.Option(False, "--wait", help="Wait for another run on this host to end.")
 FRESH_IMAGES = typer.Option(False, "--fresh-images", help="Prepare all data anew, not from dbdyno images.")
 KEEP_TRACES = typer.Option(

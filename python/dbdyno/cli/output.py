@@ -29,16 +29,18 @@ if TYPE_CHECKING:
 # What reports are printed as.
 
 
-JSON = typer.Option(False, "--json", help="Print JSON.")
-DETAILS = typer.Option(False, "--details", help="Print all of the report, with reasons, tables and notes.")
-
-
 class Format(StrEnum):
     """How a report is printed."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
     JSON = "json"
+
+
+JSON = typer.Option(False, "--json", help="Print JSON.")
+FORMAT = typer.Option(Format.TEXT, "--format", help="How to print it.")
+AS_JSON = typer.Option(False, "--json", help="The same as --format json.")
+DETAILS = typer.Option(False, "--details", help="Print all of the report, with reasons, tables and notes.")
 
 
 class ReportFormat(StrEnum):

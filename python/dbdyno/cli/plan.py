@@ -30,6 +30,7 @@ from dbdyno.cli.suggestions import studies
 from dbdyno.errors import UserError
 from dbdyno.model.design import MIN_BLOCKS, Design, Fleet
 from dbdyno.model.printable import printable
+from dbdyno.model.word import CONDITION_HOLDS, NOT_JUDGED
 from dbdyno.model.wording import count, looks_listed, margin_text, percent
 from dbdyno.plan.order import whole_plots
 from dbdyno.plan.plan import (
@@ -41,7 +42,6 @@ from dbdyno.plan.plan import (
     fast_caches,
     planned_cuts,
 )
-from dbdyno.run.images import planned_images, prepared_lines
 from dbdyno.servers.contract import SettingOutcome
 from dbdyno.servers.products import unasked_settings
 from dbdyno.servers.user import server_user
@@ -78,7 +78,6 @@ def plan(
     from dbdyno.cli.on_hosts import needs_on_its_hosts
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
-    from dbdyno.run.over_hosts import ports_over
     from dbdyno.run.preflight import needs_of
     from dbdyno.run.profile import profiling
     from dbdyno.study.load import load_study
@@ -91,8 +90,12 @@ def plan(
     if made.design.fleet:
         needs = needs_on_its_hosts(made, hosts, frozenset(erase))
     else:
-        with ports_over(made, hosts):  # which are looked at, and not changed
-            needs = needs_of(made, frozenset(erase), say_to_terminal)
+        if hosts or made.client_hosts():
+            from dbdyno.run.over_hosts import ports_over
+
+            with ports_over(made, hosts):  # they can be reached, and are not changed
+                pass
+        needs = needs_of(made, frozenset(erase), say_to_terminal)
     show_plan(made, needs, json_=json_)
     if not all(need.ok for need in needs):
         whose = "the hosts" if made.design.fleet else "this host"
@@ -326,6 +329,18 @@ def comparisons_title(plan: Plan) -> str:
     design = plan.design
     about = "of what is lost" if plan.study.crash else f"on {design.metric}, margin {design.margin * 100:.3g} %"
     return f"comparisons ({len(design.comparisons)}), {about}:"
+
+
+def fail_if_lines(design: Design) -> Iterator[str]:
+    """What makes the run fail, and what becomes of what can't be judged."""
+    if design.fail_if:
+        from dbdyno.report.sections.thresholds import limits_text
+
+        open_ = "passes" if design.fail_if.undecided == "pass" else f"ends with exit code {NOT_JUDGED}"
+        yield (
+            f"fails (exit code {CONDITION_HOLDS}) if anything is {limits_text(design.fail_if)};"
+            f" what can't be judged {open_}"
+        )
 
 
 def treatment_lines(plan: Plan) -> list[str]:
@@ -630,13 +645,14 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     lines += ["", comparisons_title(plan), *comparison_lines(design)]
     if design.comparisons and design.secondary_metrics and not plan.study.crash:
         lines.append(f"  secondary metrics (exploratory): {', '.join(design.secondary_metrics)}")
+    lines += [f"  {line}" for line in fail_if_lines(design)]
     lines += ["", *order_lines(plan)]
     if likely := likely_blocks_text(design):
         lines.append(likely)
     if caches := fast_cache_lines(plan):
         lines += ["", "fast caches, which writes fill:", *(f"  {line}" for line in caches)]
     lines += [
-        *prepared_lines(plan),
+        *_prepared_lines(plan),
         "",
         f"time: {time_text(plan)}",
         *_profile_lines(plan),
@@ -660,6 +676,25 @@ def plan_as_text(plan: Plan, needs: list[Capability]) -> str:
     else:
         lines += ["", f"Ready: dbdyno run {plan.study.path}{' (on any host: it is simulated)' * plan.is_simulated}"]
     return printable("\n".join(lines), keep="\n")
+
+
+def planned_images(plan: Plan) -> list[list[str]]:
+    """Return the treatments by the image that they begin with, in the plan's order; none of an external server."""
+    treatments_by_image: dict[str, list[str]] = {}
+    for id_, spec in plan.specs.items():
+        kind = KINDS[spec.stack.kind]
+        if kind.IS_RAISED:
+            treatments_by_image.setdefault(f"{spec.stack.kind} {kind.planned_key(spec)}", []).append(id_)
+    return list(treatments_by_image.values())
+
+
+def _prepared_lines(plan: Plan) -> list[str]:
+    """Return ``["", "prepared data: 2 images: t1, t3; t2, t4"]``; nothing where nothing is prepared."""
+    images = planned_images(plan)
+    if len(images) == 1:
+        return ["", "prepared data: 1 image for all treatments"]
+    each = "; ".join(", ".join(treatments) for treatments in images)
+    return ["", f"prepared data: {count(len(images), 'image')}: {each}"] if images else []
 
 
 def _profile_lines(plan: Plan) -> list[str]:
@@ -712,6 +747,7 @@ def plan_as_dict(plan: Plan, needs: list[Capability]) -> dict[str, Any]:
         "metric": design.metric,
         "screened": design.secondary_metrics,
         "margin": design.margin,
+        "fail_if": asdict(design.fail_if) if design.fail_if else None,
         "likely_blocks": likely_blocks_json(design),
         **crash_as_dict(plan),
         "seed": design.seed,

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dbdyno.cli.options import fraction_of, path_of
+from dbdyno.cli.options import HTML_FILE, fraction_of, path_of
 from dbdyno.cli.output import (
+    AS_JSON,
     DETAILS,
+    FORMAT,
     Format,
     ReportFormat,
     print_document,
@@ -27,7 +29,10 @@ from dbdyno.errors import UserError
 from dbdyno.model.word import CONDITION_HOLDS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dbdyno.analysis.analyse import Analysis
+    from dbdyno.analysis.thresholds import Thresholds
     from dbdyno.report.document import Document
     from dbdyno.store.records import Run
 
@@ -46,21 +51,31 @@ JUNIT = typer.Option(None, "--junit", parser=path_of, metavar="FILE", help="Writ
 ANNOTATIONS = typer.Option(False, "--annotations", help="Print the verdicts as GitHub's annotations, too.")
 
 
-def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, annotations: bool, aside: bool) -> None:
-    """Write and print what was asked for, and end with 3 where a condition holds; the report has been printed.
+def conclude(
+    document: "Document",
+    fail_if: list[str],
+    junit: Path | None,
+    *,
+    annotations: bool,
+    aside: bool,
+    studies: "Sequence[Thresholds]" = (),
+) -> None:
+    """Write and print what was asked for, and end with 3 or 4 where a condition holds; the report has been printed.
 
     Annotations go ``aside`` to standard error, where GitHub finds them too, if standard output is a program's.
 
     Raises:
         UserError: A condition is none, or the file can't be written.
-        typer.Exit: A condition holds.
+        typer.Exit: A condition holds, or a threshold of one of the ``studies`` that were run.
 
     """
     from dbdyno.errors import UserError
     from dbdyno.report import outcome
 
     comparisons = outcome.compared(document)
-    failures = outcome.failed(comparisons, [outcome.condition_of(text) for text in fail_if])
+    named = outcome.failed(comparisons, [outcome.condition_of(text) for text in fail_if])
+    of_studies = [condition for found in studies for condition in found.conditions]
+    failures = outcome.failed(comparisons, of_studies) | named
     if junit is not None:
         try:
             junit.write_text(outcome.junit(document.title, comparisons, failures), encoding="utf-8")
@@ -69,9 +84,10 @@ def conclude(document: "Document", fail_if: list[str], junit: Path | None, *, an
     if annotations:
         typer.echo("\n".join(outcome.annotations(document.title, comparisons, failures)), err=aside)
     for comparison, condition in failures.items():
-        typer.echo(f"--fail-if {condition.text}: {comparison.sentence}", err=True)
-    if failures:
-        raise typer.Exit(CONDITION_HOLDS)
+        typer.echo(f"{condition.text}: {comparison.sentence}", err=True)
+    codes = {found.exit_code for found in studies} | ({CONDITION_HOLDS} if named else set())
+    if failed := codes - {0}:
+        raise typer.Exit(min(failed))
 
 
 def check_conditions(fail_if: list[str], junit: Path | None) -> None:
@@ -194,10 +210,8 @@ def report(
     printed: ReportFormat = typer.Option(
         ReportFormat.TEXT, "--format", help="How to print it; csv, parquet: a row per trial."
     ),
-    html: Path | None = typer.Option(
-        None, parser=path_of, metavar="FILE", help="Write a self-contained HTML page as well."
-    ),
-    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
+    html: Path | None = HTML_FILE,
+    json_: bool = AS_JSON,
     details: bool = DETAILS,
     every_pair: bool = typer.Option(
         False, "--every-pair", help="Verdicts of all pairs as well, marked as not planned."
@@ -216,7 +230,10 @@ def report(
     prometheus: Path | None = PROMETHEUS,
     card: Path | None = CARD,
 ) -> None:
-    """Print the result of a run, or of several with a ranking over them, and write their HTML page."""
+    """Print the result of a run, or of several with a ranking over them, and write their HTML page.
+
+    Exits 3 if a threshold of --fail-if or of the study's [fail_if] is crossed, 4 if one could not be judged.
+    """
     printed = with_json(printed, json_=json_)
     if printed in {ReportFormat.CSV, ReportFormat.PARQUET}:
         if html is not None or prometheus is not None or card is not None:
@@ -242,7 +259,14 @@ def report(
         write_prometheus(prometheus, folders, shown.runs)
     if card is not None:
         write_card(card, shown.document, aside=format_ is not Format.TEXT)
-    conclude(shown.document, fail_if, junit, annotations=annotations, aside=format_ is Format.JSON)
+    conclude(
+        shown.document,
+        fail_if,
+        junit,
+        annotations=annotations,
+        aside=format_ is Format.JSON,
+        studies=[analysis.thresholds for _, analysis in shown.runs if analysis.thresholds],
+    )
 
 
 # ``dbdyno report DIR... --format csv | parquet``: a row for each finished trial.
@@ -283,11 +307,9 @@ def compare(
         metavar="BEFORE", help="The run folder from before the change.", autocompletion=run_folders
     ),
     after: Path = typer.Argument(metavar="AFTER", help="The run folder from after it.", autocompletion=run_folders),
-    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
-    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
-    html: Path | None = typer.Option(
-        None, parser=path_of, metavar="FILE", help="Write a self-contained HTML page as well."
-    ),
+    format_: Format = FORMAT,
+    json_: bool = AS_JSON,
+    html: Path | None = HTML_FILE,
     margin: str | None = typer.Option(
         None, metavar="PERCENT", help="Judge by this margin, such as 3%; else the runs'."
     ),
@@ -327,8 +349,8 @@ def rank(
     folders: list[Path] = typer.Argument(
         parser=path_of, metavar="DIR...", help="One or more run folders.", autocompletion=run_folders
     ),
-    format_: Format = typer.Option(Format.TEXT, "--format", help="How to print it."),
-    json_: bool = typer.Option(False, "--json", help="The same as --format json."),
+    format_: Format = FORMAT,
+    json_: bool = AS_JSON,
     baseline: str | None = typer.Option(None, metavar="STACK", help="What scores are ratios to [the first run's]."),
 ) -> None:
     """Rank stacks over several tests: the loads of one run, or of several runs of the same stacks."""

@@ -29,15 +29,17 @@ from dbdyno.cli.options import (
     WAIT,
     folder_for,
     new_folder,
+    path_of,
     stop_options,
     without_place,
 )
 from dbdyno.cli.output import DETAILS, JSON, Format, json_or_text, say_to_terminal
-from dbdyno.cli.show import end_of_run, show
+from dbdyno.cli.show import end_of_run, see_that_it_passes, show
 from dbdyno.cli.suggestions import drives, levels, loads, studies, workloads
 from dbdyno.errors import UserError
 
 if TYPE_CHECKING:
+    from dbdyno.analysis.quick import Target
     from dbdyno.plan.plan import Plan
     from dbdyno.store.records import Run
 
@@ -62,7 +64,11 @@ def run(
     hosts: Path | None = HOSTS,
     erase: list[str] = ERASE,
 ) -> None:
-    """Run a study; exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted."""
+    """Run a study.
+
+    Exits 0 when done, 1 when trials failed, 2 on a user's mistake, 130 when interrupted; 3 where the study's [fail_if]
+    fails, 4 where it could not be judged.
+    """
     from dbdyno.plan.plan import make_plan
     from dbdyno.plan.stop_rule import StopRule
     from dbdyno.run.execute import see_that_it_is_the_same
@@ -193,7 +199,7 @@ def show_as_it_is(run: "Run", into: Path, format_: Format, *, html: bool, detail
 
     typer.echo(f"nothing to do: {into} is finished. {why_it_stopped(run, analyse(run))}", err=True)
     typer.echo("to go on beyond its plan: --resume --until-decided", err=True)
-    show(into, format_, html=into / "report.html" if html else None, details=details)
+    see_that_it_passes(show(into, format_, html=into / "report.html" if html else None, details=details))
 
 
 # ``dbdyno aa STUDY --into DIR``: how much do trials differ on this host where nothing does.
@@ -334,6 +340,9 @@ def quick(
     html: Path = typer.Option(PAGE, "--html", help="The HTML page to write."),
     rounds: int = typer.Option(8, "--rounds", min=2, max=100, help="How often everything is measured."),
     seed: int = typer.Option(1, "--seed", min=0, help="Seed of places and order."),
+    atlas: Path | None = typer.Option(
+        None, "--atlas", parser=path_of, metavar="SITE", help="Show the disks of this atlas beside it as well."
+    ),
     json_: bool = JSON,
 ) -> None:
     """Measure the disk below a folder in 40 seconds: durable commits, random reads and writes. No root, no study."""
@@ -342,7 +351,13 @@ def quick(
     from dbdyno.run.quick import look
 
     refuse_to_overwrite(html)
-    report = document(look(place, against, rounds=rounds, seed=seed, progress=_progress))
+    others: tuple[Target, ...] = ()
+    if atlas is not None:
+        from dbdyno.share.atlas import disks_of
+
+        others = disks_of(atlas)
+    found = look(place, against, rounds=rounds, seed=seed, progress=_progress)
+    report = document(replace(found, atlas=others))
     print_document(report, json_or_text(json_=json_))
     write_page(html, report, aside=json_)
 

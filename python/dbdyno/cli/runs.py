@@ -28,7 +28,8 @@ def runs(
         print_json(summaries)
         return
     for summary in summaries:
-        words = summary["folder"], summary["started_at"][:16].replace("T", " "), summary["ended"]
+        elsewhere = ["not measured here"] if summary["measured_here"] is False else []
+        words = summary["folder"], summary["started_at"][:16].replace("T", " "), summary["ended"], *elsewhere
         print("  ".join(map(one_line, words)) + "\n  " + one_line(summary["headline"]))
     if not summaries:
         typer.echo(f"no runs in {folder}", err=True)
@@ -64,8 +65,8 @@ def _summary(path: Path, budget: "Budget") -> dict[str, Any]:
     started = min((trial.started_at for trial in run.trials), default="")
     headline_text = headlined if run.trials else "No trial was finished."
     about = {"title": run.title, "started_at": started, "ended": run.ended, "headline": headline_text}
-    return {**about, "simulated": run.is_simulated}
+    return {**about, "simulated": run.is_simulated, "measured_here": not run.imported}
 
 
 def _unreadable(why: str) -> dict[str, Any]:
-    return {"title": "", "started_at": "", "ended": "unreadable", "headline": short(why)}
+    return {"title": "", "started_at": "", "ended": "unreadable", "headline": short(why), "measured_here": None}

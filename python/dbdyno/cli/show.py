@@ -178,12 +178,20 @@ def end_of_run(outcome: "RunOutcome", into: Path, format_: Format, *, html: bool
     """Print the report; ``again`` is the command that would go on with the run.
 
     Raises:
-        typer.Exit: A trial failed, or the run was interrupted.
+        typer.Exit: The run was interrupted, a threshold of the study is crossed, or a trial failed.
 
     """
-    show(into, format_, html=into / "report.html" if html else None, details=details)
+    shown = show(into, format_, html=into / "report.html" if html else None, details=details)
     if outcome.how == "interrupted":
         typer.echo(f"interrupted; to go on: {again} --resume", err=True)
         raise typer.Exit(INTERRUPTED)
+    see_that_it_passes(shown)
     if outcome.failures:
         raise typer.Exit(TRIALS_FAILED)
+
+
+def see_that_it_passes(shown: Shown) -> None:
+    """Raises ``typer.Exit`` with 3 where a threshold of the study is crossed, with 4 where one could not be judged."""
+    for _, analysis in shown.runs:
+        if analysis.thresholds and (code := analysis.thresholds.exit_code):
+            raise typer.Exit(code)

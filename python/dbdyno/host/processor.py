@@ -86,14 +86,14 @@ PARAMETERS_THAT_MATTER = (
 CGROUPS = Path("/sys/fs/cgroup")
 
 
-def kernel_facts(command_line: Path = Path("/proc/cmdline"), cgroups: Path = CGROUPS) -> dict[str, Any]:
+def kernel_facts() -> dict[str, Any]:
     """The kernel's release, build, parameters that matter, clock and control groups."""
     return {
         "release": platform.release(),
         "build": platform.version(),
-        "parameters": parameters(text_of(command_line)),
+        "parameters": parameters(text_of(Path("/proc/cmdline"))),
         "clock_source": clock_source(),
-        "control_groups": _control_groups(cgroups),
+        "control_groups": _control_groups(),
         "pressure": "yes" if Path("/proc/pressure/cpu").exists() else "no",
     }
 
@@ -106,10 +106,10 @@ def parameters(command_line: str) -> list[str] | str:
     return [word for word in words if word.partition("=")[0] in PARAMETERS_THAT_MATTER]
 
 
-def _control_groups(folder: Path) -> str:
-    if (folder / "cgroup.controllers").exists():
+def _control_groups() -> str:
+    if (CGROUPS / "cgroup.controllers").exists():
         return "v2"
-    if (folder / "memory").is_dir():
+    if (CGROUPS / "memory").is_dir():
         return "v1"
     return "none"
 

@@ -72,10 +72,10 @@ def disks_under(path: Path) -> list[str]:
     try:
         status = path.stat()
         number = status.st_rdev if stat.S_ISBLK(status.st_mode) else _with_a_disk(status.st_dev, path)
-    except OSError:
+        entry = BY_NUMBER / f"{os.major(number)}:{os.minor(number)}"
+        return sorted(set(_leaves(entry.resolve()))) if entry.exists() else []
+    except OSError:  # a container may hide /sys
         return []
-    entry = BY_NUMBER / f"{os.major(number)}:{os.minor(number)}"
-    return sorted(set(_leaves(entry.resolve()))) if entry.exists() else []
 
 
 def disk_facts(name: str) -> dict[str, Any]:

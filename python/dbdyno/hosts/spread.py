@@ -4,7 +4,6 @@ What a call returns depends on its argument alone, so the calls of a host that i
 argument has one result, whichever host it is from.
 """
 
-import hashlib
 import itertools
 import re
 import threading
@@ -20,6 +19,7 @@ from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.contract import Hosts, on_each
 from dbdyno.hosts.workers import Returned, Work, Workers
 from dbdyno.study.units import format_bytes
+from dbdyno.system.files import file_sha256
 
 if TYPE_CHECKING:
     from dbdyno.hosts.connect import Connected
@@ -200,8 +200,7 @@ class Spread:
 def input_name(path: Path) -> str:
     """The name of a file on all hosts: its SHA-256, and the ending that tells its kind. Raises ``UserError``."""
     try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = file_sha256(path)
     except OSError as error:
         raise UserError(f"{path}: can't be read: {error.strerror}") from None
     return digest + (path.suffix if re.fullmatch(r"\.[A-Za-z0-9]{1,10}", path.suffix) else "")

@@ -152,6 +152,16 @@ class Fleet:
 
 
 @dataclass(frozen=True)
+class FailIf:
+    """What a study wants to fail: a difference of so much or more, a loss, and, unless it may pass, what stays open."""
+
+    slower: float | None = None  # a relative difference: .05 for 5 %; None: it may be
+    faster: float | None = None
+    unsafe: bool = False
+    undecided: Literal["fail", "pass"] = "fail"
+
+
+@dataclass(frozen=True)
 class Design:
     """How the run was laid out and how its verdicts are to be drawn.
 
@@ -179,6 +189,7 @@ class Design:
     unit: str = ""  # what the figure of a program of the user's own is called
     control: Treatment | None = None  # of a crash study: run in every block, known to lose, compared with nothing
     fleet: Fleet | None = None  # of a study on several hosts
+    fail_if: FailIf | None = None
 
     @property
     def tried(self) -> list[Treatment]:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from dbdyno.model.metrics import part_of
+
 DATA_DISK = "data"  # what a study and a report call the disk that the data lie on
 _DEVICE_OF = "device of "
 
@@ -14,8 +16,7 @@ def layer_name(layer: str, disk: str) -> str:
 
 def layer_of(observed: Mapping[str, Any], layer: str, disk: str) -> Mapping[str, Any]:
     """Return what was read back of a layer of a disk, ``disk`` being as above; empty where nothing was."""
-    values = observed.get(layer_name(layer, disk))
-    return values if isinstance(values, Mapping) else {}
+    return part_of(observed, layer_name(layer, disk))
 
 
 def disk_names(observed: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """The metrics of a trial: name, unit, direction, and what they are called in text. Names end in their unit."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -188,8 +188,7 @@ def step_stated(load: Mapping[str, Any], name: str) -> Step:
     stored = load.get("steps")
     if not isinstance(stored, Mapping):
         return steps_of(str(load.get("kind"))).get(name, Step()) if load.get("kind") else Step()
-    of_metric = stored.get(name)
-    steps = of_metric if isinstance(of_metric, Mapping) else {}
+    steps = part_of(stored, name)
     return Step(*(max(0.0, _finite(steps.get(part))) for part in ("absolute", "relative")))
 
 
@@ -217,7 +216,22 @@ def metric_of(design: Design) -> Metric:
     return replace(metric, words=design.unit, heading=design.unit, unit=design.unit)
 
 
+# What a run folder holds: figures and tables of them, which an old one may lack, and a damaged one may hold otherwise.
+
+
 def value_of(metrics: Mapping[str, object], name: str) -> float:
     """Return the value, or NaN where a trial doesn't carry it or carries nonsense."""
     value = metrics.get(name)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else math.nan
+
+
+def known_values(tables: Iterable[Mapping[str, object]], name: str) -> list[float]:
+    """Return the values of those tables that carry it."""
+    return [value for table in tables if math.isfinite(value := value_of(table, name))]
+
+
+def part_of(mapping: object, *path: str) -> Mapping[str, Any]:
+    """Return a mapping inside another; an empty one where there is none."""
+    for name in path:
+        mapping = mapping.get(name) if isinstance(mapping, Mapping) else None
+    return mapping if isinstance(mapping, Mapping) else {}

@@ -42,8 +42,7 @@ class BlockTrace(TypedDict, total=False):
     flushes_asked: int  # Writes without data that only ask for a flush.
     lost: int  # Events or records that were lost.
     open: int  # Requests that are not completed yet.
-    # From when the first bio of a request was queued until the request was issued, by kind and for reads and writes
-    # together.
+    # From when a request's first bio was queued until it was issued, by kind and for reads and writes together.
     queue_ms: dict[str, Summary]
     recorded: Recorded | None  # The file to which the events were written.
     requests: dict[str, int]  # Requests issued, by kind.

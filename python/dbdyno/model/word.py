@@ -59,7 +59,8 @@ class Word(StrEnum):
         return _TONES[self]
 
 
-CONDITION_HOLDS: Final = 3  # exit code of a command whose --fail-if a word has met
+CONDITION_HOLDS: Final = 3  # exit code of a command whose --fail-if, or whose study's [fail_if], a word has met
+NOT_JUDGED: Final = 4  # exit code where nothing of [fail_if] has failed and some of it could not be judged
 _TONES: Final[dict[Word, Tone]] = {
     Word.FASTER: Tone("#00694c", "#3ccf9f", "bold green"),
     Word.SLOWER: Tone("#a84300", "#ff9455", "bold red"),

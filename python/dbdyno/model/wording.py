@@ -100,6 +100,11 @@ def number(value: float) -> str:
     return f"{value:,.{min(decimals, 6)}f}"
 
 
+def number_or_dash(value: float) -> str:
+    """Return a plain figure for a table; a dash where it is not known."""
+    return number(value) if math.isfinite(value) else "-"
+
+
 def capital(text: str) -> str:
     """Return a text with its first letter in upper case."""
     return text[:1].upper() + text[1:]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dbdyno.model.disks import disk_names, layer_of
+from dbdyno.model.metrics import part_of
 from dbdyno.model.printable import one_line
 from dbdyno.mysql.settings import FLUSH_LOG, INNODB
 
@@ -41,13 +42,13 @@ def durability(trials: Sequence[Observed]) -> Durability | None:
 
     ``None`` where none had a server, or set how long the host keeps what was not synced.
     """
-    served = [observed for observed in trials if _layer(observed, "server") or _writeback(observed)]
+    served = [observed for observed in trials if part_of(observed, "server") or _writeback(observed)]
     if not served:
         return None
     lacking = tuple(dict.fromkeys(risk for observed in served for risk in _risks(observed)))
     if lacking:
         return Durability(durable=False, lacking=lacking)
-    known = all(FLUSH_LOG in _layer(observed, "server") and _engine(observed) == INNODB for observed in served)
+    known = all(FLUSH_LOG in part_of(observed, "server") and _engine(observed) == INNODB for observed in served)
     return Durability(durable=True if known else None)
 
 
@@ -74,7 +75,7 @@ def _is_worse(first: CommitRisk, other: CommitRisk) -> bool:
 
 def _writeback(observed: Observed) -> str:
     """What a trial set of the host that decides how much of unsynced data a crash takes: ``dirty_bytes = 16777216``."""
-    settings = _layer(observed, "host_settings")
+    settings = part_of(observed, "host_settings")
     return ", ".join(f"{name} = {settings[name]}" for name in _WRITEBACK if name in settings)
 
 
@@ -89,7 +90,7 @@ def _waiting(settings: str) -> dict[str, float]:
 
 
 def _risks(observed: Observed) -> Iterator[CommitRisk]:
-    served = bool(_layer(observed, "server"))
+    served = bool(part_of(observed, "server"))
     risks = list(_risks_of_commits(observed)) if served else []
     yield from risks
     unsynced = not served or any(risk.gap in {"engine", "binary log"} for risk in risks)
@@ -98,7 +99,7 @@ def _risks(observed: Observed) -> Iterator[CommitRisk]:
 
 
 def _risks_of_commits(observed: Observed) -> Iterator[CommitRisk]:
-    server, engine = _layer(observed, "server"), _engine(observed)
+    server, engine = part_of(observed, "server"), _engine(observed)
     if engine in {"myisam", "aria", "memory", "csv", "archive"}:
         yield CommitRisk("engine", str(_named_engine(observed)))
     elif engine == INNODB:
@@ -108,13 +109,13 @@ def _risks_of_commits(observed: Observed) -> Iterator[CommitRisk]:
         if (method := str(server.get("innodb_flush_method", ""))).lower() in {"nosync", "littlesync"}:
             yield CommitRisk("flush method", method)
         doublewrite = str(server.get("innodb_doublewrite", "ON"))
-        on_copies = str(_layer(observed, "filesystem").get("kind", "")).lower() in _COPY_ON_WRITE
+        on_copies = str(part_of(observed, "filesystem").get("kind", "")).lower() in _COPY_ON_WRITE
         if doublewrite.lower() in {"off", "0", "false", "detect_only"} and not on_copies:
             yield CommitRisk("doublewrite", doublewrite)
         synced = str(server.get("sync_binlog", "1"))
         if str(server.get("log_bin", "")).lower() in {"on", "1"} and synced != "1":
             yield CommitRisk("binary log", synced)
-    if _layer(observed, "device").get("kind") == "memory":
+    if part_of(observed, "device").get("kind") == "memory":
         yield CommitRisk("memory", "")
     else:
         yield from _risks_of_disks(observed)
@@ -139,13 +140,8 @@ def _engine(observed: Observed) -> str:
 
 
 def _named_engine(observed: Observed) -> object:
-    engine = _layer(observed, "tables").get("engine")
-    return engine or _layer(observed, "server").get("default_storage_engine")
-
-
-def _layer(observed: Observed, name: str) -> Mapping[str, Any]:
-    layer = observed.get(name)
-    return layer if isinstance(layer, Mapping) else {}
+    engine = part_of(observed, "tables").get("engine")
+    return engine or part_of(observed, "server").get("default_storage_engine")
 
 
 # A gap in words, with the setting's value.

@@ -8,18 +8,22 @@ from typing import Any
 
 from dbdyno.study.document import Setting, WorkloadSection
 from dbdyno.study.schema import TrialSpec
+from dbdyno.system.files import file_sha256
 
 VERSION = 2  # of how data are prepared; what was kept under another one is not used
 
 
-def image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Setting]) -> str:
+def image_key(
+    spec: TrialSpec, server: str | None, settings: Mapping[str, Setting], between: Mapping[str, object] | None = None
+) -> str:
     """Names the prepared data of a treatment; ``server`` identifies the build, if there is one.
 
-    Of its ``settings`` those on which data may depend. The drive's model is not among it.
+    Of its ``settings`` those on which data may depend; ``between`` is what of the layers between disks and filesystem
+    is on the disks. The drive's model is not among it.
     """
     stack = spec.stack
     emulated = stack.model is not None
-    what = {
+    what: dict[str, Any] = {
         "version": VERSION,
         "place": [stack.size, stack.devices] if emulated else "tree",
         "filesystem": [stack.filesystem, spec.filesystem.mkfs, spec.filesystem.mount] if emulated else None,
@@ -28,7 +32,7 @@ def image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Settin
         "engine": stack.engine if server else None,
         "data": _data(spec.workload),
     }
-    if emulated and (between := _between(spec)):
+    if emulated and between:
         what["between"] = between
     if beside := {name: _data(load) for name, load in spec.with_own_tables.items()}:
         what["beside"] = beside
@@ -36,18 +40,6 @@ def image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Settin
         what["disks"] = {name: _on_disk(disk) if emulated else None for name, disk in spec.by_disk.items()}
         what["places"] = spec.places
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
-
-
-def _between(spec: TrialSpec) -> dict[str, Any]:
-    """What of the layers between disks and filesystem is on the disks; an array's state is not."""
-    between: dict[str, Any] = {}
-    if spec.stack.array != "none":
-        between["array"] = [spec.stack.array, spec.array.chunk, spec.array.bitmap]
-    if spec.stack.encryption != "none":
-        between["encryption"] = [spec.encryption.cipher, spec.encryption.key_bits, spec.encryption.sector]
-    if spec.stack.volume != "none":
-        between["volume"] = [spec.stack.volume, spec.volume.stripe, spec.volume.pool_chunk]
-    return between
 
 
 def _on_disk(disk: TrialSpec) -> list[object]:
@@ -59,9 +51,3 @@ def _data(load: WorkloadSection) -> dict[str, Any]:
     fields = load.data()
     files = load.own_files() | load.secret_files()
     return fields | {name: file_sha256(Path(path)) for name, path in files.items() if name in fields}
-
-
-def file_sha256(path: Path) -> str:
-    """Identity of a file's content, wherever it lies."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -26,6 +26,7 @@ from dbdyno.model.design import (
     Design,
     Disk,
     Factor,
+    FailIf,
     Fleet,
     Interference,
     SameTreatment,
@@ -43,7 +44,6 @@ from dbdyno.mysql.settings import (
     ROCKSDB_FLUSH_LOG,
     setting_bytes,
 )
-from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.order import Slot, drawn, seed_of_host, slots_of
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.store.header import Header
@@ -67,7 +67,7 @@ from dbdyno.study.schema import (
 from dbdyno.study.study import Study
 from dbdyno.study.units import format_bytes, level_label
 from dbdyno.study.workloads import BonnieSection, FioSection, GeneratedSection
-from dbdyno.system.files import SCRIPT_LIMIT_BYTES, read_text
+from dbdyno.system.files import SCRIPT_LIMIT_BYTES, file_sha256, read_text
 
 # The positive control of a crash study: a treatment known to lose, so that "nothing was lost" can be believed.
 
@@ -242,7 +242,7 @@ def _row(study: Study, row: RowSection, treatments: Sequence[Treatment]) -> Repo
     names = sorted(row.levels, key=lambda name: order.index(name) if name in order else len(order))
     unmeasured = Treatment("", {name: level_label(row.levels[name]) for name in names})
     treatment = _of(treatments, candidates[0]) if candidates else unmeasured
-    return ReportedRow(treatment.label, row.as_, treatment.id, float(row.value), _figure(row.min), _figure(row.max))
+    return ReportedRow(treatment.label, row.as_, treatment.id, float(row.value), _float(row.min), _float(row.max))
 
 
 def _claim(study: Study, claim: ClaimSection, treatments: Sequence[Treatment]) -> ReportedClaim:
@@ -250,16 +250,12 @@ def _claim(study: Study, claim: ClaimSection, treatments: Sequence[Treatment]) -
         Comparison(_of(treatments, baseline).id, _of(treatments, treatment).id)
         for treatment, baseline in pairs(study, claim)
     ]
-    limits = _figure(claim.times_min), _figure(claim.times_max)
+    limits = _float(claim.times_min), _float(claim.times_max)
     return ReportedClaim(claim.text, comparisons, claim.treatment is not None, claim.direction, *limits)
 
 
 def _of(treatments: Sequence[Treatment], levels: Mapping[str, str]) -> Treatment:
     return next(treatment for treatment in treatments if treatment.levels == levels)
-
-
-def _figure(value: float | None) -> float | None:
-    return None if value is None else float(value)
 
 
 # Metrics that no verdict can come from under a load, as far as that can be foreseen.
@@ -357,20 +353,26 @@ _PAGES_OF_ROWS = 3  # at most: bytes of InnoDB's pages for a byte of rows, index
 
 def crash_warnings(crash: CrashSection, blocks: int) -> Iterator[str]:
     """Yield what can be foreseen of the answer: trials, or trials with some kind of cut, that are too few for one."""
-    cuts = planned_cuts(crash, blocks)
-    per_stratum = cuts // len(crash.strata)
-    if (bound := bound_of_none(blocks)) > BOUND_MOST:
-        few = "1 trial of each treatment is" if blocks == 1 else f"{blocks} trials of each treatment are"
-        yield (
-            f"{few} too few to call anything safe: if none loses, up to {100 * bound:.3g} % of such cuts still may, "
-            f"as cuts of one trial are alike; {_remedy(crash, cuts)}"
-        )
+    per_stratum = planned_cuts(crash, blocks) // len(crash.strata)
+    if few := too_few_trials(crash, blocks):
+        yield few
     elif min(per_stratum, blocks) < RUNS_LEAST:
         alone = f"{100 * bound_of_none(per_stratum):.3g} %" if per_stratum else "nothing"
         yield (
             f"of each of the {len(crash.strata)} kinds of cut there are about {per_stratum}, which alone show at best "
             f"{alone}; give crash.cuts = {RUNS_LEAST * len(crash.strata)} for a bound of 10 % to each"
         )
+
+
+def too_few_trials(crash: CrashSection, blocks: int) -> str:
+    """Return that so many blocks can call nothing safe, and a remedy; empty where they can."""
+    if (bound := bound_of_none(blocks)) <= BOUND_MOST:
+        return ""
+    few = "1 trial of each treatment is" if blocks == 1 else f"{blocks} trials of each treatment are"
+    return (
+        f"{few} too few to call anything safe: if none loses, up to {100 * bound:.3g} % of such cuts still may, "
+        f"as cuts of one trial are alike; {_remedy(crash, planned_cuts(crash, blocks))}"
+    )
 
 
 def _remedy(crash: CrashSection, cuts: int) -> str:
@@ -590,8 +592,13 @@ class Plan:
         if self.design.budget_seconds is not None and self.seconds(1) > self.design.budget_seconds:
             yield "the budget is less than a block may take; the first block is run all the same"
 
-    def _warnings_of_speed(self) -> Iterator[str]:
-        """What can be foreseen of verdicts on a metric."""
+    def why_nothing_is_decided(self) -> str:
+        """Return why no verdict can come of it whatever is measured, and a remedy; empty if one can."""
+        if self.study.crash is not None:
+            return too_few_trials(self.study.crash, self.design.blocks)
+        return next(self._obstacles(), "")
+
+    def _obstacles(self) -> Iterator[str]:
         blocks, count = self.design.blocks, len(self.design.comparisons)
         if not count:
             if not (self.design.fleet and self.design.fleet.levels):
@@ -605,6 +612,10 @@ class Plan:
             )
         if why := why_metric_is_useless(self.design.metric, self.specs.values()):
             yield f"no verdict can come from {self.design.metric}: {why}"
+
+    def _warnings_of_speed(self) -> Iterator[str]:
+        """What can be foreseen of verdicts on a metric."""
+        yield from self._obstacles()
         if self.prices and (unknown := cost_warning(self.specs.values())):
             yield unknown
         if fits := pools_warning(list(self.specs.values())):
@@ -672,6 +683,7 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
         factors=_factors(study),
         control=control.treatment if control else None,
         fleet=_fleet(study),
+        fail_if=_fail_if(study),
     )
     reported = reported_tables(study, treatments, design.metric)
     prices = prices_in(study.cost, treatments, specs)
@@ -679,10 +691,20 @@ def make_plan(study: Study, *, seed: int | None = None, stop_rule: StopRule | No
     own_files = _own_files(list(specs.values()))
     secret = dict.fromkeys(path for spec in specs.values() for path in spec.workload.secret_files().values())
     hashes = {path: _sha256(path) for path in secret}
-    return Plan(
+    plan = Plan(
         study, design, specs, own_files, hashes, _variables(specs.values()), reported, prices,
         seed_is_drawn=fixed_seed is None, control=control,
     )  # fmt: skip
+    if design.fail_if and (why := plan.why_nothing_is_decided()):
+        raise UserError(f"{study.path}: [fail_if] can't be judged: {why}")
+    return plan
+
+
+def _fail_if(study: Study) -> FailIf | None:
+    if study.fail_if is None:
+        return None
+    given = study.fail_if
+    return FailIf(_float(given.slower), _float(given.faster), unsafe=given.unsafe, undecided=given.undecided)
 
 
 def _fleet(study: Study) -> Fleet | None:

@@ -5,7 +5,7 @@ import os
 import re
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar, Self
@@ -237,10 +237,10 @@ def _work() -> dict[str, float]:
     return {"work_wall_ns": statistics.median(walls), "work_cpu_ns": statistics.median(processor)}
 
 
-def _flush(context: StackContext, folder_of: Callable[[], Path] = state_folder) -> float:
+def _flush(context: StackContext) -> float:
     """Return what a durable write takes on a disk that is not under test; 0 where there is none."""
     try:
-        folder = folder_of()
+        folder = state_folder()
         in_memory = mounted_at(folder).kind in IN_MEMORY
         if in_memory or context.directory is None or folder.stat().st_dev == context.directory.stat().st_dev:
             return 0.0

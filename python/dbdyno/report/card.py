@@ -14,6 +14,7 @@ WIDTH, HEIGHT, EDGE = 1200, 630, 64
 CHARACTER_WIDTH = 0.6  # as a share of the font size
 FACTS_MAX = 100  # characters
 INK, SOFT, LINE, BEWARE = "#17191c", "#565d66", "#dfe2e6", VERDICTS[Word.SLOWER]
+_OUTCOMES = {"passed": "Passed: ", "failed": "Failed: ", "undecided": "Not judged: "}  # of the study's thresholds
 ANSWER_SIZES = (40, 36, 32, 28, 24, 21)  # the largest in which the answer has room
 ANSWER_TOP, ANSWER_BOTTOM, FIGURES_TOP, FOOT_TOP = 152, 352, 378, 520
 
@@ -60,7 +61,9 @@ def _opening(document: Document) -> _Opening:
 def _marks(document: Document, opening: _Opening) -> Iterator[Markup]:
     yield element("rect", x=0, y=0, width=WIDTH, height=HEIGHT, fill=LIGHT)
     yield element("rect", x=0, y=0, width=12, height=HEIGHT, fill=VERDICTS[Word.EQUIVALENT])
-    yield from _lines(document.title, 30, 62, 1, font_weight="bold")
+    outcome = _OUTCOMES.get(document.values().get("thresholds", {}).get("outcome"), "")
+    fill = BEWARE if outcome and not outcome.startswith("Passed") else INK
+    yield from _lines(f"{outcome}{document.title}", 30, 62, 1, font_weight="bold", fill=fill)
     yield from _lines(opening.question, 24, 104, 1, fill=SOFT)
     yield from _answer(opening.answer)
     across = (WIDTH - 2 * EDGE) / FIGURES_MAX
@@ -84,7 +87,7 @@ def _foot(badges: Badges) -> Iterator[Markup]:
     doubts = " · ".join(badge.text for badge in badges.doubts)
     trust = " · ".join(filter(None, (badges.counted, doubts)))
     safety = "; ".join(filter(None, (" · ".join(badge.text for badge in badges.safety), badges.tried)))
-    rows = [("Trust", trust, BEWARE if doubts else INK)]
+    rows = [("Trust", trust, BEWARE if doubts else INK)] if trust else []
     rows += (
         [("Safety", safety, BEWARE if any(badge.beware for badge in badges.safety) else INK)] if badges.safety else []
     )

@@ -29,6 +29,7 @@ from dbdyno.report.sections import (
     server_defaults,
     stability,
     stopped,
+    thresholds,
     verdicts,
     versions,
     warnings,
@@ -40,6 +41,7 @@ from dbdyno.store.records import Run
 SECTIONS: tuple[Callable[[Source], Section | None], ...] = (
     headline.section,
     advice.section,
+    thresholds.section,
     badges.section,
     headline.hero_section,
     safety.section,
@@ -114,6 +116,7 @@ def _values(source: Source) -> dict[str, object]:
         "settle": run.design.settle or None,
         "ended": run.ended,
         "simulated": run.is_simulated,
+        "measured_here": not run.imported,
         "metric": analysis.metric.name,
         "more_is_better": analysis.metric.more_is_better,
         "margin": analysis.margin,

@@ -72,6 +72,7 @@ class Cell:
     below: str = ""
     strong: bool = False
     tone: str = ""  # of a verdict's word: "faster", "not comparable"
+    link: str = ""  # a page of dbdyno's beside this one, where a page shows it
 
 
 @dataclass(frozen=True)

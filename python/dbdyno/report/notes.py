@@ -24,6 +24,7 @@ from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.analysis.verdict.pairs import NotGranted, is_without, not_granted
 from dbdyno.model.design import ALPHA, Design, Settle, Treatment
 from dbdyno.model.disks import disk_names, layer_of
+from dbdyno.model.metrics import part_of
 from dbdyno.model.printable import one_line
 from dbdyno.model.word import Word
 from dbdyno.model.wording import UNKNOWN, count, drive_bytes, listed, margin_text, number, percent
@@ -32,7 +33,7 @@ from dbdyno.report.fleet import like_these_remark
 from dbdyno.report.reasons import totals_text
 from dbdyno.report.sections.stability import rate_text, regime_remarks, seconds
 from dbdyno.report.sentences import has_letters, treatments_named, with_interval
-from dbdyno.report.source import figure, part
+from dbdyno.report.source import figure
 from dbdyno.store.records import Run, Trial
 
 # What must be known of a run as a whole, a sentence each: how it ended, what is left out, what its load met.
@@ -184,7 +185,7 @@ OTHERS = "others"  # who started the server, as it is observed
 
 def external_server_lines(run: Run) -> list[str]:
     """Return how each treatment on an external server got its data, and what is unknown; empty where there is none."""
-    trials = [trial for trial in run.trials if part(trial.observed, "server").get("started_by") == OTHERS]
+    trials = [trial for trial in run.trials if part_of(trial.observed, "server").get("started_by") == OTHERS]
     if not trials:
         return []
     return [
@@ -196,7 +197,7 @@ def external_server_lines(run: Run) -> list[str]:
 
 def machine_lines(run: Run) -> list[str]:
     """Return what is unknown of machines that were booted from images of the user's own; empty without any."""
-    images = dict.fromkeys(image for trial in run.trials if (image := part(trial.observed, "guest").get("image")))
+    images = dict.fromkeys(image for trial in run.trials if (image := part_of(trial.observed, "guest").get("image")))
     if not images:
         return []
     names = ", ".join(one_line(str(image)) for image in images)
@@ -209,7 +210,7 @@ def machine_lines(run: Run) -> list[str]:
 
 def is_unwatched(trial: Trial) -> bool:
     """Return whether the server's process was not seen, so that nothing is known of what others did beside it."""
-    server = part(trial.observed, "server")
+    server = part_of(trial.observed, "server")
     return server.get("started_by") == OTHERS and server.get("process") != "found"
 
 
@@ -217,7 +218,7 @@ def _data_lines(run: Run, trials: list[Trial]) -> Iterator[str]:
     labels = run.design.labels
     by_origin: dict[str, dict[str, None]] = {}
     for trial in trials:
-        how = str(part(trial.observed, "data").get("loaded", "unknown"))
+        how = str(part_of(trial.observed, "data").get("loaded", "unknown"))
         by_origin.setdefault(how, {})[labels.get(trial.treatment, trial.treatment)] = None
     for how, of in by_origin.items():
         which = "The data" if len(by_origin) == 1 else f"The data of {'; '.join(of)}"
@@ -226,7 +227,7 @@ def _data_lines(run: Run, trials: list[Trial]) -> Iterator[str]:
 
 def _unknown_lines(trials: list[Trial]) -> Iterator[str]:
     yield "The server's disks, filesystem and memory limit are unknown."
-    elsewhere = not any(part(trial.observed, "server").get("local") for trial in trials)
+    elsewhere = not any(part_of(trial.observed, "server").get("local") for trial in trials)
     if elsewhere:
         yield "Facts about host and processors are about the load generator's host, not the server's."
     if any(map(is_unwatched, trials)):
@@ -355,7 +356,7 @@ def _sync_lines(run: Run) -> list[str]:
 
 def _why_unsynced(trial: Trial, disk: str) -> str:
     of = f"disk {disk}: " if disk else ""
-    if part(trial.observed, "device").get("kind") == "memory":
+    if part_of(trial.observed, "device").get("kind") == "memory":
         return "there is no device"
     if layer_of(trial.observed, "queue", disk).get("write_cache") == "write through":
         return f"{of}to the kernel it has none that a power cut takes"

@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
+from dbdyno.analysis.thresholds import Condition
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.errors import UserError
 from dbdyno.model.design import Treatment
@@ -39,20 +40,6 @@ class Compared:
         return f"{self.name}: {self.word}, {percent(self.effect)}; {self.reason}"
 
 
-@dataclass(frozen=True)
-class Condition:
-    """What is to fail a script: a verdict's word or its absence, and how large the effect must be for it."""
-
-    text: str
-    word: Word
-    negated: bool
-    least: float  # a fraction: .05 for 5 %
-
-    def holds(self, comparison: Compared) -> bool:
-        """Whether a verdict meets it; the size is that of the estimate."""
-        return self.negated != (comparison.word == self.word and not abs(comparison.effect) < self.least)
-
-
 def condition_of(text: str) -> Condition:
     """Return the condition of ``slower by 5%``, ``undecided``, ``not equivalent``. Raises ``UserError``."""
     match = _CONDITION.fullmatch(" ".join(text.lower().split()))
@@ -63,7 +50,9 @@ def condition_of(text: str) -> Condition:
         )
     if match["percent"] and not Word(match["word"]).is_different:
         raise UserError(f'--fail-if {text!r}: only faster and slower have a size; leave out the "by" part')
-    return Condition(text, Word(match["word"]), bool(match["negated"]), float(match["percent"] or 0) / 100)
+    return Condition(
+        f"--fail-if {text}", Word(match["word"]), bool(match["negated"]), float(match["percent"] or 0) / 100
+    )
 
 
 def compared(document: Document) -> list[Compared]:
@@ -88,7 +77,7 @@ def failed(comparisons: Sequence[Compared], conditions: Sequence[Condition]) -> 
         comparison: condition
         for comparison in comparisons
         for condition in reversed(conditions)
-        if condition.holds(comparison)
+        if condition.holds(comparison.word, comparison.effect)
     }
 
 
@@ -101,7 +90,7 @@ def junit(title: str, comparisons: Sequence[Compared], failures: dict[Compared, 
         suite = f"{title}: {comparison.of}" if comparison.of else title
         lines.append(f"  <testcase classname={xml_attribute(suite)} name={xml_attribute(comparison.name)}>")
         if comparison in failures:
-            message, detail = xml_attribute(f"--fail-if {failures[comparison].text}"), xml_text(comparison.sentence)
+            message, detail = xml_attribute(failures[comparison].text), xml_text(comparison.sentence)
             lines.append(f"    <failure message={message}>{detail}</failure>")
         elif comparison in skipped:
             lines.append(f"    <skipped message={xml_attribute(comparison.sentence)}/>")

@@ -134,10 +134,14 @@ def _targets(quick: Quick) -> list[Target]:
 
 
 def _among_drives(quick: Quick) -> Iterator[Section]:
-    """Yield the chart that a page begins with: this disk among the drives that there are models of."""
+    """Yield the chart that a page begins with: this disk among the drives that there are models of, and an atlas's."""
     like = quick.likeness.drive if quick.likeness else ""
-    if quick.catalogue and (drawn := drives.chart(_targets(quick), quick.catalogue, like)) is not None:
-        caption = f"{quick.target.name} among the {count(len(quick.catalogue), 'drive')} of the catalogue"
+    others = (*quick.catalogue, *quick.atlas)
+    if others and (drawn := drives.chart(_targets(quick), others, like)) is not None:
+        named = ((quick.catalogue, "drive", "catalogue"), (quick.atlas, "disk", "atlas"))
+        caption = f"{quick.target.name} among " + " and ".join(
+            f"the {count(len(targets), noun)} of the {where}" for targets, noun, where in named if targets
+        )
         yield Section("drives", "", (Abridged((replace(drawn, caption=caption),)),))
 
 
@@ -230,7 +234,8 @@ def _values(quick: Quick) -> dict[str, object]:
     likeness = quick.likeness
     return {
         "headline": headline(quick),
-        "targets": [_target_values(target) for target in (quick.target, quick.against) if target],
+        "targets": [target_values(target) for target in (quick.target, quick.against) if target],
+        "rounds": quick.noise.n,
         "noise": effect_values(quick.noise, "log_ratio_deviation"),
         "least_difference_shown": quick.shown,
         "likeness": likeness and {**fields(likeness, "drive factor alike"), "limit": ALIKE_MAX},
@@ -248,11 +253,13 @@ def _values(quick: Quick) -> dict[str, object]:
         "host": {"others": quick.host.others, "stolen": quick.host.stolen, "tool": quick.host.tool},
         "warnings": list(_warnings(quick)),
         "badges": [badge.values for badge in _badges(quick)],
+        "atlas": [target.name for target in quick.atlas],
         "facts": dict(quick.facts),
     }
 
 
-def _target_values(target: Target) -> dict[str, object]:
+def target_values(target: Target) -> dict[str, object]:
+    """Return what programs read of a target."""
     steps = [
         {
             "operation": step.operation,
@@ -263,4 +270,7 @@ def _target_values(target: Target) -> dict[str, object]:
         }
         for step in target.steps.values()
     ]
-    return {"name": target.name, "kind": target.kind, "region_bytes": target.region_bytes, "steps": steps}
+    return {
+        **fields(target, "name kind direct region_bytes fill_bytes_per_second"),
+        "steps": steps,
+    }

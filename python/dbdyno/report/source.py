@@ -77,12 +77,6 @@ def p_values(comparison: Finding | Change) -> dict[str, float]:
 # What a run folder holds that may be missing or malformed in an old one.
 
 
-def part(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a mapping inside another; an empty one where the folder has none."""
-    inner = mapping.get(name)
-    return inner if isinstance(inner, Mapping) else {}
-
-
 def figure(mapping: object, name: str) -> float | None:
     """Return a number that is 0 or more; None where there is none."""
     value: Any = mapping.get(name) if isinstance(mapping, Mapping) else None

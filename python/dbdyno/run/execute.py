@@ -44,6 +44,8 @@ from dbdyno.workload.simulated import point_of
 def see_that_it_is_the_same(plan: Plan, into: Path) -> Header:
     """The header of the run that ``into`` holds. Raises ``UserError`` unless this plan would begin it as it was."""
     header = read_header(into)
+    if header.imported:
+        raise UserError(f"{into} was measured elsewhere and imported, so it can't be gone on with; use a new folder")
     if header.study_sha256 != plan.study_sha256():
         raise UserError(
             f"{into} holds a run of another study (or this one has been changed since); use a new folder, "
@@ -55,6 +57,8 @@ def see_that_it_is_the_same(plan: Plan, into: Path) -> Header:
         raise UserError(f"{into} was begun with other comparisons; a run keeps its design: use a new folder")
     if header.design.margin != plan.design.margin:
         raise UserError(f"{into} was begun with margin {header.design.margin:.3g}; use a new folder for another")
+    if header.design.fail_if != plan.design.fail_if:
+        raise UserError(f"{into} was begun with another [fail_if]; a run keeps it: use a new folder")
     decided = all(spec.host.awake != "auto" for spec in plan.specs.values())
     if decided and sorted(header.awake) != sorted(plan.awake()):
         kept = "kept awake" if header.awake else "not kept awake"

@@ -46,7 +46,7 @@ from dbdyno.store.latencies import COLUMNS, LATENCIES, latencies_in
 from dbdyno.store.parts import sums_of
 from dbdyno.store.records import Disturbance, Trial
 from dbdyno.store.series import SeriesRequest, read_each
-from dbdyno.store.trials import TRIAL, part_of, read_trial
+from dbdyno.store.trials import TRIAL, read_trial, trial_file
 from dbdyno.study.schema import TrialSpec
 from dbdyno.system.interrupt import now_ns
 from dbdyno.system.state import state_folder
@@ -102,7 +102,9 @@ def check_trial(folder: Path, slot: Slot) -> Trial:
     place = folder / "trials" / slot.id
     try:
         names = [path.name for path in sorted(place.iterdir())]
-        sums = sums_of(folder, [part_of(slot.id, name) for name in names if name == TRIAL or name.endswith(".parquet")])
+        sums = sums_of(
+            folder, [trial_file(slot.id, name) for name in names if name == TRIAL or name.endswith(".parquet")]
+        )
         event = Finished(slot.id, slot.block, slot.attempt, slot.treatment, sha256=sums)
         trial = read_trial(folder, event)
         check_numbers(trial)

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from dbdyno.hosts.guard import put_back
+from dbdyno.system.locks import alone_on_host, only_one
+
 Send = Callable[[dict[str, Any]], None]
 BEAT_SECONDS = 60.0
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -53,6 +56,14 @@ def heartbeat(send: Send) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+@contextmanager
+def exclusive_host(what: str, say: Callable[[str], None]) -> Iterator[None]:
+    """Have this host for oneself; what an earlier process left on it is put back first."""
+    with only_one(what, wait=False, say=say), alone_on_host(wait=False, say=say):
+        put_back(say, lambda _: None)
+        yield
 
 
 def as_of_host(text: str) -> str:

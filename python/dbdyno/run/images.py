@@ -19,14 +19,10 @@ from typing import Any, Self
 from dbdyno import __version__
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.quantity import size_bytes
-from dbdyno.model.wording import count
-from dbdyno.plan.identity import file_sha256
-from dbdyno.plan.plan import Plan
 from dbdyno.run.guest import prepare_in_guest
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.servers.user import server_user
 from dbdyno.stack.erase import Erasing
-from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.stack.kinds.kind import Raising, StackKind
 from dbdyno.stack.layer import Image, KeptImage, raised
 from dbdyno.stack.layers.server import DATA
@@ -36,7 +32,7 @@ from dbdyno.stack.undo_log import Journal
 from dbdyno.store.parts import sync
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes
-from dbdyno.system.files import blocks
+from dbdyno.system.files import blocks, file_sha256
 from dbdyno.system.state import make_state_folder, new_token, state_folder
 
 # Prepared data that outlives its run: kept in the state folder by key, whole or not at all, within a limit.
@@ -397,25 +393,3 @@ def about_image(spec: TrialSpec, kind: StackKind[Any]) -> str:
     """An image in a few words."""
     server = [spec.stack.server, spec.stack.engine] if spec.has_server else []
     return ", ".join([*server, kind.image_place(spec), spec.workload.kind])
-
-
-# How many images a plan needs: treatments of the same key share one.
-
-
-def planned_images(plan: Plan) -> list[list[str]]:
-    """Return the treatments by the image that they begin with, in the plan's order; none of an external server."""
-    treatments_by_image: dict[str, list[str]] = {}
-    for id_, spec in plan.specs.items():
-        kind = KINDS[spec.stack.kind]
-        if kind.IS_RAISED:
-            treatments_by_image.setdefault(f"{spec.stack.kind} {kind.planned_key(spec)}", []).append(id_)
-    return list(treatments_by_image.values())
-
-
-def prepared_lines(plan: Plan) -> list[str]:
-    """Return ``["", "prepared data: 2 images: t1, t3; t2, t4"]``; nothing where nothing is prepared."""
-    images = planned_images(plan)
-    if len(images) == 1:
-        return ["", "prepared data: 1 image for all treatments"]
-    each = "; ".join(", ".join(treatments) for treatments in images)
-    return ["", f"prepared data: {count(len(images), 'image')}: {each}"] if images else []

@@ -3,11 +3,11 @@
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from dbdyno import __version__
 from dbdyno.errors import DbdynoError, HostError, UserError
@@ -43,7 +43,7 @@ from dbdyno.stack.short_start import (
     Starting,
     StartRequest,
     fio_complaint,
-    mkfs_complaint,
+    mkfs_outcome,
     mount_outcome,
 )
 from dbdyno.stack.tools import tool_path
@@ -58,6 +58,8 @@ from dbdyno.study.workloads import DumpSection, FioSection, OwnTables, SbtestTab
 from dbdyno.system.files import read_text
 from dbdyno.workload.beside import program_of
 from dbdyno.workload.kinds import workload_of
+
+_Tried = TypeVar("_Tried", bound=MkfsOptions | MountOptions)
 
 # What programs of this host take of a plan, and of an option file: settings, options of mkfs and mount, fio's jobs.
 
@@ -189,31 +191,6 @@ def _covering(sets: list[_Set]) -> list[_Set]:
     return kept
 
 
-def check_mkfs_options(plan: Plan) -> Iterator[Capability]:
-    """What programs of this host have against making the plan's filesystems as it says; none is asked for defaults."""
-    places_by_options: dict[MkfsOptions, _Place] = {}
-    for place, on in _filesystems(plan):
-        name, stack = on.stack.filesystem, on.stack
-        if name and on.filesystem.mkfs and KINDS[stack.kind].ON_HOST:
-            places_by_options.setdefault(
-                MkfsOptions(name, on.filesystem.mkfs, stack.size, stack.filesystem_devices), place
-            )
-    for options, place in places_by_options.items():
-        try:
-            complaint = mkfs_complaint(options)
-        except (DbdynoError, OSError) as error:
-            if filesystem_capability(options.filesystem).ok:  # else that says why
-                detail = f"{options.options} was not tried here: {error}"
-                yield Capability(f"mkfs of {options.filesystem}", ok=True, detail=detail, needed=False)
-            continue
-        if complaint:
-            program = FILESYSTEMS[options.filesystem].command[0]
-            outcome = SettingOutcome(
-                "mkfs", options.options, "refused", said=f"{options.options}: {program} says: {complaint}"
-            )
-            yield _filesystem_capability(plan, place, outcome)
-
-
 @dataclass(frozen=True)
 class _Place:
     """Where a study says how a filesystem of a treatment is made and mounted."""
@@ -230,27 +207,51 @@ def _filesystems(plan: Plan) -> Iterator[tuple[_Place, TrialSpec]]:
             yield _Place(spec, (*DISKS, name)), on
 
 
-def check_mount_options(plan: Plan) -> Iterator[Capability]:
-    """What the kernel of this host has against mounting the plan's filesystems as it says."""
-    places_by_options: dict[MountOptions, _Place] = {}
+def check_filesystems(plan: Plan) -> Iterator[Capability]:
+    """What this host has against making and mounting the plan's filesystems as it says; none is asked for defaults."""
+    yield from _refusals(plan, "mkfs", _mkfs_options, mkfs_outcome)
+    yield from _refusals(plan, "mount", _mount_options, mount_outcome)
+
+
+def _mkfs_options(spec: TrialSpec) -> MkfsOptions | None:
+    name, stack, options = spec.stack.filesystem, spec.stack, spec.filesystem.mkfs
+    return MkfsOptions(name, options, stack.size, stack.filesystem_devices) if name and options else None
+
+
+def _mount_options(spec: TrialSpec) -> MountOptions | None:
+    name, stack, options = spec.stack.filesystem, spec.stack, spec.filesystem.mount
+    in_guest = KINDS[stack.kind].IN_GUEST  # whose own kernel says so
+    if not name or options in {"", "defaults"} or not FILESYSTEMS[name].mountable or in_guest:
+        return None
+    size = min(stack.size or IMAGE_BYTES, IMAGE_BYTES)  # a size is mkfs's to judge; a large one takes writes
+    return MountOptions(name, options, spec.filesystem.mkfs, size, stack.filesystem_devices)
+
+
+def _refusals(
+    plan: Plan,
+    verb: str,
+    options_of: Callable[[TrialSpec], _Tried | None],
+    outcome_of: Callable[[_Tried], SettingOutcome],
+) -> Iterator[Capability]:
+    places_by_options: dict[_Tried, _Place] = {}
     for place, on in _filesystems(plan):
-        name, stack, mount = on.stack.filesystem, on.stack, on.filesystem.mount
-        here = KINDS[stack.kind].ON_HOST and not KINDS[stack.kind].IN_GUEST  # in a guest, its own kernel says so
-        if name and mount not in {"", "defaults"} and FILESYSTEMS[name].mountable and here:
-            size = min(stack.size or IMAGE_BYTES, IMAGE_BYTES)  # a size is mkfs's to judge; a large one takes writes
-            options = MountOptions(name, mount, on.filesystem.mkfs, size, stack.filesystem_devices)
+        if KINDS[on.stack.kind].ON_HOST and (options := options_of(on)):
             places_by_options.setdefault(options, place)
     for options, place in places_by_options.items():
+        name = options.filesystem
         try:
-            outcome = mount_outcome(options)
+            outcome = outcome_of(options)
         except (DbdynoError, OSError) as error:
-            if filesystem_capability(options.filesystem).ok:  # else that says why
+            if filesystem_capability(name).ok:  # else that says why
                 detail = f"{options.options} was not tried here: {error}"
-                yield Capability(f"mount of {options.filesystem}", ok=True, detail=detail, needed=False)
+                yield Capability(f"{verb} of {name}", ok=True, detail=detail, needed=False)
             continue
         if not outcome.holds:
-            refusal = f"{options.options}: a mount of {options.filesystem} says: {outcome.said}"
-            yield _filesystem_capability(plan, place, replace(outcome, said=refusal))
+            speaker = FILESYSTEMS[name].command[0] if verb == "mkfs" else f"a mount of {name}"
+            outcome = replace(outcome, said=f"{options.options}: {speaker} says: {outcome.said}")
+            spec, field = place.spec, (*place.section, verb)
+            where, remedy = place_in(plan.study, spec, field), _remedy(plan, spec, field, outcome)
+            yield Capability(where, ok=False, detail=outcome.text, remedy=remedy, field=field, outcome=outcome)
 
 
 def check_jobs(plan: Plan) -> Iterator[Capability]:
@@ -273,12 +274,6 @@ def check_jobs(plan: Plan) -> Iterator[Capability]:
             where = place_in(plan.study, spec, field)
             detail, remedy = f"{path.name}: {place}fio says: {complaint}", "fix that line, or leave it out"
             yield Capability(where, ok=False, detail=detail, remedy=remedy, field=field)
-
-
-def _filesystem_capability(plan: Plan, place: _Place, outcome: SettingOutcome) -> Capability:
-    spec, field = place.spec, (*place.section, outcome.name)
-    where, remedy = place_in(plan.study, spec, field), _remedy(plan, spec, field, outcome)
-    return Capability(where, ok=False, detail=outcome.text, remedy=remedy, field=field, outcome=outcome)
 
 
 def version_of(server: str) -> str:
@@ -360,7 +355,7 @@ def needs_of(plan: Plan, erase: frozenset[str] = frozenset(), say: Say = lambda 
                 needs[need.name] = need if need.name not in needs or not need.ok else needs[need.name]
     if plan.profile:
         needs["perf"] = perf_need()
-    for need in (*check_jobs(plan), *check_mkfs_options(plan), *check_mount_options(plan), *check_settings(plan, say)):
+    for need in (*check_jobs(plan), *check_filesystems(plan), *check_settings(plan, say)):
         needs[need.said] = need
     return list(needs.values())
 

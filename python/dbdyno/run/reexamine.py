@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -31,13 +31,12 @@ from dbdyno.hosts.guard import put_back
 from dbdyno.hosts.spread import Spread
 from dbdyno.hosts.workers import Returned, Workers, take_arrived
 from dbdyno.model.cut import Cut
-from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.plan import Plan, make_plan
 from dbdyno.plan.stop_rule import StopRule
 from dbdyno.run import sparse_tar
 from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.message import ALWAYS, Failed, Gone, Message, Say
-from dbdyno.run.host_program import Send, as_of_host, end_with_starter, request_and_send
+from dbdyno.run.host_program import Send, as_of_host, end_with_starter, exclusive_host, request_and_send
 from dbdyno.run.preflight import unmet_needs, versions
 from dbdyno.stack.capabilities import Capability, fuse, loop, own_programs, root
 from dbdyno.stack.layers.emulated_disk import running_disk
@@ -51,9 +50,8 @@ from dbdyno.store.records import Run
 from dbdyno.store.run_folder import STUDY, check_owner, read_header
 from dbdyno.study.load import load_study
 from dbdyno.study.schema import TrialSpec
-from dbdyno.system.files import why_not_written
+from dbdyno.system.files import file_sha256, why_not_written
 from dbdyno.system.interrupt import Interrupted, interruptible
-from dbdyno.system.locks import alone_on_host, only_one
 from dbdyno.system.state import make_state_folder, new_token
 
 if TYPE_CHECKING:
@@ -207,15 +205,6 @@ class ExaminationRequest:
     study: str
     state_bytes: int  # of the largest state
 
-    def to_json(self) -> bytes:
-        """As it is sent."""
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def from_json(cls, content: bytes) -> Self:
-        """As it has come."""
-        return cls(**json.loads(content))
-
 
 def lacking_here(plan: Plan) -> list[str]:
     """What this host lacks for states of a run to be raised."""
@@ -238,7 +227,7 @@ def main(this_host: ExaminerHost = ExaminerHost()) -> None:
     content, send = request_and_send()
     try:
         with interruptible(lambda text: send({"say": text})):
-            take_part(ExaminationRequest.from_json(content), send, this_host)
+            take_part(ExaminationRequest(**json.loads(content)), send, this_host)
     except Interrupted:
         send({"ended": True})
     except (DbdynoError, OSError) as error:
@@ -251,20 +240,18 @@ def take_part(request: ExaminationRequest, send: Send, this_host: ExaminerHost) 
     def say(text: str) -> None:
         send({"say": text})
 
-    with (
-        only_one(f"crash examine of another machine, as {request.host}", wait=False, say=say),
-        alone_on_host(wait=False, say=say),
-    ):
-        put_back(say, lambda _: None)
+    with exclusive_host(f"crash examine of another machine, as {request.host}", say):
         try:
-            with _folder() as folder:
+            with _folder_for("kept states that are examined again") as folder:
+                (folder / TASKS).mkdir()
                 (folder / RUN).write_text(request.header, encoding="utf-8")
                 (folder / STUDY).write_text(request.study, encoding="utf-8")
                 plan = plan_of(folder)
                 if missing := this_host.lacking(plan):
                     raise HostError("\n".join(missing))
-                with _processes(workers_for(request.state_bytes, this_host.memory_bytes())) as pool:
-                    send({"ready": str(folder), "cores": pool.count, "versions": this_host.versions(plan)})
+                count = workers_for(request.state_bytes, this_host.memory_bytes())
+                with _processes(count) as pool:
+                    send({"ready": str(folder), "cores": count, "versions": this_host.versions(plan)})
                     _serve(pool, folder, send, this_host.examine)
         finally:
             put_back(say, lambda _: None)  # what a process of ours left that was killed
@@ -277,21 +264,13 @@ def workers_for(state_bytes: int, memory_bytes: int) -> int:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    """A folder for all that comes, which is gone afterwards."""
+def _folder_for(what: str) -> Iterator[Path]:
+    """A folder that is gone afterwards, for what comes or goes."""
     folder = make_state_folder() / "scratch" / new_token()
-    with journalled("kept states that are examined again") as journal, journal.undoing(RemoveTree(str(folder))):
+    with journalled(what) as journal, journal.undoing(RemoveTree(str(folder))):
         folder.parent.mkdir(exist_ok=True)
         folder.mkdir(mode=0o700)
-        (folder / TASKS).mkdir()
         yield folder
-
-
-class _Pool(ProcessPoolExecutor):
-    def __init__(self, count: int) -> None:
-        self.count = count
-        context = multiprocessing.get_context("spawn")
-        super().__init__(count, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
 
 
 def _begin(starter: int) -> None:
@@ -317,9 +296,10 @@ def _call(examine: Callable[[str, str], str], folder: str, name: str) -> str:
 
 
 @contextmanager
-def _processes(count: int) -> Iterator[_Pool]:
+def _processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that examine; when this is left each has ended, its stack lowered."""
-    pool = _Pool(count)
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(os.getpid(),))
     try:
         yield pool
     finally:
@@ -328,7 +308,7 @@ def _processes(count: int) -> Iterator[_Pool]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _serve(pool: _Pool, folder: Path, send: Send, examine: Callable[[str, str], str]) -> None:
+def _serve(pool: ProcessPoolExecutor, folder: Path, send: Send, examine: Callable[[str, str], str]) -> None:
     """Have each task that comes done, and say what it came to. Raises ``HostError`` where a process was killed."""
     broken: list[BrokenProcessPool] = []
 
@@ -524,7 +504,7 @@ class ProgramWorkers(Workers):
         access, there = self._access, self._hosts[host]
         try:
             there.process = access.hosts.start(
-                host, access.argv, stdin=request.to_json(), environment=access.environment_of(host)
+                host, access.argv, stdin=json.dumps(asdict(request)).encode(), environment=access.environment_of(host)
             )
             for message in messages(access.hosts, host, there.process, KINDS):
                 self._handle(host, there, message)
@@ -617,15 +597,6 @@ class ProgramWorkers(Workers):
             hosts.put(host, Path(file.name), f"{folder}/{TASKS}/{ticket}.json")
 
 
-@contextmanager
-def folder_for_packed() -> Iterator[Path]:
-    """A folder here for states on their way, gone afterwards."""
-    folder = make_state_folder() / "scratch" / new_token()
-    with journalled("kept states on their way to hosts") as journal, journal.undoing(RemoveTree(str(folder))):
-        folder.mkdir(parents=True, mode=0o700)
-        yield folder
-
-
 @dataclass(frozen=True)
 class State:
     """A cut whose state is kept, and where."""
@@ -656,11 +627,8 @@ class Examined:
         return self.again is not None and self.again.outcome == self.before.outcome
 
 
-class Examining(Protocol):
-    """What examines states; the results come in the order of the states."""
-
-    def __call__(self, states: Sequence[State]) -> Iterator[Examined]:
-        """Raises ``HostError`` where none can be examined any more."""
+# What examines states; the results come in their order. Raises ``HostError`` where none can be examined any more.
+Examining = Callable[[Sequence[State]], Iterator[Examined]]
 
 
 def kept_states(folder: Path, run: Run) -> list[State]:
@@ -670,12 +638,7 @@ def kept_states(folder: Path, run: Run) -> list[State]:
 
 def here(folder: Path) -> Examining:
     """Examine on this machine, one after the other."""
-
-    def examining(states: Sequence[State]) -> Iterator[Examined]:
-        for state in states:
-            yield _tried(state, partial(examine_again, folder, state.folder))
-
-    return examining
+    return lambda states: (_tried(state, partial(examine_again, folder, state.folder)) for state in states)
 
 
 @contextmanager
@@ -689,15 +652,15 @@ def on_hosts(folder: Path, states: Sequence[State], access: ExaminerAccess) -> I
     def request(host: str) -> ExaminationRequest:
         return ExaminationRequest(host, header, study, largest)
 
-    with interruptible(access.say), folder_for_packed() as into:
+    with interruptible(access.say), _folder_for("kept states on their way to hosts") as into:
         workers = ProgramWorkers(access, request, servers, into)
         with Spread(workers, access.say) as spread:
-            yield lambda batch: _in_order([(state, spread.submit(str(state.folder))) for state in batch])
 
+            def examining(states: Sequence[State]) -> Iterator[Examined]:
+                submitted = [(state, spread.submit(str(state.folder))) for state in states]
+                return (_tried(state, partial(_cut_of, future)) for state, future in submitted)
 
-def _in_order(examinations: Sequence[tuple[State, "Future[Done]"]]) -> Iterator[Examined]:
-    for state, future in examinations:
-        yield _tried(state, partial(_cut_of, future))
+            yield examining
 
 
 def _cut_of(future: "Future[Done]") -> Cut:

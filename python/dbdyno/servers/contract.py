@@ -415,7 +415,7 @@ class Database(Protocol):
     def holdings(self) -> Holdings:
         """What it holds, and whose that is."""
 
-    def lock(self, patience_seconds: int = 3) -> None:
+    def lock(self) -> None:
         """Keep out other runs until the session ends. Raises ``HostError`` where one is at it."""
 
     def mark(self, token: str) -> None:

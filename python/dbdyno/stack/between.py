@@ -31,6 +31,10 @@ class Between(ABC):
         """The modules of the kernel without which it can't be raised."""
 
     @abstractmethod
+    def on_disk(self, spec: TrialSpec) -> list[object]:
+        """What of it is on the disks, by which prepared data differ; what each trial makes anew is not."""
+
+    @abstractmethod
     def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:
         """The layer: made anew, or found on the disks; ``key`` is that of the prepared data."""
 

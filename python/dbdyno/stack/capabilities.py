@@ -79,16 +79,16 @@ def look_around() -> list[Capability]:
 
 def root() -> Capability:
     """Whether this process may change block devices and mounts."""
-    effective = next(
-        line.split()[1]
-        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        if "CapEff" in line
-    )
-    admin = bool(int(effective, 16) >> 21 & 1)  # CAP_SYS_ADMIN
-    if os.geteuid() == 0 and admin:
+    if os.geteuid() == 0 and _may_mount("CapEff"):
         return Capability("root", ok=True, detail="this process is root and may mount (CAP_SYS_ADMIN)")
     detail = "root, but without CAP_SYS_ADMIN" if os.geteuid() == 0 else "this is an ordinary user"
     return Capability("root", ok=False, detail=detail, remedy='run it with sudo, or study device = "here"')
+
+
+def _may_mount(which: str) -> bool:
+    """Whether CAP_SYS_ADMIN is in this set of the process's capabilities: ``CapEff``, or ``CapBnd`` of its children."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return bool(int(next(line.split()[1] for line in lines if line.startswith(which)), 16) >> 21 & 1)
 
 
 def fuse() -> Capability:
@@ -96,6 +96,9 @@ def fuse() -> Capability:
     capability = _device_file("FUSE", "/dev/fuse", "modprobe fuse, or give the container /dev/fuse")
     if capability.ok and tool_path("fusermount3") is None:
         return replace(capability, ok=False, detail="no fusermount3", remedy="apt-get install fuse3")
+    if capability.ok and not _may_mount("CapBnd"):  # nor may fusermount3, though it is setuid
+        why, remedy = "no program here may mount, as in a container", "give the container CAP_SYS_ADMIN"
+        return replace(capability, ok=False, detail=why, remedy=remedy)
     return replace(capability, detail=f"{capability.detail} and fusermount3") if capability.ok else capability
 
 

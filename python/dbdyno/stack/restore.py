@@ -56,23 +56,23 @@ class Leftover:
         return any(locks.is_taken(handle, byte) for byte in bytes_) or bool(self.owner and self.owner.alive())
 
 
-def leftovers(folder: Path | None = None) -> list[Leftover]:
+def leftovers() -> list[Leftover]:
     """Every undo log of this user on this host, oldest first; ``unreadable`` has the others."""
-    return [leftover for leftover in _look(folder) if isinstance(leftover, Leftover)]
+    return [leftover for leftover in _look() if isinstance(leftover, Leftover)]
 
 
-def unreadable(folder: Path | None = None) -> list[str]:
+def unreadable() -> list[str]:
     """Why each log is left alone that is not to be trusted."""
-    return [reason for reason in _look(folder) if isinstance(reason, str)]
+    return [reason for reason in _look() if isinstance(reason, str)]
 
 
-def kept_aside(folder: Path | None = None) -> list[Path]:
+def kept_aside() -> list[Path]:
     """Damaged logs of which all was undone that could be read."""
-    return sorted((folder or journal_folder()).glob(f"*{DAMAGED}"))
+    return sorted(journal_folder().glob(f"*{DAMAGED}"))
 
 
-def _look(folder: Path | None) -> Iterator[Leftover | str]:
-    folder = folder or journal_folder()
+def _look() -> Iterator[Leftover | str]:
+    folder = journal_folder()
     if not os.path.lexists(folder):
         return
     check_state_folder(folder.parent)

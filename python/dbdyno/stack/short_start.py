@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self, get_args
+from typing import Any, Self, get_args
 
 from dbdyno.errors import DbdynoError, HostError, TrialError
 from dbdyno.filesystems import BY_FUSE, KINDS, TMPFS, Kind
@@ -98,15 +98,14 @@ class Starting(ExitStack):
         oversized = list(_oversize_outcomes(installation, request, settings))
         for outcome in oversized:
             del settings[outcome.name]
-        key = _key(installation, request, settings)
-        outcomes = _read_answer(key)
-        if outcomes is None:
+
+        def start() -> list[SettingOutcome]:
             _check_host_is_idle()
             _check_room()
             say(f"starting {request.server} for a moment, to see which settings it takes")
-            outcomes = list(_Starts(installation, request, self._tables).outcomes(settings))
-            _write_answer(key, outcomes)
-        return [*outcomes, *oversized]
+            return list(_Starts(installation, request, self._tables).outcomes(settings))
+
+        return [*_answer(_facts(installation, request, settings), start), *oversized]
 
     @cached_property
     def _tables(self) -> Path:
@@ -260,28 +259,25 @@ class MkfsOptions:
     devices: int = 1
 
 
-def mkfs_complaint(request: MkfsOptions) -> str:
-    """What the program that makes a filesystem has against the options; empty if nothing.
+def mkfs_outcome(request: MkfsOptions) -> SettingOutcome:
+    """Whether the program that makes a filesystem takes the options, tried on files.
 
     Raises ``DbdynoError`` where it can't be tried here.
     """
     kind = KINDS[request.filesystem]
     program = Path(needed(kind.program, kind.package)).stat()
-    facts = [FORMAT, *asdict(request).values(), program.st_size, program.st_mtime_ns, os.uname().release]
-    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-    outcomes = _read_answer(key)
-    if outcomes is None:
+
+    def make() -> list[SettingOutcome]:
         _check_host_is_idle()
         with _ended_by_signals():
             complaint = _try_mkfs(kind, request)
             # If it fails without the options as well, these are not what it minds.
             if complaint and (without := _try_mkfs(kind, replace(request, options=""))):
                 raise TrialError(f"{kind.program} can make no filesystem here, even without options: {short(without)}")
-        outcomes = [
-            SettingOutcome("mkfs", request.options, "refused" if complaint else "as asked", said=short(complaint))
-        ]
-        _write_answer(key, outcomes)
-    return outcomes[0].said
+        return [SettingOutcome("mkfs", request.options, "refused" if complaint else "as asked", said=short(complaint))]
+
+    facts = [*asdict(request).values(), program.st_size, program.st_mtime_ns, os.uname().release]
+    return _answer(facts, make)[0]
 
 
 def _try_mkfs(kind: Kind, request: MkfsOptions) -> str:
@@ -315,10 +311,8 @@ def fio_complaint(job: str) -> str:
     """
     program = Path(needed("fio", "fio"))
     stat = program.stat()
-    facts = [FORMAT, "fio", job, str(program), stat.st_size, stat.st_mtime_ns]
-    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-    outcomes = _read_answer(key)
-    if outcomes is None:
+
+    def parse() -> list[SettingOutcome]:
         with _ended_by_signals(), journalled("what fio takes") as journal, scratch(journal) as ground:
             file = ground.scratch / "job.fio"
             file.write_text(job, encoding="utf-8")
@@ -326,9 +320,9 @@ def fio_complaint(job: str) -> str:
             done = tool_done(unprivileged([str(program), "--parse-only", str(file)]), timeout_seconds=MKFS_SECONDS)
         lines = [line.strip() for line in done.err.splitlines() if " dropped" not in line]
         complaint = short(" / ".join(filter(None, lines)) or done.message) if done.code else ""
-        outcomes = [SettingOutcome("job", "", "refused" if complaint else "as asked", said=complaint)]
-        _write_answer(key, outcomes)
-    return outcomes[0].said
+        return [SettingOutcome("job", "", "refused" if complaint else "as asked", said=complaint)]
+
+    return _answer(["fio", job, str(program), stat.st_size, stat.st_mtime_ns], parse)[0].said
 
 
 @dataclass(frozen=True)
@@ -348,19 +342,17 @@ def mount_outcome(request: MountOptions) -> SettingOutcome:
     Raises ``DbdynoError`` where it can't be tried here.
     """
     kind = KINDS[request.filesystem]
-    facts = [FORMAT, "mount", *asdict(request).values(), os.uname().release]
-    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-    outcomes = _read_answer(key)
-    if outcomes is None:
+
+    def mount() -> list[SettingOutcome]:
         _check_host_is_idle()
         _check_room()
         with _ended_by_signals():
             how, got, complaint = _try_mount(kind, request)
             if how == "refused" and (without := _try_mount(kind, replace(request, options="")))[0] == "refused":
                 raise TrialError(f"no {kind.name} can be mounted here, even without options: {without[2]}")
-        outcomes = [SettingOutcome("mount", request.options, how, got, complaint)]
-        _write_answer(key, outcomes)
-    return outcomes[0]
+        return [SettingOutcome("mount", request.options, how, got, complaint)]
+
+    return _answer(["mount", *asdict(request).values(), os.uname().release], mount)[0]
 
 
 def _try_mount(kind: Kind, request: MountOptions) -> tuple[How, str, str]:
@@ -398,24 +390,31 @@ def _attach_file(journal: Journal, file: Path, size: int) -> Iterator[Path]:
         yield attach_loop(file)
 
 
-def _key(installation: Installation, request: StartRequest, settings: Mapping[str, Setting]) -> str:
-    """Names what the answer depends on: the program, what it is started with, and what the host lets it have."""
+def _facts(installation: Installation, request: StartRequest, settings: Mapping[str, Setting]) -> list[Any]:
+    """What the answer depends on: the program, what it is started with, and what the host lets it have."""
     own = own_server(installation, request.engine, settings, request.clients)
     user = server_user()
-    limits = [
-        resource.getrlimit(limit) for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_AS)
-    ]
-    pages = text_of(Path("/proc/sys/vm/nr_hugepages"), "")
-    program = [FORMAT, installation.identity, str(installation.basedir), request.engine]
-    program += [request.table_options] if request.table_options else []
-    circumstances = [
+    return [
+        installation.identity,
+        str(installation.basedir),
+        request.engine,
+        *([request.table_options] if request.table_options else []),
         sorted(own.settings.items()),
         user.pw_name if user else os.geteuid(),
-        limits,
-        pages,
+        [resource.getrlimit(limit) for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_AS)],
+        text_of(Path("/proc/sys/vm/nr_hugepages"), ""),
         os.uname().release,
     ]
-    return hashlib.sha256(json.dumps([*program, *circumstances]).encode()).hexdigest()[:32]
+
+
+def _answer(facts: list[Any], ask: Callable[[], list[SettingOutcome]]) -> list[SettingOutcome]:
+    """What was answered earlier by the same facts; else what ``ask`` returns, which is kept."""
+    key = hashlib.sha256(json.dumps([FORMAT, *facts]).encode()).hexdigest()[:32]
+    outcomes = _read_answer(key)
+    if outcomes is None:
+        outcomes = ask()
+        _write_answer(key, outcomes)
+    return outcomes
 
 
 def _read_answer(key: str) -> list[SettingOutcome] | None:

@@ -27,7 +27,7 @@ FACTORS_MAX = 64
 LABEL_CHARACTERS_MAX = 4096  # of a treatment's label: its levels together
 TEXT_CHARACTERS_MAX = 100_000  # of a title, a question, what is expected
 _METRICS_MAX = 1000
-_IN_RUN = ("title", "question", "expect", "result", "scale", "study_file", "study_sha256")
+_IN_RUN = ("title", "question", "expect", "result", "scale", "study_file", "study_sha256", "imported")
 # Parts of the design that are tables of their own; the others stand in ``[run]``.
 _TABLES = {
     "treatments": "treatment",
@@ -36,6 +36,7 @@ _TABLES = {
     "aa": "aa",
     "control": "control",
     "fleet": "fleet",
+    "fail_if": "fail_if",
 }
 # What fields of the design are called in ``[run]``, where run folders have another name.
 _KEYS = {"interference": "disturbed", "secondary_metrics": "screened"}
@@ -55,6 +56,7 @@ class Header:
     expect: str = ""
     result: str = ""
     scale: str = ""
+    imported: bool = False  # measured elsewhere, and shared without names
     reported: list[ReportedTable] = field(default_factory=list)
     cost: Prices | None = None
     awake: list[str] = field(default_factory=list)  # treatments for which processors are kept awake

@@ -185,6 +185,7 @@ class Run:
     study_text: str = ""
     prices: Prices | None = None  # what its devices cost, if the study says so
     hosts: dict[str, dict[str, Any]] = field(default_factory=dict)  # host under test -> its facts, as of ``host``
+    imported: bool = False  # it was measured elsewhere, and shared without names
 
     @property
     def is_simulated(self) -> bool:

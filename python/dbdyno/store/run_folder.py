@@ -24,7 +24,7 @@ from dbdyno.store.parts import damaged, read_part, see_that_it_is_as_written, su
 from dbdyno.store.records import FailedTrial, Run, Trial
 from dbdyno.store.replay import History
 from dbdyno.store.series import write_series
-from dbdyno.store.trials import TRIAL, Allowance, part_of, read_trial
+from dbdyno.store.trials import TRIAL, Allowance, read_trial, trial_file
 from dbdyno.system.files import is_full, open_regular, others_write, trusted_users, why_not_written
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class RunFolder:
             write_series(folder / f"{name}.parquet", columns)
         write_synced(folder / TRIAL, json.dumps(asdict(trial), indent=1).encode())
         names = [TRIAL, *(file.name for file in sorted(folder.glob("*.parquet")))]
-        sums = sums_of(self.path, [part_of(trial.id, name) for name in names])
+        sums = sums_of(self.path, [trial_file(trial.id, name) for name in names])
         place = trial.id, trial.block, trial.attempt, trial.treatment
         self.append(Finished(*place, disturbed=trial.disturbed, sha256=sums, host=trial.host))
 
@@ -238,6 +238,7 @@ def _run_of(header: Header, history: History, trials: list[Trial], host: dict[st
         study_file=header.study_file if study_text else "",
         study_text=study_text,
         prices=header.cost,
+        imported=header.imported,
     )
 
 

@@ -25,7 +25,7 @@ TRIAL = "trial.json"
 TRIALS_VALUES_MAX = 2 * 10**6  # of all trials of a run: those of five thousand
 
 
-def part_of(trial_id: str, name: str) -> str:
+def trial_file(trial_id: str, name: str) -> str:
     """Where a trial's file lies below the run folder."""
     return f"trials/{trial_id}/{name}"
 
@@ -51,7 +51,7 @@ class Allowance:
 
 def read_trial(path: Path, event: Finished, allowance: Allowance | None = None) -> Trial:
     """The trial that an event is about; ``allowance`` is that of all trials. Raises ``DamageError``."""
-    part = part_of(event.trial, TRIAL)
+    part = trial_file(event.trial, TRIAL)
     try:
         content = read_part(path, part)
         (allowance or Allowance()).take(path, content)
@@ -98,7 +98,7 @@ def _check_all_series(path: Path, event: Finished) -> None:
     """Raise ``DamageError`` where a series of the trial is not as it was written, or can't be read."""
     for file in sorted((path / "trials" / event.trial).glob("*.parquet")):
         try:
-            handle = opened(path, part_of(event.trial, file.name))
+            handle = opened(path, trial_file(event.trial, file.name))
             try:
                 see_that_it_is_as_written(sum_of(handle), event.sha256.get(file.name))
             finally:

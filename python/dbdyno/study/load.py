@@ -29,6 +29,7 @@ from dbdyno.study.schema import (
     CostSection,
     DesignSection,
     DeviceCostSection,
+    FailIfSection,
     FleetSection,
     ReportedSection,
     StudySection,
@@ -103,6 +104,36 @@ def broken_design_rules(design: DesignSection) -> Iterator[Mistake]:
         yield Mistake(("design", "half_width"), 'is missing; until = "precise" needs it, such as "2%"')
     if design.until != "precise" and design.half_width is not None:
         yield Mistake(("design", "half_width"), 'is for until = "precise"; add that, or leave half_width out')
+
+
+# What of ``[fail_if]`` no verdict of the study could ever meet.
+
+
+def broken_fail_if_rules(
+    fail_if: FailIfSection, design: DesignSection, *, crash: bool, compares: bool
+) -> Iterator[Mistake]:
+    """Every threshold that can't be judged, and a section without any."""
+    sizes = {name: size for name in ("slower", "faster") if (size := getattr(fail_if, name)) is not None}
+    if not sizes and not fail_if.unsafe:
+        yield Mistake(("fail_if",), 'has no threshold; give slower = "5%", faster or unsafe = true')
+    if fail_if.unsafe and not crash:
+        text = "needs power cuts; add [crash], or leave it out"
+        yield Mistake(("fail_if", "unsafe"), text)
+    for name, size in sizes.items():
+        if crash:
+            text = (
+                "is about speed, [crash] about what is lost; give unsafe = true, or a study of its own without [crash]"
+            )
+        elif not compares:
+            text = "needs a comparison; give a field as a list"
+        elif size < design.margin:
+            margin = f"the margin of {100 * design.margin:g} %"
+            text = (
+                f"is less than {margin}, below which a difference counts as none; give {100 * design.margin:g}% or more"
+            )
+        else:
+            continue
+        yield Mistake(("fail_if", name), text)
 
 
 # ``[hosts.disk.NAME]``: the real disk of each host under test, in the place of one that ``[stack]`` names for all.
@@ -205,7 +236,7 @@ def _in_file(mistake: Mistake, raw: dict[str, Any]) -> Mistake:
 
 # What a treatment consists of.
 BODY = ("stack", "queue", *BETWEEN, "filesystem", "server", "host", "workload", "probes", "crash")
-TOP_LEVEL = ("version", "study", SUITE, "hosts", *BODY, LEVELS, "design", "scale", "reported", "cost")
+TOP_LEVEL = ("version", "study", SUITE, "hosts", *BODY, LEVELS, "design", "fail_if", "scale", "reported", "cost")
 
 KERNEL = ("stack", "kernel")
 CLIENTS_FROM = ("workload", "clients_from")  # a list that is one value, and no factor
@@ -292,6 +323,7 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any], suite: Suite | Non
         raise _Mistakes([too_many])
     reported = tuple(_reported_sections(raw.get("reported", []), mistakes))
     cost = read_cost(raw.get("cost"), lambda model, table, place: _section(model, table, place, mistakes))
+    fail_if = _section(FailIfSection, raw["fail_if"], ("fail_if",), mistakes) if "fail_if" in raw else None
     if all(isinstance(section, dict) for section in body.values()):
         mistakes += _level_mistakes(body, factors)
     if mistakes or about is None or design is None:
@@ -315,12 +347,14 @@ def _check_lifted(path: Path, text: str, raw: dict[str, Any], suite: Suite | Non
             mistakes.append(Mistake(DISKS, text))
         mistakes += _boot_mistakes(design, body, factors)
     mistakes += broken_crash_design_rules(design) if "crash" in body else broken_design_rules(design)
+    if fail_if is not None:
+        mistakes += broken_fail_if_rules(fail_if, design, crash="crash" in body, compares=bool(factors))
     if mistakes:
         raise _Mistakes(mistakes)
     resolved = resolved_body(body, path.parent) | _resolved_levels(factors, path.parent)
     return Study(
         path=path, text=text, raw=resolved, about=about, design=design, factors=factors, reported=reported, cost=cost,
-        fleet=fleet,
+        fail_if=fail_if, fleet=fleet,
     )  # fmt: skip
 
 

@@ -65,6 +65,7 @@ FIELDS_OF = {
     **dict.fromkeys(("dirty_writeback_centisecs", "zone_reclaim_mode", "numa_balancing"), "host"),
     **dict.fromkeys(("io_uring_disabled", "cpu_governor"), "host"),
     **dict.fromkeys(("allocator", "nice", "numa", "ionice"), "server"),
+    **dict.fromkeys(("slower", "faster", "unsafe", "undecided"), "fail_if"),
     **dict.fromkeys(("cuts", "cuts_per_run", "when", "survivors", "recovery_limit"), "crash"),
 }
 

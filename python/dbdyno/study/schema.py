@@ -677,6 +677,23 @@ class DesignSection(Section):
     own."""
 
 
+class FailIfSection(Section):
+    """``[fail_if]``: what makes `run` and `report` end with exit code 3."""
+
+    slower: Annotated[Fraction, Field(gt=0, lt=1)] | None = None
+    """A comparison that is *slower*, by an estimate of so much or more; at least the `margin`. [How it is
+    judged](ci.md#what-a-study-wants-to-fail).
+    """
+    faster: Annotated[Fraction, Field(gt=0, lt=1)] | None = None
+    """The same of *faster*."""
+    unsafe: StrictBool = False
+    """Beside `[crash]`: a treatment that *loses commits* or is *not crash-safe*."""
+    undecided: Literal["fail", "pass"] = "fail"
+    """What can't be judged (*undecided*, *not comparable*). `fail`: the exit code is 4. `pass`: it is 0, and the report
+    says so.
+    """
+
+
 class BootSection(Section):
     """``[hosts.boot]``: the kernel that a host under test is started anew with; see [hosts.md](hosts.md#kernels)."""
 

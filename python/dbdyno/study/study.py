@@ -15,6 +15,7 @@ from dbdyno.study.schema import (
     Cost,
     CrashSection,
     DesignSection,
+    FailIfSection,
     FleetSection,
     ReportedSection,
     StudySection,
@@ -93,6 +94,7 @@ class Study:
     scale: str = ""  # of the file's scales; empty: as the file stands
     reported: tuple[ReportedSection, ...] = ()
     cost: Cost | None = None
+    fail_if: FailIfSection | None = None
     fleet: FleetSection | None = None  # the hosts that it is run on, where it names any
     notes: tuple[str, ...] = ()  # on how the file is written; it means the same without them
 
@@ -118,7 +120,7 @@ class Study:
         levels = tuple(f.levels[f.labels().index(labels[f.name])] for f in self.factors)
         body = resolved_body(with_levels(self.raw, self.factors, levels), self.path.parent)
         design = self.design.model_copy(update={"baseline": {}, "hard_to_change": []})
-        return replace(self, raw=body, factors=(), design=design)
+        return replace(self, raw=body, factors=(), design=design, fail_if=None)
 
 
 def with_disk(body: dict[str, Any], device: str, serial: str | None) -> dict[str, Any]:

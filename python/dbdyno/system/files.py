@@ -1,6 +1,7 @@
 """Files: read though others may have made them, sealed line by line, sparse, on a full disk, open to others."""
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -96,6 +97,12 @@ def is_sealed(line: bytes) -> bool:
     """Return whether a line, without its end, is as ``sealed`` wrote it."""
     end = SEAL.search(line, max(0, len(line) - 20))
     return bool(end and end.end() == len(line) and zlib.crc32(line[: end.start()]) == int(end[1], 16))
+
+
+def file_sha256(path: Path) -> str:
+    """Identity of a file's content, wherever it lies. Raises ``OSError``."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # Sparse files: what they hold beside zeros.

@@ -183,8 +183,8 @@ class _Begun:
             "stopped": ran.stopped,
             "figures": ran.figures,
             **known,  # type: ignore[typeddict-item]  # program and version
-            "during": part_of(load, ran.start_ns, ran.end_ns, inside=True),
-            "outside": part_of(load, ran.start_ns, ran.end_ns, inside=False),
+            "during": figures_between(load, ran.start_ns, ran.end_ns, inside=True),
+            "outside": figures_between(load, ran.start_ns, ran.end_ns, inside=False),
         }
 
 
@@ -203,7 +203,7 @@ def _stopping(begun: list[_Begun]) -> Iterator[None]:
             each.end()
 
 
-def part_of(load: LoadResult, from_ns: int, to_ns: int, *, inside: bool) -> LoadPart:
+def figures_between(load: LoadResult, from_ns: int, to_ns: int, *, inside: bool) -> LoadPart:
     """What a load did between two times, or outside of them, by the tenths of a second whose middle lies there."""
     ends, start_ns = load.series.get("t_ns", []), float(load.window_ns[0])
     seconds = events = latency = 0.0

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import TrialError
-from dbdyno.plan.identity import file_sha256
 from dbdyno.stack.layer import StackContext
 from dbdyno.study.workloads import CommandSection
+from dbdyno.system.files import file_sha256
 from dbdyno.workload.tool_load import ByTool, Program, ToolLoad, client_cpu, run_program
 
 

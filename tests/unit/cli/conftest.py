@@ -1,12 +1,13 @@
 """The command line in this process."""
 
 import functools
+import subprocess
 import sys
 
 import pytest
 import typer
 
-from dbdyno.cli import main
+from tests.support import called
 
 ENVIRONMENT = {"COLUMNS": "100", "TERM": "dumb", "LC_ALL": "C.UTF-8"}
 
@@ -25,11 +26,15 @@ def dbdyno(monkeypatch, capsys, state):
     for name, value in {**ENVIRONMENT, "DBDYNO_STATE_DIR": str(state)}.items():
         monkeypatch.setenv(name, value)
 
-    def run(*argv):
-        monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        said = capsys.readouterr()
-        return ended.value.code, said.out, said.err
+    return functools.partial(called, monkeypatch, capsys)
 
-    return run
+
+@pytest.fixture
+def killed(state):
+    """The number of a killed run that had yet to remove the folder ``scratch/x`` of the state folder."""
+    (state / "scratch" / "x").mkdir(parents=True)
+    code = "import os\nfrom dbdyno.stack.undo_log import Journal\nfrom dbdyno.stack.undo.actions import RemoveTree\n"
+    code += f"Journal('run study.toml').announce(RemoveTree('{state}/scratch/x'))\nos.kill(os.getpid(), 9)"
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        process.wait()
+    return process.pid

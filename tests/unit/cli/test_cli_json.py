@@ -1,9 +1,6 @@
 """What --json prints: one JSON value and nothing else, an object with its schema where it is no list."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -64,17 +61,12 @@ def test_it_is_the_format_of_that_name(dbdyno, desk, typed):
     assert desk.exists()
 
 
-def test_restore_says_what_it_undid(dbdyno, state):
-    code = "import os\nfrom dbdyno.stack.undo_log import Journal\nfrom dbdyno.stack.undo.actions import RemoveTree\n"
-    code += f"Journal('run study.toml').announce(RemoveTree('{state}/scratch/x'))\nos.kill(os.getpid(), 9)"
-    (state / "scratch" / "x").mkdir(parents=True)
-    with subprocess.Popen([sys.executable, "-c", code], env=os.environ) as killed:
-        killed.wait()
+def test_restore_says_what_it_undid(dbdyno, state, killed):
     code, out, err = dbdyno("restore", "--json")
     (restored,) = json.loads(out)["restored"]
     assert restored == {
         "what": "run study.toml",
-        "pid": killed.pid,
+        "pid": killed,
         "whole": True,
         "undone": [f"remove {state}/scratch/x"],
     }

@@ -172,7 +172,7 @@ def test_a_terminal_is_asked_with_defaults(desk):
         text=True,
     )
     os.write(leader, b"scheduler=non,bfq\nautocommit=0,1\n\n\nread write\nwrite\nmany\n\n3\n3s\n\n")
-    out, _ = asking.communicate(timeout=60)
+    out, _ = asking.communicate(timeout=180)
     asked = os.read(leader, 65536).decode()
     os.close(leader)
     os.close(follower)

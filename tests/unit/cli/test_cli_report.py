@@ -81,13 +81,6 @@ def test_two_runs_compared_are_a_page_too(dbdyno, folders, tmp_path):
     assert notes.read_text() == "mine"
 
 
-def test_mistakes_with_several_runs(dbdyno, folders):
-    twice = "dbdyno: a run folder is given twice; its blocks would count twice\n"
-    assert dbdyno("report", folders[0], folders[0]) == (2, "", twice)
-    one = "dbdyno: --every-pair is for one run; give one folder\n"
-    assert dbdyno("report", *folders, "--every-pair") == (2, "", one)
-
-
 def test_csv_has_a_row_per_trial_of_each_run(dbdyno, folders):
     code, out, _ = dbdyno("report", *folders, "--format", "csv")
     assert code == 0
@@ -111,11 +104,6 @@ def test_parquet_has_the_same_rows(folders, tmp_path):
         assert connection.execute(query, [str(file)]).fetchone() == (27, 24, max(rates))
 
 
-def test_a_table_has_no_page(dbdyno, folders, tmp_path):
-    told = "dbdyno: --format csv is a table without a report; leave out --html\n"
-    assert dbdyno("report", folders[0], "--format", "csv", "--html", tmp_path / "x.html") == (2, "", told)
-
-
 def test_a_script_learns_by_the_exit_code(dbdyno, folders, tmp_path):
     code, out, err = dbdyno(
         "report", folders[1], "--fail-if", "not faster", "--junit", tmp_path / "v.xml", "--annotations"
@@ -126,8 +114,6 @@ def test_a_script_learns_by_the_exit_code(dbdyno, folders, tmp_path):
     assert "<failure" in (tmp_path / "v.xml").read_text(encoding="utf-8")
     assert dbdyno("report", *folders, "--fail-if", "slower by 99%")[0] == 0
     assert dbdyno("compare", *folders, "--fail-if", "not comparable", "--format", "json")[0] == 0
-    assert dbdyno("report", folders[1], "--fail-if", "slwer")[:2] == (2, "")
-    assert dbdyno("report", folders[1], "--junit", tmp_path / "no" / "v.xml")[0] == 2
 
 
 def test_a_run_is_read_and_analysed_once_for_all_that_is_written_of_it(dbdyno, folders, tmp_path, monkeypatch):

@@ -86,26 +86,6 @@ def test_the_plan_of_all_loads_fits_a_screen(dbdyno):
     assert len(out[: out.index("touches:")].splitlines()) < 40
 
 
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["microbensh"], "microbensh is no suite; there are insert, microbench. Did you mean"),
-        (["microbench", "--resume"], "--resume needs --into DIR, the run to go on with"),
-        (["microbench", "--resume", "--into", "x"], "x.toml is not there, the study that dbdyno suite wrote for x"),
-        (["microbench", "--resume", "--into", "x", "--only", "scan"], "goes on with the study as it was begun; leave"),
-        (["microbench", "--only", "skan"], 'suite.only: names no load: "skan". Did you mean "scan"?'),
-        (["microbench", "clients"], "'clients' is not FIELD=LEVEL,LEVEL"),
-        (["none.toml"], "none.toml: can't be read"),
-        ([str(ROOT / "studies/examples/script.toml")], "has no [suite] with loads; dbdyno run"),
-    ],
-)
-def test_what_is_no_use_is_refused_and_leaves_nothing(argv, said, dbdyno, desk):
-    code, out, err = dbdyno("suite", *argv)
-    assert (code, out) == (2, "")
-    assert said in err, err
-    assert not list(desk.rglob("*.toml"))
-
-
 def test_the_suites_of_a_wheel_are_found_without_a_checkout(desk, monkeypatch):
     for place, text in files().items():
         if place.startswith(f"{INSTALLED}/"):

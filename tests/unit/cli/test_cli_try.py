@@ -114,9 +114,6 @@ def test_runs_says_what_is_only_seen_in_series(dbdyno, desk):
     assert "steadier" in found["headline"]
 
 
-def test_runs_of_nowhere_is_one_clear_line(dbdyno, desk):
-    assert dbdyno("runs", desk / "none")[2] == (
-        f"dbdyno: {desk}/none is not a folder; name the folder that holds your runs\n"
-    )
+def test_a_folder_without_runs_is_said_so(dbdyno, desk):
     (desk / "empty").mkdir()
     assert dbdyno("runs", "empty") == (0, "", "no runs in empty\n")

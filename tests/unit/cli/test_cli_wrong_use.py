@@ -1,6 +1,7 @@
 """What is no use of a verb: exit code 2, one sentence on standard error with the remedy, nothing anywhere else."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,9 @@ NO_RUN = "is not a run folder: it holds no run.toml; dbdyno runs lists those the
 NO_DISK = "gone is not a disk that dbdyno disk attach made; attached are: none"
 NO_SERVER = "'mysql-9.9' is not a server that dbdyno can get; known are mariadb-10.5"
 NO_FILE = "can't be read: No such file or directory"
+NO_PATH = "an empty path was given; name a file or a folder"
+NO_SEED = "must be a whole number from 0 to 9223372036854775807"
+BAD = 'bad.toml:17: workload.clients: is "ten" but must be a whole number'
 OF_A_DISK = {"disk mode": "instant", "disk snapshot": "s", "disk restore": "s", "disk forget": "s", "disk stats": "",
              "disk detach": "", "disk trace": "t.csv", "disk power-cut": "", "disk power-on": "",
              "disk fault latency": "--extra 1ms", "disk fault eio": "", "disk fault stuck": "", "disk fault gone": "",
@@ -37,6 +41,12 @@ WRONG = [
     ("study.toml", "study.toml is a file, not a command. Did you mean dbdyno plan study.toml?"),
     ("plan {folder}", "can't be read: Is a directory"),
     ("plan {binary}", "can't be read: it is not UTF-8 text"),
+    ("plann", "no such command 'plann'. Did you mean 'plan'?"),
+    ("plan {bad}", BAD),
+    ("plan {study} --seeds 1", "plan has no option '--seeds'; did you mean --seed?"),
+    ("plan {study} --seed 9223372036854775808", NO_SEED),
+    ("plan {study} --seed １２", NO_SEED),  # noqa: RUF001
+    ("plan {study} --blocks 0", "--blocks '0' must be at least 1; see dbdyno plan --help"),
     ("plan {study} --blocks 1001", "--blocks '1001' must be at most 1000; see dbdyno plan --help"),
     ("plan {study} --blocks 8 --max-blocks 9", "give one"),
     ("plan {study} --budget 2", 'write a number with its unit in quotes, such as "10s"'),
@@ -59,6 +69,10 @@ WRONG = [
     ("watch {run} {folder}", "is a run; watch it alone"),
     ("try device=here clients=1,2 --load red", 'workload.load: is "red"; allowed are read, key, write, update, mixed'),
     ("run {folder}/none.toml", NO_FILE),
+    ("run {bad} --into {folder}/new", BAD),
+    ("run {study} --into {folder}/new --seed=-1", NO_SEED),
+    ("run {study} --into {folder}/new --resume", "new does not exist, so there is no run to resume; leave out"),
+    ("run {study} --into ''", "--into is empty; name a folder, such as --into results/first"),
     ("run {study} --into {run}", "is not empty; name a new folder, or go on with this run by --resume"),
     ("run {study} --into {study}/x", "Not a directory"),
     ("run {study} --resume", "--resume needs --into DIR, the run to go on with; dbdyno runs lists them"),
@@ -67,11 +81,18 @@ WRONG = [
     ("suite microbensh", 'microbensh is no suite; there are insert, microbench. Did you mean "microbench"?'),
     ("suite {study}", "has no [suite] with loads; dbdyno run"),
     ("suite microbench --resume", "--resume needs --into DIR, the run to go on with; dbdyno runs lists them"),
+    ("suite microbench --resume --into x", "x.toml is not there, the study that dbdyno suite wrote for x"),
+    ("suite microbench --resume --into x --only scan", "goes on with the study as it was begun; leave out scan"),
+    ("suite microbench --only skan", 'suite.only: names no load: "skan". Did you mean "scan"?'),
+    ("suite microbench clients", "'clients' is not FIELD=LEVEL,LEVEL"),
     ("runs {folder}/none", "is not a folder; name the folder that holds your runs"),
     ("aa {folder}/none.toml", NO_FILE),
     ("aa {study} --treatment hdd", 'it has "hdd-7200", "ssd-sata"'),
     ("report {folder}", NO_RUN),
     ("report {folder}/none", NO_RUN),
+    ("report ''", NO_PATH),
+    ("report {run} --html ''", NO_PATH),
+    ("report {run} {other} --every-pair", "--every-pair is for one run; give one folder"),
     ("report {run} --format jsn", "is none of text, markdown, json, csv, parquet; did you mean json?"),
     ("report {run} --json --format csv", "--json is --format json; leave out --json or --format csv"),
     ("report {run} --format csv --html {folder}/p.html", "is a table without a report; leave out --html"),
@@ -82,6 +103,8 @@ WRONG = [
     ("report {run} --prices {folder}/none.toml", NO_FILE),
     ("report {run} {run}", "a run folder is given twice; its blocks would count twice"),
     ("rank {folder}", NO_RUN),
+    ("rank ''", NO_PATH),
+    ("rank {run} {run}/", "a run folder is given twice; its blocks would count twice"),
     ("rank {run} --json --format markdown", "--json is --format json; leave out --json or --format markdown"),
     ("simulate", "give a trace, a job file of fio, or --rw such as --rw randwrite"),
     ("simulate {folder}/none", NO_FILE),
@@ -111,6 +134,15 @@ WRONG = [
     ("compare {run} {other} --margin 3", 'write a number with its unit in quotes, such as "3%"'),
     ("compare {run} {other} --html {study}", "exists and is not an HTML page; name another file"),
     ("compare {run} {other} --junit {folder}/none/v.xml", "there is no folder"),
+    ("export {folder} --output {folder}/r.tar.gz --yes", NO_RUN),
+    ("export {run} --output {folder}/r.zip", "the file is a .tar.gz; name it r.zip.tar.gz"),
+    ("export {run} --output {folder}/r.tar.gz", "where nobody can answer, say --yes"),
+    ("import {study} --into {folder}/r", "is no shared result of dbdyno's: it is not compressed by gzip"),
+    ("import {folder}/none --into {folder}/r", NO_FILE),
+    ("atlas {folder}/none --into {folder}/site", "No such file or directory"),
+    ("atlas {study} --into {folder}/site", "holds no run folder and no .json of dbdyno simulate or quick"),
+    ("atlas {run} --into {run}", "is not empty and is no atlas; name a new folder"),
+    ("import {study}", "--into is missing; see dbdyno import --help"),
     ("history {run}", "a history needs two runs or more; given: 1"),
     ("history {run} {run}", "twice"),
     ("history {run} {folder}", NO_RUN),
@@ -176,7 +208,9 @@ WRONG = [
     ("disk fit hdd-7200 --erase S1", "--erase is for a block device, which hdd-7200 is not; leave it out"),
     ("disk list hdd", "got unexpected extra argument (hdd); see dbdyno disk list --help"),
     ("disk attach hdd-7200", "--size is missing; see dbdyno disk attach --help"),
-    ("disk attach hdd-720 --size 1G", 'Did you mean "hdd-7200"?'),
+    ("disk attach hdd-720 --size 1G", "no drive is called 'hdd-720'; known are hdd-7200, hdd-15k, "),
+    ("disk attach hdd-7200 --size 4K", "--size must be at least 1 MiB and a multiple of 4096 bytes, not 4096"),
+    ("disk detach /dev/sda", "/dev/sda is not a disk that dbdyno disk attach made; attached are: none"),
     ("disk attach {folder}/none.toml --size 1G", "No such file or directory"),
     ("disk attach hdd-7200 --size 1", 'write a number with its unit in quotes, such as "4GiB"'),
     ("disk attach hdd-7200 --size 1G --sector 1024", "--sector is 512 or 4096, not 1024"),
@@ -205,11 +239,13 @@ def names(tmp_path, write_study, runs, monkeypatch):
         shutil.copytree(runs, tmp_path / name)
     (tmp_path / "empty").mkdir()
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    write_study(("clients = 10", 'clients = "ten"')).rename(tmp_path / "bad.toml")
     write_study()
     (tmp_path / "hosts.toml").write_text('version = 1\n[host.a]\nssh = "a"\nroles = ["client"]\n', encoding="utf-8")
     places = {
         "hosts": "hosts.toml",
         "study": "study.toml",
+        "bad": "bad.toml",
         "binary": "binary.toml",
         "run": "run",
         "other": "other",
@@ -230,7 +266,7 @@ def test_every_verb_is_in_the_table():
 @pytest.mark.parametrize(("typed", "said"), WRONG, ids=[row for row, _ in WRONG])
 def test_wrong_use_is_one_sentence(dbdyno, names, tmp_path, typed, said):
     before = everything(tmp_path)
-    code, out, err = dbdyno(*(word.format(**names) for word in typed.split()))
+    code, out, err = dbdyno(*(word.format(**names) for word in shlex.split(typed)))
     assert (code, out) == (2, "")
     assert err.startswith("dbdyno: ")
     assert said in err

@@ -19,8 +19,9 @@ from dbdyno.run.preflight import unmet_needs
 from dbdyno.simulation.options import SweepRequest, points_of
 from dbdyno.simulation.sweep import simulated
 from dbdyno.study.load import load_study
+from scripts.sentences.collect import sentences
 from tests.crash_runs import with_cuts
-from tests.documents import LANGUAGES, LOAD_VERBS, PAGES, ROOT, TOOLS, blocks, merged, understood
+from tests.documents import LANGUAGES, LOAD_VERBS, PAGES, ROOT, TOOLS, blocks, merged, understood, unknown_words
 from tests.run_folders import kept_run
 from tests.unit.conftest import STUDY
 from tests.unit.report.conftest import build, series_of
@@ -146,12 +147,16 @@ def typed(words):
     return [part for word in words for part in WORDS.get(word, [word])]
 
 
+MAKES = {"import", "atlas"}  # the folder that they name, here as there
+
+
 def do(argv, desk, kept, monkeypatch, capsys):
     """Run a command of dbdyno's that measures nothing; one that measures leaves a run folder behind."""
     understood(argv)
+    assert unknown_words(argv) == []
     grouped = {"servers", "kernels", "disk", "images", "trace", "crash", "hosts"}
     verb = " ".join(argv[:2]) if argv[0] in grouped else argv[0]
-    if "--into" in argv and not (into := desk / argv[argv.index("--into") + 1]).exists():
+    if "--into" in argv and verb not in MAKES and not (into := desk / argv[argv.index("--into") + 1]).exists():
         shutil.copytree(kept, into)
     measures = verb in MEASURES or (verb in {"try", "suite"} and "--plan" not in argv)
     measures = measures or (verb == "doctor" and "--quick" not in argv)
@@ -166,6 +171,42 @@ def do(argv, desk, kept, monkeypatch, capsys):
         main.main()
     said = capsys.readouterr().err
     assert ended.value.code == 0 or HOST_CANNOT in said, f"{' '.join(argv)}: {said}"
+
+
+INLINE = re.compile(r"`(?:sudo )?(?:\.venv/bin/)?(dbdyno [^`]+)`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_in_a_sentence_has_a_known_name_and_known_flags(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    wrong = {found: unknown_words(found.replace("\\|", "|").split()[1:]) for found in INLINE.findall(text)}
+    assert {found: words for found, words in wrong.items() if words} == {}
+
+
+def test_a_command_or_flag_that_there_is_not_is_named():
+    assert unknown_words(["rum", "study.toml"]) == ["rum"]
+    assert unknown_words(["disk", "atach", "hdd-7200"]) == ["atach"]
+    assert unknown_words(["run", "study.toml", "--intoo", "runs/x"]) == ["--intoo"]
+    assert unknown_words(["oltp", "read_write", "--thread=16", "--threads=16"]) == ["--thread"]
+
+
+TROUBLE = ROOT / "docs/troubleshooting.md"
+SAID = [" ".join(one.text.split()) for one in sentences(ROOT)]
+
+
+def is_said(heading):
+    """Whether some sentence of the program has these words, with any values in the place of ``...``."""
+    parts = [re.escape(part.strip()) for part in heading.split("...")]
+    return any(re.search(".*".join(parts), one) for one in SAID)
+
+
+@pytest.mark.parametrize("heading", re.findall(r"^### (.*)$", TROUBLE.read_text(encoding="utf-8"), re.MULTILINE))
+def test_what_is_quoted_as_dbdyno_s_words_is_said_by_it(heading):
+    assert is_said(heading)
+
+
+def test_words_that_nobody_says_are_found_out():
+    assert not is_said("...; interference in ...: stop the music")
 
 
 @pages_with("sh", "console")

@@ -1,8 +1,10 @@
 """Host facts from made-up trees: what is there is told, what is not is unknown."""
 
 import json
+import os
 import re
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +40,21 @@ def test_where_nothing_can_be_read_everything_is_unknown(tmp_path):
     assert set(unknowns(found)) == {UNKNOWN}
     assert parameters(UNKNOWN) == UNKNOWN
     assert disks_under(tmp_path / "nowhere") == []
+
+
+@pytest.mark.host
+def test_where_sys_is_hidden_there_is_no_disk(tmp_path, monkeypatch):
+    """As in a container without rights."""
+    sysfs = tmp_path / "sys"
+    sysfs.mkdir(mode=0o700)
+    monkeypatch.setattr(storage, "BY_NUMBER", sysfs)
+    os.seteuid(65534)
+    try:
+        with pytest.raises(PermissionError):
+            (sysfs / "8:0").exists()
+        assert disks_under(Path("/")) == []
+    finally:
+        os.seteuid(0)
 
 
 def test_a_processor(tmp_path):

@@ -119,7 +119,7 @@ def runs_programs(hosts, first, second, folder):
     assert list(stream) == [Ended(-signal.SIGTERM)]
     assert not hosts.signal(second, sleeping, signal.SIGTERM)
     started = int((folder / "pid").read_text())
-    wait_for(lambda: ProcessIdentity.of(started) is None, seconds=10)  # what it had started has ended, too
+    wait_for(lambda: ProcessIdentity.of(started) is None)  # what it had started has ended, too
     waits_through_a_window(hosts, first)
 
 

@@ -178,7 +178,7 @@ def done(host):
 
 def test_grub_starts_an_entry_once_and_then_its_default(host):
     restart_with("6.1.0-28-amd64", "grub", host)
-    wait_for(lambda: len(done(host)) == 2, seconds=10)
+    wait_for(lambda: len(done(host)) == 2)
     chosen = "grub-reboot gnulinux-advanced-6f1c>gnulinux-6.1.0-28-amd64-advanced-6f1c"
     assert done(host) == [chosen, "systemctl --no-wall reboot"]
     boot_entry.clear_next_entry()
@@ -188,7 +188,7 @@ def test_grub_starts_an_entry_once_and_then_its_default(host):
 def test_kexec_loads_the_kernel_with_its_initrd_and_this_command_line(host):
     (host / "boot/initrd.img-6.1.0-28-amd64").write_text("")
     restart_with("6.1.0-28-amd64", "kexec", host)
-    wait_for(lambda: len(done(host)) == 2, seconds=10)
+    wait_for(lambda: len(done(host)) == 2)
     loaded = f"--load {host}/boot/vmlinuz-6.1.0-28-amd64 --reuse-cmdline --initrd={host}/boot/initrd.img-6.1.0-28-amd64"
     assert done(host) == [f"kexec {loaded}", "systemctl --no-wall kexec"]
 

@@ -212,7 +212,7 @@ def test_a_program_s_output_is_bounded_where_nobody_reads_it(hosts, monkeypatch)
     monkeypatch.setattr(host_side, "OUTPUT_BYTES_MAX", 1024**2)
     process = hosts.start("b", ["sh", "-c", "head -c 5000000 /dev/zero; echo $? >&2"])
     program = hosts._sides["b"]._programs[process]
-    wait_for(lambda: program.process.poll() is not None, seconds=10)
+    wait_for(lambda: program.process.poll() is not None)
     assert os.fstat(program.files[0]).st_blocks * 512 <= 1024**2
     *said, ended = hosts.stream("b", process)
     assert sum(len(one.content) for one in said if not one.to_error) == 1024**2
@@ -224,7 +224,7 @@ def test_programs_that_have_ended_hold_no_files(hosts):
     for _ in range(20):
         process = hosts.start("b", ["true"])  # of which nobody asks how it ended
         program = hosts._sides["b"]._programs[process]
-        wait_for(lambda: program.process.poll() is not None, seconds=10)  # noqa: B023  (called here)
+        wait_for(lambda: program.process.poll() is not None)  # noqa: B023  (called here)
     last = hosts.start("b", ["echo", "it"])
     assert list(hosts.stream("b", last))[-1] == Ended(0)
     assert list(hosts.stream("b", last)) == [Ended(0)]

@@ -48,7 +48,7 @@ def test_all_that_was_started_ends_with_the_connection(tmp_path, end):
         assert next(hosts.stream("a", hosts.start("a", ["sh", "-c", script]))).content == b"up\n"
         started = [int(line) for line in (tmp_path / "pid").read_text().split()]
         ENDS[end](lines, pids["a"])
-        wait_for(lambda: not left(tmp_path / "a"), seconds=60)
+        wait_for(lambda: not left(tmp_path / "a"))
         assert [pid for pid in started if ProcessIdentity.of(pid)] == []
         with pytest.raises(HostError, match=r"a: .*this host was restored"):
             hosts.start("a", ["touch", str(tmp_path / "late")])

@@ -337,7 +337,7 @@ def test_an_answer_is_bounded_before_it_has_arrived():
 def test_a_host_that_answers_what_was_not_asked_is_lost():
     lines = Connections({"db1": lying_agent(frame(b"{}") + ";" + frame(b"{}"))})
     try:
-        wait_for(lines.lost, seconds=20)
+        wait_for(lines.lost)
         assert lines.lost() == {"db1": "db1: has sent an answer without a question"}
         with pytest.raises(HostError, match="db1: has sent an answer without a question"):
             lines.ask("db1", {"do": "release"}, PutBack)
@@ -350,7 +350,7 @@ def test_a_host_that_only_drips_is_lost(monkeypatch):
     drip = "os.write(1, head.pack(number, 50, 0))\n    while True: os.write(1, b' '); time.sleep(.05)"
     lines = Connections({"db1": lying_agent(drip)})
     try:
-        wait_for(lines.lost, seconds=20)
+        wait_for(lines.lost)
         assert lines.lost()["db1"].startswith("db1: has not answered for")
     finally:
         lines.close()

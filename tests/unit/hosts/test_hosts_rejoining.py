@@ -53,10 +53,10 @@ def test_it_is_back_only_after_it_was_put_back(tmp_path):
         guard.suspend()
         with trying(lines, work) as again:
             os.kill(pids["a"], signal.SIGKILL)
-            wait_for(lambda: again.why_not() == {"a": "a: is being restored"}, seconds=20)
+            wait_for(lambda: again.why_not() == {"a": "a: is being restored"})
             assert list(lines.lost()) == ["a"]
             guard.resume()
-            wait_for(lambda: not lines.lost(), seconds=20)
+            wait_for(lambda: not lines.lost())
             assert again.why_not() == {}
         assert work["a"] != before
         assert lines.ask("a", {"do": "restore", "token": before.token}, PutBack).over is True
@@ -68,7 +68,7 @@ def test_it_is_tried_at_growing_intervals_for_as_long_as_it_is_refused(tmp_path,
     tries.refused.append("a: another dbdyno is there")
     with kept(tmp_path, "a") as (lines, pids), trying(lines, {"a": GuardedWork()}) as again:
         os.kill(pids["a"], signal.SIGKILL)
-        wait_for(lambda: len(tries.at) >= 5, seconds=20)
+        wait_for(lambda: len(tries.at) >= 5)
         assert again.why_not() == {"a": "a: another dbdyno is there"}
         assert list(lines.lost()) == ["a"]
         one, two, three, four = (later - earlier for earlier, later in zip(tries.at, tries.at[1:], strict=False))
@@ -80,7 +80,7 @@ def test_where_this_machine_is_measured_it_waits(tmp_path, tries):
     with kept(tmp_path, "a") as (lines, pids), trying(lines, {"a": GuardedWork()}, measured_here=True):
         with quiet("b"):
             os.kill(pids["a"], signal.SIGKILL)
-            wait_for(lines.lost, seconds=20)
+            wait_for(lines.lost)
             time.sleep(1.0)
             assert tries.at == []
-        wait_for(lambda: not lines.lost(), seconds=20)
+        wait_for(lambda: not lines.lost())

@@ -117,7 +117,7 @@ def test_no_call_is_lost_or_doubled_where_hosts_are(seed):
             time.sleep(chance.uniform(0.0, 0.1))
             workers.leave_out(name, f"{name}: is lost")
         done = [one.result(60) for one in futures]
-        wait_for(lambda: len(said) >= 3, seconds=60)
+        wait_for(lambda: len(said) >= 3)
         assert spread.hosts() == 1
     assert [one.text for one in done] == [f"of {number}" for number in range(150)]
     assert len(said) == 3
@@ -133,9 +133,9 @@ def test_a_host_that_is_there_again_takes_part_once_it_has_what_it_needs(seed):
         futures = [spread.submit(str(number)) for number in range(100)]
         time.sleep(chance.uniform(0.0, 0.1))
         workers.leave_out("b", "b: is lost")
-        wait_for(lambda: said, seconds=60)
+        wait_for(lambda: said)
         workers.back.add("b")
-        wait_for(lambda: len(said) >= 2, seconds=60)
+        wait_for(lambda: len(said) >= 2)
         before = len(workers.begun)
         futures += [spread.submit(str(number)) for number in range(100, 200)]
         done = [one.result(60) for one in futures]
@@ -154,7 +154,7 @@ def test_a_host_that_is_there_again_and_can_not_take_part_is_said_to_be_and_stay
         spread.submit("one").result(20)
         workers.leave_out("b", "b: is lost")
         workers.back.add("b")
-        wait_for(lambda: len(said) >= 2, seconds=10)
+        wait_for(lambda: len(said) >= 2)
         time.sleep(0.5)
         assert spread.hosts() == 1
     assert said[1:] == ["b can't take part again: b: no answer"]

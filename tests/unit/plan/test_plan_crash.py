@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dbdyno.analysis.safety import ALONE, share
-from dbdyno.cli.plan import plan_as_dict, plan_as_text
+from dbdyno.cli.plan import plan_as_dict, plan_as_text, planned_images
 from dbdyno.errors import UserError
 from dbdyno.model.cut import BOUND_MOST, RUNS_LEAST
 from dbdyno.plan.plan import CUT_SECONDS, aa_plan, bound_of_none, crash_warnings, make_plan
 from dbdyno.plan.stop_rule import StopRule
-from dbdyno.run.images import planned_images
 from dbdyno.store.header import header_in
 from dbdyno.study.schema import CrashSection
 from tests.unit.plan.test_plan_text import named

@@ -9,28 +9,8 @@ from hypothesis import strategies as st
 
 from dbdyno.analysis.quick import HostMeasurement
 from dbdyno.report.host_advice import GOOD, NO, NOT_KNOWN, WITH_CARE, advice, figure_lines, fitness
+from tests.unit.cli.test_doctor_text import QUIET
 
-QUIET = HostMeasurement(
-    cores=8,
-    guest=True,
-    wake_up_us_p50=10,
-    wake_up_us_p99=30,
-    timer_late_us_p50=55,
-    timer_late_us_p99=70,
-    clock_read_ns=25,
-    memory_bytes_per_second=1e10,
-    stolen_share=0.0,
-    busy_share=0.02,
-    clock_source="tsc",
-    clock_sources=("tsc", "hpet"),
-    governor="performance",
-    memory_bytes=2**35,
-    swap_bytes=0,
-    disk_us_p50=15,
-    disk_us_p99=40,
-    disk_iops=200_000,
-    can_be_awake=True,
-)
 # What makes a host worse; to what it may be said.
 WORSE = {
     "wake_up_us_p99": (723.0, "[host] awake = true"),

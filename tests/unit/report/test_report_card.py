@@ -2,10 +2,12 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
 from dbdyno.analysis.analyse import analyse
+from dbdyno.model.design import FailIf
 from dbdyno.report import card
 from dbdyno.report.contents import document
 from dbdyno.report.document import Badge, Badges, Document, Paragraph, Section, inside, plain
@@ -45,6 +47,16 @@ def test_it_says_question_answer_three_figures_trust_safety_and_the_day(build):
     assert "8 blocks counted" in said
     assert "commits durable; power cuts were not tried" in said
     assert "2025-01-01" in joined
+
+
+@pytest.mark.parametrize(
+    ("limits", "begins"),
+    [(FailIf(faster=0.5), "Failed: "), (FailIf(slower=0.5), "Not judged: "), (None, "")],
+)
+def test_it_says_first_what_came_of_the_study_s_thresholds(build, limits, begins):
+    run = build()
+    run = replace(run, design=replace(run.design, fail_if=limits))
+    assert f"{begins}{run.title}" in texts(card.draw(document(run, analyse(run))))
 
 
 def test_its_figures_have_the_words_of_the_findings(build):

@@ -49,7 +49,4 @@ def test_what_is_missing_is_said(priced):
 
 
 def test_without_prices_no_report_speaks_of_money(run):
-    analysis = analyse(run)
-    assert "\nCost" not in as_text(run, analysis)
-    assert ">Cost</h2>" not in as_page(run, analysis, {})
-    assert json.loads(as_json(run, analysis))["cost"] is None
+    assert ">Cost</h2>" not in as_page(run, analyse(run), {})  # the others are snapshots

@@ -101,11 +101,6 @@ def test_every_format_says_the_knee_and_the_headline_does():
     assert f"{knee} more raises queries per second by less than 5 %." in headline
 
 
-def test_a_study_without_amounts_has_no_such_section(run):
-    found = json.loads(as_json(run, analyse(run)))
-    assert "curves" not in found
-
-
 @pytest.mark.parametrize("window", ["wide", "narrow"])
 @pytest.mark.parametrize(
     ("levels", "log"),

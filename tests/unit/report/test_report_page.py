@@ -1,26 +1,20 @@
 """The page as people use it: on a phone, on paper, in the dark, by keyboard, and with a screen reader."""
 
-import importlib.util
 import re
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
 from dbdyno.analysis.analyse import analyse
 from dbdyno.model.design import Factor
 from dbdyno.store.reported import DevicePrice, Prices
-from tests.browser import browser, opened
+from tests.browser import AXE, SERIOUS, browser, opened
 from tests.sampled import some
 from tests.unit.report.rendered import as_markdown, as_page
 from tests.unit.report.test_report_block_layer import trace
 from tests.unit.report.test_report_reported import table
 
-AXE = Path(importlib.util.find_spec("axe_core_python").origin).parent / "axe.min.js"
-SERIOUS = """axe.run(document, {resultTypes: ['violations']}).then(found => found.violations
-    .filter(one => one.impact === 'serious' || one.impact === 'critical')
-    .map(one => one.id + ': ' + one.nodes.map(node => node.target + ' ' + node.failureSummary).join(' | ')))"""
 SECTIONS = [
     *(
         "Factors",

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser import browser, opened
+from tests.browser import AXE, browser, opened
 from tests.sampled import some
 from tests.unit.report.shared_pages import PAGES
-from tests.unit.report.test_report_page import AXE, OUTSIDE, OVERFLOW
+from tests.unit.report.test_report_page import OUTSIDE, OVERFLOW
 
 PICTURES = Path(__file__).parent / "pictures"
 # Width and height of a window.

@@ -1,6 +1,5 @@
 """The figures of both sides beside an effect: bars on one scale from 0, with intervals."""
 
-import json
 import re
 from dataclasses import replace
 
@@ -12,7 +11,6 @@ from dbdyno.report.charts import forest
 from dbdyno.report.charts.forest import BEYOND, sides_of
 from dbdyno.report.sentences import in_order
 from tests.unit.report.conftest import build
-from tests.unit.report.rendered import as_json
 
 SAID = re.compile(r"; ([\d,.]+) \([^)]*\) against ([\d,.]+) \([^)]*\) queries/s<")  # what a row says of its sides
 
@@ -63,8 +61,3 @@ def test_a_comparison_without_a_ratio_leaves_the_others_theirs(run):
 def test_of_a_latency_less_is_better_and_that_is_said(run):
     run = replace(run, design=replace(run.design, metric="latency_ms_p99"))
     assert "p99 ms (less is better)" in drawn(run, "wide")
-
-
-def test_json_has_the_geometric_mean(run):
-    row = json.loads(as_json(run, analyse(run)))["treatments"][0]["metric_geometric_mean"]
-    assert row["low"] < row["value"] < row["high"]

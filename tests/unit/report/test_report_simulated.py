@@ -60,11 +60,6 @@ def test_on_a_phone_each_row_has_the_mark_that_its_heading_has(simulated, tmp_pa
         assert set(found) == {mark}
 
 
-def test_a_measured_run_has_no_mark(run):
-    assert "imulated" not in as_text(run, analyse(run))
-    assert json.loads(as_json(run, analyse(run)))["simulated"] is False
-
-
 def test_a_run_that_goes_on_says_both(simulated):
     assert headline(replace(simulated, ended="running"), analyse(simulated))[0] == "Simulated, so far:"
 

@@ -135,8 +135,8 @@ def hosts_there(folder, into, side):
         (made.folder / host).chmod(0o755)
     with closing(made.hosts):
         yield made
-        wait_for(lambda: not made.processes(), seconds=20)
-        wait_for(lambda: not made.left(), seconds=120, what=made.left)  # what was told to end may still be at it
+        wait_for(lambda: not made.processes())
+        wait_for(lambda: not made.left(), what=made.left)  # what was told to end may still be at it
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_a_lost_host_s_states_are_done_by_the_other(run, there):
         found = list(examining(states))
     assert [one.again.lost for one in found] == expected(states)
     assert there.said == ["b: has not answered for 4 s; other hosts repeat its work"]
-    wait_for(lambda: not there.left(), seconds=20)
+    wait_for(lambda: not there.left())
 
 
 def test_a_state_that_can_not_be_examined_is_said_and_the_others_are_done(run, there):
@@ -264,7 +264,7 @@ def test_a_host_on_which_another_run_goes_on_is_left_out(run, there):
     lock.write_text('{"pid": 1, "what": "a run"}')
     with subprocess.Popen(["flock", lock, "sleep", "60"], start_new_session=True) as other:
         try:
-            wait_for(lambda: subprocess.run(["flock", "-n", lock, "true"], check=False).returncode, seconds=10)
+            wait_for(lambda: subprocess.run(["flock", "-n", lock, "true"], check=False).returncode)
             assert len(there.examined(run())) == 6
         finally:
             os.killpg(other.pid, signal.SIGKILL)
@@ -279,9 +279,9 @@ def test_interrupted_it_ends_on_every_host(run, started_there):
     access = ExaminerAccess(there.hosts, dict, there.said.append, PLAYED, there.environment)
     with on_hosts(there.into, states, access) as examining:
         examining(states)
-        wait_for(lambda: {one["host"] for one in there.played()} == set(HOSTS), seconds=20)
+        wait_for(lambda: {one["host"] for one in there.played()} == set(HOSTS))
     assert time.monotonic() - began < 25
-    wait_for(lambda: there.processes() == [], seconds=10)
+    wait_for(lambda: there.processes() == [])
 
 
 def test_a_signal_ends_it_on_every_host(run, started_there):
@@ -290,13 +290,13 @@ def test_a_signal_ends_it_on_every_host(run, started_there):
 
     def begin_and_be_interrupted(examining):
         examining(states)
-        wait_for(lambda: {one["host"] for one in there.played()} == set(HOSTS), seconds=20)
+        wait_for(lambda: {one["host"] for one in there.played()} == set(HOSTS))
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(5)
 
     with pytest.raises(Interrupted), on_hosts(there.into, states, access) as examining:
         begin_and_be_interrupted(examining)
-    wait_for(lambda: there.processes() == [], seconds=10)
+    wait_for(lambda: there.processes() == [])
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 

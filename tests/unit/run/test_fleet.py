@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import time
 from dataclasses import replace
@@ -13,10 +12,10 @@ from dbdyno.analysis.analyse import planned_verdicts
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.errors import HostError
 from dbdyno.run.fleet.coordinate import stagger_seconds
-from dbdyno.run.fleet.fold import ARRIVED, fold, fold_leftovers
+from dbdyno.run.fleet.fold import ARRIVED
 from dbdyno.store.events import Joined, Note, read_events
-from dbdyno.store.run_folder import RunFolder, read_run
-from tests.fleets import HOSTS, Fleet, by_host, lines, noting
+from dbdyno.store.run_folder import read_run
+from tests.fleets import HOSTS, Fleet, by_host, half_folded, lines, noting
 from tests.scripted import Script, perform
 from tests.support import is_measured, wait_for
 from tests.unit.run.conftest import died
@@ -198,7 +197,7 @@ def test_a_lost_host_voids_its_open_block_and_one_that_returns_takes_whole_block
             if host == "db2":
                 away.unlink(missing_ok=True)
             else:  # the others leave blocks to the one that is away
-                wait_for(lambda: not away.exists(), seconds=60)
+                wait_for(lambda: not away.exists())
             return 100.0
 
         script.rate = rate
@@ -265,7 +264,7 @@ def test_interrupted_it_ends_on_every_host_and_goes_on_with_whole_blocks(plan, i
             os._exit(0 if fleet.run(made, into).how == "interrupted" else 1)
         finally:
             os._exit(2)
-    wait_for(lambda: len(lines(ran)) >= 5, seconds=30)
+    wait_for(lambda: len(lines(ran)) >= 5)
     os.kill(pid, signal.SIGINT)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert read_run(into).ended == "interrupted"
@@ -276,34 +275,11 @@ def test_interrupted_it_ends_on_every_host_and_goes_on_with_whole_blocks(plan, i
 
 def test_a_block_that_was_half_folded_by_a_kill_is_folded_once(plan, into, states, tmp_path):
     made = plan(ON_THREE, blocks=6)
-    kept = tmp_path / "kept"
-    kept.mkdir()
-
-    def keeping(run, path):
-        shutil.copy(path, kept)
-        return fold(run, path)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dbdyno.run.fleet.coordinate.fold", keeping)
-        Fleet(states).run(made, into)
-    expected = {trial.id: trial for trial in read_run(into).trials}
-    content = (into / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    last = max(kept.glob("db1.*.tar"), key=lambda path: path.stat().st_mtime)
-    numbers = [number for number, line in enumerate(content) if b'"host":"db1"' in line.replace(b" ", b"")]
-    for cut in range(numbers[-4], numbers[-1] + 1):  # its last block: two trials begun, two finished
-        copy = tmp_path / f"cut{cut}"
-        shutil.copytree(into, copy)
-        (copy / "journal.jsonl").write_bytes(b"".join(content[:cut]))
-        shutil.copy(last, copy / ARRIVED)
-        folder = RunFolder(copy)
-        try:
-            fold_leftovers(folder)
-        finally:
-            folder.close()
+    # Its last block: two trials begun, two finished.
+    for copy in half_folded(Fleet(states), made, into, tmp_path, lambda places: range(places[-4], places[-1] + 1)):
+        expected = [trial.metrics for trial in read_run(into).trials if trial.host == "db1"]
         found = [trial for trial in read_run(copy).trials if trial.host == "db1"]
-        assert [trial.metrics for trial in found] == [one.metrics for one in expected.values() if one.host == "db1"], (
-            cut
-        )
+        assert [trial.metrics for trial in found] == expected, copy.name
         assert len({trial.id for trial in found}) == len(found) == 4
         assert not list((copy / ARRIVED).iterdir())
 

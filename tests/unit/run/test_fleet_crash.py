@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import signal
-import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +17,11 @@ from dbdyno.crash.trial_cuts import read_kept
 from dbdyno.errors import UserError
 from dbdyno.model.cut import Cut
 from dbdyno.run.fleet.coordinate import kinds_ahead
-from dbdyno.run.fleet.fold import ARRIVED, fold, fold_leftovers
+from dbdyno.run.fleet.fold import ARRIVED
 from dbdyno.run.fleet.message import PackedBlock
 from dbdyno.store.cuts import cuts_of, kept_folder
-from dbdyno.store.run_folder import RunFolder, is_begun, read_run
-from tests.fleets import HOSTS, Fleet
+from dbdyno.store.run_folder import is_begun, read_run
+from tests.fleets import HOSTS, Fleet, half_folded
 from tests.scripted import Script, perform
 from tests.support import wait_for
 from tests.unit.run.test_execute_crash import DESIGN, TIMED
@@ -210,11 +208,11 @@ def test_killed_and_resumed_each_cut_and_each_state_is_there_once(crash, into, s
             Fleet(states, script_of=losing()).run(made, into)
         finally:
             os._exit(0)
-    wait_for(lambda: is_begun(into) and len(list(into.glob("trials/*/cuts/c1/about.json"))) >= 2, seconds=60)
+    wait_for(lambda: is_begun(into) and len(list(into.glob("trials/*/cuts/c1/about.json"))) >= 2)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     for host in HOSTS:
-        wait_for(lambda host=host: not list((states / host / "journals").glob("*")), seconds=30)
+        wait_for(lambda host=host: not list((states / host / "journals").glob("*")))
     assert Fleet(states, script_of=losing()).run(made, into, resume=True).how == "done"
     run = read_run(into)
     assert whole(into) == dict.fromkeys(HOSTS, 3)
@@ -227,29 +225,8 @@ def test_killed_and_resumed_each_cut_and_each_state_is_there_once(crash, into, s
 
 def test_a_block_with_states_that_was_half_folded_is_folded_once(crash, into, states, tmp_path):
     made = crash(cuts=30)
-    aside = tmp_path / "aside"
-    aside.mkdir()
-
-    def keeping(run, path):
-        shutil.copy(path, aside)
-        return fold(run, path)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dbdyno.run.fleet.coordinate.fold", keeping)
-        Fleet(states, script_of=losing()).run(made, into)
-    content = (into / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    [last] = aside.glob("db1.*.tar")
-    numbers = [number for number, line in enumerate(content) if b'"host":"db1"' in line.replace(b" ", b"")]
-    for cut in (numbers[1], numbers[-1]):
-        copy = tmp_path / f"cut{cut}"
-        subprocess.run(["cp", "-a", into, copy], check=True)
-        (copy / "journal.jsonl").write_bytes(b"".join(content[:cut]))
-        shutil.copy(last, copy / ARRIVED)
-        folder = RunFolder(copy)
-        try:
-            fold_leftovers(folder)
-        finally:
-            folder.close()
+    fleet = Fleet(states, script_of=losing())
+    for copy in half_folded(fleet, made, into, tmp_path, lambda places: (places[1], places[-1])):
         found = [place for (trial, _), place in kept(copy).items() if "control" in trial]
         assert all(map(is_whole, found))
         assert sum(trial.host == "db1" for trial in read_run(copy).trials) == 3

@@ -92,7 +92,7 @@ def nothing_is_left(states):
         images = [path for host in HOSTS for path in kept(states, host) if path.name.startswith(".")]
         return images + [path for host in HOSTS for path in (states / host / "journals").glob("*")]
 
-    wait_for(lambda: not left(), seconds=20.0)
+    wait_for(lambda: not left())
 
 
 def same_on(into, hosts=HOSTS):
@@ -279,11 +279,11 @@ def test_ended_meanwhile_nothing_is_left_and_it_goes_on(plan, into, fleet, numbe
 
     fleet.hosts._sides["db1"].piece = slow
     pid = forked(fleet, made, into)
-    wait_for(reached.exists if step == "send" else fleet.keeping.path.exists, seconds=30)
+    wait_for(reached.exists if step == "send" else fleet.keeping.path.exists)
     os.kill(pid, number)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     assert code == (0 if number == signal.SIGINT else -number)
-    wait_for(lambda: not any(of_session(fleet.states / host) for host in HOSTS), seconds=20)  # they end with it
+    wait_for(lambda: not any(of_session(fleet.states / host) for host in HOSTS))  # they end with it
     nothing_is_left(fleet.states)
     fleet.keeping.seconds = 0
     again = Fleet(fleet.states, script_of=fleet.keeping, preparing=fleet.keeping)

@@ -6,7 +6,7 @@ The trials are played (see ``tests/scripted.py``): the result of each is known, 
 import json
 import re
 import shutil
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,7 +17,6 @@ from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.looks import Looks
 from dbdyno.analysis.planned_looks import planned_looks, smallest_p
 from dbdyno.analysis.verdict.evidence import evidence
-from dbdyno.cli import main
 from dbdyno.errors import TrialError, UserError
 from dbdyno.model.design import MIN_BLOCKS
 from dbdyno.plan.stop_rule import StopOptions, StopRule
@@ -28,6 +27,7 @@ from dbdyno.store.events import Ended, read_events
 from dbdyno.store.run_folder import read_run
 from tests.sampled import some
 from tests.scripted import perform
+from tests.support import called
 from tests.unit.run.conftest import TWO_BY_TWO
 
 DECIDED = StopRule("decided", 40)
@@ -287,14 +287,7 @@ def test_an_extended_run_that_was_killed_goes_on_as_extended(script, plan, into)
 def command(monkeypatch, capsys):
     """Run the command line in this process; returns its exit code, standard output and standard error."""
 
-    def call(*argv):
-        monkeypatch.setattr(sys, "argv", ["dbdyno", *map(str, argv)])
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        said = capsys.readouterr()
-        return ended.value.code, said.out, said.err
-
-    return call
+    return partial(called, monkeypatch, capsys)
 
 
 def test_a_finished_run_is_not_gone_on_with_and_says_why(script, plan, write_study, into, command):

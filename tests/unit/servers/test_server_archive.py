@@ -9,14 +9,7 @@ import pytest
 from dbdyno.errors import HostError, UserError
 from dbdyno.servers.sources import archive as source
 from dbdyno.servers.sources.archive import Archive
-
-
-class Quiet:
-    def step(self, text):
-        pass
-
-    def size(self, downloaded_bytes):
-        pass
+from tests.support import Quiet
 
 
 def file(name, content=b"x"):

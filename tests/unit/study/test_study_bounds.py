@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -187,15 +186,6 @@ def test_the_largest_study_is_read_no_slower_by_the_treatment_than_a_small_one(w
 def test_names_from_elsewhere_are_understood(write_study, given, meant):
     script = ('kind = "slap"\nclients = 10\nqueries = 1000', f'kind = "script"\n{given} = "x"')
     assert f'Did you mean "{meant}"?' in refused(write_study(script))
-
-
-def test_a_pipe_that_nobody_writes_to_keeps_nobody_waiting(tmp_path):
-    os.mkfifo(tmp_path / "study.toml")
-    done = []
-    thread = threading.Thread(target=lambda: done.append(refused(tmp_path / "study.toml")), daemon=True)
-    thread.start()
-    thread.join(60)
-    assert done
 
 
 @pytest.mark.long

@@ -1,5 +1,7 @@
 """``[stack.disks]`` and ``[server.place]``: what may lie where, what is refused, and what the data depend on."""
 
+from functools import partial
+
 import pytest
 
 from dbdyno.plan.identity import image_key
@@ -149,16 +151,8 @@ REFUSED = {
 
 
 @pytest.fixture
-def write(tmp_path):
-    def written(*changes):
-        text = STUDY
-        for old, new in changes:
-            assert old in text, old
-            text = text.replace(old, new, 1)
-        (tmp_path / "study.toml").write_text(text, encoding="utf-8")
-        return tmp_path / "study.toml"
-
-    return written
+def write(write_study):
+    return partial(write_study, text=STUDY)
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -1,5 +1,7 @@
 """``[hosts.disk.NAME]``: the real disk of each host under test, and every mistake in naming them."""
 
+from functools import partial
+
 import pytest
 
 from dbdyno.errors import UserError
@@ -29,15 +31,8 @@ duration = "1s"
 
 
 @pytest.fixture
-def loaded(write_study):
-    def load(*changes):
-        text = STUDY
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new, 1)
-        return load_study(write_study(text=text))
-
-    return load
+def loaded(load):
+    return partial(load, text=STUDY)
 
 
 def test_each_host_has_the_study_on_its_own_disk(loaded):

@@ -1,10 +1,11 @@
 """``[hosts.boot] kernel``: a factor that changes between whole plots only, and every mistake in it."""
 
+from functools import partial
+
 import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import BOOT_SECONDS, make_plan
-from dbdyno.study.load import load_study
 
 STUDY = """\
 version = 1
@@ -31,15 +32,8 @@ seed = 1
 
 
 @pytest.fixture
-def loaded(write_study):
-    def load(*changes):
-        text = STUDY
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new, 1)
-        return load_study(write_study(text=text))
-
-    return load
+def loaded(load):
+    return partial(load, text=STUDY)
 
 
 def test_kernels_are_whole_plots_and_part_of_what_is_measured(loaded):

@@ -3,7 +3,6 @@
 import pytest
 
 from dbdyno.errors import UserError
-from dbdyno.plan.identity import image_key
 from dbdyno.stack.between import has_module
 from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.stack.kinds.own import between_of
@@ -99,7 +98,7 @@ def test_a_factor_like_others_and_blocks_of_its_own_for_what_is_on_the_disks(loa
         ("raid5", "degraded"),
         ("raid10", "clean"),
     ]
-    whole, less, mirror = (image_key(spec, "a build", {}) for spec in specs)
+    whole, less, mirror = (KINDS[spec.stack.kind].planned_key(spec) for spec in specs)
     assert whole == less != mirror, "an array's state is not on the disks that a trial begins with"
     assert {spec.stack.filesystem_devices for spec in specs} == {1}
     (part,) = between_of(specs[0])

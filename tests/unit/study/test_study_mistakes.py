@@ -15,7 +15,7 @@ POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'
 SECTIONS = (
     "version, study, suite, hosts, stack, queue, array, encryption, volume, filesystem, server, host, workload, "
-    "probes, crash, levels, design, scale, reported, cost"
+    "probes, crash, levels, design, fail_if, scale, reported, cost"
 )
 STACK = fields(StackSection)
 KINDS = ", ".join(WORKLOADS)
@@ -116,20 +116,6 @@ def test_a_script_that_is_no_text_is_said_so(write_study, tmp_path):
     path = write_study(('"slap"', '"script"\nfile = "mine.sql"'), ("queries = 1000", "events = 1000"))
     (tmp_path / "mine.sql").write_bytes(b"SELECT '\xe9'")
     assert refusal(path) == f'{path}:17: workload.file: is "mine.sql", which is not UTF-8 text'
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    assert refusal(tmp_path / "no.toml") == f"{tmp_path / 'no.toml'}: can't be read: No such file or directory"
-
-
-def test_a_folder_is_no_study(tmp_path):
-    assert refusal(tmp_path) == f"{tmp_path}: can't be read: Is a directory"
-
-
-def test_a_file_that_is_not_utf8(tmp_path):
-    path = tmp_path / "study.toml"
-    path.write_bytes(b"version = 1\n[study]\ntitle = '\xe9'\n")
-    assert refusal(path) == f"{path}: can't be read: it is not UTF-8 text"
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,13 @@
 """``[server.replica]``: what a replica may be, what is refused, and what the data depend on."""
 
+from functools import partial
+
 import pytest
 
 from dbdyno.plan.identity import image_key
 from dbdyno.plan.plan import control_of, make_plan
 from dbdyno.study.load import load_study
+from tests.unit.conftest import changed
 from tests.unit.study.conftest import refusal
 
 STUDY = """\
@@ -93,22 +96,17 @@ REFUSED = {
 }
 
 
-def changed(*changes):
-    text = STUDY
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new, 1)
-    return text
+replica_study = partial(changed, text=STUDY)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_can_be_no_replica_is_refused_with_its_line(name, study_file):
     changes, said = REFUSED[name]
-    assert said in refusal(study_file(changed(*changes)))
+    assert said in refusal(study_file(replica_study(*changes)))
 
 
 def test_each_field_is_a_factor_and_the_disk_is_there_where_the_replica_is(study_file):
-    study = load_study(study_file(changed(("sync_relay_log = 1", "sync_relay_log = [0, 1]"))))
+    study = load_study(study_file(replica_study(("sync_relay_log = 1", "sync_relay_log = [0, 1]"))))
     specs = {tuple(labels.values()): spec for labels, spec in study.combinations()}
     assert [factor.name for factor in study.factors] == ["mode", "sync_relay_log"]
     assert specs["none", "0"].by_disk == {}
@@ -127,7 +125,7 @@ def test_a_named_level_and_a_scale_may_give_it(study_file):
     levels = '[levels.alone]\nmount = "noatime"\n[levels.alone.server.replica]\nmode = "none"\n'
     levels += '[levels.beside]\nmount = "noatime"\n[levels.beside.server.replica]\nmode = "async"\n'
     levels += "[levels.beside.server.replica.settings]\nread_only = true\n"
-    text = changed(('mode = ["none", "async", "semisync"]\n', ""), ("[workload]", f"{levels}[workload]"))
+    text = replica_study(('mode = ["none", "async", "semisync"]\n', ""), ("[workload]", f"{levels}[workload]"))
     text += '[scale.small.server.replica]\ntimeout = "2s"\n'
     specs = {labels["configuration"]: spec for labels, spec in load_study(study_file(text), "small").combinations()}
     assert specs["beside"].server.replica.settings == {"sync_relay_log": 1, "read_only": True}
@@ -136,7 +134,7 @@ def test_a_named_level_and_a_scale_may_give_it(study_file):
 
 
 def test_the_control_of_a_failover_is_a_replica_that_falls_behind(study_file):
-    text = changed(
+    text = replica_study(
         ('"none", "async", ', ""),
         ("sync_relay_log = 1", "sync_relay_log = 0"),
         (CUT[0], CUT[1].format('mode = "failover"')),

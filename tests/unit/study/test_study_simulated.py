@@ -28,17 +28,11 @@ NO_HOST = "has no effect on a simulated stack, in which no host takes part; leav
 
 
 @pytest.fixture
-def written(tmp_path):
+def written(write_study):
     """Return what writes the study with further lines and with other text, and returns its path."""
 
     def write(*changes, stack="", queue="", more=""):
-        text = STUDY.format(stack=stack, queue=queue, more=more)
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new)
-        path = tmp_path / "study.toml"
-        path.write_text(text, encoding="utf-8")
-        return path
+        return write_study(*changes, text=STUDY.format(stack=stack, queue=queue, more=more))
 
     return write
 

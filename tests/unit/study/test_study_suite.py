@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.cli.plan import planned_images
 from dbdyno.cli.suite import suite_file
 from dbdyno.errors import UserError
 from dbdyno.plan.plan import make_plan
-from dbdyno.run.images import planned_images
 from dbdyno.study.load import load_study
+from tests.unit.conftest import changed
 
 ROOT = Path(__file__).parents[3]
 MICROBENCH = ROOT / "studies/suites/microbench.toml"
@@ -48,11 +49,7 @@ def suite(tmp_path):
                 path = tmp_path / "small" / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
-        study = STUDY
-        for before, after in changes:
-            assert before in study
-            study = study.replace(before, after)
-        (tmp_path / "s.toml").write_text(study, encoding="utf-8")
+        (tmp_path / "s.toml").write_text(changed(*changes, text=STUDY), encoding="utf-8")
         return tmp_path / "s.toml"
 
     return written

@@ -19,7 +19,7 @@ def listened(monkeypatch, script, *arguments):
     monkeypatch.setattr(client_host, "_ARGV", ("sh", "-c", script, "sh", *arguments))
     with contextlib.closing(LocalHosts(["c1"])) as hosts:
         client = ClientHostLoad(hosts, "c1", {}, Event(), 1.0)
-        wait_for(lambda: client.is_done, seconds=20)
+        wait_for(lambda: client.is_done)
         return client
 
 

@@ -1,9 +1,9 @@
 //! How many requests there may be, and who waits for one.
 //!
-//! To 2.6.29 reads and writes, later synchronous and asynchronous requests, each have a pool of `nr_requests`. It is congested from
-//! nr - nr/8 + 1 requests on and clear below nr - nr/8 - nr/16 - 1, which steers writeback; it blocks none. A process that
-//! fills it, or slept and is woken, is a *batcher*: it may take 32 more within 20 ms, up to one and a half times
-//! `nr_requests`; all others sleep, first come first served. In blk-mq all share the tags.
+//! To 2.6.29 reads and writes, later synchronous and asynchronous requests, each have a pool of `nr_requests`. It is
+//! congested from nr - nr/8 + 1 requests on and clear below nr - nr/8 - nr/16 - 1, which steers writeback; it blocks
+//! none. A process that fills it, or slept and is woken, is a *batcher*: it may take 32 more within 20 ms, up to one
+//! and a half times `nr_requests`; all others sleep, first come first served. In blk-mq all share the tags.
 
 use std::collections::VecDeque;
 
@@ -194,7 +194,8 @@ mod tests {
         Bio::new(process, Direction::Write, 0, 8)
     }
 
-    /// Takes requests for new processes, none of which is a batcher, and gives them back; where it becomes congested and clear.
+    /// Takes requests for new processes, none of which is a batcher, and gives them back; where it becomes congested
+    /// and clear.
     fn thresholds(nr_requests: usize) -> (usize, usize) {
         let mut pools = Pools::new(Sharing::Direction, nr_requests);
         let mut on = 0;

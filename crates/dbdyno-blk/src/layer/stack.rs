@@ -1,13 +1,14 @@
 //! The block layer of one device in virtual time: what it is made of, flushes, and the drive with its own queue.
 //!
-//! To 2.6.36 a write that asks for a flush is a *barrier*: all before it is served first, then the flush, the write, and another flush
-//! unless the write was sent with FUA; nothing else meanwhile. From 2.6.37 it is a *sequence* of the same steps beside all
-//! other requests: one flush at a time serves all sequences that wait for one, and none begins while sequences write their data, for 5 s
-//! at most. A bare flush is a barrier, or a sequence, of one step.
+//! To 2.6.36 a write that asks for a flush is a *barrier*: all before it is served first, then the flush, the write,
+//! and another flush unless the write was sent with FUA; nothing else meanwhile. From 2.6.37 it is a *sequence* of the
+//! same steps beside all other requests: one flush at a time serves all sequences that wait for one, and none begins
+//! while sequences write their data, for 5 s at most. A bare flush is a barrier, or a sequence, of one step.
 //!
-//! Plugging holds requests back for a moment, so that what follows can join them. To 2.6.38 an empty queue is plugged by the first request and unplugged by the fourth, by a process that waits, or after 3 ms.
-//! From 2.6.39 every process collects in a list of its own, which goes to the scheduler when it is long enough or the
-//! process sleeps: to 5.15 sorted, and a bio may join any request of it; later as it came, and a bio may join the last.
+//! Plugging holds requests back for a moment, so that what follows can join them. To 2.6.38 an empty queue is plugged
+//! by the first request and unplugged by the fourth, by a process that waits, or after 3 ms. From 2.6.39 every process
+//! collects in a list of its own, which goes to the scheduler when it is long enough or the process sleeps: to 5.15
+//! sorted, and a bio may join any request of it; later as it came, and a bio may join the last.
 
 use std::collections::VecDeque;
 
@@ -306,8 +307,8 @@ impl Layer {
         self.plug.keep(list);
     }
 
-    /// Gives the drive what it has room for. One request more is chosen and stays so: SCSI looked at it before it looked for room,
-    /// and blk-mq takes it from the scheduler before there is a tag for it.
+    /// Gives the drive what it has room for. One request more is chosen and stays so: SCSI looked at it before it
+    /// looked for room, and blk-mq takes it from the scheduler before there is a tag for it.
     fn run(&mut self) {
         if self.plug.until_ns().is_some() || self.barrier {
             return;
@@ -381,7 +382,8 @@ impl Layer {
         obtained
     }
 
-    /// Wakes those who can have a request of a pool now, in the order they came, then those who are no longer held back.
+    /// Wakes those who can have a request of a pool now, in the order they came, then those who are no longer held
+    /// back.
     fn wake(&mut self, pool: usize) {
         while let Some(bio) = self.pools.first_sleeper(pool) {
             let may = self.scheduler.may_queue(&self.queue, &bio);
@@ -653,7 +655,8 @@ impl Plug {
         matches!(self.kind, Plugging::Process { sorts: true, .. })
     }
 
-    /// Takes what a process held back, in the order in which it goes to the scheduler; give the list back with [`Plug::keep`].
+    /// Takes what a process held back, in the order in which it goes to the scheduler; give the list back with
+    /// [`Plug::keep`].
     pub(super) fn take(&mut self, queue: &mut Queue, process: u32) -> Vec<(u64, u64, RequestId)> {
         let mut sorted = std::mem::take(&mut self.sorted);
         if let Some(list) = self.lists.get_mut(process as usize) {

@@ -1,12 +1,14 @@
 //! Writeback throttling (`wbt`, from 4.10): writes of the page cache are held back while reads take too long.
 //!
-//! Of such writes no more than a limit are allocated: half of a depth of 16 (a quarter within 100 ms of a read; all of it for writes that a
-//! process waits for), and who waits is let on when they are few, on a drive with a write cache when there is none.
-//! Each window of 100 ms, in which the fastest read took longer than `wbt_lat_usec`, or one has been at the drive for longer and none was
-//! finished, halves the depth and shortens the windows; each other doubles it again, while there are only writes to three quarters of
-//! what the drive takes. Direct writes are never held back. Rules read in the source of 6.x; how the depth is scaled is from memory.
+//! Of such writes no more than a limit are allocated: half of a depth of 16 (a quarter within 100 ms of a read; all of
+//! it for writes that a process waits for), and who waits is let on when they are few, on a drive with a write cache
+//! when there is none. Each window of 100 ms, in which the fastest read took longer than `wbt_lat_usec`, or one has
+//! been at the drive for longer and none was finished, halves the depth and shortens the windows; each other doubles it
+//! again, while there are only writes to three quarters of what the drive takes. Direct writes are never held back.
+//! Rules read in the source of 6.x; how the depth is scaled is from memory.
 //!
-//! Cannot: know background writeback from other, and that writers wait for clean memory, which gives all writes the whole depth; `kswapd`; discards.
+//! Cannot: know background writeback from other, and that writers wait for clean memory, which gives all writes the
+//! whole depth; `kswapd`; discards.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! The kinds of load that a point may have, and what each promises: jobs in fio's words, a server with `InnoDB`, and, on the
-//! page cache, any application and a `MyISAM` table that takes rows. A trace is in `trace`.
+//! The kinds of load that a point may have, and what each promises: jobs in fio's words, a server with `InnoDB`, and,
+//! on the page cache, any application and a `MyISAM` table that takes rows. A trace is in `trace`.
 
 use std::fmt::Display;
 

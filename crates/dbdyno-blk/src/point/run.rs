@@ -1,5 +1,5 @@
-//! Runs a point: makes its load, passes commands to a drive that notes them, and gathers the outcome: a sample of the drive's commands for a picture, the distances between
-//! them, and the course of time in a bounded number of intervals.
+//! Runs a point: makes its load, passes commands to a drive that notes them, and gathers the outcome: a sample of the
+//! drive's commands for a picture, the distances between them, and the course of time in a bounded number of intervals.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -2,7 +2,8 @@
 //!
 //! A list is linked through the requests themselves, so a request is in one list at a time.
 //!
-//! [`Queue`] is what the layer and its scheduler share: the requests, the dispatch list, and where bios find what they merge with.
+//! [`Queue`] is what the layer and its scheduler share: the requests, the dispatch list, and where bios find what they
+//! merge with.
 
 use std::collections::BTreeMap;
 

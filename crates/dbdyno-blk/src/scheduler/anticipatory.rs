@@ -1,8 +1,8 @@
 //! anticipatory (to 2.6.32): after a read it waits a moment for the same process's next, which is likely to be near.
 //!
 //! Synchronous and asynchronous requests are served in batches limited by time; a change of batch first lets everything
-//! dispatched finish. In a synchronous batch the drive is left idle for `antic_expire` after a process's request, unless its
-//! habits (think time, distances) speak against it, or another's request lies close by.
+//! dispatched finish. In a synchronous batch the drive is left idle for `antic_expire` after a process's request,
+//! unless its habits (think time, distances) speak against it, or another's request lies close by.
 //!
 //! Cannot: HZ below 1000 (times are not rounded to longer ticks), the states of exited processes that share a context.
 

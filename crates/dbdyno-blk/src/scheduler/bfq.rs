@@ -1,11 +1,12 @@
 //! bfq: a queue for each process, served in turn for a budget of sectors, by weight (B-WF2Q+).
 //!
-//! Of the queues that have not had more than their share so far, the one that would finish its budget first is served until the
-//! budget or `timeout_sync` is over, or it has nothing more. The drive is left idle up to `slice_idle_us` for a process that asks in
-//! sequence, on a drive that gains by it. With `low_latency` a process that was idle weighs 30 times as much for some seconds.
+//! Of the queues that have not had more than their share so far, the one that would finish its budget first is served
+//! until the budget or `timeout_sync` is over, or it has nothing more. The drive is left idle up to `slice_idle_us` for
+//! a process that asks in sequence, on a drive that gains by it. With `low_latency` a process that was idle weighs 30
+//! times as much for some seconds.
 //!
-//! Cannot: groups, queues merged as their processes cooperate, others' requests injected into idling, bursts of new processes, soft
-//! real time, how long a process weighs more by the drive's rate, waiting for a second small request.
+//! Cannot: groups, queues merged as their processes cooperate, others' requests injected into idling, bursts of new
+//! processes, soft real time, how long a process weighs more by the drive's rate, waiting for a second small request.
 
 use super::contract::{Scheduler, SchedulerError, Settings, Tunable, Unit};
 use super::process::{ASYNC_QUEUES, Nearness, ProcessQueue, by_process, find_own, place};
@@ -147,7 +148,8 @@ impl Bfq {
         }
     }
 
-    /// The eligible queue of the highest class that would be done first; if none is, time goes on to the first that will be.
+    /// The eligible queue of the highest class that would be done first; if none is, time goes on to the first that
+    /// will be.
     fn next(&mut self, now_ns: u64) -> Option<u32> {
         let class = self.busy.iter().map(|at| self.served[*at as usize].class).min()?;
         let of_class = || self.busy.iter().copied().filter(|at| self.served[*at as usize].class == class);
@@ -309,8 +311,8 @@ const JUMP: u64 = 800;
 const SEEKS_MOST: u32 = 19;
 /// By how much a process that was idle weighs more.
 const RAISED: u64 = 30;
-/// How long it does, on a drive with heads and without, as long as the drive's rate counts as two thirds of the usual; and for how
-/// many sectors.
+/// How long it does, on a drive with heads and without, as long as the drive's rate counts as two thirds of the usual;
+/// and for how many sectors.
 const RAISED_NS: [u64; 2] = [10_500_000_000, 3_750_000_000];
 const RAISED_SECTORS: u64 = 120_000;
 /// Binary digits behind the point of virtual times.

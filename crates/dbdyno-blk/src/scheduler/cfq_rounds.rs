@@ -1,5 +1,6 @@
-//! cfq of 2.6.9: one queue per process and no slices. A round takes the lowest sector of every busy queue, again and again
-//! until it has `quantum` requests. The kernel sets `nr_requests` to 8192, and each process may have its share of them.
+//! cfq of 2.6.9: one queue per process and no slices. A round takes the lowest sector of every busy queue, again and
+//! again until it has `quantum` requests. The kernel sets `nr_requests` to 8192, and each process may have its share of
+//! them.
 //!
 //! Cannot: queues by user or group (`key_type`), the ages of requests.
 

@@ -1,4 +1,5 @@
-//! cfq of 2.6.18: a queue for each process that waits, one per priority for all asynchronous writes, served in slices of time.
+//! cfq of 2.6.18: a queue for each process that waits, one per priority for all asynchronous writes, served in slices
+//! of time.
 //!
 //! A slice begins with its first request. When a synchronous queue runs empty in it, the drive is left idle for
 //! `slice_idle`, unless the process thinks longer than that, or seeks on a drive that takes several commands. Levels of

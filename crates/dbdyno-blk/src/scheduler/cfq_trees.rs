@@ -1,10 +1,10 @@
 //! cfq of 2.6.32, and of 2.6.33 to 4.20: queues by key in service trees, one request at a time.
 //!
-//! 2.6.32 has one tree. Later there is one for asynchronous queues, one for those not worth idling for, and one for the rest; each is
-//! served for its share of `target_latency`. A slice begins with its first completion.
+//! 2.6.32 has one tree. Later there is one for asynchronous queues, one for those not worth idling for, and one for the
+//! rest; each is served for its share of `target_latency`. A slice begins with its first completion.
 //!
-//! Behind a write that asks for it (`no_idle`: those of `fsync`) the drive does not idle; from 2.6.33 its queue is among
-//! those that share their idling, and another of these may use it.
+//! Behind a write that asks for it (`no_idle`: those of `fsync`) the drive does not idle; from 2.6.33 its queue is
+//! among those that share their idling, and another of these may use it.
 //!
 //! Cannot: groups (`group_idle` acts on none), queues merged because their processes cooperate.
 
@@ -526,8 +526,8 @@ impl ServiceTrees {
         self.trees[class as usize][service as usize].len()
     }
 
-    /// The queue that is next; it no longer waits. `share_ns` is how long a service may go on, by its queues and all of the
-    /// class.
+    /// The queue that is next; it no longer waits. `share_ns` is how long a service may go on, by its queues and all of
+    /// the class.
     pub fn next(&mut self, now_ns: u64, share_ns: impl Fn(Service, usize, usize) -> u64) -> Option<u32> {
         let class = [Class::RealTime, Class::BestEffort, Class::Idle]
             .into_iter()
@@ -575,8 +575,8 @@ impl DriveDepth {
         self.most = self.most.max(in_driver);
     }
 
-    /// A request is finished while so many wait; `own` are the waiting ones and those at the drive of a queue that has the
-    /// drive for itself.
+    /// A request is finished while so many wait; `own` are the waiting ones and those at the drive of a queue that has
+    /// the drive for itself.
     pub fn completed(&mut self, in_driver: usize, waiting: usize, own: Option<usize>) {
         let holds_back = own.is_some_and(|own| own < QUEUEING) && in_driver < QUEUEING;
         self.looks += u32::from(waiting > QUEUEING && !holds_back);

@@ -1,4 +1,5 @@
-//! What every scheduler promises, which tunables one has by their names in sysfs, and how a choice of a scheduler can be wrong.
+//! What every scheduler promises, which tunables one has by their names in sysfs, and how a choice of a scheduler can
+//! be wrong.
 
 use dbdyno_common::similar;
 use thiserror::Error;
@@ -18,9 +19,9 @@ pub enum May {
 
 /// Decides what the drive gets next.
 ///
-/// Every request that is inserted is dispatched exactly once, or absorbed by another; none waits for ever while the drive
-/// serves others; while a scheduler has requests it dispatches one when asked, unless it waits on purpose, and then
-/// [`Scheduler::next_due`] says until when or a completion ends it. The same calls give the same order.
+/// Every request that is inserted is dispatched exactly once, or absorbed by another; none waits for ever while the
+/// drive serves others; while a scheduler has requests it dispatches one when asked, unless it waits on purpose, and
+/// then [`Scheduler::next_due`] says until when or a completion ends it. The same calls give the same order.
 pub trait Scheduler {
     /// Takes a request. It is in no list, and is held until it is dispatched.
     fn insert(&mut self, queue: &mut Queue, id: RequestId);

@@ -1,7 +1,7 @@
 //! deadline: ascending batches of one direction; who waited too long begins the next one.
 //!
-//! To 2.6.24 a batch ends at the first gap between two requests, so the oldest request's age is looked at there: once it
-//! is over its expiry, service is in order of arrival, with what continues each request behind it. From 2.6.25 gaps
+//! To 2.6.24 a batch ends at the first gap between two requests, so the oldest request's age is looked at there: once
+//! it is over its expiry, service is in order of arrival, with what continues each request behind it. From 2.6.25 gaps
 //! stay in the batch.
 
 use super::contract::{Scheduler, SchedulerError, Settings, Tunable, Unit};

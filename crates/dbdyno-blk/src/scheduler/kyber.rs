@@ -1,8 +1,9 @@
-//! kyber: reads and writes each have tokens for the drive; latencies above a target take tokens from those that meet theirs.
+//! kyber: reads and writes each have tokens for the drive; latencies above a target take tokens from those that meet
+//! theirs.
 //!
-//! Requests go to the drive as they come, up to 16 reads and 8 writes in turn. Every 100 ms in which enough was seen, a direction whose
-//! 90th percentile at the drive is above its target makes the drive count as congested, and depths are set anew from the
-//! 99th percentile of the whole wait.
+//! Requests go to the drive as they come, up to 16 reads and 8 writes in turn. Every 100 ms in which enough was seen, a
+//! direction whose 90th percentile at the drive is above its target makes the drive count as congested, and depths are
+//! set anew from the 99th percentile of the whole wait.
 //!
 //! Cannot: several software queues; discards and other commands, which have tokens of their own.
 

@@ -1,8 +1,8 @@
 //! noop: requests go to the drive as they come.
 //!
-//! To 2.6.18 a bio can join only the request that was merged with last, and one that becomes that by being inserted while
-//! there is none: a stream with gaps stops merging until the drive takes that request. Later any request whose end it
-//! continues.
+//! To 2.6.18 a bio can join only the request that was merged with last, and one that becomes that by being inserted
+//! while there is none: a stream with gaps stops merging until the drive takes that request. Later any request whose
+//! end it continues.
 //!
 //! Cannot: join requests when a process hands over what it held back (from 2.6.39); only bios join.
 

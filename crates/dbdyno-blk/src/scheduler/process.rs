@@ -1,5 +1,5 @@
-//! The requests of one process in cfq and bfq (or all asynchronous ones of a priority), and the habits of a process: how long it
-//! thinks between two requests, and how far they lie apart.
+//! The requests of one process in cfq and bfq (or all asynchronous ones of a priority), and the habits of a process:
+//! how long it thinks between two requests, and how far they lie apart.
 
 use crate::queue::{Bio, Fifo, Queue, Request, RequestId, Side, Sorted};
 
@@ -62,7 +62,8 @@ impl ProcessQueue {
         }
     }
 
-    /// Forgets `gone`, which becomes a part of `id`; if it is older, `id` takes its place in the queue by age, with its expiry.
+    /// Forgets `gone`, which becomes a part of `id`; if it is older, `id` takes its place in the queue by age, with its
+    /// expiry.
     pub fn absorbed(&mut self, queue: &mut Queue, id: RequestId, gone: RequestId, nearness: Nearness) {
         let earlier_ns = queue.requests[gone].expires_ns;
         if earlier_ns < queue.requests[id].expires_ns {
@@ -124,7 +125,8 @@ macro_rules! by_process {
     };
 }
 
-/// What all of cfq has in common: a process that is waited for may always queue, and is not waited for once it has exited.
+/// What all of cfq has in common: a process that is waited for may always queue, and is not waited for once it has
+/// exited.
 macro_rules! by_cfq_process {
     () => {
         fn may_queue(&self, _queue: &Queue, bio: &Bio) -> May {

@@ -16,8 +16,8 @@ pub enum Step {
 
 /// Processes that offer load.
 ///
-/// A process that sleeps for a request takes no step until it is awake. One that submitted takes a [`Step::Unplug`] after
-/// it, at the same time or later.
+/// A process that sleeps for a request takes no step until it is awake. One that submitted takes a [`Step::Unplug`]
+/// after it, at the same time or later.
 pub trait Source {
     /// When a process wants to take a step although nothing completes; `None` if none does.
     fn next_due(&self) -> Option<u64>;

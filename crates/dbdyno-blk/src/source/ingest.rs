@@ -1,11 +1,11 @@
 //! `MyISAM` takes rows, one after the other.
 //!
-//! Every row is a statement, at whose end `MyISAM` writes what it changed (`delay_key_write` is off): the row behind the last,
-//! the state at the head of the index file, the block of the ascending primary key, and for each secondary key, whose
-//! values are random, a block anywhere. Blocks of 1 KiB lie in pages of 4 KiB.
+//! Every row is a statement, at whose end `MyISAM` writes what it changed (`delay_key_write` is off): the row behind
+//! the last, the state at the head of the index file, the block of the ascending primary key, and for each secondary
+//! key, whose values are random, a block anywhere. Blocks of 1 KiB lie in pages of 4 KiB.
 //!
-//! The key buffer saves no reads of the drive: a block that it has is written through the page cache, which needs the rest of its
-//! page. It takes memory from that. So the drive is read from once index and data outgrow the page cache.
+//! The key buffer saves no reads of the drive: a block that it has is written through the page cache, which needs the
+//! rest of its page. It takes memory from that. So the drive is read from once index and data outgrow the page cache.
 //!
 //! ```
 //! use dbdyno_blk::kernel::{Kernel, Settings};

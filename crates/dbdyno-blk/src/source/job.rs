@@ -1,7 +1,8 @@
 //! Jobs in fio's words: past the page cache, or through it.
 //!
-//! Each job through the page cache (`direct=0`) has a file, at first on the drive alone. A process does one after the other (`depth` is 1, as for fio's `psync`). Sequential reads take more at a time, from 4 pages
-//! doubling to 128 KiB, and the process waits for all of them.
+//! Each job through the page cache (`direct=0`) has a file, at first on the drive alone. A process does one after the
+//! other (`depth` is 1, as for fio's `psync`). Sequential reads take more at a time, from 4 pages doubling to 128 KiB,
+//! and the process waits for all of them.
 //!
 //! Cannot: random maps (an offset may come twice), trims, checks of what was written.
 
@@ -104,8 +105,8 @@ struct Process {
     due_ns: [u64; 2],
     finished: u64,
     outstanding: u32,
-    /// When those that it has not begun were meant to begin: all it may have outstanding at first, then one for each that
-    /// finished.
+    /// When those that it has not begun were meant to begin: all it may have outstanding at first, then one for each
+    /// that finished.
     intended_ns: VecDeque<u64>,
     begun: u64,
     /// Of the call that it is in.
@@ -374,8 +375,8 @@ pub struct BufferedJobs {
 }
 
 impl BufferedJobs {
-    /// Jobs on the page cache of a kernel. The seed decides offsets, and which are reads. `offset_bytes`, `asynchronous`,
-    /// `class` and `priority` of a job mean nothing here.
+    /// Jobs on the page cache of a kernel. The seed decides offsets, and which are reads. `offset_bytes`,
+    /// `asynchronous`, `class` and `priority` of a job mean nothing here.
     ///
     /// # Errors
     /// [`CacheError`] names the field, what was given and what must hold.

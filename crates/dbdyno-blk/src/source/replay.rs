@@ -1,10 +1,10 @@
 //! A trace as load: each request at its recorded time (open), or when its process would have asked for it (closed).
 //!
 //! **Open**: a load that takes no notice of how fast it is served; right only while the drive keeps up, see
-//! [`Replay::late_ns_max`]. **Closed**: what a process waited for in the trace it waits for here. A request that began while none
-//! of its process was outstanding comes as long after that process's last completion as in the trace; any other, and a write
-//! that nobody waited for, as long after its previous request. (Inferred from the trace alone, as hfplayer does: Haghdoost et al.,
-//! "On the accuracy and scalability of intensive I/O workload replay", FAST 2017.)
+//! [`Replay::late_ns_max`]. **Closed**: what a process waited for in the trace it waits for here. A request that began
+//! while none of its process was outstanding comes as long after that process's last completion as in the trace; any
+//! other, and a write that nobody waited for, as long after its previous request. (Inferred from the trace alone, as
+//! hfplayer does: Haghdoost et al., "On the accuracy and scalability of intensive I/O workload replay", FAST 2017.)
 //!
 //! Cannot: know of waits for locks, other processes or the network; they stay in the gaps.
 
@@ -102,7 +102,8 @@ impl<I: Iterator<Item = Record>> Replay<I> {
         self.late_ns_max
     }
 
-    /// Requests of a closed replay of which the trace does not tell what they waited for: their gaps to the one before hold.
+    /// Requests of a closed replay of which the trace does not tell what they waited for: their gaps to the one before
+    /// hold.
     pub fn without_wait(&self) -> u64 {
         self.guessed
     }

@@ -55,7 +55,8 @@ pub struct Job {
     pub priority: u8,
 }
 
-/// Rates of one process by direction, each 0 for none (`rate`, `rate_iops`). A process that was held up makes up for it.
+/// Rates of one process by direction, each 0 for none (`rate`, `rate_iops`). A process that was held up makes up for
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
     /// Bytes of reads a second.

@@ -29,7 +29,8 @@ pub fn begins_blkparse(line: &str) -> bool {
         && ACTIONS.contains(&words[5])
 }
 
-/// The event of a line of `blkparse` in its default format: device, CPU, sequence, seconds, process, action, RWBS, sector + length.
+/// The event of a line of `blkparse` in its default format: device, CPU, sequence, seconds, process, action, RWBS,
+/// sector + length.
 pub fn blkparse(line: &str, findings: &mut Findings) -> Option<BlockEvent> {
     if line.starts_with('#') {
         comment(line, findings);
@@ -86,7 +87,8 @@ pub fn comment(line: &str, findings: &mut Findings) {
     }
 }
 
-/// What stands before an event's name, the name without `block_`, and what is behind it. A process may be called so, too.
+/// What stands before an event's name, the name without `block_`, and what is behind it. A process may be called so,
+/// too.
 fn split_event(line: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(offset) = line[from..].find("block_") {
@@ -134,7 +136,8 @@ fn time_of(before: &str) -> Option<(u64, &str)> {
     Some((scaled(time, scale)?, rest))
 }
 
-/// The process of what stands before a time, if it is there: `fio-41 [001] d..2.`, `fio 41 [001]`, `fio 41/43`, `fio-41 ( 41)`.
+/// The process of what stands before a time, if it is there: `fio-41 [001] d..2.`, `fio 41 [001]`, `fio 41/43`, `fio-41
+/// ( 41)`.
 fn process_of(before: &str) -> Option<u32> {
     let who = before.rfind('[').map_or(before, |at| &before[..at]).trim_end();
     let who = who.strip_suffix(')').and_then(|who| who.rsplit_once('(')).map_or(who, |(who, _)| who.trim_end());

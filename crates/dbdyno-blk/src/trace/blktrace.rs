@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, BufRead, Read};
 
-use super::record::{Action, BlockEvent, Findings, Record};
+use super::record::{Action, BlockEvent, Findings, Record, read_whole};
 use super::units::sectors_of;
 use crate::queue::Direction;
 
@@ -61,13 +61,7 @@ impl Files {
     fn fetch(&mut self, file: usize, findings: &mut Findings) -> io::Result<()> {
         let from = &mut self.inputs[file];
         let mut record = [0; RECORD_BYTES];
-        let mut read = 0;
-        while read < RECORD_BYTES {
-            match from.read(&mut record[read..])? {
-                0 => break,
-                more => read += more,
-            }
-        }
+        let read = read_whole(from, &mut record)?;
         if read == 0 {
             return Ok(());
         }

@@ -81,7 +81,8 @@ impl Separator {
         row
     }
 
-    /// The cell behind a process's name. Names may hold blanks, so a name ends where the next column's kind of word stands.
+    /// The cell behind a process's name. Names may hold blanks, so a name ends where the next column's kind of word
+    /// stands.
     fn behind_name<'a>(self, cells: &mut impl Iterator<Item = &'a str>, next: Option<Role>) -> Option<&'a str> {
         match next {
             Some(Role::Device | Role::Name | Role::Other) | None => cells.next(),

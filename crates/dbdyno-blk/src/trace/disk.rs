@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use super::record::{Findings, Record};
+use super::record::{Findings, Record, read_whole};
 use super::units::sectors_of;
 use crate::queue::Direction;
 
@@ -23,13 +23,7 @@ pub fn past_magic(from: &mut dyn BufRead) -> io::Result<()> {
 pub fn next(from: &mut dyn BufRead, findings: &mut Findings) -> io::Result<Option<Record>> {
     loop {
         let mut record = [0; RECORD_BYTES];
-        let mut read = 0;
-        while read < RECORD_BYTES {
-            match from.read(&mut record[read..])? {
-                0 => break,
-                more => read += more,
-            }
-        }
+        let read = read_whole(from, &mut record)?;
         if read == 0 {
             return Ok(None);
         }

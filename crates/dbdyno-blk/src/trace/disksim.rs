@@ -1,5 +1,5 @@
-//! `DiskSim`'s ASCII format: arrival in milliseconds, device, block, length in blocks, flags in hexadecimal (bit 0 is a read).
-//! Simulators of SSDs (`MQSim`, `SSDSim`) write the same with nanoseconds, and replayers with bytes.
+//! `DiskSim`'s ASCII format: arrival in milliseconds, device, block, length in blocks, flags in hexadecimal (bit 0 is a
+//! read). Simulators of SSDs (`MQSim`, `SSDSim`) write the same with nanoseconds, and replayers with bytes.
 
 use super::record::{Findings, Record};
 use super::units::{Doubt, Lengths, Times, is_number, scaled, sectors_of};

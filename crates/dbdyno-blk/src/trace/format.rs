@@ -16,8 +16,8 @@ impl Format {
         Self::find(head, None).ok().map(|beginning| beginning.format)
     }
 
-    /// Where a format begins, or that which is named. Text may stand before it: what a program prints on a terminal, or the
-    /// line that called it. What is nearly a heading is the reason where nothing is found.
+    /// Where a format begins, or that which is named. Text may stand before it: what a program prints on a terminal, or
+    /// the line that called it. What is nearly a heading is the reason where nothing is found.
     pub(super) fn find(head: &[u8], named: Option<Self>) -> Result<Beginning, Option<Lacking>> {
         if named.is_none() && blktrace::begins(head) {
             return Ok(Beginning { format: Self::Blktrace, lines_before: 0 });

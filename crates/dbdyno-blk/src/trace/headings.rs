@@ -217,7 +217,8 @@ impl Heading {
         }
     }
 
-    /// Settles units that are open by the lines behind the heading, or as asked; returns what is to be said of them, too.
+    /// Settles units that are open by the lines behind the heading, or as asked; returns what is to be said of them,
+    /// too.
     pub fn settled(
         self,
         sample: &[&str],

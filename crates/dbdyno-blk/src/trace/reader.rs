@@ -1,7 +1,7 @@
 //! Requests of a trace, one after the other: a file of any length takes the same memory.
 //!
-//! A text is read by lines of bounded length. Those that scripts and programs print as `key=value`, as JSON or with dates and
-//! clocks become lines of columns.
+//! A text is read by lines of bounded length. Those that scripts and programs print as `key=value`, as JSON or with
+//! dates and clocks become lines of columns.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -398,8 +398,8 @@ fn detect_beginning(first: &mut dyn BufRead, ask: ReadOptions, several: bool) ->
     Ok(Some(Beginning { format, lines_before: beginning.lines_before, has_heading, columned, parser, moment, notes }))
 }
 
-/// How lines are made lines of columns, if they have to be; with the beginning of the file as that makes it, and the place of a line of
-/// names that stands for keys.
+/// How lines are made lines of columns, if they have to be; with the beginning of the file as that makes it, and the
+/// place of a line of names that stands for keys.
 fn detect_columns(head: &[u8], format: Option<Format>) -> (Option<Columned>, Option<(String, Option<usize>)>) {
     let is_text = !matches!(format, Some(Format::Blktrace | Format::Disk)) && !head.contains(&0);
     let text = if is_text { String::from_utf8_lossy(head) } else { String::new().into() };

@@ -1,12 +1,26 @@
 //! One request of a trace, whatever wrote it, and what was odd about the trace: it is reported, never guessed at.
 //!
-//! The kernel's block tracing, be it by blktrace, by blkparse or by tracefs, tells events; requests are made of them here.
+//! The kernel's block tracing, be it by blktrace, by blkparse or by tracefs, tells events; requests are made of them
+//! here.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::{self, Read};
 
 use serde::Serialize;
 
 use crate::queue::Direction;
+
+/// Reads a record of fixed length; returns how many bytes there were, fewer than that at the end of a file.
+pub fn read_whole(from: &mut (impl Read + ?Sized), record: &mut [u8]) -> io::Result<usize> {
+    let mut read = 0;
+    while read < record.len() {
+        match from.read(&mut record[read..])? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    Ok(read)
+}
 
 /// A request as its format tells of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,13 +169,14 @@ pub enum Begin {
     /// As a process asked for it (Q): for what another scheduler would make of it.
     #[default]
     Queued,
-    /// As it went to the drive (D): for what another drive would make of it. Merges are done, and the scheduler's order.
+    /// As it went to the drive (D): for what another drive would make of it. Merges are done, and the scheduler's
+    /// order.
     Issued,
 }
 
 impl Begin {
-    /// The moments that a request may begin with, the one that is meant first, then those next to it. A trace of ends alone
-    /// has requests as they ended.
+    /// The moments that a request may begin with, the one that is meant first, then those next to it. A trace of ends
+    /// alone has requests as they ended.
     pub fn moments(self) -> [Action; 4] {
         match self {
             Self::Queued => [Action::Queued, Action::Inserted, Action::Issued, Action::Completed],
@@ -265,7 +280,8 @@ impl Pairing {
         self.waiting.push_back(Waiting { record, settled: false, dropped: false });
     }
 
-    /// Settles those within the sectors of `end`: a request may carry many bios. A flush without data is the oldest one.
+    /// Settles those within the sectors of `end`: a request may carry many bios. A flush without data is the oldest
+    /// one.
     fn close(&mut self, end: &Record, settle: impl Fn(&mut Waiting, &Record)) {
         let last = end.start_sector + u64::from(end.sectors.max(1)) - 1;
         let range = (end.device, end.start_sector, 0)..=(end.device, last, u64::MAX);

@@ -1,7 +1,8 @@
-//! Numbers of traces, exact to the nanosecond, and in which unit times and places are where format and heading leave that open.
+//! Numbers of traces, exact to the nanosecond, and in which unit times and places are where format and heading leave
+//! that open.
 //!
-//! A unit that is documented holds unless the trace's beginning makes it absurd. Where none is documented and several are
-//! plausible, nothing is guessed: the reader asks.
+//! A unit that is documented holds unless the trace's beginning makes it absurd. Where none is documented and several
+//! are plausible, nothing is guessed: the reader asks.
 
 use std::fmt;
 
@@ -95,8 +96,8 @@ impl Times {
         }
     }
 
-    /// The unit; `usual` is what the format documents, and `whole_least` how many requests a second whole numbers of it have at
-    /// the least; what else writes the format writes `others`.
+    /// The unit; `usual` is what the format documents, and `whole_least` how many requests a second whole numbers of it
+    /// have at the least; what else writes the format writes `others`.
     pub fn unit(&self, usual: Option<u64>, whole_least: f64, others: &[u64]) -> Result<UnitChoice, Doubt> {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);
@@ -288,8 +289,8 @@ const SECTORS_MOST: u64 = 1 << 54;
 /// Digits that always fit into 64 bits.
 const DIGITS_QUICK: usize = 19;
 
-/// A decimal number times `scale`, rounded down: `"1.5"` times 10^9 is 1,500,000,000. At most 18 digits behind the point
-/// count. Numbers with an exponent, such as `5e-05`, are read with a double's precision.
+/// A decimal number times `scale`, rounded down: `"1.5"` times 10^9 is 1,500,000,000. At most 18 digits behind the
+/// point count. Numbers with an exponent, such as `5e-05`, are read with a double's precision.
 pub fn scaled(text: &str, scale: u64) -> Option<u64> {
     quick(text.as_bytes(), scale).or_else(|| exact(text, scale)).or_else(|| with_exponent(text, scale))
 }
@@ -339,7 +340,8 @@ pub fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// First sector and length in sectors of a range of bytes, which is widened to whole sectors; `None` where no device has it.
+/// First sector and length in sectors of a range of bytes, which is widened to whole sectors; `None` where no device
+/// has it.
 pub fn sectors_of(offset_bytes: u64, size_bytes: u64) -> Option<(u64, u32)> {
     let end = offset_bytes.checked_add(size_bytes)?.div_ceil(512);
     let start = offset_bytes / 512;

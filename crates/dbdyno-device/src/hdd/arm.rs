@@ -1,11 +1,12 @@
 //! The arm and the spindle: how long it takes from where the head is to a sector.
 //!
-//! A seek or a head switch, which includes the settle of a read, plus a further settle for writes; then the wait until the
-//! sector comes round.
+//! A seek or a head switch, which includes the settle of a read, plus a further settle for writes; then the wait until
+//! the sector comes round.
 //!
-//! The dirty extents that the drive chooses among stand by the angle at which they begin. A search for the one that the head reaches soonest looks at angles in the order in which they pass under it, and at
-//! each only at what the arm has reached by then. It finds exactly what a look at all finds, and looks at few: of hundreds
-//! of candidates, some are always near enough to be met within a part of a revolution.
+//! The dirty extents that the drive chooses among stand by the angle at which they begin. A search for the one that the
+//! head reaches soonest looks at angles in the order in which they pass under it, and at each only at what the arm has
+//! reached by then. It finds exactly what a look at all finds, and looks at few: of hundreds of candidates, some are
+//! always near enough to be met within a part of a revolution.
 
 use std::cmp::Ordering;
 
@@ -220,8 +221,8 @@ impl Candidates {
         u64::MAX << first & u64::MAX >> (BANDS - 1 - last)
     }
 
-    /// The slot of the candidate that a write reaches soonest, and when, if that is before `limit_ns`. Of equals it is the
-    /// nearer, and then the one farther inwards.
+    /// The slot of the candidate that a write reaches soonest, and when, if that is before `limit_ns`. Of equals it is
+    /// the nearer, and then the one farther inwards.
     pub(super) fn nearest(&self, arm: &Arm, moment: Moment, limit_ns: f64) -> Option<(u32, f64)> {
         let part_ns = arm.revolution_ns / PARTS as f64;
         let turned = moment.angle * PARTS as f64;

@@ -1,13 +1,13 @@
-//! What the drive does next: which command or dirty extent, and when it goes on reading instead. The choice is known while the
-//! drive still chooses.
+//! What the drive does next: which command or dirty extent, and when it goes on reading instead. The choice is known
+//! while the drive still chooses.
 //!
-//! Choosing takes `choose_ms`, and what comes meanwhile can be chosen. As the choice depends on nothing else, it is made
-//! when the drive begins to choose or, where a command waits for the end of a write of dirty sectors, before, for the time at
-//! which choosing ends, and looked at again for each command that comes. So the completion of the command that is chosen
-//! is known beforehand, and the model's caller need not poll for the choice.
+//! Choosing takes `choose_ms`, and what comes meanwhile can be chosen. As the choice depends on nothing else, it is
+//! made when the drive begins to choose or, where a command waits for the end of a write of dirty sectors, before, for
+//! the time at which choosing ends, and looked at again for each command that comes. So the completion of the command
+//! that is chosen is known beforehand, and the model's caller need not poll for the choice.
 //!
-//! The second half is the move that was chosen: the way to the first sector, the passage under the head, and how the transfer
-//! over the interface overlaps with both.
+//! The second half is the move that was chosen: the way to the first sector, the passage under the head, and how the
+//! transfer over the interface overlaps with both.
 
 use super::arm::{Moment, SLACK_NS, Target};
 use super::geometry::Sweep;
@@ -98,8 +98,9 @@ impl Hdd {
         self.blocked.front().is_some_and(|write| self.is_too_long(at_ns, write.since_ns))
     }
 
-    /// The waiting read that the head comes to, if it goes on to it. A stream ends when another command's wait *since it
-    /// began* weighs more than the way there: counted in full, the waits of several streams would let none have its turn.
+    /// The waiting read that the head comes to, if it goes on to it. A stream ends when another command's wait *since
+    /// it began* weighs more than the way there: counted in full, the waits of several streams would let none have its
+    /// turn.
     fn coming(&self, hosts: &Standing, run: Option<Run>) -> Option<usize> {
         if hosts.starved_write {
             return None;
@@ -178,8 +179,8 @@ impl Hdd {
         index
     }
 
-    /// Answers the waiting reads that the head has passed over since they came. What it gives is the run on which the head
-    /// is, if a waiting read may begin there.
+    /// Answers the waiting reads that the head has passed over since they came. What it gives is the run on which the
+    /// head is, if a waiting read may begin there.
     pub(super) fn answer_what_was_read(&mut self) -> Option<Run> {
         let run = self.reads.run_on(self.now_ns)?;
         if !self.meets_waiting(run) {
@@ -249,8 +250,8 @@ impl Hdd {
         !self.queue.is_empty() || !self.blocked.is_empty() || self.flush.is_some()
     }
 
-    /// When the next choice will have been made, if what it hangs on is known. What is being written makes room for writes
-    /// that wait, which are then dirty, too.
+    /// When the next choice will have been made, if what it hangs on is known. What is being written makes room for
+    /// writes that wait, which are then dirty, too.
     fn chosen_ns(&self) -> Option<u64> {
         match self.current {
             Some((chosen_ns, Work::Choose)) if self.is_awaited() => Some(chosen_ns),
@@ -261,8 +262,8 @@ impl Hdd {
         }
     }
 
-    /// Plans for the end of choosing. There is no plan where no command waits, and none where the head, reading on, may come
-    /// to a waiting read: what it reads until then is part of the choice.
+    /// Plans for the end of choosing. There is no plan where no command waits, and none where the head, reading on, may
+    /// come to a waiting read: what it reads until then is part of the choice.
     pub(super) fn plan(&mut self) {
         let Some(chosen_ns) = self.chosen_ns().filter(|_| self.planned.is_none()) else { return };
         let run = self.reads.run_on(chosen_ns);

@@ -1,12 +1,12 @@
 //! A hard disk: zoned recording, seek and rotation, a queue, a write cache and read-ahead.
 //!
 //! One arm does one thing at a time. Whenever it is free the drive chooses the next move by shortest positioning time
-//! among the oldest `queue_depth` host commands and the oldest `destage_window` dirty extents; host commands have a head
-//! start. Writes complete into the cache while it has room. Reads that continue where the head is reading, whether they
-//! arrive in time or wait in the queue, and dirty extents that continue where it is writing, stream at media rate; the
-//! others get their turn by their age. FLUSH waits for every command before it and for the
-//! cache to be written out, and holds up all commands behind it, as ATA's does. Where the drive file has a watermark,
-//! transfers overlap with the medium, as on a bus that is slower than it.
+//! among the oldest `queue_depth` host commands and the oldest `destage_window` dirty extents; host commands have a
+//! head start. Writes complete into the cache while it has room. Reads that continue where the head is reading, whether
+//! they arrive in time or wait in the queue, and dirty extents that continue where it is writing, stream at media rate;
+//! the others get their turn by their age. FLUSH waits for every command before it and for the cache to be written out,
+//! and holds up all commands behind it, as ATA's does. Where the drive file has a watermark, transfers overlap with the
+//! medium, as on a bus that is slower than it.
 //!
 //! Of ten measured disks the distribution of response times comes out as near as with the simulator for which their
 //! parameters were extracted (`make bench-models`).
@@ -76,8 +76,8 @@ struct Passage {
     end_ns: u64,
     /// As much of a read as the watermark asks for has been read.
     watermark_ns: u64,
-    /// The last byte of a read to reach the cache is followed, in the order of addresses, by this many bytes with its own
-    /// sector's.
+    /// The last byte of a read to reach the cache is followed, in the order of addresses, by this many bytes with its
+    /// own sector's.
     behind_bytes: u64,
     /// The first sector that was read.
     from: u64,
@@ -101,7 +101,8 @@ struct Standing {
     moment: Moment,
     /// A write has waited too long for room: no host command is chosen.
     starved_write: bool,
-    /// The host command of the lowest score, by its place in the queue. Minus infinity says that it has waited too long.
+    /// The host command of the lowest score, by its place in the queue. Minus infinity says that it has waited too
+    /// long.
     host: Option<(usize, f64)>,
     /// The dirty extent that goes before it, by its slot, and when it is reached.
     dirty: Option<(u32, f64)>,

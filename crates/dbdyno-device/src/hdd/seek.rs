@@ -1,7 +1,7 @@
 //! How long a seek takes: a curve of two pieces, or a table by distance.
 //!
-//! The curve: t = a + b sqrt(d) for d < D cylinders, else c + e d (Ruemmler and Wilkes, "An introduction to disk drive modeling",
-//! IEEE Computer 27(3), 1994), the settle of a read included.
+//! The curve: t = a + b sqrt(d) for d < D cylinders, else c + e d (Ruemmler and Wilkes, "An introduction to disk drive
+//! modeling", IEEE Computer 27(3), 1994), the settle of a read included.
 
 /// The short form; milliseconds, and cylinders.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,5 @@
-//! `[hdd]` and `[[hdd.zone]]` of a drive file: the short form of zones, and what commands cost beside the arm and the transfer,
-//! which depends on the command before.
+//! `[hdd]` and `[[hdd.zone]]` of a drive file: the short form of zones, and what commands cost beside the arm and the
+//! transfer, which depends on the command before.
 
 use serde::Deserialize;
 
@@ -106,8 +106,8 @@ pub(crate) struct HddSpec {
     #[serde(default = "yes")]
     pub read_ahead_after_hit: bool,
     /// What a segment holds at most while the drive reads ahead, bytes: what comes pushes out the oldest. All if not
-    /// given; once the head is elsewhere, `read_segment_bytes`. With it a read is served from the cache as far as that has
-    /// its beginning.
+    /// given; once the head is elsewhere, `read_segment_bytes`. With it a read is served from the cache as far as that
+    /// has its beginning.
     pub read_kept_bytes: Option<u64>,
     /// The sectors of the track that pass before those asked for are kept too.
     #[serde(default)]

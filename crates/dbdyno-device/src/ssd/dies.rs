@@ -271,7 +271,8 @@ pub(super) enum Event {
     Idle,
 }
 
-/// Reads of worn blocks, which come back with more errors than can be corrected and are tried again with other thresholds.
+/// Reads of worn blocks, which come back with more errors than can be corrected and are tried again with other
+/// thresholds.
 #[derive(Debug)]
 pub(super) struct Retries {
     spec: Option<ReadRetrySpec>,

@@ -1,24 +1,27 @@
 //! The translation layer's tables: which page of flash holds which page of the disk, and what is in each block.
 //!
 //! Two tables of 32 bits a page, one each way: about 2.2 bytes of memory for a KiB of disk, touched only where written
-//! (64 GiB take at most 140 MiB, 256 GiB 560 MiB). A page of flash is *valid* if the page of the disk it was written for
-//! still points at it.
+//! (64 GiB take at most 140 MiB, 256 GiB 560 MiB). A page of flash is *valid* if the page of the disk it was written
+//! for still points at it.
 //!
-//! A steady drive is one as it is after a long time of uniform random writes, made at once. With many pages to a block, greedy collection takes the oldest block (the longer ago it was written, the more of it
-//! has been overwritten), so the ages of the full blocks are spread evenly between 0 and the time T in which the host
-//! overwrites all of the flash: with A flash pages written for each of the host's, T = P / A host writes, for P pages of
-//! flash. A page survives t random writes over L pages with probability exp(-t / L). The block collected has
-//! 1 - 1 / A of its pages valid, which gives A = (1 + r) / (1 + r + W0(-(1 + r) exp(-(1 + r)))) for a spare part of r
-//! (Xiang and Kurkoski, "An improved analytic expression for write amplification in NAND flash", 2012; from memory).
-//! So block k of n, the youngest being 0, holds exp(-(1 + r) k / (n A)) of its pages.
+//! A steady drive is one as it is after a long time of uniform random writes, made at once. With many pages to a block,
+//! greedy collection takes the oldest block (the longer ago it was written, the more of it has been overwritten), so
+//! the ages of the full blocks are spread evenly between 0 and the time T in which the host overwrites all of the
+//! flash: with A flash pages written for each of the host's, T = P / A host writes, for P pages of flash. A page
+//! survives t random writes over L pages with probability exp(-t / L). The block collected has 1 - 1 / A of its pages
+//! valid, which gives A = (1 + r) / (1 + r + W0(-(1 + r) exp(-(1 + r)))) for a spare part of r (Xiang and Kurkoski, "An
+//! improved analytic expression for write amplification in NAND flash", 2012; from memory). So block k of n, the
+//! youngest being 0, holds exp(-(1 + r) k / (n A)) of its pages.
 //!
-//! Each page of the disk is dealt to a block with that probability, in one pass over the disk; valid pages lie
-//! evenly among those that are not. Every [`ROUND`] pages each block gets its share but for rounding: left to chance, some
-//! blocks would hold fewer valid pages than any that greedy collection has not taken yet, and it would begin with these.
+//! Each page of the disk is dealt to a block with that probability, in one pass over the disk; valid pages lie evenly
+//! among those that are not. Every [`ROUND`] pages each block gets its share but for rounding: left to chance, some
+//! blocks would hold fewer valid pages than any that greedy collection has not taken yet, and it would begin with
+//! these.
 //!
-//! The drive is caught when collection is due: so much is free as it leaves free, and the next page that the host writes
-//! lets it take a block. Nothing runs before that; after it the host writes at the pace of collection. The cache of single-bit blocks is full, as it is while the host never pauses: of old
-//! garbage where the host writes past a full cache, of the latest writes where it is emptied under load.
+//! The drive is caught when collection is due: so much is free as it leaves free, and the next page that the host
+//! writes lets it take a block. Nothing runs before that; after it the host writes at the pace of collection. The cache
+//! of single-bit blocks is full, as it is while the host never pauses: of old garbage where the host writes past a full
+//! cache, of the latest writes where it is emptied under load.
 
 use std::collections::VecDeque;
 
@@ -99,8 +102,8 @@ pub(super) struct Ftl {
     pub(super) map: Vec<u32>,
     /// By page of flash: the page of the disk it was written for, plus 1, or 0.
     pub(super) owner: Vec<u32>,
-    /// By page of flash: whether that is the latest version. The owners' entries in `map` say the same, but lie all over the
-    /// table, and collection asks for every page of a block.
+    /// By page of flash: whether that is the latest version. The owners' entries in `map` say the same, but lie all
+    /// over the table, and collection asks for every page of a block.
     is_valid: Vec<u64>,
     /// By block.
     pub(super) valid: Vec<u32>,

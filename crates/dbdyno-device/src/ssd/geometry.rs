@@ -5,11 +5,12 @@
 //! block on every die, written, collected and erased together, unit by unit around the dies (the "superblock" of client
 //! drives' controllers; from memory). So consecutive units lie on consecutive channels.
 //!
-//! A disk smaller than the drive keeps the drive's dies, planes, times and ratio of spare area, and has fewer blocks; once
-//! there would be fewer than [`BLOCKS_MIN`], smaller ones, of one unit a die at the least. Then erasing one takes less
-//! time in proportion, so that a byte costs as much erasing as on the whole drive. Its cache of single-bit blocks is the
-//! drive's, in as many more of these blocks, or one in proportion where the drive file asks for that. A disk of fewer than some 60 of the
-//! smallest blocks (200 MiB for 32 dies of 96 KiB units) has more spare area than the drive, because collection needs it.
+//! A disk smaller than the drive keeps the drive's dies, planes, times and ratio of spare area, and has fewer blocks;
+//! once there would be fewer than [`BLOCKS_MIN`], smaller ones, of one unit a die at the least. Then erasing one takes
+//! less time in proportion, so that a byte costs as much erasing as on the whole drive. Its cache of single-bit blocks
+//! is the drive's, in as many more of these blocks, or one in proportion where the drive file asks for that. A disk of
+//! fewer than some 60 of the smallest blocks (200 MiB for 32 dies of 96 KiB units) has more spare area than the drive,
+//! because collection needs it.
 
 use super::spec::{PAGE_BYTES, SsdSpec};
 
@@ -23,8 +24,8 @@ const RESERVE_BLOCKS: u32 = 3;
 /// collected from a block which is not erased yet.
 const HOST_LEAVES: u64 = 2;
 
-/// Units on each die that collection keeps free beyond those, two blocks at most: enough to keep the dies busy before the
-/// host has to wait, and so little that a pause does not make a steady drive fast for long.
+/// Units on each die that collection keeps free beyond those, two blocks at most: enough to keep the dies busy before
+/// the host has to wait, and so little that a pause does not make a steady drive fast for long.
 const UNITS_AHEAD: u64 = 4;
 
 /// Blocks of one kind: of the cells' full density, or written with one bit a cell.
@@ -198,8 +199,8 @@ impl Geometry {
     }
 }
 
-/// What to divide by: `n / d` is the upper half of `(n + 1) m`, with m = (2^64 - 1) / d rounded down. That is exact for 32
-/// bits, as the product falls short of `(n + 1) / d` by more than nothing and less than any `1 / d`.
+/// What to divide by: `n / d` is the upper half of `(n + 1) m`, with m = (2^64 - 1) / d rounded down. That is exact for
+/// 32 bits, as the product falls short of `(n + 1) / d` by more than nothing and less than any `1 / d`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Divisor {
     by: u32,

@@ -1,24 +1,26 @@
 //! A solid-state drive: host link, firmware, write buffer, translation layer, channels and dies.
 //!
-//! A read waits for the firmware, then for each flash page's plane and channel, then crosses the link. A write crosses the
-//! link, waits for the firmware and for room in the buffer, and is done; the buffer is programmed a full unit at a time,
-//! around the dies. FLUSH programs what is left, short units included, and waits for it; a forced write (FUA) waits for
-//! its own. Data is mapped by pages of 4 KiB (`ftl`). Beside the host's work goes that of `reclaim`: garbage collection,
-//! which takes the block with the fewest valid pages, and the emptying of the cache of single-bit blocks. Both read,
-//! program and erase on the same dies; the host's writes wait when they would leave collection no free blocks.
+//! A read waits for the firmware, then for each flash page's plane and channel, then crosses the link. A write crosses
+//! the link, waits for the firmware and for room in the buffer, and is done; the buffer is programmed a full unit at a
+//! time, around the dies. FLUSH programs what is left, short units included, and waits for it; a forced write (FUA)
+//! waits for its own. Data is mapped by pages of 4 KiB (`ftl`). Beside the host's work goes that of `reclaim`: garbage
+//! collection, which takes the block with the fewest valid pages, and the emptying of the cache of single-bit blocks.
+//! Both read, program and erase on the same dies; the host's writes wait when they would leave collection no free
+//! blocks.
 //!
 //! A disk smaller than the drive is a smaller drive with the same dies, planes, times and ratio of spare area: it fills
-//! in proportionally less time (`geometry` says how). Its cache is the drive's, as what lies behind the disk is unwritten
-//! on a fresh drive, and written on a steady one; with `slc.scaled` it is a cache, and a drive, in proportion.
+//! in proportionally less time (`geometry` says how). Its cache is the drive's, as what lies behind the disk is
+//! unwritten on a fresh drive, and written on a steady one; with `slc.scaled` it is a cache, and a drive, in
+//! proportion.
 //!
 //! Heat is one capacity that the flash's work charges and the air drains.
 //!
-//! A read that begins where one of the last [`STREAMS`] reads ended continues it. The drive then fetches what follows, in
-//! whole flash pages, up to `read_ahead_bytes` behind its end, with the priority of the host's reads. A page is kept
+//! A read that begins where one of the last [`STREAMS`] reads ended continues it. The drive then fetches what follows,
+//! in whole flash pages, up to `read_ahead_bytes` behind its end, with the priority of the host's reads. A page is kept
 //! until it was read to its end, written or discarded, or until its stream is forgotten.
 //!
-//! Cannot: wear that grows with what is written, failing blocks, parity across dies, compression (`SandForce`), a mapping table that does
-//! not fit the drive's memory, data that moves to cold blocks by how often it changes.
+//! Cannot: wear that grows with what is written, failing blocks, parity across dies, compression (`SandForce`), a
+//! mapping table that does not fit the drive's memory, data that moves to cold blocks by how often it changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -212,8 +214,8 @@ impl Ssd {
         ready(&self.ready_reads).min(ready(&self.ready_writes))
     }
 
-    /// Lets everything happen that happens up to `to_ns`, and, while the drive can take no command, up to when it can: what
-    /// the host sends meanwhile changes nothing, and need not be waited for.
+    /// Lets everything happen that happens up to `to_ns`, and, while the drive can take no command, up to when it can:
+    /// what the host sends meanwhile changes nothing, and need not be waited for.
     fn advance(&mut self, to_ns: u64) {
         self.host_ns = self.host_ns.max(to_ns);
         while let Some(at_ns) = self.next_event_ns() {

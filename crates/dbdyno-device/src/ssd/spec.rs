@@ -29,8 +29,8 @@ pub(crate) struct SsdSpec {
     /// Firmware: latency it adds to a write, and to every other command, microseconds.
     pub write_firmware_us: f64,
     pub read_firmware_us: f64,
-    /// Firmware: time from the start of a write, or of any other command, to that of the next, microseconds (the inverse
-    /// of the highest IOPS).
+    /// Firmware: time from the start of a write, or of any other command, to that of the next, microseconds (the
+    /// inverse of the highest IOPS).
     pub write_command_us: f64,
     pub read_command_us: f64,
     /// Memory for writes not yet programmed, bytes.
@@ -98,8 +98,8 @@ pub(crate) struct SlcSpec {
     pub program_us: f64,
     /// The cache is emptied when the host has written nothing for so long, milliseconds.
     pub fold_after_idle_ms: f64,
-    /// What the host may write beside the cache while a full cache is emptied, MB/s. Without it, a full cache stays full
-    /// and the host writes past it as fast as the dies can.
+    /// What the host may write beside the cache while a full cache is emptied, MB/s. Without it, a full cache stays
+    /// full and the host writes past it as fast as the dies can.
     pub write_while_folding_mb_s: Option<f64>,
     /// Part of the cache that must be free before the host writes to it again.
     pub refill_at: f64,

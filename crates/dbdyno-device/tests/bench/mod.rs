@@ -4,6 +4,13 @@
 
 use dbdyno_device::{Command, Completion, DeviceModel, DriveState, Kind, ModelOptions, model_with};
 
+/// Says how far off a figure is, and fails where that is more than `tolerance`, .1 for 10 %.
+pub fn assert_near(what: &str, got: f64, wanted: f64, tolerance: f64) {
+    let off = got / wanted - 1.0;
+    println!("{what}: {got:.2} is {:+.1} % off {wanted}", off * 100.0);
+    assert!(off.abs() <= tolerance, "{what}: {got:.2} is {:+.1} % off {wanted}", off * 100.0);
+}
+
 pub struct Bench {
     pub device: Box<dyn DeviceModel + Send>,
     pub size_bytes: u64,
@@ -61,8 +68,8 @@ impl Bench {
         self.closed_loop(Kind::Write, depth, count, move |bench, _| (within(bench), 4096))
     }
 
-    /// Random reads a second, one at a time, until there were `count`, while a second host writes 4 KiB, flushes, and so
-    /// on.
+    /// Random reads a second, one at a time, until there were `count`, while a second host writes 4 KiB, flushes, and
+    /// so on.
     pub fn reads_beside_a_flushing_writer(&mut self, count: u64) -> f64 {
         const READER: u64 = 1;
         const WRITER: u64 = 2;

@@ -1,5 +1,5 @@
-//! What a content records for cuts while it is armed: the log of its writes, when it takes a cut by itself, the cuts taken, and
-//! which of the writes that no power cut has to spare survive one.
+//! What a content records for cuts while it is armed: the log of its writes, when it takes a cut by itself, the cuts
+//! taken, and which of the writes that no power cut has to spare survive one.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
@@ -110,9 +110,9 @@ impl Recorder {
     /// held here.
     ///
     /// So does the next disk, whose power goes with this one's, before the lock is given back. Until then nothing is
-    /// answered here, so nothing that is written there can depend on what is not in the state of here: both together are
-    /// what one cut at the later moment finds where this drive was slow to answer. Whether the next disk took it, its own
-    /// list of cuts says.
+    /// answered here, so nothing that is written there can depend on what is not in the state of here: both together
+    /// are what one cut at the later moment finds where this drive was slow to answer. Whether the next disk took it,
+    /// its own list of cuts says.
     pub fn cut(&self, name: &str, clock_ns: impl Fn() -> u64) -> Arc<Fork> {
         let Self { log, .. } = self;
         let cut_ns = clock_ns();
@@ -298,8 +298,8 @@ impl Recording {
 pub enum Survivors {
     /// Nothing.
     None,
-    /// Of each sector its last version or the durable one. The share that survives is drawn first, so that some cuts take
-    /// nearly all and some nearly nothing; then every sector has its own chance.
+    /// Of each sector its last version or the durable one. The share that survives is drawn first, so that some cuts
+    /// take nearly all and some nearly nothing; then every sector has its own chance.
     #[serde(rename = "random-512")]
     Random512,
     #[serde(rename = "random-4096")]

@@ -13,8 +13,8 @@ use crate::process::monotonic_ns;
 
 impl Content {
     /// Begins to record writes, so that cuts can be taken; what was written so far counts as durable. A write that is
-    /// durable is kept `hold_ns` longer. Refused for content in a file; the error is for people. If it is armed already,
-    /// only `hold_ns` changes.
+    /// durable is kept `hold_ns` longer. Refused for content in a file; the error is for people. If it is armed
+    /// already, only `hold_ns` changes.
     pub fn arm_cuts(&self, hold_ns: u64) -> Result<(), String> {
         let mut inner = self.lock();
         let Inner { store, recording, volatile, .. } = &mut *inner;
@@ -69,8 +69,8 @@ impl Content {
         taken
     }
 
-    /// Makes the live content that of a cut, with survivors drawn by `seed`. All of it is durable, and the cut stays. The
-    /// same cut, survivors and seed give the same bytes.
+    /// Makes the live content that of a cut, with survivors drawn by `seed`. All of it is durable, and the cut stays.
+    /// The same cut, survivors and seed give the same bytes.
     pub fn restore_cut(&self, name: &str, survivors: Survivors, seed: u64) -> Result<Survived, String> {
         let fork = self.fork(name)?;
         let mut image = fork.base.clone();
@@ -306,8 +306,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(100))]
-        /// Forks of any history hold, by every survivor model, what that model allows, on drives with and without a volatile
-        /// cache; live content and other forks do not change by it.
+        /// Forks of any history hold, by every survivor model, what that model allows, on drives with and without a
+        /// volatile cache; live content and other forks do not change by it.
         #[test]
         fn every_state_is_one_that_a_cut_could_leave(steps in steps(), volatile: bool, seed: u64) {
             let mut played = Played::new(volatile, HOLD_NS);

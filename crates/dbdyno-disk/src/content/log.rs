@@ -107,8 +107,8 @@ impl Log {
         self.limited.0.is_some() || now_ns < self.limited.1
     }
 
-    /// A write has arrived: its length and data, `None` for a discard. It must be made on the live content after that. Returns its
-    /// number.
+    /// A write has arrived: its length and data, `None` for a discard. It must be made on the live content after that.
+    /// Returns its number.
     pub fn arrived(&mut self, now_ns: u64, offset_bytes: u64, what: (u64, Option<&[u8]>), live: &dyn Store) -> u64 {
         let (length_bytes, data) = what;
         let data = data.map(|data| Arc::new(Chunk::new(data.into(), &self.usage)));
@@ -181,8 +181,8 @@ impl Log {
         }
     }
 
-    /// Takes the oldest write into the base. A chunk that no other logged write touches is as in the live content, and from
-    /// now on shared with it.
+    /// Takes the oldest write into the base. A chunk that no other logged write touches is as in the live content, and
+    /// from now on shared with it.
     fn settle_first(&mut self, live: &dyn Store) {
         let Some(write) = self.writes.pop() else { return };
         self.first += 1;
@@ -203,7 +203,8 @@ impl Log {
     }
 }
 
-/// Writes are kept in segments: a fork copies a reference for each, and the first change of a segment after that copies it.
+/// Writes are kept in segments: a fork copies a reference for each, and the first change of a segment after that copies
+/// it.
 const SEGMENT_WRITES: usize = 64;
 
 /// What a write takes in the log beside its data.

@@ -66,8 +66,8 @@ impl Content {
         Self::new(size_bytes, held_bytes_max, usage, None, Box::new(store))
     }
 
-    /// A disk in a sparse file, which is made if need be. `held_bytes_max` is for the file and the memory that snapshots
-    /// take. The error is for people.
+    /// A disk in a sparse file, which is made if need be. `held_bytes_max` is for the file and the memory that
+    /// snapshots take. The error is for people.
     pub fn in_file(path: &Path, size_bytes: u64, held_bytes_max: u64) -> Result<Self, String> {
         let usage = Usage::default();
         let store = store::InFile::open(path, size_bytes, held_bytes_max, usage.clone())?;
@@ -142,8 +142,9 @@ impl Content {
         Ok(())
     }
 
-    /// Writes; returns what to give [`Content::answered`]. The lock is taken chunk by chunk, so that a long write does not
-    /// hold up short reads; with concurrent writes to the same range either may win in each chunk, as on a real disk.
+    /// Writes; returns what to give [`Content::answered`]. The lock is taken chunk by chunk, so that a long write does
+    /// not hold up short reads; with concurrent writes to the same range either may win in each chunk, as on a real
+    /// disk.
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<Ticket, ContentError> {
         if offset.checked_add(data.len() as u64).is_none_or(|end| end > self.size_bytes) {
             return Err(ContentError::PastEnd);
@@ -620,8 +621,8 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// After any writes, discards and flushes, a cut leaves each sector with one of the contents it had since it was last
-        /// durable.
+        /// After any writes, discards and flushes, a cut leaves each sector with one of the contents it had since it
+        /// was last durable.
         #[test]
         fn a_sector_never_goes_back_behind_its_last_flush(
             steps in proptest::collection::vec((0_u8..6, 0_usize..64, 1_usize..40), 1..60),

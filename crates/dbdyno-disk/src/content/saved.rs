@@ -1,5 +1,5 @@
-//! The current content in a sparse file of its own, and a cut in a folder of its own, and back: prepared data and evidence outlive
-//! their disk.
+//! The current content in a sparse file of its own, and a cut in a folder of its own, and back: prepared data and
+//! evidence outlive their disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write as _};

@@ -1,10 +1,10 @@
-//! The contract of what keeps the content, the chunks in which it is held and counted, and both that keep it: memory, in images
-//! that share their chunks until one of them is written to, and a sparse file, which is a raw image of the disk beside what
-//! snapshots need of the past, in memory.
+//! The contract of what keeps the content, the chunks in which it is held and counted, and both that keep it: memory,
+//! in images that share their chunks until one of them is written to, and a sparse file, which is a raw image of the
+//! disk beside what snapshots need of the past, in memory.
 //!
-//! Beside it stands what a power cut may take: every sector written since the last FLUSH, as it was before.
-//! A FLUSH makes durable what was written before it arrived, and does so when it completes. So writes are kept in layers,
-//! one for each FLUSH in flight and one for what came after the last; each layer knows a sector as it was when the layer
+//! Beside it stands what a power cut may take: every sector written since the last FLUSH, as it was before. A FLUSH
+//! makes durable what was written before it arrived, and does so when it completes. So writes are kept in layers, one
+//! for each FLUSH in flight and one for what came after the last; each layer knows a sector as it was when the layer
 //! began.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -105,8 +105,8 @@ impl Image {
         before
     }
 
-    /// Writes a part of a chunk, in place if no other image has it. `room` says whether a new chunk may be made; false if
-    /// one was needed and may not.
+    /// Writes a part of a chunk, in place if no other image has it. `room` says whether a new chunk may be made; false
+    /// if one was needed and may not.
     pub fn write(
         &mut self,
         index: usize,
@@ -141,8 +141,8 @@ impl Image {
     }
 }
 
-/// Size of a chunk. A larger one makes the first small write after a restore dearer (all of it is copied), a smaller one
-/// the large transfers and snapshots. 16 KiB is also the page of `InnoDB`.
+/// Size of a chunk. A larger one makes the first small write after a restore dearer (all of it is copied), a smaller
+/// one the large transfers and snapshots. 16 KiB is also the page of `InnoDB`.
 pub const CHUNK_BYTES: usize = 16 << 10;
 
 /// The smallest part of a chunk that a drive writes as a whole.
@@ -595,8 +595,8 @@ impl Unflushed {
         self.flushed(u64::MAX)
     }
 
-    /// Cuts the power: of the unflushed sectors, those of a random subset are put back to what they were. The share that
-    /// survives is drawn first, so that some cuts take nearly all and some nearly nothing; then every sector of
+    /// Cuts the power: of the unflushed sectors, those of a random subset are put back to what they were. The share
+    /// that survives is drawn first, so that some cuts take nearly all and some nearly nothing; then every sector of
     /// `sector_bytes` has its own chance, which tears requests and loses early ones while later ones survive.
     pub fn cut(
         &mut self,

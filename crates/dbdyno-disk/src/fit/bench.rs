@@ -1,5 +1,5 @@
-//! The contract of a drive whose parameters are looked for, and both that follow it: a block device past the page cache, by
-//! threads that wait for each request, and a model in virtual time.
+//! The contract of a drive whose parameters are looked for, and both that follow it: a block device past the page
+//! cache, by threads that wait for each request, and a model in virtual time.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};

@@ -105,8 +105,8 @@ pub fn hdd(
     }))
 }
 
-/// What takes no longer came from the cache: the least move takes longer on every drive. The median is meant, as on a busy
-/// host some answers come late.
+/// What takes no longer came from the cache: the least move takes longer on every drive. The median is meant, as on a
+/// busy host some answers come late.
 pub fn hit_limit_ns(hit: Estimate) -> f64 {
     (1.3 * hit.value + 40_000.0).min(HIT_NS_MAX)
 }
@@ -294,8 +294,8 @@ fn votes(mut ask: impl FnMut() -> Result<bool, DiskError>) -> Result<bool, DiskE
     Ok(yes * 2 > VOTES)
 }
 
-/// The last number for which a question that once becomes false is true, and the first for which it was found false; 0 if
-/// it is for none. Doubles, then halves, to a part in sixteen.
+/// The last number for which a question that once becomes false is true, and the first for which it was found false; 0
+/// if it is for none. Doubles, then halves, to a part in sixteen.
 fn last_true(
     first: u64,
     last: u64,

@@ -1,9 +1,9 @@
 //! `dbdyno-disk fit`: a drive file from a drive, by timing requests.
 //!
-//! A [`bench::Bench`] answers requests: a device in real time, or a model in virtual time, which must give back what its
-//! drive file says. The rest is the same for both: `rotation` and `tracks`, which has the seeks too, each time what they need and make
-//! estimates of it; `hdd` goes through them in order, `ssd` does so for a drive that does not turn, and both make a drive
-//! file of their estimates. At the end the model is checked against the drive.
+//! A [`bench::Bench`] answers requests: a device in real time, or a model in virtual time, which must give back what
+//! its drive file says. The rest is the same for both: `rotation` and `tracks`, which has the seeks too, each time what
+//! they need and make estimates of it; `hdd` goes through them in order, `ssd` does so for a drive that does not turn,
+//! and both make a drive file of their estimates. At the end the model is checked against the drive.
 //!
 //! Cannot: defects and spare sectors inside a zone, a disk that answers most reads from a cache of flash.
 

@@ -159,7 +159,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Times at which sectors pass, `noise` ns late at most, with some answers much later; reads are up to `pause` ns apart.
+    /// Times at which sectors pass, `noise` ns late at most, with some answers much later; reads are up to `pause` ns
+    /// apart.
     fn passing(period: f64, noise: f64, pause: f64, seed: u64) -> Vec<Vec<f64>> {
         let mut random = Random::new(seed);
         let mut now = 0.0;

@@ -1,5 +1,6 @@
-//! The parameters of a solid-state drive and its drive file: latency by size, requests a second by depth, the link, and, if it may
-//! be written, the write buffer and FLUSH (the questions of Bouganim, Jónsson and Bonnet, "uFLIP", CIDR 2009).
+//! The parameters of a solid-state drive and its drive file: latency by size, requests a second by depth, the link,
+//! and, if it may be written, the write buffer and FLUSH (the questions of Bouganim, Jónsson and Bonnet, "uFLIP", CIDR
+//! 2009).
 
 use dbdyno_common::random::Random;
 use dbdyno_device::Kind;
@@ -381,8 +382,8 @@ fn flash(ssd: &Ssd, parts: &Parts) -> Vec<Figure> {
     ]
 }
 
-/// Runs the model with the flash built in several ways, and takes the one whose rates by depth and latencies by size are
-/// nearest.
+/// Runs the model with the flash built in several ways, and takes the one whose rates by depth and latencies by size
+/// are nearest.
 pub fn fit_build(file: &mut DriveFile, ssd: &Ssd, (size_bytes, seed): (u64, u64)) -> Result<(), DiskError> {
     let mut best: Option<(f64, Build)> = None;
     // A flushed write takes a program at the least.

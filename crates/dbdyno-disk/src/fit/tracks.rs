@@ -1,14 +1,14 @@
 //! Tracks, skews, heads and zones, from the angles of sectors that lie one after the other; and seek times.
 //!
-//! With the revolution known, the time at which a read ends says at which angle its sector lies. Within a track the angle
-//! goes with the address, one turn a track; where a track ends it jumps by the skew (Talagala, Arpaci-Dusseau and
-//! Patterson, "Microbenchmark-based extraction of local and global disk characteristics", 1999, see the same jumps in the
-//! latencies of linear strides). A larger jump every so many tracks is the change of cylinder, and says how many heads
-//! there are. Addresses are read downwards, as drives read ahead upwards.
+//! With the revolution known, the time at which a read ends says at which angle its sector lies. Within a track the
+//! angle goes with the address, one turn a track; where a track ends it jumps by the skew (Talagala, Arpaci-Dusseau and
+//! Patterson, "Microbenchmark-based extraction of local and global disk characteristics", 1999, see the same jumps in
+//! the latencies of linear strides). A larger jump every so many tracks is the change of cylinder, and says how many
+//! heads there are. Addresses are read downwards, as drives read ahead upwards.
 //!
-//! A seek time is the least time from a request to its data over the angles of the target, for a distance.
-//! A read that ends after R has not been reached in time one revolution T earlier: the time to be on the track, s, is above
-//! R - T, and at most R. Targets whose angle comes up in the middle of what is left halve it each time (Worthington et al.
+//! A seek time is the least time from a request to its data over the angles of the target, for a distance. A read that
+//! ends after R has not been reached in time one revolution T earlier: the time to be on the track, s, is above R - T,
+//! and at most R. Targets whose angle comes up in the middle of what is left halve it each time (Worthington et al.
 //! 1995 call the least time over all targets the minimum time between request completions).
 
 use dbdyno_common::random::Random;
@@ -379,8 +379,8 @@ pub struct Way {
     pub to_bytes: f64,
 }
 
-/// What aiming needs: bytes of the target's track, those of it that may be aimed at, and the turns by which the target of
-/// the next way lies further on than that of the one before.
+/// What aiming needs: bytes of the target's track, those of it that may be aimed at, and the turns by which the target
+/// of the next way lies further on than that of the one before.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
     pub track_bytes: f64,

@@ -2,10 +2,10 @@
 //!
 //!     cargo run --release -p dbdyno-load --example floor -- --clients=64
 //!
-//! One thread, N connections, and on each of them a closed loop: a request of A bytes, a reply of B
-//! bytes, no parsing, no histogram, no clock but at the two ends. The server is this program once
-//! more; it answers A bytes with B canned ones, at once or after some work. Prints a line of JSON with the client's CPU time per
-//! round trip, which is what any client of a server that talks like this must pay.
+//! One thread, N connections, and on each of them a closed loop: a request of A bytes, a reply of B bytes, no parsing,
+//! no histogram, no clock but at the two ends. The server is this program once more; it answers A bytes with B canned
+//! ones, at once or after some work. Prints a line of JSON with the client's CPU time per round trip, which is what any
+//! client of a server that talks like this must pay.
 //!
 //! Cannot: say what a database server costs, or what a client pays that talks to one over TLS.
 //!
@@ -176,8 +176,8 @@ struct Options {
     io: Io,
     #[arg(long, value_enum, default_value_t = Echo::Threads)]
     echo: Echo,
-    /// CPU time that the server spends on each request, so that replies come at the pace of a real server's; faster ones
-    /// come in larger batches, which cost a client less
+    /// CPU time that the server spends on each request, so that replies come at the pace of a real server's; faster
+    /// ones come in larger batches, which cost a client less
     #[arg(long = "work-us", default_value = "0", value_parser = microseconds)]
     work: Duration,
     /// Over the loopback instead of a unix socket

@@ -1,8 +1,9 @@
-//! What is particular to MySQL and MariaDB beside the client protocol ([`crate::protocol`]): codes of errors, schemas and
-//! variables of the server's own, places of sockets and option files, names in the environment, words of statements.
+//! What is particular to MySQL and MariaDB beside the client protocol ([`crate::protocol`]): codes of errors, schemas
+//! and variables of the server's own, places of sockets and option files, names in the environment, words of
+//! statements.
 //!
-//! No other module spells these names. Two are apart, as their names are another program's: the load `slap` is called what
-//! mysqlslap is called, and `oltp` takes flags under sysbench's names.
+//! No other module spells these names. Two are apart, as their names are another program's: the load `slap` is called
+//! what mysqlslap is called, and `oltp` takes flags under sysbench's names.
 
 pub mod words;
 
@@ -110,8 +111,8 @@ pub fn takes_backslashes_literally(modes: &str) -> bool {
 /// The condition that the server's events run.
 pub const EVENTS_RUN_SQL: &str = "@@GLOBAL.event_scheduler = 'ON'";
 
-/// What lines of a slow log have where its server stamps an entry when the statement starts, as MariaDB does, and not when
-/// it ends.
+/// What lines of a slow log have where its server stamps an entry when the statement starts, as MariaDB does, and not
+/// when it ends.
 pub const STAMPS_AT_START: &[u8] = b"QC_hit: ";
 
 /// The port where none is given.

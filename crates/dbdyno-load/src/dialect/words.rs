@@ -1,8 +1,8 @@
 //! The words of MySQL, MariaDB and Percona Server that are known to do no more than read. Each list is sorted.
 
-/// What may stand before a parenthesis in a statement that reads: functions of the servers' own whose only effect is their
-/// value, and keywords. Not among them are those that wait or lock (SLEEP, GET_LOCK, MASTER_POS_WAIT, BENCHMARK), that
-/// change something (NEXTVAL, SETVAL, RELEASE_LOCK), that read files (LOAD_FILE), and whatever a user has made.
+/// What may stand before a parenthesis in a statement that reads: functions of the servers' own whose only effect is
+/// their value, and keywords. Not among them are those that wait or lock (SLEEP, GET_LOCK, MASTER_POS_WAIT, BENCHMARK),
+/// that change something (NEXTVAL, SETVAL, RELEASE_LOCK), that read files (LOAD_FILE), and whatever a user has made.
 pub const BEFORE_PARENTHESIS: &[&str] = &[
     "ABS",
     "ACOS",
@@ -506,8 +506,8 @@ pub const BEFORE_PARENTHESIS: &[&str] = &[
     "YEARWEEK",
 ];
 
-/// Variables that a session sets for itself alone. Not among them are those of replication, of logs, of debugging, and those that
-/// say whether a transaction may write.
+/// Variables that a session sets for itself alone. Not among them are those of replication, of logs, of debugging, and
+/// those that say whether a transaction may write.
 pub const SESSION_VARIABLES: &[&str] = &[
     "AUTOCOMMIT",
     "AUTO_INCREMENT_INCREMENT",
@@ -641,7 +641,8 @@ pub const SESSION_VARIABLES: &[&str] = &[
     "WSREP_SYNC_WAIT",
 ];
 
-/// Variables that say in which character set statements come: only one of [`CHARACTER_SETS`] is known to change nothing.
+/// Variables that say in which character set statements come: only one of [`CHARACTER_SETS`] is known to change
+/// nothing.
 pub const CHARACTER_SET_VARIABLES: &[&str] = &[
     "CHARACTER_SET_CLIENT",
     "CHARACTER_SET_CONNECTION",
@@ -718,7 +719,8 @@ pub const SHOWN: &[&str] = &[
     "WARNINGS",
 ];
 
-/// What may stand in an executable comment within a statement that reads, as mysqldump writes it, whether a server runs it or not.
+/// What may stand in an executable comment within a statement that reads, as mysqldump writes it, whether a server runs
+/// it or not.
 pub const IN_COMMENT: &[&str] = &[
     "CONSISTENT",
     "DISTINCT",

@@ -1,6 +1,6 @@
-//! The event loop: it waits for replies and for what is due, and lets clients start events then. A client that is free is given an
-//! event, sends its statements, and reads the replies. Events of a log are due at times of their own. The server may refuse a
-//! statement, and a connection may go.
+//! The event loop: it waits for replies and for what is due, and lets clients start events then. A client that is free
+//! is given an event, sends its statements, and reads the replies. Events of a log are due at times of their own. The
+//! server may refuse a statement, and a connection may go.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,7 +1,7 @@
 //! What was sent, beside what was found after a crash: a pure function of both and of the cut says what was lost.
 //!
-//! Of a transaction that was acknowledged before the cut all must be there. One that was sent before the end of the cut and
-//! not acknowledged before it may be there or not, whole. Whatever else is there is a ghost.
+//! Of a transaction that was acknowledged before the cut all must be there. One that was sent before the end of the cut
+//! and not acknowledged before it may be there or not, whole. Whatever else is there is a ghost.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,8 @@ impl Book {
         Some(self.strays.entry(key).or_default())
     }
 
-    /// A row of the ledger was found. `odd_tag` is its tag if that is not what it was to be; `is_right` whether the rest is.
+    /// A row of the ledger was found. `odd_tag` is its tag if that is not what it was to be; `is_right` whether the
+    /// rest is.
     pub fn row(&mut self, key: Key, tag: i64, is_odd: bool, is_right: bool) {
         if key.connection < self.first {
             self.earlier.0 += 1;
@@ -139,7 +140,8 @@ impl Book {
         seen.wrong |= !is_right;
     }
 
-    /// Counts everything and gives some examples; with what became of DDL, and when the youngest of it was sent that is there.
+    /// Counts everything and gives some examples; with what became of DDL, and when the youngest of it was sent that is
+    /// there.
     pub fn judged(&self, cut: Cut, (ddl, ddl_newest_ns): (&[Finding], Option<u64>)) -> (Counts, Vec<Example>) {
         let mut verdict = Verdict::new(cut, self.newest_invoke_ns(cut).max(ddl_newest_ns));
         for finding in ddl {
@@ -552,8 +554,8 @@ mod tests {
         pub cut: Cut,
     }
 
-    /// What is in the tables after a cut that took only what it may take: all that was acknowledged before it, and some of the
-    /// rest that was sent by then.
+    /// What is in the tables after a cut that took only what it may take: all that was acknowledged before it, and some
+    /// of the rest that was sent by then.
     pub fn history(seed: u64) -> History {
         let mut random = Random::new(seed);
         let cut = Cut { begin_ns: 5_000, end_ns: 5_000 + random.below(200) };

@@ -1,8 +1,8 @@
-//! The clients of one thread: each sends one transaction after the other and notes its outcome. Beside them a thread with a
-//! connection of its own sends the DDL statements, one after the other.
+//! The clients of one thread: each sends one transaction after the other and notes its outcome. Beside them a thread
+//! with a connection of its own sends the DDL statements, one after the other.
 //!
-//! A transaction is `invoked` just before its COMMIT is written to the socket, and `acked` when the OK was read: a time that is
-//! early in the first case and late in the second makes a verdict milder, never harder. Where the engine has no
+//! A transaction is `invoked` just before its COMMIT is written to the socket, and `acked` when the OK was read: a time
+//! that is early in the first case and late in the second makes a verdict milder, never harder. Where the engine has no
 //! transactions, the row's INSERT takes the place of COMMIT.
 
 use std::ops::Range;

@@ -1,9 +1,9 @@
-//! DDL beside the transactions (`--ddl=on`): tables made, filled, altered, renamed and dropped, partitions filled and truncated.
-//! What each statement does follows from its number ([`Step`]), so that what must be there after a cut follows from how many were
-//! acknowledged ([`judge_statements`]).
+//! DDL beside the transactions (`--ddl=on`): tables made, filled, altered, renamed and dropped, partitions filled and
+//! truncated. What each statement does follows from its number ([`Step`]), so that what must be there after a cut
+//! follows from how many were acknowledged ([`judge_statements`]).
 //!
-//! The statements on one object come one after the other, so what is there must be the state after one of them: not before the
-//! last that was acknowledged, not after the last that was sent.
+//! The statements on one object come one after the other, so what is there must be the state after one of them: not
+//! before the last that was acknowledged, not after the last that was sent.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The verb `ledger`: transactions that are all known afterwards, and a verifier that says what is left of them.
 //!
-//! Data flows one way: what a transaction holds ([`content`]) -> the clients and their statements ([`clients`]) -> the outcome
-//! of each ([`record`]). After a crash [`verify`] reads the tables into a [`book`]; [`verdict`], which is pure, says what was
-//! lost, and what is there that must not be.
+//! Data flows one way: what a transaction holds ([`content`]) -> the clients and their statements ([`clients`]) -> the
+//! outcome of each ([`record`]). After a crash [`verify`] reads the tables into a [`book`]; [`verdict`], which is pure,
+//! says what was lost, and what is there that must not be.
 #![allow(clippy::cast_possible_wrap, reason = "numbers of connections, transactions and accounts are far below 2^63")]
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,8 @@
-//! The flags of `ledger` as one checked value, and the cuts that they ask for: the emulated disk below the server is cut right
-//! after an acknowledgement was read.
+//! The flags of `ledger` as one checked value, and the cuts that they ask for: the emulated disk below the server is
+//! cut right after an acknowledgement was read.
 //!
-//! Which one is said by time, as no rate is known before a run: the first from a moment on. Moments are counted from the first
-//! acknowledgement of a transaction of the measured load.
+//! Which one is said by time, as no rate is known before a run: the first from a moment on. Moments are counted from
+//! the first acknowledgement of a transaction of the measured load.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;

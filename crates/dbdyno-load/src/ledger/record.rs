@@ -1,8 +1,8 @@
 //! The file of a run's transactions, `--ledger=FILE`: when each was sent and when it was acknowledged.
 //!
-//! It begins with [`MAGIC`], the length of the header (4 bytes) and the header as JSON; then come records of 32 bytes, all
-//! numbers little-endian. A file without an end mark, cut off anywhere, is read up to its last whole record: of what may
-//! be missing from it nothing is concluded.
+//! It begins with [`MAGIC`], the length of the header (4 bytes) and the header as JSON; then come records of 32 bytes,
+//! all numbers little-endian. A file without an end mark, cut off anywhere, is read up to its last whole record: of
+//! what may be missing from it nothing is concluded.
 //!
 //! Everything that a transaction holds follows from the seed, its connection and its number, so that a verifier can
 //! tell what must be there without having kept it.
@@ -488,17 +488,8 @@ mod tests {
     const LINES: u64 = 20_000;
 
     fn logged_header() -> Header {
-        let content = Content { seed: 1, payload_bytes: 9, blob_bytes: 20_000, blob_percent: 5, accounts: 9, parts: 2 };
-        Header {
-            version: Header::current(),
-            schema: "s".into(),
-            engine: "InnoDB".into(),
-            transactional: true,
-            first_connection: 1,
-            connections: 2,
-            content,
-            ddl: false,
-        }
+        let content = Content { payload_bytes: 9, blob_bytes: 20_000, ..sample().content };
+        Header { content, ..sample() }
     }
 
     fn line(connection: u32, sequence: u64) -> Line {

@@ -8,7 +8,8 @@ use super::record::{End, Key};
 const EXAMPLES_OF_KIND: u64 = 4;
 pub const EXAMPLES_MAX: usize = 20;
 
-/// When the power was cut: what was acknowledged before `begin_ns` must be there, what was sent at or after `end_ns` can't.
+/// When the power was cut: what was acknowledged before `begin_ns` must be there, what was sent at or after `end_ns`
+/// can't.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// `CLOCK_MONOTONIC`, ns.

@@ -1,12 +1,12 @@
 //! `bulk`: sysbench's `prepare` as a load of its own: tables made, filled by multi-row INSERTs, and indexed.
 //!
 //! A table belongs to one client; a client makes, fills and indexes one after the other, as in sysbench. So phases of
-//! different clients overlap, and clients beyond the number of tables have nothing to do. An INSERT is an event; CREATE TABLE
-//! and CREATE INDEX are none, but are timed too. What the server refuses is sent again, with the same rows.
+//! different clients overlap, and clients beyond the number of tables have nothing to do. An INSERT is an event; CREATE
+//! TABLE and CREATE INDEX are none, but are timed too. What the server refuses is sent again, with the same rows.
 //!
-//! Cannot: more than one run (the tables are there after the first), warm up, share a table among clients. Rows whose reply
-//! a lost connection took away may be there twice. A CREATE INDEX that the server takes longer over than `--stall-timeout`
-//! ends the run.
+//! Cannot: more than one run (the tables are there after the first), warm up, share a table among clients. Rows whose
+//! reply a lost connection took away may be there twice. A CREATE INDEX that the server takes longer over than
+//! `--stall-timeout` ends the run.
 
 use super::options::{SYSBENCH, TABLES, refuse_unsupported, schema};
 use super::tables::{BATCH_BYTES, BATCH_BYTES_MIN, Filler, Stage, Tables};

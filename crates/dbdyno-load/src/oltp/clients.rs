@@ -41,8 +41,8 @@ pub struct Numbers {
     steps: Vec<Option<usize>>,
 }
 
-/// The statements to prepare, and their numbers by the steps of the event. `transactions` says whether the server prepares
-/// BEGIN and COMMIT: MariaDB does, MySQL does not, and gets them as text, from sysbench too.
+/// The statements to prepare, and their numbers by the steps of the event. `transactions` says whether the server
+/// prepares BEGIN and COMMIT: MariaDB does, MySQL does not, and gets them as text, from sysbench too.
 pub fn prepared(options: &Options, transactions: bool) -> (Vec<String>, Numbers) {
     let steps = &options.event.steps;
     let mut texts = Vec::new();
@@ -200,8 +200,8 @@ impl Statements for Clients<'_> {
         Next::Send(Statement { kind: step.kind, part: step.part, rows, phase: 0 })
     }
 
-    /// The event begins anew with values of its own, as sysbench's. A transaction that the error left open is committed by
-    /// the BEGIN that follows.
+    /// The event begins anew with values of its own, as sysbench's. A transaction that the error left open is committed
+    /// by the BEGIN that follows.
     fn refused(&mut self, client: usize, _code: u16) -> After {
         self.cursors[client].at = 0;
         After::StartOver

@@ -1,7 +1,7 @@
 //! `oltp`: sysbench's OLTP loads, with its tables, statements and flags. `prepare` fills several tables at once.
 //!
-//! Every statement counts as a query, BEGIN and COMMIT too, as in sysbench's `queries performed`. `insert` is never prepared,
-//! as there.
+//! Every statement counts as a query, BEGIN and COMMIT too, as in sysbench's `queries performed`. `insert` is never
+//! prepared, as there.
 //!
 //! Cannot: PostgreSQL, sysbench's `prewarm` and Lua scripts.
 
@@ -162,8 +162,8 @@ impl Stepwise for Oltp {
     }
 }
 
-/// Makes all tables with their rows and indexes, over as many connections as the load has clients, a table over one at a
-/// time. A load that makes up ids finds its tables empty, as rows would take them.
+/// Makes all tables with their rows and indexes, over as many connections as the load has clients, a table over one at
+/// a time. A load that makes up ids finds its tables empty, as rows would take them.
 ///
 /// # Errors
 /// The server refuses.

@@ -189,8 +189,8 @@ impl Stage<'_> {
         self.engine(session)
     }
 
-    /// Sees by their greatest ids that the tables have about as many rows as asked for: at least nine tenths, as earlier
-    /// loads may have deleted some.
+    /// Sees by their greatest ids that the tables have about as many rows as asked for: at least nine tenths, as
+    /// earlier loads may have deleted some.
     ///
     /// # Errors
     /// One has fewer.

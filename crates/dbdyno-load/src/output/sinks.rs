@@ -1,7 +1,8 @@
-//! The destinations of intervals during a run: files (the series as CSV or JSON lines, and the histogram log), and lines on the terminal in the manner of sysbench.
+//! The destinations of intervals during a run: files (the series as CSV or JSON lines, and the histogram log), and
+//! lines on the terminal in the manner of sysbench.
 //!
-//! A file or a terminal may make its writer wait. No client may wait with it, so a relay takes intervals from the threads that
-//! measure to the one that writes.
+//! A file or a terminal may make its writer wait. No client may wait with it, so a relay takes intervals from the
+//! threads that measure to the one that writes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -414,8 +415,8 @@ impl Row {
 /// Nanoseconds in the unit of a log's "maximum" column, milliseconds, as other tools write it.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
-/// A standard histogram log, values in nanoseconds: for each interval a line of all events, without a tag, which readers
-/// take where no tag is asked for, then one for each kind of statement.
+/// A standard histogram log, values in nanoseconds: for each interval a line of all events, without a tag, which
+/// readers take where no tag is asked for, then one for each kind of statement.
 pub struct HistogramLog<'a, W: Write> {
     writer: IntervalLogWriter<'a, 'a, W, V2DeflateSerializer>,
     started_ns: u64,

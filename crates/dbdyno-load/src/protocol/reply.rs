@@ -141,8 +141,8 @@ impl ReplyParser {
         }
     }
 
-    /// Has the numbers of packets checked. Those of compressed packets count anew with each compressed one that the server
-    /// sends, so only these are in order, and TCP keeps them so.
+    /// Has the numbers of packets checked. Those of compressed packets count anew with each compressed one that the
+    /// server sends, so only these are in order, and TCP keeps them so.
     pub fn check_numbers(&mut self, check: bool) {
         self.is_numbered = check;
     }

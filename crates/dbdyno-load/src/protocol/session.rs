@@ -1,5 +1,5 @@
-//! A blocking session: logs in, runs the few statements around a load, prepares statements, and then hands its socket to the
-//! event loop.
+//! A blocking session: logs in, runs the few statements around a load, prepares statements, and then hands its socket
+//! to the event loop.
 
 use std::os::fd::OwnedFd;
 use std::str::FromStr;
@@ -189,7 +189,8 @@ impl Session {
         self.query_at_most(sql, LONG_SIZE_MAX)
     }
 
-    /// Runs `sql` and has `take` look at each row as the text protocol gives it: nothing is kept, however many there are.
+    /// Runs `sql` and has `take` look at each row as the text protocol gives it: nothing is kept, however many there
+    /// are.
     ///
     /// # Errors
     /// As [`Self::query`]; what `take` has against a row.

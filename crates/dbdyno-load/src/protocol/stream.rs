@@ -1,7 +1,7 @@
 //! Whole payloads over a blocking socket, plain, compressed or through TLS.
 //!
-//! In the compressed protocol, after the login, packets travel in zlib streams behind headers of their own (three bytes of
-//! length on the wire, one of sequence, three of length once inflated; 0 there for what is sent as it is).
+//! In the compressed protocol, after the login, packets travel in zlib streams behind headers of their own (three bytes
+//! of length on the wire, one of sequence, three of length once inflated; 0 there for what is sent as it is).
 //!
 //! Compression does no I/O itself, so that a blocking session and the event loop can both use it.
 

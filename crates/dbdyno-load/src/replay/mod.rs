@@ -1,9 +1,9 @@
-//! The verb `replay-log`: the statements of a server's log, when its clients sent them. Here are its options, its clients and
-//! its report.
+//! The verb `replay-log`: the statements of a server's log, when its clients sent them. Here are its options, its
+//! clients and its report.
 //!
-//! Data flows one way: a file -> statements with their starts ([`log`]) -> what is sent of them ([`statement`], [`routines`],
-//! [`choice`]) -> sessions on connections ([`plan`]) -> the event loop, which asks [`ReplayClients`]. No text of a statement
-//! goes into any output.
+//! Data flows one way: a file -> statements with their starts ([`log`]) -> what is sent of them ([`statement`],
+//! [`routines`], [`choice`]) -> sessions on connections ([`plan`]) -> the event loop, which asks [`ReplayClients`]. No
+//! text of a statement goes into any output.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -99,7 +99,8 @@ impl Workload for Load {
     }
 
     fn setup(&self) -> Vec<String> {
-        // A statement does not show all that it does, as views have functions and tables have triggers; the server knows.
+        // A statement does not show all that it does, as views have functions and tables have triggers; the server
+        // knows.
         if self.0.writes { Vec::new() } else { vec!["SET SESSION TRANSACTION READ ONLY".into()] }
     }
 

@@ -77,7 +77,8 @@ impl Replay {
         self.by_server.get().unwrap_or(&self.by_log)
     }
 
-    /// Leaves out what the routines, triggers and events of the server run by themselves, and what needs tables that it has not.
+    /// Leaves out what the routines, triggers and events of the server run by themselves, and what needs tables that it
+    /// has not.
     ///
     /// # Errors
     /// The server does not say what it has, or nothing is left to send.
@@ -473,7 +474,8 @@ mod tests {
         assert_eq!(lanes_of(&text), [vec![0, 1, 2]]);
     }
 
-    /// What is sent of a general log, whose entries stand behind the time and the thread; the reasons for the others, and whether all are counted.
+    /// What is sent of a general log, whose entries stand behind the time and the thread; the reasons for the others,
+    /// and whether all are counted.
     fn chosen(entries: &[&str], writes: bool) -> (Vec<String>, String) {
         let line = |entry: &&str| format!("2026-11-23T12:59:07.302048Z\t    7 {entry}\n");
         let log = Log::parse("a.log", entries.iter().map(line).collect::<String>().into_bytes()).unwrap();

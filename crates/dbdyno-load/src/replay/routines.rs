@@ -1,8 +1,8 @@
 //! What stored routines, triggers and events ran of a general log: their calls run it again, so it is not sent.
 //!
-//! A server logs what they run as if the client had sent it, behind the statement that ran it. It is told from what the client
-//! sent next by the texts of their bodies, which the log has (CREATE) or the server under test (`information_schema`): of a
-//! session's statements those are a routine's that follow its call as its body has them.
+//! A server logs what they run as if the client had sent it, behind the statement that ran it. It is told from what the
+//! client sent next by the texts of their bodies, which the log has (CREATE) or the server under test
+//! (`information_schema`): of a session's statements those are a routine's that follow its call as its body has them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -203,8 +203,8 @@ pub fn ran(log: &Log, known: &KnownRoutines) -> RoutineStatements {
     ran
 }
 
-/// Whether the server logged what procedures ran; MariaDB does so only if configured. It is judged by the procedures whose
-/// first statement is certain to run.
+/// Whether the server logged what procedures ran; MariaDB does so only if configured. It is judged by the procedures
+/// whose first statement is certain to run.
 fn logs_calls(log: &Log, known: &KnownRoutines) -> bool {
     if known.procedures.is_empty() {
         return true;

@@ -1,7 +1,7 @@
 //! The SQL that makes the tables which a log is replayed on, such as a dump.
 //!
-//! mysqldump and mariadb-dump also write statements about the dumped server: its binary log, its replication, and the accounts with whose
-//! rights views and routines act. These are not run, and a note says so.
+//! mysqldump and mariadb-dump also write statements about the dumped server: its binary log, its replication, and the
+//! accounts with whose rights views and routines act. These are not run, and a note says so.
 
 use std::fmt::Write as _;
 use std::io::ErrorKind;
@@ -27,7 +27,8 @@ pub struct Setup {
     pub note: String,
 }
 
-/// Reads the file. Where it is confined to one schema, statements that make and enter that schema, or are about the server, are left out.
+/// Reads the file. Where it is confined to one schema, statements that make and enter that schema, or are about the
+/// server, are left out.
 ///
 /// # Errors
 /// It cannot be read or cut into statements, or has tables of several schemas; with file and line.

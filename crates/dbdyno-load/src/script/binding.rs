@@ -1,5 +1,5 @@
-//! Names bound to what they stand for: the right side of a definition (a constant, or a function that values are drawn from), and the
-//! statements that use it; and what a statement does as far as its first words say.
+//! Names bound to what they stand for: the right side of a definition (a constant, or a function that values are drawn
+//! from), and the statements that use it; and what a statement does as far as its first words say.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,5 +1,5 @@
-//! What a script says, with everything in it bound: sections and statements, what a parameter's values are drawn from, and constant
-//! values, as SQL and as values of a prepared statement.
+//! What a script says, with everything in it bound: sections and statements, what a parameter's values are drawn from,
+//! and constant values, as SQL and as values of a prepared statement.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -301,8 +301,8 @@ fn fill(text: &mut Vec<u8>, length: usize, alphabet: &[u8], random: &mut Random)
     text.truncate(length);
 }
 
-/// Writes random characters into a pattern. One draw makes eleven: it is a fraction of 64 bits whose leading digits come
-/// out by multiplication; 26^11 values are so few beside 2^64 that none is favoured measurably.
+/// Writes random characters into a pattern. One draw makes eleven: it is a fraction of 64 bits whose leading digits
+/// come out by multiplication; 26^11 values are so few beside 2^64 that none is favoured measurably.
 fn fill_pattern(text: &mut Vec<u8>, pattern: &[u8], random: &mut Random) {
     const CHARACTERS_PER_DRAW: usize = 11;
     text.clear();

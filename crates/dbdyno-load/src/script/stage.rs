@@ -1,7 +1,7 @@
 //! What a script needs on the server: made by prepare, looked at before a run, dropped by cleanup.
 //!
-//! Prepare asks for a schema of the script's own: a new one, or one that is empty. What it made there is written down in
-//! a table of the schema, so that cleanup leaves what came later.
+//! Prepare asks for a schema of the script's own: a new one, or one that is empty. What it made there is written down
+//! in a table of the schema, so that cleanup leaves what came later.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! The verb `slap`: mysqlslap's auto-generated load, with honest latency.
 //!
-//! Its flags are mysqlslap's, then ours. The schema a load runs on is made before and dropped after; no other's is touched.
+//! Its flags are mysqlslap's, then ours. The schema a load runs on is made before and dropped after; no other's is
+//! touched.
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};

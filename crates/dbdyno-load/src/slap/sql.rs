@@ -1,4 +1,5 @@
-//! The tables and statements of mysqlslap's auto-generated SQL, the kinds of statement that are counted apart, and the clients' walk through the list of statements.
+//! The tables and statements of mysqlslap's auto-generated SQL, the kinds of statement that are counted apart, and the
+//! clients' walk through the list of statements.
 
 use std::sync::Arc;
 

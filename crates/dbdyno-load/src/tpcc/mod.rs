@@ -3,8 +3,9 @@
 //! Data flows one way: flags ([`options`]) -> transactions, drawn at random -> their statements ([`sql`]) -> the
 //! clients ([`transaction`]). [`schema`] and [`fill`] make the tables.
 //!
-//! What is checked of the tables are the consistency conditions of clause 3.3.2 that can be looked at without an index that the
-//! standard does not ask for: all of the twelve but the tenth, for which the history of each customer would have to be found.
+//! What is checked of the tables are the consistency conditions of clause 3.3.2 that can be looked at without an index
+//! that the standard does not ask for: all of the twelve but the tenth, for which the history of each customer would
+//! have to be found.
 //!
 //! Cannot: be a TPC result.
 #![allow(clippy::cast_possible_wrap, reason = "numbers of warehouses, rows and clients are far below 2^63")]

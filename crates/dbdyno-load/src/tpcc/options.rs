@@ -1,5 +1,5 @@
-//! The flags of `tpcc` as one checked value: among them how often each transaction comes (clause 5.2.3), and how long a terminal
-//! takes before and after it (5.2.5).
+//! The flags of `tpcc` as one checked value: among them how often each transaction comes (clause 5.2.3), and how long a
+//! terminal takes before and after it (5.2.5).
 
 use dbdyno_common::random::Random;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -134,7 +134,8 @@ impl Type {
         }
     }
 
-    /// The pause of a terminal between two transactions, ns: thinking, exponential and cut at ten times its mean, and keying.
+    /// The pause of a terminal between two transactions, ns: thinking, exponential and cut at ten times its mean, and
+    /// keying.
     pub fn pause_ns(self, next: Self, random: &mut Random) -> u64 {
         ((self.think_s() * random.exponential().min(10.0) + next.keying_s()) * 1e9) as u64
     }

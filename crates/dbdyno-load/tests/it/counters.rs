@@ -88,7 +88,8 @@ fn transactions_with_deadlocks_agree_in_every_way() {
     }
 }
 
-/// Kills the newest connection in `schema` every while, at most so many times and no longer than so; how many it killed.
+/// Kills the newest connection in `schema` every while, at most so many times and no longer than so; how many it
+/// killed.
 fn kill_newest(server: &Server, schema: &str, most: u64, lasting: Duration) -> u64 {
     let (began, mut killed) = (Instant::now(), 0);
     while killed < most && began.elapsed() < lasting {

@@ -1,4 +1,5 @@
-//! The load `ledger` and its verifier on a real server: what is planted in the tables is found, and nothing else ever is.
+//! The load `ledger` and its verifier on a real server: what is planted in the tables is found, and nothing else ever
+//! is.
 
 use std::process::Child;
 use std::thread::sleep;
@@ -198,7 +199,8 @@ fn endless(server: &Server, flags: &str) -> Child {
 /// What is found after a load whose server was killed, with no flush of the log by the clock.
 fn killed(flush: u32, flags: &str) -> Option<Value> {
     let mut server = prepared("")?;
-    // The accounts are to be there whatever is lost of the load. While the setting is 0, FLUSH ENGINE LOGS does nothing.
+    // The accounts are to be there whatever is lost of the load. While the setting is 0, FLUSH ENGINE LOGS does
+    // nothing.
     server.sql(&format!(
         "SET GLOBAL innodb_flush_log_at_trx_commit = 1; FLUSH ENGINE LOGS; \
          SET GLOBAL innodb_flush_log_at_trx_commit = {flush}, GLOBAL innodb_flush_log_at_timeout = 2700"
@@ -218,8 +220,9 @@ fn a_killed_server_loses_nothing_it_has_flushed() {
 
 #[test]
 fn a_killed_server_loses_a_tail_of_what_it_has_not_flushed() {
-    // Now and then nothing is lost: DDL flushes the log, as does the writing of pages, and may do so right before the kill,
-    // where clients that a busy host keeps waiting commit nothing any more. So one loss must be seen, of a few kills.
+    // Now and then nothing is lost: DDL flushes the log, as does the writing of pages, and may do so right before the
+    // kill, where clients that a busy host keeps waiting commit nothing any more. So one loss must be seen, of a few
+    // kills.
     let mut lost = 0;
     for flags in ["--ddl=on", "", "--ddl=on", "", ""] {
         let Some(verified) = killed(0, flags) else { return };

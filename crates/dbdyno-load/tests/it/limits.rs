@@ -1,5 +1,5 @@
-//! Servers that say too much, too slowly or nothing at all, that mean no good, or are none: each ends in one clean sentence, in time,
-//! and nothing is given away.
+//! Servers that say too much, too slowly or nothing at all, that mean no good, or are none: each ends in one clean
+//! sentence, in time, and nothing is given away.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,4 +1,5 @@
-//! Tests of the program against real servers and fake ones, in one binary: most wait for a server, so several run at once.
+//! Tests of the program against real servers and fake ones, in one binary: most wait for a server, so several run at
+//! once.
 #![allow(clippy::unwrap_used, clippy::doc_markdown, reason = "in a test a failure is a panic")]
 
 mod common;

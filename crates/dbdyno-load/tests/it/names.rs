@@ -1,4 +1,5 @@
-//! Other people's schemas under odd names: every verb works in the one that it is given, and leaves what it did not make.
+//! Other people's schemas under odd names: every verb works in the one that it is given, and leaves what it did not
+//! make.
 use std::fs;
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! `oltp` and `bulk` against a real MariaDB, and what `oltp` says against what a real sysbench says with the same flags, by the server's general log.
+//! `oltp` and `bulk` against a real MariaDB, and what `oltp` says against what a real sysbench says with the same
+//! flags, by the server's general log.
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -124,7 +124,8 @@ fn the_server_is_the_guard_of_what_is_only_to_be_read() {
         ["SELECT * FROM theirs.v", "SELECT 1 FROM theirs.t", "WITH a AS (SELECT 1) SELECT * FROM theirs.v JOIN a"]
     {
         fs::write(&log, line(sql)).unwrap();
-        // The account of the replay reaches its own schema alone; the login reaches all, but its transactions only read.
+        // The account of the replay reaches its own schema alone; the login reaches all, but its transactions only
+        // read.
         let stderr = text(&expect(&mut replay(&server, &log, ""), 1).stderr);
         assert!(stderr.contains("first in line 1 of general.log") && !stderr.contains("theirs"), "{stderr}");
     }

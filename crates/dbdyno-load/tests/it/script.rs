@@ -1,4 +1,5 @@
-//! `script` against a real MariaDB, and what it may change there: its own schema, and nothing else, however a statement puts it.
+//! `script` against a real MariaDB, and what it may change there: its own schema, and nothing else, however a statement
+//! puts it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

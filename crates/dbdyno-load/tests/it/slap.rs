@@ -1,4 +1,5 @@
-//! `slap` against a real MariaDB, and its SQL on the wire against that of a real mysqlslap with the same flags, by the server's general log.
+//! `slap` against a real MariaDB, and its SQL on the wire against that of a real mysqlslap with the same flags, by the
+//! server's general log.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! The few block events that show a request's way, taken out of their records. How the running kernel lays these out is read
-//! from tracefs, never assumed.
+//! The few block events that show a request's way, taken out of their records. How the running kernel lays these out is
+//! read from tracefs, never assumed.
 
 /// Longest field of flags (`rwbs`) that any kernel has had, with room to spare.
 const FLAGS_MAX: usize = 32;

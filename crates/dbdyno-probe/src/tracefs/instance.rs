@@ -1,9 +1,9 @@
-//! A trace instance of our own (its buffer, events and clock stand beside whatever else is traced on the host), and what its
-//! buffers hold: all processors' pages, read as one stream of events in the order of their time.
+//! A trace instance of our own (its buffer, events and clock stand beside whatever else is traced on the host), and
+//! what its buffers hold: all processors' pages, read as one stream of events in the order of their time.
 //!
 //! A page of the ring buffer is what `trace_pipe_raw` gives. Source: `Documentation/trace/ring-buffer-design.rst` and
-//! `events/header_event` of tracefs. A page begins with the time of its first event and the length of what follows. Each event
-//! begins with 32 bits: 5 of type or length, 27 of nanoseconds since the event before.
+//! `events/header_event` of tracefs. A page begins with the time of its first event and the length of what follows.
+//! Each event begins with 32 bits: 5 of type or length, 27 of nanoseconds since the event before.
 //!
 //! Filters know a block device by its number.
 
@@ -299,8 +299,8 @@ impl Reader {
         self.buffers.clear();
     }
 
-    /// Reads all there is, and gives every event before `now_ns` in order; with `now_ns` at its maximum nothing waits any
-    /// longer. Where events were lost, [`Step::Blind`] and [`Step::Seeing`] stand around the gap.
+    /// Reads all there is, and gives every event before `now_ns` in order; with `now_ns` at its maximum nothing waits
+    /// any longer. Where events were lost, [`Step::Blind`] and [`Step::Seeing`] stand around the gap.
     pub fn drain(&mut self, instance: &Instance, now_ns: u64, visit: impl FnMut(&Event)) -> Result<(), ProbeError> {
         for (buffer, processor, last_ns) in &mut self.buffers {
             loop {

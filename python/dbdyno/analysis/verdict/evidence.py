@@ -317,11 +317,11 @@ def evidence_of_each(
     return Evidence.of_each([figures[place] for place in range(len(ratios))])
 
 
-def relative_effect(d: Floats, rule: Rule, unit: float = 0.0) -> Estimate:
+def relative_effect(d: Floats, rule: Rule) -> Estimate:
     """Return the relative difference that log ratios of shape (n,) come to, with its interval; unknown of no blocks."""
     if not len(d):
         return Estimate.unknown()
-    figures = evidence(d, rule, margin=1.0, unit=unit)
+    figures = evidence(d, rule, margin=1.0)
     return relative_estimate(float(figures.value), float(figures.low), float(figures.high), len(d))
 
 

@@ -27,7 +27,7 @@ from dbdyno.analysis.verdict.reasons import (
     first,
 )
 from dbdyno.model.design import Comparison, Design
-from dbdyno.model.metrics import METRICS, percentile_of, value_of
+from dbdyno.model.metrics import METRICS, part_of, percentile_of, value_of
 from dbdyno.model.printable import short
 from dbdyno.model.quantity import is_off
 from dbdyno.mysql.durability import durability
@@ -63,7 +63,7 @@ def not_granted(trials: Sequence[Trial]) -> tuple[NotGranted, ...]:
     lacking: dict[str, list[Trial]] = {}
     sentences: dict[str, tuple[str, bool]] = {}
     for trial, layer, by in product(trials, _LAYERS, (NOT_GRANTED, NO_EFFECT)):
-        refusals = _layer(trial, layer).get(by)
+        refusals = part_of(trial.observed, layer).get(by)
         for name, sentence in refusals.items() if isinstance(refusals, Mapping) else ():
             lacking.setdefault(str(name), []).append(trial)
             sentences.setdefault(str(name), (short(str(sentence)), by == NOT_GRANTED))
@@ -116,13 +116,8 @@ def _plain(name: str) -> str:
 
 def shown_value(trials: Sequence[Trial], name: str) -> str:
     """Return what a setting was in a treatment, as the server showed it; empty where no trial read it back."""
-    shown = (_layer(trial, layer) for trial in trials for layer in _LAYERS)
+    shown = (part_of(trial.observed, layer) for trial in trials for layer in _LAYERS)
     return next((short(str(settings[name])) for settings in shown if name in settings), "")
-
-
-def _layer(trial: Trial, layer: str) -> Mapping[str, object]:
-    settings = trial.observed.get(layer)
-    return settings if isinstance(settings, Mapping) else {}
 
 
 # Failures and disturbances that struck one of two treatments more often than the other.

@@ -27,16 +27,18 @@ _STYLES = ("uplot/uPlot.min.css", "report.css")
 _NO_CHARTS: dict[str, Any] = {"treatments": [], "panels": [], "phases": []}
 
 
-def render(document: doc.Document) -> str:
+def render(document: doc.Document, *, home: str = "") -> str:
     """Return the whole page. Every text is untrusted and escaped; nothing is loaded from anywhere.
 
-    What a section draws itself, the SVG of a chart, it has escaped itself.
+    What a section draws itself, the SVG of a chart, it has escaped itself. ``home`` is the page of an atlas that leads
+    here.
     """
     script = f"{_join_assets((_BEGIN,))}afterFirstPaint(function () {{\n{_join_assets(_SCRIPTS)}}});\n"
     page = _environment().get_template("page.html.j2")
     charts = document.time_charts()
     return page.render(
         document=document,
+        home=home,
         card=card.draw(document),
         answer=card.answer(document),
         folded=_foldable(document.sections),
@@ -45,6 +47,21 @@ def render(document: doc.Document) -> str:
         script=Markup(script),  # noqa: S704 - our own files
         script_hash=_csp_hash(script),
         packed=_pack_values(document),
+    )
+
+
+def render_gallery(template: str, script: str, **values: object) -> str:
+    """Return a page that is no report, of a template of ours with a script of ours, by the same rules."""
+    text = _join_assets((script,))
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            **values,
+            style=Markup(f"{stylesheet()}\n{_join_assets(('report.css', 'atlas.css'))}"),  # noqa: S704 - our own files
+            script=Markup(text),  # noqa: S704 - our own file
+            script_hash=_csp_hash(text),
+        )
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from dbdyno.analysis.blocks import UsableBlocks
 from dbdyno.analysis.checks import Lateness, cache_ran_out, errors_met, is_late, lateness
 from dbdyno.analysis.verdict.pairs import not_granted
-from dbdyno.model.metrics import metric_of
+from dbdyno.model.metrics import metric_of, part_of
 from dbdyno.model.printable import one_line
 from dbdyno.model.wording import UNKNOWN, count, listed
 from dbdyno.mysql.durability import CommitRisk, Durability, durability, risk_clause
@@ -19,7 +19,7 @@ from dbdyno.report.notes import errors_named, errors_text, how_it_ended, is_unwa
 from dbdyno.report.reasons import beside_the_request, late_text, share
 from dbdyno.report.sections.warnings import warnings_of
 from dbdyno.report.sentences import treatments_named
-from dbdyno.report.source import Source, part
+from dbdyno.report.source import Source
 from dbdyno.store.records import Run, Trial
 
 LISTED_MAX = 2  # names in a badge
@@ -68,6 +68,7 @@ def badges(
         *_servers(trials),
         *_dates(trials),
         _host([run for run, _ in measured]),
+        *_elsewhere([run for run, _ in measured]),
         *_unfinished([run for run, _ in measured]),
         *_beware(measured),
         *([Badge("buffer pool filling", _FILLING, "verdicts", beware=True)] if filling else []),
@@ -82,7 +83,7 @@ def badges(
 
 def _stack(trials: Sequence[Trial]) -> Iterator[Badge]:
     by_kind: dict[str, dict[str, None]] = {}
-    for device in (part(trial.observed, "device") for trial in trials):
+    for device in (part_of(trial.observed, "device") for trial in trials):
         named_as = str(device.get("model") or device.get("source") or "")
         by_kind.setdefault(str(device.get("kind", UNKNOWN)), {})[one_line(named_as)] = None
     for kind, models in by_kind.items():
@@ -93,7 +94,7 @@ def _stack(trials: Sequence[Trial]) -> Iterator[Badge]:
 
 def _guests(trials: Sequence[Trial]) -> Iterator[Badge]:
     """Yield that virtual machines booted for the trials, and whether their processor was real."""
-    guests = [guest for trial in trials if (guest := part(trial.observed, "guest"))]
+    guests = [guest for trial in trials if (guest := part_of(trial.observed, "guest"))]
     if not guests:
         return
     kernels = dict.fromkeys(one_line(str(guest.get("kernel", UNKNOWN))) for guest in guests)
@@ -104,12 +105,12 @@ def _guests(trials: Sequence[Trial]) -> Iterator[Badge]:
 
 
 def _servers(trials: Sequence[Trial]) -> Iterator[Badge]:
-    served = filter(None, (part(trial.observed, "server") for trial in trials))
+    served = filter(None, (part_of(trial.observed, "server") for trial in trials))
     servers = dict.fromkeys(
         (str(server.get("version", UNKNOWN)), str(server.get("version_comment", ""))) for server in served
     )
     versions = dict.fromkeys(version for version, _ in servers)
-    tools = dict.fromkeys(" ".join(map(str, part(trial.observed, "tool").values())) for trial in trials)
+    tools = dict.fromkeys(" ".join(map(str, part_of(trial.observed, "tool").values())) for trial in trials)
     names = list(dict.fromkeys(product_name(one_line(version), comment) for version, comment in servers))
     if names:
         text = listed(names) if len(names) <= LISTED_MAX else count(len(names), "server version")
@@ -132,19 +133,28 @@ def _dates(trials: Sequence[Trial]) -> Iterator[Badge]:
 
 
 def _host(runs: Sequence[Run]) -> Badge:
-    hosts = dict.fromkeys(_host_text(facts) for run in runs for facts in (run.hosts.values() or [run.host]))
+    hosts = dict.fromkeys(host_text(facts) for run in runs for facts in (run.hosts.values() or [run.host]))
     number = max(len(hosts), *(len(run.hosts) for run in runs))
     text = _short(next(iter(hosts))) if number == 1 else count(number, "host")
     return Badge(text, f"Host: {'; '.join(hosts)}", "reproduce")
 
 
-def _host_text(host: Mapping[str, Any]) -> str:
+def host_text(host: Mapping[str, Any]) -> str:
+    """Return what a host is in a few words, such as its processor and cores."""
     cpu = host.get("cpu")
-    model = one_line(str(part(host, "cpu").get("model", "") if isinstance(cpu, dict) else cpu or ""))
+    model = one_line(str(part_of(host, "cpu").get("model", "") if isinstance(cpu, dict) else cpu or ""))
     cores = host.get("cores")
-    virtual = part(host, "virtualisation").get("hypervisor_flag") in {True, "yes"} or host.get("virtual") is True
+    virtual = part_of(host, "virtualisation").get("hypervisor_flag") in {True, "yes"} or host.get("virtual") is True
     facts = [model, count(cores, "core") if isinstance(cores, int) else "", "virtual" if virtual else ""]
     return ", ".join(filter(None, facts)) if model or facts[1] else "host unknown"
+
+
+def _elsewhere(runs: Sequence[Run]) -> Iterator[Badge]:
+    """Yield that runs were imported: their figures are what others say."""
+    if imported := sum(run.imported for run in runs):
+        part_of = "" if imported == len(runs) else f": {imported} of {count(len(runs), 'run')}"
+        title = "It was measured elsewhere and shared without names: the file was checked, its figures can't be."
+        yield Badge(f"not measured here{part_of}", title, "reproduce", beware=True)
 
 
 def _unfinished(runs: Sequence[Run]) -> Iterator[Badge]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dbdyno.analysis.beside import PARTS, BesideSummary
-from dbdyno.model.wording import count, number
+from dbdyno.model.wording import count, number, number_or_dash
 from dbdyno.report.document import Abridged, Block, Paragraph, Section, Table, bullets
 from dbdyno.report.source import Source, finite_fields
 
@@ -48,7 +48,7 @@ def section(source: Source) -> Section | None:
         _parts_table(loads),
         Abridged((Paragraph(NOTE, "soft"),)),
     )
-    return Section("beside", TITLE, shown, data={"beside": [_values(load) for load in loads]})
+    return Section("beside", TITLE, shown, data={"beside": [finite_fields(load) for load in loads]})
 
 
 def _stopped_lines(loads: Sequence[BesideSummary]) -> Iterator[str]:
@@ -80,8 +80,8 @@ def _own_table(loads: Sequence[BesideSummary]) -> Table:
             number(load.began_s),
             f"{number(load.seconds_mean)} ({number(load.seconds_min)} to {number(load.seconds_max)})",
             f"{load.trials - load.stopped} of {load.trials}",
-            *(_known(load.figures.get(name, math.nan)) for name in names),
-            _known(load.figures.get("seconds_user", math.nan) + load.figures.get("seconds_sys", math.nan)),
+            *(number_or_dash(load.figures.get(name, math.nan)) for name in names),
+            number_or_dash(load.figures.get("seconds_user", math.nan) + load.figures.get("seconds_sys", math.nan)),
         )
         for load in loads
     )
@@ -91,16 +91,8 @@ def _own_table(loads: Sequence[BesideSummary]) -> Table:
 
 def _parts_table(loads: Sequence[BesideSummary]) -> Table:
     rows = tuple(
-        (load.label, which, *(_known(part.get(name, math.nan)) for name in PARTS))
+        (load.label, which, *(number_or_dash(part.get(name, math.nan)) for name in PARTS))
         for load in loads
         for which, part in ((f"while {load.name} ran", load.during), (f"while {load.name} did not run", load.outside))
     )
     return Table("The judged load meanwhile", ("treatment", "", *_PART_HEADINGS.values()), rows)
-
-
-def _known(value: float) -> str:
-    return number(value) if math.isfinite(value) else "-"
-
-
-def _values(load: BesideSummary) -> dict[str, object]:
-    return finite_fields(load)

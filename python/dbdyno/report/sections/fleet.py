@@ -4,6 +4,7 @@ from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.fleet import FleetFindings
+from dbdyno.model.metrics import part_of
 from dbdyno.model.wording import count, drive_bytes, listed, percent
 from dbdyno.report.comparison import OF_A_MOMENT
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table, bullets
@@ -20,7 +21,7 @@ from dbdyno.report.fleet import (
 )
 from dbdyno.report.sections.about import UNOBSERVED, flattened
 from dbdyno.report.sentences import by_interest
-from dbdyno.report.source import Source, part
+from dbdyno.report.source import Source
 from dbdyno.store.records import Run
 
 COLUMNS_MAX = 4  # comparisons beside each other; JSON has all
@@ -63,7 +64,7 @@ def host_lines(fleet: FleetFindings) -> list[str]:
 def disks_of(run: Run) -> dict[str, dict[str, Any]]:
     """Return the real disk of each host: the name that the study gives it, and what was read back of it in trials."""
     disks = run.design.fleet.disks if run.design.fleet else {}
-    read = {trial.host: part(trial.observed, "device") for trial in reversed(run.trials)}
+    read = {trial.host: part_of(trial.observed, "device") for trial in reversed(run.trials)}
     known = {host: read.get(host, {}) for host in disks}
     return {
         host: {"device": disk.device, **{name: known[host].get(name) for name in ("model", "serial", "size_bytes")}}

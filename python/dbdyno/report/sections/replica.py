@@ -1,9 +1,7 @@
 """The replica of each treatment: how long commits waited for it, and how far it was behind."""
 
-import math
-
 from dbdyno.analysis.replicas import ReplicaSummary
-from dbdyno.model.wording import number
+from dbdyno.model.wording import number_or_dash
 from dbdyno.report.document import Abridged, Paragraph, Section, Table
 from dbdyno.report.source import Source, finite_fields
 
@@ -29,8 +27,4 @@ def section(source: Source) -> Section | None:
 
 def _row(replica: ReplicaSummary) -> tuple[str, ...]:
     figures = (replica.wait_ms_mean, replica.lag_ms_mean, replica.lag_ms_max, replica.catch_up_ms_mean)
-    return replica.label, replica.mode, replica.disk, str(replica.trials), *map(_known, figures)
-
-
-def _known(value: float) -> str:
-    return number(value) if math.isfinite(value) else "-"
+    return replica.label, replica.mode, replica.disk, str(replica.trials), *map(number_or_dash, figures)

@@ -15,7 +15,7 @@ from dbdyno.analysis.reported import (
     times_as_fast_estimated,
 )
 from dbdyno.analysis.statistics import Estimate
-from dbdyno.model.wording import UNKNOWN, count, number, percent
+from dbdyno.model.wording import UNKNOWN, capital, count, number, percent
 from dbdyno.report.document import Block, Item, List, Paragraph, Section, Table
 from dbdyno.report.sentences import effect_text
 from dbdyno.report.source import Source, effect_values
@@ -135,15 +135,11 @@ def claim_line(claim: Checked, beside: Beside) -> str:
     if len(counts) == 1:
         (agreement,) = counts
         where = "" if of == 1 else f" in all {of} comparisons"
-        return f"{quoted} {_capital(_OF_CLAIMS[agreement])}{where}{_figures(claim, beside)}."
+        return f"{quoted} {capital(_OF_CLAIMS[agreement])}{where}{_figures(claim, beside)}."
     outcomes = [f"{_OF_CLAIMS[agreement]} in {number_} of {of}" for agreement, number_ in counts.most_common()]
     others = [verdict.level for verdict, agreement in claim.outcomes if agreement != "agrees"]
     named = f" Not so: {', '.join(others)}." if "agrees" in counts else ""
-    return f"{quoted} {_capital('; '.join(outcomes))}{_figures(claim, beside)}.{named}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return f"{quoted} {capital('; '.join(outcomes))}{_figures(claim, beside)}.{named}"
 
 
 def _figures(claim: Checked, beside: Beside) -> str:

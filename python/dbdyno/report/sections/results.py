@@ -13,12 +13,12 @@ from dbdyno.analysis.statistics import Estimate
 from dbdyno.analysis.summary import TreatmentSummary
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import level_label
-from dbdyno.model.metrics import LATENCIES, METRICS, PERCENTILES, value_of
+from dbdyno.model.metrics import LATENCIES, METRICS, PERCENTILES, part_of, value_of
 from dbdyno.model.wording import UNKNOWN, count, number
 from dbdyno.report.charts import percentiles
 from dbdyno.report.document import Abridged, Block, Cell, Details, Paragraph, Section, Table, bullets
 from dbdyno.report.sentences import LETTERS_HEADING, effect_text, has_letters, ties_text
-from dbdyno.report.source import Source, effect_values, fields, figure, part
+from dbdyno.report.source import Source, effect_values, fields, figure
 from dbdyno.store.records import Trial
 
 # The table in the shape people post: time, rate and effect of each treatment.
@@ -362,9 +362,9 @@ def _summary(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
 
 def latencies_of(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
     """Yield name, number and latencies (ms) of events and, where an event has several kinds, of each statement."""
-    kinds = dict.fromkeys(name for trial in trials for name in part(trial.load, "operations"))
-    events = [part(trial.load, "latency_ns") for trial in trials]
-    parts = {name: [part(part(trial.load, "operations"), name) for trial in trials] for name in kinds}
+    kinds = dict.fromkeys(name for trial in trials for name in part_of(trial.load, "operations"))
+    events = [part_of(trial.load, "latency_ns") for trial in trials]
+    parts = {name: [part_of(part_of(trial.load, "operations"), name) for trial in trials] for name in kinds}
     for name, summaries in {EVENT: events, **(parts if len(parts) > 1 else {})}.items():
         counted = [summary for summary in summaries if figure(summary, "count")]
         if counted:

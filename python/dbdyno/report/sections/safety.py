@@ -269,7 +269,7 @@ def safety_json(safety: CrashSafety, choice: Choice, source: Source) -> dict[str
         "treatments": [_treatment_json(treatment, safety.mode) for treatment in safety.treatments],
         "control": _control_json(safety.control) if safety.control else None,
         "correlation": asdict(safety.correlation),
-        "differences": [_difference_json(difference) for difference in safety.differences],
+        "differences": [asdict(difference) for difference in safety.differences],
         "by_host": hosts_json(safety),
         "pareto": list(choice.pareto),
     }
@@ -305,7 +305,3 @@ def _strata_json(strata: dict[Stratum, Tally]) -> list[dict[str, Any]]:
 
 def _tally_json(tally: Tally) -> dict[str, Any]:
     return {**asdict(tally), "worst": tally.worst if tally.cuts else None}
-
-
-def _difference_json(difference: SafetyDifference) -> dict[str, Any]:
-    return asdict(difference)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.checks import generator_lateness_ms
+from dbdyno.model.metrics import part_of
 from dbdyno.model.wording import count, number
 from dbdyno.report.crash import crash_warnings, names_of
 from dbdyno.report.document import Abridged, Details, Paragraph, Section, bullets
@@ -35,7 +36,7 @@ from dbdyno.report.sections.interference import interference_summary, others_lin
 from dbdyno.report.sections.stability import regime_remarks
 from dbdyno.report.sections.stopped import why_it_stopped
 from dbdyno.report.sentences import by_interest
-from dbdyno.report.source import Source, part
+from dbdyno.report.source import Source
 from dbdyno.store.records import Run
 
 LINES_MAX = 4  # where a reader has ten seconds
@@ -133,7 +134,7 @@ def notes_section(source: Source) -> Section:
 
 def layer_lines(run: Run) -> list[str]:
     """Return what the layers of the trials say of themselves that bears on all figures, each once."""
-    notes = (part(trial.observed, layer).get("note") for trial in run.trials for layer in trial.observed)
+    notes = (part_of(trial.observed, layer).get("note") for trial in run.trials for layer in trial.observed)
     return list(dict.fromkeys(note for note in notes if isinstance(note, str)))
 
 

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from dbdyno.errors import DbdynoError, HostError
-from dbdyno.hosts.guard import put_back
 from dbdyno.model.design import StopReason
 from dbdyno.plan.order import Slot, drawn
 from dbdyno.plan.plan import Plan, erased_devices
@@ -24,7 +23,7 @@ from dbdyno.run.execute import RunOutcome, open_run, run_all
 from dbdyno.run.fleet.message import NO_MORE, TASKS, HostImage, ImageTask, pack_block
 from dbdyno.run.fleet.part import ClientsOffer
 from dbdyno.run.fleet.request import Request
-from dbdyno.run.host_program import Send, as_of_host, heartbeat, request_and_send
+from dbdyno.run.host_program import Send, as_of_host, exclusive_host, heartbeat, request_and_send
 from dbdyno.run.over_hosts import with_clients
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.preflight import host_facts, needs_of, versions, with_host_decided
@@ -35,7 +34,6 @@ from dbdyno.store.events import Lost
 from dbdyno.store.parts import DamageError
 from dbdyno.store.run_folder import RunFolder
 from dbdyno.study.schema import TrialSpec
-from dbdyno.system.locks import alone_on_host, only_one
 from dbdyno.system.state import make_state_folder
 
 GO = "go"  # the file that says up to which block may be run
@@ -192,12 +190,8 @@ def facts_of(request: Request, folder: Path, this_host: ThisHost) -> dict[str, A
 
 @contextmanager
 def _exclusive_host(request: Request, say: Callable[[str], None]) -> Iterator[None]:
-    """Have this host for oneself; what an earlier process left on it is put back first."""
-    with (
-        only_one(f"blocks of a study on several hosts, as {request.host}", wait=False, say=say),
-        alone_on_host(wait=False, say=say),
-    ):
-        put_back(say, lambda _: None)
+    """Have this host for oneself, with a folder for its part."""
+    with exclusive_host(f"blocks of a study on several hosts, as {request.host}", say):
         folder_of(request).mkdir(parents=True, exist_ok=True, mode=0o700)
         yield
 

@@ -22,7 +22,6 @@ from dbdyno.errors import TrialError
 from dbdyno.hosts.contract import LieError
 from dbdyno.model.printable import NO_BREAK, printable, printable_document, short
 from dbdyno.mysql.server_url import CLIENT_PASSWORD_VARIABLE
-from dbdyno.plan.identity import file_sha256
 from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
 from dbdyno.run import sparse_tar
@@ -38,6 +37,7 @@ from dbdyno.store.documents import json_object, value_of
 from dbdyno.store.events import Dropped, Event, Note, TrialEvent, event_in, line_of, read_events
 from dbdyno.store.run_folder import RunFolder
 from dbdyno.study.rules import ABLE
+from dbdyno.system.files import file_sha256
 from dbdyno.system.interrupt import Interrupted, interruptible
 
 # One block of a host under test, in one file: its events, and the folders of its trials.

@@ -393,9 +393,9 @@ class MysqlDatabase:
         others = [thing for thing in rest if thing not in ours]
         return Holdings(marks[0].comment.removeprefix(_MARK_COMMENT), ours, others)
 
-    def lock(self, patience_seconds: int = 3) -> None:
+    def lock(self) -> None:
         """Keep out other runs until the connection ends. Raises ``HostError`` where one is at it."""
-        self.cursor.execute("SELECT GET_LOCK(%s, %s)", (f"dbdyno {self.name}"[:64], patience_seconds))
+        self.cursor.execute("SELECT GET_LOCK(%s, 3)", (f"dbdyno {self.name}"[:64],))
         if row(self.cursor) != (1,):
             raise HostError(f"another dbdyno works in the database {self.name}; wait for it or end it")
 

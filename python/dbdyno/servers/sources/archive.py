@@ -17,7 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.servers.sources.source import FetchProgress, run_client, sha256_of
+from dbdyno.servers.sources.source import FetchProgress, run_client
+from dbdyno.system.files import file_sha256
 
 ARCHIVE_BYTES_MAX = 4 * 10**9  # MySQL's largest are of 1 GB
 UNPACKED_BYTES_MAX = 20 * 10**9  # all that it holds, tests and debug builds too
@@ -79,14 +80,14 @@ class Archive:
             argv = ["curl", "--fail", "--location", "--silent", "--show-error", "--proto", "=https,http"]
             argv += ["--proto-redir", "=https", "--max-filesize", str(ARCHIVE_BYTES_MAX), "--continue-at", "-"]
             argv += ["--output", str(file), self.place]
-            if not file.exists() or not self.sha256 or sha256_of(file) != self.sha256:
+            if not file.exists() or not self.sha256 or file_sha256(file) != self.sha256:
                 run_client(argv, downloads, progress, remedy="is the address right?", package="curl")
         else:
             progress.step(f"copying {self.place}")
             if Path(self.place).stat().st_size > ARCHIVE_BYTES_MAX:
                 raise HostError(f"{self.place}: is larger than {ARCHIVE_BYTES_MAX / 1e9:g} GB")
             shutil.copyfile(self.place, file)
-        digest = sha256_of(file)
+        digest = file_sha256(file)
         try:
             self._prove(file, digest, progress)
         except HostError:

@@ -24,7 +24,7 @@ from dbdyno.servers.sources.debian import Debian
 from dbdyno.servers.sources.installation import Installation, NoServerError, find_in_tree, find_server
 from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
-from dbdyno.servers.sources.source import FetchProgress, Registry, folder_bytes
+from dbdyno.servers.sources.source import FetchProgress, Registry, check_room, folder_bytes, put_in_place, unpack
 from dbdyno.servers.user import answer
 from dbdyno.system.locks import alone_at
 from dbdyno.system.state import make_traversable, state_folder
@@ -179,7 +179,6 @@ PRODUCTS = {
 RECORD = "server.json"
 TEXT_BYTES_MAX = 65536  # of what a server says of its version
 _MACHINE = "x86_64"  # what all sources have been tried on
-_SPARE = 1.1  # a filesystem takes a little more than the sum of its files
 # Beside what a product is known to take: an archive and a registry's own copy of it, lists of packages, a plugin.
 _TIMES_MAX, _MORE_BYTES_MAX = 4, 10**9
 
@@ -251,20 +250,14 @@ def add(name: str, progress: FetchProgress) -> dict[str, Any]:
         for folder in (part, downloads):
             folder.chmod(0o711)  # a client that runs as another user passes through
         _see_libraries(product)
-        _make_room(product, downloads)
+        check_room(name, product.download_mb + product.unpacked_mb, downloads, servers_folder())
         bytes_max = _TIMES_MAX * product.download_mb * 10**6 + _MORE_BYTES_MAX
         files = product.source.fetch(downloads, _Bounded(progress, name, bytes_max))
-        progress.step("unpacking")
-        shutil.rmtree(tree, ignore_errors=True)
-        tree.mkdir()
-        product.source.unpack(downloads, files, tree)
+        unpack(product.source, downloads, files, tree, progress)
         _readable_by_all(tree)
         make_traversable(part)  # the server runs as another user, from where it is now
         record = _prove(product, tree) | {"files": files}
-        (tree / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
-        os.sync()
-        tree.rename(tree_of(name))
-        shutil.rmtree(part)
+        put_in_place(tree, record, tree_of(name) / RECORD)
     find_in_tree.cache_clear()
     return record
 
@@ -278,11 +271,8 @@ def add_archive(archive: Archive, progress: FetchProgress) -> dict[str, Any]:
         downloads, tree = part / "downloads", part / "tree"
         downloads.mkdir(parents=True, exist_ok=True)
         files = archive.fetch(downloads, progress)
-        progress.step("unpacking")
-        shutil.rmtree(tree, ignore_errors=True)
-        tree.mkdir()
         try:
-            archive.unpack(downloads, files, tree)
+            unpack(archive, downloads, files, tree, progress)
             _readable_by_all(tree)
             make_traversable(part)
             record = _archive_record(archive, tree) | {"files": files}
@@ -293,10 +283,7 @@ def add_archive(archive: Archive, progress: FetchProgress) -> dict[str, Any]:
         with alone_at(servers_folder(), name):
             if is_installed(name):
                 raise HostError(f"{name} is here already; remove it first: dbdyno servers remove {name}")
-            (tree / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
-            os.sync()
-            tree.rename(tree_of(name))
-        shutil.rmtree(part)
+            put_in_place(tree, record, tree_of(name) / RECORD)
     find_in_tree.cache_clear()
     return record
 
@@ -373,16 +360,6 @@ def _see_libraries(product: Product) -> None:
             raise HostError(
                 f"{product.name} needs {library} of this host; install it: apt-get install {package}"
             ) from None
-
-
-def _make_room(product: Product, downloads: Path) -> None:
-    needed = int((product.download_mb + product.unpacked_mb) * 1e6 * _SPARE) - folder_bytes(downloads)
-    free = shutil.disk_usage(downloads).free
-    if free < needed:
-        raise HostError(
-            f"{product.name} needs {needed / 1e6:.0f} MB in {servers_folder()}, which has {free / 1e6:.0f} MB free; "
-            "make room, or set DBDYNO_STATE_DIR"
-        )
 
 
 def _readable_by_all(tree: Path) -> None:

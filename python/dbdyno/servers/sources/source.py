@@ -1,6 +1,6 @@
 """Where a server product comes from: the contract of a source, and how a registry's own client is run."""
 
-import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -9,16 +9,18 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 from dbdyno.errors import HostError
 from dbdyno.model.printable import printable
 from dbdyno.system.child import DIES_WITH_US, child
+from dbdyno.system.files import file_sha256
 
 # A client that adds no byte for so long has no answer to wait for.
 STALL_SECONDS = 180.0
 SAID_MAX = 400  # characters of what a client said that an error repeats
 _LOOK_SECONDS = 0.25
+_SPARE = 1.1  # a filesystem takes a little more than the sum of its files
 
 
 class FetchProgress(Protocol):
@@ -127,10 +129,31 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
-def sha256_of(path: Path) -> str:
-    """Checksum of a file, in hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def check_room(name: str, mb: float, downloads: Path, into: Path) -> None:
+    """Raise ``HostError`` where a product and its downloads of so many MB do not fit; what is there already counts."""
+    needed = int(mb * 1e6 * _SPARE) - folder_bytes(downloads)
+    free = shutil.disk_usage(downloads).free
+    if free < needed:
+        raise HostError(
+            f"{name} needs {needed / 1e6:.0f} MB in {into}, which has {free / 1e6:.0f} MB free; "
+            "make room, or set DBDYNO_STATE_DIR"
+        )
+
+
+def unpack(source: Registry, downloads: Path, files: Mapping[str, str], tree: Path, progress: FetchProgress) -> None:
+    """Unpack what was fetched into ``tree``, made anew. Raises ``HostError``."""
+    progress.step("unpacking")
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.mkdir()
+    source.unpack(downloads, files, tree)
+
+
+def put_in_place(tree: Path, record: Mapping[str, Any], file: Path) -> None:
+    """Have a tree that was unpacked in the folder of a try in its place, whole, with its record; the try is over."""
+    (tree / file.name).write_text(json.dumps(record, indent=1), encoding="utf-8")
+    os.sync()
+    tree.rename(file.parent)
+    shutil.rmtree(tree.parent)
 
 
 class OneFile(ABC):
@@ -166,7 +189,7 @@ class OneFile(ABC):
 
 def check_sum(path: Path, sha256: str) -> None:
     """See that a download is what was recorded. Raises ``HostError`` and removes it where it is not."""
-    digest = sha256_of(path)
+    digest = file_sha256(path)
     if digest != sha256:
         path.unlink()
         raise HostError(

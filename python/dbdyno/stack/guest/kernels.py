@@ -2,7 +2,6 @@
 
 import json
 import lzma
-import os
 import shlex
 import shutil
 import subprocess
@@ -14,7 +13,7 @@ from typing import Any
 from dbdyno.errors import HostError, UserError
 from dbdyno.model.design import BOOTED_KERNELS
 from dbdyno.servers.sources.debian import Debian
-from dbdyno.servers.sources.source import FetchProgress, folder_bytes
+from dbdyno.servers.sources.source import FetchProgress, check_room, folder_bytes, put_in_place, unpack
 from dbdyno.stack.tools import needed
 from dbdyno.system.locks import alone_at
 from dbdyno.system.state import state_folder
@@ -138,12 +137,9 @@ def add(name: str, progress: FetchProgress) -> dict[str, Any]:
         part = kernels_folder() / f"{name}.part"
         downloads, tree = part / "downloads", part / "tree"
         downloads.mkdir(parents=True, exist_ok=True)
-        _make_room(product, downloads)
+        check_room(name, product.download_mb + product.unpacked_mb, downloads, kernels_folder())
         files = product.source.fetch(downloads, progress)
-        progress.step("unpacking")
-        shutil.rmtree(tree, ignore_errors=True)
-        tree.mkdir()
-        product.source.unpack(downloads, files, tree)
+        unpack(product.source, downloads, files, tree, progress)
         kernel = _in_tree(name, tree)
         if not kernel.release.startswith(f"{name.removeprefix('debian-')}."):
             raise HostError(f"Debian's {product.suite} has kernel {kernel.release} by now, and {name} no more")
@@ -158,20 +154,8 @@ def add(name: str, progress: FetchProgress) -> dict[str, Any]:
             "bytes": folder_bytes(tree),
             "files": files,
         }
-        (tree / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
-        os.sync()
-        tree.rename(folder)
-        shutil.rmtree(part)
+        put_in_place(tree, record, folder / RECORD)
     return record
-
-
-def _make_room(product: KernelProduct, downloads: Path) -> None:
-    needed_mb, free_mb = product.download_mb + product.unpacked_mb, shutil.disk_usage(downloads).free / 1e6
-    if free_mb < needed_mb:
-        raise HostError(
-            f"{product.name} needs {needed_mb} MB in {kernels_folder()}, which has {free_mb:.0f} MB free; "
-            "make room, or set DBDYNO_STATE_DIR"
-        )
 
 
 def _list_modules(kernel: Kernel) -> None:

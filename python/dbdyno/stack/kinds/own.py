@@ -1,7 +1,7 @@
 """What the stacks have in common that dbdyno raises whole: from a device up to a server of its own."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +31,7 @@ from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.undo_log import Journal
+from dbdyno.study.document import Setting
 from dbdyno.study.schema import ReplicaSection, TrialSpec
 
 KeptT = TypeVar("KeptT", bound=KeptImage)
@@ -107,20 +108,23 @@ class OwnStack(StackKind[KeptT]):
         return [daemon.st_size, daemon.st_mtime_ns]
 
     def image_key(self, spec: TrialSpec) -> str:
-        """By server, engine, filesystem and data, and those settings that may touch data."""
+        """By server, engine, layers, filesystem and data, and those settings that may touch data."""
         if not spec.has_server:
-            return image_key(spec, None, {})
+            return _image_key(spec, None, {})
         installation = find_server(spec.stack.server)
-        return image_key(
-            spec, installation.identity, own_server(installation, spec.stack.engine, spec.server.settings).data_settings
-        )
+        own = own_server(installation, spec.stack.engine, spec.server.settings)
+        return _image_key(spec, installation.identity, own.data_settings)
 
     def planned_key(self, spec: TrialSpec) -> str:
         """Without the server its name stands for it, and each setting counts."""
         try:
             return self.image_key(spec)
         except NoServerError:
-            return image_key(spec, spec.stack.server, spec.server.settings)
+            return _image_key(spec, spec.stack.server, spec.server.settings)
+
+
+def _image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Setting]) -> str:
+    return image_key(spec, server, settings, {part.FIELD: part.on_disk(spec) for part in between_of(spec)})
 
 
 class CopiedData(OwnStack[Tree]):

@@ -176,6 +176,9 @@ class _Md(Between):
     def modules(self, spec: TrialSpec) -> list[str]:
         return ["md-mod", MODULES.get(spec.stack.array, spec.stack.array)]
 
+    def on_disk(self, spec: TrialSpec) -> list[object]:
+        return [spec.stack.array, spec.array.chunk, spec.array.bitmap]
+
     def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:
         return Array(spec.stack.array, spec.array, fresh, f"dbdyno-{new_token()}")
 

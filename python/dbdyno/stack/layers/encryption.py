@@ -107,6 +107,9 @@ class _Luks(Between):
     def modules(self, spec: TrialSpec) -> list[str]:
         return [MODULE]
 
+    def on_disk(self, spec: TrialSpec) -> list[object]:
+        return [spec.encryption.cipher, spec.encryption.key_bits, spec.encryption.sector]
+
     def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:
         return Encryption(spec.encryption, fresh, key or os.urandom(KEY_BYTES))
 

@@ -7,7 +7,7 @@ import json
 import os
 import select
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,11 +67,19 @@ class Placement:
         """What a process has of each that was set. Raises ``TrialError`` where it, or a thread of it, has another."""
         placement: dict[str, Any] = {}
         if self.cpus:
-            placement["cpus"] = _require_agreement("server_cpus", cpu_list(cpu_numbers(self.cpus)), _cpus_of(pid))
+            placement["cpus"] = _require_agreement(
+                "server_cpus",
+                cpu_list(cpu_numbers(self.cpus)),
+                _of_threads(pid, lambda thread: cpu_list(os.sched_getaffinity(thread))),
+            )
         if self.ionice:
             placement["ionice"] = _require_agreement("server.ionice", self.ionice, _classes_of(pid))
         if self.nice is not None:
-            placement["nice"] = _require_agreement("server.nice", str(self.nice), _priorities_of(pid))
+            placement["nice"] = _require_agreement(
+                "server.nice",
+                str(self.nice),
+                _of_threads(pid, lambda thread: str(os.getpriority(os.PRIO_PROCESS, thread))),
+            )
         if self.allocator:
             placement["allocator"] = _allocator_readback(self.allocator, pid)
         if self.numa:
@@ -113,12 +121,12 @@ def _policy_readback(setting: str, pid: int) -> str:
     return policy
 
 
-def _priorities_of(pid: int) -> dict[str, str]:
-    priorities = {}
+def _of_threads(pid: int, read: Callable[[int], str]) -> dict[str, str]:
+    values = {}
     for thread in _threads(pid):
         with suppress(ProcessLookupError):  # a thread may end at any moment
-            priorities[thread] = str(os.getpriority(os.PRIO_PROCESS, int(thread)))
-    return priorities
+            values[thread] = read(int(thread))
+    return values
 
 
 def _require_agreement(field: str, setting: str, threads: dict[str, str]) -> str:
@@ -130,16 +138,6 @@ def _require_agreement(field: str, setting: str, threads: dict[str, str]) -> str
 
 def _threads(pid: int) -> list[str]:
     return sorted(entry.name for entry in Path(f"/proc/{pid}/task").iterdir())
-
-
-def _cpus_of(pid: int) -> dict[str, str]:
-    processors = {}
-    for thread in _threads(pid):
-        try:
-            processors[thread] = cpu_list(os.sched_getaffinity(int(thread)))
-        except ProcessLookupError:  # a thread may end at any moment
-            continue
-    return processors
 
 
 def _classes_of(pid: int) -> dict[str, str]:

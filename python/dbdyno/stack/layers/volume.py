@@ -120,6 +120,9 @@ class _Lvm(Between):
     def modules(self, spec: TrialSpec) -> list[str]:
         return ["dm-mod", *(["dm-thin-pool"] if spec.stack.volume == "thin" else [])]
 
+    def on_disk(self, spec: TrialSpec) -> list[object]:
+        return [spec.stack.volume, spec.volume.stripe, spec.volume.pool_chunk]
+
     def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:
         return Volume(spec.stack.volume, spec.volume, fresh)
 

@@ -1,8 +1,8 @@
 //! A machine whose processes use files through the page cache, as a source of load, and the thread of its journal.
 //!
 //! A commit takes what the running transaction has and leaves a new one running. It submits the pages of an ordered
-//! transaction that are still changed, in the order in which they were first written to in it, waits for all of them, then
-//! writes its blocks and waits, then the commit block.
+//! transaction that are still changed, in the order in which they were first written to in it, waits for all of them,
+//! then writes its blocks and waits, then the commit block.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

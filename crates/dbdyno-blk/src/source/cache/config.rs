@@ -1,5 +1,5 @@
-//! Memory, filesystem and files as a user describes them, the rules of writeback that a kernel's version adds, and what is known of
-//! each page of a file.
+//! Memory, filesystem and files as a user describes them, the rules of writeback that a kernel's version adds, and what
+//! is known of each page of a file.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

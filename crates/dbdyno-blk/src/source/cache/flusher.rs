@@ -1,5 +1,5 @@
-//! Threads of writeback: pdflush's two (to 2.6.31) or the one flusher of a device, each in passes over dirty files in the order of
-//! their pages.
+//! Threads of writeback: pdflush's two (to 2.6.31) or the one flusher of a device, each in passes over dirty files in
+//! the order of their pages.
 
 use super::config::{Page, Writeback, flag};
 use super::machine::{Machine, Next, Purpose, Wait};

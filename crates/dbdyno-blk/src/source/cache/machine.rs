@@ -1,5 +1,5 @@
-//! What processes and kernel threads share: all pages of all files (which are in memory, dirty, on their way), and the journal
-//! (what belongs to its transactions, and how far a commit is).
+//! What processes and kernel threads share: all pages of all files (which are in memory, dirty, on their way), and the
+//! journal (what belongs to its transactions, and how far a commit is).
 
 use std::collections::VecDeque;
 

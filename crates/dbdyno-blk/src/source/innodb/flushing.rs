@@ -1,10 +1,11 @@
 //! Page flushing: how many pages a second, which, and how they are written.
 //!
-//! 5.1: the master thread flushes `io_capacity` pages at a time while more than `max_dirty_percent` are dirty; every ten
-//! seconds it flushes as many if over 70 % are, else a tenth. 5.6: the page cleaner flushes every second by the age of the
-//! log, `(io_capacity_max / io_capacity) * age^1.5 / 7.5` percent of `io_capacity` for an age in percent of the urgent one,
-//! averaged with what was flushed of late; nothing below a tenth of the log. Both flush at all speed when the age is
-//! urgent, and from the end of the LRU list when clean frames get few. A batch has the size of the doublewrite buffer.
+//! 5.1: the master thread flushes `io_capacity` pages at a time while more than `max_dirty_percent` are dirty; every
+//! ten seconds it flushes as many if over 70 % are, else a tenth. 5.6: the page cleaner flushes every second by the age
+//! of the log, `(io_capacity_max / io_capacity) * age^1.5 / 7.5` percent of `io_capacity` for an age in percent of the
+//! urgent one, averaged with what was flushed of late; nothing below a tenth of the log. Both flush at all speed when
+//! the age is urgent, and from the end of the LRU list when clean frames get few. A batch has the size of the
+//! doublewrite buffer.
 //!
 //! Cannot: pages that a client flushes alone, several cleaners, batches of the instances of a buffer pool.
 

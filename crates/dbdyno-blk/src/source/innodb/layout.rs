@@ -1,4 +1,5 @@
-//! Where things lie: areas of the drive, and the rows of a table in pages of the clustered index and the secondary ones.
+//! Where things lie: areas of the drive, and the rows of a table in pages of the clustered index and the secondary
+//! ones.
 //!
 //! An index takes space by 64 pages; so the indexes of a table that grows lie between each other.
 

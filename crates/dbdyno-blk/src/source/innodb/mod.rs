@@ -1,8 +1,8 @@
 //! A server with `InnoDB`: clients that send statements, a redo log with group commit, a buffer pool, page flushing.
 //!
 //! A statement takes CPU, then reads the pages that are not in the buffer pool, changes them, and at the end of its
-//! transaction waits for the log. One of those who wait writes and flushes it for all who waited when it began. A page is
-//! written after its log, first to the doublewrite buffer. Pages that are being written can't be changed meanwhile.
+//! transaction waits for the log. One of those who wait writes and flushes it for all who waited when it began. A page
+//! is written after its log, first to the doublewrite buffer. Pages that are being written can't be changed meanwhile.
 //! Writes through the page cache are taken as written when `fsync` is called, by file offset.
 //!
 //! ```
@@ -21,10 +21,10 @@
 //! ```
 //!
 //! # Cannot
-//! The change buffer: pages of secondary indexes are read for every insert that misses. Locks of rows, undo and purge, inner
-//! pages of indexes, read-ahead, table scans, the wait for room in the log buffer, flushing while the server is idle. A
-//! binary log with `sync_binlog = 0` is never written out; one transaction group counts as one for `sync_binlog`. The
-//! filesystem's journal is a ring at the start, without checkpoints of its own.
+//! The change buffer: pages of secondary indexes are read for every insert that misses. Locks of rows, undo and purge,
+//! inner pages of indexes, read-ahead, table scans, the wait for room in the log buffer, flushing while the server is
+//! idle. A binary log with `sync_binlog = 0` is never written out; one transaction group counts as one for
+//! `sync_binlog`. The filesystem's journal is a ring at the start, without checkpoints of its own.
 
 mod flushing;
 mod layout;

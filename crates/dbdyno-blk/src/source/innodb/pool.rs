@@ -131,8 +131,9 @@ impl Pool {
         self.dirty.remove(at);
     }
 
-    /// Adds to `batch` up to `most` dirty frames that nothing happens to, and marks them as being written: the oldest changes
-    /// first, or with `by_lru` the least recently used of the last `depth`; each with its neighbours, by page number.
+    /// Adds to `batch` up to `most` dirty frames that nothing happens to, and marks them as being written: the oldest
+    /// changes first, or with `by_lru` the least recently used of the last `depth`; each with its neighbours, by page
+    /// number.
     pub fn gather(&mut self, batch: &mut Vec<u32>, most: usize, by_lru: Option<usize>, neighbours: bool) {
         let list = if by_lru.is_some() { &self.lru } else { &self.dirty };
         for at in list.backwards().take(by_lru.unwrap_or(usize::MAX)) {

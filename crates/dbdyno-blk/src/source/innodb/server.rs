@@ -1,5 +1,5 @@
-//! The server: clients and their statements, processors, threads with their I/O, logs, counts, the way from event to event, and
-//! what commits wait for: the redo log, the binary log, the filesystem's journal.
+//! The server: clients and their statements, processors, threads with their I/O, logs, counts, the way from event to
+//! event, and what commits wait for: the redo log, the binary log, the filesystem's journal.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -453,7 +453,8 @@ pub(super) struct Log {
 
 impl Log {
     pub fn new(bytes: u64) -> Self {
-        // InnoDB keeps a tenth, and a tenth of the rest, and looks at seven eighths and fifteen sixteenths of what is left.
+        // InnoDB keeps a tenth, and a tenth of the rest, and looks at seven eighths and fifteen sixteenths of what is
+        // left.
         let most = bytes / 10 * 9 / 10 * 9;
         Self {
             lsn: FIRST_LSN,
@@ -517,7 +518,8 @@ pub struct InnodbCounts {
     pub commits: u64,
     /// Rows inserted, changed or selected.
     pub rows: u64,
-    /// Latencies of statements, nanoseconds, from when the client meant to send each; the last of a transaction has its commit.
+    /// Latencies of statements, nanoseconds, from when the client meant to send each; the last of a transaction has its
+    /// commit.
     pub latencies: Histogram<u64>,
     /// Flushes of the redo log, by commits and others.
     pub log_flushes: u64,

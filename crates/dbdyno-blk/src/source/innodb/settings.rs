@@ -9,7 +9,8 @@ pub(super) const PAGE_BYTES: u64 = 16 << 10;
 /// The rules by which pages are flushed and the binary log is committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum InnodbVersion {
-    /// The master thread flushes `io_capacity` pages when too many are dirty; with a binary log, transactions commit one by one.
+    /// The master thread flushes `io_capacity` pages when too many are dirty; with a binary log, transactions commit
+    /// one by one.
     #[serde(rename = "5.1")]
     V51,
     /// The page cleaner follows the age of the log; transactions share a flush of the binary log.

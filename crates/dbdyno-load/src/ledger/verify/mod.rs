@@ -1,8 +1,8 @@
-//! `ledger verify`: reads the tables of a server that was started again, and reports what is left of what was sent, in text
-//! and JSON.
+//! `ledger verify`: reads the tables of a server that was started again, and reports what is left of what was sent, in
+//! text and JSON.
 //!
-//! Every table is looked at by CHECK TABLE ... EXTENDED before it is read, as reading may repair it. A table that can't be
-//! read is a finding, not an error. All that is kept in memory is a line for each transaction that was sent.
+//! Every table is looked at by CHECK TABLE ... EXTENDED before it is read, as reading may repair it. A table that can't
+//! be read is a finding, not an error. All that is kept in memory is a line for each transaction that was sent.
 
 mod ddl;
 mod scan;

@@ -1,5 +1,5 @@
-//! Reads all rows, compares each with what was sent, and notes the state of the tables: the answer of CHECK TABLE, and the
-//! server's error when a table can't be read.
+//! Reads all rows, compares each with what was sent, and notes the state of the tables: the answer of CHECK TABLE, and
+//! the server's error when a table can't be read.
 
 use std::collections::BTreeMap;
 

@@ -245,8 +245,8 @@ pub fn stamp(text: &[u8]) -> Option<Stamp> {
 
 /// Reads the time that `text` begins with, and gives its length.
 ///
-/// These are `2026-11-23T12:59:07.301898Z`, with `+02:00` or nothing in place of Z, `261123 12:58:55`, `700101  0:16:40` and
-/// `261123 12:58:55.123456`.
+/// These are `2026-11-23T12:59:07.301898Z`, with `+02:00` or nothing in place of Z, `261123 12:58:55`, `700101
+/// 0:16:40` and `261123 12:58:55.123456`.
 pub fn leading(text: &[u8]) -> Option<(Stamp, usize)> {
     let (day, clock_at) = match text {
         [_, _, _, _, b'-', _, _, b'-', _, _, b'T' | b' ', ..] => {

@@ -632,7 +632,8 @@ const SLOW_CSV: &str = r#""2026-11-28 18:22:29.464085","root[root] @ localhost [
 #[test]
 fn a_log_table_is_read_however_it_was_written() {
     let expected = ["SELECT SLEEP(1.1)", "SELECT 'a\"b\\\\c', 'x\ny\tz', 'é'", "SELECT * FROM t WHERE b='it\\'s'"];
-    // INTO OUTFILE and --batch have tabulators, escapes and, of the latter, a heading; programs with windows double quotes.
+    // INTO OUTFILE and --batch have tabulators, escapes and, of the latter, a heading; programs with windows double
+    // quotes.
     let unquoted = |line: &str| {
         let cells = line.trim_end_matches('\n').replace('\t', "\\t").replace("\\\"", "\u{1}");
         cells.replace("\",\"", "\t").replace("\",", "\t").replace(",\"", "\t").replace('"', "").replace('\u{1}', "\"")

@@ -1,7 +1,8 @@
 //! A server's log as statements of sessions, each with its start.
 //!
-//! Data flows one way: bytes ([`text`]) -> entries ([`slow`], [`general`], [`table`]) -> starts ([`timing`]) -> sessions and what
-//! their statements are. A session is from a connection's start to its end, with the schema that it is in and what its statements are.
+//! Data flows one way: bytes ([`text`]) -> entries ([`slow`], [`general`], [`table`]) -> starts ([`timing`]) ->
+//! sessions and what their statements are. A session is from a connection's start to its end, with the schema that it
+//! is in and what its statements are.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -415,8 +416,8 @@ impl Followed {
         Ok(())
     }
 
-    /// Finds among the statements before `outer`, of which `last` is the session's last, those that a routine ran for it: a slow log has
-    /// them before their call, MariaDB and Percona Server with a line that says so.
+    /// Finds among the statements before `outer`, of which `last` is the session's last, those that a routine ran for
+    /// it: a slow log has them before their call, MariaDB and Percona Server with a line that says so.
     fn find_routine(&mut self, last: Option<u32>, outer: &mut LoggedStatement, text: &Text<'_>) {
         let is_call = outer.kind == statement::CALL;
         let is_numbered = self.sessions[outer.session as usize].thread < NUMBERLESS;

@@ -9,7 +9,8 @@
 //! SELECT 1;
 //! ```
 //!
-//! MySQL 5.0 writes no `SET timestamp`, and a server may write any number of further lines that begin with `#` before the statement.
+//! MySQL 5.0 writes no `SET timestamp`, and a server may write any number of further lines that begin with `#` before
+//! the statement.
 
 use crate::dialect;
 use crate::error::Error;
@@ -200,7 +201,8 @@ impl<'a> Header<'a> {
         duration_us.is_some()
     }
 
-    /// `use shop;` and `SET timestamp=...;`, which the server writes before the statement. What stands alone is the statement.
+    /// `use shop;` and `SET timestamp=...;`, which the server writes before the statement. What stands alone is the
+    /// statement.
     fn before_statement(&mut self, text: &mut Text<'_>) {
         let next_at = text.after_line(text.at);
         let next = text.line_at(next_at);
@@ -235,7 +237,8 @@ fn used(line: &[u8]) -> Option<&[u8]> {
     line.strip_prefix(b"use ")?.trim_ascii_end().strip_suffix(b";")
 }
 
-/// Whether the line is the server's `SET last_insert_id=4,insert_id=5,timestamp=1795438747;`, of which it writes what it knows.
+/// Whether the line is the server's `SET last_insert_id=4,insert_id=5,timestamp=1795438747;`, of which it writes what
+/// it knows.
 fn is_settings(line: &[u8]) -> bool {
     let assignments = line.strip_prefix(b"SET ").and_then(|line| line.trim_ascii_end().strip_suffix(b";"));
     assignments.is_some_and(|all| {

@@ -1,8 +1,8 @@
-//! The log tables `mysql.slow_log` and `mysql.general_log` as files: those of the CSV engine, and what `SELECT ... INTO OUTFILE`, a client
-//! with `--batch` and graphical clients write of them.
+//! The log tables `mysql.slow_log` and `mysql.general_log` as files: those of the CSV engine, and what `SELECT ... INTO
+//! OUTFILE`, a client with `--batch` and graphical clients write of them.
 //!
-//! A row is a line; its cells are separated by commas or tabs and may be quoted. Where no line names the columns they are
-//! those of the server's own table, in its order.
+//! A row is a line; its cells are separated by commas or tabs and may be quoted. Where no line names the columns they
+//! are those of the server's own table, in its order.
 
 use crate::error::Error;
 
@@ -165,7 +165,8 @@ impl Layout {
         self.separator != b'\t' || !self.has_heading
     }
 
-    /// Reads what stands between quotes, to where they end; or to the line that begins another row, as they have no end.
+    /// Reads what stands between quotes, to where they end; or to the line that begins another row, as they have no
+    /// end.
     fn quoted(self, bytes: &[u8], start: usize, cell: &mut Vec<u8>) -> Result<usize, usize> {
         let mut at = start;
         while let Some(byte) = bytes.get(at).copied() {

@@ -17,7 +17,8 @@ const LOOK_AHEAD: usize = 1 << 20;
 /// The same over all statements of a log: one made of nothing else must not take for ever.
 const LOOK_AHEAD_ALL: usize = 1 << 30;
 
-/// How a server begins a log, and goes on after FLUSH LOGS or a start: the end of the first of three lines, and the two others.
+/// How a server begins a log, and goes on after FLUSH LOGS or a start: the end of the first of three lines, and the two
+/// others.
 const STARTED: &[u8] = b"started with:";
 const PORT: &[u8] = b"tcp port:";
 const COLUMNS: [&[u8]; 4] = [b"Time", b"Id", b"Command", b"Argument"];
@@ -90,8 +91,8 @@ impl<'a> Text<'a> {
         &self.bytes[at.saturating_sub(HEADER_MAX)..at]
     }
 
-    /// The line that begins at `at`, without its end, and without the zeros that a crash may leave before it; of a long one only the
-    /// beginning.
+    /// The line that begins at `at`, without its end, and without the zeros that a crash may leave before it; of a long
+    /// one only the beginning.
     pub fn line_at(&self, at: usize) -> &'a [u8] {
         let rest = self.from(at);
         let rest = &rest[..rest.len().min(HEADER_MAX)];
@@ -155,7 +156,8 @@ impl<'a> Text<'a> {
         self.go_to(end);
     }
 
-    /// Where the statement ends that begins at `start`: at the next entry by `mark`, of which the server's own lines are one.
+    /// Where the statement ends that begins at `start`: at the next entry by `mark`, of which the server's own lines
+    /// are one.
     ///
     /// What looks like an entry may stand in a string of the statement; and a string may have no end, as a server logs
     /// statements with mistakes too. What stands in an open string is taken for a part of it if that string ends, and
@@ -183,7 +185,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Whether what ends at `end` ends in the middle: where a server died and another began to write, or where RDS left something out.
+    /// Whether what ends at `end` ends in the middle: where a server died and another began to write, or where RDS left
+    /// something out.
     fn is_broken_off(&self, start: usize, end: usize) -> bool {
         let last = self.before(end).trim_ascii_end();
         let last = &last[last.len().saturating_sub(end - start)..];

@@ -1,8 +1,8 @@
 //! When each statement started, from the times of a log.
 //!
 //! Servers write an entry when its statement is done (a slow log) or comes (a general log), so the times of those
-//! moments never fall from entry to entry, unless the clock was set back: then all times go on from there. What does not fit
-//! either was not the clock's: a session had set `timestamp`, or the entry is damaged.
+//! moments never fall from entry to entry, unless the clock was set back: then all times go on from there. What does
+//! not fit either was not the clock's: a session had set `timestamp`, or the entry is damaged.
 
 use super::entry::{Entry, Moment, SECOND_US};
 
@@ -42,10 +42,12 @@ fn written_us(entry: &Entry) -> i64 {
 /// How far times may fall: of whole seconds they are that vague, and sessions do not wait for each other to write.
 const SLACK_US: i64 = 10 * SECOND_US;
 
-/// What clocks are set back by at the end of summer time: half an hour or an hour, and where the server's zone was changed, more of these.
+/// What clocks are set back by at the end of summer time: half an hour or an hour, and where the server's zone was
+/// changed, more of these.
 const ZONE_STEP_US: i64 = 1800 * SECOND_US;
 
-/// The longest pause for which a clock that was set back by such a step is told from one that was set back by something else.
+/// The longest pause for which a clock that was set back by such a step is told from one that was set back by something
+/// else.
 const PAUSE_US: [i64; 2] = [60 * SECOND_US, 300 * SECOND_US];
 
 /// The longest fall that is a clock's.
@@ -93,7 +95,8 @@ fn set_forward_again(times: &mut [i64]) -> Vec<usize> {
     steps
 }
 
-/// Where the clock was set back, if it was: with a step there, more times fit than without, and none goes forward again at once.
+/// Where the clock was set back, if it was: with a step there, more times fit than without, and none goes forward again
+/// at once.
 fn step(times: &[i64]) -> Option<usize> {
     if is_in_order(times) {
         return None;
@@ -120,7 +123,8 @@ fn step(times: &[i64]) -> Option<usize> {
     })
 }
 
-/// Whether the times that fit come past `level` by more than `least` at once: then some of them were none of the clock's.
+/// Whether the times that fit come past `level` by more than `least` at once: then some of them were none of the
+/// clock's.
 fn jumps(times: &[i64], level: i64, least: i64) -> bool {
     let fits = fitting(times);
     let mut before: Option<i64> = None;
@@ -313,7 +317,8 @@ mod tests {
                 timing.starts_us.windows(2).map(|pair| (pair[1] - pair[0] + SECOND_US / 2) / SECOND_US).collect();
             (pauses, timing.set_back, timing.out_of_order)
         };
-        // The end of summer time, seen from long before it and from shortly before it; and twice in a log, as over a year.
+        // The end of summer time, seen from long before it and from shortly before it; and twice in a log, as over a
+        // year.
         for (parts, steps) in [
             (&[(150, 180), (120, 220)][..], vec![30]),
             (&[(177, 180), (120, 220)], vec![3]),

@@ -1,7 +1,8 @@
-//! The text of stored routines, triggers and events: the statements of a body, in the form in which a log's are compared with them.
+//! The text of stored routines, triggers and events: the statements of a body, in the form in which a log's are
+//! compared with them.
 //!
-//! A server logs a statement of a body as it stands there, but for the variables of the routine, in whose place it writes
-//! `NAME_CONST('name',value)`. Control flow, DECLARE, FETCH and RETURN are not logged.
+//! A server logs a statement of a body as it stands there, but for the variables of the routine, in whose place it
+//! writes `NAME_CONST('name',value)`. Control flow, DECLARE, FETCH and RETURN are not logged.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -148,7 +149,8 @@ pub fn definition(sql: &[u8]) -> Option<Definition> {
     Some(Definition { makes, name, body: Body::read(&sql[tokens.place()..]) })
 }
 
-/// A statement as it is compared: its tokens with one blank between them, names in small letters, and a routine's variables by their names.
+/// A statement as it is compared: its tokens with one blank between them, names in small letters, and a routine's
+/// variables by their names.
 pub fn comparable(sql: &[u8]) -> Comparable {
     let mut tokens = Tokens::new(sql, USUAL);
     Comparable::read(sql, &mut tokens)
@@ -412,7 +414,8 @@ pub fn called_procedure(sql: &[u8]) -> Option<Vec<u8>> {
     if skip_word(&mut tokens, b"CALL") { qualified_name(&mut tokens) } else { None }
 }
 
-/// Whether no client can have sent it, whose class is known: `SELECT ... INTO variable`, or the `NEW.column` of a trigger.
+/// Whether no client can have sent it, whose class is known: `SELECT ... INTO variable`, or the `NEW.column` of a
+/// trigger.
 pub fn is_only_of_routine(sql: &[u8], class: Class) -> bool {
     let mut tokens = Tokens::new(sql, USUAL);
     let is_query = [&b"SELECT"[..], b"WITH", b"VALUES"].iter().any(|word| is_word(tokens, word));

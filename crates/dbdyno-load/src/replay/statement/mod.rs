@@ -1,8 +1,8 @@
 //! What a logged statement does: the one place that decides whether and when it may be sent.
 //!
-//! Without `--writes` the statements are sent that are *known* to read, with it those that are known to write as well; what is not
-//! known is not sent. A log may come from anyone, so a statement is taken for the worst that any server may take it for:
-//! [`tokens`] cuts it as the servers do, [`query`] looks at its expressions and at what no load may do,
+//! Without `--writes` the statements are sent that are *known* to read, with it those that are known to write as well;
+//! what is not known is not sent. A log may come from anyone, so a statement is taken for the worst that any server may
+//! take it for: [`tokens`] cuts it as the servers do, [`query`] looks at its expressions and at what no load may do,
 //! [`set`] at its variables. [`session`] says what a statement leaves to those behind it.
 
 use query::{Effect, rest};
@@ -105,7 +105,8 @@ fn class(sql: &[u8]) -> Class {
     beyond_ascii(sql, worst)
 }
 
-/// In some character sets a byte beyond ASCII takes the backslash or the backtick behind it with it, and a string ends elsewhere.
+/// In some character sets a byte beyond ASCII takes the backslash or the backtick behind it with it, and a string ends
+/// elsewhere.
 fn beyond_ascii(sql: &[u8], class: Class) -> Class {
     let is_doubtful = || !sql.is_ascii() && sql.windows(2).any(|two| two[0] >= 0x80 && matches!(two[1], b'\\' | b'`'));
     if class < Class::ServerFile && is_doubtful() && query::names_file(sql) { Class::ServerFile } else { class }
@@ -203,7 +204,8 @@ fn transaction(tokens: Tokens<'_>) -> Class {
     }
 }
 
-/// EXPLAIN, which may run what it explains, and functions in it; or DESCRIBE; or MariaDB's ANALYZE, which has two meanings.
+/// EXPLAIN, which may run what it explains, and functions in it; or DESCRIBE; or MariaDB's ANALYZE, which has two
+/// meanings.
 fn explained(mut tokens: Tokens<'_>, is_analyze: bool) -> Class {
     loop {
         if skip_word(&mut tokens, b"FORMAT") {
@@ -720,7 +722,8 @@ mod tests {
             classified(&bytes);
         }
 
-        /// Cut from statements that end a server or write a file, put together at random: what is sent without `--writes` has none of them.
+        /// Cut from statements that end a server or write a file, put together at random: what is sent without
+        /// `--writes` has none of them.
         #[test]
         fn nothing_that_writes_a_file_is_taken_for_reading(
             pieces in prop::collection::vec(prop::sample::select(vec![

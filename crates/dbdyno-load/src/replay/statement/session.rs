@@ -1,5 +1,5 @@
-//! What a statement leaves to the later ones: the default schema, prepared statements, tables, savepoints; and the statements of a packet
-//! of several.
+//! What a statement leaves to the later ones: the default schema, prepared statements, tables, savepoints; and the
+//! statements of a packet of several.
 
 use std::ops::Range;
 
@@ -11,7 +11,8 @@ const VIEW_HEAD_MAX: usize = 20;
 /// Most statements of a packet that are told apart.
 const PARTS_MAX: usize = 1000;
 
-/// How statements begin that only stand within others: a packet with one of them has a block, whose `;` end no statement.
+/// How statements begin that only stand within others: a packet with one of them has a block, whose `;` end no
+/// statement.
 const OF_BLOCKS: &[&str] = &[
     "CASE", "CLOSE", "DECLARE", "ELSE", "ELSEIF", "END", "FETCH", "FOR", "IF", "ITERATE", "LEAVE", "LOOP", "OPEN",
     "REPEAT", "RETURN", "UNTIL", "WHILE",

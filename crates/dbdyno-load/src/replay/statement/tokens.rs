@@ -1,8 +1,8 @@
 //! SQL cut into tokens the way servers cut it, from bytes that may be anything.
 //!
 //! What a backslash in a string means depends on the SQL mode of the session, which a log does not show: so a statement
-//! is read in every way that a server may read it ([`Reading`]), and the caller takes the worst. Anything else that servers
-//! read differently is a [`Token::Odd`].
+//! is read in every way that a server may read it ([`Reading`]), and the caller takes the worst. Anything else that
+//! servers read differently is a [`Token::Odd`].
 
 /// Most statements that hold another.
 pub const DEPTH_MAX: u32 = 3;

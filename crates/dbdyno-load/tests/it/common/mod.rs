@@ -1,7 +1,8 @@
 //! A private MariaDB for one test: own datadir, own socket, gone afterwards; and a fake server for what a real one
 //! does not do.
 //!
-//! Of cases that are too many for every run some are drawn; `DBDYNO_TEST_LONG` tries all. As in `tests/sampled.py`: the seed is always the same, or what `DBDYNO_TEST_SEED` gives.
+//! Of cases that are too many for every run some are drawn; `DBDYNO_TEST_LONG` tries all. As in `tests/sampled.py`: the
+//! seed is always the same, or what `DBDYNO_TEST_SEED` gives.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::fs;

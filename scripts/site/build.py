@@ -1,0 +1,44 @@
+"""Lay the pages out in a folder and have Zensical build them."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from scripts.site.pages import ROOT, staged
+
+HERE = Path(__file__).parent
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class SiteError(Exception):
+    """The site can't be built."""
+
+
+def build(folder: Path) -> Path:
+    """Build the site below ``folder``, which is made anew; return where its pages are.
+
+    Raises:
+        SiteError: Zensical refuses a page; it names each dead link.
+
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    for place, content in staged().items():
+        page = folder / "pages" / place
+        page.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, Path):
+            shutil.copy(content, page)
+        else:
+            page.write_text(content, encoding="utf-8")
+    shutil.copytree(HERE / "assets", folder / "pages/assets")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    config = (HERE / "zensical.toml").read_text(encoding="utf-8")
+    (folder / "zensical.toml").write_text(config.replace("VERSION", version), encoding="utf-8")
+    command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "-f", folder / "zensical.toml"]
+    built = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    if built.returncode != 0:
+        said = _COLOUR.sub("", built.stdout + built.stderr).partition("Traceback")[0].strip()
+        raise SiteError(said or f"zensical: exit {built.returncode}")
+    return folder / "html"
