@@ -49,7 +49,7 @@ BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 bench bench-atlas bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 atlas bench bench-atlas bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,12 @@ FIELD_REPORTS :=
 
 field-reports: build ## run the five field reports, all or what is left of them; a night at most
 	@$(SUDO) $(PY) -m scripts.field_reports $(FIELD_REPORTS)
+
+# Arguments of the first atlas: --into DIR, --runs DIR, --field-reports, --no-quick.
+ATLAS :=
+
+atlas: build ## the first atlas: simulated studies, sweeps of all drives, this disk, and the run folders in runs/; minutes
+	@$(PY) -m scripts.atlas $(ATLAS)
 
 build: .make/built ## everything installed and built
 

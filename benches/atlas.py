@@ -1,6 +1,6 @@
 """What an atlas of many runs costs: to build, to open, to search.
 
-    .venv/bin/python -m benches.atlas [--runs 200] [--blocks 6] [--rounds 5] [--strict] [--json FILE]
+    .venv/bin/python -m benches.atlas [--runs 200] [--blocks 6] [--rounds 9] [--strict] [--json FILE]
 
 Small run folders are made up with a seed, no two of the same drive's speed. One process builds the site of all of them;
 then headless Chromium opens its first page from the disk, and types words into its search.
@@ -65,7 +65,7 @@ def in_browser(page, rounds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name, default in (("runs", 200), ("blocks", 6), ("rounds", 5)):
+    for name, default in (("runs", 200), ("blocks", 6), ("rounds", 9)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--strict", action="store_true", help="end with 1 where a limit is not met")
     parser.add_argument("--json", type=Path, help="write the figures there as well")

@@ -29,6 +29,7 @@ _DRIVES = {
     "external": "of an external server",
 }  # fmt: skip
 HOSTS_NAMED = 4
+_OF_JOB = "fio:"  # how a factor of a sweep begins that is of its load
 TABLES = ("results", "figures", "verdicts", "trials")
 QUERY = """\
 SELECT drive, server, count(*) AS treatments, round(median(value)) AS queries_per_second
@@ -172,11 +173,12 @@ def figures_of_sweep(name: str, rows: Sequence[Row], load: str) -> Iterator[Figu
     """Yield a figure for each combination: requests a second."""
     for row in rows:
         levels = {factor: one_line(level) for factor, level in row.levels.items()}
+        jobs = [f"{factor.removeprefix(_OF_JOB)}={level}" for factor, level in levels.items() if _OF_JOB in factor]
         yield Figure(
             result=name, label=row.name(list(row.levels)), how="simulated", drive=levels.get("device", "unknown"),
             filesystem=levels.get("filesystem", NONE), server=NONE, kernel=levels.get("kernel", "unknown"),
-            load=one_line(load), clients=0, metric="iops", value=row.requests_per_s(), low=math.nan, high=math.nan,
-            blocks=len(row.outcomes), host="simulated", measured_here=True,
+            load=", ".join(jobs) or one_line(load), clients=0, metric="iops", value=row.requests_per_s(),
+            low=math.nan, high=math.nan, blocks=len(row.outcomes), host="simulated", measured_here=True,
         )  # fmt: skip
 
 
@@ -210,23 +212,27 @@ def side_by_side(entries: Sequence[Entry]) -> Document:
     for figure in (figure for entry in entries for figure in entry.figures):
         groups.setdefault((figure.load, figure.clients, figure.metric), []).append(figure)
     titles = {entry.name: entry.title for entry in entries}
-    several = {key: figures for key, figures in groups.items() if len({figure.result for figure in figures}) > 1}
-    shown = sorted(several.items(), key=lambda group: -len({figure.result for figure in group[1]}))
+    shown = sorted(filter(_is_compared, groups.items()), key=lambda group: -len({figure.result for figure in group[1]}))
     sections = [_group(place, key, figures, titles) for place, (key, figures) in enumerate(shown, 1)]
-    alone = len(groups) - len(several)
-    head = [Paragraph(NOT_INTERLEAVED.replace("These runs", "These results"), "warning")]
-    text = f"{count(len(several), 'load')} {'was' if len(several) == 1 else 'were'} met in two results or more."
-    if alone:
-        text += f" {count(alone, 'more load')} stood in one result alone: see its page."
+    apart = NOT_INTERLEAVED.replace("These runs", "These results")
+    head = [Paragraph(apart, "warning")] if len(entries) > 1 else []
+    text = f"{count(len(shown), 'load')} that several results have, or that stood on several drives or servers."
+    if alone := len(groups) - len(shown):
+        text += f" {count(alone, 'more load')} stood on one drive in one result: see its page."
     values = {"loads": [dict(zip(("load", "clients", "metric"), key, strict=True)) for key, _ in shown]}
     return Document("Drives and versions side by side", (*head, Paragraph(text, "soft")), tuple(sections), values)
+
+
+def _is_compared(group: tuple[Key, Sequence[Figure]]) -> bool:
+    return any(len({getattr(figure, name) for figure in group[1]}) > 1 for name in ("result", "drive", "server"))
 
 
 def _group(place: int, key: Key, figures: Sequence[Figure], titles: Mapping[str, str]) -> Section:
     load, clients, metric = key
     about = METRICS.get(metric)
     by = f", {count(clients, 'client')}" if clients else ""
-    heading = f"{load}{by}: {about.heading if about else metric}"
+    simulated = " (simulated)" if all(figure.how == "simulated" for figure in figures) else ""
+    heading = f"{load}{by}: {about.heading if about else metric}{simulated}"
     sign = -1 if about is None or about.more_is_better else 1
     ordered = sorted(figures, key=lambda figure: sign * figure.value)
     tables = [
@@ -262,7 +268,8 @@ def _by(name: str, figures: Sequence[Figure], sign: int) -> Table:
     medians = {level: statistics.median(figure.value for figure in of_level) for level, of_level in groups.items()}
     rows = tuple(
         (
-            level, _figure(medians[level]), f"{_figure(min(values))} to {_figure(max(values))}",
+            level, _figure(medians[level]),
+            f"{_figure(min(values))} to {_figure(max(values))}" if len(values) > 1 else "",
             str(len({figure.result for figure in of_level})), str(len({figure.host for figure in of_level})),
         )
         for level, of_level in sorted(groups.items(), key=lambda group: sign * medians[group[0]])

@@ -42,6 +42,7 @@ from dbdyno.system.files import is_full, read_regular, why_not_written
 
 RESULTS_MAX = 5000
 JSON_BYTES_MAX = 64 * 1024**2
+JSON_VALUES_MAX = 10**6  # of a sweep: one of 100 combinations, with their samples, has half as many
 ATLAS = "atlas.json"  # which files of a site are dbdyno's
 DISKS = "data/disks.json"  # what quick looks found, for dbdyno quick --atlas
 _COMMON = ("index.html", "compare.html", "README.md", DISKS)
@@ -156,7 +157,7 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 def _of_json(path: Path, name: str) -> tuple[Document, Entry]:
     """Return what ``dbdyno quick --json`` or ``simulate --json`` printed. Raises ``UserError`` where it is neither."""
     try:
-        values = json_object(read_regular(path, JSON_BYTES_MAX))
+        values = json_object(read_regular(path, JSON_BYTES_MAX), values_max=JSON_VALUES_MAX)
         if values.get("simulated") is True and "points" in values:
             return _of_sweep(values, name)
         if "targets" in values and "likeness" in values:

@@ -27,7 +27,7 @@ NAMING = {
 PROSE = {"cause", "text", "question", "expect", "result"}  # of people, or of tools about this machine
 PROSE_LEFT_OUT = "left out"
 HOSTS = {"host", "hosts"}
-_PLAIN = re.compile(r"[A-Za-z0-9_ ,.;:=()+|%<>\[\]#*/-]*")
+_PLAIN = re.compile(r"[A-Za-z0-9_ ,.;:=()+|%<>\[\]#*/®™-]*")
 _SLASH = re.compile(r"(?<=[A-Za-z])/(?=s\b)|(?<=GNU)/(?=Linux)|(?<=usercopy)/(?=swapgs)")  # that is no path's
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _PLACE = re.compile(r"/|:(?! |$)|\d+(?:\.\d+){3}")  # of a file or a machine: a path, a port, an address
@@ -39,7 +39,7 @@ _ROUND = (512, 1000, 3600)
 _LIMITS = {str(2**bits - less) for bits in (31, 32, 63, 64) for less in (0, 1)}
 _NUMBERED = re.compile(
     r"\d{1,7}(?:k|m|g|t|b|kb|mb|gb|tb|kib|mib|gib|tib|s|ms|us|ns|min|h|hz|khz|mhz|ghz|x)"
-    r"|t\d{1,4}|b\d{1,5}a\d{1,2}(?:p\d{1,4})?|p\d{1,4}|node\d{1,3}|[shv]d[a-z]{1,2}\d{0,2}|nvme\d{1,2}n\d{1,2}|loop\d{1,4}|deb\d{1,2}u\d{1,2}|p50|p9+|0x0"
+    r"|[tc]\d{1,4}|b\d{1,5}a\d{1,2}(?:p\d{1,4})?|p\d{1,4}|node\d{1,3}|[shv]d[a-z]{1,2}\d{0,2}|nvme\d{1,2}n\d{1,2}|loop\d{1,4}|deb\d{1,2}u\d{1,2}|p50|p9+|0x0"
 )
 _VERSION = re.compile(r"(\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:-\d{1,4})?)(?![.\w:/])")
 _HOST = re.compile(r"host-\d{1,4}")  # of a copy, which has its stand-in already

@@ -63,14 +63,15 @@ def value_of(kind: type[T], document: object, name: str = "") -> T:
     return kind(**{key: _convert(known[key][0], value, _below(name, key)) for key, value in document.items()})
 
 
-def json_object(content: bytes, escapes_max: int = ESCAPES_MAX) -> dict[str, Any]:
+def json_object(content: bytes, escapes_max: int = ESCAPES_MAX, values_max: int = VALUES_MAX) -> dict[str, Any]:
     """The JSON object that a file holds. Raises ``ValueError`` that says in plain words why it is none.
 
     ``escapes_max`` bounds the backslashes in its texts: one whose texts are files has one for each of their lines.
+    ``values_max`` bounds its values, each of which takes some hundred bytes.
     """
     if not content.strip():
         raise ValueError("it is empty")
-    see_that_it_is_moderate(content, VALUES_MAX, escapes_max)
+    see_that_it_is_moderate(content, values_max, escapes_max)
     try:
         document = json.loads(content.decode("utf-8"), parse_int=_whole)
     except UnicodeDecodeError:

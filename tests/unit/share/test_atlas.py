@@ -162,6 +162,9 @@ def test_a_sweep_is_a_result(dbdyno, tmp_path):
     assert [row[:3] for row in rows] == [("hdd-15k", "simulated", "iops"), ("ssd-x25e", "simulated", "iops")]
     assert rows[0][3] < rows[1][3]
     assert "Simulated" in (tmp_path / "site/runs/sweep.html").read_text(encoding="utf-8")
+    compared = (tmp_path / "site/compare.html").read_text(encoding="utf-8")
+    assert "rw=randread: IOPS (simulated)" in compared
+    assert "not interleaved" not in compared
 
 
 def test_what_can_t_be_read_is_left_out_and_named(dbdyno, results, tmp_path):

@@ -5,15 +5,23 @@ import json
 import os
 import re
 import tarfile
+from functools import partial
 from unittest.mock import patch
 
 import pytest
 
 from dbdyno.analysis.analyse import analyse
+from dbdyno.report.contents import document
 from dbdyno.share.archive import About, pack
 from dbdyno.share.copy import copy_without_names
 from dbdyno.store.run_folder import read_run
 from dbdyno.store.series import read_analysed, read_series
+from tests.crash_runs import crash_run
+from tests.made_up_runs import made_up
+from tests.run_folders import written
+from tests.sampled import some
+from tests.unit.report.fleet_runs import on_hosts
+from tests.unit.report.suites import suite_run
 from tests.unit.share.conftest import MARKERS
 
 pytestmark = pytest.mark.usefixtures("no_fsync")
@@ -77,6 +85,35 @@ def test_the_copy_has_the_same_figures_and_verdicts(plain, tmp_path):
     assert (runs[0].imported, runs[1].imported) == (False, True)
     assert (runs[1].notes, runs[1].study_text, runs[1].question) == ([], "", "")
     assert [failure.cause for failure in runs[1].failures] == ["left out"]
+
+
+KINDS = {
+    "power cuts": crash_run,
+    "a suite": suite_run,
+    "hosts": partial(on_hosts, [0.02, 0.05, 0.01]),
+    **{f"made up {seed}": partial(made_up, seed) for seed in some("shared runs", range(40), 0.2)},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_run_keeps_its_verdicts(kind, tmp_path):
+    made = KINDS[kind]()
+    written(tmp_path / "run", made[0] if isinstance(made, tuple) else made)
+    copy_without_names(tmp_path / "run", tmp_path / "copy")
+    runs = [read_run(tmp_path / name) for name in ("run", "copy")]
+    before, after = (analyse(run) for run in runs)
+    assert [(one.verdict, repr(one.effect)) for one in before.verdicts] == [
+        (one.verdict, repr(one.effect)) for one in after.verdicts
+    ]
+    assert (before.safety is None) == (after.safety is None)
+    if before.safety and after.safety:
+        safe = [[(one.word, one.tally, one.failed) for one in each.safety.treatments] for each in (before, after)]
+        assert safe[0] == safe[1]
+    assert runs[0].is_simulated == runs[1].is_simulated
+    assert [(one.block, one.attempt) for one in runs[0].failures] == [
+        (one.block, one.attempt) for one in runs[1].failures
+    ]
+    assert document(runs[1], after).values()["measured_here"] is False
 
 
 def test_a_copy_of_a_copy_is_the_same(marked, tmp_path):

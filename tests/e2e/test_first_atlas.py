@@ -1,0 +1,43 @@
+"""``make atlas``: a simulated study, sweeps of every drive and the run folders that are there become a site."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dbdyno._native import device_models
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(580)]
+
+ROOT = Path(__file__).parents[2]
+
+
+def atlas(*arguments, state):
+    environment = {**os.environ, "DBDYNO_STATE_DIR": str(state)}
+    command = [sys.executable, "-m", "scripts.atlas", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=560, check=False)
+
+
+def test_the_first_atlas_is_made_and_nothing_is_made_twice(state, tmp_path):
+    shutil.copytree(ROOT / "tests/kept/clients", tmp_path / "runs/field-reports/clients")
+    asked = ("simulated", "--no-quick", "--into", tmp_path / "runs/atlas", "--runs", tmp_path / "runs")
+    done = atlas(*asked, state=state)
+    assert done.returncode == 0, done.stderr
+    assert "atlas of 5 results" in done.stdout
+    site = tmp_path / "runs/atlas/site"
+    names = ["clients", "durable-writes", "random-reads", "random-writes", "simulated"]
+    assert sorted(page.stem for page in (site / "runs").iterdir()) == names
+    index = (site / "index.html").read_text(encoding="utf-8")
+    assert [model["name"] for model in device_models() if f'value="{model["name"]}"' not in index] == ["ideal"]
+    again = atlas(*asked, state=state)
+    assert again.returncode == 0, again.stderr
+    assert "==" not in again.stdout
+
+
+def test_a_study_that_is_none_is_named(state, tmp_path):
+    done = atlas("demo", "--no-quick", "--into", tmp_path / "atlas", "--runs", tmp_path, state=state)
+    assert done.returncode == 1
+    assert "no simulated study is called demo; there are" in done.stderr
