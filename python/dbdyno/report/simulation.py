@@ -40,7 +40,7 @@ def answer(rows: Sequence[R], varied: Sequence[str], value: Callable[[R], float]
     best, *_, last = sorted(rows, key=value, reverse=not low)
     text = f"{best.name(matter)}: {figure(value(best))} {unit}, {'the lowest' if low else 'the most'}"
     text += f"; {last.name(matter)}: {figure(value(last))}{times(value(best), value(last))}."
-    by = [f"{changes[name]:,.3g} times by {plain(name)}" for name in matter if changes[name] < inf]
+    by = [f"{figure(changes[name])} times by {plain(name)}" for name in matter if changes[name] < inf]
     if len(by) > 1:
         text += f" Up to {listed(by)}."
     return text + (f" {same} {'makes' if len(rest) == 1 else 'make'} no noticeable difference." if same else "")
@@ -64,7 +64,7 @@ def ratio(first: float, second: float) -> float:
 def times(first: float, second: float) -> str:
     """Return the ratio in parentheses, or nothing where there is none."""
     factor = ratio(first, second)
-    return f" ({factor:,.3g} times)" if factor < inf else ""
+    return f" ({figure(factor)} times)" if factor < inf else ""
 
 
 def figure(value: float) -> str:
@@ -120,7 +120,7 @@ def _of_trace(findings: Mapping[str, Any]) -> list[str]:
         sentences.append(f"{lines} of the trace can't be read and were left out: {named}.")
     if findings["backwards"]:
         most = findings["backwards_ns_max"] / 1e6
-        sentences.append(f"Time runs backwards at {findings['backwards']:,} requests, by {most:,.3g} ms at most.")
+        sentences.append(f"Time runs backwards at {findings['backwards']:,} requests, by {figure(most)} ms at most.")
     if findings["beyond_device"]:
         beyond = f"{findings['beyond_device']:,} requests end beyond the device and were left out"
         sentences.append(f"{beyond}; give --size, or --fold.")
@@ -238,12 +238,12 @@ def _headline(rows: Sequence[Row], varied: Sequence[str], replay: str) -> tuple[
     by_latency = replay == "open"
     value, unit = (Row.latency_ms, "ms mean latency") if by_latency else _yardstick(rows)
     if len(rows) == 1 and unit not in {"requests/s", "ms mean latency"}:
-        more = f"{figure(rows[0].requests_per_s())} requests/s of {rows[0].latency_ms():,.3g} ms on the drive"
+        more = f"{figure(rows[0].requests_per_s())} requests/s of {figure(rows[0].latency_ms())} ms on the drive"
         text = f"{rows[0].name(varied)}: {figure(value(rows[0]))} {unit}, with {more}."
     elif len(rows) == 1:
         (only,) = rows
-        more = f"{figure(only.requests_per_s())} requests/s" if by_latency else f"{only.latency_ms():,.3g} ms mean"
-        text = f"{only.name(varied)}: {figure(value(only))} {unit}, {more}, {only.p99_ms():,.3g} ms at p99."
+        more = f"{figure(only.requests_per_s())} requests/s" if by_latency else f"{figure(only.latency_ms())} ms mean"
+        text = f"{only.name(varied)}: {figure(value(only))} {unit}, {more}, {figure(only.p99_ms())} ms at p99."
     else:
         text = answer(rows, varied, value, unit, low=by_latency)
     return (Strong("Simulated"), f": {text}")
