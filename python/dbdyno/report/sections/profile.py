@@ -1,4 +1,4 @@
-"""Where the server's processor time went: flame graphs of each comparison, and the functions that differ most."""
+"""The server's processor time by function: flame graphs of each comparison, and the functions that differ most."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def section(source: Source) -> Section | None:
     blocks.append(Abridged((Paragraph(NOTE, "soft"),)))
     return Section(
         "profile",
-        "Where the server's processor time went",
+        "The server's processor time by function",
         tuple(blocks),
         data={"profiles": [_values(each) for each in compared]},
     )
