@@ -32,7 +32,7 @@ def export(
 ) -> None:
     """Write a result into one file to share: figures and findings, without names, paths, serials and SQL."""
     from dbdyno.share.archive import SUFFIX, About, pack
-    from dbdyno.share.copy import LEFT_OUT, copied_files, copy_without_names
+    from dbdyno.share.copy import GOES_IN, LEFT_OUT, copied_files, copy_without_names
     from dbdyno.store.others import last_resort
 
     if not output.name.endswith(SUFFIX):
@@ -49,7 +49,7 @@ def export(
         files = list(copied_files(folder))
     shown: dict[str, Any] = {
         "file": str(output), "bytes": len(content), "title": copied.title, "trials": copied.trials,
-        "series": list(copied.series), "files": len(files), "replaced": copied.words.shown(),
+        "goes_in": list(GOES_IN), "series": list(copied.series), "files": len(files), "replaced": copied.words.shown(),
         "left_out": list(LEFT_OUT), "written": yes,
     }  # fmt: skip
     if json_:
@@ -83,15 +83,12 @@ def _progress(done: int, trials: int) -> None:
 
 def _show(copied: "Copied", size_bytes: int) -> None:
     """Print what goes in, and what was taken out."""
-    from dbdyno.share.copy import LEFT_OUT
+    from dbdyno.share.copy import GOES_IN, LEFT_OUT
 
-    print(
-        f'Goes in: "{one_line(copied.title)}", {count(copied.trials, "trial")} with all figures; {size_bytes:,} bytes.'
-    )
-    print(f"Series: {', '.join(copied.series) or 'none'}.")
-    print("Left out:")
-    for what in LEFT_OUT:
-        print(f"  {what}")
+    print(f'"{one_line(copied.title)}", {count(copied.trials, "trial")}, {size_bytes:,} bytes.')
+    of_series = f"series: {', '.join(copied.series) or 'none'}"
+    for heading, lines in (("Goes in", [*GOES_IN, of_series]), ("Left out", LEFT_OUT)):
+        print("\n".join([f"{heading}:", *(f"  {line}" for line in lines)]))
     replaced = copied.words.shown()
     if replaced:
         print(f"Replaced, because dbdyno knows no such word ({len(replaced)}); --keep TEXT lets one out:")

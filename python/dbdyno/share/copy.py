@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TITLE_CHARACTERS_MAX = 120
+GOES_IN = (
+    "the design: treatments, comparisons, blocks, margin and seed; the fields of the study; versions",
+    "each trial: its figures, what was read back of each layer, when it began, and whether it met interference",
+    "the series that a report uses, and how often each latency was met",
+    "which trials failed; processor, cores, memory and kernel of the host",
+)
 LEFT_OUT = (
     "the text of the study file, with its title, question, expectation and published tables",
     "scripts, drive files, prices, and variables of the environment",
