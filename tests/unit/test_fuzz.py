@@ -31,6 +31,7 @@ from dbdyno.run.fleet.asking import messages
 from dbdyno.run.fleet.message import OF_BLOCKS, OF_FACTS
 from dbdyno.run.sparse_tar import extract
 from dbdyno.share.archive import unpacked
+from dbdyno.share.atlas import draw
 from dbdyno.share.copy import copy_without_names
 from dbdyno.simulation.options import read_server_load
 from dbdyno.store.cuts import SUMS, verify_sums
@@ -130,6 +131,13 @@ def shared_result(content, folder):
     rmtree(into)
 
 
+def result(content, folder):
+    """A file of ``quick --json`` or ``simulate --json`` becomes a page of an atlas."""
+    for name in ("runs", "cards"):
+        (folder / name).mkdir(exist_ok=True)
+    draw(file_of(content, folder, "result.json"), "result", folder)
+
+
 def answer_of_agent(content, folder):
     """What a host says over ssh, a line each."""
     path = file_of(content, folder, "said")
@@ -182,6 +190,7 @@ READERS = [
     Reader("run_folder", run_folder, (UserError,)),
     Reader("packed_block", packed_block, (OSError, tarfile.TarError, DbdynoError)),
     Reader("shared", shared_result, (UserError,), inputs=60),
+    Reader("result", result, (UserError,), inputs=60),
     Reader("agent", answer_of_agent, (HostError,), inputs=60),
     Reader("frames", frames_of_agent, (HostError,)),
     Reader("member", messages_of_member, (DbdynoError,)),

@@ -4,6 +4,8 @@ import io
 import json
 import os
 import re
+import subprocess
+import sys
 import tarfile
 from functools import partial
 from unittest.mock import patch
@@ -153,6 +155,23 @@ def test_nothing_is_written_where_nobody_consents(dbdyno, marked, tmp_path):
     shown = json.loads(out)
     assert (code, err, shown["written"], file.exists()) == (0, "", False, False)
     assert {row["text"] for row in shown["replaced"]} >= {MARKERS["drive"], MARKERS["level"], MARKERS["host"]}
+
+
+@pytest.mark.parametrize(("answer", "is_written"), [(b"y\n", True), (b"n\n", False), (b"\n", False)])
+def test_a_person_is_asked_at_a_terminal(plain, tmp_path, answer, is_written):
+    file = tmp_path / "result.tar.gz"
+    ours, theirs = os.openpty()
+    os.write(ours, answer)
+    command = [sys.executable, "-m", "dbdyno.cli.main", "export", str(plain), "--output", str(file)]
+    done = subprocess.run(
+        command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, text=True, timeout=60, check=False
+    )
+    os.close(theirs)
+    said = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert f"Write {file}? [y/N]" in said
+    assert "Left out:" in done.stdout
+    assert (done.returncode, file.exists()) == ((0, True) if is_written else (2, False))
 
 
 def test_a_text_is_let_out_if_it_is_named(dbdyno, marked, tmp_path):
