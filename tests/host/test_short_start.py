@@ -16,6 +16,7 @@ from dbdyno.stack import short_start
 from dbdyno.stack.capabilities import filesystem
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.short_start import MkfsOptions, MountOptions, Starting, StartRequest, mkfs_outcome, mount_outcome
+from tests.loops import loop_over
 from tests.support import dbdyno, journal_lines, processes_of, put_back, start_dbdyno, wait_for, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.timeout(300)]
@@ -317,6 +318,24 @@ def test_options_of_a_filesystem_are_asked_of_what_makes_it(state, kind, options
     answer = mkfs_outcome(MkfsOptions(kind, options, 512 * 1024**2)).said
     assert said in answer if said else not answer
     assert what_is_left(state) == []
+
+
+@pytest.mark.usefixtures("state")
+def test_options_of_btrfs_are_asked_beside_another_that_is_mounted_where_nobody_may_look(tmp_path):
+    if not (found := filesystem("btrfs")).ok:
+        pytest.skip(f"this host can't: {found.name}: {found.detail}")
+    private, place = tmp_path / "private", tmp_path / "place"
+    private.mkdir(mode=0o700)
+    place.mkdir()
+    with (private / "image").open("wb") as image:
+        image.truncate(256 * 1024**2)
+    with loop_over(private / "image") as loop:
+        subprocess.run(["mkfs.btrfs", "--quiet", loop], check=True)
+        subprocess.run(["mount", loop, place], check=True)
+        try:
+            assert mkfs_outcome(MkfsOptions("btrfs", "-d single -n 16k", 512 * 1024**2)).holds
+        finally:
+            subprocess.run(["umount", place], check=True)
 
 
 MOUNTS = [

@@ -436,7 +436,7 @@ DRAWN_SEED_END = 2**32  # a drawn seed is to be typed again; a given one may be 
 # further load on the same tables, and what a load bounded by an amount may take: a guess until the first block has been
 # measured.
 OVERHEAD_SECONDS, STEP_OVERHEAD_SECONDS = 1.5, 0.5
-GUESSED_LOAD_SECONDS, GUESSED_EVENTS_PER_SECOND = 4.0, 1000.0
+GUESSED_LOAD_SECONDS, GUESSED_EVENTS_PER_SECOND = 4.0, 10_000.0
 _COUNTED = ("events", "queries")  # amounts of which many take longer
 GUEST_OVERHEAD_SECONDS = 45.0  # the same of a virtual machine, the CPU of which is emulated
 BOOT_SECONDS = 120.0  # of a server with its own firmware; a virtual machine takes a quarter of it
