@@ -39,10 +39,7 @@ impl Drop for Loop {
         let _ = Command::new("losetup").args(["-d", &self.0]).status();
         // A program that starts beside it with mounts of its own has a copy of the filesystem's for a moment.
         let backing = PathBuf::from(format!("/sys/block/{}/loop/backing_file", self.0.trim_start_matches("/dev/")));
-        let until = Instant::now() + Duration::from_secs(60);
-        while backing.exists() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(|| !backing.exists());
     }
 }
 
@@ -60,7 +57,16 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).status();
+        // A program that another thread is starting holds this one's open files for a moment, and it is busy.
+        wait_until(|| Command::new("umount").arg(&self.0).status().is_ok_and(|status| status.success()));
+    }
+}
+
+/// Tries until it is so, for a minute at most.
+fn wait_until(mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !holds() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
