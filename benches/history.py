@@ -101,7 +101,7 @@ class Found:
         yield Figure(f"{name}: nights until named (median)", statistics.median(self.delays) if self.delays else None)
 
 
-def found_by(named_of: Callable[[Floats], list[Named]], nothing: Floats, stepped: Floats, at: int) -> Found:
+def error_rates(named_of: Callable[[Floats], list[Named]], nothing: Floats, stepped: Floats, at: int) -> Found:
     """Return what a tool makes of series without a change, and of others with a step at a night."""
     delays, elsewhere = [], 0
     for named in named_of(stepped):
@@ -125,11 +125,11 @@ def main() -> None:
     for name, noise in NIGHTS.items():
         nothing, stepped = (noise(rng, (given.replicates, given.nights)) for _ in range(2))
         stepped[:, at:] += np.log1p(-given.step)
-        found = found_by(by_dbdyno, nothing, stepped, at)
+        found = error_rates(by_dbdyno, nothing, stepped, at)
         figures += found.figures(name, limit(ALPHA, given.replicates))
         print(f"{name:24s} dbdyno  {found.text}", flush=True)
         if given.otava:
-            otava = found_by(lambda series: by_otava(given.otava, series), nothing, stepped, at)
+            otava = error_rates(lambda series: by_otava(given.otava, series), nothing, stepped, at)
             print(f"{'':24s} otava   {otava.text}", flush=True)
     write(given.json, figures)
 

@@ -24,7 +24,7 @@ SWEEPS = {
 
 
 def main() -> int:
-    """Make what is lacking, and the site of all; returns the exit code."""
+    """Make the results that are not there yet, then a site of all; returns the exit code."""
     parser = argparse.ArgumentParser(prog="make atlas", description="Make the first atlas.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="of simulated studies; all if none is given")
     parser.add_argument("--into", type=Path, default=ROOT / "runs/atlas", help="where its results and the site go")

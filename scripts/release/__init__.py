@@ -52,15 +52,15 @@ class Machine:
             "PYO3_CROSS_PYTHON_VERSION": "3.11",
         }
 
-    def lacking(self) -> list[str]:
+    def missing_tools(self) -> list[str]:
         """What must be installed before anything can be built for it."""
         listed = subprocess.run(
             ["rustup", "target", "list", "--installed"], capture_output=True, text=True, check=False
         )
-        lacking = [] if self.target in listed.stdout.split() else [f"rustup target add {self.target}"]
+        missing = [] if self.target in listed.stdout.split() else [f"rustup target add {self.target}"]
         if self.prefix and shutil.which(f"{self.prefix}gcc") is None:
-            lacking.append(f"apt-get install gcc-{self.prefix.removesuffix('-')}")
-        return lacking
+            missing.append(f"apt-get install gcc-{self.prefix.removesuffix('-')}")
+        return missing
 
 
 MACHINES = (Machine("x86_64", "amd64"), Machine("aarch64", "arm64", "aarch64-linux-gnu-"))
@@ -81,8 +81,8 @@ def released() -> dict[str, str]:
 
 def make_release(into: Path, machines: Sequence[Machine], say: Callable[[str], None]) -> list[Path]:
     """Build everything into a new or empty folder; its files. Raises ``ReleaseError``."""
-    if lacking := [remedy for machine in machines for remedy in machine.lacking()]:
-        raise ReleaseError(f"first: {'; '.join(lacking)}")
+    if missing := [remedy for machine in machines for remedy in machine.missing_tools()]:
+        raise ReleaseError(f"first: {'; '.join(missing)}")
     if len(set(versions().values())) > 1:
         raise ReleaseError(f"the version differs: {json.dumps(versions())}")
     if into.exists() and any(into.iterdir()):

@@ -36,8 +36,8 @@ def staged() -> dict[str, str | Path]:
         if path.suffix == ".png":
             found[place] = path
             continue
-        text = path.read_text(encoding="utf-8") if path.suffix == ".md" else shown_file(path)
-        found[place], linked = with_links_of_the_site(text, path)
+        text = path.read_text(encoding="utf-8") if path.suffix == ".md" else page_of_file(path)
+        found[place], linked = relinked(text, path)
         waiting += linked
     return found
 
@@ -52,7 +52,7 @@ def place_of(path: Path) -> str:
     return f"{inside}.md" if inside.startswith("studies/") else f"sources/{inside}.md"
 
 
-def with_links_of_the_site(text: str, page: Path) -> tuple[str, list[Path]]:
+def relinked(text: str, page: Path) -> tuple[str, list[Path]]:
     """A page with its links to files of the repository led to their places in the site, and those files."""
     here = Path(place_of(page)).parent
     linked = []
@@ -69,7 +69,7 @@ def with_links_of_the_site(text: str, page: Path) -> tuple[str, list[Path]]:
     return "".join(_LINK.sub(led, part) + block for part, block in zip(parts, blocks, strict=True)), linked
 
 
-def shown_file(path: Path) -> str:
+def page_of_file(path: Path) -> str:
     """A page with a file's text, and what a study asks, expects and found above it."""
     text = path.read_text(encoding="utf-8").rstrip("\n")
     inside = path.relative_to(ROOT).as_posix()

@@ -35,7 +35,7 @@ def test_a_run_of_each_released_version_is_kept():
 def test_a_release_is_refused_with_the_remedy(tmp_path):
     (tmp_path / "there").write_text("")
     with pytest.raises(ReleaseError, match="is not empty; name another folder"):
-        make_release(tmp_path, [machine for machine in MACHINES if not machine.lacking()], print)
+        make_release(tmp_path, [machine for machine in MACHINES if not machine.missing_tools()], print)
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
     strange = Machine("riscv99", "riscv99", "riscv99-linux-gnu-")
     with pytest.raises(ReleaseError, match=r"rustup target add riscv99-unknown.*apt-get install gcc-riscv99-linux-gnu"):

@@ -1,7 +1,6 @@
-//! Solid-state drives in virtual time: against what is published of them and how they behave beyond that; garbage
-//! collection against the formula for greedy collection of uniform random writes; a drive that is declared steady,
-//! which is so from the first request on; and what a drive file may add: reading ahead, retries, a FLUSH that is
-//! ignored.
+//! Solid-state drives in virtual time, tested against published figures, and in how they behave beyond these. Garbage
+//! collection is tested against the formula for greedy collection under uniform random writes. A drive that is declared
+//! steady is steady at its first request. A drive file may add reading ahead, retries, and an ignored FLUSH.
 
 use dbdyno_device::{DriveState, Kind, Published, WriteCache, catalogue, drive, model};
 

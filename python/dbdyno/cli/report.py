@@ -23,7 +23,7 @@ from dbdyno.cli.output import (
     write_page,
     write_whole,
 )
-from dbdyno.cli.show import SAFETY, members, runs_in, show, show_several
+from dbdyno.cli.show import SAFETY, exit_by_thresholds, members, runs_in, show, show_several
 from dbdyno.cli.suggestions import VERDICTS, of_words, run_folders, studies
 from dbdyno.errors import UserError
 from dbdyno.model.word import CONDITION_HOLDS
@@ -60,13 +60,14 @@ def conclude(
     aside: bool,
     studies: "Sequence[Thresholds]" = (),
 ) -> None:
-    """Write and print what was asked for, and end with 3 or 4 where a condition holds; the report has been printed.
+    """Write and print what was asked for, and end with 3 where a condition holds; the report has been printed.
 
     Annotations go ``aside`` to standard error, where GitHub finds them too, if standard output is a program's.
+    Thresholds of the ``studies`` that were run are written and printed, too.
 
     Raises:
         UserError: A condition is none, or the file can't be written.
-        typer.Exit: A condition holds, or a threshold of one of the ``studies`` that were run.
+        typer.Exit: A condition of ``fail_if`` holds.
 
     """
     from dbdyno.errors import UserError
@@ -85,9 +86,8 @@ def conclude(
         typer.echo("\n".join(outcome.annotations(document.title, comparisons, failures)), err=aside)
     for comparison, condition in failures.items():
         typer.echo(f"{condition.text}: {comparison.sentence}", err=True)
-    codes = {found.exit_code for found in studies} | ({CONDITION_HOLDS} if named else set())
-    if failed := codes - {0}:
-        raise typer.Exit(min(failed))
+    if named:
+        raise typer.Exit(CONDITION_HOLDS)
 
 
 def check_conditions(fail_if: list[str], junit: Path | None) -> None:
@@ -267,6 +267,7 @@ def report(
         aside=format_ is Format.JSON,
         studies=[analysis.thresholds for _, analysis in shown.runs if analysis.thresholds],
     )
+    exit_by_thresholds(shown)
 
 
 # ``dbdyno report DIR... --format csv | parquet``: a row for each finished trial.

@@ -34,7 +34,7 @@ from dbdyno.cli.options import (
     without_place,
 )
 from dbdyno.cli.output import DETAILS, JSON, Format, json_or_text, say_to_terminal
-from dbdyno.cli.show import end_of_run, see_that_it_passes, show
+from dbdyno.cli.show import end_of_run, exit_by_thresholds, show
 from dbdyno.cli.suggestions import drives, levels, loads, studies, workloads
 from dbdyno.errors import UserError
 
@@ -199,7 +199,7 @@ def show_as_it_is(run: "Run", into: Path, format_: Format, *, html: bool, detail
 
     typer.echo(f"nothing to do: {into} is finished. {why_it_stopped(run, analyse(run))}", err=True)
     typer.echo("to go on beyond its plan: --resume --until-decided", err=True)
-    see_that_it_passes(show(into, format_, html=into / "report.html" if html else None, details=details))
+    exit_by_thresholds(show(into, format_, html=into / "report.html" if html else None, details=details))
 
 
 # ``dbdyno aa STUDY --into DIR``: how much do trials differ on this host where nothing does.

@@ -1,7 +1,9 @@
-"""``dbdyno export`` and ``import``: a result to share, without what names anybody or anything, and back."""
+"""``dbdyno export``, ``import`` and ``atlas``: a result to share without names, one of others, a site of many."""
 
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 
 GZIP = (b"\x1f\x8b",)
 REPLACED_SHOWN = 40
-SILENT_TRIALS = 50  # so many are written in a moment
+SILENT_SECONDS = 2.0
+STEPS_SAID = 50  # into a pipe each of so many is said
 
 
 def export(
@@ -44,13 +47,15 @@ def export(
     about = _about(title, keep)
     with tempfile.TemporaryDirectory(prefix="dbdyno-export-") as place, last_resort(run):
         folder = Path(place, "run")
-        copied = copy_without_names(run, folder, title=about.title, allowed=about.allowed, progress=_progress)
+        copied = copy_without_names(
+            run, folder, title=about.title, allowed=about.allowed, progress=_progress_of("trial")
+        )
         content = pack(folder, About(title=copied.title, allowed=about.allowed))
         files = list(copied_files(folder))
     shown: dict[str, Any] = {
         "file": str(output), "bytes": len(content), "title": copied.title, "trials": copied.trials,
-        "goes_in": list(GOES_IN), "series": list(copied.series), "files": len(files), "replaced": copied.words.shown(),
-        "left_out": list(LEFT_OUT), "written": yes,
+        "goes_in": list(GOES_IN), "series": list(copied.series), "files": len(files),
+        "replaced": copied.words.replacements(), "left_out": list(LEFT_OUT), "written": yes,
     }  # fmt: skip
     if json_:
         if yes:
@@ -75,10 +80,16 @@ def _about(title: str, keep: list[str]) -> Any:  # noqa: ANN401  (an About, impo
         raise UserError(f"--title or --keep: {error}") from None
 
 
-def _progress(done: int, trials: int) -> None:
-    if trials > SILENT_TRIALS and sys.stderr.isatty():
-        end = "" if done < trials else "\n"
-        print(f"\rtrial {done} of {trials}", end=end, file=sys.stderr, flush=True)
+def _progress_of(noun: str) -> Callable[[int, int], None]:
+    """What is told how many of how many are done, and says so once that takes a while."""
+    began, on_terminal = time.monotonic(), sys.stderr.isatty()
+
+    def progress(done: int, total: int) -> None:
+        if time.monotonic() > began + SILENT_SECONDS and (on_terminal or done % STEPS_SAID == 0):
+            start, end = ("\r", "" if done < total else "\n") if on_terminal else ("", "\n")
+            print(f"{start}{noun} {done} of {total}", end=end, file=sys.stderr, flush=True)
+
+    return progress
 
 
 def _show(copied: "Copied", size_bytes: int) -> None:
@@ -89,7 +100,7 @@ def _show(copied: "Copied", size_bytes: int) -> None:
     of_series = f"series: {', '.join(copied.series) or 'none'}"
     for heading, lines in (("Goes in", [*GOES_IN, of_series]), ("Left out", LEFT_OUT)):
         print("\n".join([f"{heading}:", *(f"  {line}" for line in lines)]))
-    replaced = copied.words.shown()
+    replaced = copied.words.replacements()
     if replaced:
         print(f"Replaced, because dbdyno knows no such word ({len(replaced)}); --keep TEXT lets one out:")
         rows = [[one_line(row[column]) for column in ("by", "text", "place")] for row in replaced[:REPLACED_SHOWN]]
@@ -110,7 +121,9 @@ def import_(
 
     with unpacked(file) as (folder, about), last_resort(file):
         try:
-            copied = copy_without_names(folder, into, title=about.title, allowed=about.allowed, progress=_progress)
+            copied = copy_without_names(
+                folder, into, title=about.title, allowed=about.allowed, progress=_progress_of("trial")
+            )
         except UserError as error:
             # The remedies for a folder of one's own are none for a file of others.
             text = str(error).replace(f"{folder}/", "").replace(str(folder), "it")
@@ -124,3 +137,32 @@ def import_(
         values,
         json_=json_,
     )
+
+
+def atlas(
+    folders: list[Path] = typer.Argument(
+        parser=path_of,
+        metavar="DIR...",
+        help="Run folders, folders of such, and .json of quick and simulate.",
+        autocompletion=run_folders,
+    ),
+    into: Path = typer.Option(..., "--into", parser=folder_of, metavar="SITE", help="The folder to write."),
+    json_: bool = JSON,
+) -> None:
+    """Make a static site of results: a gallery, a page each, drives and versions side by side, data as Parquet."""
+    from dbdyno.share.atlas import build
+
+    built = build(folders, into, progress=_progress_of("result"))
+    for path, why in built.left_out.items():
+        typer.echo(printable(f"left out: {why if path in why else f'{path}: {why}'}"), err=True)
+    named = sum(entry.has_names for entry in built.entries)
+    values = {
+        "site": str(into), "page": str(into / "index.html"), "results": len(built.entries), "with_names": named,
+        "left_out": dict(built.left_out),
+    }  # fmt: skip
+    warning = (
+        f"\n{count(named, 'result')} may hold names, paths and SQL: before you publish the site, let dbdyno export "
+        "take them out, and import what it wrote."
+    )
+    text = f"Atlas of {count(len(built.entries), 'result')}: {into / 'index.html'}{warning if named else ''}"
+    print_done(text, values, json_=json_)

@@ -185,13 +185,12 @@ def end_of_run(outcome: "RunOutcome", into: Path, format_: Format, *, html: bool
     if outcome.how == "interrupted":
         typer.echo(f"interrupted; to go on: {again} --resume", err=True)
         raise typer.Exit(INTERRUPTED)
-    see_that_it_passes(shown)
+    exit_by_thresholds(shown)
     if outcome.failures:
         raise typer.Exit(TRIALS_FAILED)
 
 
-def see_that_it_passes(shown: Shown) -> None:
-    """Raises ``typer.Exit`` with 3 where a threshold of the study is crossed, with 4 where one could not be judged."""
-    for _, analysis in shown.runs:
-        if analysis.thresholds and (code := analysis.thresholds.exit_code):
-            raise typer.Exit(code)
+def exit_by_thresholds(shown: Shown) -> None:
+    """Raises ``typer.Exit`` with 3 where a threshold of a study is crossed, with 4 where one could not be judged."""
+    if codes := {analysis.thresholds.exit_code for _, analysis in shown.runs if analysis.thresholds} - {0}:
+        raise typer.Exit(min(codes))

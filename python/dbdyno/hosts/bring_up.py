@@ -137,7 +137,7 @@ def _put_back(inventory: Inventory, hosts: Mapping[str, HostSection], question: 
         except HostError as error:
             if not awaited:
                 raise
-            # It may be restarting at this moment: that another process awaits it is the answer all the same.
+            # It may be restarting at this moment; the answer is still that another process waits for it.
             return Restored(name, left_alone=(awaited,), problem=str(error))
         undone = (*filter(None, [kernel]), *for_people(answer.undone))
         left_alone = (*filter(None, [awaited]), *for_people(answer.left_alone))

@@ -100,6 +100,11 @@ def number(value: float) -> str:
     return f"{value:,.{min(decimals, 6)}f}"
 
 
+def three_digits(value: float) -> str:
+    """Return three significant digits, never an exponent: 47,800, 3.2, 0.113."""
+    return f"{float(f'{value:.3g}'):,.15g}"
+
+
 def number_or_dash(value: float) -> str:
     """Return a plain figure for a table; a dash where it is not known."""
     return number(value) if math.isfinite(value) else "-"

@@ -11,7 +11,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.quick import Quick
 from dbdyno.model.metrics import METRICS, metric_of, part_of
 from dbdyno.model.printable import json_text, one_line
-from dbdyno.model.wording import count, listed
+from dbdyno.model.wording import count, listed, three_digits
 from dbdyno.mysql.settings import product_name
 from dbdyno.report.document import Cell, Details, Document, List, Paragraph, Section, Table, bullets
 from dbdyno.report.quick import WORDS
@@ -268,8 +268,8 @@ def _by(name: str, figures: Sequence[Figure], sign: int) -> Table:
     medians = {level: statistics.median(figure.value for figure in of_level) for level, of_level in groups.items()}
     rows = tuple(
         (
-            level, _figure(medians[level]),
-            f"{_figure(min(values))} to {_figure(max(values))}" if len(values) > 1 else "",
+            level, three_digits(medians[level]),
+            f"{three_digits(min(values))} to {three_digits(max(values))}" if len(values) > 1 else "",
             str(len({figure.result for figure in of_level})), str(len({figure.host for figure in of_level})),
         )
         for level, of_level in sorted(groups.items(), key=lambda group: sign * medians[group[0]])
@@ -282,7 +282,7 @@ def _by(name: str, figures: Sequence[Figure], sign: int) -> Table:
 def _every(figures: Sequence[Figure], titles: Mapping[str, str]) -> Table:
     rows = tuple(
         (
-            figure.drive, Cell(_figure(figure.value), _interval(figure)), figure.server, figure.filesystem,
+            figure.drive, Cell(three_digits(figure.value), _interval(figure)), figure.server, figure.filesystem,
             figure.kernel, figure.label, figure.host, str(figure.blocks),
             Cell(titles[figure.result], link=f"runs/{figure.result}.html"),
         )
@@ -293,12 +293,8 @@ def _every(figures: Sequence[Figure], titles: Mapping[str, str]) -> Table:
 
 
 def _interval(figure: Figure) -> str:
-    return f"{_figure(figure.low)} to {_figure(figure.high)}" if math.isfinite(figure.low + figure.high) else ""
-
-
-def _figure(value: float) -> str:
-    """Return three significant digits: 47,800, 3.2."""
-    return f"{float(f'{value:.3g}'):,.15g}"
+    known = math.isfinite(figure.low + figure.high)
+    return f"{three_digits(figure.low)} to {three_digits(figure.high)}" if known else ""
 
 
 # The gallery: a card for each result, found by what it stands on.

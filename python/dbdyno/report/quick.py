@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dbdyno.analysis.quick import ALIKE_MAX, FLUSH_WRITES_MAX, MARGIN, STUDY_BLOCKS, DepthStep, Quick, Target
 from dbdyno.analysis.verdict.finding import Finding
-from dbdyno.model.wording import TWICE, count, drive_bytes, percent, percent_range
+from dbdyno.model.wording import TWICE, count, drive_bytes, percent, percent_range, three_digits
 from dbdyno.report.charts import drives
 from dbdyno.report.charts.depths import chart
 from dbdyno.report.document import Abridged, Badge, Badges, Cell, Document, Paragraph, Section, Table, bullets, pieces
@@ -164,21 +164,16 @@ def _table(target: Target) -> Table:
 
 def _row(step: DepthStep) -> tuple[str | Cell, ...]:
     rate = step.rate
-    interval = f"{_short(rate.low)} to {_short(rate.high)}" if rate.bounded else "unknown"
+    interval = f"{three_digits(rate.low)} to {three_digits(rate.high)}" if rate.bounded else "unknown"
     return (WORDS[step.operation], str(step.depth), _rate(step), interval, *(_ms(step, key) for key, _ in _LATENCIES))
 
 
 def _rate(step: DepthStep) -> str:
-    return _short(step.rate.value)
+    return three_digits(step.rate.value)
 
 
 def _ms(step: DepthStep, key: str) -> str:
-    return _short(step.latency_ns[key] / 1e6)
-
-
-def _short(value: float) -> str:
-    """Return three significant digits: 47,800, 3.2, 0.113."""
-    return f"{float(f'{value:.3g}'):,.15g}"
+    return three_digits(step.latency_ns[key] / 1e6)
 
 
 def _warnings(quick: Quick) -> Iterator[str]:

@@ -195,7 +195,7 @@ def prepare_in_guest(spec: TrialSpec, image: Image, journal: Journal, say: Calla
         guest.ask(asked)
 
 
-def run_in_guest(  # noqa: PLR0913  (as ``run_trial``)
+def run_in_guest(  # noqa: PLR0913  (as ``run_steps``)
     slot: Slot,
     spec: TrialSpec,
     image: Image,
@@ -208,7 +208,7 @@ def run_in_guest(  # noqa: PLR0913  (as ``run_trial``)
     rest_seconds: float,
     say: Callable[[str], None],
 ) -> Measured:
-    """Run one trial in a machine that boots for it, as ``run_trial`` does on a host. Raises as that does."""
+    """Run one trial in a machine that boots for it, as ``run_steps`` does on a host. Raises as that does."""
     began = ports.monotonic()
     asked = {
         "trial": {

@@ -24,7 +24,7 @@ from dbdyno.model.design import BOOTED
 from dbdyno.plan.order import Slot
 from dbdyno.run import sparse_tar
 from dbdyno.run.ports import Ports
-from dbdyno.run.trial import run_trial
+from dbdyno.run.trial import Step, run_steps
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.guest.channel import LINE_BYTES_MAX, PORT, Channel
 from dbdyno.stack.kinds.booted import KIND
@@ -172,18 +172,18 @@ def measure(request: Mapping[str, Any], image: Disks, journal: Journal, port: Po
     folder = state_folder() / "results" / "trials" / slot.id
     folder.mkdir(parents=True)
     ports = Ports(kinds={BOOTED: KIND}, smart_of=lambda _: "an emulated disk")
-    measured = run_trial(
-        slot,
-        spec,
+    came = run_steps(
+        [Step(slot, spec, folder, ports)],
         image,
-        ports=ports,
         seed=int(request["seed"]),
-        folder=folder,
         journal=journal,
         erase=Erasing(frozenset()),
         rest_seconds=float(request["rest_seconds"]),
         say=lambda text: port.send("say", text),
     )
+    if came.error:
+        raise came.error
+    measured = came.measured[0]
     for name, columns in measured.series.items():
         write_series(folder / f"{name}.parquet", columns)
     (folder / TRIAL).write_text(json.dumps(asdict(measured.trial)), encoding="utf-8")

@@ -34,7 +34,7 @@ from dbdyno.store.profiles import (
     PROFILES,
     STACKS_MAX,
     Profile,
-    profiled,
+    with_profile,
     write_profile,
 )
 from dbdyno.study.schema import TrialSpec
@@ -76,7 +76,7 @@ def profiling(plan: Plan) -> Plan:
 
 def lacks_profile(plan: Plan, folder: Path) -> bool:
     """Whether a treatment of a run has no profile."""
-    return len(profiled(folder, plan.specs)) < len(plan.specs)
+    return len(with_profile(folder, plan.specs)) < len(plan.specs)
 
 
 def perf_need() -> Capability:
@@ -122,7 +122,7 @@ class Profiling:
 
     def take(self, live: Iterable[str]) -> None:
         """Take a profile of each treatment that has none yet; one that fails is said and left out."""
-        left = set(live) - profiled(self.folder, self.plan.specs)
+        left = set(live) - with_profile(self.folder, self.plan.specs)
         rows = [[id_ for id_ in row if id_ in live] for row in self.plan.design.steps()]
         rows = [row for row in rows if left.intersection(row)]
         for number, row in enumerate(rows, 1):

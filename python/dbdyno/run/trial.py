@@ -60,22 +60,6 @@ class StepsRun:
     error: TrialError | None = None  # of the step behind them; those that follow on that were not begun
 
 
-def run_trial(
-    slot: Slot,
-    spec: TrialSpec,
-    image: Image,
-    *,
-    ports: Ports,
-    folder: Path,
-    **how: Any,  # noqa: ANN401
-) -> Measured:
-    """Run a trial of one load, as ``run_steps``. Raises ``TrialError`` or ``HostError``; the host is put back."""
-    came = run_steps([Step(slot, spec, folder, ports)], image, **how)
-    if came.error:
-        raise came.error
-    return came.measured[0]
-
-
 def run_steps(  # noqa: PLR0913  (what a trial consists of)
     steps: Sequence[Step],
     image: Image,

@@ -106,7 +106,7 @@ def _choices(annotation: Any) -> Iterator[str]:  # noqa: ANN401  (any type)
 class Words:
     """Texts as they may leave: their words, or a stand-in. What was replaced is kept, to be shown before it is sent.
 
-    ``allowed`` are texts that whoever sends the result lets out as they are.
+    ``allowed`` are texts that the sender of the result lets out unchanged.
     """
 
     allowed: Collection[str] = ()
@@ -173,7 +173,7 @@ class Words:
                 document[self.text(str(key), place)] = self.document(member, below)
         return document
 
-    def shown(self) -> list[dict[str, str]]:
+    def replacements(self) -> list[dict[str, str]]:
         """Return what was replaced: where it stood first, the text, and what stands for it."""
         return [
             {"place": short(self.places[text], 80), "text": short(text, 80), "by": stand_in}

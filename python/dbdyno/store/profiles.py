@@ -46,10 +46,8 @@ class Profile:
 
     @property
     def us_per_sample(self) -> float:
-        """Processor time that a sample stands for: microseconds a query; of unknown queries a share, in percent."""
-        if self.queries:
-            return 1e6 / self.hertz / self.queries
-        return 100 / (self.samples or 1)
+        """Processor time that a sample stands for, in microseconds a query, where queries are known."""
+        return 1e6 / self.hertz / self.queries
 
 
 def file_of(treatment: str) -> str:
@@ -62,7 +60,7 @@ def write_profile(path: Path, profile: Profile) -> None:
     write_synced(path / file_of(profile.treatment), json.dumps(asdict(profile), indent=0).encode())
 
 
-def profiled(path: Path, treatments: Collection[str]) -> set[str]:
+def with_profile(path: Path, treatments: Collection[str]) -> set[str]:
     """Return which of these treatments have a profile."""
     return {id_ for id_ in treatments if (path / file_of(id_)).is_file()}
 
@@ -70,7 +68,7 @@ def profiled(path: Path, treatments: Collection[str]) -> set[str]:
 def read_profiles(path: Path, treatments: Collection[str]) -> Mapping[str, Profile]:
     """Return the profiles of a run by treatment; nothing where none was taken. Raises ``DamageError``."""
     profiles = {}
-    for id_ in profiled(path, [id_ for id_ in treatments if re.fullmatch(r"\w+", id_)]):
+    for id_ in with_profile(path, [id_ for id_ in treatments if re.fullmatch(r"\w+", id_)]):
         part = file_of(id_)
         try:
             profiles[id_] = _profile_in(read_part(path, part, BYTES_MAX), id_)

@@ -87,7 +87,10 @@ class Suite:
         return {LEVELS: levels, **rest, "workload": load}
 
     def factor(self, levels: Sequence[NamedLevel], workload: Mapping[str, Any]) -> VariedField:
-        """The factor whose levels they are, of a study with that load; what runs beside a load is in its level."""
+        """The factor that has the loads as its levels, for a study with this ``[workload]``.
+
+        A level includes what runs beside its load.
+        """
         shared = {name: workload[name] for name in ("setup", "set") if name in workload}
         return VariedField(
             name=LOAD,
@@ -110,7 +113,7 @@ class Suite:
 
 
 def _with_beside(level: NamedLevel, load: LoadFile, shared: Mapping[str, Any]) -> NamedLevel:
-    """The level of a load with what runs beside it; scripts among these work on the judged load's tables."""
+    """The level of a load, with what runs beside it. A script beside it works on the tables of the judged load."""
     fields: dict[tuple[str, ...], Any] = {
         (BESIDE, name, key): value
         for name, table in load.beside.items()

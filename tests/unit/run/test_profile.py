@@ -15,7 +15,7 @@ from dbdyno.report.contents import document
 from dbdyno.report.render import html
 from dbdyno.run import profile as profiles
 from dbdyno.run.profile import bounded, folded, lacks_profile, perf_need, profiling, sampled, stacks_in
-from dbdyno.store.profiles import BYTES_MAX, STACKS_MAX, Profile, profiled, read_profiles, write_profile
+from dbdyno.store.profiles import BYTES_MAX, STACKS_MAX, Profile, read_profiles, with_profile, write_profile
 from tests.unit.report.conftest import build
 
 PRINTED = """\
@@ -65,7 +65,7 @@ def test_a_profile_is_written_and_read_and_a_damaged_one_named(tmp_path):
     (tmp_path / "profiles").mkdir()
     whole = Profile("t1", "cpu-clock", 499, 2.0, 100.0, 0, {"a;b": 3, "a;c": 1})
     write_profile(tmp_path, whole)
-    assert profiled(tmp_path, ["t1", "t2"]) == {"t1"}
+    assert with_profile(tmp_path, ["t1", "t2"]) == {"t1"}
     assert read_profiles(tmp_path, ["t1", "t2"]) == {"t1": whole}
     assert (whole.samples, whole.us_per_sample) == (4, pytest.approx(1e6 / 499 / 100))
     file = tmp_path / "profiles/t1.json"
@@ -83,7 +83,7 @@ BASELINE = Profile("t1", "cpu-clock", 500, 2.0, 200.0, 0, {"s;parse": 20, "s;old
 
 
 @pytest.fixture
-def of_two():
+def comparison_of_two():
     run = build(6)
     (compared,) = compared_profiles(run.design, {"t1": BASELINE, "t2": LEVEL})
     return run, compared

@@ -121,7 +121,7 @@ def test_every_kind_of_run_keeps_its_verdicts(kind, tmp_path):
 def test_a_copy_of_a_copy_is_the_same(marked, tmp_path):
     once = copy_without_names(marked, tmp_path / "once", title="a title")
     again = copy_without_names(tmp_path / "once", tmp_path / "again", title=once.title)
-    assert again.words.shown() == []
+    assert again.words.replacements() == []
     about = About(title=once.title)
     assert pack(tmp_path / "once", about) == pack(tmp_path / "again", about)
 

@@ -26,7 +26,7 @@ NAMES = [
 def test_words_of_dbdyno_stay(text):
     words = Words()
     assert words.text(text) == text
-    assert words.shown() == []
+    assert words.replacements() == []
 
 
 @pytest.mark.parametrize("text", NAMES)
@@ -34,7 +34,7 @@ def test_anything_else_gets_a_stand_in(text):
     words = Words()
     assert words.text(text, "observed.device") == "name-1"
     assert words.text(text) == "name-1"
-    assert [row["place"] for row in words.shown()] == ["observed.device"]
+    assert [row["place"] for row in words.replacements()] == ["observed.device"]
 
 
 def test_a_version_keeps_its_number():

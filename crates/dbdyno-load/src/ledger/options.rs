@@ -1,8 +1,8 @@
 //! The flags of `ledger` as one checked value, and the cuts that they ask for: the emulated disk below the server is
 //! cut right after an acknowledgement was read.
 //!
-//! Which one is said by time, as no rate is known before a run: the first from a moment on. Moments are counted from
-//! the first acknowledgement of a transaction of the measured load.
+//! A cut is given as a time, because no rate is known before a run: the disk is cut at the first acknowledgement after
+//! that time. Times count from the first acknowledged transaction of the measured load.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;

@@ -96,8 +96,8 @@ pub enum QueryName {
 
 /// What the clients prepare. Amounts come as text, which is exact as a DECIMAL.
 ///
-/// Rows that a transaction will change are read FOR UPDATE, and before others where that is possible: a server that
-/// gives up transactions whose rows have changed since (MariaDB from 11.6 on) then has less to give up.
+/// Rows that a transaction will change are read FOR UPDATE, and before others where that is possible. MariaDB 11.6 and
+/// newer roll back a transaction whose rows have changed since it read them; this way they have fewer to roll back.
 pub const QUERIES: &[Query] = &[
     // New-Order, clause 2.4.
     select("SELECT d_next_o_id, d_tax FROM district WHERE d_w_id = ? AND d_id = ? FOR UPDATE"),

@@ -3,6 +3,7 @@
   "use strict";
   var form = document.getElementById("filters"), shown = document.getElementById("shown");
   var search = form.querySelector("input"), choices = Array.from(form.querySelectorAll("select"));
+  var all = shown.textContent;
   var results = Array.from(document.querySelectorAll("#results > li")).map(function (item) {
     return { item: item, text: item.dataset.text, facets: JSON.parse(item.dataset.facets) };
   });
@@ -20,7 +21,7 @@
       found += fit ? 1 : 0;
       if (result.item.hidden === fit) { result.item.hidden = !fit; }
     });
-    shown.textContent = found === results.length ? results.length + " results" : found + " of " + results.length + " results";
+    shown.textContent = found === results.length ? all : found + " of " + all;
   }
 
   form.hidden = false;

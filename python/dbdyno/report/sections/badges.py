@@ -152,9 +152,9 @@ def host_text(host: Mapping[str, Any]) -> str:
 def _elsewhere(runs: Sequence[Run]) -> Iterator[Badge]:
     """Yield that runs were imported: their figures are what others say."""
     if imported := sum(run.imported for run in runs):
-        part_of = "" if imported == len(runs) else f": {imported} of {count(len(runs), 'run')}"
+        of_all = "" if imported == len(runs) else f": {imported} of {count(len(runs), 'run')}"
         title = "It was measured elsewhere and shared without names: the file was checked, its figures can't be."
-        yield Badge(f"not measured here{part_of}", title, "reproduce", beware=True)
+        yield Badge(f"not measured here{of_all}", title, "reproduce", beware=True)
 
 
 def _unfinished(runs: Sequence[Run]) -> Iterator[Badge]:

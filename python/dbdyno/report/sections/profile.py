@@ -27,12 +27,10 @@ def section(source: Source) -> Section | None:
     blocks: list[Block] = []
     for each in compared[:SHOWN_MAX]:
         level, baseline = labels[each.comparison.level], labels[each.comparison.baseline]
-        few = f" Only {count(min(each.samples), 'sample')}: small differences are chance." * (
-            min(each.samples) < FEW_SAMPLES
-        )
         blocks += [flame.chart(each, level, baseline), _table(each, level, baseline)]
-        blocks += [Paragraph(few.strip())] if few else []
-    if left := len(compared) - SHOWN_MAX if len(compared) > SHOWN_MAX else 0:
+        if (fewest := min(each.samples)) < FEW_SAMPLES:
+            blocks.append(Paragraph(f"Only {count(fewest, 'sample')}: small differences are chance."))
+    if (left := len(compared) - SHOWN_MAX) > 0:
         blocks.append(Paragraph(f"{count(left, 'more comparison')} in the JSON report."))
     blocks.append(Abridged((Paragraph(NOTE, "soft"),)))
     return Section(

@@ -364,7 +364,7 @@ def latencies_of(trials: Sequence[Trial]) -> Iterator[dict[str, Any]]:
     """Yield name, number and latencies (ms) of events and, where an event has several kinds, of each statement."""
     kinds = dict.fromkeys(name for trial in trials for name in part_of(trial.load, "operations"))
     events = [part_of(trial.load, "latency_ns") for trial in trials]
-    parts = {name: [part_of(part_of(trial.load, "operations"), name) for trial in trials] for name in kinds}
+    parts = {name: [part_of(trial.load, "operations", name) for trial in trials] for name in kinds}
     for name, summaries in {EVENT: events, **(parts if len(parts) > 1 else {})}.items():
         counted = [summary for summary in summaries if figure(summary, "count")]
         if counted:

@@ -70,7 +70,7 @@ class Placement:
             placement["cpus"] = _require_agreement(
                 "server_cpus",
                 cpu_list(cpu_numbers(self.cpus)),
-                _of_threads(pid, lambda thread: cpu_list(os.sched_getaffinity(thread))),
+                _value_by_thread(pid, lambda thread: cpu_list(os.sched_getaffinity(thread))),
             )
         if self.ionice:
             placement["ionice"] = _require_agreement("server.ionice", self.ionice, _classes_of(pid))
@@ -78,7 +78,7 @@ class Placement:
             placement["nice"] = _require_agreement(
                 "server.nice",
                 str(self.nice),
-                _of_threads(pid, lambda thread: str(os.getpriority(os.PRIO_PROCESS, thread))),
+                _value_by_thread(pid, lambda thread: str(os.getpriority(os.PRIO_PROCESS, thread))),
             )
         if self.allocator:
             placement["allocator"] = _allocator_readback(self.allocator, pid)
@@ -121,7 +121,7 @@ def _policy_readback(setting: str, pid: int) -> str:
     return policy
 
 
-def _of_threads(pid: int, read: Callable[[int], str]) -> dict[str, str]:
+def _value_by_thread(pid: int, read: Callable[[int], str]) -> dict[str, str]:
     values = {}
     for thread in _threads(pid):
         with suppress(ProcessLookupError):  # a thread may end at any moment
