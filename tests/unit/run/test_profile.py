@@ -89,8 +89,8 @@ def comparison_of_two():
     return run, compared
 
 
-def test_times_are_microseconds_a_query_whatever_was_done_in_each(of_two):
-    _, compared = of_two
+def test_times_are_microseconds_a_query_whatever_was_done_in_each(comparison_of_two):
+    _, compared = comparison_of_two
     assert (compared.root.level, compared.root.baseline) == (pytest.approx(900.0), pytest.approx(400.0))
     own = {function.name: (function.level, function.baseline) for function in compared.functions}
     assert own["parse"] == (pytest.approx(200.0), pytest.approx(200.0))
@@ -107,8 +107,8 @@ def test_of_unknown_queries_shares_are_compared():
     assert (compared.root.level, compared.root.baseline) == (pytest.approx(100.0), pytest.approx(100.0))
 
 
-def test_the_page_shows_both_graphs_and_escapes_the_names_of_functions(of_two):
-    run, compared = of_two
+def test_the_page_shows_both_graphs_and_escapes_the_names_of_functions(comparison_of_two):
+    run, compared = comparison_of_two
     made = document(run, analyse(run), profiles={"t1": BASELINE, "t2": LEVEL})
     page = html.render(made)
     assert "<script>alert(1)" not in page
