@@ -765,7 +765,7 @@ class ReplayLogSection(GeneratedSection):
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
     """The length of a run; to the log's end if not given."""
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 100
-    """The most connections of the log at a time."""
+    """The most connections; a log with more sessions at a time is refused."""
 
     @property
     def metric(self) -> str:
