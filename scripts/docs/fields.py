@@ -66,9 +66,12 @@ def item(model: type[Section], name: str, field: FieldInfo) -> str:
     """A field in a list. Raises ``KeyError`` for a field without a docstring."""
     if name not in docstrings(model):
         raise KeyError(f"{model.__module__}.{model.__name__}.{name} has no docstring below it")
-    default = default_words(field)
-    ends = {"-": "", "required": "; required"}.get(default, f"; default {default}")
-    return filled(f"- `{field.alias or name}` ({type_words(field)}{ends}): {docstrings(model)[name]}")
+    default, kind = default_words(field), type_words(field)
+    said_by_default = kind == PLAIN[bool] and default in {"true", "false"}
+    parts = ["" if kind in TEXTS or said_by_default else kind]
+    parts += ["" if default == "-" else default if default == "required" else f"default {default}"]
+    brackets = "; ".join(part for part in parts if part)
+    return filled(f"- `{field.alias or name}`{brackets and f' ({brackets})'}: {docstrings(model)[name]}")
 
 
 def filled(item: str) -> str:
@@ -115,6 +118,7 @@ UNITS: dict[Callable[..., Any], tuple[str, Callable[[float], str]]] = {
     fraction: ("percentage", lambda value: f"{100 * value:g} %"),
 }
 PLAIN: dict[object, str] = {bool: "true, false", str: "text"}
+TEXTS = {"text", "a line"}  # what a field takes unless its brackets say otherwise
 
 
 def type_words(field: FieldInfo) -> str:

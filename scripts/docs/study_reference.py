@@ -88,8 +88,8 @@ Every field of the study file, written by `make docs` from the schema that check
 
 {factors}
 
-Brackets hold what a field takes ("a line": one line of text). A field without a default is not set, or left to the
-kernel, unless its sentence says otherwise. `version = 1` stands before the first section.
+Brackets hold what a field takes; without, a text. A field without a default is not set, or left to the kernel, unless
+its sentence says otherwise. `version = 1` stands before the first section.
 """
 OWN_FIELDS = """\
 ### Each kind's own
