@@ -218,7 +218,17 @@ def _metrics() -> Iterator[str]:
 
 def _named_by(name: str) -> set[str]:
     """The words that a metric's name says, with those that join them."""
-    return {*name.split("_"), "a", "in", "of", "time", "at"}
+    parts = name.split("_")
+    return {*parts, "a", "the", "in", "of", "time", "at", *(word for part in parts for word in _SAYS.get(part, ()))}
 
 
+# What a part of a metric's name says.
+_SAYS = {
+    "max": ("largest",),
+    "megabytes": ("mb",),
+    "p50": ("median",),
+    "p95": ("95th", "percentile"),
+    "p99": ("99th", "percentile"),
+    "p999": ("99.9th", "percentile"),
+}
 _AFTER = {"queue": _tunables, "filesystem": _filesystems}

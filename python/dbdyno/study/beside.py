@@ -39,7 +39,7 @@ class BesideSection(WorkloadSection):
     fields of these kinds; or `none`. A list is a factor: `["none", "dump"]` asks what the dump costs.
     """
     start: Annotated[Duration, Field(ge=0)] = 0.0
-    """When it begins: so long after measuring began. What still runs when measuring ends is stopped."""
+    """When it begins, after measuring began."""
 
     @property
     def has_data(self) -> bool:
@@ -68,7 +68,7 @@ class DumpBeside(BesideSection):
     kind: Literal["dump"]
     """A logical backup of the judged load's tables by mariadb-dump."""
     into: Into = "disk"
-    """`disk`: a file on the measured filesystem. `nowhere`: thrown away, as if it went to another host."""
+    """A file on the measured filesystem, or thrown away."""
     single_transaction: StrictBool = True
     """mariadb-dump's `--single-transaction`. Else it locks the tables."""
 
@@ -81,9 +81,9 @@ class MariabackupBeside(BesideSection):
     kind: Literal["mariabackup"]
     """A copy of the running server's files by mariabackup, which must be of the server's version; MariaDB alone."""
     into: Into = "disk"
-    """`disk`: a folder on the measured filesystem. `nowhere`: a stream that is thrown away."""
+    """A folder on the measured filesystem, or a stream that is thrown away."""
     throttle: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
-    """mariabackup's `--throttle`: so many reads and writes per second. No limit if not given."""
+    """mariabackup's `--throttle`: reads and writes per second."""
     parallel: Annotated[StrictInt, Field(ge=1, le=64)] = 1
     """mariabackup's `--parallel`: threads that copy."""
 

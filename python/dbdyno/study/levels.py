@@ -57,9 +57,7 @@ class LevelsSection(Section):
         matching(r"[A-Za-z][A-Za-z0-9_-]*", "is not a plain name: letters, digits, - and _"),
         AfterValidator(_no_field),
     ] = "configuration"
-    """What the factor is called. All else in this section is a level: a table of fields, at least two of them. See
-    [study-file.md](study-file.md#levelsname-several-fields-as-one-level).
-    """
+    """What the factor is called. All else here is a [level](study-file.md#levelsname-several-fields-as-one-level)."""
 
 
 @dataclass(frozen=True)

@@ -60,33 +60,33 @@ class CrashSection(Section):
 
     mode: CrashMode = "power"
     """`power`: the power of the emulated disk is cut. `kill`: only the server is killed, once a trial, and the page
-    cache survives: a weaker test, and the only one on other devices. `failover`: the server is killed for good, once a
-    trial, and its replica (`[server.replica]`) is examined once it has applied all that it had received.
+    cache survives. `failover`: the server is killed for good, once a trial, and its [replica](layers.md#replica)
+    examined.
     """
     cuts: Annotated[StrictInt, Field(ge=1, le=100_000)] = CUTS
-    """Cuts of each treatment that are examined, all kinds together. They decide the [number of
+    """Cuts of each treatment, which decide the [number of
     blocks](statistics/crash-safety.md#how-often-it-may-happen).
     """
     cuts_per_run: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
     """Cuts of one trial: 10 of the power if not given, else 1."""
     when: Annotated[list[When], AfterValidator(_some)] = _UNIFORM
-    """When the power is cut. `uniform`: at a random time of the load. `ack`: right after a commit was acknowledged.
-    `flush`: while a FLUSH is in flight. `page-write`: in a write of a data page or of the doublewrite buffer. `ddl`:
-    right after a DDL statement, with `workload.ddl`. `recovery`: during the recovery from another cut.
+    """`uniform`: at a random time of the load. `ack`: right after a commit was acknowledged. `flush`: while a FLUSH is
+    in flight. `page-write`: in a write of a data page or of the doublewrite buffer. `ddl`: right after a DDL statement,
+    with `workload.ddl`. `recovery`: during the recovery from another cut.
     """
     survivors: Annotated[list[Survivors], AfterValidator(_some)] = _RANDOM
-    """What is left of the writes that no FLUSH made durable. `none`: nothing. `random-512`, `random-4096`: a random
-    part of the sectors of that size. `prefix`: all up to a random time. `requests`: a random part of the requests, each
-    whole. `versions`: of each sector a random one of its versions. `lying`: of a drive that lies about FLUSH, all but
-    what it held back. Each of `when` is combined with each of these.
+    """What is left of writes that no FLUSH made durable. `none`: nothing. `random-512`, `random-4096`: a random part of
+    the sectors of that size. `prefix`: all up to a random time. `requests`: a random part of the requests, each whole.
+    `versions`: of each sector a random one of its versions. `lying`: of a drive that lies about FLUSH, all but what it
+    held back. Each of `when` is combined with each of these.
     """
     hold: Annotated[Duration, Field(ge=0.001, le=10)] | None = None
     """With `lying`: how long the drive holds it back; 100 ms if not given."""
     recovery_limit: Annotated[Duration, Field(ge=1, le=3600)] = 60.0
-    """The limit of each step of recovery; a longer step counts as failed."""
+    """The limit of each step of recovery."""
     keep: Keep = "worst"
-    """Which broken states stay in the run folder, for `dbdyno crash list`, `keep` and `examine`. `worst`: of each
-    treatment a state with the worst outcome so far; `all`: each that lost anything.
+    """Which broken states stay in the run folder: of each treatment one with the worst outcome so far, or all that lost
+    anything.
     """
 
     @property
@@ -796,7 +796,7 @@ class DiskSection(Section):
     """``[hosts.disk.NAME]``: the real disk of one host under test, all of which is erased."""
 
     device: Annotated[Line, AfterValidator(_disk)]
-    """As `[stack] device` names a whole disk: `"/dev/disk/by-id/..."`, or any path beside the `serial`."""
+    """`"/dev/disk/by-id/..."`, or any path beside the `serial`."""
     serial: Line | None = None
     """As `[stack] serial`, on that host."""
 
@@ -807,9 +807,7 @@ class FleetSection(Section):
     under_test: Annotated[list[HostName], Field(min_length=1, max_length=HOSTS_MAX)]
     """Names from the file of hosts, such as `["db1", "db2"]`. Each has the role `server` there."""
     level: dict[Line, dict[HostName, Line]] = Field(default_factory=dict)
-    """What can't be changed on the hosts, such as `drive = { db1 = "hdd", db2 = "ssd" }`; such a study may have a
-    single treatment.
-    """
+    """What can't be changed on the hosts, such as `drive = { db1 = "hdd", db2 = "ssd" }`."""
     disk: dict[HostName, DiskSection] = Field(default_factory=dict)
     """The real disk of each host, in a section such as `[hosts.disk.db1]`; `[stack]` then has no `device`."""
 
@@ -872,17 +870,17 @@ class DeviceCostSection(Section):
     price: Amount | None = None
     """The price of one drive."""
     drives: Count = 1
-    """The drives that hold one copy of the data: 2 for RAID 0 or 1 over two, 4 for RAID 10 over four."""
+    """The drives that hold one copy of the data, such as 4 for RAID 10 over four."""
     data_drives: Count | None = None
     """How many of these hold different data: 1 of RAID 1, half of RAID 10; all if not given."""
     replicas: Replicas | None = None
-    """Further copies of the whole, each with as many drives; those of [cost] if not given."""
+    """Further copies of the whole; those of [cost] if not given."""
     capacity: Size | None = None
     """The capacity of one drive."""
     endurance: Annotated[Size, Field(gt=0)] | None = None
-    """The TBW of one drive: bytes that may be written to it in its life."""
+    """The TBW of one drive."""
     rated_write_amplification: Annotated[StrictInt | StrictFloat, Field(ge=1)] = 1.0
-    """The write amplification that the maker's TBW allows for."""
+    """What the maker's TBW allows for."""
     power_watts: Amount | None = None
     """The power of one drive at work."""
     power_watts_idle: Amount | None = None
@@ -897,15 +895,15 @@ class CostSection(Section):
     life_years: Annotated[StrictInt | StrictFloat, Field(gt=0, le=100)] = 5.0
     """The years that the devices are to serve."""
     used: Annotated[Fraction, Field(gt=0, le=1)] = 1.0
-    """The share of that time under this load; the devices are idle for the rest."""
+    """The share of that time under this load."""
     price_per_kwh: Amount | None = None
-    """The price of power; without it power costs nothing, and the report says so."""
+    """The price of power."""
     replicas: Replicas = 0
     """Further copies of all data."""
     queries_per_second: Above0 | None = None
-    """The queries per second that are to be served while the devices are in use."""
+    """The queries per second that are to be served."""
     data: Size | None = None
-    """The size of the data that the devices are to hold."""
+    """The size of the data to be held."""
 
 
 @dataclass(frozen=True)
@@ -926,7 +924,7 @@ class RowSection(Section):
     """One figure: of which treatment, what its author called it, and its value."""
 
     levels: dict[str, Setting]
-    """Factors and fields of the study, each with its level, until one treatment is left."""
+    """Levels of factors, until one treatment is left."""
     as_: Annotated[Line, Field(alias="as")] = ""
     """What the author called it."""
     value: Figure
@@ -943,15 +941,15 @@ class ClaimSection(Section):
     text: Line
     """The sentence. With this alone it is quoted."""
     treatment: dict[str, Setting] | None = None
-    """The treatment that it is about; each pair that is alike in a factor that neither this nor `baseline` names."""
+    """The treatment that it is about; all pairs that are alike in factors that neither this nor `baseline` names."""
     baseline: dict[str, Setting] | None = None
     """What the treatment is compared with."""
     direction: Direction | None = None
     """What the treatment is said to be."""
     times_min: Figure | None = None
-    """How many times as fast the treatment is said to be, at least."""
+    """How many times as fast it is said to be, at least."""
     times_max: Figure | None = None
-    """How many times as fast the treatment is said to be, at most."""
+    """The same, at most."""
 
 
 class ReportedSection(Section):
@@ -970,4 +968,4 @@ class ReportedSection(Section):
     claims: list[ClaimSection] = Field(default_factory=list)
     """What its author concluded; each is held against what is measured."""
     differs_because: Line = ""
-    """Why the figures here differ, as far as you know. Printed where something does not agree."""
+    """Why the figures here differ. Printed where something does not agree."""
