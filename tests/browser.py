@@ -185,8 +185,8 @@ def opened_file(path, *, width=1280, height=900, dark=False):
 
 
 @contextlib.contextmanager
-def opened_at(address, *, width=1280, height=900, dark=False):
-    """Show the page at an address."""
+def opened_at(address, *, leads_to="", width=1280, height=900, dark=False):
+    """Show the page at an address, or the one that it leads to, whose address ends so."""
     target = chromium().call("Target.createTarget", url="about:blank")["targetId"]
     tab = Tab(chromium().call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
     try:
@@ -198,7 +198,7 @@ def opened_at(address, *, width=1280, height=900, dark=False):
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         tab.call("Emulation.setEmulatedMedia", features=[scheme])
         tab.call("Page.navigate", url=address)
-        tab.wait(f"location.protocol !== 'about:' && {SETTLED}")
+        tab.wait(f"location.protocol !== 'about:' && location.href.endsWith('{leads_to}') && {SETTLED}")
         tab.value(FRAMES)
         yield tab
     finally:

@@ -187,8 +187,8 @@ LISTED = "[...document.querySelectorAll('.md-version__link')].map(one => one.tex
 
 @browser
 def test_the_selector_lists_the_versions_and_leads_from_one_to_the_other(versions):
-    with served(versions) as address, opened_at(f"{address}/latest/tutorials/ssd-or-hdd.html#beware") as tab:
-        tab.wait("location.pathname === '/0.10.0/tutorials/ssd-or-hdd.html' && location.hash === '#beware'")
+    place = "tutorials/ssd-or-hdd.html#beware"
+    with served(versions) as address, opened_at(f"{address}/latest/{place}", leads_to=f"/0.10.0/{place}") as tab:
         tab.wait(f"{LISTED}.length === 2")
         assert tab.value(LISTED) == ["0.10.0", "0.9.0"]
         assert tab.value("document.querySelector('.md-version__current').textContent.trim()") == "0.10.0"
@@ -199,8 +199,8 @@ def test_the_selector_lists_the_versions_and_leads_from_one_to_the_other(version
 
 
 @browser
-def test_pages_that_are_opened_as_files_work_without_the_selector(versions, html):
-    for page in (versions / "index.html", versions / "0.9.0/index.html", html / "index.html"):
-        with opened_file(page) as tab:
-            tab.wait("document.querySelector('.md-search__button') !== null")
-            assert tab.value("document.querySelector('.md-version')") is None
+@pytest.mark.parametrize(("place", "leads_to"), [("index.html", "/0.10.0/index.html"), ("0.9.0/index.html", "")])
+def test_pages_that_are_opened_as_files_work_without_the_selector(versions, place, leads_to):
+    with opened_at((versions / place).as_uri(), leads_to=leads_to) as tab:
+        tab.wait("document.querySelector('.md-search__button') !== null")
+        assert tab.value("document.querySelector('.md-version')") is None
