@@ -191,10 +191,10 @@ def order_from(plan: Plan) -> str:
 
 
 def order_text(plan: Plan, block: int) -> str:
-    """The treatments of a block in their order, a bar between two whole plots; of a suite its loads."""
+    """The treatments of a block in their order, a bar between two whole plots; of a long suite its loads."""
     design, plots = plan.design, whole_plots(plan.design)
     order = [slot.treatment for slot in plan.slots(block, 1)]
-    if design.factor_of_loads:
+    if _is_long_suite(design):
         labels = {id_: design.part_label(part) for part in design.parts() for id_ in part}
         return "; ".join(label for label, _ in groupby(order, key=labels.__getitem__))
     runs = groupby(order, key=plots.__getitem__)
@@ -214,7 +214,7 @@ def order_lines(plan: Plan) -> Iterator[str]:
     plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
     how = "in turn" if plan.client_hosts() else "at once"
     hosts = f", on each host another; blocks run on {', '.join(fleet.hosts)} {how}" if fleet else ""
-    loads = "; the loads in their order, the levels of each in random order" if design.factor_of_loads else ""
+    loads = "; the levels of each load in random order" if _is_long_suite(design) else ""
     order = f"{order_from(plan)}{hosts}{plots}{loads}:"
     if design.until == "blocks":
         yield f"{stop_rule_text(design)}, {order}"

@@ -101,7 +101,7 @@ def named_levels(
     before = len(mistakes)
     tables = tables_of(section)
     levels = [_level(name, table, kind, mistakes) for name, table in tables.items()]
-    if len(levels) < 2:  # noqa: PLR2004
+    if len(levels) < (1 if is_suite else 2):
         count = f"has one level, {shown(levels[0].name)}" if levels else "has no level"
         mistakes.append(Mistake((LEVELS,), f"{count}; give two or more, such as [levels.ours] and [levels.vendor]"))
     for place, level in enumerate(levels):
