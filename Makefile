@@ -211,8 +211,8 @@ results: .make/venv ## write the schema of results, and Python's types, from Rus
 docs: .make/dev ## write the pages of docs/ that come from the code
 	$(PY) -m scripts.docs
 
-site: .make/site/bin/zensical ## the documents as a site that needs no network, in target/site/html; builds nothing else
-	.make/site/bin/python -m scripts.site
+site: .make/site/bin/zensical ## the documents as a site that needs no network, in target/site/html; builds nothing else; SITE=DIR adds it there as a version
+	.make/site/bin/python -m scripts.site $(if $(SITE),--release $(SITE))
 
 .make/site/bin/zensical: requirements-site.txt
 	@python3 -m venv .make/site

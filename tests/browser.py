@@ -179,9 +179,14 @@ def opened(page, folder, *, width=1280, height=900, dark=False):
         yield tab
 
 
-@contextlib.contextmanager
 def opened_file(path, *, width=1280, height=900, dark=False):
     """Show a page that is a file."""
+    return opened_at(path.as_uri(), width=width, height=height, dark=dark)
+
+
+@contextlib.contextmanager
+def opened_at(address, *, width=1280, height=900, dark=False):
+    """Show the page at an address."""
     target = chromium().call("Target.createTarget", url="about:blank")["targetId"]
     tab = Tab(chromium().call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
     try:
@@ -192,8 +197,8 @@ def opened_file(path, *, width=1280, height=900, dark=False):
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         tab.call("Emulation.setEmulatedMedia", features=[scheme])
-        tab.call("Page.navigate", url=path.as_uri())
-        tab.wait(f"location.protocol === 'file:' && {SETTLED}")
+        tab.call("Page.navigate", url=address)
+        tab.wait(f"location.protocol !== 'about:' && {SETTLED}")
         tab.value(FRAMES)
         yield tab
     finally:

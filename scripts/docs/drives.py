@@ -24,10 +24,10 @@ HEAD = """\
 A *model* is the code that says when a device would answer; a *drive* is a file of numbers for one. `make docs` writes
 this page from both. Names, fields and drive files of your own: [disk.md](disk.md).
 
-Each drive file says what its numbers are from. *Published* is a data sheet, manual, documentation or field report;
-*fitted* was chosen to reach a known figure; *from memory* was not looked up again. The more *assumed*, the less a
-verdict says about the real drive. Only `hdd-7200` was fitted to a measured drive (random reads by queue depth within
-10 %, time of a flush within 20 %); the SSDs come within 10 % of their published figures.
+Each number has its source in the drive file. *Published* is a data sheet, manual, documentation or field report;
+*fitted* was chosen to reach a known figure; *from memory* was not looked up again; others are explained there. The more
+*assumed*, the less a verdict says about the real drive. Only `hdd-7200` was fitted to a measured drive (random reads by
+queue depth within 10 %, time of a flush within 20 %); the SSDs come within 10 % of their published figures.
 """
 # What a figure's source begins with or names -> how it is counted; the first that fits.
 SOURCES = {
@@ -51,7 +51,7 @@ def drives_page() -> str:
         does, cannot = model_comment(kind)
         source = _source(kind).relative_to(CRATE.parents[1])
         first = does.partition("\n\n")[0]
-        parts += [f"## {heading}: `{kind}`\n", f"{first} [Its rules](../{source})", f"\n**Cannot:** {cannot}\n"]
+        parts += [f"## {heading}: `{kind}`\n", f"{first} [Rules](../{source})", f"\n**Cannot:** {cannot}\n"]
         for drive in drives:
             if drive["kind"] == kind:
                 parts += [f"### `{drive['name']}`\n", f"{drive['title']}. {_drive(drive['name'])}"]
@@ -77,13 +77,13 @@ def _drive(name: str) -> str:
     """How many numbers have which source, and where each stands with its own."""
     text = (CRATE / f"drives/{name}.toml").read_text(encoding="utf-8")
     counted = Counter(_counted(source) for _, _, source in figures(text))
-    words = ", ".join(f"{counted[word]} {word}" for word in (*SOURCES, "otherwise explained") if counted[word])
-    return f"[Its numbers](../crates/dbdyno-device/drives/{name}.toml): {words}.\n"
+    words = ", ".join(f"{counted[word]} {word}" for word in SOURCES if counted[word])
+    return f"[Numbers](../crates/dbdyno-device/drives/{name}.toml){words and f': {words}'}.\n"
 
 
 def _counted(source: str) -> str:
-    """The word that a figure's source is counted under."""
-    return next((word for word, begins in SOURCES.items() if begins.search(source.lower())), "otherwise explained")
+    """The word that a figure's source is counted under; empty for a source of its own kind."""
+    return next((word for word, begins in SOURCES.items() if begins.search(source.lower())), "")
 
 
 def figures(text: str) -> Iterator[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""docs/field-reports.md: what was found in each study of the field reports."""
+"""docs/field-reports.md: the studies of the field reports, each of which says itself what was found."""
 
 import tomllib
 from collections.abc import Iterator
@@ -7,14 +7,13 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "studies/field-reports"
-PICTURES = ROOT / "docs/field-reports"
 
 HEAD = """\
 # The five field reports, measured again
 
-Five published comparisons by people who had to choose what their MySQL or MariaDB stands on, each made into a study or
-a few. Measured on a virtual machine with two processors, at laptop scale, on emulated disks; nothing is tuned to match.
-Each study says what was asked, expected and published. `make docs` writes this page from the studies.
+Five published comparisons by people who had to choose what their MySQL or MariaDB stands on, measured on a virtual
+machine with two processors, at laptop scale, on emulated disks; nothing is tuned to match. Each study says what was
+asked, expected, published and found; `make docs` lists them here.
 
 """
 # Beginning of the studies' names -> the heading, and which page asks the same.
@@ -33,7 +32,7 @@ REPORTS = {
 
 def field_reports_page() -> str:
     """The whole page."""
-    return HEAD + "\n".join(line for names in REPORTS for line in _report(names)) + "\n"
+    return HEAD + "\n".join(line for names in REPORTS for line in _report(names))
 
 
 def _report(names: tuple[str, ...]) -> Iterator[str]:
@@ -41,12 +40,10 @@ def _report(names: tuple[str, ...]) -> Iterator[str]:
     yield from (f"## {title}", "", f"[How to ask it of your own machine]({page}).", "")
     for path in sorted(STUDIES.glob("*.toml"), key=lambda path: (len(path.stem.split("-")), path.stem)):
         if path.stem.startswith(names):
-            yield from _study(path.stem, tomllib.loads(path.read_text(encoding="utf-8"))["study"])
+            yield _study(path.name, tomllib.loads(path.read_text(encoding="utf-8"))["study"])
+    yield ""
 
 
-def _study(name: str, about: dict[str, Any]) -> Iterator[str]:
-    yield from (f"### {about['title']}", "")
-    result = about.get("result") or "Not measured in full yet."
-    yield from (f"{result} ([study](../studies/field-reports/{name}.toml))", "")
-    if (PICTURES / f"{name}.png").exists():
-        yield from (f"![The page of {name}](field-reports/{name}.png)", "")
+def _study(name: str, about: dict[str, Any]) -> str:
+    unmeasured = "" if about.get("result") else ": not measured in full yet"
+    return f"- [{about['title']}](../studies/field-reports/{name}){unmeasured}"

@@ -27,9 +27,9 @@ def _check_of(annotated: object) -> Callable[..., Any]:
 
 # What a type that checks its text takes, in words; the function that checks it -> words.
 CHECKED: dict[Callable[..., Any], str] = {
-    document._one_line: "one line of text",  # noqa: SLF001  (its words stand here, its rule there)
+    document._one_line: "a line",  # noqa: SLF001  (its words stand here, its rule there)
     _check_of(document.Identifier): "name of letters, digits, `_`",
-    schema._cpu_list: 'processors as taskset writes them: `"0"`, `"0-3,8"`',  # noqa: SLF001
+    schema._cpu_list: 'processors, such as `"0-3,8"`',  # noqa: SLF001
     _check_of(schema.IoClass): '`"none"`, `"idle"`, `"best-effort:0"` to `":7"`, `"realtime:0"` to `":7"`',
     schema._settle: 'time, `"trial"`',  # noqa: SLF001
     schema._awake: 'true, false, `"auto"`',  # noqa: SLF001
@@ -141,11 +141,11 @@ def _choice(values: tuple[Any, ...]) -> str:
 
 def _container(base: object) -> str:
     if inspect.isclass(base) and issubclass(base, Section):
-        return "a section"
+        return "section"
     if get_origin(base) is dict:
         inner = get_args(base)[1]
         if inspect.isclass(inner) and issubclass(inner, Section):
-            return "a section for each name"
+            return "a section each"
         return "section of `name = number`" if _unwrapped(get_args(base)[1])[0] is int else "section of `name = value`"
     if get_origin(base) is list:
         items = get_args(base)[0]
@@ -181,7 +181,7 @@ def default_words(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
-    if value is None or value in ("", {}, []):
+    if value is None or value in ("", {}, []) or isinstance(value, Section):
         return "-"
     if warm_up in _notes(field)[2] and isinstance(value, float):
         return f'`"{UNITS[duration_seconds][1](value).replace(" ", "")}"`'

@@ -83,13 +83,13 @@ SECTIONS: dict[str, type[Section]] = {
 HEAD = """\
 # Study file reference
 
-Every field of the study file, written by `make docs` from the schema that checks it (`python/dbdyno/study/`). Start
-with [study-file.md](study-file.md), which explains sections, factors, units and mistakes.
+Every field of the study file, written by `make docs` from the schema that checks it (`python/dbdyno/study/`).
+[study-file.md](study-file.md) explains sections, factors, units and mistakes.
 
 {factors}
 
-Brackets hold what a field takes. A field without a default is not set, or left to the kernel, unless its sentence says
-otherwise. `version = 1` stands before the first section.
+Brackets hold what a field takes ("a line": one line of text). A field without a default is not set, or left to the
+kernel, unless its sentence says otherwise. `version = 1` stands before the first section.
 """
 OWN_FIELDS = """\
 ### Each kind's own

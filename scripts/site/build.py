@@ -10,6 +10,8 @@ from pathlib import Path
 from scripts.site.pages import ROOT, staged
 
 HERE = Path(__file__).parent
+# What has the pages of a site of several versions show their selector; scripts/site/versions.py writes its list.
+SELECTOR = '\n[project.extra.version]\nprovider = "mike"\n'
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -17,8 +19,15 @@ class SiteError(Exception):
     """The site can't be built."""
 
 
-def build(folder: Path) -> Path:
+def current_version() -> str:
+    """Return the version that the documents are of."""
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+
+
+def build(folder: Path, *, among_versions: bool = False) -> Path:
     """Build the site below ``folder``, which is made anew; return where its pages are.
+
+    Pages that are to stand ``among_versions`` have a selector, which needs the list beside their folder.
 
     Raises:
         SiteError: Zensical refuses a page; it names each dead link.
@@ -33,9 +42,8 @@ def build(folder: Path) -> Path:
         else:
             page.write_text(content, encoding="utf-8")
     shutil.copytree(HERE / "assets", folder / "pages/assets")
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    config = (HERE / "zensical.toml").read_text(encoding="utf-8")
-    (folder / "zensical.toml").write_text(config.replace("VERSION", version), encoding="utf-8")
+    config = (HERE / "zensical.toml").read_text(encoding="utf-8").replace("VERSION", current_version())
+    (folder / "zensical.toml").write_text(config + SELECTOR * among_versions, encoding="utf-8")
     command = [Path(sys.executable).with_name("zensical"), "build", "--strict", "-f", folder / "zensical.toml"]
     built = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     if built.returncode != 0:

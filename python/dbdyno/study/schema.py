@@ -230,15 +230,13 @@ class NamedDiskSection(Section):
     """
 
     device: Line
-    """As `[stack] device`, and of the same kind: an emulated drive where the data lie on one, else a real disk of its
-    own.
-    """
+    """As `[stack] device`, and of the same kind: an emulated drive, else a real disk of its own."""
     serial: Line | None = None
     """As `[stack] serial`."""
     size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
     """As `[stack] size`: required of an emulated disk."""
     scheduler: Literal[SCHEDULERS] | None = None  # type: ignore[valid-type]
-    """I/O scheduler of this disk. `[queue]` is for the disk of the data."""
+    """I/O scheduler of this disk."""
     filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
     """Required; not `zfs` or `tmpfs`."""
     mkfs: Options = ""
@@ -251,75 +249,67 @@ class StackSection(Section):
     """``[stack]``: what the queries stand on."""
 
     device: Line = NOT_GIVEN
-    """What the data lie on: an emulated drive by its [name](disk.md#names), a whole disk (`"/dev/disk/by-id/..."`),
-    `"file:/srv/bench"`, `"here"`, or `"memory"` with `filesystem = "tmpfs"`: [layers.md](layers.md#device). Required,
-    but not with an external server.
+    """What the data lie on: an emulated [drive](disk.md#names), a whole disk (`"/dev/disk/by-id/..."`),
+    `"file:/srv/bench"`, `"here"`, or `"memory"` with `filesystem = "tmpfs"` ([more](layers.md#device)). Required, but
+    not with an external server.
     """
     kernel: Line | None = None
     """`"debian-6.1"` or the absolute path of a kernel: the stack is *booted* in a [virtual machine](kernels.md). A
-    version such as `"2.6.18"`: the stack is [*simulated*](layers.md#simulated-stacks). Either all treatments are
-    simulated, or none is.
+    version such as `"2.6.18"`: it is [*simulated*](layers.md#simulated-stacks), as then are all treatments.
     """
     bus: Literal[BUSES] = "virtio"  # type: ignore[valid-type]
     """The disk controller of a [virtual machine](kernels.md#what-a-machine-is)."""
     guest_memory: Annotated[Size, Field(ge=512 * 1024**2)] = 1024**3
     """Memory of the virtual machine."""
     image: Line | None = None
-    """The absolute path of a disk image of a machine of your own, which boots afresh for each trial. `device` is its
-    second drive, `server` its server as a program in the machine names it: `"mysql://bench@localhost:3306/bench"`.
-    [kernels.md](kernels.md#another-operating-system)."""
+    """The absolute path of a disk image of a [machine of your own](kernels.md#another-operating-system). `device` is
+    its second drive, `server` its server as a program in the machine names it:
+    `"mysql://bench@localhost:3306/bench"`.
+    """
     login: Login = "root"
     """The user of an `image` that dbdyno logs in as, by ssh."""
     key: Line | None = None
     """The absolute path of the private ssh key of that `login`, without a passphrase. Required with an `image`."""
     setup: Line = ""
     """A shell command that the `login` runs once, on the empty second drive: it makes the filesystem, and the server's
-    data with the database and the user of `server`. Its other effects are lost."""
+    data with the database and the user of `server`.
+    """
     start: Line = ""
-    """A shell command that the `login` runs at each boot: it mounts the second drive and starts the server. Leave it
-    out if the machine does so itself."""
+    """A shell command that the `login` runs at each boot, to mount the second drive and start the server."""
     serial: Line | None = None
     """The [serial](study-file.md#stack-and-below) of a real disk whose name does not hold it."""
     size: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
-    """The size of what dbdyno makes, such as an emulated disk: required, a multiple of 4096 bytes. A real disk is used
-    whole. Not with `here`.
+    """The size of what dbdyno makes, such as an emulated disk: a multiple of 4096 bytes. Not with real disks and
+    `here`.
     """
     devices: Annotated[StrictInt, Field(ge=1, le=DEVICES_MAX)] = 1
-    """Emulated disks of that model and size below one filesystem: 2 for [btrfs](layers.md#btrfs), or as many as an
-    `array` or a `volume` is made of.
+    """Emulated disks of that model and size: 2 for [btrfs](layers.md#btrfs), or as many as an `array` or a `volume` is
+    made of.
     """
     array: Literal[("none", *ARRAYS)] = "none"  # type: ignore[valid-type]
-    """What md makes of the `devices`, by its [level](layers.md#array); chunk, bitmap and state are in `[array]`."""
+    """What [md](layers.md#array) makes of the `devices`, with `[array]`."""
     encryption: Literal["none", "luks"] = "none"
-    """Whether [dm-crypt](layers.md#encryption) encrypts what is below the filesystem; cipher and sector are in
-    `[encryption]`.
-    """
+    """Whether [dm-crypt](layers.md#encryption) encrypts, as `[encryption]` says."""
     volume: Literal[("none", *VOLUMES)] = "none"  # type: ignore[valid-type]
-    """The logical volume of LVM that the filesystem lies on: [layers.md](layers.md#volume); sizes are in `[volume]`."""
+    """The filesystem's logical volume of [LVM](layers.md#volume), with `[volume]`."""
     scheduler: Literal[SCHEDULERS + OLD_SCHEDULERS] | None = None  # type: ignore[valid-type]
-    """I/O scheduler; an emulated disk comes up with `none`. Not with `here` or `memory`. `noop`, `deadline`,
-    `anticipatory` and `cfq` need an old `kernel`.
-    """
+    """I/O scheduler. Not with `here` or `memory`; the last four need an old `kernel`."""
     filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
-    """Required but with `here`, which has its own. [layers.md](layers.md#filesystem) says what each is here."""
+    """[What each is here](layers.md#filesystem). Required but with `here`."""
     server: Line = DISTRIBUTION
-    """A [server](servers.md) by its name, or the absolute path of an unpacked MariaDB or MySQL; or
-    `"mysql://user@host:3306/database"`: an [external server](servers.md#an-external-server). `"none"`: no server, for
-    loads that can do without.
+    """A [server](servers.md) by its name, the absolute path of an unpacked MariaDB or MySQL,
+    `"mysql://user@host:3306/database"` for an [external server](servers.md#an-external-server), or `"none"`.
     """
     engine: Identifier = INNODB
-    """Storage engine of the tables, read back. `plan` refuses one that the server is known to lack."""
+    """Storage engine of the tables, read back."""
     memory: Annotated[Size, Field(ge=64 * 1024**2)] | None = None
-    """Bounds the server and the page cache that it fills; it needs root. More than `innodb_buffer_pool_size`. No limit
-    if not given.
-    """
+    """Bounds the server and the page cache that it fills, with root; more than `innodb_buffer_pool_size`."""
     server_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
-    """Processors that the server may use. All if not given."""
+    """Processors of the server; all if not given."""
     client_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
-    """Processors that the load generator may use. All if not given."""
+    """Processors of the load generator; all if not given."""
     disks: dict[DiskName, NamedDiskSection] = Field(default_factory=dict)
-    """Further disks by names of yours, each in a section such as `[stack.disks.log]`, for what `[server.place]` puts
-    there."""
+    """Further disks, each in a section such as `[stack.disks.log]`."""
 
     @property
     def filesystem_devices(self) -> int:
@@ -375,32 +365,30 @@ class QueueSection(Section):
 
     nr_requests: Annotated[StrictInt, Field(ge=1)] | None = None
     """Requests that the queue holds: 4 to 2048, on an emulated disk without a scheduler at most 128. Simulated old
-    kernels have no bound, and count reads and writes apart.
+    kernels have no bound.
     """
     queue_depth: Annotated[StrictInt, Field(ge=1, le=256)] | None = None
     """Commands that the drive of a simulated stack takes at once; 32 if not given."""
     read_ahead_kb: Annotated[StrictInt, Field(ge=0, le=1024 * 1024)] | None = None
     """Read-ahead in KiB."""
     rotational: StrictBool | None = None
-    """What the kernel believes of the drive. An emulated disk's is what the drive is."""
+    """What the kernel believes of the drive."""
     wbt_lat_usec: Annotated[StrictInt, Field(ge=0)] | None = None
-    """Target of writeback throttling; 0 turns it off. Not with `bfq`. An emulated hard disk has 75000, an SSD 2000."""
+    """Target of writeback throttling; 0: off. Not with `bfq`. An emulated hard disk has 75000, an SSD 2000."""
     write_cache: Literal["write back", "write through"] | None = None
-    """Whether the kernel believes in a volatile cache, and so flushes it. `write through` on a drive that has one is
-    what a power cut punishes.
-    """
+    """Whether the kernel believes in a volatile cache, and so flushes it."""
     max_sectors_kb: Annotated[StrictInt, Field(ge=1)] | None = None
     """Largest request in KiB; at most the device's own limit."""
     nomerges: Annotated[StrictInt, Field(ge=0, le=2)] | None = None
     """Merging: 0 all, 1 simple merges only, 2 none."""
     rq_affinity: Annotated[StrictInt, Field(ge=0, le=2)] | None = None
-    """The processor that completes a request: with 1 any of the group that asked, with 2 the very one that asked."""
+    """The processor that completes a request: 1 any of the group that asked, 2 the very one."""
     discard_max_bytes: Annotated[StrictInt, Field(ge=0)] | None = None
     """Largest discard; 0 turns it off."""
     io_timeout: Annotated[StrictInt, Field(ge=1)] | None = None
-    """Milliseconds after which the kernel gives up a request. Few devices have it."""
+    """Milliseconds until the kernel gives up a request. Few devices have it."""
     io_poll: StrictBool | None = None
-    """Whether the kernel polls for completions, which the device must support."""
+    """Whether the kernel polls for completions."""
     io_poll_delay: Annotated[StrictInt, Field(ge=-1)] | None = None
     """Microseconds of sleep before polling. Few devices and kernels have it."""
     add_random: StrictBool | None = None
@@ -410,7 +398,7 @@ class QueueSection(Section):
     stable_writes: StrictBool | None = None
     """Whether pages stay as they are while they are written."""
     iosched: dict[Tunable, StrictInt] = Field(default_factory=dict)
-    """Tunables of the chosen scheduler, each a possible factor; `scheduler` must be given."""
+    """Tunables of the `scheduler`, which must be given."""
 
 
 class ArraySection(Section):
@@ -419,17 +407,15 @@ class ArraySection(Section):
     chunk: Annotated[Size, Field(ge=4096, le=64 * 1024**2), AfterValidator(_power_of_two)] | None = None
     """Bytes of a chunk, a power of two; 512 KiB if not given. Not with `raid1`."""
     bitmap: Literal["internal", "none"] | None = None
-    """Whether the array keeps a write-intent bitmap on its disks; mdadm's own choice if not given. Not with `raid0` or
+    """Write-intent bitmap; mdadm's own choice if not given. Not with `raid0` or `linear`."""
+    state: Literal["clean", "degraded", "rebuilding"] = "clean"
+    """`degraded`: its last disk is missing. `rebuilding`: that disk has come back empty. Not with `raid0` or
     `linear`.
     """
-    state: Literal["clean", "degraded", "rebuilding"] = "clean"
-    """`degraded`: its last disk is missing. `rebuilding`: that disk has come back empty, and its content is computed
-    during the load. Not with `raid0` or `linear`.
-    """
     sync_speed_min: Annotated[StrictInt, Field(ge=1)] | None = None
-    """KiB/s that a rebuild takes of each disk though there is other load."""
+    """KiB/s that a rebuild takes of each disk at least."""
     sync_speed_max: Annotated[StrictInt, Field(ge=1)] | None = None
-    """KiB/s that a rebuild takes of each disk at most."""
+    """The same at most."""
     stripe_cache_size: Annotated[StrictInt, Field(ge=17, le=32768)] | None = None
     """Pages of each disk that `raid5` and `raid6` keep in memory."""
 
@@ -442,12 +428,11 @@ class EncryptionSection(Section):
     ] = "aes-xts-plain64"
     """Cipher, mode and IV."""
     key_bits: Literal[128, 192, 256, 512] = 512
-    """Bits of the key, of which XTS uses one half for data and one for tweaks: 512 is AES-256."""
+    """Bits of the key; of XTS, 512 is AES-256."""
     sector: Literal[512, 1024, 2048, 4096] = 4096
     """Bytes that are encrypted as one."""
     workqueues: StrictBool = True
-    """Whether the kernel hands requests to threads of its own; with `false` the
-    process that submits one encrypts it."""
+    """Whether threads of the kernel encrypt, or the process that submits a request."""
 
 
 class VolumeSection(Section):
@@ -456,20 +441,16 @@ class VolumeSection(Section):
     stripe: Annotated[Size, Field(ge=4096, le=4 * 1024**2), AfterValidator(_power_of_two)] = 64 * 1024
     """Bytes of a stripe of `striped`, a power of two."""
     pool_chunk: Annotated[Size, Field(ge=64 * 1024, le=1024**3), AfterValidator(_power_of_two)] = 64 * 1024
-    """Bytes of a chunk of the pool of `thin`, a power of two: what is taken from the pool at a first write."""
+    """Bytes that `thin` takes from its pool at a first write, a power of two."""
 
 
 class FilesystemSection(Section):
     """``[filesystem]``: how it is made and mounted, in the words of mkfs and mount."""
 
     mkfs: Options = ""
-    """Further arguments of mkfs, separated by blanks: `"-b 4096 -O ^has_journal"`. No value may name a device or a
-    file.
-    """
+    """Further arguments of mkfs: `"-b 4096 -O ^has_journal"`."""
     mount: Options = ""
-    """Mount options, separated by commas: `"noatime,nobarrier"`; `"defaults"` is a level without any. After the mount,
-    the kernel must list each of them.
-    """
+    """Mount options: `"noatime,nobarrier"`; `"defaults"` is a level without any. Read back."""
 
 
 class PlaceSection(Section):
@@ -486,9 +467,9 @@ class PlaceSection(Section):
     undo: str = DATA_DISK
     """InnoDB's undo tablespaces."""
     doublewrite: str = DATA_DISK
-    """InnoDB's doublewrite files, of MySQL from 8.0.20 on; others keep them in the system tablespace."""
+    """InnoDB's doublewrite files, of MySQL from 8.0.20 on."""
     tmpdir: str = DATA_DISK
-    """Temporary files: of sorts, and of tables that do not fit into memory."""
+    """Temporary files."""
 
 
 ReplicaMode = Literal["none", "async", "semisync"]
@@ -511,26 +492,21 @@ class ReplicaSection(Section):
     """
 
     mode: Annotated[ReplicaMode, BeforeValidator(_replica_mode)] = "none"
-    """`none`: no replica. `async`: a commit does not wait for it. `semisync`: a commit waits until the replica has
-    written it to its relay log.
-    """
+    """With `semisync` a commit waits until the replica has written it to its relay log."""
     disk: str = DATA_DISK
-    """A disk of `[stack.disks]` that holds nothing else; `"data"`: on the disk of the data, which the two then share.
-    """
+    """A disk of `[stack.disks]` that holds nothing else; `"data"`: on that of the data."""
     wait_point: Literal["after_sync", "after_commit"] = "after_sync"
-    """With `semisync`: whether a commit waits before or after the engine's own commit. With `after_sync` no client
-    sees what a failover loses.
-    """
+    """With `semisync`: whether a commit waits before or after the engine's own commit."""
     timeout: Annotated[Duration, Field(ge=0.1, le=3600)] = 10.0
-    """With `semisync`: after so long a source waits no longer. A trial in which that happened fails."""
+    """With `semisync`: a trial in which a commit waited longer fails."""
     round_trip: Annotated[Duration, Field(ge=0, le=10)] = 0.0
-    """The round trip time of a network between the two, which a relay on this host adds, half of it each way; what is
-    on the way is lost in a failover. Without it they are as near as two programs of one host.
+    """The round trip time of a [network between the two](layers.md#replica); what is on the way is lost in a
+    failover.
     """
     cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
-    """Processors that the replica may use. All if not given; `server_cpus` is the source's."""
+    """Processors of the replica; all if not given."""
     settings: dict[Variable, Annotated[Setting, AfterValidator(_no_newline)]] = Field(default_factory=dict)
-    """Variables of the replica that differ from `[server.settings]`, which it has else; read back."""
+    """Variables that differ from `[server.settings]`; read back."""
 
     @property
     def own_disk(self) -> str:
@@ -544,23 +520,21 @@ class ServerSection(Section):
     option_file: Line | None = None
     """A file with the [password](servers.md#an-external-server) of an external server, relative to the study."""
     whole_server_may_change: StrictBool = False
-    """With an external server: whether a `script` runs with the login's rights, instead of an [account of its
-    own](servers.md#an-external-server)."""
-    ionice: IoClass | None = None
-    """I/O class and level of the server; dbdyno's own if not given. `realtime` needs root."""
-    nice: Annotated[StrictInt, Field(ge=-20, le=19)] | None = None
-    """Priority of the server: 19 yields to all others; below dbdyno's own it needs root."""
-    allocator: Literal["system", "jemalloc", "tcmalloc"] | None = None
-    """What the server takes its memory from: a library of this host, preloaded by `LD_PRELOAD`; read back with its
-    version."""
-    numa: NumaPolicy | None = None
-    """From which NUMA nodes the server takes its memory, by numactl: `interleave` (all in turn), `local`, `bind:NODE`,
-    `prefer:NODE`. Read back.
+    """Whether a `script` on an external server runs with the login's rights, instead of an [account of its
+    own](servers.md#an-external-server).
     """
+    ionice: IoClass | None = None
+    """I/O class and level of the server. `realtime` needs root."""
+    nice: Annotated[StrictInt, Field(ge=-20, le=19)] | None = None
+    """Priority: 19 yields to all others; below dbdyno's own it needs root."""
+    allocator: Literal["system", "jemalloc", "tcmalloc"] | None = None
+    """The server's memory allocator, preloaded by `LD_PRELOAD`; read back."""
+    numa: NumaPolicy | None = None
+    """NUMA nodes of the server's memory, by numactl: `interleave`, `local`, `bind:NODE`, `prefer:NODE`. Read back."""
     settings: dict[Variable, Annotated[Setting, AfterValidator(_no_newline)]] = Field(default_factory=dict)
-    """Variables of the server by their whole names, each a possible factor; read back by `SHOW GLOBAL VARIABLES`."""
+    """Variables of the server by their whole names; read back."""
     place: PlaceSection = Field(default_factory=PlaceSection)
-    """What of the server lies on which disk of `[stack.disks]`."""
+    """What lies on which disk."""
     replica: ReplicaSection = Field(default_factory=ReplicaSection)
     """A replica beside it."""
 
@@ -573,31 +547,30 @@ class HostSection(Section):
     """
 
     awake: Annotated[bool | Literal["auto"], BeforeValidator(_awake)] = False
-    """Whether processors are kept from halting; `"auto"`: on a virtual machine that allows it. See
-    [layers.md](layers.md#host).
-    """
+    """Whether processors are [kept from halting](layers.md#host); `"auto"`: on a virtual machine that allows it."""
     transparent_hugepage: Literal["always", "madvise", "never"] | None = None
     """Whether the kernel gives huge pages unasked (`/sys/kernel/mm/transparent_hugepage/enabled`)."""
     transparent_hugepage_defrag: Literal["always", "defer", "defer+madvise", "madvise", "never"] | None = None
     """Whether a program waits while the kernel frees a huge page for it (`transparent_hugepage/defrag`)."""
     nr_hugepages: Annotated[StrictInt, Field(ge=0)] | None = None
-    """Huge pages that are reserved for programs that ask for them, such as a server with `large_pages`."""
+    """Huge pages that are reserved, such as for a server with `large_pages`."""
     swappiness: Annotated[StrictInt, Field(ge=0, le=200)] | None = None
     """How readily the kernel swaps programs out to keep cached files; before Linux 5.8 at most 100."""
     vfs_cache_pressure: Annotated[StrictInt, Field(ge=0, le=10_000)] | None = None
-    """How readily the kernel gives up its memory of folders and inodes."""
+    """How readily the kernel forgets folders and inodes."""
     dirty_ratio: Annotated[StrictInt, Field(ge=1, le=100)] | None = None
-    """Share of free memory, in percent, at which a program that writes must wait for the disk. **Risk**: a crash of the
-    system loses up to this much of what was never synced."""
+    """Percent of free memory at which a program that writes must wait for the disk. **Risk**: a crash of the system
+    loses up to this much of what was never synced.
+    """
     dirty_bytes: Annotated[Size, Field(ge=8192)] | None = None
     """The same in bytes, such as `"64MiB"`. Not with `dirty_ratio`."""
     dirty_background_ratio: Annotated[StrictInt, Field(ge=0, le=100)] | None = None
-    """Share of free memory, in percent, above which the kernel writes to the disk by itself."""
+    """Percent of free memory above which the kernel writes to the disk by itself."""
     dirty_background_bytes: Annotated[Size, Field(ge=1)] | None = None
     """The same in bytes. Not with `dirty_background_ratio`."""
     dirty_expire_centisecs: Annotated[StrictInt, Field(ge=0)] | None = None
     """Age in hundredths of a second at which the kernel writes out what no program has synced. **Risk**: as with
-    `dirty_ratio`, up to so old.
+    `dirty_ratio`.
     """
     dirty_writeback_centisecs: Annotated[StrictInt, Field(ge=0)] | None = None
     """How often the kernel looks for such data; 0: never."""
@@ -628,27 +601,23 @@ class DesignSection(Section):
     """``[design]``: how the question is put to the host."""
 
     baseline: dict[str, Setting] = Field(default_factory=dict)
-    """What the others are compared with, as factor = level. A factor that is left out has its first level."""
+    """What the others are compared with; a factor that is left out has its first level."""
     compare: Literal["baseline", "one-factor", "every-pair"] = "baseline"
-    """`baseline`: every treatment against the baseline. `one-factor`: against the one that differs from it in one
-    factor only, that factor being at its baseline level. `every-pair`: every two, which needs more blocks.
+    """`baseline`: every treatment against the baseline. `one-factor`: against the one that has one factor at its
+    baseline level, the others alike. `every-pair`: every two, which needs more blocks.
     """
     compare_factors: list[Line] = Field(default_factory=list)
-    """With `one-factor`: the factors that are compared; all if not given. Fewer comparisons need fewer blocks."""
+    """With `one-factor`: the factors that are compared; all if not given."""
     hard_to_change: list[Line] = Field(default_factory=list)
-    """Factors that change between whole plots only; at least one other factor must vary."""
+    """Factors that change between whole plots only; another factor must vary."""
     blocks: Annotated[StrictInt, Field(ge=1, le=MAX_BLOCKS)] | None = None
-    """A fixed number of blocks, looked at once, at the end. Not with `until` or `max_blocks`."""
+    """A fixed number of blocks, looked at once. Not with `until` or `max_blocks`."""
     until: Literal["decided", "precise"] | None = None
-    """When measuring stops. `decided` (if not given): no comparison is undecided. `precise`: no interval is wider than
-    wanted.
-    """
+    """When measuring stops: no comparison is undecided (`decided`, if not given), or no interval wider than wanted."""
     max_blocks: Annotated[StrictInt, Field(ge=MIN_BLOCKS, le=MAX_BLOCKS)] | None = None
     """The most blocks that are run: 40 if not given."""
     half_width: Annotated[Fraction, Field(gt=0, lt=1)] | None = None
-    """How far a 95 % interval may reach to either side of its estimate. Required by, and only with, `until =
-    "precise"`.
-    """
+    """With `until = "precise"`: how far a 95 % interval may reach to either side."""
     budget: Annotated[Duration, Field(gt=0)] | None = None
     """The time for all blocks: none but the first begins that would end after it."""
     margin: Annotated[Fraction, Field(gt=0, lt=1)] = DEFAULT_MARGIN
@@ -658,12 +627,12 @@ class DesignSection(Section):
     with `ingest` and `bulk`.
     """
     interference: Interference = "repeat"
-    """What is done about a trial that met interference. `repeat`: its block is repeated whole, at most twice. `note`:
-    the report marks it, the default beside `[crash]`.
+    """After a trial that met interference `repeat` repeats its block, at most twice; `note`, the default beside
+    `[crash]`, marks it.
     """
     settle: Annotated[Settle, BeforeValidator(_settle)] | None = None
     """A rest when the stack is raised and right before the load, against [carry-over](statistics/design.md#carry-over).
-    `trial`: an unmeasured trial of the baseline before each trial; the run takes twice as long.
+    `trial`: an unmeasured trial of the baseline before each.
     """
     secondary_metrics: list[Line] | None = None
     """Further metrics, looked at as hints (exploratory). If not given: `queries_per_second`, `latency_ms_p99`,
@@ -671,27 +640,24 @@ class DesignSection(Section):
     [other programs](tools.md) what they report. `[]` for none.
     """
     steadiness: StrictBool = False
-    """Whether there are verdicts on which of two varies less from second to second. Needs trials of 10 s or more."""
+    """Verdicts on which of two varies less from second to second, in trials of 10 s or more."""
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)] | None = None
-    """Decides the order of trials, the literals of statements and a drive's chances. If not given, every run draws its
-    own."""
+    """Decides the order of trials, literals and a drive's chances; drawn if not given."""
 
 
 class FailIfSection(Section):
     """``[fail_if]``: what makes `run` and `report` end with exit code 3."""
 
     slower: Annotated[Fraction, Field(gt=0, lt=1)] | None = None
-    """A comparison that is *slower*, by an estimate of so much or more; at least the `margin`. [How it is
-    judged](ci.md#what-a-study-wants-to-fail).
+    """A comparison that is *slower*, by an estimate of [so much or more](ci.md#what-a-study-wants-to-fail); at least
+    the `margin`.
     """
     faster: Annotated[Fraction, Field(gt=0, lt=1)] | None = None
     """The same of *faster*."""
     unsafe: StrictBool = False
     """Beside `[crash]`: a treatment that *loses commits* or is *not crash-safe*."""
     undecided: Literal["fail", "pass"] = "fail"
-    """What can't be judged (*undecided*, *not comparable*). `fail`: the exit code is 4. `pass`: it is 0, and the report
-    says so.
-    """
+    """What can't be judged: exit code 4 (`fail`), or 0."""
 
 
 class BootSection(Section):
@@ -842,7 +808,8 @@ class FleetSection(Section):
     """Names from the file of hosts, such as `["db1", "db2"]`. Each has the role `server` there."""
     level: dict[Line, dict[HostName, Line]] = Field(default_factory=dict)
     """What can't be changed on the hosts, such as `drive = { db1 = "hdd", db2 = "ssd" }`; such a study may have a
-    single treatment."""
+    single treatment.
+    """
     disk: dict[HostName, DiskSection] = Field(default_factory=dict)
     """The real disk of each host, in a section such as `[hosts.disk.db1]`; `[stack]` then has no `device`."""
 

@@ -29,11 +29,11 @@ class SlapTable(WorkloadSection):
     int_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
     """Integer columns."""
     char_cols: Annotated[StrictInt, Field(ge=0, le=500)] = 1
-    """Columns `VARCHAR(128)`, filled with 126 characters. One column of either kind is needed."""
+    """Columns `VARCHAR(128)`, filled with 126 characters; one column of either kind is needed."""
     autoincrement: StrictBool = False
     """Give the table a serial id."""
     guid_primary: StrictBool = False
-    """Give the table a UUID as primary key. Not with `autoincrement`; `load = "key"` needs one of the two."""
+    """Give it a UUID as primary key; `load = "key"` needs one of the two."""
     secondary_indexes: Annotated[StrictInt, Field(ge=0, le=60)] = 0
     """Columns of UUIDs, each with a unique index."""
     initial_rows: Count = 100
@@ -58,9 +58,9 @@ class SbtestTables(WorkloadSection):
     auto_inc: StrictBool = True
     """Whether the server makes ids."""
     secondary: StrictBool = False
-    """Whether there is an index on `id` in place of the primary key."""
+    """An index on `id` in place of the primary key."""
     create_secondary: StrictBool = True
-    """Whether there is an index on `k`."""
+    """An index on `k`."""
 
     @property
     def data_bytes(self) -> int:
@@ -87,19 +87,19 @@ class OltpEvents(SbtestTables):
     point_selects: Some = 10
     """SELECTs by id of an event."""
     range_selects: StrictBool = True
-    """Whether there are range SELECTs at all."""
+    """Range SELECTs at all."""
     range_size: Count = 100
     """Rows of a range."""
     simple_ranges: Some = 1
-    """SELECTs of a range of an event."""
+    """SELECTs of a range."""
     sum_ranges: Some = 1
-    """SELECTs of a sum over a range."""
+    """SELECTs of a range's sum."""
     order_ranges: Some = 1
     """SELECTs of a range in order."""
     distinct_ranges: Some = 1
     """SELECTs of a range's distinct values."""
     index_updates: Some = 1
-    """UPDATEs of the indexed column of an event."""
+    """UPDATEs of the indexed column."""
     non_index_updates: Some = 1
     """UPDATEs of a column without an index."""
     delete_inserts: Some = 1
@@ -186,11 +186,11 @@ class FioSection(WorkloadSection):
     kind: Literal["fio"]
     """fio itself on files of the measured filesystem, without a server: [tools.md](tools.md)."""
     profile: Profile | None = None
-    """In KDiskMark's words, such as `"SEQ1M Q8T1"` or `"RND4K Q32T16"`: sequential or random, block size, queue depth,
-    threads with a queue each. Required without `job`.
+    """In KDiskMark's words, such as `"RND4K Q32T16"`: sequential or random, block size, queue depth, threads with a
+    queue each.
     """
     load: Literal["read", "write", "mix"] | None = None
-    """What a profile does: read, write, or both (`mix`, 70 % reads). A profile needs it."""
+    """What a profile does; `mix` is 70 % reads."""
     job: Line | None = None
     """A job file of fio's, relative to the study. It says all else."""
     size: Annotated[Size, Field(ge=1024**2)] | None = None
@@ -271,11 +271,11 @@ class BonnieSection(WorkloadSection):
     kind: Literal["bonnie"]
     """Bonnie++ on a file, and on many small ones: [tools.md](tools.md)."""
     size: Annotated[Size, Field(ge=16 * 1024**2)]
-    """The size of the file: more than `memory`, twice as much if you can, or the page cache answers. Whole MiB."""
+    """The size of the file, in whole MiB: more than `memory`, best twice, or the page cache answers."""
     files: Annotated[StrictInt, Field(ge=0, le=1024)] = 16
     """So many times 1024 empty files are made, looked at and deleted; 0: none."""
     per_char: StrictBool = False
-    """Whether single characters are written and read too, which measures the C library."""
+    """Write and read single characters too, which measures the C library."""
 
     @property
     def data_bytes(self) -> int:
@@ -301,11 +301,11 @@ class SysbenchSection(OltpEvents):
     duration: Annotated[Duration, Field(ge=1), AfterValidator(_whole_seconds)] | None = None
     """Measured time, in whole seconds."""
     rate: Annotated[StrictInt, Field(ge=0, le=10**8)] = 0
-    """Transactions per second that are offered; 0: as many as possible."""
+    """Transactions offered per second; 0: as many as possible."""
     rand_type: Literal["uniform", "gaussian", "special", "pareto"] = "special"
     """Which ids are hot."""
     prepared: StrictBool = True
-    """Whether statements are prepared, or sent as text."""
+    """Prepared statements, or text."""
 
 
 class MysqlslapSection(SlapTable):
@@ -337,7 +337,7 @@ class CommandSection(WorkloadSection):
     kind: Literal["command"]
     """Any program, beside a server or, with `server = "none"`, on the filesystem alone: [tools.md](tools.md)."""
     command: Annotated[Line, AfterValidator(_words)]
-    """The program and its arguments, split into words; no shell runs. A path is relative to the study."""
+    """The program and its arguments, without a shell; a path is relative to the study."""
     figure: Annotated[str, AfterValidator(_figure)] | None = None
     """The figure in what it prints: a regular expression with one group (its last match counts), or a path in JSON such
     as `"$.rate"`. If not given, its seconds.
@@ -380,11 +380,9 @@ class DumpSection(OwnTables):
     table_size: Annotated[StrictInt, Field(ge=1)] = 10_000
     """Rows of each, about 195 bytes a row in the file."""
     single_transaction: StrictBool = True
-    """mariadb-dump's `--single-transaction`: a consistent view without locks, of engines that have transactions. Else
-    it locks the tables.
-    """
+    """mariadb-dump's `--single-transaction`; else it locks the tables."""
     no_autocommit: StrictBool = False
-    """mariadb-dump's `--no-autocommit`: a COMMIT after each table, and so fewer of them when it is put back."""
+    """mariadb-dump's `--no-autocommit`: one COMMIT for each table."""
 
     @property
     def data_bytes(self) -> int:
@@ -412,10 +410,9 @@ class TraceSection(WorkloadSection):
     kind: Literal["trace"]
     """A block trace replayed on a simulated stack: [workloads.md](workloads.md#trace)."""
     file: Line
-    """The trace, relative to the study: of blktrace, blkparse, fio and others. The run folder keeps its SHA-256."""
+    """The trace, relative to the study."""
     replay: Literal["open", "closed"] = "open"
-    """`open`: requests come at their recorded times. `closed`: each waits for what it waited for when it was recorded.
-    """
+    """At recorded times (`open`), or each after what it waited for then."""
     speed: Annotated[float, Field(gt=0, le=1e6)] = 1.0
     """An open replay is so many times as fast as recorded."""
     time_unit: Literal["s", "ms", "us", "100ns", "ns"] | None = None
@@ -423,7 +420,7 @@ class TraceSection(WorkloadSection):
     length_unit: Literal["sectors", "bytes"] | None = None
     """The same of its places and lengths."""
     fold: bool = False
-    """What ends beyond the device is folded onto it instead of left out: places wrap around."""
+    """What ends beyond the device wraps around, instead of being left out."""
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
     """How much of the trace is replayed; to its end if not given."""
 
@@ -473,21 +470,23 @@ class GeneratedSection(OwnTables):
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 1
     """Connections."""
     ignore_errors: ErrorCodes = "none"
-    """Error codes that do not fail the trial, as one text: `"1213,1205"`, or `"all"`. The report says what was met."""
+    """Error codes that do not fail the trial, such as `"1213,1205"`, or `"all"`."""
     io_threads: Annotated[StrictInt, Field(ge=1, le=64)] = 1
-    """Threads of the load generator that share the connections."""
+    """Threads that share the connections."""
     clients_from: list[HostName] = Field(default_factory=list, max_length=100)
-    """Names from the file of [hosts](hosts.md#load-from-other-hosts), such as `["c1", "c2"]`, which share `clients` and
-    `rate`; each has its own `io_threads`. Needs `duration`."""
+    """[Hosts](hosts.md#load-from-other-hosts), such as `["c1", "c2"]`, which share `clients` and `rate`. Needs
+    `duration`.
+    """
 
 
 class LoopSection(GeneratedSection):
     """A kind whose clients go round and round: closed (each waits for its answer) or open (at a rate)."""
 
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
-    """Measured time. No event starts after it; those in flight are waited for. Give this or the amount, not both."""
+    """Measured time, after which no event starts. Give this or the amount."""
     rate: Annotated[float, Field(ge=0, le=1e8)] = 0.0
-    """Open loop: events per second of all clients together; latency counts from when an event was due. 0: closed loop.
+    """[Open loop](load.md#closed-loop-open-loop-and-what-a-stall-does-to-them): events per second of all clients. 0:
+    closed loop.
     """
     arrivals: Literal["poisson", "fixed"] = "poisson"
     """Times between the events of an open loop. Needs `rate`."""
@@ -496,9 +495,9 @@ class LoopSection(GeneratedSection):
     think_distribution: Literal["exponential", "fixed"] = "exponential"
     """The distribution of that pause. Needs `think_time`."""
     warmup: WarmUp = 0.5
-    """The same load before measuring, not counted. Its writes stay. `steady`: until its rate no longer drifts."""
+    """The same load before measuring. `steady`: until its rate no longer drifts."""
     warmup_max: Annotated[Duration, Field(ge=SHORTEST_STEADY_SECONDS)] = 60.0
-    """How long `warmup = "steady"` takes at most."""
+    """The most that `warmup = "steady"` takes."""
 
     @property
     def seconds_before(self) -> float:
@@ -518,9 +517,7 @@ class SlapSection(SlapTable, LoopSection):
     kind: Literal["slap"]
     """mysqlslap's generated SQL."""
     queries: Count | None = None
-    """The amount: queries of all clients together. A remainder that does not divide evenly among the clients is left
-    out.
-    """
+    """The amount: queries of all clients, divided evenly among them."""
 
 
 class KeysSection(LoopSection):
@@ -533,7 +530,7 @@ class KeysSection(LoopSection):
     )
 
     events: Count | None = None
-    """The amount: events of all clients together."""
+    """The amount: events of all clients."""
     rand_spec_iter: Annotated[StrictInt, Field(ge=1, le=1000)] | None = None
     """`special`: how many numbers are averaged. sysbench's 12 if not given."""
     rand_spec_pct: Annotated[float, Field(ge=0, le=100)] | None = None
@@ -547,7 +544,7 @@ class KeysSection(LoopSection):
     rand_exponential_rate: Annotated[float, Field(gt=0, le=100)] | None = None
     """`exponential`: its rate. 10 if not given."""
     prepared: StrictBool = True
-    """Whether statements are prepared, or sent as text."""
+    """Prepared statements, or text."""
 
 
 class SmackSection(KeysSection):
@@ -611,13 +608,13 @@ class TpccSection(LoopSection):
     warehouses: Annotated[StrictInt, Field(ge=1, le=100_000)] = 1
     """Warehouses, of about 100 MB each."""
     mix: Mix = "new_order=45,payment=43,order_status=4,delivery=4,stock_level=4"
-    """Weights of the transactions, or one name alone: `"new_order"`. The standard's if not given."""
+    """Weights of the transactions, or one name alone: `"new_order"`."""
     keying: StrictBool = False
-    """The standard's keying and think times, with 10 clients a warehouse: then `clients` is not given."""
+    """The standard's keying and think times, with 10 clients a warehouse."""
     events: Count | None = None
-    """The amount: transactions of all clients together."""
+    """The amount: transactions of all clients."""
     ignore_errors: ErrorCodes = "1213,1205,1020"
-    """Deadlock, lock wait timeout, record changed since last read: the transaction is sent again."""
+    """Deadlock, lock wait timeout, record changed: the transaction is sent again."""
 
     @property
     def metric(self) -> str:
@@ -656,11 +653,11 @@ class LedgerSection(LoopSection):
     blob_size: Annotated[Size, Field(ge=16_385, le=2**20)] = 20_000
     """Bytes of a blob."""
     ddl: StrictBool = False
-    """A connection more, that makes, fills, alters, renames, truncates and drops tables; in no figure of the load."""
+    """A further connection makes, fills, alters, renames, truncates and drops tables."""
     events: Count | None = None
-    """The amount: transactions of all clients together."""
+    """The amount: transactions of all clients."""
     ignore_errors: ErrorCodes = "1213,1205,1020"
-    """Deadlock, lock wait timeout, record changed since last read: the transaction is sent again."""
+    """Deadlock, lock wait timeout, record changed: the transaction is sent again."""
 
     @property
     def data_bytes(self) -> int:
@@ -678,13 +675,13 @@ class IngestSection(LoopSection):
     kind: Literal["ingest"]
     """Rows into a table with three secondary indexes; it starts empty unless it has `initial_rows`."""
     mode: Literal["procedure", "statement"] = "procedure"
-    """`procedure`: an event is a CALL of a stored procedure that adds `rows_per_call` rows. `statement`: an INSERT of
-    `rows_per_insert` rows, or a transaction of such INSERTs.
+    """An event is a CALL that adds `rows_per_call` rows, or an INSERT of `rows_per_insert` (or a transaction of
+    such).
     """
     rows: Count | None = None
-    """The amount: rows of all clients together."""
+    """The amount: rows of all clients."""
     rows_per_call: Annotated[StrictInt, Field(ge=1, le=10**9)] = 1000
-    """Rows added by a CALL. What was added is counted when it ends."""
+    """Rows added by a CALL."""
     rows_per_insert: Annotated[StrictInt, Field(ge=1, le=10_000)] = 1
     """Rows of an INSERT."""
     rows_per_commit: Annotated[StrictInt, Field(ge=1, le=10**9)] = 1
@@ -694,9 +691,9 @@ class IngestSection(LoopSection):
     initial_rows: Annotated[StrictInt, Field(ge=0)] = 0
     """Rows that the table starts with."""
     prepared: StrictBool = True
-    """Whether statements are prepared, or sent as text."""
+    """Prepared statements, or text."""
     warmup: WarmUp = 0.0
-    """No warm-up unless it is given: the table starts empty, and a warm-up would fill it."""
+    """A warm-up fills the table."""
 
 
 class BulkSection(SbtestTables, GeneratedSection):
@@ -721,18 +718,19 @@ class ScriptSection(LoopSection):
     kind: Literal["script"]
     """A SQL file of yours, with parameters, transactions and weights: [script.md](script.md)."""
     file: Line
-    """Relative to the study. Its text is part of the run's identity and kept in the run folder."""
+    """Relative to the study; kept in the run folder."""
     setup: Line | None = None
-    """A script whose setup section makes the tables and whose constants `file` shares, relative to the study. Scripts
-    with the same one begin with the same prepared data; `file` has no setup section then."""
+    """A script whose setup section makes the tables and whose constants `file` shares. Scripts with the same one begin
+    with the same prepared data.
+    """
     events: Count | None = None
-    """The amount: events of all clients together."""
+    """The amount: events of all clients."""
     weights: Pairs = ""
     """The weights of its blocks: `"buy=3,look=7"`. The file's if not given."""
     set: Pairs = ""
     """Its constants: `"items=5000"`. The file's if not given."""
     prepared: StrictBool = True
-    """Whether statements are prepared, or sent as text."""
+    """Prepared statements, or text."""
 
     def data(self) -> dict[str, Any]:
         """What makes the tables; which script uses them afterwards is no matter."""
@@ -755,20 +753,19 @@ class ReplayLogSection(GeneratedSection):
     kind: Literal["replay-log"]
     """A slow or general query log of MySQL or MariaDB, its statements sent when they came."""
     file: Line
-    """The log, relative to the study. The run folder keeps the SHA-256 of its content and no text of it."""
+    """The log, relative to the study. The run folder keeps no text of it."""
     setup: Line | None = None
-    """SQL that makes the tables, such as a dump, relative to the study; kept as the log is. If not given, only what the
-    log itself makes (`writes`) is there."""
+    """SQL that makes the tables, such as a dump."""
     speed: Annotated[float, Field(ge=0, le=1e6)] = 1.0
-    """How many times as fast as logged; 0: each session sends its next statement when the one before is answered."""
+    """How many times as fast as logged; 0: without waiting."""
     writes: StrictBool = False
-    """Send the statements that write, too. Else all that is sent runs in transactions that only read."""
+    """Send the statements that write, too."""
     from_schema: Line | None = None
     """The schema of the log whose statements are sent, where it has several."""
     duration: Annotated[Duration, Field(ge=0.1)] | None = None
-    """The length of a run; to the log's end if not given. No statement starts after it."""
+    """The length of a run; to the log's end if not given."""
     clients: Annotated[StrictInt, Field(ge=1, le=4096)] = 100
-    """The most connections. A log with more sessions at a time is refused."""
+    """The most connections of the log at a time."""
 
     @property
     def metric(self) -> str:

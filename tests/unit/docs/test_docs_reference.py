@@ -44,7 +44,7 @@ def test_every_field_of_a_kind_stands_in_a_page(model):
     ("model", "name", "words", "default"),
     [
         (StackSection, "size", "size, at least 64 MiB", "-"),
-        (StackSection, "device", "one line of text", "-"),
+        (StackSection, "device", "a line", "-"),
         (QueueSection, "nr_requests", "1 or more", "-"),
         (QueueSection, "iosched", "section of `name = number`", "-"),
         (DesignSection, "margin", "percentage, above 0 %, below 100 %", '`"3%"`'),

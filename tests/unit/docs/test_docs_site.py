@@ -1,17 +1,23 @@
 """The site is built from the documents as they stand, needs no network, and loses no page and no link."""
 
+import contextlib
 import itertools
+import json
 import re
 import subprocess
 import sys
+import threading
 import tomllib
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from scripts.site.build import build
+from scripts.site.build import SiteError, build
 from scripts.site.check import faults
 from scripts.site.pages import ROOT, documents, staged
-from tests.browser import AXE, SERIOUS, browser, opened_file
+from scripts.site.versions import add_version
+from tests.browser import AXE, SERIOUS, browser, opened_at, opened_file
 
 CONFIG = ROOT / "scripts/site/zensical.toml"
 WIDTHS = [1280, 390]
@@ -122,3 +128,79 @@ def test_search_finds_a_page_without_a_network(html):
             "[...document.activeElement.shadowRoot.querySelectorAll('a')].some(a => a.href.includes('layers.html'))"
         )
         assert [one for one in tab.fetched() if not one.startswith(("file:", "data:", "blob:"))] == []
+
+
+@pytest.fixture(scope="module")
+def versions(tmp_path_factory):
+    """A site of two versions, the newer of which was added first and has a page more."""
+    folder = tmp_path_factory.mktemp("versions")
+    built, site = build(folder / "built", among_versions=True), folder / "site"
+    add_version(built, "0.10.0", site)
+    (built / "quick.html").unlink()
+    add_version(built, "0.9.0", site)
+    return site
+
+
+def test_versions_are_listed_the_newest_first_and_latest_leads_to_it(versions):
+    assert json.loads((versions / "versions.json").read_text(encoding="utf-8")) == [
+        {"version": "0.10.0", "title": "0.10.0", "aliases": ["latest"]},
+        {"version": "0.9.0", "title": "0.9.0", "aliases": []},
+    ]
+    names = [
+        {page.relative_to(versions / one) for page in (versions / one).rglob("*.html")} for one in ("0.10.0", "latest")
+    ]
+    assert names[0] == names[1] != set()
+    redirects = ("index.html", "latest/")  # which no page leads to
+    dead = [one for one in faults(versions) if one.startswith(redirects) and not one.endswith("no page leads to it")]
+    assert dead == []
+    assert "../../0.10.0/tutorials/ssd-or-hdd.html" in (versions / "latest/tutorials/ssd-or-hdd.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [("0.9.0", "0.9.0 is there; a published version is not replaced"), ("../x", "is no version")]
+)
+def test_a_version_that_is_there_or_is_none_is_refused(versions, version, said, tmp_path):
+    before = sorted(versions.rglob("*"))
+    with pytest.raises(SiteError, match=re.escape(said)):
+        add_version(tmp_path, version, versions)
+    assert sorted(versions.rglob("*")) == before
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        """Say nothing of what is asked for."""
+
+
+@contextlib.contextmanager
+def served(folder):
+    """The address of a web server of this host that serves a folder."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+LISTED = "[...document.querySelectorAll('.md-version__link')].map(one => one.textContent.trim())"
+
+
+@browser
+def test_the_selector_lists_the_versions_and_leads_from_one_to_the_other(versions):
+    with served(versions) as address, opened_at(f"{address}/latest/tutorials/ssd-or-hdd.html#beware") as tab:
+        tab.wait("location.pathname === '/0.10.0/tutorials/ssd-or-hdd.html' && location.hash === '#beware'")
+        tab.wait(f"{LISTED}.length === 2")
+        assert tab.value(LISTED) == ["0.10.0", "0.9.0"]
+        assert tab.value("document.querySelector('.md-version__current').textContent.trim()") == "0.10.0"
+        tab.value("document.querySelectorAll('.md-version__link')[1].click()")
+        tab.wait("location.pathname.startsWith('/0.9.0/')")
+        tab.wait("document.querySelector('.md-version__current')?.textContent.trim() === '0.9.0'")
+        assert [one for one in tab.fetched() if not one.startswith((address, "data:", "blob:"))] == []
+
+
+@browser
+def test_pages_that_are_opened_as_files_work_without_the_selector(versions, html):
+    for page in (versions / "index.html", versions / "0.9.0/index.html", html / "index.html"):
+        with opened_file(page) as tab:
+            tab.wait("document.querySelector('.md-search__button') !== null")
+            assert tab.value("document.querySelector('.md-version')") is None
