@@ -330,9 +330,19 @@ def _of_disk(name: str, mistake: Mistake, filesystem: str | None) -> Mistake:
     return Mistake((*DISKS, name, *mistake.path[1:]), text)
 
 
+# What users call a volume that their host has.
+_OF_DEVICE_MAPPER = ("lvm", "lv", "dm", "md", "raid")
+A_VOLUME_THERE_IS = (
+    "A volume of this host is never erased; mount a filesystem of it and give a folder there, "
+    'device = "file:/srv/bench", or have dbdyno make a volume of emulated disks: volume = "linear"'
+)
+
+
 def _unknown(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
     known = [name for name in DEVICES if name not in {NOT_GIVEN, BOOTED}]
     text = f"is {shown(spec.stack.device)}; no kind of stack is called {shown(spec.stack.kind)}: {', '.join(known)}"
+    if spec.stack.kind in _OF_DEVICE_MAPPER:
+        text += f". {A_VOLUME_THERE_IS}"
     yield Mistake(("stack", "device"), text + did_you_mean(spec.stack.kind, known))
 
 

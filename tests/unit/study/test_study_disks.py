@@ -128,7 +128,8 @@ REFUSED = {
         [("log_bin = true", 'innodb_log_group_home_dir = "/mnt/redo"')],
         (
             "16: server.settings.innodb_log_group_home_dir: is set by dbdyno: it decides where files lie. For a disk "
-            'of its own give [server.place] innodb_log = "NAME", and the disk in [stack.disks.NAME]'
+            'of its own give [server.place] innodb_log = "NAME", and the disk in [stack.disks.NAME] with device, '
+            "size and filesystem"
         ),
     ),
     "a path of the binary log": (
@@ -136,7 +137,7 @@ REFUSED = {
         (
             "16: server.settings.log_bin: may be true or false; the place of its files is set by dbdyno: it decides "
             'where files lie. For a disk of its own give [server.place] binlog = "NAME", and the disk in '
-            "[stack.disks.NAME]"
+            "[stack.disks.NAME] with device, size and filesystem"
         ),
     ),
     "prices": (
