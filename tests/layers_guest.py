@@ -89,14 +89,13 @@ class Disks:
 
 @dataclass(frozen=True)
 class FastDisk:
-    """The last disk of the guest as that of a cache, empty as an image's is."""
+    """The last disk of the guest as that of a cache."""
 
     name: str = "disk cache"
 
     @contextmanager
     def raised(self, below):
         """The disk, which the data's layers find by its name."""
-        empty(LAST)
         device = BlockDevice(path_of(LAST), rotational=False, disposable=True)
         fast = StackContext(below.journal, below.scratch, device=device)
         yield replace(below, disks={CACHE_DISK: fast})
@@ -118,8 +117,7 @@ def spec_of(case):
 def layers_of(case, *, fresh):
     """The layers of a case from the disks to the filesystem."""
     spec = spec_of(case)
-    parts = [part for part in between_of(spec) if part.IS_PREPARED or not fresh]
-    between = [part.layer(spec, fresh=fresh, key=KEY) for part in parts]
+    between = [part.layer(spec, fresh=fresh, key=KEY) for part in between_of(spec)]
     fast = [FastDisk()] if spec.cache_disk else []
     return [Disks(spec.stack.devices), *fast, *between, Filesystem(KINDS["ext4"], FilesystemSection(), fresh)]
 
@@ -135,15 +133,10 @@ def left():
 def clear(count):
     """Make the disks empty again, as an image's are."""
     for number in range(count):
-        empty(number)
-
-
-def empty(number):
-    """Overwrite the ends of a disk, and its middle."""
-    with path_of(number).open("wb", buffering=0) as disk:
-        for offset in (0, 64 * MIB, 120 * MIB):
-            disk.seek(offset)
-            disk.write(bytes(8 * MIB))
+        with path_of(number).open("wb", buffering=0) as disk:
+            for offset in (0, 64 * MIB, 120 * MIB):
+                disk.seek(offset)
+                disk.write(bytes(8 * MIB))
 
 
 def try_case(case):

@@ -21,7 +21,6 @@ class Between(ABC):
     FIELD: ClassVar[str]  # of [stack], which says whether there is one
     PROGRAMS: ClassVar[Mapping[str, str]]  # that make it, and the package of each
     TOUCHES: ClassVar[str]  # what raising it changes on the host, for ``plan``
-    IS_PREPARED: ClassVar[bool] = True  # with the data on it; what is not is made anew for each trial, below the data
 
     def is_wanted(self, spec: TrialSpec) -> bool:
         """Whether a treatment has it."""

@@ -84,7 +84,7 @@ class EmulatedStack(OwnStack[Disks]):
     def image_place(self, spec: TrialSpec) -> str:
         """The filesystem, how many disks it is on, and what stands beside."""
         stack = spec.stack
-        over = [str(getattr(stack, part.FIELD)) for part in reversed(between_of(spec)) if part.IS_PREPARED]
+        over = [str(getattr(stack, part.FIELD)) for part in reversed(between_of(spec))]
         ends = [f"{stack.devices} disks"] if stack.devices > 1 else []
         place = " on ".join([str(stack.filesystem), *over, *ends])
         named = [f"{on.stack.filesystem} on {name}" for name, on in spec.by_disk.items() if on.stack.filesystem]

@@ -125,8 +125,7 @@ class OwnStack(StackKind[KeptT]):
 
 
 def _image_key(spec: TrialSpec, server: str | None, settings: Mapping[str, Setting]) -> str:
-    between = {part.FIELD: part.on_disk(spec) for part in between_of(spec) if part.IS_PREPARED}
-    return image_key(spec, server, settings, between)
+    return image_key(spec, server, settings, {part.FIELD: part.on_disk(spec) for part in between_of(spec)})
 
 
 class CopiedData(OwnStack[Tree]):
@@ -145,8 +144,7 @@ def block_layers(spec: TrialSpec, raising: Raising, *, fresh: bool, key: bytes =
     Between them is what the treatment asks for; ``key`` is that of prepared data that are encrypted.
     """
     queue: list[Layer] = [] if raising.install else [Queue(spec.stack.scheduler, spec.queue)]
-    parts = [part for part in between_of(spec) if part.IS_PREPARED or not raising.install]
-    between = [part.layer(spec, fresh=fresh, key=key) for part in parts]
+    between = [part.layer(spec, fresh=fresh, key=key) for part in between_of(spec)]
     return [*queue, *between, *([_filesystem(spec, fresh=fresh)] if spec.stack.filesystem else [])]
 
 

@@ -1,6 +1,6 @@
 """A cache of device mapper on a fast disk before what is below: dm-writecache, which holds writes, or dm-cache.
 
-It is made anew, and so empty, for each trial: data are prepared past it, and nothing of them waits in it.
+It is made anew, and so empty, for each trial. Of prepared data nothing is left in it: all is written back at the end.
 
 Cannot: keep from one trial to the next what it holds or has learnt; be a part of a disk; be cut off power.
 """
@@ -25,7 +25,7 @@ from dbdyno.system.state import new_token
 MODULES = {"writecache": ("dm-writecache",), "dm-cache": ("dm-cache", "dm-cache-smq")}
 TARGETS = {"writecache": "writecache", "dm-cache": "cache"}  # as tables of device mapper call them
 MIB, SECTOR_BYTES = 1024**2, 512  # of device mapper's tables
-WRITECACHE_BLOCK_BYTES = 4096
+SUPERBLOCK_BYTES = WRITECACHE_BLOCK_BYTES = 4096
 CACHE_BLOCK_BYTES, POLICY = 64 * 1024, "smq"  # of dm-cache, as LVM makes it
 # What dm-cache notes of its blocks, by cache.rst (Documentation/admin-guide/device-mapper).
 METADATA_BYTES, METADATA_BYTES_PER_BLOCK = 4 * MIB, 16
@@ -37,6 +37,7 @@ class Cache:
 
     kind: str  # writecache, dm-cache
     section: CacheSection
+    fresh: bool  # data are prepared on it, rather than a load measured
     title: str  # with which the names of its mappings begin
     name: str = "cache"
 
@@ -49,11 +50,14 @@ class Cache:
         for module in MODULES[self.kind]:
             load_module(module)
         with below.journal.undoing(RemoveMappings(f"{self.title}-")):
+            _forget(fast.path)
             for name, table in self._tables(source, str(fast.path)).items():
                 run_tool(["dmsetup", "create", f"{self.title}-{name}", "--table", table])
             observed = observed_cache(self._asked("table"), self._asked("status"))
             self._check(observed)
             yield below.raised(self.name, observed, volume=Path("/dev/mapper") / self._mapping, fast=fast)
+            if self.fresh:
+                self._write_back()
 
     @contextmanager
     def measuring(self, _: Journal) -> Iterator[TrialDevice]:
@@ -62,6 +66,18 @@ class Cache:
         before = self._asked("status")
         yield figures
         figures["cache"] = cache_figures(before, self._asked("status"))
+
+    def _write_back(self) -> None:
+        """Leave nothing in it that is not on the disk behind it. Raises ``TrialError`` where something is."""
+        if self.kind == "writecache":
+            run_tool(["dmsetup", "message", self._mapping, "0", "flush"])
+        if waiting := _status(self._asked("status")).waiting:
+            raise TrialError(f"cache: {waiting} blocks of the prepared data are still to be written back")
+
+    @property
+    def _mode(self) -> str:
+        """Of dm-cache, which prepares data on both disks at once, as it has no command to write back."""
+        return "writethrough" if self.fresh else self.section.cache_mode
 
     @property
     def _mapping(self) -> str:
@@ -86,7 +102,7 @@ class Cache:
         return {
             "metadata": f"0 {metadata} linear {fast} 0",
             "blocks": f"0 {all_ - metadata} linear {fast} {metadata}",
-            self.name: f"0 {size} cache {' '.join(parts)} {source} {block} 1 {self.section.cache_mode} {POLICY} 0",
+            self.name: f"0 {size} cache {' '.join(parts)} {source} {block} 1 {self._mode} {POLICY} 0",
         }
 
     def _check(self, observed: dict[str, Any]) -> None:
@@ -97,11 +113,21 @@ class Cache:
             asked |= {"high_watermark": section.high_watermark, "low_watermark": section.low_watermark}
             asked |= {"max_age": section.max_age} if section.max_age else {}
         else:
-            asked |= {"cache_mode": section.cache_mode, "policy": POLICY}
+            asked |= {"cache_mode": self._mode, "policy": POLICY}
         wrong = [f"{name} {value}, it is {observed.get(name)}" for name, value in asked.items()
                  if observed.get(name) != value]  # fmt: skip
         if wrong:
             raise TrialError(f"cache: asked for {'; '.join(wrong)}")
+
+
+def _forget(disk: Path) -> None:
+    """Overwrite what a cache on the disk begins with, so that the kernel makes a new one."""
+    handle = os.open(disk, os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC)
+    try:
+        os.pwrite(handle, bytes(SUPERBLOCK_BYTES), 0)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def sectors(path: str) -> int:
@@ -187,16 +213,15 @@ class _DmCache(Between):
     FIELD: ClassVar[str] = "cache"
     PROGRAMS: ClassVar[dict[str, str]] = {"dmsetup": "dmsetup"}
     TOUCHES: ClassVar[str] = "mapped: a cache of device mapper before the disk of each trial; removed afterwards"
-    IS_PREPARED: ClassVar[bool] = False
 
     def modules(self, spec: TrialSpec) -> list[str]:
         return list(MODULES[spec.stack.cache])
 
     def on_disk(self, spec: TrialSpec) -> list[object]:
-        return []
+        return [spec.stack.cache]  # as its sectors decide how a filesystem is made
 
     def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:
-        return Cache(spec.stack.cache, spec.cache, f"dbdyno-{new_token()}")
+        return Cache(spec.stack.cache, spec.cache, fresh, f"dbdyno-{new_token()}")
 
 
 BETWEEN = _DmCache()
