@@ -25,6 +25,8 @@ from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import (
     BETWEEN,
     BOOTED_KERNEL,
+    CACHE_DISK,
+    CACHES,
     DISKS,
     Cost,
     CostSection,
@@ -602,6 +604,7 @@ def _unused_disks(body: dict[str, Any], factors: tuple[VariedField, ...]) -> Ite
     for name in dict.fromkeys(name for spec in specs for name in spec.stack.disks):
         if all(name not in spec.by_disk for spec in specs):
             text = f"is a disk on which nothing lies; give [server.place], such as innodb_log = {shown(name)}"
+            text += f", or stack.cache = {shown(CACHES[0])}" if name == CACHE_DISK else ""
             path = (*DISKS, name)
             yield Mistake(path if name in own else _of_level(path, factors), text)
 
