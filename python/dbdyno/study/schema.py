@@ -291,8 +291,7 @@ class StackSection(Section):
     array: Literal[("none", *ARRAYS)] = "none"  # type: ignore[valid-type]
     """What [md](layers.md#array) makes of the `devices`, with `[array]`."""
     cache: Literal[("none", *CACHES)] = "none"  # type: ignore[valid-type]
-    """What device mapper makes of the fast disk `[stack.disks.cache]`, with `[cache]`: a [cache](layers.md#cache) before
-    the device or the array."""
+    """The [cache](layers.md#cache) that device mapper makes of the fast disk `[stack.disks.cache]`, with `[cache]`."""
     encryption: Literal["none", "luks"] = "none"
     """Whether [dm-crypt](layers.md#encryption) encrypts, as `[encryption]` says."""
     volume: Literal[("none", *VOLUMES)] = "none"  # type: ignore[valid-type]
