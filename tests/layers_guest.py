@@ -10,25 +10,27 @@ import sys
 import time
 import traceback
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.errors import DbdynoError
 from dbdyno.filesystems import KINDS
 from dbdyno.run.guest_side import open_port
 from dbdyno.stack.guest.channel import Channel
-from dbdyno.stack.kinds.own import BETWEEN
-from dbdyno.stack.layer import BlockDevice, raised
-from dbdyno.stack.layers.device import disk_of_guest
+from dbdyno.stack.kinds.own import between_of
+from dbdyno.stack.layer import BlockDevice, StackContext, raised
+from dbdyno.stack.layers.device import disk_of_guest, serial_in_guest
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.restore import leftovers, replay, taken
 from dbdyno.stack.undo_log import Journal
-from dbdyno.study.schema import FilesystemSection, TrialSpec
+from dbdyno.study.schema import CACHE_DISK, FilesystemSection, TrialSpec
 
 KEY = bytes(range(64))
 CONTENT = random.Random(1).randbytes(4 << 20)
 MIB = 1024**2
+LAST = 3  # of the guest's disks, by its number
+FAST = {CACHE_DISK: {"device": "nvme", "size": "128MiB"}}
 # Name -> how many disks, and what the study says of the layers.
 CASES = {
     "luks": (1, {"stack": {"encryption": "luks"}}),
@@ -56,7 +58,18 @@ CASES = {
     "linear": (2, {"stack": {"volume": "linear"}}),
     "striped": (4, {"stack": {"volume": "striped"}, "volume": {"stripe": "32KiB"}}),
     "thin": (1, {"stack": {"volume": "thin"}, "volume": {"pool_chunk": "128KiB"}}),
-    "all": (4, {"stack": {"array": "raid5", "encryption": "luks", "volume": "thin"}}),
+    "writecache": (
+        1,
+        {
+            "stack": {"cache": "writecache", "disks": FAST},
+            "cache": {"high_watermark": 60, "low_watermark": 20, "max_age": 60_000},
+        },
+    ),
+    "dm-cache": (1, {"stack": {"cache": "dm-cache", "disks": FAST}, "cache": {"cache_mode": "writethrough"}}),
+    "all": (
+        3,
+        {"stack": {"array": "raid5", "cache": "writecache", "encryption": "luks", "volume": "thin", "disks": FAST}},
+    ),
 }
 
 
@@ -70,9 +83,27 @@ class Disks:
     @contextmanager
     def raised(self, below):
         """All of them, empty or not."""
-        paths = [Path("/dev") / disk_of_guest(number) for number in range(self.count)]
-        devices = [BlockDevice(path, rotational=False, disposable=True) for path in paths]
+        devices = [BlockDevice(path_of(number), rotational=False, disposable=True) for number in range(self.count)]
         yield below.raised(self.name, {}, device=devices[0], beside=tuple(devices[1:]))
+
+
+@dataclass(frozen=True)
+class FastDisk:
+    """The last disk of the guest as that of a cache."""
+
+    name: str = "disk cache"
+
+    @contextmanager
+    def raised(self, below):
+        """The disk, which the data's layers find by its name."""
+        device = BlockDevice(path_of(LAST), rotational=False, disposable=True)
+        fast = StackContext(below.journal, below.scratch, device=device)
+        yield replace(below, disks={CACHE_DISK: fast})
+
+
+def path_of(number):
+    """Where the guest has a disk."""
+    return Path("/dev") / disk_of_guest(serial_in_guest(number))
 
 
 def spec_of(case):
@@ -86,8 +117,9 @@ def spec_of(case):
 def layers_of(case, *, fresh):
     """The layers of a case from the disks to the filesystem."""
     spec = spec_of(case)
-    between = [part.layer(spec, fresh=fresh, key=KEY) for part in BETWEEN if part.is_wanted(spec)]
-    return [Disks(spec.stack.devices), *between, Filesystem(KINDS["ext4"], FilesystemSection(), fresh)]
+    between = [part.layer(spec, fresh=fresh, key=KEY) for part in between_of(spec)]
+    fast = [FastDisk()] if spec.cache_disk else []
+    return [Disks(spec.stack.devices), *fast, *between, Filesystem(KINDS["ext4"], FilesystemSection(), fresh)]
 
 
 def left():
@@ -101,8 +133,7 @@ def left():
 def clear(count):
     """Make the disks empty again, as an image's are."""
     for number in range(count):
-        path = Path("/dev") / disk_of_guest(number)
-        with path.open("wb", buffering=0) as disk:
+        with path_of(number).open("wb", buffering=0) as disk:
             for offset in (0, 64 * MIB, 120 * MIB):
                 disk.seek(offset)
                 disk.write(bytes(8 * MIB))

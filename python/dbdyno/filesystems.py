@@ -264,6 +264,11 @@ BTRFS = _Btrfs(
 # Of a pool, and of its filesystem: what may be said of how data is stored; never where it is mounted, or shared.
 POOL_PROPERTIES = words("ashift")
 PROPERTIES = words("compression recordsize atime logbias primarycache checksum copies")
+# Of the kernel's OpenZFS, and not of zfs-fuse (pool version 23).
+OF_OPENZFS = words("""
+    sync acltype relatime redundant_metadata dnodesize special_small_blocks direct autotrim encryption keyformat
+    keylocation
+    """)
 ASHIFT = "12"  # blocks of 4 KiB, the sector of an emulated disk
 
 
@@ -279,6 +284,9 @@ class _Zfs(Kind):
         """A property that is none of those above."""
         known = POOL_PROPERTIES if flag == "-o" else PROPERTIES
         name, _, setting = value.partition("=")
+        if name in OF_OPENZFS:
+            hint = ". For commits that are not flushed give innodb_flush_log_at_trx_commit = 0" if name == "sync" else ""
+            return f"holds {value!r}, which only the kernel's OpenZFS has; dbdyno runs zfs-fuse, which has no {name}{hint}"
         if name not in known or not NAME.fullmatch(setting):
             return f"holds {value!r}; {flag} may give {', '.join(f'{entry}=...' for entry in sorted(known))}"
         return None

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.host
 
 SIZE = 512 * 1024**2
 SCHEDULERS = ["none", "mq-deadline", "kyber", "bfq"]
-DRIVES = [*(drive["name"] for drive in device_models()), "raid1(hdd-15k,2)"]
+DRIVES = [*(drive["name"] for drive in device_models()), "raid1(hdd-15k,2)", "raid5(hdd-15k,4)"]
 
 
 @pytest.fixture

@@ -112,6 +112,15 @@ def test_each_layer_is_read_back_holds_its_data_and_leaves_nothing_however_it_en
     assert 0 <= seen["cases"]["raid5 rebuilding"]["figures"]["rebuilt_share"] < 1
     assert observed["striped"]["volume"]["stripe_bytes"] == 32768
     assert observed["thin"]["volume"]["pool_chunk_bytes"] == 131072
+    assert observed["writecache"]["cache"] == {
+        "kind": "writecache", "high_watermark": 60, "low_watermark": 20, "max_age": 60_000,
+        "size_bytes": pytest.approx(DISK_BYTES, rel=0.02),
+    }  # fmt: skip
+    assert 0 < seen["cases"]["writecache"]["figures"]["cache"]["waiting_share"] < 1
+    assert (observed["dm-cache"]["cache"]["cache_mode"], observed["dm-cache"]["cache"]["policy"]) == (
+        "writethrough", "smq",
+    )  # fmt: skip
+    assert seen["cases"]["dm-cache"]["figures"]["cache"]["waiting_share"] == 0, "what is written is on both"
     assert any(kill["there"] for kill in seen["kills"]), "no kill came while anything was raised"
     for kill in seen["kills"]:
         assert kill["left"] == [], kill
@@ -137,7 +146,12 @@ def test_a_study_of_layers_runs_and_keeps_no_key(state, kernel, tmp_path):
 
 @pytest.mark.parametrize(
     ("field", "module"),
-    [('array = "raid5"', "raid456"), ('encryption = "luks"', "dm-crypt"), ('volume = "thin"', "dm-mod")],
+    [
+        ('array = "raid5"', "raid456"),
+        ('encryption = "luks"', "dm-crypt"),
+        ('volume = "thin"', "dm-mod"),
+        ('cache = "writecache"\n[stack.disks.cache]\ndevice = "nvme"\nsize = "64MiB"', "dm-writecache"),
+    ],
 )
 def test_a_host_without_the_module_says_so_in_one_sentence_with_the_remedy(state, tmp_path, field, module):
     if has_module(modules_here(), module):

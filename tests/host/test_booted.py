@@ -13,6 +13,7 @@ from dbdyno.stack.guest.machine import Machine, booted
 from dbdyno.stack.kinds.booted import qemu
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store.run_folder import read_run
+from dbdyno.store.series import read_series
 from tests.disks import LONG
 from tests.guest_kernels import fetch_kernel, kept_kernels
 from tests.support import dbdyno, put_back, start_dbdyno, wait_for, what_is_left
@@ -113,6 +114,41 @@ def test_each_bus_has_the_queues_that_it_is_known_for(state, kernel, tmp_path):
     assert queues["ahci"]["queue_depth"] == "32"  # of NCQ
     assert {queue["scheduler"] for queue in queues.values()} == {"mq-deadline"}
     assert all(int(queue["nr_requests"]) > 0 for queue in queues.values())
+
+
+@pytest.mark.drawn(0)  # as above
+def test_a_log_has_a_disk_of_its_own_whose_power_is_cut_with_that_of_the_data(state, kernel, tmp_path):
+    del kernel
+    study, into = tmp_path / "study.toml", tmp_path / "run"
+    log = '[stack.disks.log]\ndevice = "nvme"\nsize = "512MiB"\nfilesystem = "xfs"\nscheduler = "none"\n'
+    log += '[server.place]\ninnodb_log = "log"\n[server.settings]\n'
+    ledger = 'kind = "ledger"\nclients = 2\naccounts = 100\nwarmup = "1s"\nduration = "10s"\n'
+    text = (
+        STUDY.partition("[workload]")[0].replace("[server.settings]\n", log).replace(json.dumps(DRIVES), '"hdd-7200"')
+    )
+    study.write_text(
+        f'{text}[workload]\n{ledger}[crash]\ncuts = 3\ncuts_per_run = 3\nwhen = ["uniform", "ack", "flush"]\n'
+    )
+    done = dbdyno("run", str(study), "--into", str(into), state=state, timeout=1400)
+    assert done.returncode == 0, done.stderr
+    trials = {trial.treatment: trial for trial in read_run(into).trials}
+    trial = trials.pop("t1")
+    assert (trial.observed["device"]["model"], trial.observed["device of log"]["model"]) == ("hdd-7200", "nvme")
+    assert (trial.observed["queue"]["rotational"], trial.observed["queue of log"]["rotational"]) == ("1", "0")
+    assert (trial.observed["queue"]["scheduler"], trial.observed["queue of log"]["scheduler"]) == (
+        "mq-deadline",
+        "none",
+    )
+    assert trial.observed["filesystem of log"]["kind"] == "xfs"
+    assert trial.observed["server"]["place of innodb_log"] == "log"
+    assert trial.device["named"]["log"]["lateness_ns"]["count"] > 0
+    series = read_series(into, [trial.id])[trial.id]
+    assert float(series["block_device_log"]["written_bytes"][-1]) > 0
+    assert [cut.when for cut in trial.cuts if cut.is_loss] == []
+    assert sorted(cut.when for cut in trial.cuts) == ["ack", "flush", "uniform"]
+    assert min(cut.acked for cut in trial.cuts) > 0
+    assert [name for name in trials if name != "control"] == []
+    assert not what_is_left(state)
 
 
 def test_a_run_that_is_killed_leaves_no_machine(state, kernel, tmp_path):

@@ -27,7 +27,8 @@ from tests.support import wait_for
 pytestmark = pytest.mark.host
 
 MODELS = [drive["name"] for drive in device_models()] if LONG else ["hdd-7200", "ssd-sata", "ebs-gp3", "ideal"]
-RAIDS = ["raid0(ssd-sata, 2)", "raid1(ssd-sata, 2)", "raid10(hdd-15k, 4)"]
+RAIDS = ["raid0(ssd-sata, 2)", "raid1(ssd-sata, 2)", "raid10(hdd-15k, 4)", "raid5(ssd-sata, 4)"]
+RAIDS += ["raid5(hdd-15k, 4, write_cache_bytes=8MiB)", "raid6(ssd-sata, 6)"]
 SEEDS = range(1, 13 if LONG else 2)
 RECORDS_MIN = 5  # that were acknowledged before a power cut
 

@@ -2,8 +2,8 @@
 //! dbdyno.
 //!
 //! Names are `hdd-15k`, `my-disk.toml`, `ebs-io1(iops=20000)`, `raid1(hdd-15k, 2)`. Commas separate what stands in
-//! parentheses: `key=value` replaces a number of the drive file; the arrays `raid0`, `raid1` and `raid10` take a
-//! member's name, the number of members, and optionally the stripe's size first. Names nest:
+//! parentheses: `key=value` replaces a number of the drive file; the arrays `raid0`, `raid1`, `raid5`, `raid6` and
+//! `raid10` take a member's name, the number of members, and optionally the stripe's size first. Names nest:
 //! `raid0(ebs-gp2(volume_gib=500), 4, 256KiB)`.
 
 use std::path::Path;
@@ -385,10 +385,13 @@ impl<'a> DriveName<'a> {
         let level = match self.base {
             "raid0" => 0,
             "raid1" => 1,
+            "raid5" => 5,
+            "raid6" => 6,
             "raid10" => 10,
             other => {
                 let level = other.strip_prefix("raid").filter(|level| level.parse::<u32>().is_ok());
-                return level.map(|_| Err("is not an array: the arrays are raid0, raid1 and raid10".into()));
+                return level
+                    .map(|_| Err("is not an array: the arrays are raid0, raid1, raid5, raid6 and raid10".into()));
             }
         };
         Some(self.array_of(level))

@@ -21,7 +21,7 @@
 //! ```
 //!
 //! # Cannot
-//! Wear, and arrays with parity. A disk smaller than the drive is the beginning of the drive, as a first partition
+//! Wear, and arrays that lack a member. A disk smaller than the drive is the beginning of the drive, as a first partition
 //! would be: on a hard disk that is its fast outer edge, and seeks inside it are short. Both are how a real drive
 //! behaves; a figure for the whole drive needs a disk of the whole drive's size, or one stretched over it:
 //! `hdd-15k(span=whole)`.

@@ -1,4 +1,5 @@
-//! An array of drives: striped, mirrored, or both, with or without a battery-backed write-back cache.
+//! An array of drives: striped, mirrored, both, or striped with rotating parity, with or without a battery-backed
+//! write-back cache.
 //!
 //! A command is split into one part for each set it touches. A read goes to the mirror whose last command it continues,
 //! unless that one is far behind; else to the one with the fewest commands outstanding, and among equals to the one
@@ -8,10 +9,17 @@
 //! members share a bus, it carries one transfer at a time, in the order in which they ask for it: a write when it is
 //! sent, a read when its member has it.
 //!
-//! Cannot: parity (RAID 5, 6), rebuilding, a failed member, write intent logs, read-ahead and read caching of the
-//! controller, a limit of its processor, what commands and arbitration take of a shared bus beside the data.
+//! With parity (levels 5 and 6, `raid/parity.rs`) a small write takes four or six commands to members, or fewer in an
+//! array of few; a write of whole rows takes one to each and reads nothing. A cache is written out by rows: whole rows
+//! where it has them, else all that is dirty in one. A discard reaches the rows that it covers as a whole.
+//!
+//! Cannot: a failed member, rebuilding, and so the write hole (parity that a power cut left behind its data does no
+//! harm while all members are there), write intent logs, read-ahead and read caching of the controller (what a write
+//! must read comes from the members), waiting for a row to fill before it is written out, a limit of its processor,
+//! what commands and arbitration take of a shared bus beside the data.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
 use serde::Deserialize;
 use slab::Slab;
@@ -20,16 +28,25 @@ use crate::contract::{Agenda, Command, Completion, DeviceModel, FastCache, Kind,
 use crate::dirty::{DirtyExtents, Extent};
 use crate::info::{above_zero, fields, within};
 
+use self::parity::{Parity, Rows, Step};
+
+mod parity;
+
 /// The cache keeps data in pieces of this size.
 const CACHE_SECTOR_BYTES: u64 = 512;
+
+/// Of whole rows an array with parity writes out so much at once, or one row where that is larger.
+const DESTAGE_SECTORS: u64 = (1 << 20) / CACHE_SECTOR_BYTES;
 
 /// What members work on together.
 #[derive(Debug, Clone, Copy)]
 enum Task {
     /// A command of the host.
     Host(u64),
-    /// A piece of the cache on its way to the members.
-    Destage(Extent),
+    /// So many sectors of the cache on their way to the members.
+    Destage(u64),
+    /// Part of another task, in an array with parity.
+    Step(Step),
 }
 
 pub(crate) struct Raid {
@@ -37,6 +54,8 @@ pub(crate) struct Raid {
     size_bytes: u64,
     now_ns: u64,
     members: Members<Task>,
+    /// What an array with parity works on.
+    parity: Option<Parity>,
     /// Commands of the host that members work on.
     host_tasks: usize,
     cache: DirtyExtents<()>,
@@ -56,6 +75,7 @@ impl Raid {
             size_bytes,
             now_ns: 0,
             members: Members::new(members, spec.layout(), spec.bus_mb_s),
+            parity: spec.rows().map(Parity::new),
             host_tasks: 0,
             cache: DirtyExtents::new(spec.write_cache_bytes, CACHE_SECTOR_BYTES, (), 0),
             destaging: 0,
@@ -74,23 +94,36 @@ impl Raid {
             self.now_ns = self.now_ns.max(due_ns);
             let mut ended = std::mem::take(&mut self.ended);
             self.members.poll(self.now_ns, &mut ended);
-            for (task, at_ns) in ended.drain(..) {
-                match task {
-                    Task::Host(id) => {
-                        self.host_tasks -= 1;
-                        self.done.push(at_ns, id);
-                    }
-                    Task::Destage(extent) => {
-                        self.destaging -= 1;
-                        self.cache.written(extent.sectors);
-                    }
-                }
+            let mut index = 0;
+            while let Some((task, at_ns)) = ended.get(index).copied() {
+                self.end(task, at_ns, &mut ended);
+                index += 1;
             }
+            ended.clear();
             self.ended = ended;
             self.admit_writes();
             self.destage();
         }
         self.now_ns = self.now_ns.max(to_ns);
+    }
+
+    /// A task has ended; what ends with it is appended.
+    fn end(&mut self, task: Task, at_ns: u64, ended: &mut Vec<(Task, u64)>) {
+        match task {
+            Task::Host(id) => {
+                self.host_tasks -= 1;
+                self.done.push(at_ns, id);
+            }
+            Task::Destage(sectors) => {
+                self.destaging -= 1;
+                self.cache.written(sectors);
+            }
+            Task::Step(step) => {
+                if let Some(parity) = &mut self.parity {
+                    parity.go_on(self.now_ns, &mut self.members, (step, at_ns), ended);
+                }
+            }
+        }
     }
 
     fn accept(&mut self, command: Command) {
@@ -108,8 +141,16 @@ impl Raid {
             Kind::Flush if cached => self.deliver(&command, 0),
             _ => {
                 self.host_tasks += 1;
-                self.members.send(self.now_ns, &command, Task::Host(command.id));
+                self.send(&command, Task::Host(command.id));
             }
+        }
+    }
+
+    /// Has the members do a command.
+    fn send(&mut self, command: &Command, task: Task) {
+        match &mut self.parity {
+            Some(parity) => parity.send(self.now_ns, &mut self.members, command, task),
+            None => self.members.send(self.now_ns, command, task),
         }
     }
 
@@ -130,17 +171,71 @@ impl Raid {
         while self.destaging < self.spec.destage_depth {
             let next = self.cache.first_from(self.destage_from).or_else(|| self.cache.first_from(0));
             let Some(extent) = next.and_then(|slot| self.cache.take(slot)) else { return };
-            self.destage_from = extent.end();
             self.destaging += 1;
-            let command = Command {
-                id: 0,
-                kind: Kind::Write,
-                offset_bytes: extent.start * CACHE_SECTOR_BYTES,
-                length_bytes: extent.sectors * CACHE_SECTOR_BYTES,
-                fua: true,
-            };
-            self.members.send(self.now_ns, &command.within(self.size_bytes), Task::Destage(extent));
+            match self.parity.as_ref().map(|parity| parity.rows.row_bytes() / CACHE_SECTOR_BYTES) {
+                Some(row_sectors) => self.destage_rows(extent, row_sectors),
+                None => self.destage_extent(extent),
+            }
         }
+    }
+
+    fn destage_extent(&mut self, extent: Extent) {
+        self.destage_from = extent.end();
+        let command = Command {
+            id: 0,
+            kind: Kind::Write,
+            offset_bytes: extent.start * CACHE_SECTOR_BYTES,
+            length_bytes: extent.sectors * CACHE_SECTOR_BYTES,
+            fua: true,
+        };
+        self.send(&command.within(self.size_bytes), Task::Destage(extent.sectors));
+    }
+
+    /// Writes whole rows, if `first` and what goes on from it begins with one, else all that is dirty from there to the
+    /// end of the row. What goes on into a row that is not whole stays in the cache, where it may become so.
+    fn destage_rows(&mut self, first: Extent, row_sectors: u64) {
+        let (mut run, row) = (first, first.start / row_sectors);
+        let row_end = (row + 1) * row_sectors;
+        while run.end() < row_end.max(run.start + DESTAGE_SECTORS)
+            && let Some(next) = self.cache.starting_at(run.end()).and_then(|slot| self.cache.take(slot))
+        {
+            run.sectors += next.sectors;
+        }
+        let whole_end = run.end() / row_sectors * row_sectors;
+        if run.start.is_multiple_of(row_sectors) && whole_end > run.start {
+            let whole = self.cut(run, whole_end);
+            return self.destage_extent(whole);
+        }
+        let (mut new, mut sectors, mut next) = (Vec::new(), 0, Some(run));
+        while let Some(extent) = next {
+            let extent = self.cut(extent, row_end);
+            sectors += extent.sectors;
+            new.push(self.in_row(extent, row * row_sectors));
+            let slot = self.cache.first_from(extent.end()).filter(|slot| {
+                extent.end() < row_end && self.cache.at(*slot).is_some_and(|(extent, ())| extent.start < row_end)
+            });
+            next = slot.and_then(|slot| self.cache.take(slot));
+        }
+        self.destage_from = row_end;
+        if let Some(parity) = &mut self.parity {
+            parity.write_row(self.now_ns, &mut self.members, (row, new), true, Task::Destage(sectors));
+        }
+    }
+
+    /// What of an extent taken out of the cache lies before a sector; the rest goes back.
+    fn cut(&mut self, extent: Extent, end: u64) -> Extent {
+        let rest = Extent { start: end, sectors: extent.end().saturating_sub(end), ..extent };
+        if rest.sectors > 0 {
+            self.cache.written(rest.sectors);
+            self.cache.insert(rest, |_| ());
+        }
+        Extent { sectors: extent.sectors - rest.sectors, ..extent }
+    }
+
+    /// The bytes of an extent in its row.
+    fn in_row(&self, extent: Extent, row_start: u64) -> Range<u64> {
+        let in_row = |sector: u64| (sector * CACHE_SECTOR_BYTES).min(self.size_bytes) - row_start * CACHE_SECTOR_BYTES;
+        in_row(extent.start)..in_row(extent.end())
     }
 
     /// Completes a command from the cache.
@@ -207,7 +302,8 @@ const STRIPE_BYTES: u64 = 64 << 10;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RaidSpec {
-    /// 0: striped; 1: each member has everything; 10: striped over pairs of mirrors.
+    /// 0: striped; 1: each member has everything; 10: striped over pairs of mirrors; 5 and 6: striped with one or two
+    /// members' worth of rotating parity.
     pub level: u32,
     /// The drives: names, or paths of drive files relative to this one.
     pub members: Vec<String>,
@@ -255,8 +351,11 @@ impl RaidSpec {
             10 if members < 4 || members % 2 == 1 => {
                 return Err(format!("members are {members}; level 10 needs an even number, at least 4"));
             }
-            0 | 1 | 10 => {}
-            level => return Err(format!("level = {level} is not 0, 1 or 10")),
+            5 | 6 if members < self.level as usize - 2 => {
+                return Err(format!("members are {members}; level {} needs at least {}", self.level, self.level - 2));
+            }
+            0 | 1 | 5 | 6 | 10 => {}
+            level => return Err(format!("level = {level} is not 0, 1, 5, 6 or 10")),
         }
         if members > 64 {
             return Err(format!("members are {members}; at most 64 are possible"));
@@ -271,12 +370,29 @@ impl RaidSpec {
     }
 
     fn layout(&self) -> Layout {
-        let mirrors = match self.level {
-            0 => 1,
-            1 => self.members.len(),
-            _ => 2,
+        let members = self.members.len();
+        let (sets, mirrors) = match self.level {
+            0 => (members, 1),
+            1 => (1, members),
+            10 => (members / 2, 2),
+            _ => (members - self.parities(), 1),
         };
-        Layout { sets: self.members.len() as u64 / mirrors as u64, mirrors, stripe_bytes: self.stripe_bytes }
+        Layout { sets: sets as u64, mirrors, stripe_bytes: self.stripe_bytes }
+    }
+
+    /// Members' worth of parity.
+    fn parities(&self) -> usize {
+        match self.level {
+            5 => 1,
+            6 => 2,
+            _ => 0,
+        }
+    }
+
+    /// Where an array with parity has what.
+    fn rows(&self) -> Option<Rows> {
+        let (members, parities) = (self.members.len(), self.parities());
+        (parities > 0).then_some(Rows { members, parities, stripe_bytes: self.stripe_bytes })
     }
 
     /// What an array of members of `member_bytes` holds.
@@ -295,7 +411,8 @@ impl RaidSpec {
     }
 }
 
-/// Where a byte of the array lies: stripes go over the *sets* in turn; the members of a set are mirrors.
+/// Where a byte of the array lies: stripes go over the *sets* in turn; the members of a set are mirrors. With parity it
+/// says how much of a row is data; `Rows` says where.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
     pub sets: u64,
@@ -407,6 +524,18 @@ impl<Task> Members<Task> {
         };
         self.pending[slot].left = members;
         self.waiting_for.add(members);
+    }
+
+    /// Sends members a command each; `task` ends with the last.
+    fn send_each(&mut self, now_ns: u64, each: impl Iterator<Item = (usize, Command)>, task: Task) {
+        let slot = self.pending.insert(Pending { task, left: MemberSet::NONE, at_ns: 0 });
+        let mut sent = MemberSet::NONE;
+        for (member, command) in each {
+            sent.add(MemberSet::range(member..member + 1));
+            self.send_to(member, now_ns, slot, command);
+        }
+        self.pending[slot].left = sent;
+        self.waiting_for.add(sent);
     }
 
     fn send_parts(&mut self, now_ns: u64, slot: usize, command: &Command) -> MemberSet {

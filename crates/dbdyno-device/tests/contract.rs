@@ -22,6 +22,11 @@ fn drives() -> Vec<String> {
         "raid0(ebs-gp2, 2)",
         "raid10(ssd-sata, 4, 16KiB, bus_mb_s=90)",
         "raid1(hdd-15k, 3, bus_mb_s=40, write_cache_bytes=8MiB)",
+        "raid5(hdd-7200, 3)",
+        "raid5(ssd-sata, 5, 16KiB, bus_mb_s=90)",
+        "raid5(hdd-15k(write_cache_bytes=0), 4, write_cache_bytes=8MiB, destage_depth=4)",
+        "raid6(ebs-gp3, 6, 256KiB)",
+        "raid6(ideal, 4, 4KiB, write_cache_bytes=1MiB)",
         concat!(env!("CARGO_MANIFEST_DIR"), "/tests/drives/extracted.toml"),
         concat!(env!("CARGO_MANIFEST_DIR"), "/tests/drives/extracted.toml(write_cache_bytes=0,read_ahead=sequential)"),
     ];

@@ -63,6 +63,100 @@ fn the_pair_of_the_field_report_is_twice_one_of_it() {
     assert_ratio("reads", rate("raid0-s510") / rate("ssd-s510"), 2.0, 0.15);
 }
 
+/// A member that does so many commands a second, whatever they are and wherever.
+const COUNTED: &str = "ebs-io1(iops=1000, merge=false, shortfall_probability=0)";
+
+#[test]
+fn small_writes_take_four_commands_with_one_parity_and_six_with_two() {
+    let writes = |array: &str| Bench::new(array, SIZE_BYTES, 1).random_writes(256, 20_000);
+    let ratio = |array: &str, members: u64| writes(array) / writes(&format!("raid0({COUNTED}, {members})"));
+    assert_ratio("raid5 of 4", ratio(&format!("raid5({COUNTED}, 4)"), 4), 1.0 / 4.0, 0.03);
+    assert_ratio("raid5 of 8", ratio(&format!("raid5({COUNTED}, 8)"), 8), 1.0 / 4.0, 0.03);
+    assert_ratio("raid6 of 6", ratio(&format!("raid6({COUNTED}, 6)"), 6), 1.0 / 6.0, 0.03);
+    assert_ratio("raid10 of 4", ratio(&format!("raid10({COUNTED}, 4)"), 4), 1.0 / 2.0, 0.03);
+    // Of three members parity is made anew: one unit is read, data and parity are written.
+    assert_ratio("raid5 of 3", ratio(&format!("raid5({COUNTED}, 3)"), 3), 1.0 / 3.0, 0.03);
+    assert_ratio("raid6 of 4", ratio(&format!("raid6({COUNTED}, 4)"), 4), 1.0 / 4.0, 0.03);
+}
+
+#[test]
+fn hard_disks_write_back_what_they_have_read_without_seeking() {
+    let disk = "hdd-15k(span=whole,write_cache_bytes=0)";
+    let writes = |array: &str| Bench::new(array, SIZE_BYTES, 1).random_writes(32, 3_000);
+    let ratio = writes(&format!("raid5({disk}, 4)")) / writes(&format!("raid0({disk}, 4)"));
+    assert!((0.2..0.4).contains(&ratio), "{ratio:.2}");
+}
+
+#[test]
+fn reads_use_the_members_of_parity_too() {
+    for (array, members) in [("raid5", 4), ("raid6", 6)] {
+        let reads = |level: &str| reads(&format!("{level}(hdd-15k(span=whole), {members})"), 8 * members);
+        assert_ratio(array, reads(array) / reads("raid0"), 1.0, 0.06);
+    }
+}
+
+#[test]
+fn writes_of_whole_rows_read_nothing() {
+    let rate =
+        |drive: &str, row_bytes| Bench::new(drive, BUS_SIZE_BYTES, 1).sequential_by(Kind::Write, row_bytes, 32, 3000);
+    for (array, striped, row_bytes) in [
+        ("raid5(ssd-sata, 4)", "raid0(ssd-sata, 4)", 3 << 16),
+        ("raid6(ssd-sata, 6)", "raid0(ssd-sata, 6)", 4 << 16),
+        ("raid5(hdd-15k, 4)", "raid0(hdd-15k, 4)", 3 << 16),
+    ] {
+        let data = if array.starts_with("raid6") { 4.0 / 6.0 } else { 3.0 / 4.0 };
+        assert_ratio(array, rate(array, row_bytes) / rate(striped, row_bytes), data, 0.08);
+    }
+}
+
+#[test]
+fn a_battery_backed_cache_gathers_whole_rows() {
+    // Writes of 128 KiB and rows of 192.
+    let uncached = "hdd-15k(write_cache_bytes=0)";
+    let rate = |array: &str| rate(&format!("{array}({uncached}, 4, write_cache_bytes=32MiB)"), Kind::Write);
+    assert_ratio("sequential writes", rate("raid5") / rate("raid0"), 3.0 / 4.0, 0.15);
+    // Without a cache each needs a read of its own.
+    let written = |array: &str| {
+        let mut bench = Bench::new(array, BUS_SIZE_BYTES, 1);
+        bench.sequential(Kind::Write, 32, 3000);
+        bench.gauge("host_written_bytes") / (3000.0 * f64::from(128 << 10))
+    };
+    let gathered = written("raid5(ssd-sata, 4, write_cache_bytes=32MiB)");
+    assert!((1.0..1.45).contains(&gathered), "{gathered} bytes written for each");
+}
+
+#[test]
+fn a_mirror_of_nothing_and_too_few_members_are_refused() {
+    for (name, said) in [
+        ("raid5(ideal, 2)", "members are 2; level 5 needs at least 3"),
+        ("raid6(ideal, 3)", "members are 3; level 6 needs at least 4"),
+        ("raid4(ideal, 4)", "the arrays are raid0, raid1, raid5, raid6 and raid10"),
+    ] {
+        let message = model(name, SIZE_BYTES, 1).err().unwrap().to_string();
+        assert!(message.contains(said), "{message}");
+    }
+}
+
+#[test]
+fn a_row_is_written_by_one_write_at_a_time() {
+    // Four writes to one row of members that take 5 us for anything: two reads, two writes; the rest go together.
+    let mut bench = Bench::new("raid5(ideal(latency_us=5), 5)", SIZE_BYTES, 1);
+    for unit in 0..4 {
+        bench.submit(Kind::Write, (unit << 16) + (unit << 13), 4096);
+    }
+    let mut ends = Vec::new();
+    while ends.len() < 4 {
+        let finished = bench.wait();
+        ends.extend((0..finished).map(|_| bench.now_ns));
+    }
+    assert_eq!(ends, [10_000, 20_000, 20_000, 20_000]);
+    // Another row waits for none.
+    bench.submit(Kind::Write, 0, 4096);
+    bench.submit(Kind::Write, 4 << 16, 4096);
+    while bench.wait() == 0 {}
+    assert_eq!(bench.now_ns, 30_000);
+}
+
 #[test]
 fn a_flush_reaches_every_member() {
     // Eight scattered writes on each of two disks, or all sixteen on both.
@@ -98,6 +192,9 @@ fn what_a_power_cut_takes_depends_on_the_least_safe_member() {
         ("raid1(hdd-15k(write_cache_bytes=0), 2)", WriteCache::None),
         ("raid1(hdd-15k, 2, write_cache_bytes=1MiB)", WriteCache::Protected),
         ("raid0(ebs-gp3, 2)", WriteCache::None),
+        ("raid5(hdd-15k, 3)", WriteCache::Volatile),
+        ("raid6(hdd-15k(write_cache_bytes=0), 4)", WriteCache::None),
+        ("raid5(hdd-15k, 3, write_cache_bytes=1MiB)", WriteCache::Protected),
     ] {
         assert_eq!(model(drive, SIZE_BYTES, 1).unwrap().write_cache(), kind, "{drive}");
     }
@@ -111,6 +208,8 @@ fn an_array_holds_what_its_members_hold() {
     let striped = alone / 65_536 * 65_536;
     assert!(fits("raid0(hdd-15k, 3)", 3 * striped) && !fits("raid0(hdd-15k, 3)", 3 * striped + 1));
     assert!(fits("raid10(hdd-15k, 4)", 2 * striped) && !fits("raid10(hdd-15k, 4)", 2 * striped + 1));
+    assert!(fits("raid5(hdd-15k, 4)", 3 * striped) && !fits("raid5(hdd-15k, 4)", 3 * striped + 1));
+    assert!(fits("raid6(hdd-15k, 4)", 2 * striped) && !fits("raid6(hdd-15k, 4)", 2 * striped + 1));
     assert!(drive("raid1(hdd-15k, 2)", 1 << 30).unwrap().rotational);
 }
 

@@ -45,6 +45,9 @@ const VARIANTS: &[&str] = &[
     "raid10(ssd-sata, 4, 16KiB, bus_mb_s=90)",
     "raid1(hdd-15k, 3, bus_mb_s=40, write_cache_bytes=8MiB)",
     "raid1(hdd-15k, 2, bus_mb_s=80)",
+    "raid5(hdd-15k, 4)",
+    "raid5(hdd-15k(write_cache_bytes=0), 4, write_cache_bytes=8MiB)",
+    "raid6(ssd-sata, 6, 16KiB, bus_mb_s=300)",
 ];
 
 const LEFT_OUT: &[&str] =

@@ -14,12 +14,13 @@ from dbdyno.store.replay import Attempt, Place, attempts_that_count
 class UsableBlocks:
     """``trials[block][treatment id]`` of the attempts that count, the treatments dropped, the attempts left out.
 
-    A control that is no treatment of the study is compared with nothing, and so is in ``control`` alone.
+    Of an attempt at a part of a block only the part's treatments are left out. A control that is no treatment of the
+    study is compared with nothing, and so is in ``control`` alone.
     """
 
     trials: dict[int, dict[str, Trial]]
     dropped: frozenset[str]
-    void: tuple[tuple[int, int], ...]  # (block, attempt), in order
+    void: tuple[tuple[int, int, frozenset[str]], ...]  # (block, attempt, treatments of the part), in order
     control: dict[int, Trial] = field(default_factory=dict)  # block -> the control's trial, of a crash study
     _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -50,9 +51,10 @@ class UsableBlocks:
 def usable_blocks(run: Run) -> UsableBlocks:
     """Return, per block, the trials of the attempt that counts.
 
-    A block is the unit of comparison, so an attempt with a failed, missing or half-done trial is void as a whole, also
-    for the treatments that did finish in it; a crash study's control is one of them. A dropped treatment's failures
-    void nothing; its trials in valid attempts are kept to be shown, never to be judged.
+    A block is the unit of comparison, in a suite each load's part of it. So an attempt with a failed, missing or
+    half-done trial is void as a whole, also for the treatments that did finish in it; a crash study's control is one of
+    them. A dropped treatment's failures void nothing; its trials in valid attempts are kept to be shown, never to be
+    judged.
     """
     attempts: dict[Place, Attempt] = defaultdict(Attempt)
     trials: dict[Place, dict[str, Trial]] = defaultdict(dict)
@@ -62,13 +64,27 @@ def usable_blocks(run: Run) -> UsableBlocks:
     for failure in run.failures:
         attempts[failure.block, failure.attempt].failed.add(failure.treatment)
     design = run.design
-    compared = {treatment.id for treatment in design.treatments}
-    latest = attempts_that_count(attempts, {treatment.id for treatment in design.tried} - run.dropped)
-    whole = {block: trials[block, attempt] for block, attempt in latest.items()}
+    compared, parts = {treatment.id for treatment in design.treatments}, design.parts()
+    latest = attempts_that_count(attempts, parts, run.dropped)
+    whole = {
+        block: {
+            id_: trial
+            for part, attempt in zip(parts, by_part, strict=True)
+            for id_, trial in trials[block, attempt].items()
+            if id_ in part
+        }
+        for block, by_part in latest.items()
+    }
+    void = [
+        (block, attempt, part)
+        for block, attempt in sorted(attempts)
+        for place, part in enumerate(parts)
+        if attempts[block, attempt].at(part).is_begun and (block not in latest or latest[block][place] != attempt)
+    ]
     return UsableBlocks(
         trials={block: {id_: trial for id_, trial in row.items() if id_ in compared} for block, row in whole.items()},
         dropped=run.dropped,
-        void=tuple(sorted(place for place in attempts if latest.get(place[0]) != place[1])),
+        void=tuple(void),
         control={block: row[design.control.id] for block, row in whole.items() if design.control.id in row}
         if design.control
         else {},

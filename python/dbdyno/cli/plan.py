@@ -191,9 +191,13 @@ def order_from(plan: Plan) -> str:
 
 
 def order_text(plan: Plan, block: int) -> str:
-    """The treatments of a block in their order, a bar between two whole plots."""
-    plots = whole_plots(plan.design)
-    runs = groupby((slot.treatment for slot in plan.slots(block, 1)), key=plots.__getitem__)
+    """The treatments of a block in their order, a bar between two whole plots; of a long suite its loads."""
+    design, plots = plan.design, whole_plots(plan.design)
+    order = [slot.treatment for slot in plan.slots(block, 1)]
+    if _is_long_suite(design):
+        labels = {id_: design.part_label(part) for part in design.parts() for id_ in part}
+        return "; ".join(label for label, _ in groupby(order, key=labels.__getitem__))
+    runs = groupby(order, key=plots.__getitem__)
     return " | ".join(" ".join(treatments) for _, treatments in runs)
 
 
@@ -210,7 +214,8 @@ def order_lines(plan: Plan) -> Iterator[str]:
     plots = f"; whole plots, between bars: {', '.join(hard)}" if hard else ""
     how = "in turn" if plan.client_hosts() else "at once"
     hosts = f", on each host another; blocks run on {', '.join(fleet.hosts)} {how}" if fleet else ""
-    order = f"{order_from(plan)}{hosts}{plots}:"
+    loads = "; the levels of each load in random order" if _is_long_suite(design) else ""
+    order = f"{order_from(plan)}{hosts}{plots}{loads}:"
     if design.until == "blocks":
         yield f"{stop_rule_text(design)}, {order}"
     else:
@@ -689,11 +694,16 @@ def planned_images(plan: Plan) -> list[list[str]]:
 
 
 def _prepared_lines(plan: Plan) -> list[str]:
-    """Return ``["", "prepared data: 2 images: t1, t3; t2, t4"]``; nothing where nothing is prepared."""
+    """Return ``["", "prepared data: 2 images: t1, t3; t2, t4"]``; nothing where nothing is prepared.
+
+    The treatments of a suite are named by their levels but the load.
+    """
     images = planned_images(plan)
     if len(images) == 1:
         return ["", "prepared data: 1 image for all treatments"]
-    each = "; ".join(", ".join(treatments) for treatments in images)
+    loads = plan.design.factor_of_loads
+    names = {t.id: t.label_without(loads.name) if loads else t.id for t in plan.design.tried}
+    each = "; ".join(", ".join(dict.fromkeys(names[id_] for id_ in treatments)) for treatments in images)
     return ["", f"prepared data: {count(len(images), 'image')}: {each}"] if images else []
 
 

@@ -15,6 +15,7 @@ from dbdyno.errors import UserError
 
 SUITES = Path("studies/suites")
 INSTALLED = "share/dbdyno/suites"  # where a wheel puts them
+HEAD = "dbdyno suite: "  # the first words of a study that is written here
 
 
 def suite(
@@ -111,6 +112,13 @@ def _begun_study(into: Path | None, given: Sequence[str]) -> Path:
     return study
 
 
+def _only_planned(study: Path) -> bool:
+    """Whether ``--plan`` wrote the study and no run was begun with it: then it may be written over."""
+    head = f"# {HEAD}".encode()
+    with study.open("rb") as file:
+        return file.read(len(head)) == head and not study.with_suffix("").exists()
+
+
 def _write_study(source: Path, fields: Sequence[str], only: Sequence[str], blocks: int | None, study: Path) -> None:
     """Write the study of a suite with these changes. Raises ``UserError``."""
     from dbdyno.study.document import read_document
@@ -122,7 +130,7 @@ def _write_study(source: Path, fields: Sequence[str], only: Sequence[str], block
     loads = raw[SUITE].get("loads") if isinstance(raw.get(SUITE), dict) else None
     if not isinstance(loads, str):
         raise UserError(f"{source}: has no [suite] with loads; dbdyno run {source} runs it as it is")
-    if study.exists():
+    if study.exists() and not _only_planned(study):
         raise UserError(f"{study} is there already, the study of another run; name another folder by --into")
     sections: dict[str, dict[str, object]] = {}
     varied = put(sections, fields, ScriptSection)
@@ -130,8 +138,6 @@ def _write_study(source: Path, fields: Sequence[str], only: Sequence[str], block
     sections.setdefault(SUITE, {})["loads"] = folder
     if blocks is not None:
         sections.setdefault("design", {})["blocks"] = blocks
-    text = written(
-        with_changes(raw, sections, only, replaces_factors=bool(varied)), head=[f"dbdyno suite: {source.name}"]
-    )
+    text = written(with_changes(raw, sections, only, replaces_factors=bool(varied)), head=[f"{HEAD}{source.name}"])
     study.parent.mkdir(parents=True, exist_ok=True)
     study.write_text(text, encoding="utf-8")

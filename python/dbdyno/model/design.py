@@ -1,5 +1,6 @@
 """How a run is laid out and judged, and kernels by name: what study, plan, run, analysis and report share."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -213,6 +214,29 @@ class Design:
             row = rows.pop((after[load], rest)) if load in after else []
             rows[load, rest] = [*row, treatment.id]
         return list(rows.values())
+
+    def parts(self) -> list[frozenset[str]]:
+        """Return the parts of a block, as treatments: those of one are compared with each other, or share tables.
+
+        A part is run in one go and repeated as a whole. A suite has one for each load, or for loads that go on from one
+        another; every other block is a single part.
+        """
+        loads = self.factor_of_loads
+        if loads is None:
+            return [frozenset(treatment.id for treatment in self.tried)]
+        first = {load: chain[0] for chain in loads.chains() for load in chain}
+        parts: dict[str, set[str]] = {}
+        for treatment in self.tried:
+            load = treatment.levels[loads.name]
+            parts.setdefault(first.get(load, load), set()).add(treatment.id)
+        return [frozenset(part) for part in parts.values()]
+
+    def part_label(self, part: Collection[str]) -> str:
+        """Return what a part of a block is called: the suite's loads in it; empty where a block is a single part."""
+        loads = self.factor_of_loads
+        if loads is None:
+            return ""
+        return ", ".join(dict.fromkeys(t.levels[loads.name] for t in self.tried if t.id in part))
 
     @property
     def labels(self) -> dict[str, str]:

@@ -35,6 +35,7 @@ _STARTED = "is set by dbdyno: it decides how the server is started"
 _REACHED = "is set by dbdyno: it decides who may reach the server, and whom it calls"
 _FILES = "is set by dbdyno: it decides which files the server touches"
 _CODE = "is set by dbdyno: it decides what the server loads"
+_MODULES = f"{_CODE}. Leave it out: a server that encrypts is given its module and a key"
 _KEYS = "is set by dbdyno: it gives the server a key of its own where a setting encrypts; leave it out"
 _LEAVES = "is set by dbdyno: what it writes is left on this host"
 
@@ -50,8 +51,8 @@ _REFUSED = {
     # Links, and the DATA DIRECTORY of a table, lead out of the data folder.
     **dict.fromkeys(("basedir", "chroot", "datadir", "language", "log_error", "pid_file", "secure_file_priv",
                      "symbolic_links"), _FILES),
-    **dict.fromkeys(("allow_suspicious_udfs", "early_plugin_load", "plugin_load", "plugin_load_add",
-                     "plugin_maturity"), _CODE),
+    **dict.fromkeys(("allow_suspicious_udfs", "plugin_maturity"), _CODE),
+    **dict.fromkeys(("early_plugin_load", "plugin_load", "plugin_load_add"), _MODULES),
     **dict.fromkeys(("core_file", "log_syslog", "log_syslog_facility", "log_syslog_include_pid", "log_syslog_tag"),
                     _LEAVES),
 }  # fmt: skip
@@ -134,7 +135,7 @@ def setting_mistake(name: str, value: Setting, *, may_have_replica: bool = False
 def _set_by_place(name: str) -> str:
     field = PLACED[name]
     text = f'is set by dbdyno: it decides where files lie. For a disk of its own give [server.place] {field} = "NAME", '
-    text += "and the disk in [stack.disks.NAME]"
+    text += "and the disk in [stack.disks.NAME] with device, size and filesystem"
     return f"may be true or false; the place of its files {text}" if name == BINARY_LOG else text
 
 

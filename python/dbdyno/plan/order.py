@@ -24,16 +24,17 @@ class Slot:
 def slots_of(design: Design, block: int, attempt: int) -> list[Slot]:
     """The trials of one attempt at a block, in the random order that the seed gives.
 
-    Whole plots stand in random order, and the trials inside each; without them a block is a single one. Steps on the
-    same tables stand together in their own order.
+    Whole plots stand in random order, in each the parts of the block, and the trials inside each; without factors that
+    are hard to change a block is a single plot. Steps on the same tables stand together in their own order.
     """
     plots = whole_plots(design)
+    parts = {id_: min(part) for part in design.parts() for id_ in part}
 
-    def place(row: list[str]) -> tuple[bytes, bytes]:
+    def place(row: list[str]) -> tuple[bytes, bytes, bytes]:
         first = row[0]
-        return drawn(design.seed, "plot", block, attempt, plots[first]), drawn(
-            design.seed, "order", block, attempt, first
-        )
+        of = ("plot", plots[first]), ("part", parts[first]), ("order", first)
+        plot, part, order = (drawn(design.seed, what, block, attempt, name) for what, name in of)
+        return plot, part, order
 
     ids = [id_ for row in sorted(design.steps(), key=place) for id_ in row]
     return [Slot(block, attempt, position, id_) for position, id_ in enumerate(ids, 1)]

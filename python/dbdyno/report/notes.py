@@ -117,15 +117,21 @@ def _block_notes(run: Run, blocks: UsableBlocks) -> list[str]:
         of = "planned block" if whole == run.design.blocks else "block"
         notes.append(f"{len(blocks.trials)} of {count(whole, of)} can be used.")
     if blocks.void:
-        notes.append(f"Left out, because a trial in it failed, met interference or is missing: {_void(blocks)}.")
+        notes.append(f"Left out, because a trial in it failed, met interference or is missing: {_void(run, blocks)}.")
     return notes
 
 
-def _void(blocks: UsableBlocks) -> str:
-    """Each attempt by its numbers; where they are many, how many."""
-    if len(blocks.void) <= VOID_NAMED:
-        return ", ".join(f"block {block} attempt {attempt}" for block, attempt in blocks.void)
-    return f"{count(len(blocks.void), 'attempt')} at {count(len({block for block, _ in blocks.void}), 'block')}"
+def _void(run: Run, blocks: UsableBlocks) -> str:
+    """Each attempt by its numbers, in a suite with its load; where they are many, how many."""
+    if len(blocks.void) > VOID_NAMED:
+        load = "a load of " if run.design.factor_of_loads else ""
+        return (
+            f"{count(len(blocks.void), 'attempt')} at {load}{count(len({block for block, *_ in blocks.void}), 'block')}"
+        )
+    named = ((run.design.part_label(part), block, attempt) for block, attempt, part in blocks.void)
+    return ", ".join(
+        f"{f'{label} in ' if label else ''}block {block} attempt {attempt}" for label, block, attempt in named
+    )
 
 
 def _load_notes(run: Run, blocks: UsableBlocks) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """All trials of a run: in order, block by block, and what happens when one fails."""
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,7 +29,7 @@ from dbdyno.store.block_trace import KEPT, KEPT_BYTES_MAX
 from dbdyno.store.events import Dropped, Ended, Event, Failed, Note, Planned, Resumed, Started
 from dbdyno.store.header import Header
 from dbdyno.store.records import Run, Trial
-from dbdyno.store.replay import ATTEMPTS, PATIENCE, History, Void, attempts_that_count
+from dbdyno.store.replay import ATTEMPTS, PATIENCE, History, attempts_that_count
 from dbdyno.store.run_folder import RunFolder, read_header, read_run
 from dbdyno.store.trials import lost_trials
 from dbdyno.study.units import format_seconds
@@ -111,8 +111,9 @@ def _interrupted_block(plan: Plan, history: History) -> int | None:
     last = max((place for place, attempt in history.attempts.items() if attempt.finished), default=None)
     if last is None:
         return None
-    attempt, live = history.attempts[last], plan.specs.keys() - history.dropped
-    return last[0] if attempt.is_open(live) and not attempt.disturbed else None
+    attempt = history.attempts[last]
+    parts = history.parts_to_run(*last, plan.design)
+    return last[0] if any(attempt.disturbed.isdisjoint(part) for part in parts) else None
 
 
 FAILURES_TO_DROP = 2  # attempts at the same block in which a treatment failed, before it is left out
@@ -257,8 +258,8 @@ class _Runner:
     def run(self, first: int = 1) -> StopReason:
         """Block after block, and why there are no more.
 
-        One with a failed trial is repeated whole, up to ``ATTEMPTS`` times; so is one with a disturbed trial, which is
-        kept at the last attempt. After ``PATIENCE`` blocks that had to be kept so, no block is repeated for that.
+        A part of one with a failed trial is repeated whole, up to ``ATTEMPTS`` times; so is one with a disturbed trial,
+        which is kept at the last attempt. After ``PATIENCE`` blocks that had to be kept so, none is repeated for that.
         """
         for block in range(first, self.plan.design.blocks + 1):
             if why := self.stop.before(block, begun=self.history.has_begun(block)):
@@ -269,18 +270,21 @@ class _Runner:
     def _block(self, block: int) -> None:
         ran = len(self.history.finished)
         self.stop.pace.begin()
-        for attempt in range(self.history.last_attempt(block), ATTEMPTS + self.history.attempts_lost(block) + 1):
+        design, history = self.plan.design, self.history
+        for attempt in range(history.last_attempt(block), ATTEMPTS + history.attempts_lost(block, design) + 1):
             self._attempt(block, attempt)
-            if self._complete(block, attempt):
+            if history.is_done(block, attempt, design):
                 break
         else:
-            if block not in attempts_that_count(self.history.attempts, self._live()):
+            if block not in attempts_that_count(history.attempts, design.parts(), history.dropped):
                 self._give_up(block)
-        if len(self.history.finished) > ran:
+        if len(history.finished) > ran:
             self.stop.pace.end()
-            if self.history.repeating_helps(block) and not self.history.repeating_helps(block + 1):
+            if history.repeating_helps(block, design) and not history.repeating_helps(block + 1, design):
+                loads = "As many loads as there are in " if design.factor_of_loads else ""
                 self.progress.say(
-                    f"{PATIENCE} blocks met interference at every attempt, so blocks are no longer repeated for that; "
+                    f"{loads}{PATIENCE} blocks met interference at every attempt, so "
+                    f"{'none' if loads else 'blocks'} {'is' if loads else 'are'} no longer repeated for that; "
                     "stop other programs on this host, or measure when it is idle"
                 )
 
@@ -291,25 +295,26 @@ class _Runner:
             self.progress.say(text)
 
     def _attempt(self, block: int, attempt: int) -> None:
-        self._simulate_ahead(block, attempt)
-        slots = {slot.treatment: slot for slot in self.plan.slots(block, attempt)}
+        parts = {id_: part for part in self.history.parts_to_run(block, attempt, self.plan.design) for id_ in part}
+        self._simulate_ahead(block, attempt, parts)
+        slots = {slot.treatment: slot for slot in self.plan.slots(block, attempt) if slot.treatment in parts}
         rows = {row[0]: row for row in self.plan.design.steps()}
         for treatment in slots:
             so_far = self.history.attempt(block, attempt)
-            if self._void_reason(block, attempt) is not None:
-                return
+            if self.history.void_reason(block, attempt, parts[treatment], self.plan.design) is not None:
+                continue
             steps = [slots[id_] for id_ in rows.get(treatment, []) if id_ in self._live()]
             # Steps of which one is missing are all run again: what it begins with is what those before it leave.
             if any(slot.treatment not in so_far.finished for slot in steps):
                 self.stop.before_trial(self.plan.specs[treatment])
                 self._trial(steps)
 
-    def _simulate_ahead(self, block: int, attempt: int) -> None:
+    def _simulate_ahead(self, block: int, attempt: int, to_run: Collection[str]) -> None:
         """Have all processors at the simulated trials of a block, and of the next ones where these are too few.
 
         They are stored one after the other, in the plan's order.
         """
-        done = self.history.attempt(block, attempt).finished
+        done = self.history.attempt(block, attempt).finished | (self.plan.specs.keys() - to_run)
         for ahead in range(block, self.plan.design.blocks + 1):
             if ahead > block and not self.ports.simulations.has_room():
                 return
@@ -439,7 +444,8 @@ class _Runner:
             names = ", ".join(self._label(after) for after in following)
             self.progress.say(f"not measured, as they go on with its tables: {names}")
         if self.history.failures_of(slot.treatment, slot.block) < FAILURES_TO_DROP:
-            self.progress.say(f"block {slot.block} is repeated whole: a block counts only with all its trials")
+            what, part = self._part_words(slot.block, slot.treatment)
+            self.progress.say(f"{what} is repeated whole: {part or 'a block'} counts only with all its trials")
             return
         text = f"{self._label(slot)} failed {FAILURES_TO_DROP} times in block {slot.block} and is left out: {cause}"
         text += WITHOUT_CONTROL * self._is_control(slot)
@@ -476,13 +482,14 @@ class _Runner:
             self.progress.say(f"{trial.id} met interference: {'; '.join(beyond(trial))}")
             if self.plan.design.interference == "note":
                 return
-            again = self._void_reason(trial.block, trial.attempt) is not None
-            self.progress.say(f"block {trial.block} is {'repeated whole' if again else 'kept all the same'}")
+            design = self.plan.design
+            part = next(part for part in design.parts() if trial.treatment in part)
+            again = self.history.void_reason(trial.block, trial.attempt, part, design) is not None
+            what, _ = self._part_words(trial.block, trial.treatment)
+            self.progress.say(f"{what} is {'repeated whole' if again else 'kept all the same'}")
 
-    def _void_reason(self, block: int, attempt: int) -> Void | None:
-        return self.history.void_reason(block, attempt, self._live(), self.plan.design.interference)
-
-    def _complete(self, block: int, attempt: int) -> bool:
-        """Whether no further attempt at the block is needed."""
-        whole = self.history.attempt(block, attempt).is_whole(self._live())
-        return whole and self._void_reason(block, attempt) is None
+    def _part_words(self, block: int, treatment: str) -> tuple[str, str]:
+        """Return ``("block 3", "")``, and in a suite ``("block 3: delete", "delete")``."""
+        design = self.plan.design
+        part = next(design.part_label(part) for part in design.parts() if treatment in part)
+        return f"block {block}{f': {part}' if part else ''}", part

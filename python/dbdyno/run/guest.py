@@ -18,7 +18,7 @@ import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -168,17 +168,20 @@ _DISK_OPERATIONS = {
 
 @dataclass(frozen=True)
 class _GuestDisk:
-    """The emulated disk that a guest has, and what it may ask of it."""
+    """An emulated disk that a guest has, and what it may ask of it."""
 
     disk: EmulatedDisk
     drive: str
     is_prepared: bool
 
-    def answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What the disk says to a question of the guest's, with the time of this host's monotonic clock."""
-        op = asked.get("op")
+    def answer(self, asked: Mapping[str, Any], next_: EmulatedDisk | None = None) -> dict[str, Any]:
+        """What the disk says to a question of the guest's, with the time of this host's monotonic clock.
+
+        ``next_`` is the guest's disk that the question calls the next, whose socket the guest does not know.
+        """
+        op, asked = asked.get("op"), {**asked, **({"next": str(next_.control)} if next_ else {})}
         allowed = isinstance(op, str) and (
-            (op in _DISK_OPERATIONS and asked.get("next") is None)  # which would be a socket of the host
+            (op in _DISK_OPERATIONS and (next_ is not None or asked.get("next") is None))  # no other socket of the host
             or (op == "model" and asked.get("name") == self.drive)
             or (op == "restore" and self.is_prepared and asked.get("name") == PREPARED)
             or (op == "clear" and not self.is_prepared)
@@ -264,11 +267,12 @@ def _running(
     """A machine of a treatment that has booted, and waits for a request."""
     assert isinstance(image, Disks)  # noqa: S101  (of this kind)
     kernel = find_kernel(str(spec.stack.kernel))
-    drive, how = spec.stack.device, accelerator(kernel)
-    disks = [_disk_of_guest(disk, spec, number, is_prepared=is_prepared) for number, disk in enumerate(image.disks)]
+    how = accelerator(kernel)
+    owned = [*((disk, spec) for disk in image.disks), *((image.named[name], on) for name, on in spec.by_disk.items())]
+    disks = [_disk_of_guest(disk, on, number, is_prepared=is_prepared) for number, (disk, on) in enumerate(owned)]
     machine = Machine(kernel, spec.stack.guest_memory, _command(), python_bundle(PROGRAM), disks)
     with booted(machine, journal, how) as guest:
-        asked_of = tuple(_GuestDisk(disk, drive, is_prepared) for disk in image.disks)
+        asked_of = tuple(_GuestDisk(disk, on.stack.device, is_prepared) for disk, on in owned)
         talk = _Conversation(guest, asked_of, spec, say, how)
         try:
             talk.wait_for_boot()
@@ -278,7 +282,7 @@ def _running(
 
 
 def _disk_of_guest(disk: EmulatedDisk, spec: TrialSpec, number: int, *, is_prepared: bool) -> DiskOfGuest:
-    """A disk of a guest's, with the content that it boots with."""
+    """A disk of a guest's, with the content that it boots with; ``spec`` is the treatment as if its data lay there."""
     drive = spec.stack.device
     disk.client.set_mode("instant")
     disk.client.set_model(drive, 0)
@@ -328,6 +332,7 @@ class _Conversation:
     say: Callable[[str], None]
     accelerator: str
     release: str = ""
+    line: dict[int, int] = field(default_factory=dict)  # number of a disk -> of that whose power is cut next
 
     @property
     def observed(self) -> dict[str, Any]:
@@ -371,10 +376,26 @@ class _Conversation:
     def answer(self, value: object) -> dict[str, Any]:
         """What the disk says that a guest asks something of, by its number."""
         asked = dict(value) if isinstance(value, dict) else {}
-        number = asked.pop("disk", 0)
-        if not isinstance(number, int) or not 0 <= number < len(self.disks):
-            return {"ok": False, "error": f"the guest has no disk {short(str(number), 20)}"}
-        return self.disks[number].answer(asked)
+        number, next_ = asked.pop("disk", 0), asked.pop("next", None)
+        for named in (number, *([] if next_ is None else [next_])):
+            if not isinstance(named, int) or not 0 <= named < len(self.disks):
+                return {"ok": False, "error": f"the guest has no disk {short(str(named), 20)}"}
+        disk: _GuestDisk = self.disks[number]
+        if asked.get("op") == "cuts-arm":
+            self.line.pop(number, None)
+        if next_ is None:
+            return disk.answer(asked)
+        if number in self._line_from(next_):  # each would wait for the other
+            return {"ok": False, "error": f"the disks {number} and {next_} can't be cut in a circle"}
+        self.line[number] = next_
+        return disk.answer(asked, self.disks[next_].disk)
+
+    def _line_from(self, number: int) -> list[int]:
+        """The disks whose power is cut with that of one, from it on."""
+        line = [number]
+        while (number := self.line.get(number, -1)) >= 0:
+            line.append(number)
+        return line
 
     def take(self, result: Mapping[str, Any], slot: Slot, folder: Path) -> Trial:
         """Take the files of a trial into its folder. Raises ``TrialError`` where they are none of it."""

@@ -31,6 +31,7 @@ from dbdyno.stack.kinds.booted import KIND
 from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.data import Disks
+from dbdyno.stack.layers.device import serial_in_guest
 from dbdyno.stack.layers.emulated_disk import EmulatedDisk
 from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.undo_log import Journal
@@ -106,28 +107,34 @@ class Port:
 
 
 @contextmanager
-def disk_socket(port: Port, path: Path, number: int) -> Iterator[None]:
-    """A socket at which the disk of that number can be asked as on a host, one question for each connection."""
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(path))
-        listening.listen(16)
-        threading.Thread(target=_answer_all, args=(listening, port, number), name="disk", daemon=True).start()
+def disk_sockets(port: Port, controls: Sequence[Path]) -> Iterator[None]:
+    """Sockets at which the disks can be asked as on a host, one question for each connection."""
+    with ExitStack() as closing:
+        for number, control in enumerate(controls):
+            listening = closing.enter_context(socket.socket(socket.AF_UNIX))
+            listening.bind(str(control))
+            listening.listen(16)
+            given = listening, port, number, controls
+            threading.Thread(target=_answer_all, args=given, name="disk", daemon=True).start()
         yield
 
 
-def _answer_all(listening: socket.socket, port: Port, number: int) -> None:
+def _answer_all(listening: socket.socket, port: Port, number: int, controls: Sequence[Path]) -> None:
     while True:
         try:
             client, _ = listening.accept()
         except OSError:
             return
-        threading.Thread(target=_answer, args=(client, port, number), daemon=True).start()
+        threading.Thread(target=_answer, args=(client, port, number, controls), daemon=True).start()
 
 
-def _answer(client: socket.socket, port: Port, number: int) -> None:
+def _answer(client: socket.socket, port: Port, number: int, controls: Sequence[Path]) -> None:
     with client, client.makefile("rwb") as lines:
         try:
-            answer = port.ask_disk(json.loads(lines.readline(LINE_BYTES_MAX)), number)
+            request = json.loads(lines.readline(LINE_BYTES_MAX))
+            if next_ := request.get("next"):  # a socket of this machine's, which the host knows by its number
+                request["next"] = controls.index(Path(next_))
+            answer = port.ask_disk(request, number)
         except (DbdynoError, ValueError) as error:
             answer = {"ok": False, "error": str(error)}
         lines.write(json.dumps(answer).encode() + b"\n")
@@ -149,14 +156,21 @@ class _OnHost:
         """As far as can be seen from here, it runs."""
 
 
-def the_disks(controls: Sequence[Path], key: bytes) -> Disks:
-    """The prepared data as the layers know them: disks that are asked at ``controls``, and what encrypts them."""
-    disks = [EmulatedDisk(control, Path("/dev/disk-of-guest"), _OnHost(), {}) for control in controls]  # type: ignore[arg-type]
-    return Disks(tuple(disks), key=key)
+def the_disks(spec: TrialSpec, controls: Sequence[Path], key: bytes) -> Disks:
+    """The prepared data as the layers know them: disks that are asked at ``controls``, and what encrypts them.
+
+    The file of each is called by its serial, by which this machine finds it; those of the data come first.
+    """
+    disks = [
+        EmulatedDisk(control, Path("/dev") / serial_in_guest(number), _OnHost(), {})  # type: ignore[arg-type]
+        for number, control in enumerate(controls)
+    ]
+    count = spec.stack.devices
+    return Disks(tuple(disks[:count]), dict(zip(spec.by_disk, disks[count:], strict=True)), key)
 
 
 def prepare(request: Mapping[str, Any], image: Disks, journal: Journal) -> None:
-    """Make a treatment's prepared data on the disk."""
+    """Make a treatment's prepared data on its disks."""
     spec = _spec(request)
     load = workload_of(spec)
     with scratch(journal) as ground:
@@ -208,12 +222,11 @@ def serve(port: Port) -> None:
     ended = threading.Event()
     threading.Thread(target=beat, args=(port, ended), daemon=True).start()
     try:
-        count = _spec(request).stack.devices
+        spec = _spec(request)
+        count = spec.stack.devices + len(spec.by_disk)
         controls = [state_folder() / f"disk{number or ''}.sock" for number in range(count)]
-        with ExitStack() as closing:
-            for number, control in enumerate(controls):
-                closing.enter_context(disk_socket(port, control, number))
-            image = the_disks(controls, base64.b64decode(request["key"]))
+        with disk_sockets(port, controls):
+            image = the_disks(spec, controls, base64.b64decode(request["key"]))
             journal = Journal(f"{kind} in a guest")
             if kind == "prepare":
                 prepare(request, image, journal)

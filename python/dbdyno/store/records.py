@@ -52,11 +52,19 @@ class TrialLoad(LoadRun, total=False):
     beside: dict[str, LoadBeside]  # loads beside it, by name
 
 
+class CacheFigures(TypedDict, total=False):
+    """What a cache before a disk did during the load; shares are from 0 to 1."""
+
+    waiting_share: float  # of its blocks: still to be written to the disk behind it when the load ended
+    read_hit_share: float  # of the blocks read: those that it answered; left out where none was, or nobody counted
+
+
 class TrialDevice(DiskFigures, total=False):
     """An emulated disk's own figures; of several below one filesystem those of the slowest, and each."""
 
     disks: list[DiskFigures]
     rebuilt_share: float  # of an array that was rebuilding: how much of it was done when the load ended, from 0 to 1
+    cache: CacheFigures  # of a cache before the disk
     named: dict[str, DiskFigures]  # by name: those of [stack.disks]
 
 

@@ -3,11 +3,11 @@
 Here alone is decided which attempt at a block counts, and why another is void.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from dbdyno.model.design import Design, Interference
+from dbdyno.model.design import Design
 from dbdyno.store.events import (
     Dropped,
     Ended,
@@ -31,13 +31,25 @@ PATIENCE = 2  # blocks that met interference at every attempt: after these, repe
 
 @dataclass
 class Attempt:
-    """How far one attempt at a block came, by treatment."""
+    """How far one attempt at a block, or at a part of it, came, by treatment."""
 
     finished: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)  # finished, but can't be read any more
-    disturbed: bool = False
+    disturbed: set[str] = field(default_factory=set)
     host: str = ""  # that it ran on, of a study on several
+
+    def at(self, part: Collection[str]) -> "Attempt":
+        """How far it came with these treatments."""
+        finished, failed, lost, disturbed = (
+            treatments.intersection(part) for treatments in (self.finished, self.failed, self.lost, self.disturbed)
+        )
+        return Attempt(finished, failed, lost, disturbed, self.host)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a trial of it has ended, well or not."""
+        return bool(self.finished or self.failed or self.lost)
 
     def void_reason(self, live: Collection[str]) -> Void | None:
         """Why it can count no more: one of the treatments that were not left out failed, or its files were lost.
@@ -57,9 +69,26 @@ class Attempt:
         return not self.is_whole(live) and self.void_reason(live) is None
 
 
-def attempts_that_count(attempts: Mapping[Place, Attempt], live: Collection[str]) -> dict[int, int]:
-    """Block -> the latest whole attempt at it; ``live`` are the treatments that were not left out."""
-    return {block: attempt for block, attempt in sorted(attempts) if live and attempts[block, attempt].is_whole(live)}
+def attempts_that_count(
+    attempts: Mapping[Place, Attempt], parts: Sequence[frozenset[str]], dropped: Collection[str]
+) -> dict[int, tuple[int, ...]]:
+    """Block -> the latest whole attempt at each of its parts; nothing of a block of which a part has none.
+
+    A part of which all treatments were ``dropped`` has its latest attempt, which nothing is compared with.
+    """
+    live = [part.difference(dropped) for part in parts]
+    latest: dict[int, list[int]] = {}
+    for block, number in sorted(attempts):
+        by_part = latest.setdefault(block, [0] * len(parts))
+        for place, (part, of) in enumerate(zip(parts, live, strict=True)):
+            if attempts[block, number].is_whole(of) and attempts[block, number].at(part).is_begun:
+                by_part[place] = number
+    whole = {
+        block: tuple(by_part)
+        for block, by_part in latest.items()
+        if all(number for number, of in zip(by_part, live, strict=True) if of)
+    }
+    return whole if any(live) else {}
 
 
 @dataclass
@@ -112,7 +141,7 @@ class History:
         match event:
             case Finished():
                 attempt.finished.add(event.treatment)
-                attempt.disturbed |= event.disturbed
+                attempt.disturbed |= {event.treatment} if event.disturbed else set()
                 self.finished[event.trial] = event
                 self.timed.add(event.trial)
             case Failed():
@@ -142,25 +171,51 @@ class History:
         """How far an attempt came, if it was begun."""
         return self.attempts.get((block, attempt), Attempt())
 
-    def void_reason(self, block: int, attempt: int, live: Collection[str], interference: Interference) -> Void | None:
-        """Why an attempt at a block is repeated: ``void_reason`` of the attempt, or others disturbed a trial of it.
+    def void_reason(self, block: int, attempt: int, part: frozenset[str], design: Design) -> Void | None:
+        """Why an attempt at a part of a block is repeated: as its ``void_reason``, or others disturbed a trial of it.
 
         The last of ``ATTEMPTS`` is kept though others disturbed it.
         """
-        trials = self.attempt(block, attempt)
-        if (reason := trials.void_reason(live)) is not None:
+        trials = self.attempt(block, attempt).at(part)
+        if (reason := trials.void_reason(part - self.dropped)) is not None:
             return reason
-        repeated = interference == "repeat" and attempt < ATTEMPTS and trials.disturbed
-        return "interference" if repeated and self.repeating_helps(block) else None
+        repeated = design.interference == "repeat" and attempt < ATTEMPTS and trials.disturbed
+        return "interference" if repeated and self.repeating_helps(block, design) else None
 
-    def repeating_helps(self, block: int) -> bool:
-        """Whether fewer than ``PATIENCE`` blocks before this one met interference at every attempt."""
-        kept = {
-            before
+    def parts_to_run(self, block: int, attempt: int, design: Design) -> list[frozenset[str]]:
+        """Return the parts of the block that this attempt is to run or to go on with.
+
+        Of the others an attempt before it is whole, or this one is whole or void.
+        """
+        return [
+            part
+            for part in design.parts()
+            if not self._is_done(block, attempt - 1, part, design)
+            and self.attempt(block, attempt).is_open(part - self.dropped)
+            and self.void_reason(block, attempt, part, design) is None
+        ]
+
+    def is_done(self, block: int, attempts: int, design: Design) -> bool:
+        """Whether each part of the block is whole in one of its first ``attempts``, and no other is needed."""
+        return all(self._is_done(block, attempts, part, design) for part in design.parts())
+
+    def _is_done(self, block: int, attempts: int, part: frozenset[str], design: Design) -> bool:
+        return any(
+            self.attempt(block, number).is_whole(part - self.dropped)
+            and self.void_reason(block, number, part, design) is None
+            for number in range(1, attempts + 1)
+        )
+
+    def repeating_helps(self, block: int, design: Design) -> bool:
+        """Whether before this one less than ``PATIENCE`` blocks, in parts, met interference at every attempt."""
+        parts = design.parts()
+        kept = sum(
+            not attempt.disturbed.isdisjoint(part)
             for (before, number), attempt in self.attempts.items()
-            if attempt.disturbed and number == ATTEMPTS and before < block
-        }
-        return len(kept) < PATIENCE
+            for part in parts
+            if number == ATTEMPTS and before < block
+        )
+        return kept < PATIENCE * len(parts)
 
     def last_attempt(self, block: int) -> int:
         """The latest attempt at a block that was begun; 1 where none was."""
@@ -170,19 +225,15 @@ class History:
         """In how many attempts at a block a treatment failed."""
         return sum(treatment in attempt.failed for (place, _), attempt in self.attempts.items() if place == block)
 
-    def attempts_lost(self, block: int) -> int:
-        """How many attempts at a block have to be made again because files of theirs were damaged."""
-        return sum(
-            bool(attempt.lost) and not attempt.failed for (place, _), attempt in self.attempts.items() if place == block
-        )
+    def attempts_lost(self, block: int, design: Design) -> int:
+        """How many attempts at a block, or at one of its parts, are made again because files were damaged."""
+        of_block = [attempt for (place, _), attempt in self.attempts.items() if place == block]
+        by_part = ([attempt.at(part) for attempt in of_block] for part in design.parts())
+        return max(sum(bool(attempt.lost) and not attempt.failed for attempt in attempts) for attempts in by_part)
 
     def has_begun(self, block: int) -> bool:
         """Whether a trial of the block has ended, well or not."""
-        return any(
-            attempt.finished or attempt.failed or attempt.lost
-            for (place, _), attempt in self.attempts.items()
-            if place == block
-        )
+        return any(attempt.is_begun for (place, _), attempt in self.attempts.items() if place == block)
 
     def blocks_over(self) -> int:
         """How many blocks of a study on several hosts there are, but for those of which files were damaged since."""

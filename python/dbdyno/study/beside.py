@@ -29,6 +29,9 @@ Statement = Annotated[
 Into = Literal["disk", "nowhere"]
 
 
+BACKUPS = ("dump", "mariabackup")  # kinds that need no other field
+
+
 class BesideSection(WorkloadSection):
     """``[[workload.beside]]``: a second load beside the judged one, such as a backup; it is not judged itself."""
 

@@ -16,6 +16,7 @@ from dbdyno.study.schema import (
     DISKS,
     FACTOR_SECTIONS,
     ArraySection,
+    CacheSection,
     EncryptionSection,
     FilesystemSection,
     HostSection,
@@ -99,7 +100,7 @@ def named_levels(
     before = len(mistakes)
     tables = tables_of(section)
     levels = [_level(name, table, kind, mistakes) for name, table in tables.items()]
-    if len(levels) < 2:  # noqa: PLR2004
+    if len(levels) < (1 if is_suite else 2):
         count = f"has one level, {shown(levels[0].name)}" if levels else "has no level"
         mistakes.append(Mistake((LEVELS,), f"{count}; give two or more, such as [levels.ours] and [levels.vendor]"))
     for place, level in enumerate(levels):
@@ -186,6 +187,7 @@ def _homes(field: str, kind: type[WorkloadSection]) -> list[str]:
         "queue": QueueSection.model_fields,
         "queue.iosched": {tunable for tunables in TUNABLES.values() for tunable in tunables} | all_tunables(),
         "array": ArraySection.model_fields,
+        "cache": CacheSection.model_fields,
         "encryption": EncryptionSection.model_fields,
         "volume": VolumeSection.model_fields,
         "filesystem": FilesystemSection.model_fields,

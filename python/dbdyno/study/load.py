@@ -13,6 +13,7 @@ from dbdyno.errors import UserError
 from dbdyno.model.design import TREATMENTS_MAX
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.printable import one_line
+from dbdyno.study.beside import BACKUPS
 from dbdyno.study.document import read_document
 from dbdyno.study.drives import OF_HOST
 from dbdyno.study.fio_rules import job_notes
@@ -24,6 +25,8 @@ from dbdyno.study.scale import in_scale, scale_mistakes, scaled
 from dbdyno.study.schema import (
     BETWEEN,
     BOOTED_KERNEL,
+    CACHE_DISK,
+    CACHES,
     DISKS,
     Cost,
     CostSection,
@@ -472,6 +475,17 @@ def _top_level_mistakes(raw: dict[str, Any]) -> Iterator[Mistake]:
             yield Mistake((name,), f"is missing; a study needs [{name}]")
 
 
+def _kind_as_factor(kinds: list[Any]) -> str:
+    """What is said of a list of kinds: of a backup among them, the line that runs it beside the first."""
+    text = "can't be a factor: it decides which fields the section has; write a study for each kind, or run one beside "
+    backups = [kind for kind in kinds[1:] if kind in BACKUPS]
+    if not backups or kinds[0] in BACKUPS:
+        return text + "the other by [[workload.beside]]"
+    levels = ", ".join(shown(kind) for kind in ("none", *backups))
+    line = f'beside = [{{ name = "backup", kind = [{levels}], start = "2s" }}]'
+    return f"{text}the other: in [workload] give kind = {shown(kinds[0])} and the line {line}"
+
+
 def _factors(body: dict[str, Any], mistakes: list[Mistake]) -> Iterator[VariedField]:
     varied: list[tuple[tuple[str, ...], list[Any]]] = []
     loads_beside = [f"{BESIDE}.{name}" for name in body.get(BESIDE, {})]
@@ -487,9 +501,7 @@ def _factors(body: dict[str, Any], mistakes: list[Mistake]) -> Iterator[VariedFi
     names = [path[-1] for path, _ in varied if path[0] != BESIDE]
     for path, levels in varied:
         if path == ("workload", "kind"):
-            text = "can't be a factor: it decides which fields the section has; write a study for each kind"
-            text += ", or run one beside the other by [[workload.beside]]"
-            mistakes.append(Mistake(path, text))
+            mistakes.append(Mistake(path, _kind_as_factor(levels)))
             continue
         if not levels:
             mistakes.append(Mistake(path, "is an empty list; give its levels, or one value without brackets"))
@@ -592,6 +604,7 @@ def _unused_disks(body: dict[str, Any], factors: tuple[VariedField, ...]) -> Ite
     for name in dict.fromkeys(name for spec in specs for name in spec.stack.disks):
         if all(name not in spec.by_disk for spec in specs):
             text = f"is a disk on which nothing lies; give [server.place], such as innodb_log = {shown(name)}"
+            text += f", or stack.cache = {shown(CACHES[0])}" if name == CACHE_DISK else ""
             path = (*DISKS, name)
             yield Mistake(path if name in own else _of_level(path, factors), text)
 

@@ -38,7 +38,8 @@ _CALLED = {
     "drive": "device", "elevator": "scheduler", "fs": "filesystem", "ram": "memory", "repetitions": "blocks",
     "repeat": "blocks", "runs": "blocks", "control": "baseline", "type": "kind", "name": "title",
     "raid": "array", "raid_level": "array", "md": "array", "luks": "encryption", "dm_crypt": "encryption",
-    "lvm": "volume", "sector_size": "sector", "chunk_size": "chunk",
+    "lvm": "volume", "dm_cache": "cache", "dm_writecache": "cache", "writecache": "cache",
+    "sector_size": "sector", "chunk_size": "chunk",
     "thp": "transparent_hugepage", "transparent_hugepages": "transparent_hugepage",
     "transparent_huge_pages": "transparent_hugepage", "hugepages": "nr_hugepages", "huge_pages": "nr_hugepages",
     "malloc": "allocator", "malloc_lib": "allocator", "ld_preload": "allocator", "numactl": "numa",
@@ -56,6 +57,7 @@ FIELDS_OF = {
     **dict.fromkeys(("compare", "compare_factors", "hard_to_change"), "design"),
     # Not "encryption", "array", "state" and the like: they are good names for a factor of several fields.
     **dict.fromkeys(("chunk", "bitmap", "sync_speed_min", "sync_speed_max", "stripe_cache_size"), "array"),
+    **dict.fromkeys(("high_watermark", "low_watermark", "max_age", "cache_mode"), "cache"),
     **dict.fromkeys(("cipher", "key_bits", "workqueues"), "encryption"),
     **dict.fromkeys(("pool_chunk",), "volume"),
     **dict.fromkeys(("mkfs", "mount"), "filesystem"),

@@ -22,6 +22,7 @@ from dbdyno.study.levels import NAME_CHARACTERS_MAX, SETTINGS
 from dbdyno.study.rules import LOAD
 from dbdyno.study.schema import (
     ArraySection,
+    CacheSection,
     EncryptionSection,
     FilesystemSection,
     HostSection,
@@ -98,6 +99,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "stack": StackSection,
     "queue": QueueSection,
     "array": ArraySection,
+    "cache": CacheSection,
     "encryption": EncryptionSection,
     "volume": VolumeSection,
     "filesystem": FilesystemSection,

@@ -123,10 +123,12 @@ SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 OLD_SCHEDULERS = ("noop", "deadline", "anticipatory", "cfq")
 DEVICES_MAX = 16
 # Layers between disks and filesystem, from the disks up: fields of [stack], each with a section of its own.
-BETWEEN = ("array", "encryption", "volume")
+BETWEEN = ("array", "cache", "encryption", "volume")
 # Levels of md and kinds of logical volumes -> how many devices they need at least.
 ARRAYS = {"raid0": 2, "raid1": 2, "raid5": 3, "raid6": 4, "raid10": 2, "linear": 2}
 VOLUMES = {"linear": 1, "striped": 2, "thin": 1}
+CACHES = ("writecache", "dm-cache")
+CACHE_DISK = "cache"  # of [stack.disks], the disk that a cache takes
 # nr_requests of a blk-mq kernel: BLKDEV_MIN_RQ .. 16 x 128 (block/blk-mq.c); without a scheduler the hardware's depth.
 NR_REQUESTS_MIN, NR_REQUESTS_MAX, NR_REQUESTS_NONE_MAX = 4, 2048, 128
 
@@ -224,7 +226,7 @@ DiskName = Annotated[
 
 
 class NamedDiskSection(Section):
-    """``[stack.disks.NAME]``: a disk beside that of the data, for what ``[server.place]`` puts there.
+    """``[stack.disks.NAME]``: a disk beside that of the data, for what ``[server.place]`` puts there, or for a cache.
 
     Each field can be a factor. A treatment that puts nothing there does without it.
     """
@@ -238,7 +240,7 @@ class NamedDiskSection(Section):
     scheduler: Literal[SCHEDULERS] | None = None  # type: ignore[valid-type]
     """I/O scheduler of this disk."""
     filesystem: Literal[tuple(KINDS)] | None = None  # type: ignore[valid-type]
-    """Required; not `zfs` or `tmpfs`."""
+    """Required; not `zfs` or `tmpfs`. The disk of a `cache` has none."""
     mkfs: Options = ""
     """As `[filesystem] mkfs`."""
     mount: Options = ""
@@ -288,6 +290,8 @@ class StackSection(Section):
     """
     array: Literal[("none", *ARRAYS)] = "none"  # type: ignore[valid-type]
     """What [md](layers.md#array) makes of the `devices`, with `[array]`."""
+    cache: Literal[("none", *CACHES)] = "none"  # type: ignore[valid-type]
+    """The [cache](layers.md#cache) that device mapper makes of the fast disk `[stack.disks.cache]`, with `[cache]`."""
     encryption: Literal["none", "luks"] = "none"
     """Whether [dm-crypt](layers.md#encryption) encrypts, as `[encryption]` says."""
     volume: Literal[("none", *VOLUMES)] = "none"  # type: ignore[valid-type]
@@ -309,7 +313,7 @@ class StackSection(Section):
     client_cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
     """Processors of the load generator; all if not given."""
     disks: dict[DiskName, NamedDiskSection] = Field(default_factory=dict)
-    """Further disks, each in a section such as `[stack.disks.log]`."""
+    """Further disks, each in a section such as `[stack.disks.log]`; `[stack.disks.cache]` is that of a `cache`."""
 
     @property
     def filesystem_devices(self) -> int:
@@ -418,6 +422,19 @@ class ArraySection(Section):
     """The same at most."""
     stripe_cache_size: Annotated[StrictInt, Field(ge=17, le=32768)] | None = None
     """Pages of each disk that `raid5` and `raid6` keep in memory."""
+
+
+class CacheSection(Section):
+    """``[cache]``: how ``[stack] cache`` works, by device-mapper/writecache.rst and cache.rst of the kernel."""
+
+    high_watermark: Annotated[StrictInt, Field(ge=1, le=100)] = 50
+    """Percent of a `writecache` that may wait; when more does, the kernel begins to write it back."""
+    low_watermark: Annotated[StrictInt, Field(ge=0, le=100)] = 45
+    """Percent of a `writecache` that still waits when the kernel stops writing back."""
+    max_age: Annotated[StrictInt, Field(ge=1, le=86_400_000)] | None = None
+    """Milliseconds after which a `writecache` writes back what waits; never if not given."""
+    cache_mode: Literal["writeback", "writethrough"] = "writeback"
+    """Of `dm-cache`: whether a write is done when it is on the cache's disk, or when it is on both."""
 
 
 class EncryptionSection(Section):
@@ -682,6 +699,7 @@ class TrialSpec(Section):
     stack: StackSection
     queue: QueueSection = QueueSection()
     array: ArraySection = ArraySection()
+    cache: CacheSection = CacheSection()
     encryption: EncryptionSection = EncryptionSection()
     volume: VolumeSection = VolumeSection()
     filesystem: FilesystemSection = FilesystemSection()
@@ -743,9 +761,14 @@ class TrialSpec(Section):
         return {purpose: disk for purpose, disk in self.server.place if disk != DATA_DISK}
 
     @property
+    def cache_disk(self) -> str:
+        """The disk of ``[stack.disks]`` that a cache takes; empty where there is no cache."""
+        return "" if self.stack.cache == "none" else CACHE_DISK
+
+    @property
     def by_disk(self) -> "dict[str, TrialSpec]":
-        """Each disk beside that of the data on which anything lies, as the treatment would be if its data lay there."""
-        used = {*self.places.values(), *([self.server.replica.own_disk] if self.has_replica else [])}
+        """Each disk beside that of the data that holds anything, as the treatment would be if its data lay there."""
+        used = {self.cache_disk, *self.places.values(), *([self.server.replica.own_disk] if self.has_replica else [])}
         return {name: self._on(disk) for name, disk in self.stack.disks.items() if name in used}
 
     def _on(self, disk: NamedDiskSection) -> "TrialSpec":

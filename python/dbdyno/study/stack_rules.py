@@ -11,7 +11,7 @@ from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIV
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
-from dbdyno.study.schema import ARRAYS, BETWEEN, DISKS, VOLUMES, TrialSpec
+from dbdyno.study.schema import ARRAYS, BETWEEN, CACHE_DISK, DISKS, VOLUMES, TrialSpec
 from dbdyno.study.simulated_loads import broken_drive_rules, broken_simulated_rules, broken_size_rules, unsure_name
 from dbdyno.study.units import format_bytes
 from dbdyno.study.workloads import KINDS as WORKLOADS
@@ -276,7 +276,6 @@ AHCI_PORTS = 6  # of the controller of a virtual machine
 _NO_DISKS = {
     EXTERNAL: "an external server has its files where it was told to",
     SIMULATED: "a simulated stack has one disk",
-    BOOTED: "a virtual machine has one disk",
     IMAGE: "a machine of your own has one drive beside the image",
     MEMORY: "the data lie in memory, on no disk",
     HERE: "the data lie in a folder of this host; name an emulated or a real disk in stack.device",
@@ -295,9 +294,8 @@ def broken_disk_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     devices = {DATA_DISK: spec.stack.device}
     for name, on in spec.by_disk.items():
         device, filesystem = on.stack.device, on.stack.filesystem
-        if filesystem in {BY_FUSE, IN_MEMORY}:
-            text = f"is {shown(filesystem)}, which is for the disk of the data alone; give one such as {shown('ext4')}"
-            yield Mistake((*DISKS, name, "filesystem"), text)
+        if text := _wrong_filesystem(filesystem, of_cache=name == spec.cache_disk):
+            yield Mistake((*DISKS, name, "filesystem"), f"is {shown(filesystem)}{text}")
             continue
         if on.stack.kind != kind:
             text = f"is {shown(device)}, and the data lie on {shown(spec.stack.device)}; give both of one kind"
@@ -306,8 +304,18 @@ def broken_disk_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         if kind == "real" and (other := next((disk for disk, path in devices.items() if path == device), "")):
             yield Mistake((*DISKS, name, "device"), f"is {shown(device)}, the disk {other}; name another")
         devices[name] = device
-        for mistake in DEVICES[kind](on, folder):
-            yield _of_disk(name, mistake, filesystem)
+        for mistake in _booted_drive(on, folder) if kind == BOOTED else DEVICES[kind](on, folder):
+            if not (name == spec.cache_disk and mistake.path == ("stack", "filesystem")):
+                yield _of_disk(name, mistake, filesystem)
+
+
+def _wrong_filesystem(filesystem: str | None, *, of_cache: bool) -> str:
+    """Why a named disk can't have it; empty if it can."""
+    if of_cache and filesystem is not None:
+        return "; a cache has the disk itself, without a filesystem. Leave it out"
+    if filesystem in {BY_FUSE, IN_MEMORY}:
+        return f", which is for the disk of the data alone; give one such as {shown('ext4')}"
+    return ""
 
 
 def _places(spec: TrialSpec) -> Iterator[Mistake]:
@@ -330,9 +338,19 @@ def _of_disk(name: str, mistake: Mistake, filesystem: str | None) -> Mistake:
     return Mistake((*DISKS, name, *mistake.path[1:]), text)
 
 
+# What users call a volume that their host has.
+_OF_DEVICE_MAPPER = ("lvm", "lv", "dm", "md", "raid")
+A_VOLUME_THERE_IS = (
+    "A volume of this host is never erased; mount a filesystem of it and give a folder there, "
+    'device = "file:/srv/bench", or have dbdyno make a volume of emulated disks: volume = "linear"'
+)
+
+
 def _unknown(spec: TrialSpec, _: Path) -> Iterator[Mistake]:
     known = [name for name in DEVICES if name not in {NOT_GIVEN, BOOTED}]
     text = f"is {shown(spec.stack.device)}; no kind of stack is called {shown(spec.stack.kind)}: {', '.join(known)}"
+    if spec.stack.kind in _OF_DEVICE_MAPPER:
+        text += f". {A_VOLUME_THERE_IS}"
     yield Mistake(("stack", "device"), text + did_you_mean(spec.stack.kind, known))
 
 
@@ -422,11 +440,7 @@ def _booted(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         path = "the absolute path of a kernel: its image, or the folder of its unpacked package"
         text = f"is {shown(kernel)}; known are {known} and {path}"
         yield Mistake(("stack", "kernel"), text + did_you_mean(kernel, BOOTED_KERNELS))
-    if not is_emulated(stack.device):
-        text = f"is {shown(stack.device)}; a virtual machine has an emulated drive, such as {shown('ssd-sata')}"
-        yield Mistake(("stack", "device"), text)
-    else:
-        yield from _emulated(spec, folder)
+    yield from _booted_drive(spec, folder)
     if stack.filesystem in {BY_FUSE, IN_MEMORY}:
         text = (
             f"is {shown(stack.filesystem)}; a virtual machine has a filesystem of its kernel, such as {shown('ext4')}"
@@ -434,6 +448,16 @@ def _booted(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
         yield Mistake(("stack", "filesystem"), text)
     if spec.host.awake is True:
         yield Mistake(("host", "awake"), _AWAKE)
+
+
+def _booted_drive(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
+    """What a virtual machine can't have as the disk of the data, or as a named one."""
+    stack = spec.stack
+    if not is_emulated(stack.device):
+        text = f"is {shown(stack.device)}; a virtual machine has an emulated drive, such as {shown('ssd-sata')}"
+        yield Mistake(("stack", "device"), text)
+    else:
+        yield from _emulated(spec, folder)
 
 
 def _devices(spec: TrialSpec) -> Iterator[Mistake]:
@@ -446,8 +470,10 @@ def _devices(spec: TrialSpec) -> Iterator[Mistake]:
         yield Mistake(
             place, f"is {stack.devices}, which is for emulated disks. Leave it out, or name an emulated drive"
         )
-    elif stack.bus == "ahci" and stack.devices > AHCI_PORTS:
-        yield Mistake(place, f"is {stack.devices}; an AHCI controller has {AHCI_PORTS} ports. Give another stack.bus")
+    elif stack.bus == "ahci" and (number := stack.devices + len(spec.by_disk)) > AHCI_PORTS:
+        with_named = f", with those of stack.disks {number}" if spec.by_disk else ""
+        text = f"is {stack.devices}{with_named}; an AHCI controller has {AHCI_PORTS} ports. Give another stack.bus"
+        yield Mistake(place, text)
     elif gathered and stack.devices < gathered:
         what = stack.array if stack.array != "none" else f"a {stack.volume} volume"
         yield Mistake(place, f"is {stack.devices}; {what} needs {gathered} or more. Give stack.devices = {gathered}")
@@ -494,14 +520,18 @@ def _between(spec: TrialSpec) -> Iterator[Mistake]:
             yield Mistake(place, f"is {shown(chosen)}; a power cut is of one plain disk. Leave it out, or [crash]")
     yield from _one_of_many(spec)
     yield from _array(spec)
+    if stack.cache != "none" and stack.kind not in _ON_NONE:
+        yield from _cache(spec)
 
 
 def _one_of_many(spec: TrialSpec) -> Iterator[Mistake]:
     stack = spec.stack
-    if stack.encryption != "none" and stack.array == "none" and stack.devices > 1:
-        text = f"is {shown(stack.encryption)} over {stack.devices} devices; give stack.array, which makes one of them"
-        yield Mistake(("stack", "encryption"), text)
-    if stack.volume == "striped" and (stack.array != "none" or stack.encryption != "none"):
+    for name in ("cache", "encryption"):
+        chosen = getattr(stack, name)
+        if chosen != "none" and stack.array == "none" and stack.devices > 1:
+            text = f"is {shown(chosen)} over {stack.devices} devices; give stack.array, which makes one of them"
+            yield Mistake(("stack", name), text)
+    if stack.volume == "striped" and {stack.array, stack.cache, stack.encryption} != {"none"}:
         text = 'is "striped", and what is below it is one device; give "linear" or "thin"'
         yield Mistake(("stack", "volume"), text)
 
@@ -524,6 +554,33 @@ def _array(spec: TrialSpec) -> Iterator[Mistake]:
         if getattr(array, name) is not None and array.state != "rebuilding":
             text = f"has no effect on an array that is {array.state}; leave it out, or give array.state"
             yield Mistake(("array", name), f'{text} = "rebuilding"')
+
+
+_OF_CACHE = {"high_watermark": "writecache", "low_watermark": "writecache", "max_age": "writecache",
+             "cache_mode": "dm-cache"}  # fmt: skip
+
+
+def _cache(spec: TrialSpec) -> Iterator[Mistake]:
+    """What a cache lacks, and what of ``[cache]`` is another's."""
+    kind, section, place = spec.stack.cache, spec.cache, ("stack", "cache")
+    if why := _NO_DISKS.get(spec.stack.kind):
+        yield Mistake(place, f"is {shown(kind)}, and there is no disk for it here: {why}. Leave it out")
+        return
+    if CACHE_DISK not in spec.stack.disks:
+        text = f"is {shown(kind)}, and needs a disk; give a section [stack.disks.{CACHE_DISK}] with device and size"
+        yield Mistake(place, text)
+    used = {("server", "place", purpose): disk for purpose, disk in spec.places.items()}
+    used[("server", "replica", "disk")] = spec.server.replica.own_disk
+    for field, disk in used.items():
+        if disk == CACHE_DISK:
+            yield Mistake(field, f"is {shown(disk)}, the disk that stack.cache takes; give one of another name")
+    for name in sorted(section.model_fields_set):
+        if _OF_CACHE[name] != kind:
+            text = f"is of {_OF_CACHE[name]}; {kind} has none. Leave it out, or give both in a level of [levels]"
+            yield Mistake(("cache", name), text)
+    if section.low_watermark > section.high_watermark:
+        text = f"is {section.low_watermark}, above cache.high_watermark ({section.high_watermark}); give less"
+        yield Mistake(("cache", "low_watermark"), text)
 
 
 def _host(spec: TrialSpec) -> Iterator[Mistake]:

@@ -22,7 +22,7 @@ def test_a_failed_attempt_is_void_for_every_treatment_in_it(a_run, a_trial):
     trials = [a_trial("t1", 1, 9), a_trial("t1", 1, 1, attempt=2), a_trial("t2", 1, 2, attempt=2)]
     run = a_run({"t1": [1], "t2": [1]}, trials=trials, failures=[("t2", 1, 1)])
     assert used(run) == {1: {"t1": 2, "t2": 2}}
-    assert usable_blocks(run).void == ((1, 1),)
+    assert usable_blocks(run).void == ((1, 1, frozenset({"t1", "t2"})),)
 
 
 def test_the_latest_valid_attempt_counts_even_before_an_unfinished_one(a_run, a_trial):
@@ -51,7 +51,7 @@ def test_a_dropped_treatment_voids_nothing(a_run, a_trial):
     blocks = usable_blocks(run)
     assert blocks.dropped == {"t3"}
     assert used(run) == {1: {"t1": 1, "t2": 1, "t3": 1}, 2: {"t1": 2, "t2": 2}, 3: {"t1": 1, "t2": 1}}
-    assert blocks.void == ((2, 1),)
+    assert blocks.void == ((2, 1, frozenset({"t1", "t2", "t3"})),)
 
 
 def test_everything_dropped(a_run):

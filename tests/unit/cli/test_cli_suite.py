@@ -27,6 +27,12 @@ def planned(dbdyno, *argv):
     return Path("results/a.toml"), out
 
 
+def refused(dbdyno, *argv):
+    code, out, err = dbdyno("suite", "microbench", *argv, "--into", "results/a", "--plan")
+    assert (code, out) == (2, "")
+    return err
+
+
 @pytest.mark.usefixtures("desk")
 def test_a_factor_of_the_command_line_takes_the_place_of_the_file_s(dbdyno, monkeypatch):
     monkeypatch.setattr("dbdyno.cli.plan.show_plan", lambda *_, **__: None)
@@ -58,6 +64,23 @@ def test_the_plan_shows_each_load_with_itself_and_one_image(dbdyno):
     assert "comparisons (2)" in out
     assert "  t2 against t1\n  t4 against t3\n" in out
     assert "prepared data: 1 image for all treatments" in out
+
+
+@pytest.mark.usefixtures("desk")
+def test_what_was_only_planned_is_planned_anew_and_the_study_of_a_run_is_kept(dbdyno):
+    options = "innodb_flush_log_at_trx_commit=1,2", "--only", "scan"
+    planned(dbdyno, *options)
+    study, _ = planned(dbdyno, *options, "duration=3s")
+    assert {spec.workload.duration for _, spec in load_study(study).combinations()} == {3.0}
+    Path("results/a").mkdir()
+    text = study.read_text()
+    assert refused(dbdyno, *options, "duration=4s").startswith(
+        "dbdyno: results/a.toml is there already, the study of a"
+    )
+    Path("results/a").rmdir()
+    study.write_text("# mine\n" + text)
+    refused(dbdyno, *options)
+    assert study.read_text() == "# mine\n" + text
 
 
 @pytest.mark.usefixtures("desk")

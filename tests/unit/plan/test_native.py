@@ -46,5 +46,7 @@ def test_a_drive_that_is_not_there_or_too_small_is_refused():
 def test_a_drive_has_its_numbers_and_its_array_in_its_name():
     (drive,) = device_models("raid1(hdd-15k(write_cache_bytes=0), 2)")
     assert (drive["kind"], drive["rotational"]) == ("raid", True)
+    (drive,) = device_models("raid6(ssd-sata, 6)")
+    assert (drive["kind"], drive["rotational"]) == ("raid", False)
     (drive,) = device_models("raid0(ebs-gp2(volume_gib=500), 4, 256KiB)")
     assert (drive["kind"], drive["rotational"]) == ("raid", False)

@@ -1,5 +1,7 @@
 """Loads of a suite that go on from one another: one trial for all, stored at its end, begun again from the first."""
 
+from dataclasses import replace
+
 import pytest
 
 from dbdyno.analysis.blocks import usable_blocks
@@ -129,7 +131,7 @@ def test_a_run_that_is_cut_off_in_a_step_begins_again_with_the_first(load, scrip
     another = Script()
     assert perform(another, steps, into, resume=True).how == "done"
     begun = [event.treatment for event in read_events(into) if isinstance(event, Started) and event.attempt == 2]
-    assert begun.count(id_of["fill", "1"]) == 1, "a block with a failed trial is repeated whole"
+    assert sorted(begun) == sorted(id_of[name, setting] for name in ORDER for setting in "12"), "all that shares tables"
     assert len(usable_blocks(read_run(into)).trials) == 2
 
 
@@ -147,3 +149,21 @@ def test_steps_that_were_stored_in_part_are_all_run_again(script, steps, id_of, 
     assert again[:3] == row
     run = read_run(into)
     assert [len(usable_blocks(run).of(id_)) for id_ in row] == [2, 2, 2]
+
+
+def test_only_the_load_that_met_interference_is_repeated(script, steps, id_of, into):
+    repeating = replace(steps, design=replace(steps.design, interference="repeat"))
+    script.disturbed = {(1, 1, id_of["alone", "1"]), (2, 1, id_of["last", "2"]), (2, 2, id_of["last", "2"])}
+    assert perform(script, repeating, into).how == "done"
+    alone, chain = ({id_of[load, setting] for load in loads for setting in "12"} for loads in (["alone"], ORDER))
+    again = {(place, t.treatment) for t in read_run(into).trials if (place := (t.block, t.attempt))[1] > 1}
+    whole = {((1, 2), id_) for id_ in alone} | {((2, 3), id_) for id_ in chain}
+    assert whole <= again <= whole | {((2, 2), id_) for id_ in chain}, "an attempt ends with what met interference"
+    used = usable_blocks(read_run(into))
+    assert {id_: [t.attempt for t in used.of(id_)] for id_ in (id_of["alone", "2"], id_of["fill", "1"])} == {
+        id_of["alone", "2"]: [2, 1],
+        id_of["fill", "1"]: [1, 3],
+    }
+    assert list(used.void) == [(1, 1, alone), (2, 1, chain), (2, 2, chain)]
+    assert "block 1: alone is repeated whole" in script.said
+    assert "block 2: fill, more, last is repeated whole" in script.said

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import HostError, TrialError, UserError
-from dbdyno.run.guest import _GuestDisk, _window_ns, in_guest, python_bundle
+from dbdyno.run.guest import _Conversation, _GuestDisk, _window_ns, in_guest, python_bundle
 from dbdyno.run.guest_side import Clocks
 from dbdyno.stack.guest import kernels, machine
 from dbdyno.stack.guest.channel import LINE_BYTES_MAX, Channel, GuestLostError
@@ -143,6 +143,23 @@ def test_a_guest_can_have_its_disk_touch_nothing_of_the_host(asked):
     answer = _GuestDisk(None, "hdd-7200", is_prepared=True).answer(asked)  # the disk is not even asked
     assert answer["ok"] is False
     assert "not allowed to a guest" in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"op": "cut", "disk": 3, "name": "c1"}, "the guest has no disk 3"),
+        ({"op": "cut", "disk": -1, "name": "c1"}, "the guest has no disk -1"),
+        ({"op": "cuts-arm", "disk": 1, "next": 3}, "the guest has no disk 3"),
+        ({"op": "cuts-arm", "disk": 1, "next": "/run/a.sock"}, "the guest has no disk /run/a.sock"),
+        ({"op": "cuts-arm", "disk": 1, "next": 1}, "the disks 1 and 1 can't be cut in a circle"),
+        ({"op": "cuts-arm", "disk": 0, "next": 2}, "the disks 0 and 2 can't be cut in a circle"),
+    ],
+)
+def test_a_guest_names_its_own_disks_by_number_and_has_none_wait_for_itself(asked, said):
+    disks = tuple(_GuestDisk(None, "hdd-7200", is_prepared=True) for _ in range(3))  # none of which is asked
+    talk = _Conversation(None, disks, None, print, "tcg", line={2: 1, 1: 0})
+    assert talk.answer(asked) == {"ok": False, "error": said}
 
 
 def test_moments_of_the_host_become_those_of_the_guest():
@@ -302,15 +319,17 @@ def test_a_host_that_has_no_kernel_yet_is_told_how_to_see(monkeypatch):
     assert booted.machines().detail.endswith("to test KVM, add a kernel: dbdyno kernels add debian-6.1")
 
 
-def test_a_guest_has_one_disk_and_no_network(tmp_path):
+def test_a_guest_has_its_disks_and_no_network(tmp_path):
     kernel = kernels.Kernel("k", "6.6", tmp_path / "image", tmp_path)
     disk = DiskOfGuest(tmp_path / "a,b.img", "ahci", rotational=True, write_cache=False)
-    words = arguments(Machine(kernel, 1 << 30, "true", disks=(disk,)), tmp_path / "archive", "tcg", 9)
+    log = DiskOfGuest(tmp_path / "log.img", "ahci", rotational=False, write_cache=True, number=1)
+    words = arguments(Machine(kernel, 1 << 30, "true", disks=(disk, log)), tmp_path / "archive", "tcg", 9)
     given = " ".join(words)
     assert "-nic none" in given
     assert "readonly=on" in given
     assert f"file={tmp_path}/a,,b.img" in given
     assert "ide-hd,bus=ide.0,drive=disk,serial=dbdyno,write-cache=off,rotation_rate=7200" in given
+    assert "ide-hd,bus=ide.1,drive=disk1,serial=dbdyno1,write-cache=on,rotation_rate=1" in given
 
 
 def test_kernels_are_listed(state):

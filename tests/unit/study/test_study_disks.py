@@ -96,9 +96,20 @@ REFUSED = {
             "in stack.device. Leave it out"
         ),
     ),
-    "a virtual machine": (
-        [("[stack]", '[stack]\nkernel = "debian-6.1"')],
-        "stack.disks: can't be given here: a virtual machine has one disk. Leave it out",
+    "more than a controller has ports for": (
+        [("[stack]\n", '[stack]\nkernel = "debian-6.1"\nbus = "ahci"\ndevices = 6\narray = "raid0"\n')],
+        "7: stack.devices: is 6, with those of stack.disks 7; an AHCI controller has 6 ports. Give another stack.bus",
+    ),
+    "a real disk of a virtual machine": (
+        [("[stack]\n", '[stack]\nkernel = "debian-6.1"\n'), ('device = ["ssd-sata", "nvme"]\n', REAL.format("x"))],
+        '10: stack.disks.log.device: is "/dev/disk/by-id/x"; a virtual machine has an emulated drive, such as',
+    ),
+    "the disk of a cache": (
+        [("disks.log", "disks.cache"), ('["data", "log"]\nbinlog = "log"', '"data"')],
+        (
+            "8: stack.disks.cache: is a disk on which nothing lies; give [server.place], such as innodb_log = "
+            '"cache", or stack.cache = "writecache"'
+        ),
     ),
     "a real disk beside an emulated one": (
         [('device = ["ssd-sata", "nvme"]\n', REAL.format("x"))],
@@ -128,7 +139,8 @@ REFUSED = {
         [("log_bin = true", 'innodb_log_group_home_dir = "/mnt/redo"')],
         (
             "16: server.settings.innodb_log_group_home_dir: is set by dbdyno: it decides where files lie. For a disk "
-            'of its own give [server.place] innodb_log = "NAME", and the disk in [stack.disks.NAME]'
+            'of its own give [server.place] innodb_log = "NAME", and the disk in [stack.disks.NAME] with device, '
+            "size and filesystem"
         ),
     ),
     "a path of the binary log": (
@@ -136,7 +148,7 @@ REFUSED = {
         (
             "16: server.settings.log_bin: may be true or false; the place of its files is set by dbdyno: it decides "
             'where files lie. For a disk of its own give [server.place] binlog = "NAME", and the disk in '
-            "[stack.disks.NAME]"
+            "[stack.disks.NAME] with device, size and filesystem"
         ),
     ),
     "prices": (
@@ -174,6 +186,16 @@ def test_places_and_devices_of_disks_are_factors_and_disks_of_no_use_are_left_ou
     (on_log,) = specs["nvme", "log"].by_disk.values()
     assert (on_log.stack.device, on_log.stack.filesystem, on_log.stack.disks) == ("nvme", "ext4", {})
     assert specs["nvme", "log"].stack.device == "hdd-7200"
+
+
+def test_a_virtual_machine_has_them_too_and_says_what_is_wrong_with_it_once(write):
+    booted = ("[stack]\n", '[stack]\nkernel = "debian-6.1"\nbus = "nvme"\n')
+    for _, spec in load_study(write(booted)).combinations():
+        (log,) = spec.by_disk.values()
+        assert (log.stack.kind, log.stack.bus, log.stack.devices) == ("booted", "nvme", 1)
+    said = refusal(write((booted[0], booted[1].replace("6.1", "6.2"))))
+    assert said.count("debian-6.2") == 1
+    assert "stack.disks" not in said
 
 
 def test_data_depend_on_places_and_disks_but_not_on_their_drives(write):

@@ -1,12 +1,16 @@
-"""``[array]``, ``[encryption]`` and ``[volume]``: what can be between disks and filesystem, and what is refused."""
+"""``[array]``, ``[cache]``, ``[encryption]`` and ``[volume]``: what is between disks and filesystem."""
+
+from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import UserError
+from dbdyno.errors import TrialError, UserError
 from dbdyno.stack.between import has_module
 from dbdyno.stack.kinds.catalogue import KINDS
-from dbdyno.stack.kinds.own import between_of
+from dbdyno.stack.kinds.kind import Raising
+from dbdyno.stack.kinds.own import between_of, block_layers
 from dbdyno.stack.layers.array import rebuilt_share
+from dbdyno.stack.layers.cache import cache_figures, metadata_sectors, observed_cache
 from dbdyno.stack.layers.encryption import observed_table
 from dbdyno.stack.layers.volume import observed_tables
 
@@ -27,6 +31,7 @@ def section(text):
 
 RAID5 = stack('array = "raid5"\ndevices = 4')
 LUKS = stack('encryption = "luks"')
+CACHE = stack('cache = "writecache"\ndisks.cache = { device = "nvme", size = "64MiB" }')
 
 REFUSED = {
     "too few": (
@@ -76,6 +81,47 @@ REFUSED = {
         "stack.encryption: .*lie in a folder of this host",
     ),
     "zfs": ([LUKS, ('filesystem = "ext4"', 'filesystem = "zfs"')], "stack.encryption: .*zfs stands on the disk itself"),
+    "a cache without a disk": (
+        [stack('cache = "writecache"')],
+        r"stack.cache: is \"writecache\", and needs a disk; give a section \[stack.disks.cache\] with device and size",
+    ),
+    "a disk of a cache that has no size": (
+        [CACHE, (', size = "64MiB"', "")],
+        "stack.disks.cache.size: is missing; an emulated disk needs one",
+    ),
+    "a filesystem on the disk of a cache": (
+        [CACHE, ('"64MiB"', '"64MiB", filesystem = "ext4"')],
+        'stack.disks.cache.filesystem: is "ext4"; a cache has the disk itself, without a filesystem. Leave it out',
+    ),
+    "a log on the disk of a cache": (
+        [CACHE, section('[server.place]\ninnodb_log = "cache"')],
+        'server.place.innodb_log: is "cache", the disk that stack.cache takes; give one of another name',
+    ),
+    "a cache of several": (
+        [CACHE, ('cache = "writecache"', 'cache = "writecache"\ndevices = 2')],
+        'stack.cache: is "writecache" over 2 devices; give stack.array, which makes one of them',
+    ),
+    "marks of another cache": (
+        [CACHE, ('"writecache"', '"dm-cache"'), section("[cache]\nhigh_watermark = 60")],
+        "cache.high_watermark: is of writecache; dm-cache has none. Leave it out, or give both in a level of",
+    ),
+    "marks upside down": (
+        [CACHE, section("[cache]\nhigh_watermark = 40")],
+        r"cache.low_watermark: is 45, above cache.high_watermark \(40\); give less",
+    ),
+    "marks of nothing": (
+        [section("[cache]\nmax_age = 5")],
+        'cache.max_age: is for stack.cache, which is "none"; leave',
+    ),
+    "a cache before a file": (
+        [CACHE, ONE_DEVICE, NO_BASELINE, ('"ssd-sata"', '"file:/srv/bench"')],
+        'stack.cache: is "writecache", and there is no disk for it here: the data lie in a file; name an emulated or',
+    ),
+    "a power cut of a cache": (
+        [CACHE, ("[design]", "[crash]\n[design]")],
+        'stack.cache: is "writecache"; a power cut is of one plain disk',
+    ),
+    "another cache": ([stack('cache = "bcache"')], 'stack.cache: is "bcache"; allowed are none, writecache, dm-cache'),
     "another word": ([stack('array = "raid4"')], 'stack.array: is "raid4"; allowed are none, raid0, raid1, raid5'),
     "what others call it": ([stack('raid = "raid5"')], 'stack.raid: is unknown here.*Did you mean "array"?'),
 }
@@ -126,6 +172,57 @@ def test_a_kernel_without_the_module_is_named_with_one_that_has_it(load, tmp_pat
     assert has_module(tmp_path, "md-mod")
     assert not has_module(tmp_path, "raid456")
     assert all(need.name != "stack.encryption" for need in part.needs(spec, tmp_path, "debian-5.10"))
+
+
+def test_a_cache_has_the_disk_of_its_name_and_its_settings_are_not_in_the_data(load):
+    marks = ("[server.settings]", "[cache]\nhigh_watermark = 60\n[server.settings]")
+    layers = ('cache = "writecache"', 'cache = "writecache"\nencryption = "luks"\nkernel = "debian-6.12"')
+    keys = []
+    for changes in ([layers], [layers, marks]):
+        ((_, spec),) = load(CACHE, ONE_DEVICE, NO_BASELINE, *changes).combinations()
+        keys.append(KINDS[spec.stack.kind].planned_key(spec))
+        assert [part.FIELD for part in between_of(spec)] == ["cache", "encryption"]
+        (fast,) = spec.by_disk.values()
+        assert (fast.stack.device, fast.stack.filesystem, fast.stack.cache) == ("nvme", None, "none")
+        assert [layer.name for layer in block_layers(fast, raising(install=False), fresh=False)] == ["queue"]
+        assert block_layers(fast, raising(install=True), fresh=True) == []
+        assert KINDS["emulated"].image_place(spec) == "ext4 on luks on writecache"
+    assert keys[0] == keys[1]
+    assert "mapped: a cache of device mapper" in "\n".join(KINDS["emulated"].touches([spec], {}))
+
+
+def raising(*, install):
+    """How a stack is raised, for what asks that alone."""
+    return Raising(Path("log"), print, install=install)
+
+
+def test_what_device_mapper_says_of_a_cache_is_read():
+    table = "0 1048576 writecache s 254:16 254:0 4096 4 high_watermark 60 low_watermark 45\n"
+    before = "0 1048576 writecache 0 32000 32000 0 100 0 7 0 0 0 7 0 3 0\n"
+    after = "0 1048576 writecache 0 32000 24000 12 300 50 9007 2 5 0 9000 0 40 0\n"
+    assert observed_cache(table, before) == {
+        "kind": "writecache", "size_bytes": 32000 * 4096, "high_watermark": 60, "low_watermark": 45,
+    }  # fmt: skip
+    assert cache_figures(before, after) == {"waiting_share": 0.25, "read_hit_share": 0.25}
+    assert cache_figures("0 8 writecache 0 100 100 0\n", "0 8 writecache 0 100 90 0\n") == {"waiting_share": 0.1}
+    table = "0 1048576 cache 253:0 253:1 254:0 128 1 writeback smq 0\n"
+    status = "0 1048576 cache 8 14/2048 128 {}/1952 {} 20 5 1 0 3 {} 3 metadata2 writeback no_discard_passdown "
+    status += "2 migration_threshold 2048 smq 0 rw - \n"
+    assert observed_cache(table, status.format(0, 0, 0)) == {
+        "kind": "dm-cache", "size_bytes": 1952 * 65536, "cache_mode": "writeback", "policy": "smq",
+    }  # fmt: skip
+    figures = cache_figures(status.format(0, 0, 0), status.format(99, 30, 488))
+    assert figures == {"waiting_share": 0.25, "read_hit_share": 1.0}
+    for line in ("0 8 writecache -5 100 100 0\n", "0 8 cache Fail\n", "0 8 linear\n", "\n"):
+        with pytest.raises(TrialError, match="dmsetup status: expected a cache that works, it is "):
+            observed_cache(table, line)
+
+
+def test_what_dm_cache_notes_fits_into_the_room_for_it():
+    for size in (64 << 20, 1 << 30, 1 << 40):
+        room = 512 * metadata_sectors(size // 512)
+        assert room % (1 << 20) == 0
+        assert 4 * 2**20 + 16 * (size - room) // 65536 <= room < 0.1 * size
 
 
 def test_how_much_is_rebuilt_is_read_of_the_array_asked_for():

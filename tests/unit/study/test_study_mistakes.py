@@ -81,7 +81,8 @@ def test_a_drive_file_that_is_not_there_is_looked_for_beside_the_study(write_stu
         ("ebs-io1(iops=90000)", "is not possible: iops = 90000 is more than iops_max = 64000"),
         ("ebs-gp3(iosp=90000)", "unknown field `iosp`"),
         ("raid1(hdd-15k)", "is not of the form raid1(MEMBER, COUNT)"),
-        ("raid5(hdd-15k, 3)", "is not an array: the arrays are raid0, raid1 and raid10"),
+        ("raid4(hdd-15k, 3)", "is not an array: the arrays are raid0, raid1, raid5, raid6 and raid10"),
+        ("raid5(hdd-15k, 2)", "is not possible: members are 2; level 5 needs at least 3"),
         ("raid0(mine.toml, 2)", "cannot read the drive file"),
     ],
 )

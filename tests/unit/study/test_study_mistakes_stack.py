@@ -37,6 +37,16 @@ MISTAKES = {
             )
         ],
     ),
+    "a logical volume of the host's": (
+        [(DEVICES, '"lvm:/dev/vg0/lv0"'), (BASELINE, "")],
+        [
+            (
+                ':6: stack.device: is "lvm:/dev/vg0/lv0"; no kind of stack is called "lvm": real, file, emulated, '
+                "memory, here. A volume of this host is never erased; mount a filesystem of it and give a folder there, "
+                'device = "file:/srv/bench", or have dbdyno make a volume of emulated disks: volume = "linear"'
+            )
+        ],
+    ),
     "a word for true": (
         [("nr_requests = 64", 'rotational = "true"')],
         [':12: queue.rotational: is "true" but must be true or false'],

@@ -60,6 +60,16 @@ MISTAKES = {
             )
         ],
     ),
+    "a backup as a kind": (
+        [('"slap"', '["slap", "dump"]')],
+        [
+            (
+                ":16: workload.kind: can't be a factor: it decides which fields the section has; write a study for "
+                'each kind, or run one beside the other: in [workload] give kind = "slap" and the line '
+                'beside = [{ name = "backup", kind = ["none", "dump"], start = "2s" }]'
+            )
+        ],
+    ),
     "a field of another kind": (
         [("clients = 10", "clients = 10\ntables = 4")],
         [f":18: workload.tables: is unknown here; known are {SLAP}. It is for kind oltp, bulk, sysbench, dump"],

@@ -247,3 +247,9 @@ def test_the_insert_benchmark_is_one_chain_of_seven_steps():
     assert len(planned_images(plan)) == len(study.factors[1].levels)
     rates = [[load.rate for load in spec.loads_beside.values()] for spec in list(plan.specs.values())[::3]]
     assert rates == [[], [], [], [], [100], [500], [1000]]
+
+
+def test_a_single_load_is_a_suite_too(suite):
+    design = make_plan(load_study(suite(('loads = "small"', 'loads = "small"\nonly = ["one"]')))).design
+    assert [treatment.levels["load"] for treatment in design.treatments] == ["one", "one"]
+    assert len(design.comparisons) == 1

@@ -151,18 +151,24 @@ class Struck:
 
 def struck(run: Run, blocks: UsableBlocks) -> tuple[list[frozenset[str]], dict[int, frozenset[str]]]:
     """Return which treatments spoiled each attempt that was left out, and which were disturbed in each block used."""
-    spoiled: dict[tuple[int, int], set[str]] = {}
+    failed: dict[tuple[int, int], set[str]] = {}
     for failure in run.failures:
-        spoiled.setdefault((failure.block, failure.attempt), set()).add(failure.treatment)
-    failed = set(spoiled)
+        failed.setdefault((failure.block, failure.attempt), set()).add(failure.treatment)
     attempts: dict[tuple[int, int], list[Trial]] = {}
     for trial in run.trials:
         attempts.setdefault((trial.block, trial.attempt), []).append(trial)
-    for attempt, trials in attempts.items():
-        if attempt not in failed:
-            spoiled.setdefault(attempt, set()).update(disturbed_among(trials))
-    left_out = [frozenset(spoiled.get(attempt, ())) for attempt in blocks.void]
-    disturbed = {block: disturbed_among(list(trials.values())) for block, trials in blocks.trials.items()}
+    left_out = [
+        part & failed.get((block, attempt), set())
+        or disturbed_among([trial for trial in attempts.get((block, attempt), []) if trial.treatment in part])
+        for block, attempt, part in blocks.void
+    ]
+    parts = run.design.parts()
+    disturbed = {
+        block: frozenset().union(
+            *(disturbed_among([trial for id_, trial in trials.items() if id_ in part]) for part in parts)
+        )
+        for block, trials in blocks.trials.items()
+    }
     return left_out, disturbed
 
 

@@ -259,15 +259,15 @@ def _open_own_run(plan: Plan, path: Path, this_host: ThisHost) -> tuple[RunFolde
 
 
 def void_open_block(run: RunFolder, plan: Plan) -> None:
-    """Have the block that was open when an earlier process ended repeated whole: nobody knows how it left the host."""
+    """Have what was open when an earlier process ended repeated whole: nobody knows how it left the host."""
     if not run.history.attempts:
         return
     place = max(run.history.attempts)
-    attempt, live = run.history.attempts[place], plan.specs.keys() - run.history.dropped
-    if not attempt.is_open(live):
-        return
+    is_open = {id_ for part in run.history.parts_to_run(*place, plan.design) for id_ in part}
     for event in [
-        finished for finished in run.history.finished.values() if (finished.block, finished.attempt) == place
+        finished
+        for finished in run.history.finished.values()
+        if (finished.block, finished.attempt) == place and finished.treatment in is_open
     ]:
         run.append(Lost(event.trial, event.block, event.attempt, event.treatment, BLOCK_RESTARTED))
 

@@ -1,4 +1,4 @@
-"""In a virtual machine, which boots a kernel of the study's afresh for each trial; its disk is an emulated one."""
+"""In a virtual machine, which boots a kernel of the study's afresh for each trial; its disks are emulated ones."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,13 +12,9 @@ from dbdyno.stack import capabilities
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.guest.kernels import find_kernel, known_kernels
 from dbdyno.stack.guest.machine import PACKAGE, QEMU, accelerator, boots_under_kvm, kvm_is_open
-from dbdyno.stack.kinds.emulated import EmulatedStack, touched_by_disks
-from dbdyno.stack.kinds.kind import Device, Raising
-from dbdyno.stack.kinds.own import between_of, block_layers
-from dbdyno.stack.layer import Layer
-from dbdyno.stack.layers.data import Disks
-from dbdyno.stack.layers.device import DiskInGuest, EmulatedSet, seed_of
-from dbdyno.stack.layers.emulated_disk import is_rotational
+from dbdyno.stack.kinds.emulated import EmulatedStack
+from dbdyno.stack.kinds.own import between_of
+from dbdyno.stack.layers.device import DiskInGuest, Emulated
 from dbdyno.stack.tools import tool_path
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes
@@ -31,6 +27,7 @@ class BootedStack(EmulatedStack):
     """
 
     IN_GUEST: ClassVar[bool] = True
+    DISK: ClassVar[type[Emulated]] = DiskInGuest
 
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """QEMU, the kernel, and what serves a file as a disk; no root and no loop device."""
@@ -40,45 +37,28 @@ class BootedStack(EmulatedStack):
             modules = find_kernel(str(spec.stack.kernel)).modules
             for part in between_of(spec):
                 yield from part.needs(spec, modules, str(spec.stack.kernel))
-        filesystem = FILESYSTEMS[str(spec.stack.filesystem)]
-        found = tool_path(filesystem.program)
-        yield Capability(
-            filesystem.program,
-            ok=bool(found),
-            detail=found or "is not installed",
-            remedy="" if found else f"apt-get install {filesystem.package}",
-        )
+        names = [on.stack.filesystem for on in (spec, *spec.by_disk.values()) if on.stack.filesystem]
+        for filesystem in map(FILESYSTEMS.__getitem__, dict.fromkeys(names)):
+            found = tool_path(filesystem.program)
+            yield Capability(
+                filesystem.program,
+                ok=bool(found),
+                detail=found or "is not installed",
+                remedy="" if found else f"apt-get install {filesystem.package}",
+            )
         if spec.workload.data_bytes:
             yield capabilities.room_for_content(spec.workload.data_bytes)
         yield capabilities.room_in_memory(spec.stack.guest_memory, "guest_memory")
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, and the machines."""
-        disks = {self.planned_key(spec): [spec.stack.size or 0] * spec.stack.devices for spec in specs}
-        yield from touched_by_disks([size for sizes in disks.values() for size in sizes])
+        yield from self.touched_disks(specs)
         kernels = ", ".join(dict.fromkeys(str(spec.stack.kernel) for spec in specs))
         memory = format_bytes(max(spec.stack.guest_memory for spec in specs))
         yield (
             f"booted: a virtual machine for each trial and each image that is prepared (kernel {kernels}; {memory} of "
             "memory); it reads the files of this host that you may read, and writes to its disks alone"
         )
-
-    def ground(self, spec: TrialSpec, image: Disks, raising: Raising) -> tuple[Device, list[Layer]]:
-        """In the guest: its disks, their queues, and the filesystem that is on them."""
-        name = spec.stack.device
-        disks = [
-            DiskInGuest(
-                disk,
-                name,
-                rotational=is_rotational(name),
-                seed=seed_of(raising.seed, number),
-                restore=not raising.install,
-                number=number,
-            )
-            for number, disk in enumerate(image.disks)
-        ]
-        device = disks[0] if len(disks) == 1 else EmulatedSet(tuple(disks))
-        return device, block_layers(spec, raising, fresh=raising.install, key=image.key)
 
 
 _PROGRAMS = {QEMU: PACKAGE, "busybox": "busybox-static", "depmod": "kmod"}  # -> the package

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import ClassVar
 
 from dbdyno.filesystems import BY_FUSE, KINDS
 from dbdyno.stack import capabilities
@@ -31,6 +32,8 @@ def touched_by_disks(sizes: Sequence[int]) -> Iterator[str]:
 class EmulatedStack(OwnStack[Disks]):
     """The prepared data are the disks' own blocks, with the filesystem."""
 
+    DISK: ClassVar[type[Emulated]] = Emulated  # as the layers have one
+
     def needs_of_ground(self, spec: TrialSpec, erase: frozenset[str]) -> Iterator[Capability]:
         """Also what serves a file as a disk."""
         for each in (spec, *spec.by_disk.values()):
@@ -41,19 +44,23 @@ class EmulatedStack(OwnStack[Disks]):
 
     def touches(self, specs: Sequence[TrialSpec], proofs: Mapping[str, str]) -> Iterator[str]:
         """The disks, one for each image, and what the kernel reaches them by."""
-        disks = {
+        yield from self.touched_disks(specs)
+        yield "attached: a loop device over the file of each disk, anew for each trial; detached afterwards"
+        yield from touched_between(specs)
+        yield FILESYSTEM_MOUNTED
+        if any(spec.stack.filesystem == BY_FUSE for spec in specs):
+            yield "started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards"
+
+    def touched_disks(self, specs: Sequence[TrialSpec]) -> Iterator[str]:
+        """The disks of each image."""
+        sizes = {
             self.planned_key(spec): [
                 *[spec.stack.size or 0] * spec.stack.devices,
                 *(disk.stack.size or 0 for disk in spec.by_disk.values()),
             ]
             for spec in specs
         }
-        yield from touched_by_disks([size for disk_sizes in disks.values() for size in disk_sizes])
-        yield "attached: a loop device over the file of each disk, anew for each trial; detached afterwards"
-        yield from touched_between(specs)
-        yield FILESYSTEM_MOUNTED
-        if any(spec.stack.filesystem == BY_FUSE for spec in specs):
-            yield "started: zfs-fuse in a mount namespace of its own, which knows no other pool; ended afterwards"
+        yield from touched_by_disks([size for disk_sizes in sizes.values() for size in disk_sizes])
 
     @contextmanager
     def new_image(self, spec: TrialSpec, journal: Journal) -> Iterator[Disks]:
@@ -80,22 +87,26 @@ class EmulatedStack(OwnStack[Disks]):
         over = [str(getattr(stack, part.FIELD)) for part in reversed(between_of(spec))]
         ends = [f"{stack.devices} disks"] if stack.devices > 1 else []
         place = " on ".join([str(stack.filesystem), *over, *ends])
-        return " and ".join([place, *(f"{on.stack.filesystem} on {name}" for name, on in spec.by_disk.items())])
+        named = [f"{on.stack.filesystem} on {name}" for name, on in spec.by_disk.items() if on.stack.filesystem]
+        return " and ".join([place, *named])
 
     def ground(self, spec: TrialSpec, image: Disks, raising: Raising) -> tuple[Device, list[Layer]]:
         """The disks, their queues, and the filesystem that is on them."""
-        return emulated_device(spec, image, raising), block_layers(spec, raising, fresh=raising.install, key=image.key)
+        device = emulated_device(spec, image, raising, self.DISK)
+        return device, block_layers(spec, raising, fresh=raising.install, key=image.key)
 
 
 KIND = EmulatedStack()
 
 
-def emulated_device(spec: TrialSpec, image: Disks, raising: Raising) -> Emulated | EmulatedSet:
+def emulated_device(
+    spec: TrialSpec, image: Disks, raising: Raising, disk_type: type[Emulated] = Emulated
+) -> Emulated | EmulatedSet:
     """The disks of an image as one layer; without content where the data are to be prepared."""
     name = spec.stack.device
     rotational = is_rotational(name)
     disks = [
-        Emulated(disk, name, rotational=rotational, seed=seed_of(raising.seed, number), restore=not raising.install)
+        disk_type(disk, name, rotational=rotational, seed=seed_of(raising.seed, number), restore=not raising.install)
         for number, disk in enumerate(image.disks)
     ]
     return disks[0] if len(disks) == 1 else EmulatedSet(tuple(disks))

@@ -18,7 +18,7 @@ from dbdyno.stack.between import Between, modules_here
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising, Stack, StackKind
 from dbdyno.stack.layer import KeptImage, Layer
-from dbdyno.stack.layers import array, encryption, volume
+from dbdyno.stack.layers import array, cache, encryption, volume
 from dbdyno.stack.layers.data import Files, Tree
 from dbdyno.stack.layers.device import seed_of
 from dbdyno.stack.layers.filesystem import Filesystem
@@ -38,7 +38,7 @@ KeptT = TypeVar("KeptT", bound=KeptImage)
 
 LOCAL = "127.0.0.1"  # where a source listens for its replica
 # From the disks up. Of two volumes the one above is on the other.
-BETWEEN: tuple[Between, ...] = (array.BETWEEN, encryption.BETWEEN, volume.BETWEEN)
+BETWEEN: tuple[Between, ...] = (array.BETWEEN, cache.BETWEEN, encryption.BETWEEN, volume.BETWEEN)
 FILESYSTEM_MOUNTED = "mounted: the filesystem of each trial, in the state folder; unmounted afterwards"
 
 
@@ -61,7 +61,8 @@ class OwnStack(StackKind[KeptT]):
         for name, on in spec.by_disk.items():
             seed = seed_of(raising.seed, spec.stack.devices + list(spec.stack.disks).index(name))
             disks[name], layers = self.ground(on, image.part_on_disk(name), replace(raising, seed=seed))
-            above.append(NamedDisk(name, (disks[name], *layers)))
+            place = 0 if name == spec.cache_disk else len(above)  # a cache takes the disk that is there before it
+            above.insert(place, NamedDisk(name, (disks[name], *layers)))
         above += image.layers(install=raising.install)
         if any(load.FILES for load in spec.loads):
             above.append(Files())
@@ -138,13 +139,13 @@ class CopiedData(OwnStack[Tree]):
 
 
 def block_layers(spec: TrialSpec, raising: Raising, *, fresh: bool, key: bytes = b"") -> list[Layer]:
-    """The queue of a device, which preparing data leaves alone, and the filesystem: made, or as the device has it.
+    """The queue of a device, which preparing data leaves alone, and its filesystem, if any: made, or as it is there.
 
     Between them is what the treatment asks for; ``key`` is that of prepared data that are encrypted.
     """
     queue: list[Layer] = [] if raising.install else [Queue(spec.stack.scheduler, spec.queue)]
     between = [part.layer(spec, fresh=fresh, key=key) for part in between_of(spec)]
-    return [*queue, *between, _filesystem(spec, fresh=fresh)]
+    return [*queue, *between, *([_filesystem(spec, fresh=fresh)] if spec.stack.filesystem else [])]
 
 
 def between_of(spec: TrialSpec) -> list[Between]:

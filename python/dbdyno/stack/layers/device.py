@@ -101,15 +101,13 @@ class Emulated:
 class DiskInGuest(Emulated):
     """An emulated disk of the host's as a virtual machine has it, seen from within: QEMU stands in the loop's place."""
 
-    number: int = 0  # of the guest's disks, from 0
-
     def is_attached(self) -> bool:
         """A guest keeps its disk as long as it runs."""
         return True
 
     def _attach(self) -> Path:
-        """The guest's disk of that number, which remembers nothing of what it held before."""
-        path = Path("/dev") / disk_of_guest(self.number)
+        """The guest's disk, which remembers nothing of what it held before; its file is called by its serial."""
+        path = Path("/dev") / disk_of_guest(self.disk.file.name)
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             fcntl.ioctl(handle, _BLKFLSBUF)
@@ -121,20 +119,20 @@ class DiskInGuest(Emulated):
 _BLKFLSBUF = 0x1261  # linux/fs.h
 
 
-def disk_of_guest(number: int) -> str:
-    """The name of the disk that QEMU was given under a number. Raises ``TrialError`` where there is no such disk."""
+def disk_of_guest(serial: str) -> str:
+    """The name of the disk that QEMU was given with a serial. Raises ``TrialError`` where there is no such disk."""
     entries = sorted(
         entry
         for entry in Path("/sys/block").iterdir()
         if (entry / "device").exists() and _NO_DISK.match(entry.name) is None
     )
-    if len(entries) == 1 and number == 0:
+    if len(entries) == 1 and serial == serial_in_guest(0):
         return entries[0].name
     for entry in entries:
-        if _serial(entry) == serial_in_guest(number):
+        if _serial(entry) == serial:
             return entry.name
     found = ", ".join(f"{entry.name} ({_serial(entry) or 'no serial'})" for entry in entries) or "none"
-    raise TrialError(f"the guest has no disk with the serial {serial_in_guest(number)}; it has {found}")
+    raise TrialError(f"the guest has no disk with the serial {serial}; it has {found}")
 
 
 def serial_in_guest(number: int) -> str:

@@ -57,7 +57,8 @@ class Filesystem:
             mount(self.kind, self.options.mount, directory, *devices, limit_seconds=self.limit_seconds)
             observed = observed_mount(directory)
             if self.is_tried:
-                observed["flushes_on_fsync"] = flushes_on_fsync(directory, below.devices)
+                flushed = (*below.devices, *([below.fast] if below.fast else []))
+                observed["flushes_on_fsync"] = flushes_on_fsync(directory, flushed)
             check_mount(self.kind, self.options.mount, observed)
             if self.kind is BTRFS:
                 profiles = observed_profiles(directory)
