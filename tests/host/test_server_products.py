@@ -30,6 +30,7 @@ from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.workloads import SlapSection
+from dbdyno.workload.generator import tables_of
 from dbdyno.workload.mysqlslap import Slap
 from tests.sampled import some
 from tests.support import DBDYNO, NO_REGISTRY, Quiet, dbdyno, start_dbdyno, wait_for, what_is_left
@@ -268,9 +269,9 @@ def test_mysql_encrypts_tables_and_logs_with_a_keyring_or_plan_says_why_not(name
     done = dbdyno("run", tmp_path / "study.toml", "--into", tmp_path / "run", state=state, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (what_is_left(state), sorted(cache.tree_of(name).rglob("*"))) == ([], shared)
-    none, encrypting = (
-        trial.observed for trial in sorted(read_run(tmp_path / "run").trials, key=lambda one: one.treatment)
-    )
+    # A block that met interference was repeated.
+    observed = {trial.treatment: trial.observed for trial in read_run(tmp_path / "run").trials}
+    none, encrypting = observed["t1"], observed["t2"]
     assert "files_encrypted" not in none["tables"]
     assert encrypting["tables"]["files_encrypted"] == 1
     for variable in (
@@ -281,6 +282,22 @@ def test_mysql_encrypts_tables_and_logs_with_a_keyring_or_plan_says_why_not(name
     ):
         assert (none["server"].get(variable, "OFF"), encrypting["server"][variable]) == ("OFF", "ON")
     assert not [file for file in (tmp_path / "run").rglob("*") if KEYRING in file.name or COMPONENT in file.name]
+
+
+@pytest.mark.parametrize("name", [name for name in WANTED if name == "mysql-9"])
+def test_tables_that_should_be_encrypted_and_are_not_fail_the_trial(name, provisioned, journal, tmp_path):
+    provisioned(name)
+    encrypting = server(name, tmp_path, default_table_encryption=True)
+    with scratch(journal) as ground, raised([Here(), encrypting], ground) as stand:
+        with connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE dbdyno_slap")
+            cursor.execute("CREATE TABLE dbdyno_slap.t1 (a INT PRIMARY KEY)")
+        assert tables_of(stand.endpoint, "dbdyno_slap", "innodb")["files_encrypted"] == 1
+        with connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE dbdyno_slap.t1 ENCRYPTION = 'N'")
+        with pytest.raises(TrialError, match="dbdyno_slap: its tables are to be encrypted, and the server shows none"):
+            tables_of(stand.endpoint, "dbdyno_slap", "innodb")
+        assert "files_encrypted" not in tables_of(stand.endpoint, "dbdyno_slap", "innodb", "ENCRYPTION='N'")
 
 
 def server(name, tmp_path, **settings):
