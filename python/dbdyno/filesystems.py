@@ -285,8 +285,12 @@ class _Zfs(Kind):
         known = POOL_PROPERTIES if flag == "-o" else PROPERTIES
         name, _, setting = value.partition("=")
         if name in OF_OPENZFS:
-            hint = ". For commits that are not flushed give innodb_flush_log_at_trx_commit = 0" if name == "sync" else ""
-            return f"holds {value!r}, which only the kernel's OpenZFS has; dbdyno runs zfs-fuse, which has no {name}{hint}"
+            hint = (
+                ". For commits that are not flushed give innodb_flush_log_at_trx_commit = 0" if name == "sync" else ""
+            )
+            return (
+                f"holds {value!r}, which only the kernel's OpenZFS has; dbdyno runs zfs-fuse, which has no {name}{hint}"
+            )
         if name not in known or not NAME.fullmatch(setting):
             return f"holds {value!r}; {flag} may give {', '.join(f'{entry}=...' for entry in sorted(known))}"
         return None

@@ -20,6 +20,7 @@ import pytest
 
 from dbdyno.errors import HostError, TrialError
 from dbdyno.servers.mysql.connection import connect
+from dbdyno.servers.mysql.encryption import COMPONENT, KEYRING
 from dbdyno.servers.sources import cache, debian, maven, npm
 from dbdyno.servers.sources.cache import PRODUCTS
 from dbdyno.servers.sources.installation import find_server
@@ -29,6 +30,7 @@ from dbdyno.stack.layers.scratch import scratch
 from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.workloads import SlapSection
+from dbdyno.workload.generator import tables_of
 from dbdyno.workload.mysqlslap import Slap
 from tests.sampled import some
 from tests.support import DBDYNO, NO_REGISTRY, Quiet, dbdyno, start_dbdyno, wait_for, what_is_left
@@ -236,6 +238,66 @@ def test_defaults_that_differ_between_two_servers_stand_beside_the_verdict(provi
     differing = {one["name"]: (one["before"], one["after"]) for one in found["differing"]}
     assert differing["innodb_log_file_size"][0] == "50331648", "what MySQL 5.6 says of itself"
     assert not {"innodb_buffer_pool_size", "innodb_flush_log_at_trx_commit", "datadir", "version"} & differing.keys()
+
+
+ENCRYPTION = """\
+[levels]
+factor = "encryption"
+[levels.none]
+[levels.all]
+server.settings.default_table_encryption = true
+server.settings.innodb_redo_log_encrypt = true
+server.settings.innodb_undo_log_encrypt = true
+server.settings.binlog_encryption = true
+[workload]
+"""
+
+
+@pytest.mark.parametrize("name", [name for name in WANTED if name in {"mysql-8.0", "mysql-9"}])
+def test_mysql_encrypts_tables_and_logs_with_a_keyring_or_plan_says_why_not(name, provisioned, state, tmp_path):
+    provisioned(name)
+    text = STUDY.format(server=name, engines='"innodb"').replace('engine = ["innodb"]\n', "")
+    text = text.replace("[workload]\n", ENCRYPTION)
+    (tmp_path / "study.toml").write_text(text, encoding="utf-8")
+    plugins = find_server(name).plugins
+    if plugins is None or not (plugins / f"{COMPONENT}.so").exists():
+        done = dbdyno("plan", tmp_path / "study.toml", state=state)
+        assert done.returncode == 2
+        assert f"needs the component {COMPONENT}, which {find_server(name).title} ({name}) has not" in done.stdout
+        return
+    shared = sorted(cache.tree_of(name).rglob("*"))
+    done = dbdyno("run", tmp_path / "study.toml", "--into", tmp_path / "run", state=state, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (what_is_left(state), sorted(cache.tree_of(name).rglob("*"))) == ([], shared)
+    # A block that met interference was repeated.
+    observed = {trial.treatment: trial.observed for trial in read_run(tmp_path / "run").trials}
+    none, encrypting = observed["t1"], observed["t2"]
+    assert "files_encrypted" not in none["tables"]
+    assert encrypting["tables"]["files_encrypted"] == 1
+    for variable in (
+        "default_table_encryption",
+        "innodb_redo_log_encrypt",
+        "innodb_undo_log_encrypt",
+        "binlog_encryption",
+    ):
+        assert (none["server"].get(variable, "OFF"), encrypting["server"][variable]) == ("OFF", "ON")
+    assert not [file for file in (tmp_path / "run").rglob("*") if KEYRING in file.name or COMPONENT in file.name]
+
+
+@pytest.mark.parametrize("name", [name for name in WANTED if name == "mysql-9"])
+def test_tables_that_should_be_encrypted_and_are_not_fail_the_trial(name, provisioned, journal, tmp_path):
+    provisioned(name)
+    encrypting = server(name, tmp_path, default_table_encryption=True)
+    with scratch(journal) as ground, raised([Here(), encrypting], ground) as stand:
+        with connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE dbdyno_slap")
+            cursor.execute("CREATE TABLE dbdyno_slap.t1 (a INT PRIMARY KEY)")
+        assert tables_of(stand.endpoint, "dbdyno_slap", "innodb")["files_encrypted"] == 1
+        with connect(stand.endpoint.socket) as connection, connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE dbdyno_slap.t1 ENCRYPTION = 'N'")
+        with pytest.raises(TrialError, match="dbdyno_slap: its tables are to be encrypted, and the server shows none"):
+            tables_of(stand.endpoint, "dbdyno_slap", "innodb")
+        assert "files_encrypted" not in tables_of(stand.endpoint, "dbdyno_slap", "innodb", "ENCRYPTION='N'")
 
 
 def server(name, tmp_path, **settings):

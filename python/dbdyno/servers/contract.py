@@ -216,6 +216,9 @@ class Server(Protocol):
     def encrypted_files(self, schema: str) -> int:
         """How many files of a schema's tables are encrypted, as far as it shows that."""
 
+    def encrypts(self, schema: str) -> bool:
+        """Whether tables of a schema, which has some, are encrypted unless they say otherwise, as far as shown."""
+
     def try_table(self, engine: str, options: str) -> SettingOutcome:
         """What it makes of options in CREATE TABLE, by making a table in a schema of its own."""
 

@@ -24,6 +24,7 @@ from dbdyno.errors import HostError
 from dbdyno.host.read import text_of
 from dbdyno.host.storage import SECTOR_BYTES, mounts_in, unescaped
 from dbdyno.stack.loop import loop_files, loop_status
+from dbdyno.study.drives import A_VOLUME_THERE_IS
 from dbdyno.system.files import is_sealed, sealed
 
 # Where a disk is looked at before it may be erased.
@@ -562,9 +563,15 @@ def identify(device: Path) -> Identity:
     serial = next((text for place in _serials(sysfs, path) if (text := text_of(place, ""))), "")
     wwn = text_of(sysfs / "device/wwid", "").removeprefix("naa.").removeprefix("eui.")
     if not serial:
-        raise HostError(f"{device} shows no serial, so it can't be distinguished from another disk; it is not touched")
+        raise HostError(no_serial_text(device, sysfs))
     size_bytes = int(text_of(sysfs / "size", "") or 0) * SECTOR_BYTES
     return Identity(path, text_of(sysfs / "device/model", ""), serial, wwn, size_bytes, text_of(sysfs / "diskseq", ""))
+
+
+def no_serial_text(device: Path, sysfs: Path) -> str:
+    """What is said of a device that shows no serial; what can be done with a volume instead."""
+    text = f"{device} shows no serial, so it can't be distinguished from another disk; it is not touched"
+    return f"{text}. {A_VOLUME_THERE_IS}" if (sysfs / "dm").is_dir() else text
 
 
 def identified(device: Path, serial: str | None) -> Identity:

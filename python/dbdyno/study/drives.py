@@ -9,6 +9,11 @@ HERE = "here"
 MEMORY = "memory"  # no device at all: a tmpfs
 OF_HOST = "the disk of each host"  # no study says so: [hosts.disk] names a real disk for each
 NOT_GIVEN = ""  # no study says so: what an external server stands on is its own
+# What can be done with a logical volume, which shows no serial.
+A_VOLUME_THERE_IS = (
+    "A volume of this host is never erased; mount a filesystem of it and give a folder there, "
+    'device = "file:/srv/bench", or have dbdyno make a volume of emulated disks: volume = "linear"'
+)
 
 # A drive file where it is not the whole name: its numbers follow, or it is a member of an array.
 _FILE = re.compile(r"[^(),=]+\.toml(?=\s*[(),])")

@@ -425,16 +425,16 @@ class ArraySection(Section):
 
 
 class CacheSection(Section):
-    """``[cache]``: how ``[stack] cache`` works, by device-mapper/writecache.rst and cache.rst of the kernel."""
+    """``[cache]``: how ``[stack] cache`` works, in the words of the kernel (device mapper's writecache and cache)."""
 
     high_watermark: Annotated[StrictInt, Field(ge=1, le=100)] = 50
-    """Percent of a `writecache` that may wait; when more does, the kernel begins to write it back."""
+    """The share of a `writecache`, in percent, at which the kernel begins to write back what waits in it."""
     low_watermark: Annotated[StrictInt, Field(ge=0, le=100)] = 45
-    """Percent of a `writecache` that still waits when the kernel stops writing back."""
+    """The share of a `writecache`, in percent, at which the kernel stops writing back."""
     max_age: Annotated[StrictInt, Field(ge=1, le=86_400_000)] | None = None
-    """Milliseconds after which a `writecache` writes back what waits; never if not given."""
+    """The time in milliseconds after which a `writecache` writes back what waits; no limit if not given."""
     cache_mode: Literal["writeback", "writethrough"] = "writeback"
-    """Of `dm-cache`: whether a write is done when it is on the cache's disk, or when it is on both."""
+    """When a write to a `dm-cache` is done: once it is on the cache's disk, or once it is on both."""
 
 
 class EncryptionSection(Section):

@@ -8,7 +8,7 @@ from dbdyno.model.design import BOOTED, BOOTED_KERNELS, IMAGE
 from dbdyno.model.disks import DATA_DISK
 from dbdyno.mysql.server_url import EXAMPLE, is_url, server_url
 from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIVE, PROVISIONED, not_served
-from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
+from dbdyno.study.drives import A_VOLUME_THERE_IS, HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import ARRAYS, BETWEEN, CACHE_DISK, DISKS, VOLUMES, TrialSpec
@@ -340,10 +340,6 @@ def _of_disk(name: str, mistake: Mistake, filesystem: str | None) -> Mistake:
 
 # What users call a volume that their host has.
 _OF_DEVICE_MAPPER = ("lvm", "lv", "dm", "md", "raid")
-A_VOLUME_THERE_IS = (
-    "A volume of this host is never erased; mount a filesystem of it and give a folder there, "
-    'device = "file:/srv/bench", or have dbdyno make a volume of emulated disks: volume = "linear"'
-)
 
 
 def _unknown(spec: TrialSpec, _: Path) -> Iterator[Mistake]:

@@ -48,6 +48,7 @@ def tables_of(endpoint: Endpoint, schema: str, engine: str, options: str = "") -
     try:
         tables = endpoint.control.tables(schema)
         encrypted = endpoint.control.encrypted_files(schema) if tables else 0
+        encrypts = bool(tables) and not encrypted and endpoint.control.encrypts(schema)
         made = endpoint.control.table_formats(schema, tables, options) if options and tables else TableFormats({}, "")
     except ServerError as error:
         raise TrialError(f"the server does not report what its tables are: {error}") from None
@@ -57,6 +58,8 @@ def tables_of(endpoint: Endpoint, schema: str, engine: str, options: str = "") -
             raise TrialError(f"table {name}: asked for engine {engine}, the server took {short(table.engine)}")
     if not tables:
         return {}
+    if encrypts and "ENCRYPTION" not in options.upper():
+        raise TrialError(f"schema {short(schema)}: its tables are to be encrypted, and the server shows none that is")
     missing = {NOT_GRANTED: {TABLE_OPTIONS: short(made.missing, SAID_MAX)}} if made.missing else {}
     return {"engine": short(tables[0].engine), "row_format": short(tables[0].row_format), **made.shown, **missing} | (
         {"files_encrypted": encrypted} if encrypted else {}

@@ -1,10 +1,12 @@
 """Where a disk is looked at: all of a small one, and of a large one enough that little is missed."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.stack.emptiness import END_BYTES, MIB, PAGE, SAMPLES, WHOLE_BYTES_MAX, known_places, places
+from dbdyno.stack.emptiness import END_BYTES, MIB, PAGE, SAMPLES, WHOLE_BYTES_MAX, known_places, no_serial_text, places
 
 GIB, TIB = 1024**3, 1024**4
 
@@ -70,3 +72,12 @@ def test_no_known_place_is_read_twice():
             assert start >= at
             at = start + length
         assert at == size - PAGE
+
+
+def test_of_a_volume_of_the_device_mapper_it_is_said_what_can_be_done(tmp_path):
+    volume, disk = Path("/dev/vg0/lv0"), Path("/dev/sdz")
+    assert no_serial_text(disk, tmp_path).endswith("so it can't be distinguished from another disk; it is not touched")
+    (tmp_path / "dm").mkdir()
+    said = no_serial_text(volume, tmp_path)
+    assert said.startswith("/dev/vg0/lv0 shows no serial, so it can't be distinguished")
+    assert 'give a folder there, device = "file:/srv/bench", or have dbdyno make a volume' in said

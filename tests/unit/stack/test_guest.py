@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dbdyno.errors import HostError, TrialError, UserError
-from dbdyno.run.guest import _Conversation, _GuestDisk, _window_ns, in_guest, python_bundle
+from dbdyno.model.cut import Cut
+from dbdyno.run.guest import _Conversation, _GuestDisk, _window_ns, check_numbers, in_guest, python_bundle
 from dbdyno.run.guest_side import Clocks
 from dbdyno.stack.guest import kernels, machine
 from dbdyno.stack.guest.channel import LINE_BYTES_MAX, Channel, GuestLostError
@@ -367,6 +369,14 @@ def test_the_measured_window_is_told_by_the_clock_of_the_host():
 def test_a_guest_that_names_no_such_window_has_failed_its_trial(clock, result):
     with pytest.raises(TrialError, match="a measured window outside of its trial"):
         _window_ns(handed_over(**clock), result, (100, 200))
+
+
+def test_a_cut_may_come_before_the_measured_window_but_has_no_time_that_is_none():
+    cut = Cut("c1", "power", "uniform", "random-4096", 1, -0.8, "nothing", 7, recovery_s={"mount": 0.1})
+    check_numbers(replace(handed_over(), cuts=[cut]))
+    for wrong in (replace(cut, at_s=math.nan), replace(cut, acked=-1), replace(cut, recovery_s={"mount": -0.1})):
+        with pytest.raises(ValueError, match="of cut c1 is"):
+            check_numbers(replace(handed_over(), cuts=[wrong]))
 
 
 def test_what_a_guest_says_of_itself_is_taken_as_far_as_it_is_numbers():

@@ -73,7 +73,9 @@ def test_logs_go_to_a_disk_of_their_own_as_it_is_said(tmp_path):
     said = refusal(study(tmp_path, ("[workload]", settings)))
     assert '[server.place] binlog = "NAME", and the disk in [stack.disks.NAME] with device, size and filesystem' in said
     place = "[server.settings]\nlog_bin = true\n"
-    place += '[server.place]\nbinlog = "log"\n[stack.disks.log]\ndevice = "hdd-7200"\nsize = "1GiB"\nfilesystem = "xfs"\n'
+    place += (
+        '[server.place]\nbinlog = "log"\n[stack.disks.log]\ndevice = "hdd-7200"\nsize = "1GiB"\nfilesystem = "xfs"\n'
+    )
     load_study(study(tmp_path, ("[workload]", f"{place}[workload]")))
 
 

@@ -14,7 +14,7 @@ DEVICES = '["hdd-7200", "ssd-sata"]'
 POOL = 'innodb_buffer_pool_size = "256M"'
 BASELINE = 'baseline = { device = "hdd-7200" }'
 SECTIONS = (
-    "version, study, suite, hosts, stack, queue, array, encryption, volume, filesystem, server, host, workload, "
+    "version, study, suite, hosts, stack, queue, array, cache, encryption, volume, filesystem, server, host, workload, "
     "probes, crash, levels, design, fail_if, scale, reported, cost"
 )
 STACK = fields(StackSection)

@@ -20,7 +20,7 @@ from dbdyno.mysql.settings import Setting, setting_bytes, setting_mistake, text_
 from dbdyno.servers.contract import Address, Listening, ReplicaMode, ReplicaTerms, Replicating, Settings
 from dbdyno.servers.mysql import server
 from dbdyno.servers.mysql.built_in import built_in_settings
-from dbdyno.servers.mysql.encryption import encryption_mistakes, key_options
+from dbdyno.servers.mysql.encryption import encryption_mistakes, give_key
 from dbdyno.servers.mysql.replication import (
     MysqlReplication,
     copies_to_replica,
@@ -58,8 +58,9 @@ def server_command(  # noqa: PLR0913, PLR0917  (what a server is started with)
     ours += _place_options(data, places)
     ours += [f"--log-error={log}", "--skip-name-resolve", *_closing_options(installation)]
     ours += _network(settings, listening)
-    keys = key_options(installation, settings, socket.parent)
-    return installation.command(*_loading(installation, engine), *keys, *setting_options(settings), *ours)
+    key = give_key(installation, settings, socket.parent, data)
+    options = [*_loading(installation, engine), *key.options, *setting_options(settings), *ours]
+    return installation.command(*options, daemon=key.daemon, plugins=key.plugins)
 
 
 # What of a server may lie on another disk than the data -> the variable that names its folder, or its files.
@@ -427,13 +428,14 @@ def install_data(  # noqa: PLR0913, PLR0917  (what a server is installed with)
     own_folder(data)
     # Page size, log size and the like are settled when the data is created.
     settled = {name: value for name, value in settings.items() if name.startswith(("innodb_", "aria_"))}
-    keys = key_options(installation, settled, log.parent)
-    options = [*keys, f"--datadir={data}", f"--tmpdir={data}", *setting_options(settled)]
+    key = give_key(installation, settled, log.parent, data)
+    options = [*key.options, f"--datadir={data}", f"--tmpdir={data}", *setting_options(settled)]
     options += [] if DUMP in settings else [DUMP_OFF]
     of_tables = {purpose: folder for purpose, folder in (places or {}).items() if PLACES[purpose].startswith("innodb_")}
     options += _place_options(data, of_tables)
     if initializes(installation):
-        _run(installation.command("--initialize-insecure", "--secure-file-priv=NULL", *options), environment, log)
+        options = ["--initialize-insecure", "--secure-file-priv=NULL", *options]
+        _run(installation.command(*options, daemon=key.daemon, plugins=key.plugins), environment, log)
     else:
         (data / "mysql").mkdir()  # before 5.7 and 10.0 the bootstrap makes no schema
         own_folder(data / "mysql")

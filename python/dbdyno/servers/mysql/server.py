@@ -15,7 +15,7 @@ from dbdyno.mysql.settings import FSYNCS_DONE, Setting
 from dbdyno.servers.contract import Address, NotStartedError, ServerError, SettingOutcome, Settings, Table, TableFormats
 from dbdyno.servers.mysql.connection import MARK, Cursor, connect, row, rows
 from dbdyno.servers.mysql.setting_outcomes import not_granted, setting_outcomes
-from dbdyno.servers.mysql.table_formats import TRIED, encrypted_files, table_formats, tried_table
+from dbdyno.servers.mysql.table_formats import TRIED, encrypted_files, encrypts, table_formats, tried_table
 from dbdyno.servers.user import read_log
 from dbdyno.system.child import exit_words
 
@@ -282,6 +282,11 @@ class MysqlServer:
         """How many files of a schema's tables are encrypted, as far as it shows that."""
         with connect(self.address) as connection, connection.cursor() as cursor:
             return encrypted_files(cursor, schema)
+
+    def encrypts(self, schema: str) -> bool:
+        """Whether tables of a schema, which has some, are encrypted unless they say otherwise, as far as shown."""
+        with connect(self.address) as connection, connection.cursor() as cursor:
+            return encrypts(cursor, schema)
 
     def try_table(self, engine: str, options: str) -> SettingOutcome:
         """What it makes of options in CREATE TABLE, by making a table in a schema of its own."""

@@ -35,6 +35,11 @@ _ENCRYPTED = (
     "SELECT name FROM information_schema.innodb_tablespaces WHERE name LIKE %s AND encryption = 'Y'",
 )
 
+_ENCRYPTS = (
+    "SELECT 1 FROM information_schema.schemata JOIN information_schema.tables ON table_schema = schema_name "
+    "WHERE schema_name = %s AND default_encryption = 'YES' AND engine = 'InnoDB'"
+)
+
 
 def table_formats(cursor: Cursor, schema: str, tables: Sequence[Table], options: str) -> TableFormats:
     """What the tables of a schema have of ``options``. Raises ``ServerError``."""
@@ -93,6 +98,13 @@ def encrypted_files(cursor: Cursor, schema: str) -> int:
         with suppress(ServerError):
             return cursor.execute(statement, (_like(schema),))
     return 0
+
+
+def encrypts(cursor: Cursor, schema: str) -> bool:
+    """Whether a schema's default encrypts its tables of InnoDB, if it has any; MariaDB keeps no such default."""
+    with suppress(ServerError):
+        return cursor.execute(_ENCRYPTS, (schema,)) > 0
+    return False
 
 
 def _like(schema: str) -> str:

@@ -81,16 +81,21 @@ class Installation:
                     for place in _PLUGINS if place.startswith("lib/"))  # fmt: skip
         return _first(self.basedir, (*_PLUGINS, *triplets))
 
-    def command(self, *options: str) -> list[str]:
-        """The daemon's command line; option files of the host never come in."""
+    def command(self, *options: str, daemon: Path | None = None, plugins: Path | None = None) -> list[str]:
+        """The daemon's command line; option files of the host never come in.
+
+        ``daemon`` is another path of it, and ``plugins`` another folder with its modules.
+        """
+        program, plugins = str(daemon or self.daemon), plugins or self.plugins
         places = [f"--basedir={self.basedir}"]
         if self.basedir == Path("/usr"):  # where it was built to be
-            return [str(self.daemon), "--no-defaults", *options, *places]
+            own_plugins = [f"--plugin-dir={plugins}"] if plugins != self.plugins else []
+            return [program, "--no-defaults", *options, *places, *own_plugins]
         if self.share:
             places += [f"--lc-messages-dir={self.share}", f"--character-sets-dir={self.share / 'charsets'}"]
-        if self.plugins:
-            places.append(f"--plugin-dir={self.plugins}")
-        return [*self.runner, str(self.daemon), "--no-defaults", *options, *places]
+        if plugins:
+            places.append(f"--plugin-dir={plugins}")
+        return [*self.runner, program, "--no-defaults", *options, *places]
 
     def module_of(self, engine: str) -> str | None:
         """The module that brings an engine, if it is one and is there."""

@@ -1,6 +1,6 @@
 """A cache of device mapper on a fast disk before what is below: dm-writecache, which holds writes, or dm-cache.
 
-It is made anew, and so empty, for each trial. Of prepared data nothing is left in it: all is written back at the end.
+It is made anew, and so empty, for each trial. Prepared data are written back from it before they are kept.
 
 Cannot: keep from one trial to the next what it holds or has learnt; be a part of a disk; be cut off power.
 """
