@@ -146,7 +146,8 @@ def _losing(base: TrialSpec, mode: CrashMode) -> tuple[TrialSpec, str, str]:
 def _with_replica(server: ServerSection) -> ServerSection:
     """The server of a cluster with a replica in place of the other nodes, on the disk of the second."""
     nodes = server.cluster
-    replica = ReplicaSection(disk=(*nodes.own_disks, "")[0] or DATA_DISK, round_trip=nodes.round_trip, cpus=nodes.cpus)
+    beside = {"disk": (*nodes.own_disks, "")[0] or DATA_DISK, "round_trip": nodes.round_trip, "cpus": nodes.cpus}
+    replica = ReplicaSection().model_copy(update=beside)
     settings = {name: value for name, value in server.settings.items() if name not in CLUSTER_SETTINGS}
     alone = {"cluster": ClusterSection(), "replica": replica, "settings": {**settings, BINARY_LOG: True}}
     return server.model_copy(update=alone)
