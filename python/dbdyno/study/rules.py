@@ -561,7 +561,9 @@ def broken_cluster_rules(spec: TrialSpec) -> Iterator[Mistake]:
 
 def _of_a_node(spec: TrialSpec) -> Iterator[Mistake]:
     """Settings of a node where there is no cluster; of an external server it is not known whether there is one."""
-    for name in spec.server.settings if spec.stack.kind != "external" else ():
+    if spec.stack.kind == "external" or "mode" in spec.server.cluster.model_fields_set:  # others may have one
+        return
+    for name in spec.server.settings:
         if name in CLUSTER_SETTINGS:
             text = 'has no effect without a cluster; give mode = "galera" in [server.cluster], or leave it out'
             yield Mistake(("server", "settings", name), text)

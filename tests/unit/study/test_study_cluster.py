@@ -39,8 +39,6 @@ duration = "1s"
 """
 CRASH = '[workload]\nkind = "ledger"', '[crash]\n{}\n[workload]\nkind = "ledger"'
 SIZE = 'size = "1GiB"'
-
-
 DISKS = STUDY[STUDY.index("[stack.disks.second]") : STUDY.index("[server.cluster]")]
 CLUSTER = STUDY[STUDY.index("[server.cluster]") : STUDY.index("[server.settings]")]
 
@@ -107,8 +105,8 @@ REFUSED = {
         "21: server.settings.wsrep_cluster_address: is set by dbdyno: it decides who may reach the server",
     ),
     "settings of a node alone": (
-        [('mode = "galera"', 'mode = "none"')],
-        "21: server.settings.wsrep_slave_threads: has no effect without a cluster; give mode",
+        [(DISKS + CLUSTER, "")],
+        "9: server.settings.wsrep_slave_threads: has no effect without a cluster; give mode",
     ),
     "more of them than all": (
         [("gcs_fc_limit = 16", "evs_send_window = 4\nevs_user_send_window = 8")],
@@ -149,6 +147,11 @@ def test_each_field_is_a_factor_and_a_node_has_the_disk_at_its_place(study_file)
     assert [list(specs["16", nodes].by_disk) for nodes in "123"] == [[], ["second"], ["second", "third"]]
     assert specs["100", "3"].server.cluster.options == {"gcs.fc_limit": 100}
     assert specs["16", "3"].server.cluster.own_disks == ("second", "third")
+
+
+def test_settings_of_nodes_may_stand_beside_a_treatment_that_has_none(study_file):
+    study = load_study(study_file(cluster_study(('mode = "galera"', 'mode = ["none", "galera"]'))))
+    assert [spec.has_cluster for _, spec in study.combinations()] == [False, True]
 
 
 def test_all_may_share_the_disk_of_the_data(study_file):

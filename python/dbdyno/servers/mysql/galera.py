@@ -68,10 +68,9 @@ def _missing_for(installation: Installation, library: Path) -> str:
 def cluster_options(installation: Installation, membership: Membership) -> list[str]:
     """What makes a server a node; after its other options."""
     place = f"{membership.host}:{membership.port}"
-    # The figures of latency are added up from the start on; they would else begin anew each minute.
+    # Figures of latency would else begin anew each minute.
     own = {
         "gmcast.listen_addr": f"tcp://{place}",
-        "ist.recv_addr": f"{membership.host}:0",
         "evs.stats_report_period": "PT24H",
     }
     provider = ";".join(f"{name}={value}" for name, value in {**membership.terms.options, **own}.items())

@@ -81,6 +81,7 @@ class ClusterLayer:
         """The cluster, of which every node says that all are there and in step."""
         nodes, links = [below.server], list[Link]()
         with ExitStack() as lowering:
+            _asked(self._cluster(nodes).await_joined, nodes)
             for number, disk in enumerate(self.disks, 2):
                 links += self._linked(nodes[-1], lowering)
                 nodes.append(self._joined(nodes, number, disk, below, lowering))

@@ -116,18 +116,8 @@ class ServerLayer:
             running = self._start(argv, below, environment)
             remote = Address("", host=listening.host, port=listening.port) if listening else None
             try:
-                yield (
-                    own,
-                    Endpoint(
-                        own.at(address),
-                        address,
-                        running,
-                        error_log,
-                        below.cgroup,
-                        remote=remote,
-                        membership=membership,
-                    ),
-                )
+                endpoint = Endpoint(own.at(address), address, running, error_log, below.cgroup, remote=remote)
+                yield own, replace(endpoint, membership=membership)
             finally:
                 if self.is_killed:
                     running.kill()
