@@ -966,7 +966,7 @@ class DeviceCostSection(Section):
     drives: Count = 1
     """The drives that hold one copy of the data, such as 4 for RAID 10 over four."""
     data_drives: Count | None = None
-    """How many of these hold different data: 1 of RAID 1, half of RAID 10; all if not given."""
+    """How many of these hold different data: 1 of RAID 1, half of RAID 10, all but one of RAID 5; all if not given."""
     replicas: Replicas | None = None
     """Further copies of the whole; those of [cost] if not given."""
     capacity: Size | None = None
