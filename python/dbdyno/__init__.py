@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dbdyno.notebook import OpenedRun
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = ["__version__", "open_run"]
 
 

@@ -18,16 +18,19 @@ from benches.iostat import compared, mixed_load
 from dbdyno.filesystems import EXT4
 from dbdyno.host.perf_events import why_no_counters
 from dbdyno.probe.catalogue import host_sources, watching
+from dbdyno.probe.cluster import ClusterSource, NodeProcessSource
 from dbdyno.probe.drive import BlockDeviceSource, DriveSource
 from dbdyno.probe.replica import ReplicaProcessSource, ReplicaSource
 from dbdyno.probe.sampler import INTERVAL_NS, Sampler
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
 from dbdyno.probe.server_costs import ServerSwitchesSource
 from dbdyno.run.trial import metrics
-from dbdyno.servers.contract import ReplicaTerms, Replicating
+from dbdyno.servers.contract import ClusterTerms, Membership, ReplicaTerms, Replicating
+from dbdyno.servers.mysql.galera import cluster_mistake
 from dbdyno.servers.sources.installation import find_server
 from dbdyno.stack.kinds.own import LOCAL
 from dbdyno.stack.layer import raised
+from dbdyno.stack.layers.cluster import ClusterData, ClusterLayer, node_host, node_of
 from dbdyno.stack.layers.device import Emulated
 from dbdyno.stack.layers.emulated_disk import running_disk
 from dbdyno.stack.layers.filesystem import Filesystem
@@ -58,6 +61,12 @@ OF_REPLICA = {
 }
 
 
+OF_CLUSTER = {
+    "cluster": lambda stand: ClusterSource(stand.nodes.cluster),
+    "node_process_2": lambda stand: NodeProcessSource(stand.nodes.others[0].pid, "2"),
+}
+
+
 @pytest.fixture
 def stand(journal, tmp_path):
     with running_disk(journal, model="ideal", size=512 * 1024**2) as disk, scratch(journal) as ground:
@@ -70,20 +79,42 @@ def stand(journal, tmp_path):
 
 
 @pytest.fixture
-def with_replica(journal, tmp_path):
+def installed(journal, tmp_path):
+    """A server's layer and the ground that its system tables are on."""
     with running_disk(journal, model="ideal", size=512 * 1024**2) as disk, scratch(journal) as ground:
         settings = {"innodb_log_file_size": "8M", "innodb_buffer_pool_size": "32M", "log_bin": True}
         server = ServerLayer(find_server("mariadb"), settings, "innodb", 4, install=True, log=tmp_path / "server.log")
         device = Emulated(disk, "ideal", rotational=False, seed=1, restore=False)
         filesystem = Filesystem(EXT4, FilesystemSection(), format=True)
-        terms = ReplicaTerms("semisync")
         with raised([device, filesystem], ground) as below:
             with server.raised(below):
-                pass  # its system tables are made
-            source = replace(server, install=False, listen=LOCAL, replicating=Replicating("source", terms))
-            replica = ReplicaLayer(replica_of(source, terms, {}), "", terms)
-            with raised([ReplicaData(source, ""), source, replica], below) as up:
-                yield up
+                pass
+            yield replace(server, install=False), below
+
+
+@pytest.fixture
+def with_replica(installed):
+    server, below = installed
+    terms = ReplicaTerms("semisync")
+    source = replace(server, listen=LOCAL, replicating=Replicating("source", terms))
+    replica = ReplicaLayer(replica_of(source, terms, {}), "", terms)
+    with raised([ReplicaData(source, ""), source, replica], below) as up:
+        yield up
+
+
+@pytest.fixture
+def with_cluster(installed):
+    server, below = installed
+    terms = ClusterTerms(2, {"gcache.size": 16 * 1024**2})
+    first = replace(server, membership=Membership(terms, 1, node_host(1)))
+    with raised([ClusterData(first, ("",)), first, ClusterLayer(node_of(first), ("",), terms)], below) as up:
+        yield up
+
+
+@pytest.mark.skipif(bool(cluster_mistake(find_server("mariadb"))), reason="no libgalera_smm.so")
+@pytest.mark.parametrize("name", OF_CLUSTER)
+def test_those_of_a_cluster_keep_the_contract(name, with_cluster):
+    check_contract(name, OF_CLUSTER[name](with_cluster))
 
 
 @pytest.mark.parametrize("name", OF_REPLICA)

@@ -35,7 +35,7 @@ fn buffered(job: &Value, cache: &Value) -> Value {
 #[test]
 fn a_load_in_which_no_time_passes_is_refused() {
     for (changes, kind) in [(json!({}), "jobs"), (jobs(&json!({"fsync_every": 1, "read_percent": 0})), "jobs")] {
-        for device in ["ideal", "raid1(ideal, 2)"] {
+        for device in ["ideal", "raid1(ideal, 2)", "raid5(ideal, 3)"] {
             let mut changes = changes.clone();
             changes["device"] = device.into();
             let error = simulated(&changes).expect_err(device);

@@ -11,6 +11,7 @@ from dbdyno.analysis.beside import BesideSummary, loads_beside
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
 from dbdyno.analysis.checks import PoolFilling, pools_filling
 from dbdyno.analysis.client_hosts import LoadFromHosts, loads_from_hosts
+from dbdyno.analysis.clusters import ClusterSummary, clusters
 from dbdyno.analysis.cost import Cost, cost
 from dbdyno.analysis.curves import Curves, curves
 from dbdyno.analysis.explanation import BlockLayer, Seen, Why, block_layer, explain
@@ -82,6 +83,7 @@ class Analysis:
     client_hosts: list[LoadFromHosts]  # of the treatments whose load came from other hosts
     loads_beside: list[BesideSummary]  # what ran beside the judged load
     replicas: list[ReplicaSummary]  # of the servers
+    clusters: list[ClusterSummary]  # whose first node the servers are
     thresholds: Thresholds | None  # where the study says what is to fail
 
 
@@ -153,6 +155,7 @@ def analyse(
         client_hosts=loads_from_hosts(run.design, blocks),
         loads_beside=loads_beside(run.design, blocks),
         replicas=replicas(run.design, blocks),
+        clusters=clusters(run.design, blocks),
         thresholds=thresholds(run.design.fail_if, verdicts, cut),
     )
 

@@ -19,7 +19,7 @@ from dbdyno.analysis.statistics import Estimate, Floats
 from dbdyno.analysis.verdict.evidence import Rule, evidence
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.model.design import MIN_BLOCKS, Design
-from dbdyno.model.disks import DATA_DISK, disk_names, layer_of, series_name
+from dbdyno.model.disks import DATA_DISK, disk_names, disks_aside, layer_of, series_name
 from dbdyno.model.metrics import part_of, value_of
 from dbdyno.model.word import Word
 from dbdyno.mysql.settings import FSYNCS, LOG_WAITS, POOL_WAITS, ROW_LOCK_TIME
@@ -166,9 +166,8 @@ def _by_disk(trial: Trial, watched: Watched, rate: float, seconds: float) -> dic
     of_data = _device(trial, watched.get(_DISK, {}), rate, seconds)
     of_data["read_each_ms"] = _traced_read_ms(trial) or of_data.get("read_each_ms", math.nan)
     by_disk = {DATA_DISK: of_data if "busy_share" in of_data else {}}
-    replica = layer_of(trial.observed, "replica", "").get("disk")  # no query waits for its disk alone
     for disk in disk_names(trial.observed):
-        if disk == replica:
+        if disk in disks_aside(trial.observed):
             continue
         by_disk[disk] = _device(trial, watched.get(series_name(_DISK, disk), {}), rate, seconds)
     return by_disk if all(by_disk.values()) else {}

@@ -287,7 +287,8 @@ def _orders(plan: Plan, blocks: int) -> list[list[str]]:
 _MODES = {
     "power": "power cuts of the emulated disk",
     "kill": "kills of the server alone, a weaker test than a power cut: what was written survives in the page cache",
-    "failover": "losses of the source: its server is killed for good, and what its replica has by then is examined",
+    "failover": "losses of the server: it is killed for good, and what its replica, or another node of its cluster, "
+    "has by then is examined",
 }
 
 
@@ -533,6 +534,9 @@ def _touched_by_raising(specs: list[TrialSpec]) -> Iterator[str]:
         yield f"started: {servers} with data, socket and user of its own, {tcp}; ended afterwards"
     if has_replica:
         yield "started: a replica of it, with data, socket and user of its own, no TCP; ended afterwards"
+    if nodes := max((spec.server.cluster.nodes for spec in specs if spec.has_cluster), default=0):
+        text = f"started: {servers} as a cluster of up to {nodes} nodes, each with data, socket and user of its own; "
+        yield f"{text}they listen on 127.0.51.1 and the like, where any program of this host can join; ended afterwards"
     yield from (f"started: {what}; ended afterwards" for what in dict.fromkeys(_programs(specs)))
 
 

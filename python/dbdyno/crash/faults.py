@@ -250,7 +250,7 @@ class Kill(PlannedCuts):
     @contextmanager
     def beside(self, context: StackContext) -> Iterator[None]:
         """A thread kills it, and the load ends by that."""
-        first = context.replica.cut_link if context.replica else lambda: None
+        first = context.standby.cut_link if context.standby else lambda: None
         with killing(context.server, self.planned[0], warmup_s=self.warmup_s, first=first) as self.killed:
             yield
         if not self.killed.cut_ns:
@@ -300,36 +300,37 @@ class Kill(PlannedCuts):
         return {"crash": {"planned": 1, "taken": len(self.cuts)}}
 
 
-# The loss of the source: it is killed for good, and its replica has to do.
+# The loss of the server: it is killed for good, and its replica, or another node of its cluster, has to do.
 
 
 class Failover(Kill):
-    """One kill of the source, after which only its replica is asked.
+    """One kill of the server, after which only its standby is asked: a replica, or the second node of a cluster.
 
-    Right before, all is lost that was on the way to it. What had arrived, be it unread yet, is the replica's.
+    Right before, all is lost that was on the way to it. What had arrived, be it unread yet, is the standby's.
     """
 
     @contextmanager
     def after_load(self, context: StackContext, window_ns: tuple[int, int]) -> Iterator[StackContext]:
-        """The stack without the source; what the replica holds is verified once it has applied what it received."""
+        """The stack without the server; what the standby holds is verified once it has applied what it received."""
         if not self.killed.cut_ns:
             yield context
             return
-        assert context.replica is not None  # noqa: S101  (a rule of the study format)
+        standby = context.standby
+        assert standby is not None  # noqa: S101  (a rule of the study format)
         about, steps, planned, limit = self.about, Steps(), self.planned[0], self.section.recovery_limit
-        cut_ns, endpoint = (self.killed.cut_ns, self.killed.cut_end_ns), context.replica.endpoint
+        cut_ns, endpoint = (self.killed.cut_ns, self.killed.cut_end_ns), standby.endpoint
         with steps.step("apply"):
-            context.replica.replication.settle(limit)
+            standby.settle(limit)
         try:
             with steps.step("verify"):
                 verified = verified_by(self.workload, endpoint, about.folder, cut_ns, limit)
         except SpoiltError as error:
-            raise TrialError(f"server.replica: {error.defect.cause}") from None  # nothing has befallen the replica
+            raise TrialError(f"{standby.FIELD}: {error.defect.cause}") from None  # nothing has befallen the standby
         cut = cut_of(planned, "failover", (cut_ns[0], window_ns[0]), defects_of(verified), verified)
         self.cuts = [replace(cut, recovery_s=steps.seconds)]
         about.say(f"cut 1 of 1: {OUTCOME_WORDS[cut.outcome]}")
         about.lap(EXAMINING)
-        yield replace(context, endpoint=None, replica=None)
+        yield replace(context, endpoint=None, replica=None, nodes=None)
 
 
 # The cuts that a study asks for, if any.

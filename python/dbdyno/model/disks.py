@@ -24,6 +24,13 @@ def disk_names(observed: Mapping[str, Any]) -> list[str]:
     return [layer.removeprefix(_DEVICE_OF) for layer in observed if layer.startswith(_DEVICE_OF)]
 
 
+def disks_aside(observed: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of disks that no query waits for alone: of a replica, or of the other nodes."""
+    replica, cluster = part_of(observed, "replica"), part_of(observed, "cluster")
+    names = [replica.get("disk"), *(disk for field, disk in cluster.items() if field.startswith("disk_"))]
+    return frozenset(str(name) for name in names if name) - {DATA_DISK}
+
+
 def series_name(probe: str, disk: str) -> str:
     """Return what the series of a probe is called that watches a disk, ``disk`` being as above."""
     return f"{probe}_{disk}" if disk else probe

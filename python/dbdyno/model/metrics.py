@@ -79,6 +79,13 @@ METRICS: dict[str, Metric] = _by_name(
     _less("replica_lag_ms_mean", "mean lag of the replica", "lag ms", "ms"),
     _less("replica_lag_ms_max", "largest lag of the replica", "lag max ms", "ms"),
     _less("replica_catch_up_ms", "time until the replica has all after the load", "catch-up ms", "ms"),
+    # Of a cluster, whose first node has the load.
+    _more("cluster_commits_per_second", "write sets per second", "write sets/s", "1/s"),
+    _less("ordering_ms_mean", "mean time until all nodes have a write set", "ordering ms", "ms"),
+    _less("flow_control_paused_ratio", "of the time paused by flow control", "paused", "1"),
+    _less("receive_queue_mean", "mean length of the longest receive queue", "receive queue", "1"),
+    _less("certification_failures", "write sets that failed certification", "cert. failures", "1"),
+    _less("cluster_catch_up_ms", "time until all nodes have applied all after the load", "cluster catch-up ms", "ms"),
     _less("errors", "errors", "errors", "1"),
     _less("reconnects", "reconnects", "reconnects", "1"),
     # iostat's, of a simulated stack: w/s, w_await, avgrq-sz, aqu-sz.

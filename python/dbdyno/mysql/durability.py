@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dbdyno.model.disks import disk_names, layer_of
+from dbdyno.model.disks import disk_names, disks_aside, layer_of
 from dbdyno.model.metrics import part_of
 from dbdyno.model.printable import one_line
 from dbdyno.mysql.settings import FLUSH_LOG, INNODB
@@ -122,7 +122,8 @@ def _risks_of_commits(observed: Observed) -> Iterator[CommitRisk]:
 
 
 def _risks_of_disks(observed: Observed) -> Iterator[CommitRisk]:
-    for disk in ("", *disk_names(observed)):
+    aside = disks_aside(observed)  # of copies, without which the server has what it acknowledged
+    for disk in ("", *(name for name in disk_names(observed) if name not in aside)):
         flushes = layer_of(observed, "filesystem", disk).get("flushes_on_fsync")
         if flushes is False and not _has_no_volatile_cache(observed, disk):
             yield CommitRisk("no flush", disk)
@@ -163,3 +164,12 @@ def risk_clause(risk: CommitRisk) -> str:
     """Return ``"with innodb_flush_log_at_trx_commit = 2 the log is synced about once a second"``."""
     clause = _CLAUSES[risk.gap].format(one_line(risk.value))
     return f"{clause} (disk {one_line(risk.value)})" if risk.gap in _OF_A_DISK and risk.value else clause
+
+
+def wait_in_cluster(nodes: str) -> str:
+    """Return what a commit of a cluster of so many nodes waits for, beside the disk of its own."""
+    return (
+        f"A commit waits until all {nodes} nodes have received its write set, in memory, in the same order as all "
+        "others. Each then certifies it, all with the same result, and the others apply it later: their disks are not "
+        "waited for."
+    )

@@ -36,7 +36,7 @@ _NO_PART = {
 _FAMILIES = {
     ("master_", "slave_", "replica_", "replicate_", "relay_", "report_", "rpl_", "group_replication_", "gtid_"):
         "is for replication, which a study does not have",
-    ("wsrep_",): "is for a cluster, which a study does not have",
+    ("wsrep_",): "is for a cluster; a study has one by [server.cluster]",
     ("maximum_",): "limits what sessions may set, which no study needs",
 }  # fmt: skip
 

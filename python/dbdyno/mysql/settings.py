@@ -71,6 +71,10 @@ PLACED = {
 _REFUSED_STARTS = {"admin_": _REACHED, "defaults_": _STARTED, "feedback": _REACHED, "file_key_management": _KEYS,
                    "keyring_": _CODE, "loose_": _STARTED, "mysqlx": _REACHED, "ndb": _REACHED,
                    "wsrep_": _REACHED}  # fmt: skip
+# Of a node of a cluster; what else it has, dbdyno sets, or [server.cluster] says.
+CLUSTER_SETTINGS = _words("wsrep_retry_autocommit wsrep_slave_threads wsrep_sync_wait wsrep_trx_fragment_size")
+ROWS = "row"  # what a cluster needs of binlog_format,
+INTERLEAVED = "2"  # and of innodb_autoinc_lock_mode
 
 # Words, and names of character sets, engines and counters. Most are enumerations, which MySQL's help does not
 # distinguish from free text; the server refuses any other word.
@@ -124,7 +128,8 @@ def setting_mistake(name: str, value: Setting, *, may_have_replica: bool = False
             "has each commit wait for a replica, and a setting alone brings none: it would wait for nobody, or for its "
             'timeout. Give mode = "semisync" in [server.replica], which brings one, or leave it out'
         )
-    start = next((reason for start, reason in _REFUSED_STARTS.items() if name.startswith(start)), None)
+    starts = {} if name in CLUSTER_SETTINGS else _REFUSED_STARTS
+    start = next((reason for start, reason in starts.items() if name.startswith(start)), None)
     if refused := _REFUSED.get(name) or start:
         return refused
     if isinstance(value, str) and "/" in value:

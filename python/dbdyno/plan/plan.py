@@ -32,10 +32,13 @@ from dbdyno.model.design import (
     SameTreatment,
     Treatment,
 )
+from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.wording import drive_bytes, listed
 from dbdyno.mysql.settings import (
     ARIA,
+    BINARY_LOG,
     BUFFER_POOL,
+    CLUSTER_SETTINGS,
     FLUSH_LOG,
     INNODB,
     MYISAM,
@@ -56,12 +59,15 @@ from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.reported import fitting, pairs
 from dbdyno.study.schema import (
     ClaimSection,
+    ClusterSection,
     Cost,
     CostSection,
     CrashSection,
     DeviceCostSection,
+    ReplicaSection,
     ReportedSection,
     RowSection,
+    ServerSection,
     TrialSpec,
 )
 from dbdyno.study.study import Study
@@ -119,9 +125,9 @@ def control_of(treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec], 
 def _losing(base: TrialSpec, mode: CrashMode) -> tuple[TrialSpec, str, str]:
     """The baseline made to lose, what was done to it, and why it then loses."""
     if mode == "failover":
-        replica = base.server.replica
-        far = {"mode": "async", "round_trip": max(replica.round_trip, FAR_SECONDS)}
-        server = base.server.model_copy(update={"replica": replica.model_copy(update=far)})
+        of_base = base.server if base.has_replica else _with_replica(base.server)
+        far = {"mode": "async", "round_trip": max(of_base.replica.round_trip, FAR_SECONDS)}
+        server = of_base.model_copy(update={"replica": of_base.replica.model_copy(update=far)})
         return base.model_copy(update={"server": server}), f"async, round_trip = {far['round_trip']:g} s", _ON_THE_WAY
     engine = base.stack.engine.lower()
     if engine == ROCKSDB:
@@ -135,6 +141,16 @@ def _losing(base: TrialSpec, mode: CrashMode) -> tuple[TrialSpec, str, str]:
     changed, called = _set(base, FLUSH_LOG)
     stack = base.stack.model_copy(update={"engine": INNODB})
     return changed.model_copy(update={"stack": stack}), f"InnoDB, {called}", _LATE_LOG
+
+
+def _with_replica(server: ServerSection) -> ServerSection:
+    """The server of a cluster with a replica in place of the other nodes, on the disk of the second."""
+    nodes = server.cluster
+    beside = {"disk": (*nodes.own_disks, "")[0] or DATA_DISK, "round_trip": nodes.round_trip, "cpus": nodes.cpus}
+    replica = ReplicaSection().model_copy(update=beside)
+    settings = {name: value for name, value in server.settings.items() if name not in CLUSTER_SETTINGS}
+    alone = {"cluster": ClusterSection(), "replica": replica, "settings": {**settings, BINARY_LOG: True}}
+    return server.model_copy(update=alone)
 
 
 def _set(base: TrialSpec, variable: str) -> tuple[TrialSpec, str]:

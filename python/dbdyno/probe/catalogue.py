@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from dbdyno.errors import TrialError
+from dbdyno.probe.cluster import ClusterSource, NodeProcessSource
 from dbdyno.probe.drive import INTERVAL_NS as DRIVE_INTERVAL_NS
 from dbdyno.probe.drive import SMART_INTERVAL_NS, BlockDeviceSource, DriveSource, smart_sources
 from dbdyno.probe.host import AwakeSource
@@ -16,7 +17,7 @@ from dbdyno.probe.sampler import Sampler, Series, Source
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
 from dbdyno.probe.server_costs import INTERVAL_NS as COSTS_INTERVAL_NS
 from dbdyno.probe.server_costs import ServerCountersSource, ServerSwitchesSource
-from dbdyno.stack.layer import Endpoint, Replica, StackContext
+from dbdyno.stack.layer import ClusterNodes, Endpoint, Replica, StackContext
 
 
 @contextmanager
@@ -47,7 +48,8 @@ def watching(context: StackContext, disks: Sequence[str]) -> Iterator[dict[str, 
 
 def sources_of(context: StackContext) -> list[Source]:
     """What is to be sampled at each beat. Raises ``OSError``."""
-    return [*_host(context), *_device(context), *_server(context.endpoint), *_replica(context.replica)]
+    own = [*_host(context), *_device(context), *_server(context.endpoint)]
+    return [*own, *_replica(context.replica), *_nodes(context.nodes)]
 
 
 def _server(endpoint: Endpoint | None) -> Iterator[Source]:
@@ -76,6 +78,15 @@ def _replica(replica: Replica | None) -> Iterator[Source]:
     yield ReplicaSource(replica.replication)
     if replica.endpoint.pid:
         yield ReplicaProcessSource(replica.endpoint.pid)
+
+
+def _nodes(nodes: ClusterNodes | None) -> Iterator[Source]:
+    if nodes is None:
+        return
+    yield ClusterSource(nodes.cluster)
+    for number, node in enumerate(nodes.others, 2):
+        if node.pid:
+            yield NodeProcessSource(node.pid, str(number))
 
 
 def _host(context: StackContext) -> Iterator[Source]:

@@ -139,7 +139,10 @@ def model_text(safety: CrashSafety) -> str:
     if safety.mode == "kill":
         return f"Only the server was killed ({times}); what it had written stayed in memory: no power was cut."
     if safety.mode == "failover":
-        return f"The source was killed for good ({times}); its replica applied what it had received, and was examined."
+        return (
+            f"The server under load was killed for good ({times}). Its replica, or the second node of its cluster, "
+            "applied what it had received, and was examined."
+        )
     left = "; ".join(f"{_SURVIVORS[survivor]} ({survivor})" for survivor in safety.survivors)
     return f"The power was cut {times}. Data that no FLUSH had made durable: {left}."
 
@@ -588,7 +591,7 @@ def crash_warnings(safety: CrashSafety, names: Names) -> Iterator[str]:
     if safety.mode == "kill":
         yield "A kill of the server is not a power cut: what it wrote survived in memory. Power cuts may lose more."
     if safety.mode == "failover":
-        yield "Source and replica stood on one host; the only network between them was server.replica.round_trip."
+        yield "All servers stood on one host; the only network between them was the round_trip that the study gives."
     if safety.control is None:
         yield "No control: no treatment known to lose was run, so nothing shows that this load shows a loss."
     elif (kept := safety.control.doubt) and all(treatment.word != "undecided" for treatment in safety.treatments):

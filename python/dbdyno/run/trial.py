@@ -19,6 +19,7 @@ from dbdyno.run.ports import Ports
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import Image, Layer, StackContext, raised
+from dbdyno.stack.layers.cluster import all_applied
 from dbdyno.stack.layers.host_settings import HostSettings
 from dbdyno.stack.layers.placement import Awake
 from dbdyno.stack.layers.replica import caught_up
@@ -153,8 +154,8 @@ def _take(  # noqa: PLR0913, PLR0917  (as above)
     ):
         with crash.beside(context):
             load = workload.run(context, about.seed, about.folder)
-        # The disks behave as measured until the replica has all.
-        replicated = caught_up(context.replica, load.window_ns) if context.replica and crash.keeps_server else {}
+        # The disks behave as measured until further servers have all.
+        replicated = _followed(context, load.window_ns) if crash.keeps_server else {}
         traced = trace.within(load.window_ns)
     lap("load")
     speed = before_and_after(speed_before, ports.host_speed(context))
@@ -169,9 +170,10 @@ def _take(  # noqa: PLR0913, PLR0917  (as above)
 
     def measured() -> Measured:
         cuts = crash.examined(load.window_ns)
-        own_disk = series_name("block_device", context.replica.disk) if context.replica and context.replica.disk else ""
-        of_source = {name: probe_series for name, probe_series in series.items() if name != own_disk}
-        figures_of_trial = {**metrics(load, of_source), **traced.metrics(), **replicated, **lag(load, series)}
+        aside = {series_name("block_device", disk) for disk in context.standby.own_disks} if context.standby else set()
+        of_server = {name: probe_series for name, probe_series in series.items() if name not in aside}
+        figures_of_trial = {**metrics(load, of_server), **traced.metrics(), **replicated}
+        figures_of_trial |= lag(load, series) | of_cluster(load, series)
         steps = steps_to_store(str(load.result.get("kind")), figures_of_trial)
         watchers = {**series, **background.known()}
         trial = Trial(
@@ -194,6 +196,12 @@ def _take(  # noqa: PLR0913, PLR0917  (as above)
         return Measured(trial, series_columns(load, series, traced.series))
 
     return measured
+
+
+def _followed(context: StackContext, window_ns: tuple[int, int]) -> dict[str, float]:
+    """Wait until a replica, or the other nodes of a cluster, have all; returns how long that took."""
+    replicated = caught_up(context.replica, window_ns) if context.replica else {}
+    return replicated | (all_applied(context.nodes, window_ns) if context.nodes else {})
 
 
 def see_that_the_kernel_is(spec: TrialSpec, kernel: str) -> None:
@@ -315,11 +323,39 @@ def metrics(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]
 
 def lag(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]:
     """How far a replica was behind while the load was measured, by the samples; nothing without one."""
-    start, end = load.window_ns
-    lags = series["replica"] if "replica" in series else Series()
-    inside = [ms for t_ns, ms in zip(lags.t_ns, lags.columns.get("lag_ms", []), strict=True) if start < t_ns <= end]
-    known = [ms for ms in inside if math.isfinite(ms)]
+    known = [ms for ms in _samples(load, series, "replica", "lag_ms") if math.isfinite(ms)]
     return {"replica_lag_ms_mean": math.fsum(known) / len(known), "replica_lag_ms_max": max(known)} if known else {}
+
+
+def of_cluster(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]:
+    """What the nodes of a cluster did while the load was measured; nothing without one."""
+    queues = _samples(load, series, "cluster", "receive_queue")
+    if not queues:
+        return {}
+    start, end = load.window_ns
+
+    def counted(column: str) -> float:
+        return series["cluster"].at(column, end) - series["cluster"].at(column, start)
+
+    seconds, ordered = (end - start) / 1e9, counted("ordered_done")
+    return {
+        "cluster_commits_per_second": counted("sent_done") / seconds,
+        **({"ordering_ms_mean": 1000 * counted("ordering_seconds") / ordered} if ordered > 0 else {}),
+        "flow_control_paused_ratio": min(1.0, counted("paused_seconds") / seconds),
+        "receive_queue_mean": math.fsum(queues) / len(queues),
+        "certification_failures": counted("failed_done"),
+    }
+
+
+def _samples(load: LoadOutcome, series: Mapping[str, Series], probe: str, column: str) -> list[float]:
+    """A probe's samples in the measured window; none where it is not there."""
+    if probe not in series:
+        return []
+    start, end = load.window_ns
+    watched = series[probe]
+    return [
+        value for t_ns, value in zip(watched.t_ns, watched.columns.get(column, []), strict=True) if start < t_ns <= end
+    ]
 
 
 def probe_cost(series: Series, load: LoadOutcome) -> ProbeCost:

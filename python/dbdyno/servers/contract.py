@@ -320,6 +320,77 @@ class Replication(Protocol):
         """A reader of the replica's position."""
 
 
+# A cluster: servers of dbdyno's own that all have the same data, and commit in the same order.
+
+
+@dataclass(frozen=True)
+class ClusterTerms:
+    """What the nodes of a cluster have in common."""
+
+    nodes: int
+    options: Mapping[str, int | float] = field(default_factory=dict)  # of what connects them, by its own names
+
+
+@dataclass(frozen=True)
+class Membership:
+    """What a server of dbdyno's own is in a cluster."""
+
+    terms: ClusterTerms
+    number: int  # 1 begins the cluster
+    host: str  # one of this machine's own addresses, at which it listens for the other nodes
+    port: int = 0  # 0: one that is free
+    cluster: str = ""  # its name, which no other cluster has; empty: it gets one
+    peer: str = ""  # HOST:PORT of a node by which it joins; empty where it begins the cluster
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """What a node of a cluster has done so far, and what is still to do."""
+
+    sent: float  # write sets of its own clients, which all nodes have
+    applied: float  # the number of the last write set that it has committed, whoever sent it
+    failed: float  # write sets of its own clients that were refused, as others had changed the same rows
+    paused_seconds: float  # in which a node that fell behind had all others wait
+    queue: float  # write sets that it has received and not begun to apply
+    ordered: float  # messages of its own that all nodes have received
+    ordering_seconds: float  # that these have taken, together
+
+
+class ClusterReader(Protocol):
+    """A reader of what all nodes have done, over a connection to each."""
+
+    def statuses(self) -> list[NodeStatus]:
+        """Of each node, in their order."""
+
+    def close(self) -> None:
+        """End the connections."""
+
+
+class Cluster(Protocol):
+    """Nodes of one cluster that answer, in the order in which they joined."""
+
+    def position(self) -> tuple[str, str]:
+        """Name and content of the file by which a copy of the data that the nodes have now joins as it is."""
+
+    def await_joined(self) -> None:
+        """Wait until each node says that all of them are there, and that it has all. Raises ``TrialError``."""
+
+    def observed(self) -> dict[str, str]:
+        """What they show of themselves. Raises ``TrialError`` where it is not what was asked for."""
+
+    def await_applied(self, limit_seconds: float) -> None:
+        """Wait until each node has applied all that the first had committed. Raises ``TrialError``."""
+
+    def settle(self, limit_seconds: float) -> None:
+        """Wait until the nodes that are left, once the first is gone, have agreed on that and applied all they have.
+
+        Raises ``TrialError`` where that takes longer.
+        """
+
+    def reader(self) -> ClusterReader:
+        """A reader of what all have done."""
+
+
 class OwnServer(Protocol):
     """A server of dbdyno's own: what it is started with, and how."""
 
@@ -361,6 +432,7 @@ class OwnServer(Protocol):
         listening: Listening | None = None,
         places: Mapping[str, Path] | None = None,
         replicating: Replicating | None = None,
+        membership: Membership | None = None,
     ) -> list[str]:
         """The command line that starts it; ``preparing`` data, it leaves nothing that depends on other settings.
 
@@ -370,11 +442,17 @@ class OwnServer(Protocol):
     def replication_mistake(self, mode: ReplicaMode) -> str:
         """Why it can't be a source or a replica; empty where it can."""
 
-    def copies_to_replica(self, name: str) -> bool:
-        """Whether a replica begins with a copy of this file or folder of the source's data."""
+    def cluster_mistake(self) -> str:
+        """Why it can't be a node of a cluster on this host; empty where it can. Raises ``UserError``."""
+
+    def is_copied(self, name: str) -> bool:
+        """Whether a further server begins with a copy of this file or folder of the data."""
 
     def replication(self, source: Address, replica: Address, terms: ReplicaTerms) -> Replication:
         """It as a source, and a replica of the same build, once both answer."""
+
+    def cluster(self, nodes: Sequence[Address], terms: ClusterTerms) -> Cluster:
+        """Nodes of a cluster of the same build, as far as they have been started."""
 
     def await_ready(
         self, running: "subprocess.Popen[bytes]", socket: Path, log: Path, limit_seconds: float | None = None

@@ -46,6 +46,16 @@ def own_folder(folder: Path) -> None:
     folder.chmod(0o700)
 
 
+def own_file(path: Path, text: str) -> None:
+    """Write a new file in a folder of the server's user, which then owns it, too."""
+    user = server_user()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+        if user:
+            os.fchown(file.fileno(), user.pw_uid, user.pw_gid)
+        file.write(text)
+
+
 def read_log(path: Path, bytes_max: int = LOG_BYTES_MAX) -> bytes | None:
     """The end of a file that the server's user wrote; ``None`` where there is none, or something else in its place.
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
-from dbdyno.servers.contract import Address, ReplicaHealth, Replication, Server
+from dbdyno.servers.contract import Address, Cluster, Membership, ReplicaHealth, Replication, Server
 from dbdyno.stack.erase import HeldDisk
 from dbdyno.stack.undo_log import Journal
 
@@ -28,6 +28,7 @@ class Endpoint:
     )
     in_machine: bool = False  # of this host's that dbdyno booted: its CPU is not known, and all of it is ours
     found_pid: int | None = None  # of one that dbdyno did not start, if it runs on this host and can be found
+    membership: Membership | None = None  # in a cluster
 
     @property
     def pid(self) -> int | None:
@@ -41,15 +42,55 @@ class Endpoint:
         return self.address.socket
 
 
+# What is left when the server under test is lost: a replica, or the other nodes of its cluster.
+
+
 @dataclass(frozen=True)
 class Replica:
     """A running replica of the server under test."""
+
+    FIELD: ClassVar[str] = "server.replica"  # of the study, that asks for it
 
     endpoint: Endpoint
     replication: Replication
     before: ReplicaHealth  # the load
     disk: str  # of ``[stack.disks]``; empty: that of the data
     cut_link: Callable[[], None]  # lose what is on the way between the two, for good
+
+    @property
+    def own_disks(self) -> frozenset[str]:
+        """The disk that no query waits for alone, if it is not that of the data."""
+        return frozenset({self.disk} - {""})
+
+    def settle(self, limit_seconds: float) -> None:
+        """Wait until it has applied what it had received."""
+        self.replication.settle(limit_seconds)
+
+
+@dataclass(frozen=True)
+class ClusterNodes:
+    """The running nodes of a cluster whose first node is the server under test."""
+
+    FIELD: ClassVar[str] = "server.cluster"
+
+    others: tuple[Endpoint, ...]
+    cluster: Cluster
+    disks: tuple[str, ...]  # of the others; empty: that of the data
+    cut_link: Callable[[], None]  # lose what is on the way from and to the first, for good
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The second node, which takes over."""
+        return self.others[0]
+
+    @property
+    def own_disks(self) -> frozenset[str]:
+        """Those of the other nodes."""
+        return frozenset(self.disks) - {""}
+
+    def settle(self, limit_seconds: float) -> None:
+        """Wait until the others have agreed that the first is gone, and applied what they had received."""
+        self.cluster.settle(limit_seconds)
 
 
 @dataclass(frozen=True)
@@ -85,6 +126,7 @@ class StackContext:
     cgroup: Path | None = None  # that the server must join, or the program where there is no server
     endpoint: Endpoint | None = None  # none where no server is in the stack
     replica: Replica | None = None  # of that server
+    nodes: ClusterNodes | None = None  # of the cluster whose first node is that server
     pollers: int | None = None  # pid of the pollers that keep processors awake, where the kernel does not
     observed: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # layer -> what was read back
 
@@ -92,6 +134,11 @@ class StackContext:
     def devices(self) -> tuple[BlockDevice, ...]:
         """All block devices below the filesystem; none where it stands on none of its own."""
         return (self.device, *self.beside) if self.device else ()
+
+    @property
+    def standby(self) -> Replica | ClusterNodes | None:
+        """What is left where the server is lost."""
+        return self.replica or self.nodes
 
     @property
     def sources(self) -> list[str]:

@@ -115,8 +115,10 @@ class Header:
         place = _with_one_value(_table(server.pop("place", {})), factors | of_levels)
         replica = _table(server.pop("replica", {}))
         of_replica = _with_one_value(replica | _table(replica.pop("settings", {})), factors | of_levels)
+        of_cluster = _with_one_value(_table(server.pop("cluster", {})), factors | of_levels)
         settings = _with_one_value(_table(server.pop("settings", {})) | server, of_levels)
         others = [*(f"place of {part}" for part in place), *(f"replica: {part}" for part in of_replica)]
+        others += [f"cluster: {part}" for part in of_cluster]
         return ", ".join([*parts, *settings, *others])
 
     def _of_named_levels(self) -> set[str]:

@@ -37,6 +37,7 @@ _INNER = {
     "server.place",
     "server.replica",
     "server.replica.settings",
+    "server.cluster",
     "queue.iosched",
     "hosts.boot",
 }

@@ -10,7 +10,18 @@ from dbdyno.model.design import BOOTED, IMAGE
 from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.quantity import is_off
 from dbdyno.mysql.server_url import server_url
-from dbdyno.mysql.settings import BINARY_LOG, BUFFER_POOL, INNODB, OF_DATA, is_of_mysql, setting_bytes, setting_mistake
+from dbdyno.mysql.settings import (
+    BINARY_LOG,
+    BUFFER_POOL,
+    CLUSTER_SETTINGS,
+    INNODB,
+    INTERLEAVED,
+    OF_DATA,
+    ROWS,
+    is_of_mysql,
+    setting_bytes,
+    setting_mistake,
+)
 from dbdyno.study.beside import BesideSection, MariabackupBeside
 from dbdyno.study.document import WorkloadSection
 from dbdyno.study.drives import HERE, MEMORY, is_emulated
@@ -347,8 +358,9 @@ def broken_crash_rules(spec: TrialSpec) -> Iterator[Mistake]:
         return
     yield from _window(spec)
     yield from _amounts(spec.crash)
-    if spec.crash.mode == "failover" and not spec.has_replica:
+    if spec.crash.mode == "failover" and not (spec.has_replica or spec.has_cluster):
         text = 'is "failover", and there is no replica to take over; give [server.replica] mode, "async" or "semisync"'
+        text += ", or [server.cluster]"
         yield Mistake(("crash", "mode"), text)
     yield from _cut(spec, spec.crash) if spec.crash.mode == "power" else _killed(spec.crash)
 
@@ -457,20 +469,21 @@ def broken_rules(spec: TrialSpec, folder: Path) -> Iterator[Mistake]:
     yield from broken_tool_rules(spec, folder)
     yield from broken_crash_rules(spec)
     yield from broken_replica_rules(spec)
+    yield from broken_cluster_rules(spec)
     yield from _memory(spec)
 
 
-# What can't be combined with ``[server.replica]``.
+# What can't be combined with ``[server.replica]`` and ``[server.cluster]``.
 
 
-# Kind of stack -> why no replica stands beside its server.
-_NO_REPLICA = {
-    "external": "what it has stays as it is, and dbdyno starts none. Leave [server.replica] out",
-    "simulated": "it has no server. Leave [server.replica] out",
-    BOOTED: "a virtual machine runs one server. Leave [server.replica] out, or stack.kernel",
-    IMAGE: "its own system decides about replicas. Leave [server.replica] out",
+# Kind of stack -> why no further server stands beside its own.
+_ALONE = {
+    "external": "what it has stays as it is, and dbdyno starts none. Leave [{}] out",
+    "simulated": "it has no server. Leave [{}] out",
+    BOOTED: "a virtual machine runs one server. Leave [{}] out, or stack.kernel",
+    IMAGE: "its own system decides about further servers. Leave [{}] out",
 }
-_REPLICA = ("server", "replica")
+_REPLICA, _CLUSTER = ("server", "replica"), ("server", "cluster")
 _SERVER_ID = "is set by dbdyno: source and replica need two that differ. Leave it out"
 
 
@@ -479,7 +492,8 @@ def broken_replica_rules(spec: TrialSpec) -> Iterator[Mistake]:
     if not spec.has_replica:
         return
     replica, place = spec.server.replica, (*_REPLICA, "mode")
-    if why := _NO_REPLICA.get(spec.stack.kind):
+    if why := _ALONE.get(spec.stack.kind):
+        why = why.format(".".join(_REPLICA))
         yield Mistake(place, f"is {shown(replica.mode)}, and there can be no replica here: {why}")
         return
     if spec.crash is not None and spec.crash.mode != "failover":
@@ -493,21 +507,87 @@ def broken_replica_rules(spec: TrialSpec) -> Iterator[Mistake]:
             yield Mistake((*_REPLICA, "settings", name), mistake)
     if "server_id" in spec.server.settings:
         yield Mistake(("server", "settings", "server_id"), _SERVER_ID)
+    yield from _whole_data(spec, "a replica")
+    yield from _disk_of(spec, replica.own_disk, (*_REPLICA, "disk"), "what is the source's; give the replica")
+
+
+def _whole_data(spec: TrialSpec, further: str) -> Iterator[Mistake]:
+    """What of the server's data lies elsewhere, though a further server begins with a copy of its folder."""
     for purpose in OF_DATA:
         if purpose in spec.places:
-            text = "can't lie on another disk where there is a replica, which begins with a copy of the data's folder"
+            text = f"can't lie on another disk where there is {further}, which begins with a copy of the data's folder"
             yield Mistake(("server", "place", purpose), f"{text}. Leave it out")
-    yield from _replica_disk(spec)
 
 
-def _replica_disk(spec: TrialSpec) -> Iterator[Mistake]:
-    name, known = spec.server.replica.own_disk, [DATA_DISK, *spec.stack.disks]
+def _disk_of(spec: TrialSpec, name: str, place: tuple[str, ...], holds: str) -> Iterator[Mistake]:
+    """What is wrong with the disk of a further server."""
+    known = [DATA_DISK, *spec.stack.disks]
     if name and name not in known:
         text = f"is {shown(name)}; disks are {', '.join(known)}. A further one is a section [stack.disks.NAME]"
-        yield Mistake((*_REPLICA, "disk"), text + did_you_mean(name, known))
+        yield Mistake(place, text + did_you_mean(name, known))
     elif name in spec.places.values():
-        text = f"is {shown(name)}, where [server.place] puts what is the source's; give the replica a disk of its own"
-        yield Mistake((*_REPLICA, "disk"), text)
+        text = f"is {shown(name)}, where [server.place] puts {holds} a disk of its own"
+        yield Mistake(place, text)
+
+
+_MAJORITY = 3  # of as many nodes as this or more are enough left to go on when one is lost
+
+
+def broken_cluster_rules(spec: TrialSpec) -> Iterator[Mistake]:
+    """Every rule that a treatment with a cluster breaks, and settings of a node where there is none."""
+    if not spec.has_cluster:
+        yield from _of_a_node(spec)
+        return
+    cluster, place = spec.server.cluster, (*_CLUSTER, "mode")
+    if why := _ALONE.get(spec.stack.kind):
+        why = f"and there can be no cluster here: {why.format('.'.join(_CLUSTER))}"
+        yield Mistake(place, f"is {shown(cluster.mode)}, {why}")
+        return
+    for why in _why_no_cluster(spec):
+        yield Mistake(place, f"is {shown(cluster.mode)}, {why}")
+    if spec.crash is not None and cluster.nodes < _MAJORITY:
+        text = f"is {cluster.nodes}, and once the first is lost no majority is left to take over; give {_MAJORITY}"
+        yield Mistake((*_CLUSTER, "nodes"), text)
+    for name, needed in (("binlog_format", ROWS), ("innodb_autoinc_lock_mode", INTERLEAVED)):
+        if str(given := spec.server.settings.get(name, needed)).lower() != needed:
+            text = f"is {shown(given)}, and a cluster needs {needed}, which dbdyno sets; leave it out"
+            yield Mistake(("server", "settings", name), text)
+    if cluster.evs_send_window and cluster.evs_send_window < (cluster.evs_user_send_window or 0):
+        text = f"is {cluster.evs_user_send_window}, more than evs_send_window ({cluster.evs_send_window})"
+        yield Mistake((*_CLUSTER, "evs_user_send_window"), text)
+    yield from _whole_data(spec, "a cluster")
+    yield from _cluster_disks(spec)
+
+
+def _of_a_node(spec: TrialSpec) -> Iterator[Mistake]:
+    """Settings of a node where there is no cluster; of an external server it is not known whether there is one."""
+    if spec.stack.kind == "external" or "mode" in spec.server.cluster.model_fields_set:  # others may have one
+        return
+    for name in spec.server.settings:
+        if name in CLUSTER_SETTINGS:
+            text = 'has no effect without a cluster; give mode = "galera" in [server.cluster], or leave it out'
+            yield Mistake(("server", "settings", name), text)
+
+
+def _why_no_cluster(spec: TrialSpec) -> Iterator[str]:
+    """What else of the treatment has no place in a cluster."""
+    if is_of_mysql(spec.stack.server):
+        yield 'which MariaDB alone has here; give stack.server = "mariadb", or leave [server.cluster] out'
+    if spec.stack.engine.lower() != INNODB:
+        yield f"which replicates {INNODB} alone, not {spec.stack.engine}; give stack.engine = {shown(INNODB)}"
+    if spec.has_replica:
+        yield f"and there is a replica ([server.replica] mode is {shown(spec.server.replica.mode)}); give one of them"
+    if spec.crash is not None and spec.crash.mode != "failover":
+        yield 'and [crash] examines the first node alone; give crash.mode = "failover"'
+
+
+def _cluster_disks(spec: TrialSpec) -> Iterator[Mistake]:
+    cluster, place = spec.server.cluster, (*_CLUSTER, "disks")
+    if len(cluster.own_disks) < cluster.nodes - 1:
+        text = f"is {shown(cluster.disks)}, and {cluster.nodes - 1} nodes need one beside the first"
+        yield Mistake(place, f'{text}; give so many, separated by commas, or "{DATA_DISK}" for all')
+    for name in dict.fromkeys(cluster.own_disks):
+        yield from _disk_of(spec, name, place, "what is the first node's; give each other")
 
 
 def _simulated_only(spec: TrialSpec) -> Iterator[Mistake]:

@@ -14,7 +14,7 @@ from dbdyno.study.workloads import KINDS
 
 SECTIONS = ("stack", "queue", *BETWEEN, "filesystem", "server", "host", "workload", "design", "crash")
 # Sections of their own inside a section.
-_INNER = {"server": ("settings", "place", "replica"), "queue": ("iosched",), "stack": ("disks",)}
+_INNER = {"server": ("settings", "place", "replica", "cluster"), "queue": ("iosched",), "stack": ("disks",)}
 _ENDING = ("blocks", "until", "max_blocks")  # the first of them excludes the others
 
 

@@ -60,8 +60,8 @@ class CrashSection(Section):
 
     mode: CrashMode = "power"
     """`power`: the power of the emulated disk is cut. `kill`: only the server is killed, once a trial, and the page
-    cache survives. `failover`: the server is killed for good, once a trial, and its [replica](layers.md#replica)
-    examined.
+    cache survives. `failover`: the server is killed for good, once a trial, and its [replica](layers.md#replica), or
+    another node of its [cluster](layers.md#cluster), examined.
     """
     cuts: Annotated[StrictInt, Field(ge=1, le=100_000)] = CUTS
     """Cuts of each treatment, which decide the [number of
@@ -493,9 +493,11 @@ ReplicaMode = Literal["none", "async", "semisync"]
 
 
 def _replica_mode(value: object) -> object:
-    if isinstance(value, str) and value.lower() in {"galera", "group"}:
+    if isinstance(value, str) and value.lower() == "galera":
+        raise ValueError('is a cluster of several nodes; give mode = "galera" in [server.cluster]')
+    if isinstance(value, str) and value.lower() == "group":
         raise ValueError(
-            "is a cluster of several nodes, which dbdyno does not start; give async or semisync here, or measure a "
+            "is group replication, which dbdyno does not start; give async or semisync here, or measure a "
             'cluster of your own as an external server (stack.server = "mysql://...")'
         )
     return value
@@ -531,6 +533,67 @@ class ReplicaSection(Section):
         return "" if self.disk == DATA_DISK else self.disk
 
 
+def _disk_list(text: str) -> str:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ValueError('names no disk between two commas; give "data", or a disk for each further node: "b,c"')
+    if twice := next((name for place, name in enumerate(names) if name != DATA_DISK and name in names[:place]), None):
+        raise ValueError(f'names "{twice}" twice; each node has a disk of its own, or that of the data')
+    return ",".join(names)
+
+
+class ClusterSection(Section):
+    """``[server.cluster]``: a cluster whose first node is the measured server, which alone has the load.
+
+    Each field can be a factor; `["none", "galera"]` asks what a cluster costs.
+    """
+
+    mode: Literal["none", "galera"] = "none"
+    """`none`: no cluster. `galera`: a commit waits until all nodes have received its write set, in the same order as
+    all others; each then certifies it, and applies it later.
+    """
+    nodes: Annotated[StrictInt, Field(ge=1, le=5)] = 3
+    """How many, the measured one among them. A single one shows what Galera costs without a network."""
+    disks: Annotated[str, AfterValidator(_disk_list)] = DATA_DISK
+    """Disks of `[stack.disks]` that hold nothing else, one for each node but the first, separated by commas:
+    `"second,third"`; `"data"`: all on the disk of the data, which they then share.
+    """
+    round_trip: Annotated[Duration, Field(ge=0, le=1)] = 0.0
+    """The round trip time of a network between any two nodes, which relays on this host add, half of it each way; what
+    is on the way is lost in a failover. Without it they are as near as programs of one host.
+    """
+    cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
+    """Processors that the other nodes may use together. All if not given; `server_cpus` is the first one's."""
+    gcs_fc_limit: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
+    """Write sets that may wait on a node before it has all others pause (`gcs.fc_limit` of
+    `wsrep_provider_options`, as are the four below). Galera's own if not given; read back.
+    """
+    gcs_fc_factor: Annotated[float, Field(ge=0, le=1)] | None = None
+    """The part of that limit to which they must have fallen before all go on."""
+    gcache_size: Annotated[Size, Field(ge=1024**2)] | None = None
+    """Bytes of each node's file of recent write sets, which is reserved on its disk; 128 MiB if not given."""
+    evs_send_window: Annotated[StrictInt, Field(ge=1, le=1024)] | None = None
+    """Messages that a node may have underway, those that keep the cluster together among them."""
+    evs_user_send_window: Annotated[StrictInt, Field(ge=1, le=1024)] | None = None
+    """Messages with write sets among them; not more than `evs_send_window`."""
+
+    @property
+    def own_disks(self) -> tuple[str, ...]:
+        """The disk of ``[stack.disks]`` of each node but the first; empty: that of the data."""
+        names = self.disks.split(",")
+        names = names * (self.nodes - 1) if names == [DATA_DISK] else names[: self.nodes - 1]
+        return tuple("" if name == DATA_DISK else name for name in names)
+
+    @property
+    def options(self) -> dict[str, int | float]:
+        """What of Galera the study sets, by its own names."""
+        given = {name: getattr(self, name) for name in GALERA_OPTIONS}
+        return {name.replace("_", ".", 1): value for name, value in given.items() if value is not None}
+
+
+GALERA_OPTIONS = ("gcs_fc_limit", "gcs_fc_factor", "gcache_size", "evs_send_window", "evs_user_send_window")
+
+
 class ServerSection(Section):
     """``[server]``: how it is run; ``[server.settings]`` takes any variable of it."""
 
@@ -554,6 +617,8 @@ class ServerSection(Section):
     """What lies on which disk."""
     replica: ReplicaSection = Field(default_factory=ReplicaSection)
     """A replica beside it."""
+    cluster: ClusterSection = Field(default_factory=ClusterSection)
+    """A cluster whose first node it is."""
 
 
 class HostSection(Section):
@@ -756,6 +821,11 @@ class TrialSpec(Section):
         return self.server.replica.mode != "none"
 
     @property
+    def has_cluster(self) -> bool:
+        """Whether the server is the first node of a cluster."""
+        return self.server.cluster.mode != "none"
+
+    @property
     def places(self) -> dict[str, str]:
         """What of the server lies on a disk of its own, and the name of that."""
         return {purpose: disk for purpose, disk in self.server.place if disk != DATA_DISK}
@@ -769,6 +839,7 @@ class TrialSpec(Section):
     def by_disk(self) -> "dict[str, TrialSpec]":
         """Each disk beside that of the data that holds anything, as the treatment would be if its data lay there."""
         used = {self.cache_disk, *self.places.values(), *([self.server.replica.own_disk] if self.has_replica else [])}
+        used |= set(self.server.cluster.own_disks) if self.has_cluster else set()
         return {name: self._on(disk) for name, disk in self.stack.disks.items() if name in used}
 
     def _on(self, disk: NamedDiskSection) -> "TrialSpec":
@@ -786,7 +857,7 @@ class TrialSpec(Section):
 _NOTHING_BETWEEN = dict.fromkeys(BETWEEN, "none")
 FACTOR_SECTIONS = (
     "stack", "queue", "queue.iosched", *BETWEEN, "filesystem", "server", "server.settings", "server.place",
-    "server.replica", "server.replica.settings", "host", "workload", "hosts.boot",
+    "server.replica", "server.replica.settings", "server.cluster", "host", "workload", "hosts.boot",
 )  # fmt: skip
 DISKS = ("stack", "disks")
 
@@ -895,7 +966,7 @@ class DeviceCostSection(Section):
     drives: Count = 1
     """The drives that hold one copy of the data, such as 4 for RAID 10 over four."""
     data_drives: Count | None = None
-    """How many of these hold different data: 1 of RAID 1, half of RAID 10; all if not given."""
+    """How many of these hold different data: 1 of RAID 1, half of RAID 10, all but one of RAID 5; all if not given."""
     replicas: Replicas | None = None
     """Further copies of the whole; those of [cost] if not given."""
     capacity: Size | None = None

@@ -3,7 +3,7 @@
 import pytest
 
 from dbdyno.probe.sampler import Series
-from dbdyno.run.trial import metrics
+from dbdyno.run.trial import metrics, of_cluster
 from dbdyno.workload.load import LoadResult
 
 SECOND = 1_000_000_000
@@ -84,3 +84,23 @@ def test_cpu_by_the_scheduler_s_clock_is_preferred_to_ticks():
     finer.columns |= {"voluntary": [0.0, 1.0], "involuntary": [0.0, 1.0]}
     found = metrics(a_load(), {"server_process": ticks, "server_switches": finer})
     assert found["server_cpu_us_per_query"] == pytest.approx(0.013 * 1e6 / 400)
+
+
+def test_a_cluster_s_figures_are_of_the_measured_window_alone():
+    watched = counted("sent_done", (9, 100), (10, 200), (12, 800), (13, 5000))
+    of_seconds = {
+        "ordered_done": [0, 100, 700, 900],
+        "ordering_seconds": [0, 1, 4, 9],
+        "paused_seconds": [0, 1, 1.5, 9],
+        "failed_done": [0, 2, 5, 50],
+        "receive_queue": [90, 90, 6, 90],
+    }
+    watched.columns |= {name: [float(value) for value in values] for name, values in of_seconds.items()}
+    assert of_cluster(a_load(), {"cluster": watched}) == {
+        "cluster_commits_per_second": 300.0,
+        "ordering_ms_mean": pytest.approx(5.0),
+        "flow_control_paused_ratio": 0.25,
+        "receive_queue_mean": 6.0,
+        "certification_failures": 3.0,
+    }
+    assert of_cluster(a_load(), {}) == {}

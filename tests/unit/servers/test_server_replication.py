@@ -7,7 +7,7 @@ import pytest
 
 from dbdyno.probe.replica import ReplicaSource
 from dbdyno.servers.contract import ReplicaPosition, ReplicaTerms, Replicating
-from dbdyno.servers.mysql.replication import copies_to_replica, replication_mistake, replication_options
+from dbdyno.servers.mysql.replication import is_copied, replication_mistake, replication_options
 from tests.unit.servers.test_servers import INSTALLATION, MYSQL
 
 SEMISYNC = ReplicaTerms("semisync", "after_commit", 2.5)
@@ -55,7 +55,7 @@ def test_what_a_build_lacks_is_said(installation, mode, said):
 def test_a_replica_has_no_log_and_no_name_of_its_source():
     kept = ["ibdata1", "ib_logfile0", "dbdyno_slap", "mysql", "aria_log_control", "#innodb_redo"]
     left = ["binlog.000001", "binlog.index", "auto.cnf", "relay-bin.000002", "master.info"]
-    assert [name for name in [*kept, *left] if copies_to_replica(name)] == kept
+    assert [name for name in [*kept, *left] if is_copied(name)] == kept
 
 
 class PlayedReplication:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from dbdyno.stack.layers.link import Link, linked
+from dbdyno.stack.layers.link import Door, Link, linked
 
 ROUND_TRIP = 0.1
 
@@ -87,6 +87,22 @@ def test_the_end_of_the_server_is_heard_after_what_it_had_said(server):
             other.close()
             assert received(client, 100) == b"last words"
         link.close()
+
+
+def test_whoever_enters_by_a_door_is_seen_as_the_door_says():
+    with socket.create_server(("127.0.51.9", 0)) as door:
+        port = door.getsockname()[1]
+        seen_from = {"127.0.51.8": "127.0.52.8"}
+        with linked("127.0.51.9", port, 0.001, Door("127.0.52.9", port, seen_from.__getitem__)) as link:
+            assert link.port == port
+            client = socket.create_connection(("127.0.52.9", port), timeout=20, source_address=("127.0.51.8", 0))
+            with client:
+                other, address = door.accept()
+                assert address[0] == "127.0.52.8"
+                other.sendall(b"word")
+                assert received(client, 4) == b"word"
+                assert link.connections == 1
+                other.close()
 
 
 def test_there_is_none_without_a_delay():

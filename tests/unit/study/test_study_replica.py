@@ -38,7 +38,11 @@ CUT = '[workload]\nkind = "ledger"', '[crash]\n{}\n[workload]\nkind = "ledger"'
 REFUSED = {
     "a cluster": (
         [('"semisync"]', '"galera"]')],
-        '13: server.replica.mode: is "galera", which is a cluster of several nodes, which dbdyno does not start; give',
+        '13: server.replica.mode: is "galera", which is a cluster of several nodes; give mode = "galera" in [server.cl',
+    ),
+    "group replication": (
+        [('"semisync"]', '"group"]')],
+        '13: server.replica.mode: is "group", which is group replication, which dbdyno does not start; give async',
     ),
     "an unknown mode": (
         [('"semisync"]', '"semi"]')],

@@ -16,8 +16,8 @@ use std::ops::Range;
 
 use slab::Slab;
 
-use super::{Members, Task};
 use crate::contract::{Command, Kind};
+use crate::raid::members::Members;
 
 /// Where data and parity lie.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +146,7 @@ pub(super) enum Step {
 
 /// Something that ends with the last of its parts.
 #[derive(Debug)]
-struct Job {
+struct Job<Task> {
     task: Task,
     parts: usize,
     at_ns: u64,
@@ -177,15 +177,15 @@ struct RowWrite {
 
 /// The commands that an array with parity works on.
 #[derive(Debug)]
-pub(super) struct Parity {
+pub(super) struct Parity<Task> {
     pub rows: Rows,
-    jobs: Slab<Job>,
+    jobs: Slab<Job<Task>>,
     writes: Slab<RowWrite>,
     /// The last write to each row that has not ended: the next waits for it.
     last: HashMap<u64, usize>,
 }
 
-impl Parity {
+impl<Task: Copy + From<Step>> Parity<Task> {
     pub(super) fn new(rows: Rows) -> Self {
         Self { rows, jobs: Slab::new(), writes: Slab::new(), last: HashMap::new() }
     }
@@ -210,7 +210,7 @@ impl Parity {
             }
         }
         let most = parts.iter().map(Vec::len).max().unwrap_or(0);
-        let task = if most == 1 { task } else { Task::Step(Step::Read(self.add_job(task, most))) };
+        let task = if most == 1 { task } else { Task::from(Step::Read(self.add_job(task, most))) };
         for index in 0..most {
             let each = parts.iter().enumerate().filter_map(|(member, parts)| Some((member, parts.get(index)?.clone())));
             members.send_each(now_ns, each.map(|(member, bytes)| (member, over(command, &bytes))), task);
@@ -316,7 +316,7 @@ impl Parity {
             let command = command(Kind::Write, &bytes, write.fua);
             write.stage = Stage::Writing;
             let each = (0..self.rows.members).map(|member| (member, command));
-            members.send_each(now_ns, each, Task::Step(Step::Write(slot)));
+            members.send_each(now_ns, each, Task::from(Step::Write(slot)));
             return;
         }
         let RowPlan { reads, writes } = self.rows.plan(write.rows.start, &write.new);
@@ -346,7 +346,7 @@ impl Parity {
             let bytes = on_member + span.bytes.start..on_member + span.bytes.end;
             (span.member, command(kind, &bytes, *fua))
         });
-        members.send_each(now_ns, each, Task::Step(Step::Write(slot)));
+        members.send_each(now_ns, each, Task::from(Step::Write(slot)));
     }
 
     /// Goes on after a step that the members have done at `at_ns`; appends the tasks that end with it.

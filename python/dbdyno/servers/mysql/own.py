@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,17 +16,22 @@ from typing import IO, Literal, get_args
 
 from dbdyno.errors import DbdynoError, TrialError, UserError
 from dbdyno.model.quantity import SIZE_LIMIT_BYTES, is_off
-from dbdyno.mysql.settings import Setting, setting_bytes, setting_mistake, text_mistake
-from dbdyno.servers.contract import Address, Listening, ReplicaMode, ReplicaTerms, Replicating, Settings
+from dbdyno.mysql.settings import CLUSTER_SETTINGS, Setting, setting_bytes, setting_mistake, text_mistake
+from dbdyno.servers.contract import (
+    Address,
+    ClusterTerms,
+    Listening,
+    Membership,
+    ReplicaMode,
+    ReplicaTerms,
+    Replicating,
+    Settings,
+)
 from dbdyno.servers.mysql import server
 from dbdyno.servers.mysql.built_in import built_in_settings
 from dbdyno.servers.mysql.encryption import encryption_mistakes, give_key
-from dbdyno.servers.mysql.replication import (
-    MysqlReplication,
-    copies_to_replica,
-    replication_mistake,
-    replication_options,
-)
+from dbdyno.servers.mysql.galera import GaleraCluster, cluster_mistake, cluster_options
+from dbdyno.servers.mysql.replication import MysqlReplication, is_copied, replication_mistake, replication_options
 from dbdyno.servers.mysql.server import MysqlServer, cause_in
 from dbdyno.servers.mysql.setting_outcomes import refusal
 from dbdyno.servers.sources.installation import Installation, initializes
@@ -392,7 +397,10 @@ _MYSQL = frozenset({
     "innodb_log_wait_for_flush_spin_hwm",
     "innodb_log_writer_threads",
 })  # fmt: skip
-TOUCH_NO_DATA: Mapping[str, frozenset[str]] = {"mariadb": _BOTH | _MARIADB, "mysql": _BOTH | _MYSQL}
+TOUCH_NO_DATA: Mapping[str, frozenset[str]] = {
+    "mariadb": _BOTH | _MARIADB | CLUSTER_SETTINGS,
+    "mysql": _BOTH | _MYSQL,
+}
 
 # A server that is shut down writes down which pages its buffer pool holds, and the next one reads them: with this, data
 # would depend on the pool. So it is off while data are prepared, unless a study sets it: then all its settings count.
@@ -559,21 +567,36 @@ class OwnMysql:
         listening: Listening | None = None,
         places: Mapping[str, Path] | None = None,
         replicating: Replicating | None = None,
+        membership: Membership | None = None,
     ) -> list[str]:
         """The command line that starts it; ``preparing`` data, it does not write down what its buffer pool holds."""
         argv = server_command(self.installation, data, socket, log, self.settings, self.engine, listening, places)
         argv += replication_options(self.installation, replicating) if replicating else []
+        argv += cluster_options(self.installation, membership) if membership else []
         return [*argv, *([DUMP_OFF] if preparing and DUMP not in self.study_settings else [])]
 
     def replication_mistake(self, mode: ReplicaMode) -> str:
         """Why it can't be a source or a replica."""
         return replication_mistake(self.installation, mode)
 
-    copies_to_replica = staticmethod(copies_to_replica)
+    def cluster_mistake(self) -> str:
+        """Why it can't be a node of a cluster on this host. Raises ``UserError``."""
+        if mistake := cluster_mistake(self.installation):
+            return mistake
+        if "wsrep_on" not in variables_of(self.installation, self.engine):
+            return f"{self.installation.title} ({self.installation.name}) was built without it"
+        return ""
+
+    is_copied = staticmethod(is_copied)
 
     def replication(self, source: Address, replica: Address, terms: ReplicaTerms) -> MysqlReplication:
         """It as a source, and a replica of the same build."""
         return MysqlReplication(self.installation, source, replica, terms)
+
+    @staticmethod
+    def cluster(nodes: Sequence[Address], terms: ClusterTerms) -> GaleraCluster:
+        """Nodes of a cluster of the same build."""
+        return GaleraCluster(tuple(nodes), terms)
 
     def page_files(self, data: Path) -> list[Path]:
         """Tablespaces, doublewrite files, and what MyISAM and Aria keep of a table."""

@@ -99,12 +99,12 @@ def replication_options(installation: Installation, replicating: Replicating) ->
     return [*options, *(f"--{name.replace('_', '-')}={value}" for name, value in settings.items())]
 
 
-# What of a source's data a replica has of its own, or not at all: logs of its own, and what names the server.
+# What of the data a further server has of its own, or not at all: logs of its own, and what names the server.
 _NOT_COPIED = ("binlog.", "relay-bin", "auto.cnf", "server.pid", "master.info", "relay-log.info")
 
 
-def copies_to_replica(name: str) -> bool:
-    """Whether a replica begins with a copy of this file or folder of the source's data."""
+def is_copied(name: str) -> bool:
+    """Whether a further server begins with a copy of this file or folder of the data."""
     return not name.startswith(_NOT_COPIED)
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from dbdyno.filesystems import BY_FUSE
 from dbdyno.filesystems import KINDS as FILESYSTEMS
 from dbdyno.plan.identity import image_key
-from dbdyno.servers.contract import ReplicaTerms, Replicating
+from dbdyno.servers.contract import ClusterTerms, Membership, ReplicaTerms, Replicating
 from dbdyno.servers.products import own_server
 from dbdyno.servers.sources.installation import NoServerError, find_server
 from dbdyno.stack import capabilities
@@ -19,6 +19,7 @@ from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.kinds.kind import Device, Raising, Stack, StackKind
 from dbdyno.stack.layer import KeptImage, Layer
 from dbdyno.stack.layers import array, cache, encryption, volume
+from dbdyno.stack.layers.cluster import ClusterData, ClusterLayer, node_host, node_of
 from dbdyno.stack.layers.data import Files, Tree
 from dbdyno.stack.layers.device import seed_of
 from dbdyno.stack.layers.filesystem import Filesystem
@@ -32,7 +33,7 @@ from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.stack.layers.zfs_pool import ZfsPool
 from dbdyno.stack.undo_log import Journal
 from dbdyno.study.document import Setting
-from dbdyno.study.schema import ReplicaSection, TrialSpec
+from dbdyno.study.schema import ClusterSection, ReplicaSection, TrialSpec
 
 KeptT = TypeVar("KeptT", bound=KeptImage)
 
@@ -70,6 +71,9 @@ class OwnStack(StackKind[KeptT]):
         replica = spec.server.replica if server and spec.has_replica and not raising.install else None
         if server and replica:
             above.append(ReplicaData(server, replica.own_disk))
+        cluster = spec.server.cluster if server and spec.has_cluster and not raising.install else None
+        if server and cluster:
+            above.append(ClusterData(server, cluster.own_disks))
         if not raising.install:
             above.append(PageCache())
         if spec.stack.memory and not raising.install:
@@ -78,6 +82,8 @@ class OwnStack(StackKind[KeptT]):
             above.append(server)
         if server and replica:
             above.append(_replica(replica, server))
+        if server and cluster:
+            above.append(_cluster(cluster, server))
         return Stack(device, tuple(above), disks)
 
     def needs_of_server(self, spec: TrialSpec) -> Iterator[Capability]:
@@ -86,7 +92,8 @@ class OwnStack(StackKind[KeptT]):
             return
         server = capabilities.server(spec.stack.server)
         if server.ok:
-            yield from (server, _engine(spec.stack.server, spec.stack.engine), *_places(spec), *_replica_needs(spec))
+            yield from (server, _engine(spec.stack.server, spec.stack.engine), *_places(spec))
+            yield from (*_replica_needs(spec), *_cluster_needs(spec))
         elif spec.server.settings:
             names = ", ".join(spec.server.settings)
             yield replace(server, detail=f"{server.detail}, so whether it has {names} is not known here")
@@ -183,6 +190,7 @@ def _server(spec: TrialSpec, raising: Raising) -> ServerLayer:
         listen="" if install else raising.listen or (LOCAL if spec.has_replica else ""),
         placement=Placement() if install else _placement(spec),
         replicating=Replicating("source", _terms(spec.server.replica)) if spec.has_replica and not install else None,
+        membership=_first_node(spec.server.cluster) if spec.has_cluster and not install else None,
     )
 
 
@@ -195,6 +203,28 @@ def _replica(replica: ReplicaSection, source: ServerLayer) -> ReplicaLayer:
     server = replica_of(source, _terms(replica), replica.settings)
     placement = replace(source.placement, cpus=replica.cpus)
     return ReplicaLayer(replace(server, placement=placement), replica.own_disk, _terms(replica), replica.round_trip)
+
+
+def _cluster_terms(cluster: ClusterSection) -> ClusterTerms:
+    return ClusterTerms(cluster.nodes, cluster.options)
+
+
+def _first_node(cluster: ClusterSection) -> Membership:
+    return Membership(_cluster_terms(cluster), 1, node_host(1))
+
+
+def _cluster(cluster: ClusterSection, first: ServerLayer) -> ClusterLayer:
+    node = replace(node_of(first), placement=replace(first.placement, cpus=cluster.cpus))
+    return ClusterLayer(node, cluster.own_disks, _cluster_terms(cluster), cluster.round_trip)
+
+
+def _cluster_needs(spec: TrialSpec) -> Iterator[Capability]:
+    """Why the server can be no node of a cluster."""
+    if not spec.has_cluster:
+        return
+    own = own_server(find_server(spec.stack.server), spec.stack.engine, {})
+    if why := own.cluster_mistake():
+        yield Capability("cluster", ok=False, detail=why, field=("server", "cluster", "mode"))
 
 
 def _replica_needs(spec: TrialSpec) -> Iterator[Capability]:

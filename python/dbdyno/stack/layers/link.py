@@ -1,11 +1,11 @@
-"""The network between a source and its replica: a relay on this host that keeps each byte for half a round trip."""
+"""The network to a server beside others: a relay on this host that keeps each byte for half a round trip."""
 
 import select
 import socket as socketlib
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -59,24 +59,43 @@ class _Pipe:
         return self.is_ended and not self.underway
 
 
-class Link:
-    """A relay to a server on this host; ``cut`` loses what is on the way. It ends with its process."""
+@dataclass(frozen=True)
+class Door:
+    """Where a link is entered, and how whoever enters it is seen at its other end, by the addresses of hosts."""
 
-    def __init__(self, host: str, port: int, round_trip_seconds: float) -> None:
+    host: str
+    port: int
+    seen_from: Callable[[str], str]  # the address of a client -> the one that the server sees it come from
+
+
+class Link:
+    """A relay to a server on this host; ``cut`` loses what is on the way. It ends with its process.
+
+    Without a door it is entered at a free port of the server's address. Raises ``OSError`` where it can't be opened.
+    """
+
+    def __init__(self, host: str, port: int, round_trip_seconds: float, door: Door | None = None) -> None:
         self._server = (host, port)
         self._delay_s = round_trip_seconds / 2
-        self._door = socketlib.create_server((host, 0))
+        self._seen_from = door.seen_from if door else None
+        self._door = socketlib.create_server((door.host, door.port) if door else (host, 0))
         self._pipes: list[_Pipe] = []
         self._woken, self._wake = socketlib.socketpair()
         self._is_over = False
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._relay, name="link to the replica", daemon=True)
+        self._thread = threading.Thread(target=self._relay, name="link", daemon=True)
         self._thread.start()
 
     @property
     def port(self) -> int:
-        """Where the replica reaches the server through it."""
+        """Where a client reaches the server through it."""
         return int(self._door.getsockname()[1])
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        with self._lock:
+            return len(self._pipes) // 2
 
     def cut(self) -> None:
         """Lose all that is on the way, and let nothing pass any more."""
@@ -128,12 +147,13 @@ class Link:
                 self._break(pipe)
 
     def _open(self) -> None:
-        client, _ = self._door.accept()
+        client, address = self._door.accept()
+        source = (self._seen_from(address[0]), 0) if self._seen_from else None
         if len(self._pipes) >= 2 * _CONNECTIONS_MAX:
             client.close()
             return
         try:
-            server = socketlib.create_connection(self._server, timeout=1.0)
+            server = socketlib.create_connection(self._server, timeout=1.0, source_address=source)
         except OSError:  # the server is gone
             client.close()
             return
@@ -155,13 +175,17 @@ def _ends(pipe: _Pipe) -> tuple[socketlib.socket, socketlib.socket]:
 
 
 @contextmanager
-def linked(host: str, port: int, round_trip_seconds: float) -> Iterator[Link | None]:
-    """A link to a server on this host; none where there is to be no delay."""
+def linked(host: str, port: int, round_trip_seconds: float, door: Door | None = None) -> Iterator[Link | None]:
+    """A link to a server on this host; none where there is to be no delay. Raises ``OSError``."""
     if not round_trip_seconds:
         yield None
         return
-    link = Link(host, port, round_trip_seconds)
+    link = Link(host, port, round_trip_seconds, door)
     try:
         yield link
     finally:
         link.close()
+
+
+def no_link() -> None:
+    """Cut nothing: without a link, what a program of this host has sent to another is there."""

@@ -5,24 +5,26 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from dbdyno.errors import TrialError
 from dbdyno.mysql.settings import Setting
-from dbdyno.servers.contract import OwnServer, ReplicaHealth, ReplicaTerms, Replicating, ServerError
-from dbdyno.servers.products import own_server
-from dbdyno.servers.user import own_folder
+from dbdyno.servers.contract import ReplicaHealth, ReplicaTerms, Replicating, ServerError
 from dbdyno.stack.layer import Replica, StackContext
-from dbdyno.stack.layers.link import linked
-from dbdyno.stack.layers.scratch import let_server_pass
-from dbdyno.stack.layers.server import DATA, ServerLayer, how_it_ended
-from dbdyno.stack.tools import run_tool
+from dbdyno.stack.layers.further_server import (
+    beside,
+    catch_up_limit_seconds,
+    copy_data,
+    ground_of,
+    own_of,
+    place_of,
+    with_end,
+)
+from dbdyno.stack.layers.link import linked, no_link
+from dbdyno.stack.layers.server import ServerLayer
 from dbdyno.system.interrupt import now_ns
-from dbdyno.system.state import make_private
 
 FOLDER = "replica"  # its own, on the disk that it stands on, and in the scratch folder
 POLL_SECONDS = 0.005  # how often it is looked whether the replica has all
-CATCH_UP_SECONDS, CATCH_UP_FACTOR = 60.0, 10.0  # how long that may take: so long, and so many times the load
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,8 @@ class ReplicaData:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The copy, synced; it goes away with what it lies on."""
-        assert below.directory is not None  # noqa: S101  (a filesystem or ``here`` is always below)
-        own, place = _own(self.source), _place(below, self.disk)
-        own_folder(place)
-        own_folder(place / DATA)
-        parts = [str(path) for path in sorted((below.directory / DATA).iterdir()) if own.copies_to_replica(path.name)]
-        copy = ["cp", "--archive", "--reflink=never", "--sparse=auto", "--target-directory", str(place / DATA)]
-        run_tool([*copy, "--", *parts], timeout_seconds=3600)
-        run_tool(["sync", "--file-system", str(place)], timeout_seconds=3600)
-        yield below.raised(self.name, {"files": len(parts), "disk": self.disk or "data"})
+        files = copy_data(self.source, below, place_of(below, self.disk, FOLDER))
+        yield below.raised(self.name, {"files": files, "disk": self.disk or "data"})
 
 
 @dataclass(frozen=True)
@@ -64,62 +59,29 @@ class ReplicaLayer:
     @contextmanager
     def raised(self, below: StackContext) -> Iterator[StackContext]:
         """The replica with all that the source has; both are read back."""
-        source = below.server
-        scratch = below.scratch / FOLDER
-        make_private(scratch)
-        let_server_pass(scratch)
-        # The memory limit is the source's: a replica is another machine in all but that.
-        ground = replace(
-            below, scratch=scratch, directory=_place(below, self.disk), endpoint=None, cgroup=None, observed={}
-        )
+        source, ground = below.server, ground_of(below, self.disk, FOLDER)
         assert source.remote is not None  # noqa: S101  (a source listens)
         host, port = source.remote.host, source.remote.port
         with self.server.raised(ground) as own, linked(host, port, self.round_trip_seconds) as link:
-            replication = _own(self.server).replication(source.address, own.server.address, self.terms)
+            replication = own_of(self.server).replication(source.address, own.server.address, self.terms)
             port, password = link.port if link else port, secrets.token_urlsafe(24)
             try:
                 replication.begin(host, port, password)
                 health, observed = replication.health(), replication.observed()
                 round_trip_ms = replication.round_trip_ms(host, port, password)
             except ServerError as error:
-                raise TrialError(f"server.replica: {error}{_ended(how_it_ended(own.server))}") from None
+                raise TrialError(f"server.replica: {with_end(error, own.server)}") from None
             if round_trip_ms < 1000 * self.round_trip_seconds:
                 asked = f"{1000 * self.round_trip_seconds:g} ms"
                 raise TrialError(f"server.replica.round_trip: asked for {asked}, a ping took {round_trip_ms:.3g} ms")
-            replica = Replica(own.server, replication, health, self.disk, link.cut if link else _no_link)
+            replica = Replica(own.server, replication, health, self.disk, link.cut if link else no_link)
             terms = {"mode": self.terms.mode, "disk": self.disk or "data", "round_trip_ms": round(round_trip_ms, 3)}
             yield below.raised(self.name, {**own.observed[self.server.name], **observed, **terms}, replica=replica)
 
 
-def _no_link() -> None:
-    """Nothing is on the way: what a program of this host has sent to another is there."""
-
-
-def _own(layer: ServerLayer) -> OwnServer:
-    return own_server(layer.installation, layer.engine, layer.settings, layer.clients)
-
-
-def _place(below: StackContext, disk: str) -> Path:
-    directory = below.disks[disk].directory if disk else below.directory
-    assert directory is not None  # noqa: S101  (a disk has a filesystem)
-    return directory / FOLDER
-
-
 def replica_of(source: ServerLayer, terms: ReplicaTerms, settings: Mapping[str, Setting]) -> ServerLayer:
     """The server of a replica: the source's build and settings, but for its own ``settings``."""
-    own = {name: value for name, value in {**source.settings, **settings}.items() if name != "port"}
-    return replace(
-        source,
-        settings=own,
-        log=source.log.with_name("replica.log"),
-        places={},
-        listen="",
-        replicating=Replicating("replica", terms),
-    )
-
-
-def _ended(sentence: str) -> str:
-    return f"; {sentence}" if sentence else ""
+    return replace(beside(source, FOLDER, settings), replicating=Replicating("replica", terms))
 
 
 # After the load: what the replica has by then, and how long it takes for the rest.
@@ -133,8 +95,8 @@ def caught_up(replica: Replica, window_ns: tuple[int, int]) -> dict[str, float]:
     Raises ``TrialError`` where the replica does not follow any more, where a semi-synchronous source had stopped
     waiting for it, or where the rest takes too long.
     """
-    start_ns, end_ns = window_ns
-    limit_seconds = CATCH_UP_SECONDS + CATCH_UP_FACTOR * (end_ns - start_ns) / 1e9
+    _, end_ns = window_ns
+    limit_seconds = catch_up_limit_seconds(window_ns)
     try:
         reader = replica.replication.reader()
         try:
@@ -152,7 +114,7 @@ def caught_up(replica: Replica, window_ns: tuple[int, int]) -> dict[str, float]:
             reader.close()
         health = check_health(replica)
     except ServerError as error:
-        raise TrialError(f"server.replica: {error}{_ended(how_it_ended(replica.endpoint))}") from None
+        raise TrialError(f"server.replica: {with_end(error, replica.endpoint)}") from None
     figures = {"replica_catch_up_ms": max(0.0, (at_ns - end_ns) / 1e6)}
     if waits := health.waited - replica.before.waited:
         waited_seconds = health.waited_seconds - replica.before.waited_seconds
@@ -167,7 +129,7 @@ def check_health(replica: Replica) -> ReplicaHealth:
     """
     health = replica.replication.health()
     if health.trouble:
-        raise TrialError(f"server.replica: {health.trouble}{_ended(how_it_ended(replica.endpoint))}")
+        raise TrialError(f"server.replica: {with_end(health.trouble, replica.endpoint)}")
     if (alone := health.not_waited - replica.before.not_waited) > 0:
         raise TrialError(
             f"server.replica: {alone} commits did not wait for the replica, as its word took longer than the timeout; "

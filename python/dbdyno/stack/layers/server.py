@@ -5,7 +5,7 @@ import socket as socketlib
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from dbdyno.mysql.settings import Setting
 from dbdyno.servers.contract import (
     Address,
     Listening,
+    Membership,
     NotStartedError,
     OwnServer,
     Replicating,
@@ -56,6 +57,7 @@ class ServerLayer:
     is_killed: bool = False  # rather than stopped, in the end: what it leaves is not wanted
     listen: str = ""  # the address of this machine at which others reach it; empty: they do not
     replicating: Replicating | None = None
+    membership: Membership | None = None
     name: str = "server"
 
     @contextmanager
@@ -100,7 +102,7 @@ class ServerLayer:
                 if self.tables:
                     run_tool(["cp", "--archive", "--sparse=auto", str(data), str(self.tables)])
             address = Address("root", home / "server.sock")
-            listening = self._listening()
+            listening, membership = self._listening(), self._membership()
             argv = own.command(
                 data,
                 home / "server.sock",
@@ -109,11 +111,13 @@ class ServerLayer:
                 listening=listening,
                 places=places,
                 replicating=self.replicating,
+                membership=membership,
             )
             running = self._start(argv, below, environment)
             remote = Address("", host=listening.host, port=listening.port) if listening else None
             try:
-                yield own, Endpoint(own.at(address), address, running, error_log, below.cgroup, remote=remote)
+                endpoint = Endpoint(own.at(address), address, running, error_log, below.cgroup, remote=remote)
+                yield own, replace(endpoint, membership=membership)
             finally:
                 if self.is_killed:
                     running.kill()
@@ -153,13 +157,23 @@ class ServerLayer:
         if "port" in self.settings:
             return Listening(self.listen, int(self.settings["port"]))
         try:
-            with socketlib.create_server((self.listen, 0)) as free:
-                return Listening(self.listen, int(free.getsockname()[1]))
+            return Listening(self.listen, free_port(self.listen))
         except OSError as error:
             raise HostError(
                 f"{self.listen}: the server can't listen there: {error.strerror or error}; in the file of "
                 "hosts, set cluster.address, or address of the host under test, to an address of this machine"
             ) from None
+
+    def _membership(self) -> Membership | None:
+        """Its place in a cluster, with the port at which the other nodes reach it. Raises ``HostError``."""
+        if self.membership is None:
+            return None
+        host, cluster = self.membership.host, self.membership.cluster or new_token()
+        try:
+            return replace(self.membership, port=free_port(host), cluster=cluster)
+        except OSError as error:
+            text = f"server.cluster: node {self.membership.number} can't listen at {host}: {error.strerror or error}"
+            raise HostError(f"{text}; this host's loopback interface must have all of 127.0.0.0/8") from None
 
     def _start(self, argv: list[str], below: StackContext, environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         """Its process. Before it opens its log it says which limits it met, and which settings it can't read."""
@@ -221,6 +235,12 @@ def check_outcomes(outcomes: Iterable[SettingOutcome]) -> None:
     for outcome in outcomes:
         if not outcome.holds:
             raise TrialError(f"server.settings.{outcome.name}: {outcome.text}")
+
+
+def free_port(host: str) -> int:
+    """A TCP port of one of this machine's addresses that is free now. Raises ``OSError``."""
+    with socketlib.create_server((host, 0)) as free:
+        return int(free.getsockname()[1])
 
 
 def server_logs(below: StackContext, endpoint: Endpoint | None = None) -> str:

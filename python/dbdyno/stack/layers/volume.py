@@ -1,6 +1,6 @@
 """A logical volume of LVM over what is below: linear, striped over several disks, or thin, out of a pool.
 
-Cannot: take snapshots; mirror or cache (use an array); be thin over several pools; grow; use a real disk.
+Cannot: take snapshots; mirror (use an array); cache (use a cache); be thin over several pools; grow; use a real disk.
 """
 
 from collections.abc import Iterator
