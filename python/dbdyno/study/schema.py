@@ -549,31 +549,27 @@ class ClusterSection(Section):
     """
 
     mode: Literal["none", "galera"] = "none"
-    """`none`: no cluster. `galera`: a commit waits until all nodes have received its write set, in the same order as
-    all others; each then certifies it, and applies it later.
-    """
+    """With `galera` a commit waits until [all nodes](layers.md#cluster) have received its write set."""
     nodes: Annotated[StrictInt, Field(ge=1, le=5)] = 3
-    """How many, the measured one among them. A single one shows what Galera costs without a network."""
+    """How many, the measured one among them."""
     disks: Annotated[str, AfterValidator(_disk_list)] = DATA_DISK
-    """Disks of `[stack.disks]` that hold nothing else, one for each node but the first, separated by commas:
-    `"second,third"`; `"data"`: all on the disk of the data, which they then share.
+    """Disks of `[stack.disks]` that hold nothing else, one for each node but the first: `"second,third"`; `"data"`: all
+    on that of the data.
     """
     round_trip: Annotated[Duration, Field(ge=0, le=1)] = 0.0
-    """The round trip time of a network between any two nodes, which relays on this host add, half of it each way; what
-    is on the way is lost in a failover. Without it they are as near as programs of one host.
-    """
+    """The round trip time of a network between any two nodes; what is on the way is lost in a failover."""
     cpus: Annotated[str, AfterValidator(_cpu_list)] | None = None
-    """Processors that the other nodes may use together. All if not given; `server_cpus` is the first one's."""
+    """Processors of the other nodes; all if not given."""
     gcs_fc_limit: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
-    """Write sets that may wait on a node before it has all others pause (`gcs.fc_limit` of
-    `wsrep_provider_options`, as are the four below). Galera's own if not given; read back.
+    """Write sets that may wait on a node before it has all others pause (`gcs.fc_limit` of `wsrep_provider_options`, as
+    are the four below).
     """
     gcs_fc_factor: Annotated[float, Field(ge=0, le=1)] | None = None
     """The part of that limit to which they must have fallen before all go on."""
     gcache_size: Annotated[Size, Field(ge=1024**2)] | None = None
-    """Bytes of each node's file of recent write sets, which is reserved on its disk; 128 MiB if not given."""
+    """Bytes of each node's file of recent write sets; 128 MiB if not given."""
     evs_send_window: Annotated[StrictInt, Field(ge=1, le=1024)] | None = None
-    """Messages that a node may have underway, those that keep the cluster together among them."""
+    """Messages that a node may have underway."""
     evs_user_send_window: Annotated[StrictInt, Field(ge=1, le=1024)] | None = None
     """Messages with write sets among them; not more than `evs_send_window`."""
 
