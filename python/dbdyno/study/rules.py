@@ -15,9 +15,8 @@ from dbdyno.mysql.settings import (
     BUFFER_POOL,
     CLUSTER_SETTINGS,
     INNODB,
-    INTERLEAVED,
+    NEEDED_BY_CLUSTER,
     OF_DATA,
-    ROWS,
     is_of_mysql,
     setting_bytes,
     setting_mistake,
@@ -548,8 +547,8 @@ def broken_cluster_rules(spec: TrialSpec) -> Iterator[Mistake]:
     if spec.crash is not None and cluster.nodes < _MAJORITY:
         text = f"is {cluster.nodes}, and once the first is lost no majority is left to take over; give {_MAJORITY}"
         yield Mistake((*_CLUSTER, "nodes"), text)
-    for name, needed in (("binlog_format", ROWS), ("innodb_autoinc_lock_mode", INTERLEAVED)):
-        if str(given := spec.server.settings.get(name, needed)).lower() != needed:
+    for name, needed in NEEDED_BY_CLUSTER.items():
+        if str(given := spec.server.settings.get(name, needed)).upper() != needed:
             text = f"is {shown(given)}, and a cluster needs {needed}, which dbdyno sets; leave it out"
             yield Mistake(("server", "settings", name), text)
     if cluster.evs_send_window and cluster.evs_send_window < (cluster.evs_user_send_window or 0):

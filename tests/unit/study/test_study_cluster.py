@@ -98,7 +98,7 @@ REFUSED = {
     ),
     "statements in the log": (
         [("[server.settings]", '[server.settings]\nbinlog_format = "MIXED"')],
-        '21: server.settings.binlog_format: is "MIXED", and a cluster needs row, which dbdyno sets; leave it out',
+        '21: server.settings.binlog_format: is "MIXED", and a cluster needs ROW, which dbdyno sets; leave it out',
     ),
     "who reaches a node": (
         [("wsrep_slave_threads = 1", 'wsrep_cluster_address = "gcomm://"')],
