@@ -198,11 +198,20 @@ def opened_at(address, *, leads_to="", width=1280, height=900, dark=False):
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         tab.call("Emulation.setEmulatedMedia", features=[scheme])
         tab.call("Page.navigate", url=address)
-        tab.wait(f"location.protocol !== 'about:' && location.href.endsWith('{leads_to}') && {SETTLED}")
+        _wait_for_address(target, leads_to)
+        tab.wait(f"location.protocol !== 'about:' && {SETTLED}")
         tab.value(FRAMES)
         yield tab
     finally:
         chromium().call("Target.closeTarget", targetId=target)
+
+
+def _wait_for_address(target, end):
+    """Wait until a page's address ends so, without asking the page, which ends when it leads to another."""
+    until = time.monotonic() + PATIENCE_S
+    while not chromium().call("Target.getTargetInfo", targetId=target)["targetInfo"]["url"].endswith(end):
+        assert time.monotonic() < until, end
+        time.sleep(0.02)
 
 
 def in_browser(page, folder, width=1280):
