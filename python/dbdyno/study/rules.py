@@ -570,6 +570,8 @@ def _of_a_node(spec: TrialSpec) -> Iterator[Mistake]:
 
 def _why_no_cluster(spec: TrialSpec) -> Iterator[str]:
     """What else of the treatment has no place in a cluster."""
+    if not spec.has_server:
+        yield f"and a load of kind {shown(spec.workload.kind)} has no server; leave [server.cluster] out"
     if is_of_mysql(spec.stack.server):
         yield 'which MariaDB alone has here; give stack.server = "mariadb", or leave [server.cluster] out'
     if spec.stack.engine.lower() != INNODB:
