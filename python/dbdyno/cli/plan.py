@@ -536,7 +536,7 @@ def _touched_by_raising(specs: list[TrialSpec]) -> Iterator[str]:
         yield "started: a replica of it, with data, socket and user of its own, no TCP; ended afterwards"
     if nodes := max((spec.server.cluster.nodes for spec in specs if spec.has_cluster), default=0):
         text = f"started: {servers} as a cluster of up to {nodes} nodes, each with data, socket and user of its own; "
-        yield f"{text}they listen on 127.0.51.1 and the like, where any program of this host can join; ended afterwards"
+        yield f"{text}they listen on 127.0.51.*, where any program of this host can join; ended afterwards"
     yield from (f"started: {what}; ended afterwards" for what in dict.fromkeys(_programs(specs)))
 
 

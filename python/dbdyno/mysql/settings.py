@@ -73,8 +73,9 @@ _REFUSED_STARTS = {"admin_": _REACHED, "defaults_": _STARTED, "feedback": _REACH
                    "wsrep_": _REACHED}  # fmt: skip
 # Of a node of a cluster; what else it has, dbdyno sets, or [server.cluster] says.
 CLUSTER_SETTINGS = _words("wsrep_retry_autocommit wsrep_slave_threads wsrep_sync_wait wsrep_trx_fragment_size")
-ROWS = "row"  # what a cluster needs of binlog_format,
-INTERLEAVED = "2"  # and of innodb_autoinc_lock_mode
+# What of wsrep_provider_options a study may set: fields of [server.cluster], there with a _ for the dot.
+GALERA_OPTIONS = ("gcs.fc_limit", "gcs.fc_factor", "gcache.size", "evs.send_window", "evs.user_send_window")
+NEEDED_BY_CLUSTER = {"binlog_format": "ROW", "innodb_autoinc_lock_mode": "2"}
 
 # Words, and names of character sets, engines and counters. Most are enumerations, which MySQL's help does not
 # distinguish from free text; the server refuses any other word.

@@ -15,9 +15,8 @@ from dbdyno.mysql.settings import (
     BUFFER_POOL,
     CLUSTER_SETTINGS,
     INNODB,
-    INTERLEAVED,
+    NEEDED_BY_CLUSTER,
     OF_DATA,
-    ROWS,
     is_of_mysql,
     setting_bytes,
     setting_mistake,
@@ -548,8 +547,8 @@ def broken_cluster_rules(spec: TrialSpec) -> Iterator[Mistake]:
     if spec.crash is not None and cluster.nodes < _MAJORITY:
         text = f"is {cluster.nodes}, and once the first is lost no majority is left to take over; give {_MAJORITY}"
         yield Mistake((*_CLUSTER, "nodes"), text)
-    for name, needed in (("binlog_format", ROWS), ("innodb_autoinc_lock_mode", INTERLEAVED)):
-        if str(given := spec.server.settings.get(name, needed)).lower() != needed:
+    for name, needed in NEEDED_BY_CLUSTER.items():
+        if str(given := spec.server.settings.get(name, needed)).upper() != needed:
             text = f"is {shown(given)}, and a cluster needs {needed}, which dbdyno sets; leave it out"
             yield Mistake(("server", "settings", name), text)
     if cluster.evs_send_window and cluster.evs_send_window < (cluster.evs_user_send_window or 0):
@@ -571,6 +570,8 @@ def _of_a_node(spec: TrialSpec) -> Iterator[Mistake]:
 
 def _why_no_cluster(spec: TrialSpec) -> Iterator[str]:
     """What else of the treatment has no place in a cluster."""
+    if not spec.has_server:
+        yield f"and a load of kind {shown(spec.workload.kind)} has no server; leave [server.cluster] out"
     if is_of_mysql(spec.stack.server):
         yield 'which MariaDB alone has here; give stack.server = "mariadb", or leave [server.cluster] out'
     if spec.stack.engine.lower() != INNODB:

@@ -24,7 +24,7 @@ from dbdyno.model.disks import DATA_DISK
 from dbdyno.model.metrics import METRICS, REPORTED_METRICS
 from dbdyno.model.quantity import duration_seconds
 from dbdyno.mysql.server_url import is_url, server_url
-from dbdyno.mysql.settings import DISTRIBUTION, INNODB, NO_SERVER
+from dbdyno.mysql.settings import DISTRIBUTION, GALERA_OPTIONS, INNODB, NO_SERVER
 from dbdyno.store.reported import Direction
 from dbdyno.study.beside import Beside, BesideSection, running
 from dbdyno.study.document import HostName, Identifier, Line, Section, Setting, WorkloadSection, matching
@@ -583,11 +583,8 @@ class ClusterSection(Section):
     @property
     def options(self) -> dict[str, int | float]:
         """What of Galera the study sets, by its own names."""
-        given = {name: getattr(self, name) for name in GALERA_OPTIONS}
-        return {name.replace("_", ".", 1): value for name, value in given.items() if value is not None}
-
-
-GALERA_OPTIONS = ("gcs_fc_limit", "gcs_fc_factor", "gcache_size", "evs_send_window", "evs_user_send_window")
+        given = {name: getattr(self, name.replace(".", "_", 1)) for name in GALERA_OPTIONS}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 class ServerSection(Section):

@@ -56,6 +56,10 @@ REFUSED = {
         [(SIZE, f'{SIZE}\nserver = "mysql-9"')],
         '18: server.cluster.mode: is "galera", which MariaDB alone has here; give stack.server = "mariadb", or leave',
     ),
+    "a load without a server": (
+        [('kind = "ledger"', 'kind = "fio"\nprofile = "RND4K Q1T1"\nload = "read"\nsize = "64MiB"')],
+        '17: server.cluster.mode: is "galera", and a load of kind "fio" has no server; leave [server.cluster] out',
+    ),
     "an unknown mode": (
         [('mode = "galera"', 'mode = "galara"')],
         '17: server.cluster.mode: is "galara"; allowed are none, galera. Did you mean "galera"?',
@@ -98,7 +102,7 @@ REFUSED = {
     ),
     "statements in the log": (
         [("[server.settings]", '[server.settings]\nbinlog_format = "MIXED"')],
-        '21: server.settings.binlog_format: is "MIXED", and a cluster needs row, which dbdyno sets; leave it out',
+        '21: server.settings.binlog_format: is "MIXED", and a cluster needs ROW, which dbdyno sets; leave it out',
     ),
     "who reaches a node": (
         [("wsrep_slave_threads = 1", 'wsrep_cluster_address = "gcomm://"')],

@@ -11,10 +11,10 @@ from dbdyno.report.source import Source, finite_fields
 TITLE = "Cluster"
 _HEADINGS = ("treatment", "nodes", "trials", "write sets/s", "ordering ms", "paused", "queue", "failed", "catch-up ms")
 NOTE = (
-    "Of the first node, which alone has the load. 'Ordering' is the time until all nodes have a write set, 'paused' the"
-    " share of the time in which a node that fell behind had all others wait, 'queue' the write sets that wait on the"
-    " node where they are most, 'failed' those that certification refused. 'Catch-up' is the time from the end of the"
-    " load until all nodes had applied all. The nodes share one host; the only network between them is"
+    "The first node alone has the load, and the write sets are its own. 'Ordering' is the time until all nodes have"
+    " one, 'paused' the share of the time in which a node that fell behind had all others wait, 'queue' the write sets"
+    " that wait on the node where they are most, 'failed' those that certification refused. 'Catch-up' is the time from"
+    " the end of the load until all nodes had applied all. The nodes share one host; the only network between them is"
     " server.cluster.round_trip."
 )
 

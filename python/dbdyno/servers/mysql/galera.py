@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import short
-from dbdyno.mysql.settings import INTERLEAVED, ROWS
+from dbdyno.mysql.settings import CLUSTER_SETTINGS, GALERA_OPTIONS, NEEDED_BY_CLUSTER
 from dbdyno.servers.contract import Address, ClusterTerms, Membership, NodeStatus, ServerError
 from dbdyno.servers.mysql.connection import Cursor, connect, rows
 from dbdyno.servers.sources.installation import Installation
@@ -32,7 +32,6 @@ SAVED_STATE = "grastate.dat"
 JOIN_SECONDS = 60.0  # in which a node must have joined
 POLL_SECONDS = 0.02
 _LOCK_WAIT_TIMEOUT = 1205  # how a node says that it has not applied all within repl.causal_read_timeout
-_NEEDED = {"binlog_format": ROWS.upper(), "innodb_autoinc_lock_mode": INTERLEAVED}
 
 
 def cluster_mistake(installation: Installation) -> str:
@@ -83,7 +82,7 @@ def cluster_options(installation: Installation, membership: Membership) -> list[
         "wsrep_node_address": place,
         "wsrep_node_name": f"node{membership.number}",
         "wsrep_sst_method": NO_TRANSFER,
-        **_NEEDED,
+        **NEEDED_BY_CLUSTER,
     }
     begin = [] if membership.peer else ["--wsrep-new-cluster"]
     return [*(f"--{name.replace('_', '-')}={value}" for name, value in options.items()), *begin]
@@ -115,9 +114,10 @@ class GaleraCluster:
                 cursor.execute("SHOW GLOBAL VARIABLES")
                 variables = {str(name): str(value) for name, value in rows(cursor, 2)}
                 status = _status(cursor)
-            for name, value in _NEEDED.items():
+            for name, value in NEEDED_BY_CLUSTER.items():
                 if variables.get(name) != value:
-                    raise TrialError(f"server.cluster: node {number} needs {name} = {value}, it has {variables[name]}")
+                    got = variables.get(name, "no such variable")
+                    raise TrialError(f"server.cluster: node {number} needs {name} = {value}, it has {got}")
             options = provider_options(variables.get("wsrep_provider_options", ""))
             for name, asked in self.terms.options.items():
                 if not _is_same(options.get(name, ""), asked):
@@ -126,9 +126,9 @@ class GaleraCluster:
             version = status.get("provider_version", "")
             if not _GALERA_4.match(version):
                 raise TrialError(f"server.cluster: node {number} runs Galera {version or 'of no version'}, not 4")
-            of_node = {name: options.get(name, "") for name in (*_SHOWN_OPTIONS, *self.terms.options)}
-            shown = {"provider_version": version, "size": status.get("cluster_size", ""), **_NEEDED, **of_node}
-            shown |= {name: variables[name] for name in _SHOWN_VARIABLES if name in variables}
+            shown = {"provider_version": version, "size": status.get("cluster_size", "")}
+            shown |= {name: options[name] for name in GALERA_OPTIONS if name in options}
+            shown |= {name: value for name, value in variables.items() if name in _SHOWN_VARIABLES}
         return {name: short(value) for name, value in sorted(shown.items())}
 
     def await_applied(self, limit_seconds: float) -> None:
@@ -149,8 +149,7 @@ class GaleraCluster:
         return GaleraReader(self.nodes)
 
 
-_SHOWN_OPTIONS = ("gcs.fc_limit", "gcs.fc_factor", "gcache.size", "evs.send_window", "evs.user_send_window")
-_SHOWN_VARIABLES = ("wsrep_slave_threads", "wsrep_sync_wait", "wsrep_trx_fragment_size", "wsrep_retry_autocommit")
+_SHOWN_VARIABLES = {*NEEDED_BY_CLUSTER, *CLUSTER_SETTINGS}
 
 
 class GaleraReader:
