@@ -428,11 +428,11 @@ class CacheSection(Section):
     """``[cache]``: how ``[stack] cache`` works, in the words of the kernel (device mapper's writecache and cache)."""
 
     high_watermark: Annotated[StrictInt, Field(ge=1, le=100)] = 50
-    """The share of a `writecache`, in percent, at which the kernel begins to write back what waits in it."""
+    """Percent of a `writecache` at which the kernel begins to write back."""
     low_watermark: Annotated[StrictInt, Field(ge=0, le=100)] = 45
-    """The share of a `writecache`, in percent, at which the kernel stops writing back."""
+    """Percent at which it stops."""
     max_age: Annotated[StrictInt, Field(ge=1, le=86_400_000)] | None = None
-    """The time in milliseconds after which a `writecache` writes back what waits; no limit if not given."""
+    """Milliseconds after which a `writecache` writes back what waits."""
     cache_mode: Literal["writeback", "writethrough"] = "writeback"
     """When a write to a `dm-cache` is done: once it is on the cache's disk, or once it is on both."""
 
