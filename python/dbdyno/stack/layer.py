@@ -119,7 +119,7 @@ class StackContext:
     device: BlockDevice | None = None
     beside: tuple[BlockDevice, ...] = ()  # further ones that the same filesystem stands on
     volume: Path | None = None  # what a layer made of them, on which the filesystem then lies
-    fast: BlockDevice | None = None  # that a cache before them takes
+    synced: tuple[BlockDevice, ...] = ()  # whose caches a sync on that must empty, where those are not all of them
     directory: Path | None = None  # where the data lies
     disks: "Mapping[str, StackContext]" = field(default_factory=dict)  # by name: those beside that of the data
     files: Path | None = None  # a folder on it for a program that works on files of its own

@@ -63,7 +63,11 @@ class Array:
             devices = below
             if self.section.state == "degraded" and not self.fresh:
                 devices = replace(below, beside=below.beside[:-1])  # what is watched and flushed from here on
-            yield devices.raised(self.name, {**observed, "state": self.section.state}, volume=Path("/dev") / array)
+            synced = devices.devices
+            if self.section.state == "rebuilding" and not self.fresh:
+                synced = synced[:-1]  # until the rebuild begins, the last is a spare, which gets no flush
+            observed["state"] = self.section.state
+            yield devices.raised(self.name, observed, volume=Path("/dev") / array, synced=synced)
 
     @contextmanager
     def measuring(self, _: Journal) -> Iterator[TrialDevice]:

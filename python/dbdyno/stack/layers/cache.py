@@ -55,7 +55,8 @@ class Cache:
                 run_tool(["dmsetup", "create", f"{self.title}-{name}", "--table", table])
             observed = observed_cache(self._asked("table"), self._asked("status"))
             self._check(observed)
-            yield below.raised(self.name, observed, volume=Path("/dev/mapper") / self._mapping, fast=fast)
+            synced = (*(below.synced or below.devices), fast)
+            yield below.raised(self.name, observed, volume=Path("/dev/mapper") / self._mapping, synced=synced)
             if self.fresh:
                 self._write_back()
 

@@ -57,8 +57,7 @@ class Filesystem:
             mount(self.kind, self.options.mount, directory, *devices, limit_seconds=self.limit_seconds)
             observed = observed_mount(directory)
             if self.is_tried:
-                flushed = (*below.devices, *([below.fast] if below.fast else []))
-                observed["flushes_on_fsync"] = flushes_on_fsync(directory, flushed)
+                observed["flushes_on_fsync"] = flushes_on_fsync(directory, below.synced or below.devices)
             check_mount(self.kind, self.options.mount, observed)
             if self.kind is BTRFS:
                 profiles = observed_profiles(directory)
