@@ -1,14 +1,18 @@
 """What undoes arrays and mappings: nothing of another's, and not before a tool that is about to make one has ended."""
 
 import subprocess
+import sys
 import threading
 import time
+import uuid
+from types import SimpleNamespace
 
 import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.stack.undo import actions
 from dbdyno.stack.undo.actions import RemoveMappings, StopArray, arrays_over
+from tests.support import wait_for
 
 
 @pytest.fixture
@@ -42,17 +46,24 @@ def test_a_mapping_that_is_not_called_as_only_ours_is_left_alone(prefix):
         RemoveMappings(prefix).apply()
 
 
-def test_a_tool_that_has_not_ended_is_waited_for():
+def test_a_tool_that_has_not_ended_is_waited_for(monkeypatch):
+    rests, device = [], f"/dev/dbdyno-test-{uuid.uuid4().hex}"
+    clock = SimpleNamespace(
+        monotonic=time.monotonic, sleep=lambda seconds: (rests.append(seconds), time.sleep(seconds))
+    )
+    monkeypatch.setattr(actions, "time", clock)
     code = "import time; time.sleep(600)"
-    with subprocess.Popen(["mdadm", "-c", code, "/dev/dbdyno-test7"], executable="/usr/bin/python3") as tool:
-        undo, ended = StopArray(("/dev/dbdyno-test7",)), []
-        waiting = threading.Thread(target=lambda: ended.append((undo.apply(), tool.poll())))
-        waiting.start()
-        assert actions._tools_given({"/dev/dbdyno-test7"}) == [tool.pid]
-        time.sleep(0.2)
-        assert not ended, "it may make an array yet"
-        tool.kill()
+    with subprocess.Popen(["mdadm", "-c", code, device], executable=sys.executable) as tool:
+        try:
+            wait_for(lambda: actions._tools_given({device}) == [tool.pid])
+            undo, ended = StopArray((device,)), []
+            waiting = threading.Thread(target=lambda: ended.append((undo.apply(), tool.poll())))
+            waiting.start()
+            wait_for(lambda: len(rests) > 1)
+            assert not ended, "it may make an array yet"
+        finally:
+            tool.kill()
         tool.wait()
-        waiting.join(30)
+        waiting.join()
         assert ended == [(False, tool.returncode)]
-    assert actions._tools_given({"/dev/dbdyno-test8"}) == []
+    assert actions._tools_given({device}) == []
