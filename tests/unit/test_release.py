@@ -16,7 +16,8 @@ def without_kept_run(dated, kept):
     """Released versions of which no run is kept with what its report said."""
     made_by = {}
     for run in kept.glob("*/run.toml"):
-        made_by[tomllib.loads(run.read_text())["versions"]["dbdyno"]] = run.parent.with_suffix(".json").exists()
+        version = tomllib.loads(run.read_text())["versions"]["dbdyno"]
+        made_by[version] = (kept / f"{run.parent.name}.json").exists()
     return [version for version in dated if not made_by.get(version)]
 
 
