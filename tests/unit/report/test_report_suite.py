@@ -30,6 +30,19 @@ def test_the_headline_counts_the_loads_of_each_version(run, analysis):
     assert re.search(worst, text), text[:900]
 
 
+def test_of_a_single_load_the_headline_says_its_name(run):
+    loads, *rest = run.design.factors
+    kept = [t for t in run.design.treatments if t.levels[loads.name] == "insert"]
+    ids = {t.id for t in kept}
+    pairs = [pair for pair in run.design.comparisons if pair.level in ids]
+    factors = [replace(loads, levels=["insert"], groups={"insert": "write"}), *rest]
+    design = replace(run.design, treatments=kept, comparisons=pairs, baseline=kept[0].id, factors=factors)
+    alone = replace(run, design=design, trials=[trial for trial in run.trials if trial.treatment in ids])
+    text = " ".join(as_text(alone, analyse(alone)).split())
+    assert "v2 against v1 is slower in insert (-20 %)" in text
+    assert "Among" not in text
+
+
 def test_each_cell_of_the_map_leads_to_its_comparison(run, analysis):
     page = as_page(run, analysis)
     links = re.findall(r'<a href="#(v-t\d+-t\d+)">', page)

@@ -39,8 +39,8 @@ def _of_column(suite: SuiteFindings, place: int, analysis: Analysis) -> str:
     level, baseline = suite.columns[place]
     cells = suite.cells_in(place)
     is_first = place == 0 or suite.columns[0][1] != baseline or len(suite.cells_in(0)) != len(cells)
-    subject = f"Among {count(len(cells), 'load')}, {level} against {baseline}" if is_first else level
-    words = [cell.finding.verdict for _, cell in cells]
+    among = f"Among {count(len(cells), 'load')}, " if len(cells) > 1 else ""
+    subject = f"{among}{level} against {baseline}" if is_first else level
     clauses = []
     for word in (Word.SLOWER, Word.FASTER):
         its = [(name, cell) for name, cell in cells if cell.finding.verdict is word]
@@ -48,9 +48,10 @@ def _of_column(suite: SuiteFindings, place: int, analysis: Analysis) -> str:
             its.sort(key=lambda pair: -abs(pair[1].finding.effect.value))
             most = listed([f"{name} ({percent(cell.finding.effect.value)})" for name, cell in its[:WORST_SAID]])
             clauses.append(f"{word} in {len(its)}, most in {most}" if len(its) > WORST_SAID else f"{word} in {most}")
-    alike, open_ = words.count(Word.EQUIVALENT), sum(word.is_open for word in words)
-    clauses += [f"equivalent within {margin_text(analysis.margin)} in {alike}"] * bool(alike)
-    clauses += [f"undecided in {open_}"] * bool(open_)
+    alike = [name for name, cell in cells if cell.finding.verdict is Word.EQUIVALENT]
+    open_ = [name for name, cell in cells if cell.finding.verdict.is_open]
+    for what, names in ((f"equivalent within {margin_text(analysis.margin)}", alike), ("undecided", open_)):
+        clauses += [f"{what} in {names[0] if len(names) == 1 else len(names)}"] if names else []
     return f"{subject} is {'; '.join(clauses)}."
 
 
