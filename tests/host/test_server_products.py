@@ -253,7 +253,8 @@ server.settings.binlog_encryption = true
 """
 
 
-@pytest.mark.parametrize("name", [name for name in WANTED if name in {"mysql-8.0", "mysql-9"}])
+@pytest.mark.drawn(0)  # servers of a GiB: with DBDYNO_TEST_LONG alone
+@pytest.mark.parametrize("name", ["mysql-8.0", "mysql-9"])
 def test_mysql_encrypts_tables_and_logs_with_a_keyring_or_plan_says_why_not(name, provisioned, state, tmp_path):
     provisioned(name)
     text = STUDY.format(server=name, engines='"innodb"').replace('engine = ["innodb"]\n', "")
@@ -284,7 +285,8 @@ def test_mysql_encrypts_tables_and_logs_with_a_keyring_or_plan_says_why_not(name
     assert not [file for file in (tmp_path / "run").rglob("*") if KEYRING in file.name or COMPONENT in file.name]
 
 
-@pytest.mark.parametrize("name", [name for name in WANTED if name == "mysql-9"])
+@pytest.mark.drawn(0)
+@pytest.mark.parametrize("name", ["mysql-9"])
 def test_tables_that_should_be_encrypted_and_are_not_fail_the_trial(name, provisioned, journal, tmp_path):
     provisioned(name)
     encrypting = server(name, tmp_path, default_table_encryption=True)
