@@ -11,7 +11,6 @@ from dbdyno.analysis.beside import BesideSummary, loads_beside
 from dbdyno.analysis.blocks import RefusedError, UsableBlocks, usable_blocks
 from dbdyno.analysis.checks import PoolFilling, pools_filling
 from dbdyno.analysis.client_hosts import LoadFromHosts, loads_from_hosts
-from dbdyno.analysis.clusters import ClusterSummary, clusters
 from dbdyno.analysis.cost import Cost, cost
 from dbdyno.analysis.curves import Curves, curves
 from dbdyno.analysis.explanation import BlockLayer, Seen, Why, block_layer, explain
@@ -22,7 +21,7 @@ from dbdyno.analysis.over_time import LoadSeries, TreatmentStability, drift_of, 
 from dbdyno.analysis.percentiles import PercentileCurve, percentile_curves
 from dbdyno.analysis.query_costs import QueryCosts, query_costs
 from dbdyno.analysis.ranking import Ranking, Ties, rank_runs, ranking_of_run, ties
-from dbdyno.analysis.replicas import ReplicaSummary, replicas
+from dbdyno.analysis.replicas import ClusterSummary, ReplicaSummary, clusters, replicas
 from dbdyno.analysis.reported import Beside, beside
 from dbdyno.analysis.safety import CrashSafety, crash_safety
 from dbdyno.analysis.server_defaults import ServerDefaults, server_defaults

@@ -231,6 +231,10 @@ class Design:
             parts.setdefault(first.get(load, load), set()).add(treatment.id)
         return [frozenset(part) for part in parts.values()]
 
+    def part_of(self, treatment: str) -> frozenset[str]:
+        """Return the part of a block that a treatment is in."""
+        return next(part for part in self.parts() if treatment in part)
+
     def part_label(self, part: Collection[str]) -> str:
         """Return what a part of a block is called: the suite's loads in it; empty where a block is a single part."""
         loads = self.factor_of_loads

@@ -281,10 +281,10 @@ class _Runner:
         if len(history.finished) > ran:
             self.stop.pace.end()
             if history.repeating_helps(block, design) and not history.repeating_helps(block + 1, design):
-                loads = "As many loads as there are in " if design.factor_of_loads else ""
+                what = "loads" if design.factor_of_loads else "blocks"
+                many = f"{PATIENCE * len(design.parts())} {what}"
                 self.progress.say(
-                    f"{loads}{PATIENCE} blocks met interference at every attempt, so "
-                    f"{'none' if loads else 'blocks'} {'is' if loads else 'are'} no longer repeated for that; "
+                    f"{many} met interference at every attempt, so {what} are no longer repeated for that; "
                     "stop other programs on this host, or measure when it is idle"
                 )
 
@@ -444,8 +444,8 @@ class _Runner:
             names = ", ".join(self._label(after) for after in following)
             self.progress.say(f"not measured, as they go on with its tables: {names}")
         if self.history.failures_of(slot.treatment, slot.block) < FAILURES_TO_DROP:
-            what, part = self._part_words(slot.block, slot.treatment)
-            self.progress.say(f"{what} is repeated whole: {part or 'a block'} counts only with all its trials")
+            whole = "a load" if self.plan.design.factor_of_loads else "a block"
+            self.progress.say(f"{self._repeated(slot)}: {whole} counts only with all its trials")
             return
         text = f"{self._label(slot)} failed {FAILURES_TO_DROP} times in block {slot.block} and is left out: {cause}"
         text += WITHOUT_CONTROL * self._is_control(slot)
@@ -483,13 +483,18 @@ class _Runner:
             if self.plan.design.interference == "note":
                 return
             design = self.plan.design
-            part = next(part for part in design.parts() if trial.treatment in part)
-            again = self.history.void_reason(trial.block, trial.attempt, part, design) is not None
-            what, _ = self._part_words(trial.block, trial.treatment)
-            self.progress.say(f"{what} is {'repeated whole' if again else 'kept all the same'}")
+            reason = self.history.void_reason(trial.block, trial.attempt, design.part_of(trial.treatment), design)
+            self.progress.say(self._repeated(trial) if reason else self._kept(trial))
 
-    def _part_words(self, block: int, treatment: str) -> tuple[str, str]:
-        """Return ``("block 3", "")``, and in a suite ``("block 3: delete", "delete")``."""
+    def _repeated(self, of: Slot | Trial) -> str:
+        """Return ``"block 3 is repeated whole"``, and in a suite ``"block 3 is repeated for delete"``."""
+        loads = self._loads(of)
+        return f"block {of.block} is repeated {f'for {loads}' if loads else 'whole'}"
+
+    def _kept(self, of: Slot | Trial) -> str:
+        loads = self._loads(of)
+        return f"block {of.block} is kept all the same{f' for {loads}' if loads else ''}"
+
+    def _loads(self, of: Slot | Trial) -> str:
         design = self.plan.design
-        part = next(design.part_label(part) for part in design.parts() if treatment in part)
-        return f"block {block}{f': {part}' if part else ''}", part
+        return design.part_label(design.part_of(of.treatment))

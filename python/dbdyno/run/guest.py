@@ -392,7 +392,7 @@ class _Conversation:
         return disk.answer(asked, self.disks[next_].disk)
 
     def _line_from(self, number: int) -> list[int]:
-        """The disks whose power is cut with that of one, from it on."""
+        """A disk, and those that lose their power after it, in order."""
         line = [number]
         while (number := self.line.get(number, -1)) >= 0:
             line.append(number)

@@ -173,7 +173,7 @@ def _take(  # noqa: PLR0913, PLR0917  (as above)
         aside = {series_name("block_device", disk) for disk in context.standby.own_disks} if context.standby else set()
         of_server = {name: probe_series for name, probe_series in series.items() if name not in aside}
         figures_of_trial = {**metrics(load, of_server), **traced.metrics(), **replicated}
-        figures_of_trial |= lag(load, series) | of_cluster(load, series)
+        figures_of_trial |= lag(load, series) | cluster_metrics(load, series)
         steps = steps_to_store(str(load.result.get("kind")), figures_of_trial)
         watchers = {**series, **background.known()}
         trial = Trial(
@@ -327,7 +327,7 @@ def lag(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]:
     return {"replica_lag_ms_mean": math.fsum(known) / len(known), "replica_lag_ms_max": max(known)} if known else {}
 
 
-def of_cluster(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]:
+def cluster_metrics(load: LoadOutcome, series: Mapping[str, Series]) -> dict[str, float]:
     """What the nodes of a cluster did while the load was measured; nothing without one."""
     queues = _samples(load, series, "cluster", "receive_queue")
     if not queues:

@@ -348,7 +348,7 @@ class NodeStatus:
     """What a node of a cluster has done so far, and what is still to do."""
 
     sent: float  # write sets of its own clients, which all nodes have
-    applied: float  # the number of the last write set that it has committed, whoever sent it
+    applied: float  # the number of the last write set that it has committed, of any node
     failed: float  # write sets of its own clients that were refused, as others had changed the same rows
     paused_seconds: float  # in which a node that fell behind had all others wait
     queue: float  # write sets that it has received and not begun to apply

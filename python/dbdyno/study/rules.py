@@ -535,7 +535,7 @@ _MAJORITY = 3  # of as many nodes as this or more are enough left to go on when 
 def broken_cluster_rules(spec: TrialSpec) -> Iterator[Mistake]:
     """Every rule that a treatment with a cluster breaks, and settings of a node where there is none."""
     if not spec.has_cluster:
-        yield from _of_a_node(spec)
+        yield from _node_settings(spec)
         return
     cluster, place = spec.server.cluster, (*_CLUSTER, "mode")
     if why := _ALONE.get(spec.stack.kind):
@@ -558,7 +558,7 @@ def broken_cluster_rules(spec: TrialSpec) -> Iterator[Mistake]:
     yield from _cluster_disks(spec)
 
 
-def _of_a_node(spec: TrialSpec) -> Iterator[Mistake]:
+def _node_settings(spec: TrialSpec) -> Iterator[Mistake]:
     """Settings of a node where there is no cluster; of an external server it is not known whether there is one."""
     if spec.stack.kind == "external" or "mode" in spec.server.cluster.model_fields_set:  # others may have one
         return

@@ -484,7 +484,7 @@ class PlaceSection(Section):
     undo: str = DATA_DISK
     """InnoDB's undo tablespaces."""
     doublewrite: str = DATA_DISK
-    """InnoDB's doublewrite files, of MySQL from 8.0.20 on."""
+    """InnoDB's doublewrite files; MySQL 8.0.20 and newer have them."""
     tmpdir: str = DATA_DISK
     """Temporary files."""
 

@@ -165,5 +165,16 @@ def test_only_the_load_that_met_interference_is_repeated(script, steps, id_of, i
         id_of["fill", "1"]: [1, 3],
     }
     assert list(used.void) == [(1, 1, alone), (2, 1, chain), (2, 2, chain)]
-    assert "block 1: alone is repeated whole" in script.said
-    assert "block 2: fill, more, last is repeated whole" in script.said
+    assert "block 1 is repeated for alone" in script.said
+    assert "block 2 is repeated for fill, more, last" in script.said
+
+
+def test_after_as_many_loads_as_two_blocks_have_none_is_repeated_for_interference(script, steps, into):
+    plan = replace(steps, design=replace(steps.design, interference="repeat", blocks=3))
+    last = {t.id for t in plan.design.treatments if t.levels["load"] in {"last", "alone"}}
+    script.disturbed = {(block, attempt, id_) for block in (1, 2, 3) for attempt in (1, 2, 3) for id_ in last}
+    assert perform(script, plan, into).how == "done"
+    assert "block 1 is kept all the same for alone" in script.said
+    (told,) = (said for said in script.said if "no longer repeated" in said)
+    assert told.startswith("4 loads met interference at every attempt, so loads are no longer repeated for that; ")
+    assert {trial.attempt for trial in read_run(into).trials if trial.block == 3} == {1}

@@ -3,7 +3,7 @@
 import pytest
 
 from dbdyno.probe.sampler import Series
-from dbdyno.run.trial import metrics, of_cluster
+from dbdyno.run.trial import cluster_metrics, metrics
 from dbdyno.workload.load import LoadResult
 
 SECOND = 1_000_000_000
@@ -96,11 +96,11 @@ def test_a_cluster_s_figures_are_of_the_measured_window_alone():
         "receive_queue": [90, 90, 6, 90],
     }
     watched.columns |= {name: [float(value) for value in values] for name, values in of_seconds.items()}
-    assert of_cluster(a_load(), {"cluster": watched}) == {
+    assert cluster_metrics(a_load(), {"cluster": watched}) == {
         "cluster_commits_per_second": 300.0,
         "ordering_ms_mean": pytest.approx(5.0),
         "flow_control_paused_ratio": 0.25,
         "receive_queue_mean": 6.0,
         "certification_failures": 3.0,
     }
-    assert of_cluster(a_load(), {}) == {}
+    assert cluster_metrics(a_load(), {}) == {}

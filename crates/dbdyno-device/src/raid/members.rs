@@ -35,14 +35,14 @@ impl Layout {
         // From the set that has the first byte; a short range does not reach them all.
         let first = offset_bytes / self.stripe_bytes % self.sets;
         (first..first + self.sets).map(move |set| set % layout.sets).filter_map(move |set| {
-            let start = layout.held_before(set, offset_bytes);
-            let length_bytes = layout.held_before(set, end_bytes) - start;
+            let start = layout.bytes_before(set, offset_bytes);
+            let length_bytes = layout.bytes_before(set, end_bytes) - start;
             (length_bytes > 0).then_some(Part { set, offset_bytes: start, length_bytes })
         })
     }
 
     /// How much of the array's first `end_bytes` a set holds.
-    fn held_before(&self, set: u64, end_bytes: u64) -> u64 {
+    fn bytes_before(&self, set: u64, end_bytes: u64) -> u64 {
         if self.sets == 1 {
             return end_bytes;
         }

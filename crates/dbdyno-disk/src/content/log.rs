@@ -181,8 +181,8 @@ impl Log {
         }
     }
 
-    /// Takes the oldest write into the base. A chunk that no other logged write touches equals the live content, so the
-    /// base shares it from then on.
+    /// Takes the oldest write into the base. A chunk that no other logged write touches equals the live content, and
+    /// the base shares it.
     fn settle_first(&mut self, live: &dyn Store) {
         let Some(write) = self.writes.pop() else { return };
         self.first += 1;

@@ -2,7 +2,7 @@
 
 import math
 
-from dbdyno.analysis.clusters import ClusterSummary
+from dbdyno.analysis.replicas import ClusterSummary
 from dbdyno.model.wording import number_or_dash, percent
 from dbdyno.mysql.durability import wait_in_cluster
 from dbdyno.report.document import Abridged, Paragraph, Section, Table

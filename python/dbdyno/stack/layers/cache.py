@@ -53,7 +53,7 @@ class Cache:
             _forget(fast.path)
             for name, table in self._tables(source, str(fast.path)).items():
                 run_tool(["dmsetup", "create", f"{self.title}-{name}", "--table", table])
-            observed = observed_cache(self._asked("table"), self._asked("status"))
+            observed = observed_cache(self._dmsetup("table"), self._dmsetup("status"))
             self._check(observed)
             synced = (*(below.synced or below.devices), fast)
             yield below.raised(self.name, observed, volume=Path("/dev/mapper") / self._mapping, synced=synced)
@@ -64,15 +64,15 @@ class Cache:
     def measuring(self, _: Journal) -> Iterator[TrialDevice]:
         """Fills the yielded dict with what waits in the cache when the load ends, and what it answered of the load."""
         figures: TrialDevice = {}
-        before = self._asked("status")
+        before = self._dmsetup("status")
         yield figures
-        figures["cache"] = cache_figures(before, self._asked("status"))
+        figures["cache"] = cache_figures(before, self._dmsetup("status"))
 
     def _write_back(self) -> None:
         """Leave nothing in it that is not on the disk behind it. Raises ``TrialError`` where something is."""
         if self.kind == "writecache":
             run_tool(["dmsetup", "message", self._mapping, "0", "flush"])
-        if waiting := _status(self._asked("status")).waiting:
+        if waiting := _status(self._dmsetup("status")).waiting:
             raise TrialError(f"cache: {waiting} blocks of the prepared data are still to be written back")
 
     @property
@@ -84,7 +84,7 @@ class Cache:
     def _mapping(self) -> str:
         return f"{self.title}-{self.name}"
 
-    def _asked(self, what: str) -> str:
+    def _dmsetup(self, what: str) -> str:
         return run_tool(["dmsetup", what, self._mapping])
 
     def _tables(self, source: str, fast: str) -> dict[str, str]:
@@ -154,7 +154,7 @@ class _Status:
     blocks: int
     waiting: int  # to be written to the disk behind it
     block_bytes: int
-    reads: tuple[int, int] | None  # all, and those that it answered; dm-writecache counts them from Linux 5.15 on
+    reads: tuple[int, int] | None  # all, and those that it answered; dm-writecache counts them since Linux 5.15
     settings: dict[str, Any]
 
 

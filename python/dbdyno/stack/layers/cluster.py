@@ -81,12 +81,12 @@ class ClusterLayer:
         """The cluster, of which every node says that all are there and in step."""
         nodes, links = [below.server], list[Link]()
         with ExitStack() as lowering:
-            _asked(self._cluster(nodes).await_joined, nodes)
+            _answer_of(self._cluster(nodes).await_joined, nodes)
             for number, disk in enumerate(self.disks, 2):
                 links += self._linked(nodes[-1], lowering)
                 nodes.append(self._joined(nodes, number, disk, below, lowering))
             cluster = self._cluster(nodes)
-            observed = _asked(cluster.observed, nodes)
+            observed = _answer_of(cluster.observed, nodes)
             observed |= {f"disk_{number}": disk or "data" for number, disk in enumerate(self.disks, 2)}
             pairs, connections = len(nodes) * (len(nodes) - 1) // 2, sum(link.connections for link in links)
             if links and connections < pairs:
@@ -103,8 +103,8 @@ class ClusterLayer:
     def _linked(self, node: Endpoint, lowering: ExitStack) -> list[Link]:
         """The network before a node that those who join later connect to; none where there is to be no delay.
 
-        Whoever comes through it is seen under an address where it can be reached through a network as well, which the
-        node passes on to others.
+        A node sees each client of the network under an address that leads through a network, too, and tells the others
+        that address.
         """
         member = _member(node)
         door = Door(door_host(member.host), member.port, door_host)
@@ -120,7 +120,7 @@ class ClusterLayer:
         """One more node, once all say that it is there."""
         first, folder = _member(nodes[0]), folder_of(number)
         ground = ground_of(below, disk, folder)
-        name, content = _asked(self._cluster(nodes).position, nodes)
+        name, content = _answer_of(self._cluster(nodes).position, nodes)
         assert ground.directory is not None  # noqa: S101  (``place_of``)
         own_file(ground.directory / DATA / name, content)
         peer = f"{door_host(first.host) if self.round_trip_seconds else first.host}:{first.port}"
@@ -128,7 +128,7 @@ class ClusterLayer:
         log = self.node.log.with_name(f"{folder}.log")
         layer = replace(self.node, membership=membership, log=log)
         node = lowering.enter_context(layer.raised(ground)).server
-        _asked(self._cluster([*nodes, node]).await_joined, [*nodes, node])
+        _answer_of(self._cluster([*nodes, node]).await_joined, [*nodes, node])
         return node
 
 
@@ -142,7 +142,7 @@ def _member(node: Endpoint) -> Membership:
     return node.membership
 
 
-def _asked(question: Callable[[], AnswerT], nodes: Sequence[Endpoint]) -> AnswerT:
+def _answer_of(question: Callable[[], AnswerT], nodes: Sequence[Endpoint]) -> AnswerT:
     """What nodes answer. Raises ``TrialError`` where they do not, with how one of them has ended."""
     try:
         return question()
@@ -159,7 +159,7 @@ def all_applied(nodes: ClusterNodes, window_ns: tuple[int, int]) -> dict[str, fl
 
     Raises ``TrialError`` where a node is not in step any more, or takes too long.
     """
-    _asked(lambda: nodes.cluster.await_applied(catch_up_limit_seconds(window_ns)), nodes.others)
+    _answer_of(lambda: nodes.cluster.await_applied(catch_up_limit_seconds(window_ns)), nodes.others)
     at_ns = now_ns()
-    _asked(nodes.cluster.await_joined, nodes.others)  # a node that was thrown out meanwhile has not had all
+    _answer_of(nodes.cluster.await_joined, nodes.others)  # a node that was thrown out meanwhile has not had all
     return {"cluster_catch_up_ms": max(0.0, (at_ns - window_ns[1]) / 1e6)}

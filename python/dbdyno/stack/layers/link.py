@@ -61,7 +61,7 @@ class _Pipe:
 
 @dataclass(frozen=True)
 class Door:
-    """Where a link is entered, and how whoever enters it is seen at its other end, by the addresses of hosts."""
+    """The address at which a link is entered, and the address under which the server sees a client of it."""
 
     host: str
     port: int
