@@ -109,8 +109,8 @@ def chromium():
 class Tab:
     """A page as a reader sees it."""
 
-    def __init__(self, session):
-        self.session = session
+    def __init__(self, target, session):
+        self.target, self.session = target, session
 
     def call(self, method, **params):
         return chromium().call(method, self.session, **params)
@@ -126,6 +126,16 @@ class Tab:
         while not self.value(expression):
             assert time.monotonic() < until, expression
             time.sleep(0.02)
+
+    def wait_for_address(self, part):
+        """Wait until the page's address has this part, without asking the page, which ends when it leads to another."""
+        until = time.monotonic() + PATIENCE_S
+        while part not in (address := self._address()):
+            assert time.monotonic() < until, (part, address)
+            time.sleep(0.02)
+
+    def _address(self):
+        return chromium().call("Target.getTargetInfo", targetId=self.target)["targetInfo"]["url"]
 
     def press(self, key, shift=False):
         code = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": KEYS[key]}
@@ -186,9 +196,9 @@ def opened_file(path, *, width=1280, height=900, dark=False):
 
 @contextlib.contextmanager
 def opened_at(address, *, leads_to="", width=1280, height=900, dark=False):
-    """Show the page at an address, or the one that it leads to, whose address ends so."""
+    """Show the page at an address, or the one that it leads to, whose address has this part."""
     target = chromium().call("Target.createTarget", url="about:blank")["targetId"]
-    tab = Tab(chromium().call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
+    tab = Tab(target, chromium().call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
     try:
         for domain in ("Page", "Runtime", "Log", "Network"):
             tab.call(f"{domain}.enable")
@@ -198,20 +208,12 @@ def opened_at(address, *, leads_to="", width=1280, height=900, dark=False):
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         tab.call("Emulation.setEmulatedMedia", features=[scheme])
         tab.call("Page.navigate", url=address)
-        _wait_for_address(target, leads_to)
+        tab.wait_for_address(leads_to)
         tab.wait(f"location.protocol !== 'about:' && {SETTLED}")
         tab.value(FRAMES)
         yield tab
     finally:
         chromium().call("Target.closeTarget", targetId=target)
-
-
-def _wait_for_address(target, end):
-    """Wait until a page's address ends so, without asking the page, which ends when it leads to another."""
-    until = time.monotonic() + PATIENCE_S
-    while not chromium().call("Target.getTargetInfo", targetId=target)["targetInfo"]["url"].endswith(end):
-        assert time.monotonic() < until, end
-        time.sleep(0.02)
 
 
 def in_browser(page, folder, width=1280):

@@ -193,7 +193,7 @@ def test_the_selector_lists_the_versions_and_leads_from_one_to_the_other(version
         assert tab.value(LISTED) == ["0.10.0", "0.9.0"]
         assert tab.value("document.querySelector('.md-version__current').textContent.trim()") == "0.10.0"
         tab.value("document.querySelectorAll('.md-version__link')[1].click()")
-        tab.wait("location.pathname.startsWith('/0.9.0/')")
+        tab.wait_for_address("/0.9.0/")
         tab.wait("document.querySelector('.md-version__current')?.textContent.trim() === '0.9.0'")
         assert [one for one in tab.fetched() if not one.startswith((address, "data:", "blob:"))] == []
 
