@@ -25,37 +25,41 @@ class AlongVersions:
     levels: tuple[str, ...]
     names: tuple[str, ...]  # of the loads, in the order of ``changes.loads``; one empty name where there is but one
     changes: ChangesAlong
+    left_out: tuple[str, ...] = ()  # loads of which a verdict is doubted, and so each of their steps would be
 
 
 def along_versions(
     design: Design, blocks: UsableBlocks, metric: Metric, findings: Sequence[Finding]
 ) -> AlongVersions | None:
-    """Return the steps; None where no one factor has three versions or more, or verdicts themselves are withheld.
+    """Return the steps; None where no one factor has three versions or more, or no load is left to speak of.
 
-    Words are withheld where they are of verdicts: where half of the blocks met interference, or a cause such as an
-    emulated CPU speaks against one of them.
+    Words are withheld where those of verdicts are: of all loads where half of the blocks met interference, of one where
+    a cause such as an emulated disk's lateness speaks against one of its verdicts.
     """
     ordered = [factor for factor in design.factors if factor.name in ORDERED and len(factor.levels) >= LEVELS_MIN]
     if len(ordered) != 1 or len(ordered[0].levels) > LEVELS_MAX or len(blocks.trials) < MIN_BLOCKS:
         return None
     disturbed = sum(any(trial.disturbed for trial in row.values()) for row in blocks.trials.values())
-    if mostly(disturbed, len(blocks.trials)) or any(finding.withheld_for for finding in findings):
+    if mostly(disturbed, len(blocks.trials)):
         return None
+    doubted = {id_ for finding in findings if finding.doubted_for for id_ in (finding.level_id, finding.baseline_id)}
     factor = ordered[0]
     others = [other for other in design.factors if other is not factor]
     ids = {tuple(sorted(treatment.levels.items())): treatment.id for treatment in design.treatments}
-    names, loads = [], []
+    names, loads, left_out = [], [], []
     for cell in product(*(other.levels for other in others)):
         fixed = dict(zip((other.name for other in others), cell, strict=True))
         treatments = [ids.get(tuple(sorted({**fixed, factor.name: level}.items()))) for level in factor.levels]
         known = [id_ for id_ in treatments if id_ is not None]
-        if len(known) == len(treatments):
+        if doubted.intersection(known):
+            left_out.append(_name(others, cell))
+        elif len(known) == len(treatments):
             names.append(_name(others, cell))
             loads.append(_logs(blocks, known, metric.name))
     if not loads:
         return None
     changes = changes_along(loads, design.margin, more_is_better=metric.more_is_better)
-    return AlongVersions(factor.name, tuple(factor.levels), tuple(names), changes)
+    return AlongVersions(factor.name, tuple(factor.levels), tuple(names), changes, tuple(left_out))
 
 
 def _name(others: Sequence[Factor], cell: Sequence[str]) -> str:

@@ -1,11 +1,10 @@
 """``dbdyno doctor``: what this host can do, the remedy for what it can't, and which studies it is good for."""
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dbdyno.cli.output import JSON, hanging, print_json
+from dbdyno.cli.output import JSON, ProgressLine, hanging, print_json
 
 if TYPE_CHECKING:
     from dbdyno.analysis.quick import HostMeasurement
@@ -95,15 +94,8 @@ def _say_try() -> None:
 def _measured() -> "HostMeasurement":
     from dbdyno.run.measure_host import measure_host
 
-    found = measure_host(_progress)
-    if sys.stderr.isatty():
-        typer.echo(f"\r{'':60}\r", err=True, nl=False)
-    return found
-
-
-def _progress(what: str) -> None:
-    line = f"measuring for about 10 s: {what}"
-    typer.echo(f"\r{line:60}" if sys.stderr.isatty() else line, err=True, nl=not sys.stderr.isatty())
+    with ProgressLine() as line:
+        return measure_host(lambda what: line.show(f"measuring for about 10 s: {what}"))
 
 
 def _as_values(host: "HostMeasurement") -> dict[str, Any]:

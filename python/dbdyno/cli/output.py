@@ -5,12 +5,13 @@ import os
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from io import BufferedWriter, FileIO, TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO, TypeVar
 
 import typer
 
@@ -108,6 +109,46 @@ def say_to_terminal(text: str) -> None:
     """Tell a person what takes a moment; a script is not told."""
     if sys.stderr.isatty():
         print(printable(text), file=sys.stderr)
+
+
+class ProgressLine:
+    """How far something is, on standard error: one line that changes on a terminal, some lines into a pipe."""
+
+    def __init__(self, *, silent_seconds: float = 0.0, pipe_seconds: float = 0.0) -> None:
+        """What is done within ``silent_seconds`` is not told; a pipe gets a line in ``pipe_seconds``."""
+        self._on_terminal = sys.stderr.isatty()
+        self._next = time.monotonic() + silent_seconds
+        self._between_seconds = _REDRAW_SECONDS if self._on_terminal else pipe_seconds
+        self._shown = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wipe()
+
+    def show(self, text: str) -> None:
+        """Say how far it is now, unless that was said a moment ago."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + self._between_seconds
+        self._shown = True
+        start, end = (_WIPED, "") if self._on_terminal else ("", "\n")
+        print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """Something that is worth a line of its own."""
+        self._wipe()
+        print(text, file=sys.stderr, flush=True)
+
+    def _wipe(self) -> None:
+        if self._shown and self._on_terminal:
+            print(_WIPED, end="", file=sys.stderr, flush=True)
+
+
+SILENT_SECONDS = 2.0  # what is done by then needs no progress
+_REDRAW_SECONDS = 0.1
+_WIPED = "\r\033[K"  # a terminal's line, empty, with the cursor at its beginning
 
 
 # Writing an HTML page, or another file that is asked for, without harm to any other file.

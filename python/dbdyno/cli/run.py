@@ -1,7 +1,6 @@
 """``dbdyno run``, and its forms ``aa``, ``try`` and ``quick``: what is measured, and shown."""
 
 import shlex
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -33,7 +32,7 @@ from dbdyno.cli.options import (
     stop_options,
     without_place,
 )
-from dbdyno.cli.output import DETAILS, JSON, Format, json_or_text, say_to_terminal
+from dbdyno.cli.output import DETAILS, JSON, Format, ProgressLine, json_or_text, say_to_terminal
 from dbdyno.cli.show import end_of_run, exit_by_thresholds, show
 from dbdyno.cli.suggestions import drives, levels, loads, studies, workloads
 from dbdyno.errors import UserError
@@ -356,14 +355,13 @@ def quick(
         from dbdyno.share.atlas import disks_of
 
         others = disks_of(atlas)
-    found = look(place, against, rounds=rounds, seed=seed, progress=_progress)
+    with ProgressLine() as line:
+        found = look(
+            *(place, against),
+            rounds=rounds,
+            seed=seed,
+            progress=lambda done, of: line.show(f"round {done} of {of}"),
+        )
     report = document(replace(found, atlas=others))
     print_document(report, json_or_text(json_=json_))
     write_page(html, report, aside=json_)
-
-
-def _progress(done: int, rounds: int) -> None:
-    if sys.stderr.isatty():
-        typer.echo(f"\rround {done} of {rounds}{'' if done < rounds else chr(10)}", err=True, nl=False)
-    else:
-        typer.echo(f"round {done} of {rounds}", err=True)

@@ -2,15 +2,24 @@
 
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dbdyno.cli.options import folder_of, path_of
-from dbdyno.cli.output import JSON, print_done, print_json, refuse_to_overwrite, table, write_whole
+from dbdyno.cli.output import (
+    JSON,
+    SILENT_SECONDS,
+    ProgressLine,
+    print_done,
+    print_json,
+    refuse_to_overwrite,
+    table,
+    write_whole,
+)
 from dbdyno.cli.suggestions import run_folders
 from dbdyno.errors import UserError
 from dbdyno.model.printable import one_line, printable
@@ -21,8 +30,7 @@ if TYPE_CHECKING:
 
 GZIP = (b"\x1f\x8b",)
 REPLACED_SHOWN = 40
-SILENT_SECONDS = 2.0
-STEPS_SAID = 50  # into a pipe each of so many is said
+PIPE_SECONDS = 10.0  # between two lines into a pipe
 
 
 def export(
@@ -47,9 +55,8 @@ def export(
     about = _about(title, keep)
     with tempfile.TemporaryDirectory(prefix="dbdyno-export-") as place, last_resort(run):
         folder = Path(place, "run")
-        copied = copy_without_names(
-            run, folder, title=about.title, allowed=about.allowed, progress=_progress_of("trial")
-        )
+        with _progress_of("trial") as progress:
+            copied = copy_without_names(run, folder, title=about.title, allowed=about.allowed, progress=progress)
         content = pack(folder, About(title=copied.title, allowed=about.allowed))
         files = list(copied_files(folder))
     shown: dict[str, Any] = {
@@ -80,16 +87,11 @@ def _about(title: str, keep: list[str]) -> Any:  # noqa: ANN401  (an About, impo
         raise UserError(f"--title or --keep: {error}") from None
 
 
-def _progress_of(noun: str) -> Callable[[int, int], None]:
-    """What is told how many of how many are done, and says so once that takes a while."""
-    began, on_terminal = time.monotonic(), sys.stderr.isatty()
-
-    def progress(done: int, total: int) -> None:
-        if time.monotonic() > began + SILENT_SECONDS and (on_terminal or done % STEPS_SAID == 0):
-            start, end = ("\r", "" if done < total else "\n") if on_terminal else ("", "\n")
-            print(f"{start}{noun} {done} of {total}", end=end, file=sys.stderr, flush=True)
-
-    return progress
+@contextmanager
+def _progress_of(noun: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield what is told how many of how many are done, and says so once that takes a while."""
+    with ProgressLine(silent_seconds=SILENT_SECONDS, pipe_seconds=PIPE_SECONDS) as line:
+        yield lambda done, total: line.show(f"{noun} {done} of {total}")
 
 
 def _show(copied: "Copied", size_bytes: int) -> None:
@@ -121,9 +123,8 @@ def import_(
 
     with unpacked(file) as (folder, about), last_resort(file):
         try:
-            copied = copy_without_names(
-                folder, into, title=about.title, allowed=about.allowed, progress=_progress_of("trial")
-            )
+            with _progress_of("trial") as progress:
+                copied = copy_without_names(folder, into, title=about.title, allowed=about.allowed, progress=progress)
         except UserError as error:
             # The remedies for a folder of one's own are none for a file of others.
             text = str(error).replace(f"{folder}/", "").replace(str(folder), "it")
@@ -152,7 +153,8 @@ def atlas(
     """Make a static site of results: a gallery, a page each, drives and versions side by side, data as Parquet."""
     from dbdyno.share.atlas import build
 
-    built = build(folders, into, progress=_progress_of("result"))
+    with _progress_of("result") as progress:
+        built = build(folders, into, progress=progress)
     for path, why in built.left_out.items():
         typer.echo(printable(f"left out: {why if path in why else f'{path}: {why}'}"), err=True)
     named = sum(entry.has_names for entry in built.entries)

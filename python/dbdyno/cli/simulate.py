@@ -1,17 +1,25 @@
 """``dbdyno simulate TRACE|JOB``: a load on drives, kernels and schedulers that are not at hand."""
 
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dbdyno.cli.options import HOSTS, LENGTH_UNIT, TIME_UNIT, bytes_of, path_of, plain_seconds_of, seed_of
-from dbdyno.cli.output import DETAILS, JSON, Format, print_document, print_json, refuse_to_overwrite, write_page
+from dbdyno.cli.output import (
+    DETAILS,
+    JSON,
+    SILENT_SECONDS,
+    Format,
+    ProgressLine,
+    print_document,
+    print_json,
+    refuse_to_overwrite,
+    write_page,
+)
 from dbdyno.errors import UserError
 from dbdyno.model.wording import count
 
@@ -82,28 +90,16 @@ def filled_options(**words: str) -> dict[str, str]:
 # What ``dbdyno simulate`` has in common with ``--from``: where points are simulated, and how far that is.
 
 
-SILENT_SECONDS = 2.0  # what is done by then needs no progress
 PIPE_SECONDS = 30.0  # between two lines into a pipe
 
 
-class Running:
-    """How far a simulation is, on standard error: one line that changes on a terminal, some lines into a pipe."""
+class Running(ProgressLine):
+    """How far a simulation is."""
 
     def __init__(self, *, on_hosts: bool) -> None:
+        super().__init__(silent_seconds=SILENT_SECONDS, pipe_seconds=PIPE_SECONDS)
         self._on_hosts = on_hosts
-        self._last = time.monotonic() + SILENT_SECONDS
-        self._on_terminal = sys.stderr.isatty()
-        self._each, self._all, self._shown = 0.0, 0, False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._wipe()
-
-    def _wipe(self) -> None:
-        if self._shown and self._on_terminal:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        self._each, self._all = 0.0, 0
 
     def begin(self, points: "Sequence[SimulatedPoint]") -> None:
         """Say of which points the progress will be."""
@@ -112,27 +108,14 @@ class Running:
 
     def reading(self, _seconds: float, requests: int) -> None:
         """A trace is being read."""
-        self._say(f"reading the trace: {requests:,} requests")
+        self.show(f"reading the trace: {requests:,} requests")
 
     def progress(self, progress: "SweepProgress") -> None:
         """Points are being simulated."""
         share = progress.done + (progress.running_s / self._each if self._each else 0.0)
         where = f" on {count(progress.hosts, 'host')}" if self._on_hosts else ""
         done = f"{progress.done} of {count(self._all, 'point')} simulated{where}"
-        self._say(f"{done}, {100 * min(share / self._all, 1):.0f} %")
-
-    def say(self, text: str) -> None:
-        """Something that is worth a line of its own."""
-        self._wipe()
-        print(text, file=sys.stderr, flush=True)
-
-    def _say(self, text: str) -> None:
-        if time.monotonic() < self._last:
-            return
-        self._last = time.monotonic() + (0.2 if self._on_terminal else PIPE_SECONDS)
-        self._shown = True
-        print(f"\r\033[K{text}" if self._on_terminal else text, end="" if self._on_terminal else "\n",
-              file=sys.stderr, flush=True)  # fmt: skip
+        self.show(f"{done}, {100 * min(share / self._all, 1):.0f} %")
 
 
 def _elsewhere(hosts: Path | None, dask: str) -> "Elsewhere | None":

@@ -383,6 +383,8 @@ def _mean_not_inside(reason: Reason) -> str:
 def _then(reason: Reason, text: str) -> str:
     """Return a text with what it would take to decide; of two runs that is not known."""
     n, margin = reason.sizes[0], margin_text(reason.margin)
+    if reason.hidden_by is not None:
+        return f"{text}: {_cause_text(reason.hidden_by)}, so more blocks would not help"
     match reason.lack.lack if reason.lack else None:
         case Lack.QUIET_HOST:
             which = f"all {n} blocks" if reason.disturbed == n else f"{reason.disturbed} of {n} blocks"

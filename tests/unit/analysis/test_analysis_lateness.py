@@ -16,8 +16,10 @@ from dbdyno.analysis.checks import (
     ratios_without_lateness,
 )
 from dbdyno.analysis.verdict.finding import OtherRatios, Paired, judge
+from dbdyno.analysis.verdict.reasons import Lack, NextStep
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
+from dbdyno.report.reasons import reason_text
 from dbdyno.store.records import Trial
 
 RATE, LATENCY, TAIL = (METRICS[name] for name in ("queries_per_second", "latency_ms_mean", "latency_ms_p99"))
@@ -162,17 +164,32 @@ def test_the_bound_holds_whatever_either_side_waits_for():
         assert low[0] - 1e-9 <= truth[0] - truth[1] <= high[0] + 1e-9
 
 
-def judged(ratio, device, blocks=12):
-    """Return the word on two treatments as measured, and with what lateness may have made of it."""
+def findings(ratio, device, blocks=12, noise=0.005):
+    """Return what is found of two treatments as measured, and with what lateness may have made of it."""
     rng = np.random.default_rng(7)
-    ratios = math.log(ratio) + rng.normal(0, 0.005, blocks)
+    ratios = math.log(ratio) + rng.normal(0, noise, blocks)
     level = [trial(device, 1000 * math.exp(one)) for one in ratios]
     baseline = [trial(device) for _ in ratios]
     pair = Paired("a", "b", "t1", "t2", dict(enumerate(map(float, ratios), start=1)))
     cause = late_disk(("b", "a"), level, baseline, RATE, 0.03)
     bounds = ratios_without_lateness(ratios, level, baseline, RATE)
     doubted = replace(pair, alternatives=tuple(OtherRatios(d, cause) for d in bounds)) if cause else pair
-    return [judge([one], RATE, 0.03)[0].verdict for one in (pair, doubted)]
+    return [judge([one], RATE, 0.03)[0] for one in (pair, doubted)]
+
+
+def judged(ratio, device):
+    """Return the words on them."""
+    return [found.verdict for found in findings(ratio, device)]
+
+
+def test_more_blocks_are_not_proposed_where_lateness_hides_any_difference():
+    measured, doubted = findings(1.02, nvme(), noise=0.05)
+    assert (measured.verdict, measured.lack.lack) == (Word.UNDECIDED, Lack.MORE_BLOCKS)
+    assert (doubted.verdict, doubted.lack) == (Word.UNDECIDED, NextStep(Lack.A_DISK_IN_TIME))
+    assert doubted.doubted_for.late_us == pytest.approx(300)
+    assert reason_text(doubted.reason).endswith("so more blocks would not help")
+    some = disk(late_us=20.0, model_us=400.0, requests=20_000)  # late for 4 % of the time
+    assert findings(1.15, some, noise=0.3)[1].lack.lack is Lack.MORE_BLOCKS, "neither bound changes the sign"
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.12, 0.6])

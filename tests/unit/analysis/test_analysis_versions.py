@@ -69,3 +69,21 @@ def test_nothing_is_said_where_interference_withholds_the_verdicts(run):
     beyond = {"beyond": ["foreign_cpu"], "foreign_cpu": 0.4, "limits": {"foreign_cpu": 0.05}}
     trials = [replace(trial, disturbance=beyond) if trial.block < 5 else trial for trial in run.trials]
     assert analyse(replace(run, trials=trials)).versions is None
+
+
+def test_a_load_whose_verdict_is_in_doubt_is_left_out_and_the_others_are_not(run):
+    """The disk of ``scan`` was late for a third of the time."""
+    late = {"service_ns": {"write": {"count": 10_000, "mean": 5e5}}, "lateness_ns": {"count": 10_000, "mean": 3e5}}
+    of_scan = {"t0", "t1", "t2", "t3"}
+    trials = [
+        replace(trial, device=late, metrics={**trial.metrics, "seconds_real": 9.0})
+        if trial.treatment in of_scan
+        else trial
+        for trial in run.trials
+    ]
+    late_run = replace(run, trials=trials)
+    along = analyse(late_run).versions
+    assert (along.names, along.left_out) == (("insert",), ("scan",))
+    assert [step.word for step in along.changes.loads[0].steps] == ["slower"]
+    made = section.section(Source(late_run, analyse(late_run)))
+    assert made.data["along_versions"]["left_out"] == ["scan"]

@@ -1,6 +1,7 @@
 """Run folders to share: one with a name planted in every text of it."""
 
 import json
+import math
 import os
 from dataclasses import replace
 from unittest.mock import patch
@@ -20,6 +21,13 @@ from tests.run_folders import written
 from tests.unit.cli.conftest import _verbs, dbdyno  # noqa: F401  (fixtures of the command line)
 from tests.unit.report.conftest import build, latencies_of, series_of
 from tests.unit.report.shared_pages import observing
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """No command says how far it is: a busy host would take long enough for that."""
+    monkeypatch.setattr("dbdyno.cli.share.SILENT_SECONDS", math.inf)
+
 
 MARKERS = {
     "host": "db-prod-7.acme.internal",

@@ -146,6 +146,12 @@ def test_the_command_shows_what_goes_in_and_writes_it(dbdyno, plain, tmp_path):
     assert file.read_bytes().startswith(b"\x1f\x8b")
 
 
+def test_what_takes_a_while_says_how_far_it_is(dbdyno, plain, tmp_path, monkeypatch):
+    monkeypatch.setattr("dbdyno.cli.share.SILENT_SECONDS", 0.0)
+    _, _, err = dbdyno("export", plain, "--output", tmp_path / "result.tar.gz", "--yes")
+    assert err.startswith("trial 1 of 35\n")
+
+
 def test_nothing_is_written_where_nobody_consents(dbdyno, marked, tmp_path):
     file = tmp_path / "result.tar.gz"
     code, out, err = dbdyno("export", marked, "--output", file)

@@ -191,6 +191,11 @@ class Finding(TwoTreatments):
         return self.reason.withheld_for if isinstance(self.reason, Reason) else None
 
     @property
+    def doubted_for(self) -> Cause | None:
+        """What keeps it from the word of the ratios measured, or from any that more blocks would give."""
+        return self.withheld_for or (self.reason.hidden_by if isinstance(self.reason, Reason) else None)
+
+    @property
     def mostly_disturbed(self) -> bool:
         """Whether the spread seen is as much that of others as the treatments' own: in half of the blocks or more."""
         return mostly(self.disturbed, self.blocks)
@@ -453,6 +458,7 @@ class _Family:
                 fewest=MIN_BLOCKS if p_best > ALPHA else 0,
                 withheld_for=withheld,
                 withheld=word_of(would_be, more_is_better=self.metric.more_is_better),
+                hidden_by=self._hidden_by(i) if relation is Relation.UNDECIDED and withheld is None else None,
             )
             reason = replace(
                 reason, lack=_lack(reason, n, self.is_feasible) if relation is Relation.UNDECIDED else None
@@ -497,6 +503,26 @@ class _Family:
             if word(both(measured, figures)) is not would_be:
                 return cause, would_be
         return next((cause for cause in every if cause is not None), None), would_be
+
+    def _hidden_by(self, place: int) -> Cause | None:
+        """Return the first cause that keeps any number of blocks from a word; None where more of them could give one.
+
+        More blocks narrow the intervals around what was measured and around each alternative. Where these centers lie
+        on both sides of 0, and not all of them inside the margin, no interval becomes narrow enough.
+        """
+        alternatives = self.pairs[place].alternatives
+        figures = self.each[place][len(self.each[place]) - len(alternatives) :]  # after that without carry-over
+        for kind in (LateDisk, EmulatedCpu):
+            of_kind = [
+                (alternative.cause, float(found.value))
+                for alternative, found in zip(alternatives, figures, strict=True)
+                if isinstance(alternative.cause, kind)
+            ]
+            centers = [float(self.measured.at(place).value), *(center for _, center in of_kind)]
+            low, high = min(centers), max(centers)
+            if low < 0 < high and max(-low, high) >= log_margin(self.margin):
+                return of_kind[0][0]
+        return None
 
 
 @dataclass(frozen=True)
@@ -595,8 +621,8 @@ def _lack(reason: Reason, blocks: int, is_feasible: Callable[[int], bool]) -> Ne
 
     What the design could not have shown on the quietest host comes first: no remedy on the host would have helped.
     """
-    if reason.withheld_for is not None:
-        return NextStep(_LACK_OF_CAUSE[type(reason.withheld_for)])
+    if cause := reason.withheld_for or reason.hidden_by:
+        return NextStep(_LACK_OF_CAUSE[type(cause)])
     if reason.p_best > ALPHA:
         blocks_wanted = reason.fewest if reason.excludes_zero else max(reason.fewest, reason.needed)
         return NextStep(Lack.MORE_BLOCKS, blocks_wanted - blocks)

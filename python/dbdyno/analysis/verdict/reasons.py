@@ -270,6 +270,7 @@ class Reason:
     lack: NextStep | None = None  # what it takes to decide; of two runs it is not known
     withheld_for: Cause | None = None  # what may have made the word that the ratios measured give
     withheld: Word = Word.UNDECIDED  # that word
+    hidden_by: Cause | None = None  # what keeps any number of blocks from a word, where these give none either
 
     def reverse(self) -> "Reason":
         """Return the same of the baseline against the level."""

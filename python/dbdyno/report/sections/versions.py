@@ -4,10 +4,11 @@ from typing import Any
 
 from dbdyno.analysis.change_points import Along, Step
 from dbdyno.analysis.versions import AlongVersions
-from dbdyno.model.wording import count, number, percent, percent_range
+from dbdyno.model.wording import count, listed, number, percent, percent_range
 from dbdyno.report.document import Abridged, Cell, Paragraph, Section, Table, bullets
 from dbdyno.report.source import Source, effect_values, marked
 
+LEFT_OUT_MAX = 8  # loads that are named; JSON has them all
 _HEADING = "Which version changed it?"
 _NOTE = (
     "Relative to the first version; intervals (95 %) hold together for all loads and steps. They are a family of their"
@@ -25,6 +26,8 @@ def section(source: Source) -> Section | None:
     names = [name for name, load in zip(along.names, along.changes.loads, strict=True) if not load.steps]
     still = f"No step was found in {count(len(names), 'load')}." if names and len(along.names) > 1 else ""
     said = [*steps, *([still] if still else [])] if steps else ["No step was found along the versions."]
+    if along.left_out:
+        said.append(f"Verdicts in doubt, so no step is named: {listed(along.left_out, LEFT_OUT_MAX)}.")
     note = _NOTE.format(
         tests=count(along.changes.tests, "difference"),
         loads=count(len(along.names), "load"),
@@ -74,6 +77,7 @@ def _values(along: AlongVersions) -> dict[str, Any]:
         "factor": along.factor,
         "levels": list(along.levels),
         "critical_t": along.changes.critical,
+        "left_out": list(along.left_out),
         "loads": [
             {
                 "name": name,
