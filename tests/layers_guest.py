@@ -16,7 +16,7 @@ from pathlib import Path
 from dbdyno.errors import DbdynoError
 from dbdyno.filesystems import KINDS
 from dbdyno.run.guest_side import open_port
-from dbdyno.stack.guest.channel import Channel
+from dbdyno.stack.guest.channel import GuestChannel
 from dbdyno.stack.kinds.own import between_of
 from dbdyno.stack.layer import BlockDevice, StackContext, raised
 from dbdyno.stack.layers.device import disk_of_guest, serial_in_guest
@@ -200,7 +200,7 @@ def kill_at(case, seconds, number):
 
 def main():
     """Run the cases that are named, then kills; send all that was seen."""
-    cases, kills, channel = sys.argv[2].split("/"), int(sys.argv[1]), Channel(open_port())
+    cases, kills, channel = sys.argv[2].split("/"), int(sys.argv[1]), GuestChannel(open_port())
     seen = {"cases": {}, "kills": []}
     try:
         for case in cases:

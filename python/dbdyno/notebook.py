@@ -166,7 +166,7 @@ def _column(values: list[Any]) -> "Column":
 
 
 @dataclass(frozen=True)
-class Chart:
+class NotebookChart:
     """One chart: a notebook draws it, ``svg`` is its text."""
 
     title: str
@@ -180,33 +180,33 @@ class Chart:
         return str(Markup("<figure><figcaption>{}</figcaption>{}</figure>").format(html_text(self.title), narrow))
 
 
-def charts_of(run: Run, analysis: Analysis) -> dict[str, Chart]:
+def charts_of(run: Run, analysis: Analysis) -> dict[str, NotebookChart]:
     """Return the charts of this run by name, drawn as in a wide window.
 
     They are called ``effect``, ``close_up``, ``interaction``, ``interaction_2``, ..., ``latency`` and ``order``.
     """
     names = ("effect", "close_up")
     pictures = {
-        name: Chart(chart.caption or "Effects and their 95 % intervals", str(chart.drawn("wide")))
+        name: NotebookChart(chart.caption or "Effects and their 95 % intervals", str(chart.drawn("wide")))
         for name, chart in zip(names, forest.charts(analysis), strict=False)
     }
     for place, chart in enumerate(interaction.charts(analysis), 1):
-        pictures["interaction" if place == 1 else f"interaction_{place}"] = Chart(
+        pictures["interaction" if place == 1 else f"interaction_{place}"] = NotebookChart(
             chart.caption, str(chart.drawn("wide"))
         )
     if percentiles.shown(analysis):
         latency = percentiles.chart(percentiles.shown(analysis), run.design)
-        pictures["latency"] = Chart(latency.caption, str(latency.drawn("wide")))
+        pictures["latency"] = NotebookChart(latency.caption, str(latency.drawn("wide")))
     order = strip.chart(run, analysis)
     if order is not None:
-        pictures["order"] = Chart("Every trial in the order it ran", str(order.drawn("wide")))
+        pictures["order"] = NotebookChart("Every trial in the order it ran", str(order.drawn("wide")))
     return pictures
 
 
 # What a notebook shows of a run: its verdicts, the effect chart and the table. Every text of the run is escaped.
 
 
-def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, Chart]) -> str:
+def summary_html(run: Run, analysis: Analysis, charts: Mapping[str, NotebookChart]) -> str:
     """Return a fragment of HTML without style or script."""
     parts = [Markup("<h3>{}</h3>").format(one_line(marked(run.title, run)))]
     if run.question:
@@ -278,7 +278,7 @@ class OpenedRun:
             return analyse(self.record, **read_analysed(self.folder, self.record))
 
     @cached_property
-    def charts(self) -> dict[str, Chart]:
+    def charts(self) -> dict[str, NotebookChart]:
         """The report's charts by name: ``effect``, ``order``, and others where there is something to show."""
         with last_resort(self.folder):
             return charts_of(self.record, self.analysis)

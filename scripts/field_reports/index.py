@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 
 from dbdyno.analysis.analyse import Analysis, analyse
-from dbdyno.analysis.reported import Beside
+from dbdyno.analysis.reported import PublishedBeside
 from dbdyno.model.printable import one_line
 from dbdyno.report.document import plain
 from dbdyno.report.sections.over_time import steadiness_sentence
@@ -56,7 +56,7 @@ def _entry(run_folder: Path, page: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _claims(each: Beside) -> list[str]:
+def _claims(each: PublishedBeside) -> list[str]:
     return [claim_line(claim, each) for claim in each.claims if claim.claim.checked]
 
 

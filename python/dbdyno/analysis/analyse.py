@@ -22,7 +22,7 @@ from dbdyno.analysis.percentiles import PercentileCurve, percentile_curves
 from dbdyno.analysis.query_costs import QueryCosts, query_costs
 from dbdyno.analysis.ranking import Ranking, Ties, rank_runs, ranking_of_run, ties
 from dbdyno.analysis.replicas import ClusterSummary, ReplicaSummary, clusters, replicas
-from dbdyno.analysis.reported import Beside, beside
+from dbdyno.analysis.reported import PublishedBeside, beside
 from dbdyno.analysis.safety import CrashSafety, crash_safety
 from dbdyno.analysis.server_defaults import ServerDefaults, server_defaults
 from dbdyno.analysis.statistics import Estimate, is_feasible
@@ -70,7 +70,7 @@ class Analysis:
     block_layer: list[BlockLayer]  # empty where no block trace was asked for
     why: Why  # empty where nothing of what probes saw was given
     cost: Cost | None  # where the study gives prices
-    beside: list[Beside]  # what others published of it
+    beside: list[PublishedBeside]  # what others published of it
     steadiness: Steadiness | None  # where the study asks for it
     server_defaults: list[ServerDefaults]  # of the pairs of servers that it compares
     pools_filling: list[PoolFilling]  # treatments that were measured while their pool still filled

@@ -41,7 +41,7 @@ class BreakEven:
 
 
 @dataclass(frozen=True)
-class Curve:
+class CostCurve:
     """What a device costs by demand."""
 
     cost: CostOfDemand
@@ -49,7 +49,7 @@ class Curve:
     fewest: int  # sets, whatever the demand
 
 
-def break_even(first: Curve, second: Curve) -> BreakEven:
+def break_even(first: CostCurve, second: CostCurve) -> BreakEven:
     """Return the demand above which ``second`` costs less than ``first``.
 
     Costs jump where another set is needed and run smoothly between. So each stretch between two jumps of either is
@@ -414,10 +414,10 @@ def _as_wide_as(finding: Finding, compared: CostComparison) -> CostComparison:
     return replace(compared, per_million=replace(effect, low=ends[0], high=ends[1]))
 
 
-def _curve(side: TreatmentCost, prices: Prices, load: MeasuredRate) -> Curve:
+def _curve(side: TreatmentCost, prices: Prices, load: MeasuredRate) -> CostCurve:
     for_data = sets_for_data(side.device, prices.data_bytes)
     fewest = int(for_data) if math.isfinite(for_data) else 1
-    return Curve(lambda demand: cost_of_demand(side.device, prices, load, demand), load.queries_per_second, fewest)
+    return CostCurve(lambda demand: cost_of_demand(side.device, prices, load, demand), load.queries_per_second, fewest)
 
 
 def _pays_back(dear: TreatmentCost, cheap: TreatmentCost, prices: Prices) -> float:

@@ -124,7 +124,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangeInTime:
     """A change of a treatment, from the runs since the change before it to those until the next."""
 
     before: int  # place of the last run before it
@@ -143,7 +143,7 @@ class Course:
     label: str
     points: list[Point]
     levels: list[Estimate]  # between changes: the metric itself, or its ratio to the control; intervals of 95 %
-    changes: list[Changed]
+    changes: list[ChangeInTime]
     run_sd: float  # relative, of runs around their level: the yardstick; NaN of too few
     inside_sd: float  # what of it the noise inside runs explains, on average
     pairs_sd: float  # the same as run_sd from A/A pairs alone
@@ -151,7 +151,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class History:
+class RunHistory:
     """Runs in the order of time, with what became of every treatment that all or some of them have."""
 
     metric: Metric
@@ -175,7 +175,7 @@ def began(run: Run) -> str:
 
 def history(
     named_runs: Sequence[tuple[str, Run]], *, margin: float | None = None, control: str | None = None
-) -> History:
+) -> RunHistory:
     """Return what became of each treatment of the last run through all runs.
 
     Without a ``margin`` that of the last run counts. ``control`` is the label of a treatment that should not change.
@@ -203,7 +203,7 @@ def history(
     courses = [
         _course(label, runs, counterparts, control, metric, width, ALPHA / max(1, len(judged))) for label in labels
     ]
-    return History(
+    return RunHistory(
         metric=metric,
         margin=width,
         names=[name for name, _ in ordered],
@@ -288,14 +288,14 @@ def _changed(  # noqa: PLR0913, PLR0917  (as above)
     freedom: int,
     metric: Metric,
     margin: float,
-) -> Changed:
+) -> ChangeInTime:
     value = float(after.mean() - before.mean())
     half = _reach(freedom) * sd * math.sqrt(1 / len(before) + 1 / len(after)) if math.isfinite(sd) else math.inf
     low = relative(value - half) if math.isfinite(half) else -math.inf
     effect = Estimate(relative(value), low, relative(value + half), len(before) + len(after))
     inside = effect.bounded and abs(value) + half < log_margin(margin)
     better = Word.FASTER if (value > 0) == metric.more_is_better else Word.SLOWER
-    return Changed(
+    return ChangeInTime(
         before=points[shift.place - 1].run,
         after=points[shift.place].run,
         found=points[shift.found].run,

@@ -51,7 +51,7 @@ class PublishedComparison:
 
 
 @dataclass(frozen=True)
-class Figure:
+class PublishedFigure:
     """A published figure, ours of the same treatment, and what both differ from."""
 
     row: ReportedRow
@@ -73,12 +73,12 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Beside:
+class PublishedBeside:
     """A published table beside this run."""
 
     table: ReportedTable
     metric: Metric
-    figures: list[Figure]
+    figures: list[PublishedFigure]
     claims: list[Checked]
 
     @property
@@ -91,7 +91,7 @@ class Beside:
 
 def beside(
     run: Run, blocks: UsableBlocks, rule: Callable[[int], Rule], steadiness: Steadiness | None = None
-) -> list[Beside]:
+) -> list[PublishedBeside]:
     """Return each published table of the run beside its figures; claims of steadiness are held against its verdicts."""
     steady = steadiness.verdicts if steadiness else []
     by_pair = {(verdict.baseline_id, verdict.level_id): verdict for verdict in steady}
@@ -108,7 +108,7 @@ def values_of(blocks: UsableBlocks, treatment: str, name: str) -> dict[int, floa
 
 def _beside(
     run: Run, table: ReportedTable, blocks: UsableBlocks, rule: Callable[[int], Rule], steady: Verdicts
-) -> Beside:
+) -> PublishedBeside:
     of = REPORTED_METRICS[table.metric]
     planned = list(run.design.comparisons)
     claimed = [pair for claim in table.claims for pair in claim.pairs]
@@ -120,7 +120,7 @@ def _beside(
         for family in families
         for verdict in judge(_pair_figures(run, blocks, family, table.metric), of, run.design.margin, rule)
     }
-    return Beside(
+    return PublishedBeside(
         table=table,
         metric=of,
         figures=[_figure(row, table, blocks, judged, run) for row in table.rows],
@@ -143,7 +143,9 @@ def _pair_figures(run: Run, blocks: UsableBlocks, comparisons: list[Comparison],
     return pairs
 
 
-def _figure(row: ReportedRow, table: ReportedTable, blocks: UsableBlocks, judged: Verdicts, run: Run) -> Figure:
+def _figure(
+    row: ReportedRow, table: ReportedTable, blocks: UsableBlocks, judged: Verdicts, run: Run
+) -> PublishedFigure:
     values = [value for value in values_of(blocks, row.treatment, table.metric).values() if math.isfinite(value)]
     measured = Estimate(float(np.mean(values)), min(values), max(values), len(values)) if values else Estimate.unknown()
     against = []
@@ -157,7 +159,7 @@ def _figure(row: ReportedRow, table: ReportedTable, blocks: UsableBlocks, judged
             published = row.value / baseline.value - 1
             agreement = of_difference(published, verdict, run.design.margin)
             against.append(PublishedComparison(baseline, published, verdict, agreement))
-    return Figure(row, measured, tuple(against))
+    return PublishedFigure(row, measured, tuple(against))
 
 
 def of_difference(published: float, verdict: Finding, margin: float) -> Agreement:

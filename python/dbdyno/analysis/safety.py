@@ -863,7 +863,7 @@ class Faster:
 
 
 @dataclass(frozen=True)
-class Choice:
+class SafeChoice:
     """Ids of treatments, by speed: the fastest first."""
 
     take: tuple[str, ...]  # the fastest that lost nothing, and what lost nothing and isn't shown to be slower
@@ -891,7 +891,9 @@ def placed(safety: CrashSafety, treatments: Sequence[TreatmentSummary]) -> list[
     return [candidate for candidate in with_speed if candidate.speed.known]
 
 
-def choice(safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ties, *, more_is_better: bool) -> Choice:
+def choice(
+    safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ties, *, more_is_better: bool
+) -> SafeChoice:
     """Return what to take. ``ties`` say which treatments are not shown to differ in speed.
 
     Where there are no letters, as so few blocks can't tell so many pairs apart, those whose intervals meet are alike.
@@ -903,11 +905,11 @@ def choice(safety: CrashSafety, treatments: Sequence[TreatmentSummary], ties: Ti
     safe = [candidate for candidate in ordered if candidate.safety.word == "no loss seen"]
     line = pareto(ordered)
     if not safe:
-        return Choice((), (), (), line)
+        return SafeChoice((), (), (), line)
     first = safe[0]
     alike = [candidate for candidate in safe if candidate is first or _are_tied(ties, candidate, first)]
     ahead = [candidate for candidate in ordered[: ordered.index(first)] if not _are_tied(ties, candidate, first)]
-    return Choice(
+    return SafeChoice(
         take=tuple(candidate.safety.id for candidate in alike),
         slower=tuple(candidate.safety.id for candidate in safe if candidate not in alike),
         faster=tuple(Faster(candidate.safety.id, candidate.speed.value / first.speed.value) for candidate in ahead),

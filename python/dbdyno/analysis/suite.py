@@ -44,7 +44,9 @@ class SuiteFindings:
     """All loads of a suite; a column is a level against its baseline."""
 
     columns: tuple[tuple[str, str], ...]  # labels of level and baseline, without the load's
-    loads: tuple[SuiteLoad, ...]  # groups stand together; groups, and loads in them, by their largest loss
+    loads: tuple[
+        SuiteLoad, ...
+    ]  # groups stand together; groups, and loads in them, by their largest loss; steps by step
 
     def groups(self) -> list[tuple[str, list[SuiteLoad]]]:
         """Return the groups in order with their loads."""
@@ -77,7 +79,7 @@ def suite_findings(design: Design, findings: Sequence[Finding], *, more_is_bette
     for name, row in by_load.items():
         cells = dict(zip(row, _cells(row.values()), strict=True))
         loads.append(SuiteLoad(name, (factor.groups or {}).get(name, ""), tuple(cells.get(key) for key in columns)))
-    return SuiteFindings(columns, tuple(_in_order(loads, more_is_better=more_is_better)))
+    return SuiteFindings(columns, tuple(_in_order(loads, factor.chains(), more_is_better=more_is_better)))
 
 
 def _cells(findings: Iterable[Finding]) -> list[SuiteCell]:
@@ -96,9 +98,19 @@ def _cells(findings: Iterable[Finding]) -> list[SuiteCell]:
     ]
 
 
-def _in_order(loads: Sequence[SuiteLoad], *, more_is_better: bool) -> list[SuiteLoad]:
+def _in_order(loads: Sequence[SuiteLoad], chains: Sequence[Sequence[str]], *, more_is_better: bool) -> list[SuiteLoad]:
+    """Return the loads by group, and in it by their largest loss; those that go on from one another stay in order."""
     worst = {load.name: load.largest_loss(more_is_better=more_is_better) for load in loads}
     of_group: dict[str, float] = {}
     for load in loads:
         of_group[load.group] = max(of_group.get(load.group, -math.inf), worst[load.name])
-    return sorted(loads, key=lambda load: (-of_group[load.group], load.group, -worst[load.name], load.name))
+    steps = {name: chain for chain in chains for name in chain}
+
+    def key(load: SuiteLoad) -> tuple[float, str, float, str, int]:
+        chain = steps.get(load.name, [load.name])
+        return (
+            *(-of_group[load.group], load.group),
+            *(-max(worst[name] for name in chain), chain[0], chain.index(load.name)),
+        )
+
+    return sorted(loads, key=key)

@@ -246,7 +246,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class _Group:
+class _TwoSamples:
     """The values of one treatment or ratio in both runs, as logarithms; ``obstacle`` says why they can't be judged."""
 
     before: str
@@ -391,7 +391,7 @@ def _margin(before: Run, after: Run, margin: float | None) -> float:
     return margins[0] if margin is None else margin
 
 
-def _group(sides: tuple[_Side, _Side], *pairs: Pair, against: Sequence[Pair] = ()) -> _Group:
+def _group(sides: tuple[_Side, _Side], *pairs: Pair, against: Sequence[Pair] = ()) -> _TwoSamples:
     """Return the figures of a treatment, or of several as their geometric mean, or as ratios to controls by block."""
     logs, means = [], []
     for at, side in enumerate(sides):
@@ -403,7 +403,7 @@ def _group(sides: tuple[_Side, _Side], *pairs: Pair, against: Sequence[Pair] = (
     obstacles = [sides[at].obstacle(treatment, len(logs[at])) for treatment, at in treatments]
     before, after = (" + ".join(dict.fromkeys(pair[at].label for pair in pairs)) for at in (0, 1))
     coarse = _resolution(sides, pairs, against)
-    return _Group(before, after, logs[0], logs[1], (means[0], means[1]), first(obstacles), coarse)
+    return _TwoSamples(before, after, logs[0], logs[1], (means[0], means[1]), first(obstacles), coarse)
 
 
 def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolution:
@@ -411,13 +411,13 @@ def _resolution(sides: tuple[_Side, _Side], *means: Sequence[Pair]) -> Resolutio
     return combined((weight, sides[at].resolutions.get(treatment.id, FINE_ENOUGH)) for weight, treatment, at in terms)
 
 
-def _changes(groups: Sequence[_Group], primary: Metric, margin: float) -> list[Change]:
+def _changes(groups: Sequence[_TwoSamples], primary: Metric, margin: float) -> list[Change]:
     """Judge groups that are one family."""
     judged = iter(_judge_groups([group for group in groups if not group.obstacle], primary, margin))
     return [_without_figures(group, group.obstacle) if group.obstacle else next(judged) for group in groups]
 
 
-def _without_figures(group: _Group, reason: Reason | Obstacle) -> Change:
+def _without_figures(group: _TwoSamples, reason: Reason | Obstacle) -> Change:
     return Change(
         before=group.before,
         after=group.after,
@@ -429,7 +429,7 @@ def _without_figures(group: _Group, reason: Reason | Obstacle) -> Change:
     )
 
 
-def _judge_groups(groups: Sequence[_Group], primary: Metric, margin: float) -> Iterator[Change]:
+def _judge_groups(groups: Sequence[_TwoSamples], primary: Metric, margin: float) -> Iterator[Change]:
     if not groups:
         return
     units = [group.resolution.log_width for group in groups]

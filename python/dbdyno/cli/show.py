@@ -16,7 +16,7 @@ from dbdyno.errors import UserError
 if TYPE_CHECKING:
     from dbdyno.analysis.analyse import Analysis, Member
     from dbdyno.report.document import Document
-    from dbdyno.report.source import Beside
+    from dbdyno.report.source import CrashRunBeside
     from dbdyno.run.execute import RunOutcome
     from dbdyno.store.others import Budget
     from dbdyno.store.records import Run
@@ -35,16 +35,16 @@ SAFETY = typer.Option(
 )
 
 
-def crash_run_beside(run: "Run", folder: Path | None, budget: "Budget") -> "Beside | None":
+def crash_run_beside(run: "Run", folder: Path | None, budget: "Budget") -> "CrashRunBeside | None":
     """Read it, where one was named. Raises ``UserError`` where it has no cuts, or other treatments."""
     if folder is None:
         return None
     from dbdyno.analysis.safety import joined
-    from dbdyno.report.source import Beside
+    from dbdyno.report.source import CrashRunBeside
     from dbdyno.store.run_folder import read_run
 
     crash = read_run(folder, budget=budget)
-    return Beside(crash, joined(run, crash))
+    return CrashRunBeside(crash, joined(run, crash))
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ def filled_options(**words: str) -> dict[str, str]:
 PIPE_SECONDS = 30.0  # between two lines into a pipe
 
 
-class Running(ProgressLine):
+class SimulationProgress(ProgressLine):
     """How far a simulation is."""
 
     def __init__(self, *, on_hosts: bool) -> None:
@@ -136,7 +136,7 @@ def _elsewhere(hosts: Path | None, dask: str) -> "Elsewhere | None":
 def all_simulated(
     points: "Sequence[SimulatedPoint]",
     into: Path | None,
-    running: Running,
+    running: SimulationProgress,
     elsewhere: "Elsewhere | None",
     places: Mapping[str, str] | None = None,
 ) -> "list[PointOutcome]":
@@ -204,7 +204,7 @@ def simulate_from(
         refuse_to_overwrite(html)
     with last_resort(folder):
         plan = planned(folder, treatment, request.replay, request.seed)
-    with Running(on_hosts=on_hosts) as running:
+    with SimulationProgress(on_hosts=on_hosts) as running:
         each = all_simulated(list(plan.points.values()), into, running, elsewhere)
     with last_resort(folder):
         prediction = plan.prediction([point_outcome.outcome for point_outcome in each])
@@ -311,7 +311,7 @@ def _run(
 
     if html is not None:
         refuse_to_overwrite(html)
-    with Running(on_hosts=on_hosts) as running:
+    with SimulationProgress(on_hosts=on_hosts) as running:
         load, points = points_of(request, running.reading)
         outcomes = all_simulated(points, into, running, elsewhere, load.places)
     document = print_result(load, outcomes, details=details, json_=json_)

@@ -141,15 +141,15 @@ LATENCY_PERCENTILES: dict[str, float] = {f"{_LATENCY}{end}": share for end, shar
 
 
 @dataclass(frozen=True)
-class Step:
+class FigureStep:
     """How far a source's figures of a metric lie apart: in the metric's unit, or as a part of the figure, or both."""
 
     absolute: float = 0.0
     relative: float = 0.0  # the width of a bucket of its histogram
 
 
-def _of_percentiles(relative: float) -> dict[str, Step]:
-    return dict.fromkeys(LATENCY_PERCENTILES, Step(relative=relative))
+def _of_percentiles(relative: float) -> dict[str, FigureStep]:
+    return dict.fromkeys(LATENCY_PERCENTILES, FigureStep(relative=relative))
 
 
 # An HdrHistogram of d digits tells apart half of the least power of two from 2 * 10^d on in each octave.
@@ -160,27 +160,29 @@ FIO_BUCKET = 1 / 64  # fio's stat.h: FIO_IO_U_PLAT_BITS is 6, so an octave has 6
 
 # What each program's figures come in, by the kind that its load is stored under. What is not here is told exactly, or
 # has a step that is found in the figures.
-STEPS_OF_PROGRAMS: dict[str, dict[str, Step]] = {
+STEPS_OF_PROGRAMS: dict[str, dict[str, FigureStep]] = {
     "sysbench": {
-        **dict.fromkeys(LATENCY_PERCENTILES, Step(absolute=0.001, relative=SYSBENCH_BUCKET)),
-        "latency_ms_mean": Step(absolute=0.01),
-        "latency_ms_max": Step(absolute=0.01),
-        "seconds_real": Step(absolute=0.0001),
+        **dict.fromkeys(LATENCY_PERCENTILES, FigureStep(absolute=0.001, relative=SYSBENCH_BUCKET)),
+        "latency_ms_mean": FigureStep(absolute=0.01),
+        "latency_ms_max": FigureStep(absolute=0.01),
+        "seconds_real": FigureStep(absolute=0.0001),
     },
-    "fio": {**_of_percentiles(FIO_BUCKET), "seconds_real": Step(absolute=0.001)},
-    "mysqlslap": {"seconds_real": Step(absolute=0.001)},
+    "fio": {**_of_percentiles(FIO_BUCKET), "seconds_real": FigureStep(absolute=0.001)},
+    "mysqlslap": {"seconds_real": FigureStep(absolute=0.001)},
     "bonnie": {},
     "command": {},
     "dump": {},
 }
-STEPS_OF_OURS: dict[str, Step] = {  # dbdyno-load and the simulator
+STEPS_OF_OURS: dict[str, FigureStep] = {  # dbdyno-load and the simulator
     **_of_percentiles(HDR_OF_3_DIGITS),
-    "stall_seconds_max": Step(absolute=0.1),  # counted in tenths of a second
+    "stall_seconds_max": FigureStep(absolute=0.1),  # counted in tenths of a second
 }
-STEPS_OF_TRACE: dict[str, Step] = dict.fromkeys(("queue_ms_p99", "device_ms_p99"), Step(relative=HDR_OF_2_DIGITS))
+STEPS_OF_TRACE: dict[str, FigureStep] = dict.fromkeys(
+    ("queue_ms_p99", "device_ms_p99"), FigureStep(relative=HDR_OF_2_DIGITS)
+)
 
 
-def steps_of(kind: str) -> dict[str, Step]:
+def steps_of(kind: str) -> dict[str, FigureStep]:
     """Return what the figures of a load of this kind come in, by metric; of a kind that is not named, as of ours."""
     return {**STEPS_OF_PROGRAMS.get(kind, STEPS_OF_OURS), **STEPS_OF_TRACE}
 
@@ -190,13 +192,13 @@ def steps_to_store(kind: str, metrics: Mapping[str, float]) -> dict[str, dict[st
     return {name: asdict(step) for name, step in steps_of(kind).items() if name in metrics}
 
 
-def step_stated(load: Mapping[str, Any], name: str) -> Step:
+def step_stated(load: Mapping[str, Any], name: str) -> FigureStep:
     """Return what a trial's figures of a metric come in: as stored with its load, or else by the load's kind."""
     stored = load.get("steps")
     if not isinstance(stored, Mapping):
-        return steps_of(str(load.get("kind"))).get(name, Step()) if load.get("kind") else Step()
+        return steps_of(str(load.get("kind"))).get(name, FigureStep()) if load.get("kind") else FigureStep()
     steps = part_of(stored, name)
-    return Step(*(max(0.0, _finite(steps.get(part))) for part in ("absolute", "relative")))
+    return FigureStep(*(max(0.0, _finite(steps.get(part))) for part in ("absolute", "relative")))
 
 
 def _finite(value: object) -> float:

@@ -60,7 +60,6 @@ from dbdyno.study.reported import fitting, pairs
 from dbdyno.study.schema import (
     ClaimSection,
     ClusterSection,
-    Cost,
     CostSection,
     CrashSection,
     DeviceCostSection,
@@ -68,6 +67,7 @@ from dbdyno.study.schema import (
     ReportedSection,
     RowSection,
     ServerSection,
+    StudyCost,
     TrialSpec,
 )
 from dbdyno.study.study import Study
@@ -87,7 +87,7 @@ _UNSYNCED = (MYISAM, ARIA)  # engines whose tables are files that no commit sync
 
 
 @dataclass(frozen=True)
-class Control:
+class PlannedControl:
     """What is run in every block beside the treatments, unless one of them is the same."""
 
     treatment: Treatment
@@ -113,13 +113,13 @@ def _bytes_of(value: Setting) -> float:
     return inf
 
 
-def control_of(treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec], baseline: str) -> Control:
+def control_of(treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec], baseline: str) -> PlannedControl:
     """Return the control of a crash study: the baseline with what makes it lose, or a treatment that is just that."""
     base = specs[baseline]
     mode: CrashMode = base.crash.mode if base.crash else "power"
     spec, called, why = _losing(base, mode)
     same = next((treatment for treatment in treatments if specs[treatment.id] == spec), None)
-    return Control(same or Treatment(ID, {ID: f"control ({called})"}), spec, why)
+    return PlannedControl(same or Treatment(ID, {ID: f"control ({called})"}), spec, why)
 
 
 def _losing(base: TrialSpec, mode: CrashMode) -> tuple[TrialSpec, str, str]:
@@ -162,7 +162,7 @@ def _set(base: TrialSpec, variable: str) -> tuple[TrialSpec, str]:
 # What the study says its devices cost, with the treatments of this plan that stand on each.
 
 
-def prices_in(cost: Cost | None, treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec]) -> Prices | None:
+def prices_in(cost: StudyCost | None, treatments: Sequence[Treatment], specs: Mapping[str, TrialSpec]) -> Prices | None:
     """The study's prices; ``None`` where it has no ``[cost]``."""
     if cost is None:
         return None
@@ -192,7 +192,7 @@ def prices_for(study: Study, run: Run) -> Prices:
     return prices
 
 
-def _prices(cost: Cost, names: Mapping[str, set[str]]) -> Prices:
+def _prices(cost: StudyCost, names: Mapping[str, set[str]]) -> Prices:
     """A device that no treatment stands on is left out; ``names`` are those of each treatment's device."""
     devices = [
         _device(name, device, [id_ for id_, device_names in names.items() if name in device_names], cost.common)
@@ -475,7 +475,7 @@ class Plan:
     prices: Prices | None = None
     seed_is_drawn: bool = False  # none was given: the next plan of the study has another order
     keep_traces: bool = False  # the block traces of trials stay in the run folder
-    control: Control | None = None  # of a crash study
+    control: PlannedControl | None = None  # of a crash study
     profile: bool = False  # after the judged trials the server is profiled, in a trial of each treatment
 
     def slots(self, block: int, attempt: int) -> list[Slot]:

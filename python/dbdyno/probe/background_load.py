@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dbdyno.host.storage import disks_under
 from dbdyno.probe.host import PressureSource
-from dbdyno.probe.sampler import Sampler, Series, Source
+from dbdyno.probe.sampler import ProbeSource, Sampler, Series
 from dbdyno.stack.layer import StackContext
 from dbdyno.store.records import Disturbance
 from dbdyno.system.interrupt import now_ns
@@ -155,7 +155,7 @@ def family(everyone: list[ProcessStat], roots: set[int]) -> set[int]:
     return members
 
 
-class BackgroundLoadSource(Source):
+class BackgroundLoadSource(ProbeSource):
     """All processes of the host; ``ours`` are roots of ours beside this process itself, ``disks`` those below the data.
 
     CPU time moves from a child to the parent that waits for it, so the sum over all foreign processes never loses what

@@ -13,7 +13,7 @@ from dbdyno.probe.drive import INTERVAL_NS as DRIVE_INTERVAL_NS
 from dbdyno.probe.drive import SMART_INTERVAL_NS, BlockDeviceSource, DriveSource, smart_sources
 from dbdyno.probe.host import AwakeSource
 from dbdyno.probe.replica import ReplicaProcessSource, ReplicaSource
-from dbdyno.probe.sampler import Sampler, Series, Source
+from dbdyno.probe.sampler import ProbeSource, Sampler, Series
 from dbdyno.probe.server import ServerProcessSource, ServerStatusSource
 from dbdyno.probe.server_costs import INTERVAL_NS as COSTS_INTERVAL_NS
 from dbdyno.probe.server_costs import ServerCountersSource, ServerSwitchesSource
@@ -46,13 +46,13 @@ def watching(context: StackContext, disks: Sequence[str]) -> Iterator[dict[str, 
         yield {name: series for sampler in samplers for name, series in sampler.series.items()}
 
 
-def sources_of(context: StackContext) -> list[Source]:
+def sources_of(context: StackContext) -> list[ProbeSource]:
     """What is to be sampled at each beat. Raises ``OSError``."""
     own = [*_host(context), *_device(context), *_server(context.endpoint)]
     return [*own, *_replica(context.replica), *_nodes(context.nodes)]
 
 
-def _server(endpoint: Endpoint | None) -> Iterator[Source]:
+def _server(endpoint: Endpoint | None) -> Iterator[ProbeSource]:
     if endpoint is None:
         return
     if endpoint.process:
@@ -63,7 +63,7 @@ def _server(endpoint: Endpoint | None) -> Iterator[Source]:
     yield ServerStatusSource(endpoint.control, endpoint.pid)
 
 
-def _server_costs(endpoint: Endpoint | None) -> Iterator[Source]:
+def _server_costs(endpoint: Endpoint | None) -> Iterator[ProbeSource]:
     pid = None if endpoint is None else endpoint.process.pid if endpoint.process else endpoint.pid
     if pid is None:
         return
@@ -72,7 +72,7 @@ def _server_costs(endpoint: Endpoint | None) -> Iterator[Source]:
             yield source(pid)
 
 
-def _replica(replica: Replica | None) -> Iterator[Source]:
+def _replica(replica: Replica | None) -> Iterator[ProbeSource]:
     if replica is None:
         return
     yield ReplicaSource(replica.replication)
@@ -80,7 +80,7 @@ def _replica(replica: Replica | None) -> Iterator[Source]:
         yield ReplicaProcessSource(replica.endpoint.pid)
 
 
-def _nodes(nodes: ClusterNodes | None) -> Iterator[Source]:
+def _nodes(nodes: ClusterNodes | None) -> Iterator[ProbeSource]:
     if nodes is None:
         return
     yield ClusterSource(nodes.cluster)
@@ -89,7 +89,7 @@ def _nodes(nodes: ClusterNodes | None) -> Iterator[Source]:
             yield NodeProcessSource(node.pid, str(number))
 
 
-def _host(context: StackContext) -> Iterator[Source]:
+def _host(context: StackContext) -> Iterator[ProbeSource]:
     for of_host in host_sources():
         with suppress(OSError):  # not every kernel has it
             yield of_host.from_context(context)
@@ -98,17 +98,19 @@ def _host(context: StackContext) -> Iterator[Source]:
 
 
 @cache
-def host_sources() -> tuple[type[Source], ...]:
+def host_sources() -> tuple[type[ProbeSource], ...]:
     """Every source that watches the host as a whole: those of this folder's files that say so by ``of_host``."""
     modules = (import_module(f"{__package__}.{path.stem}") for path in sorted(Path(__file__).parent.glob("[a-z]*.py")))
     classes = (member for module in modules for _, member in inspect.getmembers(module, inspect.isclass))
     sources = (
-        member for member in classes if issubclass(member, Source) and member.of_host and not inspect.isabstract(member)
+        member
+        for member in classes
+        if issubclass(member, ProbeSource) and member.of_host and not inspect.isabstract(member)
     )
     return tuple(dict.fromkeys(sources))
 
 
-def _device(context: StackContext) -> Iterator[Source]:
+def _device(context: StackContext) -> Iterator[ProbeSource]:
     for name, disk in {"": context, **context.disks}.items():
         if disk.device:
             yield BlockDeviceSource(*(device.name for device in disk.devices), disk=name)

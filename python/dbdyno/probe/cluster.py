@@ -1,12 +1,12 @@
 """The nodes of a cluster while the load runs: what they have sent and not yet applied, and each one's process."""
 
 from dbdyno.model.disks import series_name
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.sampler import ProbeSource
 from dbdyno.probe.server import ServerProcessSource
 from dbdyno.servers.contract import Cluster, NodeStatus, ServerError
 
 
-class ClusterSource(Source):
+class ClusterSource(ProbeSource):
     """Write sets of the first node, and how far the others are with them."""
 
     name = "cluster"

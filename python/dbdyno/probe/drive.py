@@ -8,7 +8,7 @@ from dbdyno.errors import TrialError
 from dbdyno.host.storage import ask_smartctl, figures
 from dbdyno.model.disks import series_name
 from dbdyno.probe.host import KernelFileSource
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.sampler import ProbeSource
 from dbdyno.stack.disk_client import DiskClient
 
 SECTOR_BYTES = 512  # of the statistics, whatever the device's own
@@ -94,7 +94,7 @@ def as_iostat(columns: Mapping[str, float]) -> dict[str, float]:
 INTERVAL_NS = 1_000_000_000
 
 
-class DriveSource(Source):
+class DriveSource(ProbeSource):
     """The gauges of one model. Raises ``OSError`` where it has none."""
 
     name = "drive"
@@ -119,7 +119,7 @@ class DriveSource(Source):
 SMART_INTERVAL_NS = 10_000_000_000  # a disk answers slowly, and may let other requests wait meanwhile
 
 
-class SmartSource(Source):
+class SmartSource(ProbeSource):
     """One disk. Raises ``OSError`` where it reports nothing."""
 
     name = "smart"
@@ -148,9 +148,9 @@ class SmartSource(Source):
         return self._tools_seconds
 
 
-def smart_sources(disks: Sequence[str]) -> list[Source]:
+def smart_sources(disks: Sequence[str]) -> list[ProbeSource]:
     """A source for each disk that reports figures; the first is called ``smart``, a further one ``smart_NAME``."""
-    sources: list[Source] = []
+    sources: list[ProbeSource] = []
     for disk in disks:
         try:
             sources.append(SmartSource(disk, f"smart_{disk}" if sources else "smart"))

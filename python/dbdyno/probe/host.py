@@ -12,14 +12,14 @@ from typing import ClassVar, Self
 
 from dbdyno.errors import DbdynoError
 from dbdyno.host.storage import mounted_at
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.sampler import ProbeSource
 from dbdyno.stack.layer import StackContext
 from dbdyno.system.state import state_folder
 
 # Sources that read files of the kernel's, which are opened once.
 
 
-class KernelFileSource(Source):
+class KernelFileSource(ProbeSource):
     """The files named, open until ``close``: all of them, or none. Raises ``OSError``."""
 
     bytes_max: ClassVar[int] = 4096  # that are read of each

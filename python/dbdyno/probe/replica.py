@@ -3,13 +3,13 @@
 import math
 from bisect import bisect_right
 
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.sampler import ProbeSource
 from dbdyno.probe.server import ServerProcessSource
 from dbdyno.servers.contract import Replication, ServerError
 from dbdyno.system.interrupt import now_ns
 
 
-class ReplicaSource(Source):
+class ReplicaSource(ProbeSource):
     """Positions of source and replica, and how old what the replica has applied last is.
 
     ``lag_ms`` is the time since the source had written just as much of its log as the replica has applied: from the

@@ -44,7 +44,7 @@ class Series:
         return values[before] + share * (values[after] - values[before])
 
 
-class Source(ABC):
+class ProbeSource(ABC):
     """What a probe watches: one file per source in this folder."""
 
     name: str
@@ -85,7 +85,7 @@ class Source(ABC):
 class Probe:
     """A source and its series."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ProbeSource) -> None:
         self.source, self.series = source, Series()
         self.own_seconds = 0.0
         self._readings: list[tuple[int, Any]] = []
@@ -124,7 +124,7 @@ class Probe:
 class Sampler:
     """Sources watched by one thread from ``start`` to ``stop``: one waking up for all of them costs least."""
 
-    def __init__(self, sources: Sequence[Source], interval_ns: int = INTERVAL_NS) -> None:
+    def __init__(self, sources: Sequence[ProbeSource], interval_ns: int = INTERVAL_NS) -> None:
         self._probes = [Probe(source) for source in sources]
         self._interval_ns = interval_ns
         self._end = threading.Event()

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dbdyno.probe.host import KernelFileSource
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.sampler import ProbeSource
 from dbdyno.servers.contract import Server, ServerError, Status
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -75,7 +75,7 @@ def as_columns(before: dict[str, float], after: dict[str, float], seconds: float
 _LOOK_EVERY = 10  # samples; what was started since then is found, and its counters miss nothing
 
 
-class ClientProcessSource(Source):
+class ClientProcessSource(ProbeSource):
     """Children that this thread starts from now on; their sum never goes back.
 
     CPU and bytes of a child move to the parent that waits for it, so what a short-lived process used is not lost.
@@ -164,7 +164,7 @@ def _numbers(path: str) -> list[int]:
 # The server's own counters, over a connection of the probe's own: one question a sample.
 
 
-class ServerStatusSource(Source):
+class ServerStatusSource(ProbeSource):
     """Status of one server. A counter that this server lacks is left out.
 
     With the server's ``pid`` it also measures what its queries cost the server.

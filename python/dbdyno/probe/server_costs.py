@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dbdyno.host.perf_events import OF_PROCESSOR, Event, count_in, open_event, read_event
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.sampler import ProbeSource
 
 INTERVAL_NS = 250_000_000  # a reading may go through all threads of the server
 
@@ -23,7 +23,7 @@ INTERVAL_NS = 250_000_000  # a reading may go through all threads of the server
 # a thread did between the last reading and its end is lost then, and what lived between two readings is not seen.
 
 
-class ServerSwitchesSource(Source):
+class ServerSwitchesSource(ProbeSource):
     """Context switches of one process: voluntary, where a thread waits, and involuntary, where its time is up.
 
     Raises ``OSError`` where there is none or it is not for us to see.
@@ -197,7 +197,7 @@ def _attributes(text: bytes) -> dict[int, bytes]:
 # moment in which its own event is opened may be missed; the load has not begun then.
 
 
-class ServerCountersSource(Source):
+class ServerCountersSource(ProbeSource):
     """Instructions, cycles, cache and branch misses of one process since now. Raises ``OSError`` where none count."""
 
     name = "server_counters"

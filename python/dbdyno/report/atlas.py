@@ -40,7 +40,7 @@ GROUP BY ALL ORDER BY ALL;
 
 
 @dataclass(frozen=True)
-class Figure:
+class AtlasFigure:
     """What one treatment of a result came to, and on what it stood; an unknown end of its interval is NaN."""
 
     result: str  # its name in the atlas
@@ -62,7 +62,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Entry:
+class AtlasEntry:
     """One result of an atlas, as its gallery shows it."""
 
     name: str
@@ -72,7 +72,7 @@ class Entry:
     when: str  # its first day, or nothing
     measured_here: bool
     has_names: bool  # whether it may hold names of hosts, paths and SQL: it was not exported
-    figures: Sequence[Figure]
+    figures: Sequence[AtlasFigure]
     verdicts: Sequence[Mapping[str, Any]] = field(default_factory=list)  # rows of a table
     trials: Sequence[Mapping[str, Any]] = field(default_factory=list)
     disks: Sequence[Mapping[str, Any]] = field(default_factory=list)  # of a quick look, as its JSON has them
@@ -96,7 +96,7 @@ class Entry:
 # What each kind of result comes to.
 
 
-def figures_of_run(name: str, run: Run, analysis: Analysis) -> Iterator[Figure]:
+def figures_of_run(name: str, run: Run, analysis: Analysis) -> Iterator[AtlasFigure]:
     """Yield a figure for each treatment with usable trials: of what its verdicts are about."""
     for row in analysis.treatments:
         trials = analysis.blocks.of(row.id)
@@ -105,7 +105,7 @@ def figures_of_run(name: str, run: Run, analysis: Analysis) -> Iterator[Figure]:
         first, estimate = trials[0], row.metric
         known = estimate.known and estimate.bounded
         facts = run.hosts.get(first.host) or run.host
-        yield Figure(
+        yield AtlasFigure(
             result=name,
             label=row.label,
             how="simulated" if run.is_simulated else "measured",
@@ -169,12 +169,12 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else 0
 
 
-def figures_of_sweep(name: str, rows: Sequence[Row], load: str) -> Iterator[Figure]:
+def figures_of_sweep(name: str, rows: Sequence[Row], load: str) -> Iterator[AtlasFigure]:
     """Yield a figure for each combination: requests a second."""
     for row in rows:
         levels = {factor: one_line(level) for factor, level in row.levels.items()}
         jobs = [f"{factor.removeprefix(_OF_JOB)}={level}" for factor, level in levels.items() if _OF_JOB in factor]
-        yield Figure(
+        yield AtlasFigure(
             result=name, label=row.name(list(row.levels)), how="simulated", drive=levels.get("device", "unknown"),
             filesystem=levels.get("filesystem", NONE), server=NONE, kernel=levels.get("kernel", "unknown"),
             load=", ".join(jobs) or one_line(load), clients=0, metric="iops", value=row.requests_per_s(),
@@ -182,14 +182,14 @@ def figures_of_sweep(name: str, rows: Sequence[Row], load: str) -> Iterator[Figu
         )  # fmt: skip
 
 
-def figures_of_quick(name: str, quick: Quick) -> Iterator[Figure]:
+def figures_of_quick(name: str, quick: Quick) -> Iterator[AtlasFigure]:
     """Yield a figure for each step: operations a second."""
     for target in [quick.target, *([quick.against] if quick.against else [])]:
         is_model, facts = target.kind == "model", quick.facts
         disk = target.name if is_model else one_line(facts.get("disk") or target.name)
         for step in target.steps.values():
             known = step.rate.known and step.rate.bounded
-            yield Figure(
+            yield AtlasFigure(
                 result=name, label=target.name, how="simulated" if is_model else "quick look", drive=disk,
                 filesystem=NONE if is_model else (facts.get("filesystem") or NONE).partition(" (")[0], server=NONE,
                 kernel=NONE if is_model else facts.get("kernel") or "unknown",
@@ -206,9 +206,9 @@ def figures_of_quick(name: str, quick: Quick) -> Iterator[Figure]:
 Key = tuple[str, int, str]  # load, clients, metric
 
 
-def side_by_side(entries: Sequence[Entry]) -> Document:
+def side_by_side(entries: Sequence[AtlasEntry]) -> Document:
     """Return the page that compares over results."""
-    groups: dict[Key, list[Figure]] = {}
+    groups: dict[Key, list[AtlasFigure]] = {}
     for figure in (figure for entry in entries for figure in entry.figures):
         groups.setdefault((figure.load, figure.clients, figure.metric), []).append(figure)
     titles = {entry.name: entry.title for entry in entries}
@@ -223,11 +223,11 @@ def side_by_side(entries: Sequence[Entry]) -> Document:
     return Document("Drives and versions side by side", (*head, Paragraph(text, "soft")), tuple(sections), values)
 
 
-def _is_compared(group: tuple[Key, Sequence[Figure]]) -> bool:
+def _is_compared(group: tuple[Key, Sequence[AtlasFigure]]) -> bool:
     return any(len({getattr(figure, name) for figure in group[1]}) > 1 for name in ("result", "drive", "server"))
 
 
-def _group(place: int, key: Key, figures: Sequence[Figure], titles: Mapping[str, str]) -> Section:
+def _group(place: int, key: Key, figures: Sequence[AtlasFigure], titles: Mapping[str, str]) -> Section:
     load, clients, metric = key
     about = METRICS.get(metric)
     by = f", {count(clients, 'client')}" if clients else ""
@@ -242,7 +242,7 @@ def _group(place: int, key: Key, figures: Sequence[Figure], titles: Mapping[str,
     return Section(f"load-{place}", heading, (*_warnings(figures), *tables, every), unfolded=place == 1)
 
 
-def _warnings(figures: Sequence[Figure]) -> tuple[Paragraph | List, ...]:
+def _warnings(figures: Sequence[AtlasFigure]) -> tuple[Paragraph | List, ...]:
     """Return what else differs between the results, above all their hosts."""
     hosts = list(dict.fromkeys(figure.host for figure in figures))
     lines = []
@@ -260,9 +260,9 @@ def _warnings(figures: Sequence[Figure]) -> tuple[Paragraph | List, ...]:
     return (Paragraph(lines[0], "warning"), *bullets(lines[1:])) if lines else ()
 
 
-def _by(name: str, figures: Sequence[Figure], sign: int) -> Table:
+def _by(name: str, figures: Sequence[AtlasFigure], sign: int) -> Table:
     """Return a row for each drive, or server: the median over treatments and results, the ends, and how many."""
-    groups: dict[str, list[Figure]] = {}
+    groups: dict[str, list[AtlasFigure]] = {}
     for figure in figures:
         groups.setdefault(str(getattr(figure, name)), []).append(figure)
     medians = {level: statistics.median(figure.value for figure in of_level) for level, of_level in groups.items()}
@@ -279,7 +279,7 @@ def _by(name: str, figures: Sequence[Figure], sign: int) -> Table:
     return Table(f"By {heading}", (heading, "median", "least to most", "results", "kinds of host"), rows, "figures")
 
 
-def _every(figures: Sequence[Figure], titles: Mapping[str, str]) -> Table:
+def _every(figures: Sequence[AtlasFigure], titles: Mapping[str, str]) -> Table:
     rows = tuple(
         (
             figure.drive, Cell(three_digits(figure.value), _interval(figure)), figure.server, figure.filesystem,
@@ -292,7 +292,7 @@ def _every(figures: Sequence[Figure], titles: Mapping[str, str]) -> Table:
     return Table("Every treatment", headings, rows, "figures")
 
 
-def _interval(figure: Figure) -> str:
+def _interval(figure: AtlasFigure) -> str:
     known = math.isfinite(figure.low + figure.high)
     return f"{three_digits(figure.low)} to {three_digits(figure.high)}" if known else ""
 
@@ -300,7 +300,7 @@ def _interval(figure: Figure) -> str:
 # The gallery: a card for each result, found by what it stands on.
 
 
-def gallery(entries: Sequence[Entry]) -> str:
+def gallery(entries: Sequence[AtlasEntry]) -> str:
     """Return the page that leads to all others."""
     facets = {
         name: sorted({value for entry in entries for value in entry.facet(name)} - {NONE}, key=str.lower)
@@ -319,7 +319,7 @@ def gallery(entries: Sequence[Entry]) -> str:
     )
 
 
-def tables(entries: Sequence[Entry]) -> dict[str, list[dict[str, Any]]]:
+def tables(entries: Sequence[AtlasEntry]) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of each table of the data, by its name."""
     return {
         "results": [

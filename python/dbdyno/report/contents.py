@@ -35,7 +35,7 @@ from dbdyno.report.sections import (
     versions,
     warnings,
 )
-from dbdyno.report.source import Beside, Series, Source
+from dbdyno.report.source import CrashRunBeside, Series, Source
 from dbdyno.store.profiles import Profile
 from dbdyno.store.records import Run
 
@@ -94,7 +94,7 @@ def document(
     analysis: Analysis,
     series: Series | None = None,
     *,
-    beside: Beside | None = None,
+    beside: CrashRunBeside | None = None,
     profiles: Mapping[str, Profile] | None = None,
 ) -> Document:
     """Return the whole report of a run; without ``series`` there are no charts over time.

@@ -9,7 +9,6 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.safety import (
     ByHost,
-    Choice,
     Control,
     ControlFailed,
     ControlKept,
@@ -18,6 +17,7 @@ from dbdyno.analysis.safety import (
     Doubt,
     NoControl,
     RunsFailed,
+    SafeChoice,
     Stratum,
     TooFewCuts,
     TreatmentSafety,
@@ -373,7 +373,7 @@ def doubt_text(doubts: Sequence[Doubt], mode: CrashMode) -> str:
 # What to take where both count, safety and speed, in plain words.
 
 
-def chosen(source: Source, safety: CrashSafety) -> Choice:
+def chosen(source: Source, safety: CrashSafety) -> SafeChoice:
     """Return what to take by both figures."""
     analysis = source.analysis
     return choice(safety, analysis.treatments, analysis.ties, more_is_better=analysis.metric.more_is_better)
@@ -382,11 +382,11 @@ def chosen(source: Source, safety: CrashSafety) -> Choice:
 def crash_advice(source: Source, safety: CrashSafety) -> str:
     """Return the advice in one paragraph."""
     names = names_of(source.run.design.treatments)
-    return " ".join(filter(None, _Words(safety, names, source.analysis, chosen(source, safety)).sentences()))
+    return " ".join(filter(None, _CrashAdvice(safety, names, source.analysis, chosen(source, safety)).sentences()))
 
 
-class _Words:
-    def __init__(self, safety: CrashSafety, names: Names, analysis: Analysis, choice: Choice) -> None:
+class _CrashAdvice:
+    def __init__(self, safety: CrashSafety, names: Names, analysis: Analysis, choice: SafeChoice) -> None:
         self.safety, self.names, self.analysis, self.choice = safety, names, analysis, choice
         self.of = {treatment.id: treatment for treatment in safety.treatments}
 

@@ -173,7 +173,7 @@ class TimeCharts:
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeBlock:
     """A text to be copied as it is: a command, a file."""
 
     id: str
@@ -217,7 +217,7 @@ class Section:
     unfolded: bool = False  # whether a long page shows it without being asked
 
 
-Block = Paragraph | List | Badges | Table | Chart | TimeCharts | Code | Details | Abridged | Section
+Block = Paragraph | List | Badges | Table | Chart | TimeCharts | CodeBlock | Details | Abridged | Section
 
 
 FIGURES_MAX = 3  # of a summary card

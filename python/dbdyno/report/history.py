@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.analysis.blocks import RefusedError
-from dbdyno.analysis.history import MIN_RUNS, Changed, Course, History
+from dbdyno.analysis.history import MIN_RUNS, ChangeInTime, Course, RunHistory
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, listed, margin_text, number, percent, percent_range
 from dbdyno.report.charts import history as chart
@@ -27,7 +27,7 @@ _NOTES = (
 )
 
 
-def document(history: History, since: int = 0) -> Document:
+def document(history: RunHistory, since: int = 0) -> Document:
     """Return the report; changes since the run at the place ``since`` are listed."""
     late = {course.label: [change for change in course.changes if change.after >= since] for course in history.courses}
     changes = [(course, change) for course in history.courses for change in late[course.label]]
@@ -44,7 +44,7 @@ def document(history: History, since: int = 0) -> Document:
     return Document("History", (), sections, _values(history, late, since))
 
 
-def headline_of(history: History, late: dict[str, list[Changed]], since: int) -> str:
+def headline_of(history: RunHistory, late: dict[str, list[ChangeInTime]], since: int) -> str:
     """Return in one paragraph what changed, or that nothing did."""
     runs = f"{count(len(history.names), 'run')} from {_day(history, 0)} to {_day(history, len(history.names) - 1)}"
     moved = [f"{label} {_brief(history, changes[-1])}" for label, changes in late.items() if changes]
@@ -58,7 +58,7 @@ def headline_of(history: History, late: dict[str, list[Changed]], since: int) ->
     return f"{runs}: {' '.join(parts)}"
 
 
-def place_of(history: History, since: str | None) -> int:
+def place_of(history: RunHistory, since: str | None) -> int:
     """Return the place of the run that a name, a folder or a date stands for: the first not before it.
 
     Raises ``RefusedError`` where there is none.
@@ -74,14 +74,14 @@ def place_of(history: History, since: str | None) -> int:
     raise RefusedError("no such run", name=since, known=history.names)
 
 
-def _brief(history: History, change: Changed) -> str:
+def _brief(history: RunHistory, change: ChangeInTime) -> str:
     size = percent(abs(change.effect.value), sign=False)
     word = {Word.FASTER: f"{size} faster", Word.SLOWER: f"{size} slower"}.get(change.word, f"moved by {size}")
     within = f", within {margin_text(history.margin)}" if change.word is Word.EQUIVALENT else ""
     return f"{word} since {history.names[change.after]}{within}"
 
 
-def _sentence(history: History, course: Course, change: Changed) -> str:
+def _sentence(history: RunHistory, course: Course, change: ChangeInTime) -> str:
     interval = percent_range(change.effect.low, change.effect.high) if change.effect.bounded else "unknown"
     words = f"{percent(change.effect.value)} {history.metric.words}"
     between = f"between {history.names[change.before]} and {history.names[change.after]}"
@@ -94,7 +94,7 @@ def _sentence(history: History, course: Course, change: Changed) -> str:
     return f"{course.label}: {change.word}, {words} (95 % interval {interval}) {between}, {named}. {what}"
 
 
-def _table(history: History) -> Table:
+def _table(history: RunHistory) -> Table:
     rows = []
     for course in history.courses:
         ends = [*(change.after for change in course.changes), len(history.names)]
@@ -124,7 +124,7 @@ def _sd(value: float) -> str:
     return percent(value, sign=False) if math.isfinite(value) else "unknown"
 
 
-def _lacking(history: History) -> Iterator[str]:
+def _lacking(history: RunHistory) -> Iterator[str]:
     if history.alone:
         yield (
             f"{listed(history.alone, 4)}: of fewer than {MIN_RUNS} runs there is no spread to hold a change against;"
@@ -132,11 +132,11 @@ def _lacking(history: History) -> Iterator[str]:
         )
 
 
-def _day(history: History, place: int) -> str:
+def _day(history: RunHistory, place: int) -> str:
     return history.times[place][:10] or history.names[place]
 
 
-def _values(history: History, late: dict[str, list[Changed]], since: int) -> dict[str, Any]:
+def _values(history: RunHistory, late: dict[str, list[ChangeInTime]], since: int) -> dict[str, Any]:
     """Return all of it for programs; ``verdicts`` are the changes since ``since``, as of a run or a comparison."""
     names = history.names
     return {

@@ -26,7 +26,7 @@ GOOD, WITH_CARE, NO, NOT_KNOWN = "good", "with care", "no", "unknown"
 
 
 @dataclass(frozen=True)
-class Advice:
+class HostAdvice:
     """Something to change, why, and the command or line of a study that does it."""
 
     what: str
@@ -43,12 +43,12 @@ class Fitness:
     why: str = ""
 
 
-def advice(host: HostMeasurement) -> list[Advice]:
+def advice(host: HostMeasurement) -> list[HostAdvice]:
     """Return what to change, what matters most first; nothing of what is unknown."""
     return [*_others(host), *_wake_ups(host), *_clock(host), *_memory(host), *_processors(host)]
 
 
-def _wake_ups(host: HostMeasurement) -> Iterator[Advice]:
+def _wake_ups(host: HostMeasurement) -> Iterator[HostAdvice]:
     slow = [
         *([f"a wake-up takes {_us(host.wake_up_us_p99)} (p99)"] if host.wake_up_us_p99 > WAKE_UP_US_MAX else []),
         *(
@@ -66,63 +66,63 @@ def _wake_ups(host: HostMeasurement) -> Iterator[Advice]:
     )
     why = f"{' and '.join(slow)}: {cause}"
     if host.can_be_awake:
-        yield Advice("keep processors awake", why, "in the study: [host] awake = true")
+        yield HostAdvice("keep processors awake", why, "in the study: [host] awake = true")
     else:
         lacking = host.why_not_awake or "this host offers no way to"
-        yield Advice("keep processors awake", f"{why}; {lacking}", host.awake_remedy or "use another host")
+        yield HostAdvice("keep processors awake", f"{why}; {lacking}", host.awake_remedy or "use another host")
 
 
-def _others(host: HostMeasurement) -> Iterator[Advice]:
+def _others(host: HostMeasurement) -> Iterator[HostAdvice]:
     if host.stolen_share > STOLEN_MAX:
         why = f"the hypervisor took {percent(host.stolen_share, sign=False)} of the processors' time"
-        yield Advice("use a machine with processors of its own, or a quieter hour", why, "vmstat 1 (column st)")
+        yield HostAdvice("use a machine with processors of its own, or a quieter hour", why, "vmstat 1 (column st)")
     if host.busy_share > OTHERS_MAX:
         used = percent(host.busy_share, sign=False)
         why = f"they use {used} of the processors' time, which distorts all figures here"
-        yield Advice("stop other programs and run doctor again", why, "top (the busiest comes first)")
+        yield HostAdvice("stop other programs and run doctor again", why, "top (the busiest comes first)")
 
 
-def _clock(host: HostMeasurement) -> Iterator[Advice]:
+def _clock(host: HostMeasurement) -> Iterator[HostAdvice]:
     if not host.clock_read_ns > CLOCK_READ_NS_MAX:
         return
     better = next((source for source in ("tsc", "kvm-clock", "arch_sys_counter") if source in host.clock_sources), None)
     why = f"reading the clock ({host.clock_source}) takes {number(host.clock_read_ns)} ns: it is a system call"
     place = "/sys/devices/system/clocksource/clocksource0"
     if better and better != host.clock_source:
-        yield Advice(f"use the clock source {better}", why, f"echo {better} | sudo tee {place}/current_clocksource")
+        yield HostAdvice(f"use the clock source {better}", why, f"echo {better} | sudo tee {place}/current_clocksource")
     else:
-        yield Advice("look for a faster clock source", why, f"cat {place}/available_clocksource")
+        yield HostAdvice("look for a faster clock source", why, f"cat {place}/available_clocksource")
 
 
-def _memory(host: HostMeasurement) -> Iterator[Advice]:
+def _memory(host: HostMeasurement) -> Iterator[HostAdvice]:
     if host.swap_bytes > 0:
         why = "the kernel may swap out the server's memory, which delays queries"
-        yield Advice("switch swap off while you measure", why, "sudo swapoff -a (afterwards: sudo swapon -a)")
+        yield HostAdvice("switch swap off while you measure", why, "sudo swapoff -a (afterwards: sudo swapon -a)")
     if host.memory_bytes < MEMORY_BYTES_MIN:
         why = f"there is {number(host.memory_bytes / 1024**3)} GiB of memory, and emulated disks are kept in it"
-        yield Advice("make emulated disks and buffer pools small", why, 'in the study: [stack] size = "512MiB"')
+        yield HostAdvice("make emulated disks and buffer pools small", why, 'in the study: [stack] size = "512MiB"')
     if host.memory_bytes_per_second < MEMORY_BYTES_PER_SECOND_MIN:
         why = (
             f"one thread copies {number(host.memory_bytes_per_second / 1e9)} GB/s; one memory channel gives more than 2"
         )
-        yield Advice(
+        yield HostAdvice(
             "find out what slows memory down, such as an emulated processor",
             why,
             "lscpu (Model name, Hypervisor vendor)",
         )
 
 
-def _processors(host: HostMeasurement) -> Iterator[Advice]:
+def _processors(host: HostMeasurement) -> Iterator[HostAdvice]:
     if "powersave" in host.governor or "ondemand" in host.governor:
         why = f"the frequency governor is {host.governor}: processors begin slow"
-        yield Advice("run processors at full speed", why, "sudo cpupower frequency-set -g performance")
+        yield HostAdvice("run processors at full speed", why, "sudo cpupower frequency-set -g performance")
     if host.cores < CORES_MIN:
         why = "server, client and emulated disk take turns on one processor"
-        yield Advice("use a machine with more processors", why, "nproc")
+        yield HostAdvice("use a machine with more processors", why, "nproc")
     elif host.cores < CORES_ENOUGH:
         why = f"server, client and emulated disk share {host.cores} processors"
         line = 'in the study: [stack] server_cpus = "0" and client_cpus = "0"'
-        yield Advice("for short statements, keep server and client on one processor", why, line)
+        yield HostAdvice("for short statements, keep server and client on one processor", why, line)
 
 
 def fitness(host: HostMeasurement) -> list[Fitness]:

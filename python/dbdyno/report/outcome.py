@@ -25,7 +25,7 @@ _CONDITION = re.compile(r"(?P<negated>not (?!comparable))?(?P<word>[a-z ]+?)( by
 
 
 @dataclass(frozen=True)
-class Compared:
+class OutcomeVerdict:
     """A verdict of a report, by its names."""
 
     of: str  # the run, where there are several
@@ -55,7 +55,7 @@ def condition_of(text: str) -> Condition:
     )
 
 
-def compared(document: Document) -> list[Compared]:
+def compared(document: Document) -> list[OutcomeVerdict]:
     """Return the verdicts of a report: of a run, of several, or of two that are compared."""
     values = document.values()
     if "runs" in values and "verdicts" not in values:
@@ -64,14 +64,14 @@ def compared(document: Document) -> list[Compared]:
     return list(_read_comparisons(values.get("verdicts") or of_two_runs or (), ""))
 
 
-def _read_comparisons(verdicts: Sequence[dict[str, Any]], of: str) -> Iterator[Compared]:
+def _read_comparisons(verdicts: Sequence[dict[str, Any]], of: str) -> Iterator[OutcomeVerdict]:
     for verdict in verdicts:
         sides = ("level", "baseline") if "level" in verdict else ("after", "before")
         name = " against ".join(verdict[side] for side in sides)
-        yield Compared(of, name, Word(verdict["verdict"]), verdict["effect"], verdict.get("reason", ""))
+        yield OutcomeVerdict(of, name, Word(verdict["verdict"]), verdict["effect"], verdict.get("reason", ""))
 
 
-def failed(comparisons: Sequence[Compared], conditions: Sequence[Condition]) -> dict[Compared, Condition]:
+def failed(comparisons: Sequence[OutcomeVerdict], conditions: Sequence[Condition]) -> dict[OutcomeVerdict, Condition]:
     """Return the verdicts that meet a condition, each with the first that it meets."""
     return {
         comparison: condition
@@ -81,7 +81,7 @@ def failed(comparisons: Sequence[Compared], conditions: Sequence[Condition]) -> 
     }
 
 
-def junit(title: str, comparisons: Sequence[Compared], failures: dict[Compared, Condition]) -> str:
+def junit(title: str, comparisons: Sequence[OutcomeVerdict], failures: dict[OutcomeVerdict, Condition]) -> str:
     """Return a test suite with a case for each comparison; one that is not decided and no failure is skipped."""
     skipped = [comparison for comparison in comparisons if comparison.word.is_open and comparison not in failures]
     counts = f'tests="{len(comparisons)}" failures="{len(failures)}" skipped="{len(skipped)}"'
@@ -98,7 +98,9 @@ def junit(title: str, comparisons: Sequence[Compared], failures: dict[Compared, 
     return "\n".join([*lines, "</testsuite>"]) + "\n"
 
 
-def annotations(title: str, comparisons: Sequence[Compared], failures: dict[Compared, Condition]) -> list[str]:
+def annotations(
+    title: str, comparisons: Sequence[OutcomeVerdict], failures: dict[OutcomeVerdict, Condition]
+) -> list[str]:
     """Return a workflow command for each comparison: an error, a warning where it is not decided, or a notice."""
     lines = []
     for comparison in comparisons:

@@ -22,7 +22,7 @@ Series = Mapping[str, Mapping[str, Mapping[str, npt.NDArray[Any]]]]  # trial id 
 
 
 @dataclass(frozen=True)
-class Beside:
+class CrashRunBeside:
     """What another run, of crash safety, showed of the same treatments; ``safety`` has this run's ids."""
 
     run: Run
@@ -39,7 +39,7 @@ class Source:
     run: Run
     analysis: Analysis
     series: Series = field(default_factory=dict)
-    beside: Beside | None = None
+    beside: CrashRunBeside | None = None
     profiles: Mapping[str, Profile] = field(default_factory=dict)  # of treatments, by their ids
 
     @property

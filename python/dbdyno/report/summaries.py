@@ -9,7 +9,7 @@ from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.curves import SHARE, Curve, Curves, Plateau, Turn
 from dbdyno.analysis.noise_floor import NoiseFloor
 from dbdyno.analysis.ranking import Ranking
-from dbdyno.analysis.reported import Beside
+from dbdyno.analysis.reported import PublishedBeside
 from dbdyno.model.design import level_label
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.word import Word
@@ -269,7 +269,7 @@ def _cost(analysis: Analysis) -> Iterator[str]:
             yield f"A query costs {by} with {most.level} than with {most.baseline}."
 
 
-def _claims_in_brief(besides: Sequence[Beside]) -> Iterator[str]:
+def _claims_in_brief(besides: Sequence[PublishedBeside]) -> Iterator[str]:
     """Give how many published claims, and of tables without a claim how many differences, come out the same here."""
     claims = [[set(claim.counts) for claim in beside.claims if claim.outcomes] for beside in besides]
     alone = [beside for beside, claimed in zip(besides, claims, strict=True) if not claimed]

@@ -21,7 +21,7 @@ from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Ports
 from dbdyno.run.profile import Profiling
 from dbdyno.run.stop import Deciding, Outlook, StartAnew, Stop, pace_of
-from dbdyno.run.trial import Step, StepsRun, run_steps
+from dbdyno.run.trial import StepsRun, TrialStep, run_steps
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.undo_log import Journal
 from dbdyno.store import run_folder
@@ -399,7 +399,9 @@ class _Runner:
             self.plan.check_own_files()
             image = self.images.of(spec)
             steps = [
-                Step(slot, self.plan.specs[slot.treatment], place, self._ports(place) if kind.ON_HOST else off_host)
+                TrialStep(
+                    slot, self.plan.specs[slot.treatment], place, self._ports(place) if kind.ON_HOST else off_host
+                )
                 for slot, place in where.items()
             ]
             if kind.IN_GUEST:

@@ -24,9 +24,9 @@ from dbdyno.model.design import BOOTED
 from dbdyno.plan.order import Slot
 from dbdyno.run import sparse_tar
 from dbdyno.run.ports import Ports
-from dbdyno.run.trial import Step, run_steps
+from dbdyno.run.trial import TrialStep, run_steps
 from dbdyno.stack.erase import Erasing
-from dbdyno.stack.guest.channel import LINE_BYTES_MAX, PORT, Channel
+from dbdyno.stack.guest.channel import LINE_BYTES_MAX, PORT, GuestChannel
 from dbdyno.stack.kinds.booted import KIND
 from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.layer import raised
@@ -46,7 +46,7 @@ REQUEST_SECONDS, ANSWER_SECONDS, BEAT_SECONDS = 600.0, 600.0, 5.0
 
 
 @dataclass
-class Clocks:
+class GuestClocks:
     """How far this machine's clock is ahead of its host's: between two bounds, which each answer draws closer."""
 
     least_ns: int = -(2**63)
@@ -83,8 +83,8 @@ class Clocks:
 class Port:
     """The way to the host, shared by the threads that ask something of the disk and the one that says how it goes."""
 
-    channel: Channel
-    clocks: Clocks = field(default_factory=Clocks)
+    channel: GuestChannel
+    clocks: GuestClocks = field(default_factory=GuestClocks)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def send(self, kind: str, value: object) -> None:
@@ -187,7 +187,7 @@ def measure(request: Mapping[str, Any], image: Disks, journal: Journal, port: Po
     folder.mkdir(parents=True)
     ports = Ports(kinds={BOOTED: KIND}, smart_of=lambda _: "an emulated disk")
     came = run_steps(
-        [Step(slot, spec, folder, ports)],
+        [TrialStep(slot, spec, folder, ports)],
         image,
         seed=int(request["seed"]),
         journal=journal,
@@ -262,4 +262,4 @@ def main() -> None:
             module.__path__ = [*module.__path__, *(f"{folder}/{name.replace('.', '/')}" for folder in folders)]
     state_folder().mkdir(parents=True, exist_ok=True)
     (state_folder() / "servers").symlink_to(Path(host_state) / "servers")
-    serve(Port(Channel(open_port())))
+    serve(Port(GuestChannel(open_port())))

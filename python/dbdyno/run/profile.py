@@ -20,7 +20,7 @@ from dbdyno.plan.order import Slot
 from dbdyno.plan.plan import Plan
 from dbdyno.run.images import Images
 from dbdyno.run.ports import Ports
-from dbdyno.run.trial import Step, run_steps
+from dbdyno.run.trial import TrialStep, run_steps
 from dbdyno.stack.capabilities import Capability
 from dbdyno.stack.erase import Erasing
 from dbdyno.stack.layer import StackContext
@@ -147,7 +147,7 @@ class Profiling:
             spec = self.plan.specs[id_]
             loads.append(_Profiled(self.ports.workload_of(spec), where))
             ports = replace(self.ports, workload_of=_always(loads[-1]))
-            steps.append(Step(Slot(1, 1, place, id_), spec, where, ports))
+            steps.append(TrialStep(Slot(1, 1, place, id_), spec, where, ports))
         try:
             spec = self.plan.specs[row[0]]
             came = run_steps(

@@ -44,7 +44,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Step:
+class TrialStep:
     """One load of a trial. Most trials have one; several are offered one after the other on the same tables."""
 
     slot: Slot
@@ -62,7 +62,7 @@ class StepsRun:
 
 
 def run_steps(  # noqa: PLR0913  (what a trial consists of)
-    steps: Sequence[Step],
+    steps: Sequence[TrialStep],
     image: Image,
     *,
     seed: int,

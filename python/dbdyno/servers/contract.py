@@ -162,7 +162,7 @@ def _setting_text(value: Setting) -> str:
 
 
 @dataclass(frozen=True)
-class Table:
+class LoadTable:
     """One table of a load."""
 
     name: str
@@ -207,10 +207,10 @@ class Server(Protocol):
     def status(self) -> Status:
         """A reader of its counters."""
 
-    def tables(self, schema: str) -> list[Table]:
+    def tables(self, schema: str) -> list[LoadTable]:
         """The tables of a schema, without dbdyno's own mark."""
 
-    def table_formats(self, schema: str, tables: Sequence[Table], options: str) -> TableFormats:
+    def table_formats(self, schema: str, tables: Sequence[LoadTable], options: str) -> TableFormats:
         """What ``tables``, one at least, have of the options that were added to CREATE TABLE."""
 
     def encrypted_files(self, schema: str) -> int:

@@ -22,7 +22,7 @@ from dbdyno.report import card, contents, quick, simulation
 from dbdyno.report.atlas import (
     QUERY,
     TABLES,
-    Entry,
+    AtlasEntry,
     figures_of_quick,
     figures_of_run,
     figures_of_sweep,
@@ -69,7 +69,7 @@ their hosts and days. `host` says which kind of host a figure is from.
 class Built:
     """A site as it was written."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[AtlasEntry]
     left_out: Mapping[str, str]  # what could not be read -> why
 
 
@@ -115,7 +115,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 # One result: read, its page and card written, and what the others need of it returned.
 
 
-def draw(path: Path, name: str, into: Path) -> Entry:
+def draw(path: Path, name: str, into: Path) -> AtlasEntry:
     """Write the page and the card of a result. Raises ``DbdynoError`` or ``OSError``."""
     with last_resort(path):
         document, entry = _of_run(path, name) if path.is_dir() else _of_json(path, name)
@@ -125,7 +125,7 @@ def draw(path: Path, name: str, into: Path) -> Entry:
     return entry
 
 
-def _of_run(path: Path, name: str) -> tuple[Document, Entry]:
+def _of_run(path: Path, name: str) -> tuple[Document, AtlasEntry]:
     budget = Budget()
     run = read_run(path, budget=budget)
     if not run.trials:
@@ -133,7 +133,7 @@ def _of_run(path: Path, name: str) -> tuple[Document, Entry]:
     analysed, series = read_analysed_and(path, run, columns_drawn(run), budget)
     analysis = analyse(run, **analysed)
     report = contents.document(run, analysis, series)
-    entry = Entry(
+    entry = AtlasEntry(
         name=name, title=one_line(run.title), answer=one_line(card.answer(report)),
         how="simulated" if run.is_simulated else "measured",
         when=_day(min((trial.started_at for trial in run.trials), default="")), measured_here=not run.imported,
@@ -154,7 +154,7 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is None or isinstance(value, str | int | float)}
 
 
-def _of_json(path: Path, name: str) -> tuple[Document, Entry]:
+def _of_json(path: Path, name: str) -> tuple[Document, AtlasEntry]:
     """Return what ``dbdyno quick --json`` or ``simulate --json`` printed. Raises ``UserError`` where it is neither."""
     try:
         values = json_object(read_regular(path, JSON_BYTES_MAX), values_max=JSON_VALUES_MAX)
@@ -168,7 +168,7 @@ def _of_json(path: Path, name: str) -> tuple[Document, Entry]:
     raise UserError(f"{path}: {why}")
 
 
-def _of_sweep(values: Mapping[str, Any], name: str) -> tuple[Document, Entry]:
+def _of_sweep(values: Mapping[str, Any], name: str) -> tuple[Document, AtlasEntry]:
     load, by_levels = str(values["load"]), dict[tuple[tuple[str, str], ...], list[Any]]()
     for point in values["points"]:
         levels = {str(factor): str(level) for factor, level in point["levels"].items()}
@@ -176,16 +176,18 @@ def _of_sweep(values: Mapping[str, Any], name: str) -> tuple[Document, Entry]:
     rows = [simulation.Row(dict(levels), tuple(outcomes)) for levels, outcomes in by_levels.items()]
     report = simulation.document(rows, load, str(values["replay"] or ""), "")
     figures = list(figures_of_sweep(name, rows, load))
-    return report, Entry(name, *_words(report), "simulated", "", measured_here=True, has_names=True, figures=figures)
+    return report, AtlasEntry(
+        name, *_words(report), "simulated", "", measured_here=True, has_names=True, figures=figures
+    )
 
 
-def _of_quick(values: Mapping[str, Any], name: str) -> tuple[Document, Entry]:
+def _of_quick(values: Mapping[str, Any], name: str) -> tuple[Document, AtlasEntry]:
     look = _without_place(quick_of(values))
     report, figures = quick.document(look), list(figures_of_quick(name, look))
     when = _day(look.facts.get("measured", ""))
     disks = [{"rounds": look.noise.n, **quick.target_values(look.target)}]
     about: dict[str, Any] = {"measured_here": True, "has_names": False, "figures": figures, "disks": disks}
-    return report, Entry(name, *_words(report), "quick look", when, **about)
+    return report, AtlasEntry(name, *_words(report), "quick look", when, **about)
 
 
 def _words(report: Document) -> tuple[str, str]:
@@ -260,7 +262,7 @@ def _write_list(into: Path, files: Collection[str]) -> None:
 
 def _draw_all(
     results: Mapping[str, Path], into: Path, processes: int | None, progress: Callable[[int, int], None]
-) -> tuple[list[Entry], dict[str, str]]:
+) -> tuple[list[AtlasEntry], dict[str, str]]:
     """Draw each result, by its name, in processes; return what came of each, and why others were left out."""
     entries, left_out = {}, {}
     with ProcessPoolExecutor(processes or min(len(results), len(os.sched_getaffinity(0)))) as pool:
@@ -277,7 +279,7 @@ def _draw_all(
     return [entries[name] for name in results if name in entries], left_out
 
 
-def _write_common(entries: Sequence[Entry], into: Path) -> Iterator[str]:
+def _write_common(entries: Sequence[AtlasEntry], into: Path) -> Iterator[str]:
     """Write what is of all results together, and yield the name of each file."""
     texts = {
         "index.html": gallery(entries),

@@ -24,7 +24,7 @@ from dbdyno.store.parts import damaged, read_part, see_that_it_is_as_written, su
 from dbdyno.store.records import FailedTrial, Run, Trial
 from dbdyno.store.replay import History
 from dbdyno.store.series import write_series
-from dbdyno.store.trials import TRIAL, Allowance, read_trial, trial_file
+from dbdyno.store.trials import TRIAL, FileAllowance, read_trial, trial_file
 from dbdyno.system.files import is_full, open_regular, others_write, trusted_users, why_not_written
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def read_run(path: Path, without: Collection[str] = (), budget: Budget | None = 
             raise damaged(
                 path / EVENTS, f"trial {event.trial} is of {event.treatment[:40]!r}, which is not a treatment"
             )
-    allowance = Allowance(budget=budget)
+    allowance = FileAllowance(budget=budget)
     trials = [read_trial(path, event, allowance) for event in history.finished.values() if event.trial not in without]
     return _run_of(header, history, trials, host, study_text)
 

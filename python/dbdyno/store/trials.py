@@ -31,7 +31,7 @@ def trial_file(trial_id: str, name: str) -> str:
 
 
 @dataclass
-class Allowance:
+class FileAllowance:
     """What the files of all trials of a run may hold together: one that goes beyond it is not read."""
 
     bytes_left: int = TRIALS_LIMIT_BYTES
@@ -49,12 +49,12 @@ class Allowance:
             raise ValueError("with it the files of the trials hold more than those of a run can")
 
 
-def read_trial(path: Path, event: Finished, allowance: Allowance | None = None) -> Trial:
+def read_trial(path: Path, event: Finished, allowance: FileAllowance | None = None) -> Trial:
     """The trial that an event is about; ``allowance`` is that of all trials. Raises ``DamageError``."""
     part = trial_file(event.trial, TRIAL)
     try:
         content = read_part(path, part)
-        (allowance or Allowance()).take(path, content)
+        (allowance or FileAllowance()).take(path, content)
         document = json_object(content)
         see_that_it_is_as_written(hashlib.sha256(content).hexdigest(), event.sha256.get(TRIAL))
         return _about(event, value_of(Trial, document))

@@ -28,13 +28,13 @@ from dbdyno.study.schema import (
     CACHE_DISK,
     CACHES,
     DISKS,
-    Cost,
     CostSection,
     DesignSection,
     DeviceCostSection,
     FailIfSection,
     FleetSection,
     ReportedSection,
+    StudyCost,
     StudySection,
     TrialSpec,
     factor_sections,
@@ -53,7 +53,7 @@ Path_ = tuple[str | int, ...]
 Read = Callable[[Any, object, Path_], Any]  # a section class, its table, where that stands -> the section, or None
 
 
-def read_cost(raw: object, read: Read) -> Cost | None:
+def read_cost(raw: object, read: Read) -> StudyCost | None:
     """The section: what is no table is common to all devices, what is one is a device."""
     if not isinstance(raw, dict):
         return None
@@ -61,7 +61,7 @@ def read_cost(raw: object, read: Read) -> Cost | None:
     tables = {name: value for name, value in raw.items() if isinstance(value, dict)}
     devices = {name: read(DeviceCostSection, table, ("cost", name)) for name, table in tables.items()}
     section = read(CostSection, common, ("cost",))
-    return None if section is None or None in devices.values() else Cost(section, devices)
+    return None if section is None or None in devices.values() else StudyCost(section, devices)
 
 
 def names_of(labels: Mapping[str, str], device: str) -> set[str]:
@@ -69,7 +69,7 @@ def names_of(labels: Mapping[str, str], device: str) -> set[str]:
     return {*labels.values(), device, PurePath(device).name}
 
 
-def broken_cost_rules(cost: Cost | None, treatments: Sequence[set[str]]) -> Iterator[Mistake]:
+def broken_cost_rules(cost: StudyCost | None, treatments: Sequence[set[str]]) -> Iterator[Mistake]:
     """Every device that is none of the study's, and what can't be; ``treatments`` holds each one's names."""
     if cost is None:
         return

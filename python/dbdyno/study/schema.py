@@ -994,7 +994,7 @@ class CostSection(Section):
 
 
 @dataclass(frozen=True)
-class Cost:
+class StudyCost:
     """All of it."""
 
     common: CostSection

@@ -36,7 +36,7 @@ class Tunable:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class SimulatedKernel:
     """What one version has; the first scheduler is what it takes unless a study says."""
 
     schedulers: dict[str, dict[str, Tunable]]
@@ -52,10 +52,10 @@ class Kernel:
 
 
 @cache
-def kernels_by_name() -> dict[str, Kernel]:
+def kernels_by_name() -> dict[str, SimulatedKernel]:
     """All of them, the oldest first."""
     return {
-        table["name"]: Kernel(
+        table["name"]: SimulatedKernel(
             {
                 scheduler: {name: Tunable(**tunable) for name, tunable in tunables.items()}
                 for scheduler, tunables in table["schedulers"].items()

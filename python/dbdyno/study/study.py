@@ -12,12 +12,12 @@ from dbdyno.study.drives import with_drive_files
 from dbdyno.study.levels import LEVELS, NamedLevel
 from dbdyno.study.schema import (
     BOOTED_KERNEL,
-    Cost,
     CrashSection,
     DesignSection,
     FailIfSection,
     FleetSection,
     ReportedSection,
+    StudyCost,
     StudySection,
     TrialSpec,
 )
@@ -93,7 +93,7 @@ class Study:
     factors: tuple[VariedField, ...]
     scale: str = ""  # of the file's scales; empty: as the file stands
     reported: tuple[ReportedSection, ...] = ()
-    cost: Cost | None = None
+    cost: StudyCost | None = None
     fail_if: FailIfSection | None = None
     fleet: FleetSection | None = None  # the hosts that it is run on, where it names any
     notes: tuple[str, ...] = ()  # on how the file is written; it means the same without them

@@ -50,7 +50,7 @@ class SuiteSection(Section):
 
 
 @dataclass(frozen=True)
-class LoadFile:
+class SuiteLoadFile:
     """A load of a suite: its file, and what the file says of the load beside its SQL."""
 
     path: Path
@@ -68,7 +68,7 @@ class LoadFile:
 class Suite:
     """The loads of a suite, in the order of their groups and names, but each right after what it goes on from."""
 
-    loads: Sequence[LoadFile]  # their files relative to the study
+    loads: Sequence[SuiteLoadFile]  # their files relative to the study
     groups: dict[str, str]  # name -> its folder below that of the loads; empty where it is in none
     setup: str | None  # the file that makes the tables
 
@@ -112,7 +112,7 @@ class Suite:
         return Mistake((SUITE, "loads"), f"{load.path}:{line}: {words}: {mistake.text}")
 
 
-def _with_beside(level: NamedLevel, load: LoadFile, shared: Mapping[str, Any]) -> NamedLevel:
+def _with_beside(level: NamedLevel, load: SuiteLoadFile, shared: Mapping[str, Any]) -> NamedLevel:
     """The level of a load, with what runs beside it. A script beside it works on the tables of the judged load."""
     fields: dict[tuple[str, ...], Any] = {
         (BESIDE, name, key): value
@@ -153,7 +153,7 @@ def read_suite(raw: dict[str, Any], section: SuiteSection, folder: Path, mistake
     )
 
 
-def _in_order(loads: Sequence[LoadFile], named: set[str]) -> list[LoadFile]:
+def _in_order(loads: Sequence[SuiteLoadFile], named: set[str]) -> list[SuiteLoadFile]:
     """Those that are named and what they go on from, each right after that."""
     by_name = {load.name: load for load in loads}
     needed = set(named)
@@ -163,14 +163,14 @@ def _in_order(loads: Sequence[LoadFile], named: set[str]) -> list[LoadFile]:
     following = {load.after: load for load in loads if load.after and load.name in needed}
     ordered = []
     for first in (load for load in loads if load.name in needed and not load.after):
-        load: LoadFile | None = first
+        load: SuiteLoadFile | None = first
         while load:
             ordered.append(load)
             load = following.get(load.name)
     return ordered
 
 
-def _load_file(path: Path, folder: Path, times: float, problem: list[Mistake]) -> LoadFile:
+def _load_file(path: Path, folder: Path, times: float, problem: list[Mistake]) -> SuiteLoadFile:
     """The load of a file, by its lines of fields; what is wrong with these goes to ``problem``."""
     fields: dict[str, Any] = {}
     beside: dict[str, dict[str, Any]] = {}
@@ -202,10 +202,10 @@ def _load_file(path: Path, folder: Path, times: float, problem: list[Mistake]) -
     after = fields.pop("after", "")
     if isinstance(events := fields.get(AMOUNT), int) and events > 1:
         fields[AMOUNT] = max(1, round(events * times))
-    return LoadFile(relative, str(after), fields, beside)
+    return SuiteLoadFile(relative, str(after), fields, beside)
 
 
-def _broken_steps(loads: Sequence[LoadFile]) -> Iterator[Mistake]:
+def _broken_steps(loads: Sequence[SuiteLoadFile]) -> Iterator[Mistake]:
     """What is wrong with which load goes on from which."""
     by_name = {load.name: load for load in loads}
     followed: dict[str, str] = {}

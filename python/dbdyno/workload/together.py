@@ -154,7 +154,7 @@ _LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Clocks:
+class ClientClocks:
     """The hosts' CLOCK_MONOTONIC less this machine's, at one moment of the latter."""
 
     at_ns: int
@@ -175,8 +175,8 @@ class JointLoad:
 
     replies: Mapping[str, Mapping[str, Any]]  # host -> the texts of its results
     start_ns: int
-    before: Clocks
-    after: Clocks
+    before: ClientClocks
+    after: ClientClocks
 
     def to_dict(self) -> dict[str, Any]:
         """As it goes to another machine, by way of JSON."""
@@ -186,7 +186,7 @@ class JointLoad:
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """As it has come."""
         clocks = [
-            Clocks(clocks["at_ns"], {name: Offset(**offset) for name, offset in clocks["offsets"].items()})
+            ClientClocks(clocks["at_ns"], {name: Offset(**offset) for name, offset in clocks["offsets"].items()})
             for clocks in (stored["before"], stored["after"])
         ]
         return cls(stored["replies"], stored["start_ns"], *clocks)
@@ -240,7 +240,7 @@ class Together:
         for name, its in request.each.items():
             yield ClientHostLoad(self.connected.hosts, name, its, news, request.limit_seconds)
 
-    def _wait_for_the_end(self, clients: Sequence[ClientHostLoad], limit_seconds: float) -> tuple[int, Clocks]:
+    def _wait_for_the_end(self, clients: Sequence[ClientHostLoad], limit_seconds: float) -> tuple[int, ClientClocks]:
         """Wait until all are warm, name the start, wait until all are done.
 
         Returns the start on the clock of the server's machine, and what the hosts' clocks were just before. Raises
@@ -275,7 +275,7 @@ class Together:
                 raise TrialError(f"the load on {late} was not done in time; it was ended")
             clients[0].wait(_LOOK_SECONDS)
 
-    def _clocks(self, names: Collection[str]) -> tuple[Clocks, int]:
+    def _clocks(self, names: Collection[str]) -> tuple[ClientClocks, int]:
         """What the clocks of hosts are now, beside that of the server's machine, and what that is beside ours, in ns.
 
         Raises ``HostError`` where one can't be known.
@@ -286,12 +286,12 @@ class Together:
             if name not in offsets:
                 raise HostError(f"host {name} has no ssh, so its clock can't be compared with others'")
         if not self.server:
-            return Clocks(time.monotonic_ns(), {name: offsets[name] for name in names}), 0
+            return ClientClocks(time.monotonic_ns(), {name: offsets[name] for name in names}), 0
         server_offset = offsets[self.server]
         beside = {name: offset_between(offsets[name], server_offset) for name in names}
-        return Clocks(time.monotonic_ns() + server_offset.offset_ns, beside), server_offset.offset_ns
+        return ClientClocks(time.monotonic_ns() + server_offset.offset_ns, beside), server_offset.offset_ns
 
-    def _lead_ns(self, clocks: Clocks) -> int:
+    def _lead_ns(self, clocks: ClientClocks) -> int:
         """How far from now the start is to be: five round trips, and time for what names it to be started there."""
         for _ in range(2):  # who was asked nothing for a while answers later once
             begun = time.monotonic_ns()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dbdyno.analysis.analyse import analyse
 from dbdyno.analysis.cost import (
     SECONDS_PER_YEAR,
-    Curve,
+    CostCurve,
     MeasuredRate,
     amplification,
     break_even,
@@ -112,7 +112,7 @@ curves = st.tuples(st.integers(1, 1000), st.integers(1, 50), st.integers(1, 3)) 
 
 
 def stepped(money, serves, fewest):
-    return Curve(lambda demand: money * max(fewest, math.ceil(demand / serves * (1 - 1e-12))), serves, fewest)
+    return CostCurve(lambda demand: money * max(fewest, math.ceil(demand / serves * (1 - 1e-12))), serves, fewest)
 
 
 @given(curves, curves)
@@ -133,7 +133,7 @@ def test_break_even_is_that_of_trying_every_demand(first, second):
 
 
 def test_break_even_inside_a_stretch_is_found_where_power_decides():
-    a, b = Curve(lambda x: 10 + 2 * x, 1000.0, 1), Curve(lambda x: 110 + x, 1000.0, 1)
+    a, b = CostCurve(lambda x: 10 + 2 * x, 1000.0, 1), CostCurve(lambda x: 110 + x, 1000.0, 1)
     found = break_even(a, b)
     assert found.first == found.for_good == pytest.approx(100.0)
 

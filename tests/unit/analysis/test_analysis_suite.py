@@ -30,6 +30,16 @@ def test_groups_and_loads_stand_by_their_largest_loss():
     assert losses[3] < 0, "what only gained has no loss"
 
 
+def test_steps_on_the_same_tables_stand_in_their_order():
+    """``update`` lost less than ``insert``, which goes on with its tables."""
+    run = suite_run()
+    after = {"insert": "update", "hot": "cold"}
+    loads, *others = run.design.factors
+    factors = [replace(loads, levels=["update", "insert", "cold", "hot"], after=after), *others]
+    suite = found(replace(run, design=replace(run.design, factors=factors)))
+    assert [load.name for load in suite.loads] == ["update", "insert", "cold", "hot"]
+
+
 def test_each_cell_is_the_comparison_of_its_load():
     run = suite_run()
     levels = {treatment.id: treatment.levels for treatment in run.design.treatments}

@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno._native import device_models
 from dbdyno.filesystems import KINDS as FILESYSTEMS
-from dbdyno.probe.sampler import Source
+from dbdyno.probe.sampler import ProbeSource
 from dbdyno.study.workloads import KINDS
 from scripts.docs import ROOT
 from scripts.docs.drives import MODELS, figures, model_comment
@@ -50,7 +50,7 @@ PROBES = sorted(
     COSTS_AS.get(one.name, one.name)
     for module in modules("probe")
     for _, one in inspect.getmembers(module, inspect.isclass)
-    if issubclass(one, Source) and hasattr(one, "name") and one.__module__ == module.__name__
+    if issubclass(one, ProbeSource) and hasattr(one, "name") and one.__module__ == module.__name__
 )
 
 

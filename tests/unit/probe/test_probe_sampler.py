@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from dbdyno.probe.sampler import INTERVAL_NS, Sampler, Source
+from dbdyno.probe.sampler import INTERVAL_NS, ProbeSource, Sampler
 from dbdyno.system.interrupt import now_ns
 from tests.support import wait_for
 
 
-class Counter(Source):
+class Counter(ProbeSource):
     """A source that counts its samples; ``at`` says what some of them do instead."""
 
     def __init__(self, at=None, name="counter"):

@@ -7,11 +7,11 @@ import pytest
 
 from dbdyno.errors import UserError
 from dbdyno.model.word import Word
-from dbdyno.report.outcome import Compared, annotations, condition_of, failed, junit
+from dbdyno.report.outcome import OutcomeVerdict, annotations, condition_of, failed, junit
 
 
 def one(word=Word.SLOWER, effect=-0.07, name="ext4 against xfs", of=""):
-    return Compared(of, name, Word(word), effect, "all 8 blocks agree")
+    return OutcomeVerdict(of, name, Word(word), effect, "all 8 blocks agree")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def document(say="told", **fields):
             (say,),
             {"treatments": [], "panels": [{"title": say, "unit": say}], "phases": []},
         ),
-        doc.Code("command", say, say),
+        doc.CodeBlock("command", say, say),
         doc.List((doc.Item((doc.Strong("faster", "faster"), f": {say}")),)),
         doc.Details(say, (doc.Paragraph(say),), 1),
         doc.Abridged(full=(doc.Paragraph("at length"),), short=(doc.Paragraph("in short"),)),

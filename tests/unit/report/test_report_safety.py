@@ -19,7 +19,7 @@ from dbdyno.report.render import html, text
 from dbdyno.report.render import json as as_values
 from dbdyno.report.sections.ranking import document as ranking_document
 from dbdyno.report.several import message
-from dbdyno.report.source import Beside
+from dbdyno.report.source import CrashRunBeside
 from tests.browser import browser, opened
 from tests.crash_runs import FACTOR, FLUSH_0, FLUSH_2, SAFE, Loses, crash_run, speed_run
 from tests.unit.report.rendered import as_json, as_markdown, as_page, as_text
@@ -135,7 +135,7 @@ def test_losses_in_some_strata_alone_are_said():
 def test_a_speed_run_beside_a_crash_run():
     crash = crash_run()
     speed = speed_run(crash_run({"0": FLUSH_0, "1": SAFE, "2": FLUSH_2}, seed=9))  # in another order
-    beside = Beside(crash, joined(speed, crash))
+    beside = CrashRunBeside(crash, joined(speed, crash))
     assert [one.label for one in beside.safety.treatments] == [one.label for one in speed.design.treatments]
     assert [one.word for one in beside.safety.treatments][1] == "no loss seen"
     told = brief(speed, beside=beside).replace("\n", " ")

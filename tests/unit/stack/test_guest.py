@@ -16,9 +16,9 @@ import pytest
 from dbdyno.errors import HostError, TrialError, UserError
 from dbdyno.model.cut import Cut
 from dbdyno.run.guest import _Conversation, _GuestDisk, _window_ns, check_numbers, in_guest, python_bundle
-from dbdyno.run.guest_side import Clocks
+from dbdyno.run.guest_side import GuestClocks
 from dbdyno.stack.guest import kernels, machine
-from dbdyno.stack.guest.channel import LINE_BYTES_MAX, Channel, GuestLostError
+from dbdyno.stack.guest.channel import LINE_BYTES_MAX, GuestChannel, GuestLostError
 from dbdyno.stack.guest.kernels import archive, write_initramfs
 from dbdyno.stack.guest.machine import DiskOfGuest, Machine, arguments
 from dbdyno.stack.kinds import booted
@@ -76,7 +76,7 @@ def test_a_bundle_imports_by_itself(tmp_path):
 
 
 def test_lines_and_files_arrive_whole(ends, tmp_path):
-    host, guest = (Channel(end.fileno()) for end in ends)
+    host, guest = (GuestChannel(end.fileno()) for end in ends)
     content = os.urandom(3_000_000)
     (tmp_path / "sent").write_bytes(content)
 
@@ -116,14 +116,14 @@ def test_a_guest_that_talks_nonsense_is_lost(ends, said, why):
     speaking = threading.Thread(target=speak)
     speaking.start()
     with pytest.raises(GuestLostError, match=why):
-        Channel(host.fileno()).receive(60)
+        GuestChannel(host.fileno()).receive(60)
     host.close()
     speaking.join()
 
 
 def test_a_guest_that_is_silent_is_lost(ends):
     with pytest.raises(GuestLostError, match="no message from the guest"):
-        Channel(ends[0].fileno()).receive(0.01)
+        GuestChannel(ends[0].fileno()).receive(0.01)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_guest_names_its_own_disks_by_number_and_has_none_wait_for_itself(aske
 
 def test_moments_of_the_host_become_those_of_the_guest():
     """Whatever the two clocks say, a cut lies between its two moments; a slow answer does not move them apart."""
-    ahead, clocks = -995_000, Clocks()
+    ahead, clocks = -995_000, GuestClocks()
     for host_ns, before, after in ((10_000, 300, 700), (20_000, 10, 40), (30_000, 9_000, 9_000)):
         clocks.meet(host_ns + ahead - before, host_ns + ahead + after, host_ns)
     assert (clocks.least_ns, clocks.most_ns) == (ahead - 10, ahead + 40)
@@ -179,7 +179,7 @@ def test_moments_of_the_host_become_those_of_the_guest():
 
 
 def test_a_clock_that_drifts_is_met_anew():
-    clocks = Clocks()
+    clocks = GuestClocks()
     clocks.meet(100, 110, 0)
     clocks.meet(1_000_200, 1_000_220, 1_000_000)
     assert (clocks.least_ns, clocks.most_ns) == (200, 220)

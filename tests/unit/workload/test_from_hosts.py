@@ -8,7 +8,7 @@ import pytest
 from dbdyno.errors import TrialError
 from dbdyno.hosts.clock import Offset
 from dbdyno.stack.tools import own_binary
-from dbdyno.workload.together import Clocks, JointLoad, merged
+from dbdyno.workload.together import ClientClocks, JointLoad, merged
 from tests.unit.workload.test_histogram_log import packed
 
 START_NS, INTERVAL_NS = 10**12, 10**8
@@ -53,7 +53,7 @@ def reply(intervals):
 
 
 def offered(**replies):
-    clocks = Clocks(0, {name: Offset(0, 25_000.0, 50_000, 60_000.0, 128) for name in replies})
+    clocks = ClientClocks(0, {name: Offset(0, 25_000.0, 50_000, 60_000.0, 128) for name in replies})
     return JointLoad(replies, START_NS, clocks, clocks)
 
 

@@ -41,7 +41,7 @@ from dbdyno.analysis.statistics import (
     walsh_averages,
 )
 from dbdyno.model.design import ALPHA
-from dbdyno.model.metrics import Step, step_stated, value_of
+from dbdyno.model.metrics import FigureStep, step_stated, value_of
 
 # How coarse a metric's figures are: whole milliseconds, counts, ticks of a clock, buckets of a histogram.
 #
@@ -125,14 +125,14 @@ def resolutions(blocks: UsableBlocks, metric: str, unit: str = "") -> dict[str, 
     by_treatment = {}
     for treatment, values in values_by_treatment.items():
         stated, stated_of_time = (_coarsest_stated(blocks, treatment, name) for name in (metric, "seconds_real"))
-        by_value = resolution_of(values, Step(max(step, stated.absolute), stated.relative), unit)
-        time = Step(max(of_time, stated_of_time.absolute), stated_of_time.relative)
+        by_value = resolution_of(values, FigureStep(max(step, stated.absolute), stated.relative), unit)
+        time = FigureStep(max(of_time, stated_of_time.absolute), stated_of_time.relative)
         by_time = resolution_of(seconds.get(treatment, []), time, "s")
         by_treatment[treatment] = max(by_value, by_time, key=lambda resolution: resolution.log_width)
     return by_treatment
 
 
-def resolution_of(values: Sequence[float], step: Step, unit: str = "") -> Resolution:
+def resolution_of(values: Sequence[float], step: FigureStep, unit: str = "") -> Resolution:
     """Return how coarse one treatment's figures are: a bucket's value that was rounded as well is off by both."""
     if not len(values):
         return FINE_ENOUGH
@@ -142,10 +142,12 @@ def resolution_of(values: Sequence[float], step: Step, unit: str = "") -> Resolu
     return Resolution(step.absolute, unit, rounding + bucket)
 
 
-def _coarsest_stated(blocks: UsableBlocks, treatment: str, metric: str) -> Step:
+def _coarsest_stated(blocks: UsableBlocks, treatment: str, metric: str) -> FigureStep:
     """Return the coarsest of what the sources of a treatment's figures state; nothing where none does."""
     stated = [step_stated(trial.load, metric) for trial in blocks.of(treatment)]
-    return Step(max((step.absolute for step in stated), default=0.0), max((s.relative for s in stated), default=0.0))
+    return FigureStep(
+        max((step.absolute for step in stated), default=0.0), max((s.relative for s in stated), default=0.0)
+    )
 
 
 def combined(weighted: Iterable[tuple[float, Resolution]]) -> Resolution:

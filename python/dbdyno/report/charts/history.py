@@ -6,7 +6,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from dbdyno.analysis.history import Course, History
+from dbdyno.analysis.history import Course, RunHistory
 from dbdyno.model.printable import distinguishable
 from dbdyno.model.wording import number, percent, percent_range
 from dbdyno.report.charts.svg import (
@@ -41,7 +41,7 @@ CAPTION = (
 )
 
 
-def chart(history: History) -> Chart | None:
+def chart(history: RunHistory) -> Chart | None:
     """Return a panel for each treatment, as they stand in the study; None where no run has a figure."""
     courses = [course for course in history.courses if course.points]
     if not courses:
@@ -51,7 +51,7 @@ def chart(history: History) -> Chart | None:
     return Chart(CAPTION + more, partial(_draw, history, courses[:COURSES_MAX]))
 
 
-def _draw(history: History, courses: Sequence[Course], window: Width) -> Markup:
+def _draw(history: RunHistory, courses: Sequence[Course], window: Width) -> Markup:
     width = WIDTH if window == "wide" else NARROW_WIDTH
     x = Scale(-0.5, len(history.names) - 0.5, LEFT, LEFT + width)
     has_blocks = sum(point.blocks for course in courses for point in course.points) <= BLOCKS_MAX
@@ -67,7 +67,7 @@ def _draw(history: History, courses: Sequence[Course], window: Width) -> Markup:
     return drawing(x.end + RIGHT, bottom + BELOW, "each treatment through time, with its changes", marks)
 
 
-def _panel(history: History, course: Course, x: Scale, top: float, *, has_blocks: bool) -> Iterator[Markup]:
+def _panel(history: RunHistory, course: Course, x: Scale, top: float, *, has_blocks: bool) -> Iterator[Markup]:
     blocks = [(point.run, math.exp(log)) for point in course.points for log in (point.logs if has_blocks else ())]
     means = [(point.run, math.exp(point.value)) for point in course.points]
     ends = [end for level in course.levels if level.bounded for end in (level.low, level.high)]

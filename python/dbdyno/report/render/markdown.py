@@ -49,7 +49,7 @@ def _leaf(block: doc.Block) -> Iterator[str]:
             )
         case doc.Table():
             yield "\n".join(_table(block))
-        case doc.Code():
+        case doc.CodeBlock():
             yield "\n".join(f"    {one_line(line)}" for line in block.text.splitlines())
 
 

@@ -236,7 +236,7 @@ def _leaf(block: doc.Block, width: int) -> Iterator[RenderableType]:
                 yield from _item(item, width, marked=block.style == "plain")
         case doc.Badges():
             yield _paragraph(_badges(block.items), width, style="dim")
-        case doc.Code():
+        case doc.CodeBlock():
             yield RichText("\n".join(f"    {one_line(line)}" for line in block.text.splitlines()), no_wrap=True)
 
 

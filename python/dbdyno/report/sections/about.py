@@ -9,7 +9,19 @@ from dbdyno.model.design import Design
 from dbdyno.model.printable import one_line
 from dbdyno.model.word import Word
 from dbdyno.model.wording import count, margin_text
-from dbdyno.report.document import Abridged, Block, Code, Details, Item, List, Paragraph, Section, Strong, Table, Text
+from dbdyno.report.document import (
+    Abridged,
+    Block,
+    CodeBlock,
+    Details,
+    Item,
+    List,
+    Paragraph,
+    Section,
+    Strong,
+    Table,
+    Text,
+)
 from dbdyno.report.sections.stopped import blocks_used, interval_words
 from dbdyno.report.source import Source
 from dbdyno.store.records import Run
@@ -166,7 +178,11 @@ def reproduce_section(source: Source) -> Section:
     run = source.run
     shown: list[Block] = []
     if run.study_text:
-        shown = [Paragraph(f"{_how(run)}{_images(run)}"), Code("command", "The command", command(run)), _study(run)]
+        shown = [
+            Paragraph(f"{_how(run)}{_images(run)}"),
+            CodeBlock("command", "The command", command(run)),
+            _study(run),
+        ]
     versions = (("seed", str(run.design.seed)), *flattened(run.versions).items())
     shown.append(_settings("Versions and seed", versions))
     shown += [_settings(f"The host {one_line(name)}", tuple(flattened(of).items())) for name, of in run.hosts.items()]
@@ -176,7 +192,7 @@ def reproduce_section(source: Source) -> Section:
     how = "Simulated" if run.is_simulated else "Measured"
     short = (
         (
-            Code("command", "", one_line(command(run))),
+            CodeBlock("command", "", one_line(command(run))),
             Paragraph(f"{how} with {used}.{_images(run)}"),
         )
         if run.study_text
@@ -206,7 +222,7 @@ def _images(run: Run) -> str:
 
 
 def _study(run: Run) -> Block:
-    code = Code("study", run.study_file, run.study_text)
+    code = CodeBlock("study", run.study_file, run.study_text)
     return Details("The study as it was run", (code,), open=run.study_text.count("\n") <= STUDY_LINES_MAX)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dbdyno.analysis.advice import Advice, Free, Hold, Recommended, Safety
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.safety import Choice
+from dbdyno.analysis.safety import SafeChoice
 from dbdyno.analysis.verdict.reasons import Lack, NextStep
 from dbdyno.model.design import Treatment
 from dbdyno.model.metrics import METRICS
@@ -99,7 +99,7 @@ def advice_text(run: Run, analysis: Analysis) -> str:
         return _hold_text(advice.hold, run, analysis)
     if len(advice.parts) > PARTS_MAX:
         return f"It depends on the load: see the comparisons. {_risk(advice)}".strip()
-    words = _Words(run, analysis.margin)
+    words = _PartsAdvice(run, analysis.margin)
     sentences = [words.sentence(part) for part in advice.parts]
     return " ".join(filter(None, [*sentences, _risk(advice)]))
 
@@ -118,7 +118,7 @@ def _hold_text(hold: Hold, run: Run, analysis: Analysis) -> str:
             return f"Not conclusive. The run is not finished; continue with: {go_on}"
         case Hold.LOAD_ALONE:
             lacking = analysis.advice.step
-            then = f" {_Words(run, analysis.margin).to_decide(lacking)}." if lacking else ""
+            then = f" {_PartsAdvice(run, analysis.margin).to_decide(lacking)}." if lacking else ""
             return f"No setting to choose: only the load varied.{then}"
         case Hold.NOTHING_COMPARED:
             return "No recommendation: nothing was compared; give a factor two levels."
@@ -144,7 +144,7 @@ def _of_the_same(analysis: Analysis) -> str:
 
 
 @dataclass(frozen=True)
-class _Words:
+class _PartsAdvice:
     """What names treatments of a run."""
 
     run: Run
@@ -271,7 +271,7 @@ def section(source: Source) -> Section:
     return Section("advice", "", (Paragraph(text, "advice"),), data=data, opening=True)
 
 
-def choice_json(choice: Choice) -> dict[str, Any]:
+def choice_json(choice: SafeChoice) -> dict[str, Any]:
     """Return what is recommended where cuts count as well, by the ids of treatments."""
     return {
         "take": list(choice.take),

@@ -105,7 +105,7 @@ def _of_comparisons(analysis: Analysis) -> list[str]:
     shown = all_groups if len(all_groups) <= SENTENCES_MAX else all_groups[: SENTENCES_MAX - 1]
     left = [comparison.verdict.verdict for group in all_groups[len(shown) :] for comparison in group]
     rest = [f"{count(len(left), 'other comparison')}: {counted(left)}."] if left else []
-    return [*(_Group(group, analysis).sentence() for group in shown), *rest]
+    return [*(_BaselineGroup(group, analysis).sentence() for group in shown), *rest]
 
 
 def _nothing_known(ordered: Sequence[Versus], analysis: Analysis) -> str:
@@ -135,7 +135,7 @@ def _to(word: Word) -> str:
     return "to" if word is Word.EQUIVALENT else "than"
 
 
-class _Group:
+class _BaselineGroup:
     """Comparisons of the same factors with the same baseline levels, the most interesting first."""
 
     def __init__(self, group: Sequence[Versus], analysis: Analysis) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 from dbdyno.analysis.analyse import Analysis
 from dbdyno.analysis.reported import (
     Agreement,
-    Beside,
     Checked,
-    Figure,
+    PublishedBeside,
     PublishedComparison,
+    PublishedFigure,
     times_as_fast,
     times_as_fast_estimated,
 )
@@ -57,7 +57,7 @@ def section(source: Source) -> Section:
     return Section("reported", "Reported and measured here", shown, data={"reported": reported_json(analysis)})
 
 
-def _shown(each: Beside) -> Iterator[Block]:
+def _shown(each: PublishedBeside) -> Iterator[Block]:
     for line in filter(None, (f"Reported by {each.table.source}.", each.table.setup)):
         yield Paragraph(line, "soft")
     if each.figures:
@@ -71,7 +71,7 @@ def _shown(each: Beside) -> Iterator[Block]:
         yield Paragraph(each.table.differs_because)
 
 
-def _table(beside: Beside) -> Table:
+def _table(beside: PublishedBeside) -> Table:
     """Return a row for each figure, or for each comparison that it is in."""
     unit = f" {beside.table.unit}" if beside.table.unit else ""
     baselines = [comparison.baseline for figure in beside.figures for comparison in figure.against]
@@ -92,7 +92,7 @@ def _published_text(row: ReportedRow) -> str:
     return f"{number(row.value)}{between}"
 
 
-def _measured_text(figure: Figure) -> str:
+def _measured_text(figure: PublishedFigure) -> str:
     if not figure.row.treatment:
         return NOT_HERE
     measured = figure.measured
@@ -124,7 +124,7 @@ def _apart(row: ReportedRow, baseline: ReportedRow) -> str:
     return " / ".join(part for part in baseline.label.split(" / ") if part not in own)
 
 
-def claim_line(claim: Checked, beside: Beside) -> str:
+def claim_line(claim: Checked, beside: PublishedBeside) -> str:
     """Return a claim and what became of it: in how many comparisons it holds, and where it does not."""
     quoted = f'"{claim.claim.text}"'
     if not claim.claim.checked:
@@ -142,7 +142,7 @@ def claim_line(claim: Checked, beside: Beside) -> str:
     return f"{quoted} {capital('; '.join(outcomes))}{_figures(claim, beside)}.{named}"
 
 
-def _figures(claim: Checked, beside: Beside) -> str:
+def _figures(claim: Checked, beside: PublishedBeside) -> str:
     """Return how many times as fast the level is here: of one comparison its interval, of several their estimates."""
     known = [verdict for verdict, _ in claim.outcomes if verdict.effect.bounded]
     if not known or claim.claim.direction in STEADY:
@@ -154,7 +154,7 @@ def _figures(claim: Checked, beside: Beside) -> str:
     return f": {number(times[0])} to {number(times[-1])} times as fast"
 
 
-def summary_line(beside: Beside) -> str:
+def summary_line(beside: PublishedBeside) -> str:
     """Return how many of the table's comparisons came out how; empty where there is none."""
     met = [comparison.agreement for figure in beside.figures for comparison in figure.against]
     if not met:

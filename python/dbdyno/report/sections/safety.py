@@ -6,9 +6,9 @@ from typing import Any
 from dbdyno.analysis.safety import (
     WORDS,
     Cause,
-    Choice,
     Control,
     CrashSafety,
+    SafeChoice,
     SafetyDifference,
     Share,
     Stratum,
@@ -260,7 +260,7 @@ def _of_sides(difference: SafetyDifference) -> str:
     return f"{level_seen:,} of {level_cuts:,} against {baseline_seen:,} of {baseline_cuts:,}"
 
 
-def safety_json(safety: CrashSafety, choice: Choice, source: Source) -> dict[str, Any]:
+def safety_json(safety: CrashSafety, choice: SafeChoice, source: Source) -> dict[str, Any]:
     """Return what cuts showed of all treatments as values."""
     return {
         "mode": safety.mode,

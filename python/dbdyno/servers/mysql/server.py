@@ -12,7 +12,15 @@ from typing import Any
 from dbdyno.errors import TrialError
 from dbdyno.model.printable import one_line, short
 from dbdyno.mysql.settings import FSYNCS_DONE, Setting
-from dbdyno.servers.contract import Address, NotStartedError, ServerError, SettingOutcome, Settings, Table, TableFormats
+from dbdyno.servers.contract import (
+    Address,
+    LoadTable,
+    NotStartedError,
+    ServerError,
+    SettingOutcome,
+    Settings,
+    TableFormats,
+)
 from dbdyno.servers.mysql.connection import MARK, Cursor, connect, row, rows
 from dbdyno.servers.mysql.setting_outcomes import not_granted, setting_outcomes
 from dbdyno.servers.mysql.table_formats import TRIED, encrypted_files, encrypts, table_formats, tried_table
@@ -267,13 +275,13 @@ class MysqlServer:
         """A reader of its counters."""
         return MysqlStatus(self.address)
 
-    def tables(self, schema: str) -> list[Table]:
+    def tables(self, schema: str) -> list[LoadTable]:
         """The tables of a schema, without dbdyno's own mark."""
         with connect(self.address) as connection, connection.cursor() as cursor:
             cursor.execute(_TABLES, (schema, MARK))
-            return [Table(*map(str, columns)) for columns in rows(cursor, 4)]
+            return [LoadTable(*map(str, columns)) for columns in rows(cursor, 4)]
 
-    def table_formats(self, schema: str, tables: Sequence[Table], options: str) -> TableFormats:
+    def table_formats(self, schema: str, tables: Sequence[LoadTable], options: str) -> TableFormats:
         """What ``tables``, one at least, have of the options that were added to CREATE TABLE."""
         with connect(self.address) as connection, connection.cursor() as cursor:
             return table_formats(cursor, schema, tables, options)

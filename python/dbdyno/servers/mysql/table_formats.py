@@ -10,7 +10,7 @@ from pymysql.cursors import Cursor
 from dbdyno.model.printable import short
 from dbdyno.mysql.settings import INNODB
 from dbdyno.mysql.table_options import missing_options, parse_table_options
-from dbdyno.servers.contract import ServerError, SettingOutcome, Table, TableFormats
+from dbdyno.servers.contract import LoadTable, ServerError, SettingOutcome, TableFormats
 from dbdyno.servers.mysql.connection import rows
 from dbdyno.store.records import TABLE_OPTIONS
 
@@ -41,7 +41,7 @@ _ENCRYPTS = (
 )
 
 
-def table_formats(cursor: Cursor, schema: str, tables: Sequence[Table], options: str) -> TableFormats:
+def table_formats(cursor: Cursor, schema: str, tables: Sequence[LoadTable], options: str) -> TableFormats:
     """What the tables of a schema have of ``options``. Raises ``ServerError``."""
     wanted = parse_table_options(options)
     tables = [table for table in tables if not _ASIDE.match(table.name)][:TABLES_MAX]

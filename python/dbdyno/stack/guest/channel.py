@@ -25,7 +25,7 @@ class GuestLostError(TrialError):
 
 
 @dataclass
-class Channel:
+class GuestChannel:
     """Lines and files over a file in both directions: a socket that QEMU holds, or the port in the guest."""
 
     handle: int

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from dbdyno.model.printable import printable
-from dbdyno.stack.guest.channel import PORT, Channel
+from dbdyno.stack.guest.channel import PORT, GuestChannel
 from dbdyno.stack.guest.kernels import Kernel, write_initramfs
 from dbdyno.stack.layers.device import serial_in_guest
 from dbdyno.stack.tools import needed, tool_path
@@ -101,7 +101,7 @@ class Guest:
     """A machine that runs."""
 
     process: "subprocess.Popen[bytes]"
-    channel: Channel
+    channel: GuestChannel
     console: Console
 
 
@@ -118,7 +118,7 @@ def booted(machine: Machine, journal: Journal, accelerator: str) -> Iterator[Gue
     with ours, theirs, qemu(journal, options, (theirs.fileno(),)) as process:
         theirs.close()
         assert process.stdout is not None  # noqa: S101  (it is a pipe)
-        yield Guest(process, Channel(ours.fileno()), Console(process.stdout))
+        yield Guest(process, GuestChannel(ours.fileno()), Console(process.stdout))
 
 
 @contextmanager
