@@ -17,15 +17,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from dbdyno.errors import HostError
-from dbdyno.hosts.boot_entry import clear_next_entry, missing_requirements, restart_with, running_kernel
-from dbdyno.hosts.clock import now
-from dbdyno.hosts.frames import HEAD, failure_answer, pack_frame, parse_arguments, side_answer
-from dbdyno.hosts.guard import guards_work, put_back, put_back_answer
-from dbdyno.hosts.host_side import HostSide
-from dbdyno.hosts.installer import MAGIC
-from dbdyno.hosts.look import facts
-from dbdyno.hosts.workers import (
+from dbdyno.compute.workers import (
     WorkerSide,
     cores_here,
     inputs_folder,
@@ -34,7 +26,16 @@ from dbdyno.hosts.workers import (
     parts_folder,
     work_named,
 )
+from dbdyno.errors import HostError
+from dbdyno.hosts.frames import HEAD, failure_answer, pack_frame, parse_arguments, side_answer
+from dbdyno.hosts.guard import guards_work, put_back_answer
+from dbdyno.hosts.host_side import HostSide
+from dbdyno.hosts.installer import MAGIC
+from dbdyno.hosts.look import facts
 from dbdyno.model.wording import count
+from dbdyno.stack.boot_entry import clear_next_entry, missing_requirements, restart_with, running_kernel
+from dbdyno.stack.restore import put_back
+from dbdyno.system.clock import now
 from dbdyno.system.locks import HOST_NAME, another_run, listener_pid
 from dbdyno.system.state import state_folder
 

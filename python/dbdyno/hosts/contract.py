@@ -18,9 +18,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
+from dbdyno.compute.workers import Work, Workers
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts.host_side import CHUNK_BYTES, Entry, Piece, why_not_copied
-from dbdyno.hosts.workers import Work, Workers
 from dbdyno.model.printable import short
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE
 from dbdyno.study.units import format_bytes
