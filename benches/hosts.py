@@ -49,7 +49,7 @@ def cpu_seconds(namespace):
 def cost(there, namespace, seconds):
     """Percent of a core that a host pays where nothing is asked, as in a measured window."""
     process = there.hosts.start("c1", ["sleep", "100000"])
-    listening = threading.Thread(target=lambda: list(there.hosts.stream("c1", process, patient=True)), daemon=True)
+    listening = threading.Thread(target=lambda: list(there.hosts.stream("c1", process)), daemon=True)
     listening.start()
     time.sleep(SETTLING_SECONDS)
     before, began = cpu_seconds(namespace), time.monotonic()

@@ -23,7 +23,6 @@ from dbdyno.compute.workers import (
     inputs_folder,
     lower_priority,
     missing_inputs_here,
-    parts_folder,
     work_named,
 )
 from dbdyno.errors import HostError
@@ -37,7 +36,7 @@ from dbdyno.stack.boot_entry import clear_next_entry, missing_requirements, rest
 from dbdyno.stack.restore import put_back
 from dbdyno.system.clock import now
 from dbdyno.system.locks import HOST_NAME, another_run, listener_pid
-from dbdyno.system.state import state_folder
+from dbdyno.system.state import parts_folder, state_folder
 
 _INPUT, _OUTPUT = 0, 1
 _PIECE_BYTES = 256 * 1024

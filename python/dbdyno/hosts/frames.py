@@ -26,7 +26,7 @@ HEAD = struct.Struct(">QII")  # number of the question, bytes of the object, byt
 OBJECT_BYTES_MAX = 256 * 1024
 BODY_BYTES_MAX = {
     "content": CHUNK_BYTES,
-    "piece": CHUNK_BYTES + 1,
+    "piece": CHUNK_BYTES,
     "read": 2 * CHUNK_BYTES,
     "entries": 64 * 1024**2,
     "pieces": 64 * 1024**2,
@@ -226,13 +226,6 @@ class Nothing:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """To anything: why it can't be done."""
-
-    error: str
-
-
-@dataclass(frozen=True)
 class Lacking:
     """To a list of packages: the SHA-256 of those that are not there."""
 
@@ -378,8 +371,6 @@ def read_answer(host: str, content: bytes, kind: type[T]) -> T:
         document = json_object(content)
         if "failed" in document:
             raise HostError(f"{host}: {_failure_text(value_of(_Failed, {'failed': document['failed']}).failed)}")
-        if "error" in document and kind is not Called:
-            raise HostError(f"{host}: {short(value_of(Refused, {'error': document['error']}).error) or _SILENT}")
         return _of_kind(kind, document)
     except ValueError as error:
         raise LieError(

@@ -29,7 +29,7 @@ def main() -> None:
         with interruptible(lambda _: None):  # a second signal does not disturb the putting back
             _tell(guard_host())
     except HostError as error:
-        _tell({"error": str(error)})
+        _tell({"failed": {"kind": "host", "text": str(error)}})
 
 
 def guard_host() -> dict[str, Any]:
