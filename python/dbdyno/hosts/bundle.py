@@ -6,6 +6,7 @@ Made of what is installed here, so no registry is asked, neither here nor there.
 
 import base64
 import hashlib
+import re
 import shutil
 import sys
 import zipfile
@@ -19,9 +20,10 @@ from dbdyno.errors import HostError
 from dbdyno.stack.tools import own_binary
 
 OURS = "dbdyno"
-ROOTS = (OURS,)
 PROGRAMS = ("dbdyno-disk", "dbdyno-load", "dbdyno-probe")
 _OF_AN_INSTALLATION = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # begins a requirement
+_EXTRA = re.compile(r"\bextra\b")
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip can have: the same files make the same bytes
 
 
@@ -57,8 +59,8 @@ def bundle(folder: Path) -> Iterator[Bundle]:
     shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
     try:
         folder.mkdir(parents=True)
-        needed = sorted(_needed(), key=lambda distribution: distribution.name)
-        wheels = Bundle(tuple(_wheel(distribution, folder) for distribution in needed))
+        distributions = sorted(needed(OURS).values(), key=lambda distribution: distribution.name)
+        wheels = Bundle(tuple(_wheel(distribution, folder) for distribution in distributions))
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise HostError(f"{error.filename or folder}: {error.strerror}; dbdyno packs itself in {folder}") from None
@@ -73,28 +75,28 @@ def our_digest() -> str:
     return _digest(_files(metadata.distribution(OURS)))
 
 
-def _needed() -> list[metadata.Distribution]:
-    """Every distribution that dbdyno needs here."""
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
+def needed(*names: str) -> dict[str, metadata.Distribution]:
+    """Every distribution that these need here, they among them, by its name. Raises ``HostError`` where one lacks.
 
+    One that is needed under a condition is needed here if it is installed; extras are not.
+    """
     distributions: dict[str, metadata.Distribution] = {}
-    wanted = list(ROOTS)
+    wanted = [(name, "") for name in names]
     while wanted:
-        name = canonicalize_name(wanted.pop())
-        if name in distributions:
+        text, condition = wanted.pop()
+        name = re.sub(r"[-_.]+", "-", _NAME.match(text)[0]).lower()  # type: ignore[index]  (each begins with one)
+        if name in distributions or _EXTRA.search(condition):
             continue
         try:
             distributions[name] = metadata.distribution(name)
         except metadata.PackageNotFoundError:
+            if condition:
+                continue
             raise HostError(
                 f"{name} is not installed here as a package, so it can't be installed on other hosts"
             ) from None
-        for text in distributions[name].requires or []:
-            requirement = Requirement(text)
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                wanted.append(requirement.name)
-    return list(distributions.values())
+        wanted += [(text, mark) for text, _, mark in (it.partition(";") for it in distributions[name].requires or [])]
+    return distributions
 
 
 def _files(distribution: metadata.Distribution) -> dict[str, Path]:

@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import bundle, installer
@@ -56,6 +58,28 @@ def test_our_own_has_the_programs_and_all_modules():
     assert {"dbdyno/cli/main.py", "dbdyno/_native.abi3.so", "dbdyno/hosts/installer.py"} <= files.keys()
     assert not [name for name in files if "__pycache__" in name]
     assert bundle.our_digest() == bundle.our_digest()
+
+
+def by_packaging(*names):
+    """The same by the package that reads requirements as pip does."""
+    found, wanted = set(), list(names)
+    while wanted:
+        if (name := canonicalize_name(wanted.pop())) not in found:
+            found.add(name)
+            given = map(Requirement, metadata.requires(name) or [])
+            wanted += [one.name for one in given if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return found
+
+
+@pytest.mark.parametrize("names", [("dbdyno",), ("dask", "distributed"), ("pandas", "hypothesis", "duckdb")])
+def test_all_that_is_needed_is_found_without_another_package(names, monkeypatch):
+    wanted = by_packaging(*names)
+    monkeypatch.setitem(sys.modules, "packaging", None)  # nothing that dbdyno needs brings it
+    found = bundle.needed(*names)
+    assert wanted <= found.keys()
+    assert names != ("dbdyno",) or wanted == found.keys()
+    with pytest.raises(HostError, match="no-such-thing is not installed here as a package"):
+        bundle.needed("no_such.thing")
 
 
 def asked(wheels, folder, **fields):
@@ -173,7 +197,7 @@ def test_ssh_asks_for_nothing_and_takes_no_word_for_an_option():
 
 
 def test_a_folder_of_a_killed_one_is_made_anew_and_gone_afterwards(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundle, "ROOTS", ("iniconfig",))
+    monkeypatch.setattr(bundle, "OURS", "iniconfig")
     folder = tmp_path / "wheels"
     (folder / "folder/x").mkdir(parents=True)
     with bundle.bundle(folder) as wheels:
