@@ -166,9 +166,9 @@ class Agent:
 
     def do_stop(self) -> dict[str, Any]:
         """Put back what killed processes have left, and remove what was sent and kept for studies."""
-        lines, left = list[str](), list[str]()
-        whole = put_back(lines.append, left.append)
-        if left or not whole:
+        answer = self.do_restore()
+        lines, left = answer["undone"], answer["left_alone"]
+        if left or not answer["whole"]:
             return put_back_answer([*lines, *left], whole=False)
         parts = sum(1 for _ in parts_folder().iterdir()) if parts_folder().is_dir() else 0
         for folder, what in (

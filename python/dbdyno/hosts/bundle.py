@@ -22,7 +22,7 @@ from dbdyno.stack.tools import own_binary
 OURS = "dbdyno"
 PROGRAMS = ("dbdyno-disk", "dbdyno-load", "dbdyno-probe")
 _OF_AN_INSTALLATION = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # begins a requirement
+_AFTER_NAME = re.compile(r"[^A-Za-z0-9._-]")  # in a requirement
 _EXTRA = re.compile(r"\bextra\b")
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip can have: the same files make the same bytes
 
@@ -84,7 +84,7 @@ def needed(*names: str) -> dict[str, metadata.Distribution]:
     wanted = [(name, "") for name in names]
     while wanted:
         text, condition = wanted.pop()
-        name = re.sub(r"[-_.]+", "-", _NAME.match(text)[0]).lower()  # type: ignore[index]  (each begins with one)
+        name = re.sub(r"[-_.]+", "-", _AFTER_NAME.split(text.strip(), maxsplit=1)[0]).lower()
         if name in distributions or _EXTRA.search(condition):
             continue
         try:

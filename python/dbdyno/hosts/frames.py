@@ -138,8 +138,8 @@ def side_answer(what: str, value: Any) -> tuple[dict[str, object], bytes]:  # no
             return {}, pack_rows(value)
         case "read":
             news, code = value
-            header = {"news": [[int(to_error), len(content)] for to_error, content in news], "code": code}
-            return header, b"".join(content for _, content in news)
+            output, errors = dict(news).get(False, b""), dict(news).get(True, b"")
+            return {"output": len(output), "code": code}, output + errors
     return {"value": value}, b""
 
 
@@ -155,7 +155,11 @@ def side_value(host: str, what: str, frame: Frame) -> Any:  # noqa: ANN401  (who
             case "entries" | "pieces":
                 return parse_rows(frame.body)
             case "read":
-                return _news_of(value_of(_News, document), frame.body)
+                news = value_of(_News, document)
+                if not 0 <= news.output <= len(frame.body):
+                    raise ValueError("it can't be the output of a program")  # noqa: TRY301  (said below)
+                parts = [(False, frame.body[: news.output]), (True, frame.body[news.output :])]
+                return [part for part in parts if part[1]], news.code
         return value_of(_Value, document).value
     except (ValueError, TypeError, RecursionError) as error:
         raise LieError(f"{host}: its answer can't be read: {short(str(error))}") from None
@@ -163,7 +167,7 @@ def side_value(host: str, what: str, frame: Frame) -> Any:  # noqa: ANN401  (who
 
 @dataclass(frozen=True)
 class _News:
-    news: list[list[int]]
+    output: int  # bytes of the body that are standard output; the others are standard error
     code: int | None
 
 
@@ -204,17 +208,6 @@ def _failure(host: str, failure: Failure) -> Exception:
     if failure.kind == "os":
         return OSError(failure.number, text, short(failure.file) or None)
     return KeyError(text) if failure.kind == "key" else HostError(f"{host}: {text}")
-
-
-def _news_of(news: _News, body: bytes) -> tuple[list[tuple[bool, bytes]], int | None]:
-    chunks, at = list[tuple[bool, bytes]](), 0
-    for entry in news.news:
-        to_error, length = entry
-        if to_error not in {0, 1} or not 0 <= length <= len(body) - at:
-            raise ValueError("it can't be the output of a program")
-        chunks.append((bool(to_error), body[at : at + length]))
-        at += length
-    return chunks, news.code
 
 
 # What the agent, and the installer before it, answer to questions of their own.
