@@ -179,7 +179,7 @@ class Hosts(ABC):
     def _check(self, host: str, what: str) -> None:
         if host not in self._names:
             raise UserError(f"{host!r} is not a host; there are {', '.join(self._names)}")
-        if what != "read":  # which is asked before a window, and answered after it
+        if what != "read":  # of a stream that was begun before a window: its answers come after it
             check_not_measured(what, host)
 
     @staticmethod
@@ -219,6 +219,7 @@ class Hosts(ABC):
         after it, so that nothing is carried inside. A program that writes nothing for ``silent_seconds`` is given up:
         ``LieError``.
         """
+        self._check(host, "stream")
         code = None
         wait_seconds, heard_at = min(_WAIT_SECONDS, silent_seconds), monotonic()
         while code is None:
