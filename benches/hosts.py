@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 
 from benches.figures import at_least, at_most, write
+from dbdyno.hosts.bundle import needed
 from dbdyno.hosts.connect import connected
 from tests.lab import lab, lab_lacking
 from tests.support import dbdyno
@@ -28,6 +29,7 @@ from tests.support import dbdyno
 PERCENT_MAX = 0.05
 INSIDE_MIN, SKEW_MS_MAX = 0.99, 0.5
 UP_SECONDS_MAX, MEMORY_MB_MAX, THREADS_MAX = 60.0, 500.0, 1.0  # threads: for each host
+DASK_MB_MAX = 60.0
 SHIFT_SECONDS = 1000  # of the second host's CLOCK_MONOTONIC
 SETTLING_SECONDS = 5  # the longer a program is silent, the less often the agent looks
 LEAD_NS = 2_000_000_000  # a busy host takes its time to start a Python
@@ -49,7 +51,7 @@ def cpu_seconds(namespace):
 def cost(there, namespace, seconds):
     """Percent of a core that a host pays where nothing is asked, as in a measured window."""
     process = there.hosts.start("c1", ["sleep", "100000"])
-    listening = threading.Thread(target=lambda: list(there.hosts.stream("c1", process, patient=True)), daemon=True)
+    listening = threading.Thread(target=lambda: list(there.hosts.stream("c1", process)), daemon=True)
     listening.start()
     time.sleep(SETTLING_SECONDS)
     before, began = cpu_seconds(namespace), time.monotonic()
@@ -131,6 +133,13 @@ def figures_of_many(count):
     ]
 
 
+def dask_mb():
+    """What ``dbdyno[dask]`` installs beside dbdyno, as it lies on disk."""
+    added = [one for name, one in needed("dask", "distributed").items() if name not in needed("dbdyno")]
+    files = [Path(str(one.locate_file(file))) for one in added for file in one.files or []]
+    return sum(file.stat().st_size for file in files if file.is_file()) / 1e6
+
+
 def measured(given):
     """All figures, and what they were made from."""
     with lab("c1", "c2") as made:
@@ -152,6 +161,7 @@ def measured(given):
         at_least("share of clock offsets whose bound holds the truth", share, INSIDE_MIN),
         at_most("p99 of the time between two hosts' starts, milliseconds", p99, SKEW_MS_MAX),
         *figures_of_many(given.many),
+        at_most("what dbdyno[dask] installs beside dbdyno, MB", dask_mb(), DASK_MB_MAX),
     ]
     return figures, {"percent": percent, "widest_bound_ms": widest, "skews_ms": apart}
 

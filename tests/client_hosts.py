@@ -3,7 +3,6 @@
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from dbdyno.hosts.clock import Offset
 from dbdyno.hosts.connect import Connected
 from dbdyno.hosts.inventory import read_inventory
 from dbdyno.plan.plan import make_plan
@@ -12,6 +11,7 @@ from dbdyno.run.over_hosts import with_hosts
 from dbdyno.run.ports import HOST
 from dbdyno.store.run_folder import read_run
 from dbdyno.study.load import load_study
+from dbdyno.system.clock import Offset
 from tests.local_hosts import LocalHosts
 
 STUDY = """\

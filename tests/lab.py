@@ -157,7 +157,7 @@ def lab(*names, bare=False):
 
 
 def give_packages(folder, shared):
-    """Have wheels here, and packages on the hosts: made once for all labs.
+    """Have packages on the hosts: made once for all labs.
 
     The packages are the same folder in all of them, so that what Python compiles there is compiled once, too.
     """
@@ -165,10 +165,8 @@ def give_packages(folder, shared):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (shared / "packages").exists():
             unpack(shared)
-    wheels, packages = folder / "here/hosts/wheels", folder / "there/packages"
-    for place in (wheels, packages):
-        place.parent.mkdir(parents=True, exist_ok=True)
-    run("cp", "-al", shared / "wheels", wheels)
+    packages = folder / "there/packages"
+    packages.parent.mkdir(parents=True)
     packages.symlink_to(shared / "packages")
 
 
@@ -177,10 +175,11 @@ def unpack(shared):
     arriving = shared / "arriving"
     arriving.mkdir()
     places = []
-    for package in bundle(shared / "wheels").packages:
-        with package.path.open("rb") as file, mock.patch.object(sys, "stdin", SimpleNamespace(buffer=file)):
-            installer.take(package.description, arriving)
-        places.append(str(arriving / package.sha256))
+    with bundle(shared / "wheels") as wheels:
+        for package in wheels.packages:
+            with package.path.open("rb") as file, mock.patch.object(sys, "stdin", SimpleNamespace(buffer=file)):
+                installer.take(package.description, arriving)
+            places.append(str(arriving / package.sha256))
     environment = {**os.environ, "PYTHONPATH": ":".join(places)}
     # Labs are begun side by side: without this each of them would compile all that their hosts begin with.
     run(sys.executable, "-P", "-c", f"import {', '.join(RUN_THERE)}", env=environment)

@@ -1,8 +1,8 @@
 """``Hosts`` where all of them are this machine: nothing is carried anywhere."""
 
+from dbdyno.compute.workers import LocalWorkers
 from dbdyno.hosts.contract import Hosts
 from dbdyno.hosts.host_side import HostSide
-from dbdyno.hosts.workers import LocalWorkers
 
 
 class LocalHosts(Hosts):

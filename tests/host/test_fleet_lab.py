@@ -4,14 +4,19 @@ import json
 import os
 import signal
 import subprocess
+import time
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from dbdyno.analysis.blocks import usable_blocks
 from dbdyno.run.images import digest
-from dbdyno.store.run_folder import read_run
+from dbdyno.store.run_folder import is_begun, read_run
 from tests.lab import lab, lab_lacking
+from tests.sampled import drawn
 from tests.support import DBDYNO, dbdyno, wait_for
 
 STUDY = """\
@@ -41,6 +46,8 @@ FROM_CLIENTS = STUDY.format(
     blocks=2,
 )
 SHIFT_SECONDS = 100_000
+KILLS_OVER_HOSTS = int(os.environ.get("DBDYNO_KILLS", "100"))
+STARTING_SECONDS = 12.0  # what it takes, about, until the first block is measured: kills fall into it, too
 
 pytestmark = [
     pytest.mark.host,
@@ -133,6 +140,71 @@ def test_a_host_that_is_lost_and_comes_back_takes_whole_blocks(up, tmp_path):
     assert len(counted) == 14
     assert all(set(row) == {"t1", "t2"} for row in counted.values())
     assert [hosts[block] for block in counted].count("b") >= 2
+
+
+def processes_on_hosts(made):
+    """The processes of dbdyno on the hosts of a lab, and what they have started."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get("DBDYNO_STATE_DIR", "").startswith(f"{made.folder}/there/"):
+                found.append(process)
+    return found
+
+
+def left_on_hosts(made):
+    """What there is on hosts of a study: undo logs, folders, mounts and processes."""
+    found = [*made.folder.glob("there/hosts/*/state/journals/*"), *made.folder.glob("there/hosts/*/state/scratch/*")]
+    found += [line for line in Path("/proc/mounts").read_text().splitlines() if f"{made.folder}/there" in line]
+    return found + processes_on_hosts(made)
+
+
+def killed_at_random(made, command, environment, said, rng):
+    """Run a study, kill a process of it on a host or not, then who coordinates; how many kills that were."""
+    kills = 0
+    with said.open("ab") as errors:
+        run = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=errors)
+    try:
+        if rng.random() < 0.5:
+            time.sleep(rng.uniform(0, 2 * STARTING_SECONDS))
+            if there := processes_on_hosts(made):
+                with suppress(psutil.NoSuchProcess):
+                    rng.choice(there).kill()
+                    kills += 1
+        time.sleep(rng.uniform(0, 2 * STARTING_SECONDS))
+    finally:
+        kills += run.poll() is None
+        run.kill()
+        run.wait()
+    return kills
+
+
+@pytest.mark.drawn(0)
+@pytest.mark.timeout(120 * KILLS_OVER_HOSTS)
+def test_kills_at_random_moments_lose_and_double_no_block_and_leave_nothing(up, tmp_path):
+    made, inventory, state = up
+    study, rng, kills, turn = tmp_path / "study.toml", drawn("kills of studies over hosts"), 0, 0
+    study.write_text(STUDY.format(**ON_TWO_HOSTS, blocks=10))
+    environment = {**os.environ, "DBDYNO_STATE_DIR": str(state)}
+    while kills < KILLS_OVER_HOSTS:
+        into, said, turn = tmp_path / f"run{turn}", tmp_path / f"said{turn}", turn + 1
+        command = [*DBDYNO, "run", str(study), "--hosts", str(inventory), "--into", str(into)]
+        for _ in range(rng.randint(1, 4)):
+            resume = ["--resume"] if is_begun(into) else []
+            kills += killed_at_random(made, [*command, *resume], environment, said, rng)
+            dbdyno("restore", "--hosts", inventory, state=state)  # where the guard itself was killed
+            wait_for(lambda: not left_on_hosts(made), what=lambda at=said: f"{left_on_hosts(made)}, {at.read_text()}")
+        resume = ["--resume"] if is_begun(into) else []
+        done = dbdyno(*command[len(DBDYNO) :], *resume, state=state)
+        assert done.returncode == 0, said.read_text() + done.stderr
+        assert "Traceback" not in said.read_text()
+        found = read_run(into)
+        counted = usable_blocks(found).trials
+        assert (found.ended, len(counted)) == ("done", 10)
+        assert all(set(row) == {"t1", "t2"} for row in counted.values())
+        assert all(len({trial.host for trial in row.values()}) == 1 for row in counted.values())
+        assert max(Counter((one.block, one.attempt, one.treatment) for one in found.trials).values()) == 1
+        assert max(Counter(one.id for one in found.trials).values()) == 1
 
 
 @pytest.mark.drawn(1, group="studies in a lab")

@@ -1,1 +1,1 @@
-"""Many hosts: which there are, bringing them up and down, and doing something on one, by ssh; and calls spread out."""
+"""Many hosts: which there are, bringing them up and down, and doing something on one, by ssh."""

@@ -17,26 +17,26 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from dbdyno.errors import HostError
-from dbdyno.hosts.boot_entry import clear_next_entry, missing_requirements, restart_with, running_kernel
-from dbdyno.hosts.clock import now
-from dbdyno.hosts.frames import HEAD, failure_answer, pack_frame, parse_arguments, side_answer
-from dbdyno.hosts.guard import guards_work, put_back, put_back_answer
-from dbdyno.hosts.host_side import HostSide
-from dbdyno.hosts.installer import MAGIC
-from dbdyno.hosts.look import facts
-from dbdyno.hosts.workers import (
+from dbdyno.compute.workers import (
     WorkerSide,
     cores_here,
     inputs_folder,
     lower_priority,
     missing_inputs_here,
-    parts_folder,
     work_named,
 )
+from dbdyno.errors import HostError
+from dbdyno.hosts.frames import HEAD, failure_answer, pack_frame, parse_arguments, side_answer
+from dbdyno.hosts.guard import guards_work, put_back_answer
+from dbdyno.hosts.host_side import HostSide
+from dbdyno.hosts.installer import MAGIC
+from dbdyno.hosts.look import facts
 from dbdyno.model.wording import count
+from dbdyno.stack.boot_entry import clear_next_entry, missing_requirements, restart_with, running_kernel
+from dbdyno.stack.restore import put_back
+from dbdyno.system.clock import now
 from dbdyno.system.locks import HOST_NAME, another_run, listener_pid
-from dbdyno.system.state import state_folder
+from dbdyno.system.state import parts_folder, state_folder
 
 _INPUT, _OUTPUT = 0, 1
 _PIECE_BYTES = 256 * 1024
@@ -166,9 +166,9 @@ class Agent:
 
     def do_stop(self) -> dict[str, Any]:
         """Put back what killed processes have left, and remove what was sent and kept for studies."""
-        lines, left = list[str](), list[str]()
-        whole = put_back(lines.append, left.append)
-        if left or not whole:
+        answer = self.do_restore()
+        lines, left = answer["undone"], answer["left_alone"]
+        if left or not answer["whole"]:
             return put_back_answer([*lines, *left], whole=False)
         parts = sum(1 for _ in parts_folder().iterdir()) if parts_folder().is_dir() else 0
         for folder, what in (

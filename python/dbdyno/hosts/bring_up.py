@@ -1,24 +1,19 @@
 """``dbdyno hosts up``, ``down`` and ``status``, and ``dbdyno restore --hosts``."""
 
-import socket
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from ipaddress import ip_address
+from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from dbdyno.errors import HostError
-from dbdyno.hosts import cluster as clusters
 from dbdyno.hosts.bundle import bundle, our_digest
-from dbdyno.hosts.clock import Offset
-from dbdyno.hosts.cluster import Cluster
+from dbdyno.hosts.cluster import Cluster, read_cluster
 from dbdyno.hosts.connections import reach
 from dbdyno.hosts.contract import NotInstalledError, all_of, on_each
 from dbdyno.hosts.frames import Facts, PutBack, for_people
 from dbdyno.hosts.inventory import HostSection, Inventory
 from dbdyno.hosts.reboot import restore_kernel
 from dbdyno.hosts.ssh import offsets
-from dbdyno.model.printable import short
+from dbdyno.system.clock import Offset
 
 T = TypeVar("T")
 Say = Callable[[str], None]
@@ -39,13 +34,12 @@ class Brought:
 
 def bring_up(inventory: Inventory, say: Say) -> list[Brought]:
     """Put this very dbdyno on each host that lacks it. Raises ``UserError``, ``HostError`` with all that can't."""
-    with clusters.only_one(inventory.cluster.name):
-        before = clusters.read_cluster(inventory.cluster.name) or Cluster(inventory.cluster.name)
-        with clusters.kept_wheels(say) as kept:
-            say("packing the installed dbdyno into wheels")
-            wheels, ours = bundle(kept), our_digest()
-            kept_hosts = {name: host.model_dump() for name, host in before.sections(inventory).items()}
-            replace(before, hosts=kept_hosts).save()
+    with Cluster(inventory.cluster.name).alone():
+        before = read_cluster(inventory.cluster.name)
+        before.keep(before.sections(inventory))
+        say("packing the installed dbdyno into wheels")
+        with bundle(before.folder / "wheels") as wheels:
+            ours = our_digest()
 
             def put(name: str) -> Facts:
                 with reach(inventory, name, inventory.hosts[name], wheels) as channel:
@@ -58,30 +52,9 @@ def bring_up(inventory: Inventory, say: Say) -> list[Brought]:
                 return facts
 
             facts = all_of(on_each(inventory.hosts, put))
-        replace(before, hosts=kept_hosts, address=_address(inventory, facts)).save()
     return [
         Brought(name, tuple(host.roles), host.address or facts[name].ssh_to) for name, host in inventory.hosts.items()
     ]
-
-
-def _address(inventory: Inventory, facts: Mapping[str, Facts]) -> str:
-    """The address of this machine, as the hosts reach it. Raises ``HostError`` where none is known."""
-    seen = next((host_facts.ssh_from for host_facts in facts.values() if _is_of_this_machine(host_facts.ssh_from)), "")
-    if address := inventory.cluster.address or seen:
-        return address
-    reports = ", ".join(f"{name} reports {host_facts.ssh_from or 'none'}" for name, host_facts in facts.items())
-    why = f"no host reports an address of this machine as the origin of its ssh connection ({short(reports)})"
-    raise HostError(f"{why}; set address in [cluster]")
-
-
-def _is_of_this_machine(address: str) -> bool:
-    """Whether an address that a host has named is one that this machine has."""
-    with suppress(ValueError, OSError):
-        family = socket.AF_INET if ip_address(address).version == 4 else socket.AF_INET6  # noqa: PLR2004  (of IP)
-        with socket.socket(family) as tried:
-            tried.bind((address, 0))
-            return True
-    return False
 
 
 # Down, and ``dbdyno restore --hosts``: each host puts itself back by its own undo logs.
@@ -102,14 +75,14 @@ def bring_down(inventory: Inventory, say: Say) -> list[Restored]:
 
     Hosts that can't be reached are named, and stay known to this machine until they were.
     """
-    with clusters.only_one(inventory.cluster.name):
-        cluster = clusters.read_cluster(inventory.cluster.name) or Cluster(inventory.cluster.name)
+    with Cluster(inventory.cluster.name).alone():
+        cluster = read_cluster(inventory.cluster.name)
         hosts = cluster.sections(inventory)
         ended = _put_back(inventory, hosts, {"do": "stop"})
         for host in ended:
             say(f"{host.name}: {host.problem or '; '.join(host.undone) or 'nothing was there'}")
         if left := [host.name for host in ended if host.problem]:
-            replace(cluster, hosts={name: hosts[name].model_dump() for name in left}).save()
+            cluster.keep({name: hosts[name] for name in left})
         else:
             cluster.forget()
         return ended
@@ -117,8 +90,8 @@ def bring_down(inventory: Inventory, say: Say) -> list[Restored]:
 
 def restore_hosts(inventory: Inventory) -> list[Restored]:
     """Have each host of the file, and of the last bringing-up, put back what killed processes have left there."""
-    cluster = clusters.read_cluster(inventory.cluster.name) or Cluster(inventory.cluster.name)
-    return _put_back(inventory, cluster.sections(inventory), {"do": "restore"})
+    hosts = read_cluster(inventory.cluster.name).sections(inventory)
+    return _put_back(inventory, hosts, {"do": "restore"})
 
 
 def _put_back(inventory: Inventory, hosts: Mapping[str, HostSection], question: Mapping[str, str]) -> list[Restored]:
@@ -197,5 +170,5 @@ def host_status(inventory: Inventory) -> tuple[list[Status], str]:
         else:
             reached = type(answer) is not HostError  # a host without dbdyno was reached, too
             statuses.append(Status(name, tuple(inventory.hosts[name].roles), reached, str(answer)))
-    is_up = clusters.read_cluster(inventory.cluster.name) is not None
+    is_up = read_cluster(inventory.cluster.name).is_up
     return statuses, "" if is_up else "the hosts are not up; run dbdyno hosts up"

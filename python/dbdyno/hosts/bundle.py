@@ -6,25 +6,24 @@ Made of what is installed here, so no registry is asked, neither here nor there.
 
 import base64
 import hashlib
-import json
-import os
+import re
 import shutil
 import sys
 import zipfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
 from dbdyno.errors import HostError
 from dbdyno.stack.tools import own_binary
-from dbdyno.system.files import open_regular
 
 OURS = "dbdyno"
-ROOTS = (OURS,)
 PROGRAMS = ("dbdyno-disk", "dbdyno-load", "dbdyno-probe")
 _OF_AN_INSTALLATION = {"RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"}
+_AFTER_NAME = re.compile(r"[^A-Za-z0-9._-]")  # in a requirement
+_EXTRA = re.compile(r"\bextra\b")
 _MEMBER_TIME = (1980, 1, 1, 0, 0, 0)  # the first that a zip can have: the same files make the same bytes
 
 
@@ -54,23 +53,21 @@ class Bundle:
         return hashlib.sha256("".join(package.sha256 for package in self.packages).encode()).hexdigest()[:16]
 
 
-def bundle(cache: Path) -> Bundle:
-    """Return wheels of all that is needed: those kept from before, made anew where they or what is installed changed.
-
-    Raises ``HostError``.
-    """
+@contextmanager
+def bundle(folder: Path) -> Iterator[Bundle]:
+    """Wheels of all that is needed, in a folder that is there meanwhile. Raises ``HostError``."""
+    shutil.rmtree(folder, ignore_errors=True)  # of one that was killed
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        made = tuple(
-            _wheel(distribution, cache)
-            for distribution in sorted(_needed(), key=lambda distribution: distribution.name)
-        )
-        for path in set(cache.iterdir()) - {package.path for package in made}:
-            _remove(path)
+        folder.mkdir(parents=True)
+        distributions = sorted(needed(OURS).values(), key=lambda distribution: distribution.name)
+        wheels = Bundle(tuple(_wheel(distribution, folder) for distribution in distributions))
     except OSError as error:
-        place = error.filename or cache
-        raise HostError(f"{place}: {error.strerror}; dbdyno keeps its wheels in {cache}") from None
-    return Bundle(made)
+        shutil.rmtree(folder, ignore_errors=True)
+        raise HostError(f"{error.filename or folder}: {error.strerror}; dbdyno packs itself in {folder}") from None
+    try:
+        yield wheels
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def our_digest() -> str:
@@ -78,28 +75,28 @@ def our_digest() -> str:
     return _digest(_files(metadata.distribution(OURS)))
 
 
-def _needed() -> list[metadata.Distribution]:
-    """Every distribution that dbdyno needs here."""
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
+def needed(*names: str) -> dict[str, metadata.Distribution]:
+    """Every distribution that these need here, they among them, by its name. Raises ``HostError`` where one lacks.
 
+    One that is needed under a condition is needed here if it is installed; extras are not.
+    """
     distributions: dict[str, metadata.Distribution] = {}
-    wanted = list(ROOTS)
+    wanted = [(name, "") for name in names]
     while wanted:
-        name = canonicalize_name(wanted.pop())
-        if name in distributions:
+        text, condition = wanted.pop()
+        name = re.sub(r"[-_.]+", "-", _AFTER_NAME.split(text.strip(), maxsplit=1)[0]).lower()
+        if name in distributions or _EXTRA.search(condition):
             continue
         try:
             distributions[name] = metadata.distribution(name)
         except metadata.PackageNotFoundError:
+            if condition:
+                continue
             raise HostError(
                 f"{name} is not installed here as a package, so it can't be installed on other hosts"
             ) from None
-        for text in distributions[name].requires or []:
-            requirement = Requirement(text)
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                wanted.append(requirement.name)
-    return list(distributions.values())
+        wanted += [(text, mark) for text, _, mark in (it.partition(";") for it in distributions[name].requires or [])]
+    return distributions
 
 
 def _files(distribution: metadata.Distribution) -> dict[str, Path]:
@@ -141,39 +138,13 @@ def _digest(files: dict[str, Path]) -> str:
     return digest.hexdigest()
 
 
-def _wheel(distribution: metadata.Distribution, cache: Path) -> Package:
-    """The wheel of a distribution: one kept from before if nothing has changed."""
-    files = _files(distribution)
-    # Others are known by their lists of hashes: reading all of them each time would take seconds.
-    recorded = distribution.read_text("RECORD") or json.dumps(sorted(files))
-    key = _digest(files) if distribution.name == OURS else hashlib.sha256(recorded.encode()).hexdigest()
+def _wheel(distribution: metadata.Distribution, folder: Path) -> Package:
+    """The wheel of a distribution."""
     name = f"{distribution.name}-{distribution.version}"
-    kept = list(cache.glob(f"{name}-{key[:16]}-*.whl"))
-    if len(kept) == 1:
-        sha256 = kept[0].stem.rpartition("-")[2]
-        with suppress(OSError):  # such as one that is no file any more, or that the disk does not read
-            if _sha256_of(kept[0]) == sha256:
-                return Package(name, sha256, kept[0])
-    for damaged in kept:
-        _remove(damaged)
-    writing = cache / f"{name}.part"
-    _remove(writing)
-    _write(files, f"{name}.dist-info".replace("-", "_", distribution.name.count("-")), writing)
-    sha256 = _sha256_of(writing)
-    return Package(name, sha256, writing.rename(cache / f"{name}-{key[:16]}-{sha256}.whl"))
-
-
-def _sha256_of(wheel: Path) -> str:
-    with os.fdopen(open_regular(wheel, os.O_RDONLY), "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _remove(path: Path) -> None:
-    """Remove what lies in the cache, whatever it is."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    path = folder / f"{name}.whl"
+    _write(_files(distribution), f"{name}.dist-info".replace("-", "_", distribution.name.count("-")), path)
+    with path.open("rb") as file:
+        return Package(name, hashlib.file_digest(file, "sha256").hexdigest(), path)
 
 
 def _write(files: dict[str, Path], info: str, into: Path) -> None:

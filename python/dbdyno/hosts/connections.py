@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from dbdyno.errors import DbdynoError, HostError
 from dbdyno.hosts import installer
 from dbdyno.hosts.bundle import Bundle, our_digest
-from dbdyno.hosts.clock import Offset
 from dbdyno.hosts.contract import GuardedWork, NotInstalledError, all_of, is_anything_measured, on_each
 from dbdyno.hosts.frames import Facts, Guarding, Installed, Lacking, PutBack, for_people
 from dbdyno.hosts.inventory import HostSection, Inventory
 from dbdyno.hosts.ssh import ANSWER_SECONDS, Answer, Channel, EndedError, login_command, offsets, ssh_command
+from dbdyno.system.clock import Offset
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -87,6 +87,7 @@ class ReadyHost:
 
     channel: Channel
     address: str  # at which ssh arrives there
+    origin: str  # from which it came
     machine: str  # see ``facts``
 
 
@@ -101,7 +102,7 @@ def reach_ready(inventory: Inventory, name: str, host: HostSection) -> ReadyHost
     except BaseException:
         channel.close()
         raise
-    return ReadyHost(channel, facts.ssh_to, facts.machine)
+    return ReadyHost(channel, facts.ssh_to, facts.ssh_from, facts.machine)
 
 
 T = TypeVar("T")

@@ -18,9 +18,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
+from dbdyno.compute.workers import Work, Workers
 from dbdyno.errors import DbdynoError, HostError, UserError
 from dbdyno.hosts.host_side import CHUNK_BYTES, Entry, Piece, why_not_copied
-from dbdyno.hosts.workers import Work, Workers
 from dbdyno.model.printable import short
 from dbdyno.stack.undo.actions import TOKEN_VARIABLE
 from dbdyno.study.units import format_bytes
@@ -103,9 +103,8 @@ def check_not_measured(what: str, host: str | None = None) -> None:
         raise NotQuietError(f"{what} was asked of {host or 'the cluster'} inside a measured window")
 
 
-_WAIT_SECONDS = 0.5  # for a program to write something, before it is asked again
 _PIECES_AT_ONCE = 4  # of a folder, so that neither host waits for the other; what lies in memory for them is bounded
-PATIENT_SECONDS = 3600.0  # for the same, of a program that is silent while it measures
+_WAIT_SECONDS = 3600.0  # for a program to write something, before it is asked again: it may be measuring
 LEFT_BYTES = 256 * 1024**2  # room that is left on our disk by what a host hands over
 _BEFORE_SLOW_SECONDS = 120.0  # that may pass before a host hands over a file too slowly
 _SLOWEST_BYTES_PER_SECOND = 100_000
@@ -173,14 +172,14 @@ class Hosts(ABC):
     def _ask(self, host: str, what: str, *arguments: object) -> Any:  # noqa: ANN401  (what the method of that name returns)
         """Call a method of a host's ``HostSide``. Raises ``HostError`` where the host is lost, else what it raises."""
 
-    def _call(self, host: str, what: str, *arguments: object, before_window: bool = False) -> Any:  # noqa: ANN401  (as above)
-        self._check(host, what, before_window=before_window)
+    def _call(self, host: str, what: str, *arguments: object) -> Any:  # noqa: ANN401  (as above)
+        self._check(host, what)
         return self._name_errors(host, what, lambda: self._ask(host, what, *arguments))
 
-    def _check(self, host: str, what: str, *, before_window: bool = False) -> None:
+    def _check(self, host: str, what: str) -> None:
         if host not in self._names:
             raise UserError(f"{host!r} is not a host; there are {', '.join(self._names)}")
-        if not before_window:
+        if what != "read":  # of a stream that was begun before a window: its answers come after it
             check_not_measured(what, host)
 
     @staticmethod
@@ -213,19 +212,18 @@ class Hosts(ABC):
         marked = {**(environment or {}), **work.environment}
         return self._name_of(host, self._call(host, "start", list(argv), stdin, marked, work.folder))
 
-    def stream(
-        self, host: str, process: str, *, patient: bool = False, silent_seconds: float = inf
-    ) -> Iterator[Output | Ended]:
+    def stream(self, host: str, process: str, *, silent_seconds: float = inf) -> Iterator[Output | Ended]:
         """What a program writes, from its beginning and as it comes; last how it ended.
 
-        Usually the host is asked again and again. ``patient`` asks once for each piece of news, however long that
-        takes: asked before a measured window and answered after it, so that nothing is carried inside. A program that
-        writes nothing for ``silent_seconds`` is given up: ``LieError``.
+        The host is asked once for each piece of news, however long that takes: before a measured window, and answered
+        after it, so that nothing is carried inside. A program that writes nothing for ``silent_seconds`` is given up:
+        ``LieError``.
         """
+        self._check(host, "stream")
         code = None
-        wait_seconds, heard_at = min(PATIENT_SECONDS if patient else _WAIT_SECONDS, silent_seconds), monotonic()
+        wait_seconds, heard_at = min(_WAIT_SECONDS, silent_seconds), monotonic()
         while code is None:
-            news, code = self._news_of(host, self._call(host, "read", process, wait_seconds, before_window=patient))
+            news, code = self._news_of(host, self._call(host, "read", process, wait_seconds))
             if not news and code is None and monotonic() - heard_at > silent_seconds:
                 raise LieError(f"{host}: it has sent nothing for {silent_seconds:.0f} s")
             yield from news
@@ -377,7 +375,7 @@ class Lines:
         Raises ``LieError`` where it says too much, else what ``Hosts.stream`` raises.
         """
         rest, rest_bytes = list[bytes](), 0  # the beginning of a line, as it came
-        for output in self.hosts.stream(self.host, self.process, patient=True, silent_seconds=self.silent_seconds):
+        for output in self.hosts.stream(self.host, self.process, silent_seconds=self.silent_seconds):
             if isinstance(output, Ended):
                 self.code = output.code
                 return

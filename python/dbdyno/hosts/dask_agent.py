@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dbdyno.compute.workers import WorkerSide, inputs_folder, work_named
 from dbdyno.errors import HostError
 from dbdyno.hosts.agent import Agent
 from dbdyno.hosts.bundle import our_digest
-from dbdyno.hosts.workers import WorkerSide, inputs_folder, work_named
 
 _JOIN_SECONDS = 30.0
 _WORKERS_SECONDS = 300.0  # for the first worker: a batch system starts them when it has room

@@ -26,7 +26,7 @@ HEAD = struct.Struct(">QII")  # number of the question, bytes of the object, byt
 OBJECT_BYTES_MAX = 256 * 1024
 BODY_BYTES_MAX = {
     "content": CHUNK_BYTES,
-    "piece": CHUNK_BYTES + 1,
+    "piece": CHUNK_BYTES,
     "read": 2 * CHUNK_BYTES,
     "entries": 64 * 1024**2,
     "pieces": 64 * 1024**2,
@@ -138,8 +138,8 @@ def side_answer(what: str, value: Any) -> tuple[dict[str, object], bytes]:  # no
             return {}, pack_rows(value)
         case "read":
             news, code = value
-            header = {"news": [[int(to_error), len(content)] for to_error, content in news], "code": code}
-            return header, b"".join(content for _, content in news)
+            output, errors = dict(news).get(False, b""), dict(news).get(True, b"")
+            return {"output": len(output), "code": code}, output + errors
     return {"value": value}, b""
 
 
@@ -155,7 +155,11 @@ def side_value(host: str, what: str, frame: Frame) -> Any:  # noqa: ANN401  (who
             case "entries" | "pieces":
                 return parse_rows(frame.body)
             case "read":
-                return _news_of(value_of(_News, document), frame.body)
+                news = value_of(_News, document)
+                if not 0 <= news.output <= len(frame.body):
+                    raise ValueError("it can't be the output of a program")  # noqa: TRY301  (said below)
+                parts = [(False, frame.body[: news.output]), (True, frame.body[news.output :])]
+                return [part for part in parts if part[1]], news.code
         return value_of(_Value, document).value
     except (ValueError, TypeError, RecursionError) as error:
         raise LieError(f"{host}: its answer can't be read: {short(str(error))}") from None
@@ -163,7 +167,7 @@ def side_value(host: str, what: str, frame: Frame) -> Any:  # noqa: ANN401  (who
 
 @dataclass(frozen=True)
 class _News:
-    news: list[list[int]]
+    output: int  # bytes of the body that are standard output; the others are standard error
     code: int | None
 
 
@@ -206,30 +210,12 @@ def _failure(host: str, failure: Failure) -> Exception:
     return KeyError(text) if failure.kind == "key" else HostError(f"{host}: {text}")
 
 
-def _news_of(news: _News, body: bytes) -> tuple[list[tuple[bool, bytes]], int | None]:
-    chunks, at = list[tuple[bool, bytes]](), 0
-    for entry in news.news:
-        to_error, length = entry
-        if to_error not in {0, 1} or not 0 <= length <= len(body) - at:
-            raise ValueError("it can't be the output of a program")
-        chunks.append((bool(to_error), body[at : at + length]))
-        at += length
-    return chunks, news.code
-
-
 # What the agent, and the installer before it, answer to questions of their own.
 
 
 @dataclass(frozen=True)
 class Nothing:
     """To what has no answer."""
-
-
-@dataclass(frozen=True)
-class Refused:
-    """To anything: why it can't be done."""
-
-    error: str
 
 
 @dataclass(frozen=True)
@@ -378,8 +364,6 @@ def read_answer(host: str, content: bytes, kind: type[T]) -> T:
         document = json_object(content)
         if "failed" in document:
             raise HostError(f"{host}: {_failure_text(value_of(_Failed, {'failed': document['failed']}).failed)}")
-        if "error" in document and kind is not Called:
-            raise HostError(f"{host}: {short(value_of(Refused, {'error': document['error']}).error) or _SILENT}")
         return _of_kind(kind, document)
     except ValueError as error:
         raise LieError(

@@ -7,12 +7,12 @@ two lines: how work of this connection is known, and, at the end, what was undon
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from dbdyno.errors import HostError
-from dbdyno.stack.restore import leftovers, replay, taken
+from dbdyno.stack.restore import leftovers, put_back
 from dbdyno.stack.undo.actions import EndProcesses, RemoveTree
 from dbdyno.stack.undo_log import Journal
 from dbdyno.system.interrupt import Interrupted, interruptible
@@ -29,7 +29,7 @@ def main() -> None:
         with interruptible(lambda _: None):  # a second signal does not disturb the putting back
             _tell(guard_host())
     except HostError as error:
-        _tell({"error": str(error)})
+        _tell({"failed": {"kind": "host", "text": str(error)}})
 
 
 def guard_host() -> dict[str, Any]:
@@ -54,21 +54,6 @@ def guard_host() -> dict[str, Any]:
     finally:
         journal.close()
     return put_back_answer(undone, whole=put_back(undone.append, lambda _: None) and whole)
-
-
-def put_back(say: Callable[[str], None], leave: Callable[[str], None]) -> bool:
-    """Do what the undo logs of processes that are gone say; whether all was done.
-
-    ``leave`` takes what is left alone, as its process lives.
-    """
-    whole = True
-    for leftover in leftovers():
-        with taken(leftover.path, say) as undo_log:
-            if undo_log is not None:
-                whole = replay(undo_log, say) and whole
-            elif leftover.path.exists():
-                leave(f"left alone: {leftover.what} ({leftover.by} is running)")
-    return whole
 
 
 def put_back_answer(

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,9 +23,6 @@ OUTPUT_BYTES_MAX = 1024**3  # that a program writes to each of its streams, from
 _LOOK_AGAIN_SECONDS = 0.01
 _LOOK_AGAIN_MAX_SECONDS = 2.0  # once it has been silent for a while: it may be measuring; its end is seen at once
 PIECE_BYTES = 1024**2
-_SAMPLE_BYTES = 64 * 1024  # of a piece, by which is seen whether packing gains anything
-_GAINS = 0.8  # of its length, that a packed sample takes at most
-_PLAIN, _PACKED = b"-", b"z"
 
 Entry = tuple[str, int, int, int, int, int, str]  # path below the folder, mode, user, group, changed (ns), bytes, link
 Piece = tuple[str, int, int]  # path below the folder, offset, bytes
@@ -134,16 +130,12 @@ class FolderSide:
         return [(name, offset, length) for name in files for offset, length in _data(Path(path) / name)]
 
     def piece(self, path: str, name: str, offset: int, length: int) -> bytes:
-        """One of them; deflated, where that gains anything."""
+        """One of them."""
         handle = os.open(Path(path) / name, os.O_RDONLY | os.O_NOFOLLOW)
         try:
-            content = os.pread(handle, length, offset)
+            return os.pread(handle, length, offset)
         finally:
             os.close(handle)
-        sample = content[:_SAMPLE_BYTES]
-        if len(zlib.compress(sample, 1)) > _GAINS * len(sample):
-            return _PLAIN + content
-        return _PACKED + zlib.compress(content, 1)
 
     def begin_folder(self, path: str, entries: list[Entry], needed_bytes: int) -> str:
         """Begin to make a folder in one that is there, where there is room; returns its name until ``finish_folder``.
@@ -175,18 +167,14 @@ class FolderSide:
     def write_piece(self, token: str, name: str, offset: int, content: bytes) -> None:
         """Write a piece, on disk when this returns: no backlog of writes is left to what comes after."""
         making = self._folders[token]
-        try:
-            plain = zlib.decompressobj().decompress(content[1:], PIECE_BYTES) if content[:1] == _PACKED else content[1:]
-        except zlib.error:
-            raise OSError(errno.EINVAL, "the piece can't be unpacked", name) from None
-        if name not in making.sizes or not 0 <= offset <= making.sizes[name] - len(plain):
+        if name not in making.sizes or not 0 <= offset <= making.sizes[name] - len(content):
             raise OSError(errno.EINVAL, "the piece does not belong to the folder", name)
-        making.bytes_left -= len(plain)  # by several threads: none of which adds anything
+        making.bytes_left -= len(content)  # by several threads: none of which adds anything
         if making.bytes_left < 0:
             raise OSError(errno.EFBIG, "more bytes arrived than were announced", name)
         handle = os.open(making.path / name, os.O_WRONLY | os.O_NOFOLLOW)
         try:
-            left = memoryview(plain)
+            left = memoryview(content)
             while left:
                 written = os.pwrite(handle, left, offset)
                 left, offset = left[written:], offset + written

@@ -29,15 +29,20 @@ def main() -> None:
     except OSError as error:
         place = error.filename or request["folder"] or "its folder"
         reason = f"{place}: {error.strerror}; name another folder in the hosts file: folder = ..."
-        answer, environment = {"error": reason}, None
+        answer, environment = failure(reason), None
     except (ValueError, ImportError, zipfile.BadZipFile) as error:
-        answer, environment = {"error": str(error)}, None
+        answer, environment = failure(str(error)), None
     send(answer)
     if environment is not None:
         python = str(environment / "bin/python")
         path = str(environment / "bin") + ":" + os.environ.get("PATH", os.defpath)
         variables = dict(os.environ, DBDYNO_STATE_DIR=answer["state"], PATH=path)
         os.execve(python, [python, "-m", "dbdyno.hosts.agent"], variables)  # noqa: S606  (no shell is wanted)
+
+
+def failure(text: str) -> "dict[str, Any]":
+    """The answer where nothing comes of it: as ``frames.failure_answer``, which is not here yet."""
+    return {"failed": {"kind": "host", "text": text}}
 
 
 def send(answer: "dict[str, Any]") -> None:

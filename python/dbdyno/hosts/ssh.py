@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from dbdyno.errors import HostError
-from dbdyno.hosts.clock import Echo, Offset, now, offsets_of
 from dbdyno.hosts.contract import LieError
 from dbdyno.hosts.frames import (
     BODY_BYTES_MAX,
@@ -38,6 +37,7 @@ from dbdyno.hosts.frames import (
 from dbdyno.hosts.host_side import CHUNK_BYTES
 from dbdyno.hosts.installer import MAGIC
 from dbdyno.model.printable import short
+from dbdyno.system.clock import Echo, Offset, now, offsets_of
 from dbdyno.system.interrupt import shielded
 
 T = TypeVar("T")

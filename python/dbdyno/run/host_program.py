@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dbdyno.hosts.guard import put_back
+from dbdyno.stack.restore import put_back
 from dbdyno.system.locks import alone_on_host, only_one
 
 Send = Callable[[dict[str, Any]], None]

@@ -1,16 +1,18 @@
 """What a run reaches hosts by: this machine's own means, and, with ``--hosts``, the hosts of a file."""
 
 import json
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 
-from dbdyno.errors import UserError
-from dbdyno.hosts import cluster as clusters
+from dbdyno.errors import HostError, UserError
 from dbdyno.hosts.connect import Connected, connected
 from dbdyno.hosts.inventory import Inventory
+from dbdyno.model.printable import short
 from dbdyno.plan.plan import Plan
 from dbdyno.run.ports import HOST, Ports, Simulations
 from dbdyno.simulation.sweep import simulators
@@ -42,7 +44,7 @@ def ports_over(plan: Plan, hosts: Path | None) -> Iterator[Ports]:
         return
     with connected(hosts) as connected_hosts:
         see_that_they_are_clients(wanted, connected_hosts.inventory)
-        yield with_hosts(HOST, connected_hosts)
+        yield with_hosts(HOST, connected_hosts) if wanted else replace(HOST, connected=connected_hosts)
 
 
 @contextmanager
@@ -82,9 +84,24 @@ def with_clients(ports: Ports, address: str, offer: Callable[[JointLoadRequest],
 
 
 def _address(connected_hosts: Connected) -> str:
-    """Return where the hosts reach this machine."""
-    known = clusters.read_cluster(connected_hosts.inventory.cluster.name)
-    return connected_hosts.inventory.cluster.address or (known.address if known else "")
+    """The address of this machine, as the hosts reach it. Raises ``HostError`` where none is known."""
+    origins = connected_hosts.origins()
+    seen = next(filter(_is_of_this_machine, origins.values()), "")
+    if address := connected_hosts.inventory.cluster.address or seen:
+        return address
+    reports = ", ".join(f"{name} reports {origin or 'none'}" for name, origin in origins.items())
+    why = f"no host reports an address of this machine as the origin of its ssh connection ({short(reports)})"
+    raise HostError(f"{why}; set address in [cluster]")
+
+
+def _is_of_this_machine(address: str) -> bool:
+    """Whether an address that a host has named is one that this machine has."""
+    with suppress(ValueError, OSError):
+        family = socket.AF_INET if ip_address(address).version == 4 else socket.AF_INET6  # noqa: PLR2004  (of IP)
+        with socket.socket(family) as tried:
+            tried.bind((address, 0))
+            return True
+    return False
 
 
 def _workload(

@@ -34,8 +34,8 @@ from dbdyno.workload.workload import Workload
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from dbdyno.compute.spread import Done
     from dbdyno.hosts.connect import Connected
-    from dbdyno.hosts.spread import Done
     from dbdyno.simulation.sweep import Simulators
 
 

@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from dbdyno.compute.spread import Spread
+from dbdyno.compute.workers import Returned, Workers, take_arrived
 from dbdyno.crash.examine import examine_kept
 from dbdyno.crash.trial_cuts import load_state, read_kept
 from dbdyno.errors import DbdynoError, HostError, TrialError, UserError
 from dbdyno.hosts.contract import Hosts, LieError
-from dbdyno.hosts.guard import put_back
-from dbdyno.hosts.spread import Spread
-from dbdyno.hosts.workers import Returned, Workers, take_arrived
 from dbdyno.model.cut import Cut
 from dbdyno.plan.plan import Plan, make_plan
 from dbdyno.plan.stop_rule import StopRule
@@ -40,6 +39,7 @@ from dbdyno.run.host_program import Send, as_of_host, end_with_starter, exclusiv
 from dbdyno.run.preflight import unmet_needs, versions
 from dbdyno.stack.capabilities import Capability, fuse, loop, own_programs, root
 from dbdyno.stack.layers.emulated_disk import running_disk
+from dbdyno.stack.restore import put_back
 from dbdyno.stack.space import bytes_on_disk
 from dbdyno.stack.undo.actions import RemoveTree
 from dbdyno.stack.undo_log import journalled
@@ -55,7 +55,7 @@ from dbdyno.system.interrupt import Interrupted, interruptible
 from dbdyno.system.state import make_state_folder, new_token
 
 if TYPE_CHECKING:
-    from dbdyno.hosts.spread import Done
+    from dbdyno.compute.spread import Done
 
 
 # States that a run has kept of its cuts: copied out as a raw image, or examined again.

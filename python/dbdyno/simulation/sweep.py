@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno._native import simulate
+from dbdyno.compute.spread import Done, Spread
+from dbdyno.compute.workers import INPUT, LocalWorkers
 from dbdyno.errors import DbdynoError, UserError
-from dbdyno.hosts.spread import Done, Spread
-from dbdyno.hosts.workers import INPUT, LocalWorkers
 from dbdyno.study.drives import drive_files, with_drive_files
 
 if TYPE_CHECKING:
@@ -72,12 +72,12 @@ def simulators(
         with Spread(LocalWorkers(simulate_point)) as spread:
             yield Simulators(spread)
         return
-    from dbdyno.hosts.spread import input_name, spread_over
+    from dbdyno.hosts.calls import input_name
 
     paths = sorted({path for point in points for path in _files(point)})
     names = {path: input_name(Path(path)) for path in paths}
     files = {name: Path(path) for path, name in names.items()}
-    with spread_over(connected, simulate_point, files, say) as spread:
+    with connected.spread(simulate_point, files, say) as spread:
         yield Simulators(spread, {path: f"{INPUT}{name}" for path, name in names.items()})
 
 

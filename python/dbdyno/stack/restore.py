@@ -251,6 +251,21 @@ def replay(leftover: Leftover, say: Callable[[str], None]) -> bool:
     return False
 
 
+def put_back(say: Callable[[str], None], leave: Callable[[str], None]) -> bool:
+    """Do what the undo logs of processes that are gone say; whether all was done.
+
+    ``leave`` takes what is left alone, as its process lives.
+    """
+    whole = True
+    for leftover in leftovers():
+        with taken(leftover.path, say) as undo_log:
+            if undo_log is not None:
+                whole = replay(undo_log, say) and whole
+            elif leftover.path.exists():
+                leave(f"left alone: {leftover.what} ({leftover.by} is running)")
+    return whole
+
+
 def _cross_out(leftover: Leftover, number: int, still: list[int]) -> None:
     """Say in the log that an undo is done, so that a second try does not find a setting that has been changed since."""
     fields = {"done": number, **({"open": still} if leftover.sealed else {})}

@@ -191,12 +191,22 @@ def _holder(path: Path) -> str:
 
 @contextmanager
 def alone_at(folder: Path, name: str) -> Iterator[None]:
-    """One process at a time changes what ``name`` stands for in a folder below the state folder.
+    """One process at a time changes what ``name`` stands for in a folder below the state folder, which servers pass.
 
-    The lock ends with its holder, however that ends. Raises ``HostError`` where another one has it.
+    Raises ``HostError`` as ``alone_with``.
     """
     make_traversable(folder)
-    with (folder / f"{name}.lock").open("w", encoding="ascii") as lock:
+    with alone_with(folder / f"{name}.lock", f"adding or removing {name}"):
+        yield
+
+
+@contextmanager
+def alone_with(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock of a file; it ends with its holder, however that ends. Raises ``HostError`` where another has it.
+
+    ``what`` says what the holder is doing.
+    """
+    with path.open("w", encoding="ascii") as lock:
         if not _try_lock(lock.fileno()):
-            raise HostError(f"another dbdyno is adding or removing {name}; wait for it")
+            raise HostError(f"another dbdyno is {what}; wait for it")
         yield

@@ -95,3 +95,11 @@ def make_traversable(folder: Path) -> None:
                 f"the server runs as an ordinary user, whom {above} does not let through to {state}; "
                 "set DBDYNO_STATE_DIR to a folder that all may pass, such as /var/lib/dbdyno"
             )
+
+
+def parts_folder() -> Path:
+    """The folder of this host's part of each study that runs over hosts, until the machine that began it has it all.
+
+    ``dbdyno hosts down`` removes what studies that were not gone on with have left in it.
+    """
+    return state_folder() / "fleet"

@@ -18,7 +18,6 @@ from threading import Event, Thread
 from typing import Any, Self
 
 from dbdyno.errors import DbdynoError, HostError, TrialError
-from dbdyno.hosts.clock import Offset, offset_between
 from dbdyno.hosts.connect import Connected
 from dbdyno.hosts.contract import Hosts, LieError, Lines, quiet
 from dbdyno.hosts.host_side import OUTPUT_BYTES_MAX
@@ -28,6 +27,7 @@ from dbdyno.stack.layer import Endpoint, StackContext
 from dbdyno.stack.layers.server import how_it_ended
 from dbdyno.store.documents import json_object, value_of
 from dbdyno.system.child import exit_words
+from dbdyno.system.clock import Offset, offset_between
 from dbdyno.workload.client_side import RESULTS
 from dbdyno.workload.generator import INTERVAL_MS, SAID_MAX, Generated
 from dbdyno.workload.load import FILES, LoadResult, limit_seconds, read_load

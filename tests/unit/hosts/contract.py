@@ -126,15 +126,13 @@ def runs_programs(hosts, first, second, folder):
 def waits_through_a_window(hosts, host):
     """What was asked before a window may be answered after it, and meanwhile the program be signalled."""
     process = hosts.start(host, ["sh", "-c", "echo up; exec sleep 1000"])
-    impatient = hosts.stream(host, process)
-    assert next(impatient).content == b"up\n"
-    with quiet(host), pytest.raises(NotQuietError):
-        next(impatient)
-    found = []
-    waiting = Thread(target=lambda: found.extend(hosts.stream(host, process, patient=True)))
+    stream, found = hosts.stream(host, process), []
+    assert next(stream).content == b"up\n"
+    waiting = Thread(target=lambda: found.extend(stream))
     with quiet(host):
         waiting.start()
-        waiting.join(1.5)  # longer than an impatient one would wait
+        with pytest.raises(NotQuietError):
+            hosts.signal(host, process, signal.SIGTERM)
         assert (waiting.is_alive(), found) == (True, [])
     assert hosts.signal(host, process, signal.SIGTERM)
     waiting.join(10)

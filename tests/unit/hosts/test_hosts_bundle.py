@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import bundle, installer
@@ -56,6 +58,28 @@ def test_our_own_has_the_programs_and_all_modules():
     assert {"dbdyno/cli/main.py", "dbdyno/_native.abi3.so", "dbdyno/hosts/installer.py"} <= files.keys()
     assert not [name for name in files if "__pycache__" in name]
     assert bundle.our_digest() == bundle.our_digest()
+
+
+def by_packaging(*names):
+    """The same by the package that reads requirements as pip does."""
+    found, wanted = set(), list(names)
+    while wanted:
+        if (name := canonicalize_name(wanted.pop())) not in found:
+            found.add(name)
+            given = map(Requirement, metadata.requires(name) or [])
+            wanted += [one.name for one in given if one.marker is None or one.marker.evaluate({"extra": ""})]
+    return found
+
+
+@pytest.mark.parametrize("names", [("dbdyno",), ("dask", "distributed"), ("pandas", "hypothesis", "duckdb")])
+def test_all_that_is_needed_is_found_without_another_package(names, monkeypatch):
+    wanted = by_packaging(*names)
+    monkeypatch.setitem(sys.modules, "packaging", None)  # nothing that dbdyno needs brings it
+    found = bundle.needed(*names)
+    assert wanted <= found.keys()
+    assert names != ("dbdyno",) or wanted == found.keys()
+    with pytest.raises(HostError, match="no-such-thing is not installed here as a package"):
+        bundle.needed("no_such.thing")
 
 
 def asked(wheels, folder, **fields):
@@ -172,34 +196,13 @@ def test_ssh_asks_for_nothing_and_takes_no_word_for_an_option():
     assert os.sep not in command[-2]
 
 
-def flip(path):
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-
-
-def replace_by_folder(path):
-    path.unlink()
-    (path / "x").mkdir(parents=True)
-
-
-def replace_by_pipe(path):
-    path.unlink()
-    os.mkfifo(path)
-
-
-@pytest.mark.parametrize("damage", [flip, replace_by_folder, replace_by_pipe, lambda path: path.write_bytes(b"")])
-def test_a_kept_wheel_that_is_not_what_it_was_is_made_anew(wheels, tmp_path, damage):
-    kept = wheels[1]
-    content = kept.path.read_bytes()
-    damage(kept.path)
-    assert bundle._wheel(metadata.distribution("iniconfig"), tmp_path) == kept
-    assert kept.path.read_bytes() == content
-
-
-def test_what_else_lies_among_the_wheels_is_removed(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundle, "ROOTS", ("iniconfig",))
-    (tmp_path / "folder/x").mkdir(parents=True)
-    os.mkfifo(tmp_path / "iniconfig.part")
-    (made,) = bundle.bundle(tmp_path).packages
-    assert list(tmp_path.iterdir()) == [made.path]
+def test_a_folder_of_a_killed_one_is_made_anew_and_gone_afterwards(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundle, "OURS", "iniconfig")
+    folder = tmp_path / "wheels"
+    (folder / "folder/x").mkdir(parents=True)
+    with bundle.bundle(folder) as wheels:
+        assert [*folder.iterdir()] == [wheels.packages[0].path]
+    assert not folder.exists()
+    (tmp_path / "file").touch()
+    with pytest.raises(HostError, match="Not a directory; dbdyno packs itself in"), bundle.bundle(tmp_path / "file/x"):
+        pass

@@ -264,7 +264,7 @@ def test_echoes_that_are_none(echo):
 
 SIDE = {
     "content": b"x" * 100,
-    "piece": b"-" + b"x" * 100,
+    "piece": b"x" * 100,
     "read": ([(False, b"abc"), (True, b"de")], None),
     "entries": [(".", 16877, 0, 0, 5, 0, ""), ("a", 33188, 0, 0, 5, 9, "")],
     "pieces": [("a", 0, 9)],

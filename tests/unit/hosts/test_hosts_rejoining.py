@@ -26,7 +26,7 @@ def tries(monkeypatch, tmp_path):
         found.append(time.monotonic())
         if refused:
             raise HostError(refused[0])
-        return ReadyHost(agent(tmp_path, name), "", "")
+        return ReadyHost(agent(tmp_path, name), "", "", "")
 
     monkeypatch.setattr(rejoining, "reach_ready", reached)
     monkeypatch.setattr(rejoining, "PAUSE_SECONDS", 0.1)

@@ -9,9 +9,9 @@ from collections import Counter
 
 import pytest
 
+from dbdyno.compute.spread import Spread
+from dbdyno.compute.workers import LocalWorkers, Returned, Workers
 from dbdyno.errors import HostError
-from dbdyno.hosts.spread import Spread
-from dbdyno.hosts.workers import LocalWorkers, Returned, Workers
 from dbdyno.simulation.sweep import simulate_point
 from tests.local_hosts import LocalHosts
 from tests.support import wait_for

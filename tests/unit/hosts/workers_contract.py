@@ -6,8 +6,9 @@
 import json
 import time
 
-from dbdyno.hosts.spread import Spread, input_name, send
-from dbdyno.hosts.workers import INPUT
+from dbdyno.compute.spread import Spread
+from dbdyno.compute.workers import INPUT
+from dbdyno.hosts.calls import input_name, send
 from dbdyno.simulation.sweep import simulate_point
 
 POINT = {"device": "hdd-15k", "size_bytes": 1 << 30, "kernel": "6.x", "duration_s": 0.1, "warm_up_s": 0.0,

@@ -14,9 +14,9 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from dbdyno.compute.spread import Spread
 from dbdyno.errors import HostError, TrialError
 from dbdyno.hosts.host_side import HostSide
-from dbdyno.hosts.spread import Spread
 from dbdyno.model.cut import Cut
 from dbdyno.run import reexamine
 from dbdyno.run.reexamine import ExaminerAccess, kept_states, on_hosts, workers_for
@@ -111,7 +111,7 @@ class There:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def put_back(self, host):
-        put = "from dbdyno.hosts.guard import put_back; put_back(print, print)"
+        put = "from dbdyno.stack.restore import put_back; put_back(print, print)"
         environment = {**os.environ, **self.environment(host)}
         subprocess.run([sys.executable, "-c", put], env=environment, check=True, capture_output=True)
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.hosts.spread import Spread
-from dbdyno.hosts.workers import LocalWorkers
+from dbdyno.compute.spread import Spread
+from dbdyno.compute.workers import LocalWorkers
+from dbdyno.hosts.connect import Connected
 from dbdyno.plan.plan import make_plan
 from dbdyno.run.over_hosts import simulating
 from dbdyno.run.ports import HOST, Simulations
@@ -108,6 +109,8 @@ class Lent:
 
     def __init__(self, hosts):
         self.hosts = hosts
+
+    spread = Connected.spread
 
     def why_lost(self):
         return {}

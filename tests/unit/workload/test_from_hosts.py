@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from dbdyno.errors import TrialError
-from dbdyno.hosts.clock import Offset
 from dbdyno.stack.tools import own_binary
+from dbdyno.system.clock import Offset
 from dbdyno.workload.together import ClientClocks, JointLoad, merged
 from tests.unit.workload.test_histogram_log import packed
 

@@ -34,7 +34,7 @@ from dbdyno.store.events import Lost
 from dbdyno.store.parts import DamageError
 from dbdyno.store.run_folder import RunFolder
 from dbdyno.study.schema import TrialSpec
-from dbdyno.system.state import make_state_folder
+from dbdyno.system.state import make_state_folder, parts_folder
 
 GO = "go"  # the file that says up to which block may be run
 _LOOK_AGAIN_SECONDS = 0.02
@@ -165,7 +165,8 @@ def take_part(request: Request, send: Send, this_host: ThisHost = ThisHost()) ->
 
 def folder_of(request: Request) -> Path:
     """The folder of this host's part of the run, until the run is done."""
-    return make_state_folder() / "fleet" / f"{request.identity}.{request.host}"
+    make_state_folder()
+    return parts_folder() / f"{request.identity}.{request.host}"
 
 
 def facts_of(request: Request, folder: Path, this_host: ThisHost) -> dict[str, Any]:

@@ -5,24 +5,15 @@ argument has one result, whichever host it is from.
 """
 
 import itertools
-import re
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from dbdyno.errors import HostError, UserError
-from dbdyno.hosts.contract import Hosts, on_each
-from dbdyno.hosts.workers import Returned, Work, Workers
-from dbdyno.study.units import format_bytes
-from dbdyno.system.files import file_sha256
-
-if TYPE_CHECKING:
-    from dbdyno.hosts.connect import Connected
+from dbdyno.compute.workers import Returned, Workers
+from dbdyno.errors import HostError
 
 _LOOK_AGAIN_SECONDS = 0.2
 _SHORT_SECONDS = 0.5  # calls that take less wait at their host before it is free: it idles no moment between two
@@ -192,52 +183,3 @@ class Spread:
             self._at_work.clear()
             for call in calls:
                 call.future.set_exception(error)
-
-
-# Files that calls on other hosts read: sent to each once, and known there by their content.
-
-
-def input_name(path: Path) -> str:
-    """The name of a file on all hosts: its SHA-256, and the ending that tells its kind. Raises ``UserError``."""
-    try:
-        digest = file_sha256(path)
-    except OSError as error:
-        raise UserError(f"{path}: can't be read: {error.strerror}") from None
-    return digest + (path.suffix if re.fullmatch(r"\.[A-Za-z0-9]{1,10}", path.suffix) else "")
-
-
-def send(hosts: Hosts, workers: Workers, files: Mapping[str, Path], say: Callable[[str], None]) -> None:
-    """Have files on all hosts under their names of ``input_name``; a host that can't take them is left out."""
-
-    def sent(host: str) -> None:
-        try:
-            send_to(host, hosts, workers, files, say)
-        except HostError as error:
-            workers.leave_out(host, str(error))
-
-    if files:
-        on_each(workers.cores(), sent)
-
-
-def send_to(host: str, hosts: Hosts, workers: Workers, files: Mapping[str, Path], say: Callable[[str], None]) -> None:
-    """Have on one host what it lacks of them. Raises ``HostError``."""
-    folder, lacking = workers.missing_inputs(host, sorted(files)) if files else ("", [])
-    if lacking:
-        say(f"{host}: sending {format_bytes(sum(files[name].stat().st_size for name in lacking))}")
-    for name in lacking:
-        if not name.startswith(hosts.put(host, files[name], f"{folder}/{name}")):
-            raise HostError(f"{host}: {files[name]} arrived damaged, or changed meanwhile")
-
-
-@contextmanager
-def spread_over(
-    connected: "Connected", work: Work, files: Mapping[str, Path], say: Callable[[str], None]
-) -> Iterator[Spread]:
-    """Calls of ``work`` over hosts, which have these files. Raises ``HostError`` where none can take part."""
-    workers = connected.hosts.workers(work, connected.why_lost)
-    try:
-        send(connected.hosts, workers, files, say)
-        with Spread(workers, say, lambda host: send_to(host, connected.hosts, workers, files, say)) as spread:
-            yield spread
-    finally:
-        workers.close()

@@ -164,14 +164,6 @@ def missing_inputs_here(names: Sequence[str]) -> tuple[str, list[str]]:
     return str(folder), [name for name in names if not (folder / name).is_file()]
 
 
-def parts_folder() -> Path:
-    """The folder of this host's part of each study that runs over hosts, until the machine that began it has it all.
-
-    ``dbdyno hosts down`` removes what studies that were not gone on with have left in it.
-    """
-    return state_folder() / "fleet"
-
-
 def cores_here() -> int:
     """Processors that this process may use."""
     return len(os.sched_getaffinity(0))

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dbdyno.hosts.clock import Echo, offset_between, offset_of, offsets_of
 from dbdyno.hosts.ssh import offsets
+from dbdyno.system.clock import Echo, offset_between, offset_of, offsets_of
 from tests.unit.hosts.agents import agent
 
 NS = st.integers(0, 10**9)

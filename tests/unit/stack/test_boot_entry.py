@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from dbdyno.errors import HostError
-from dbdyno.hosts import boot_entry
-from dbdyno.hosts.boot_entry import entries_of, menu_entries, missing_requirements, restart_with
+from dbdyno.stack import boot_entry
+from dbdyno.stack.boot_entry import entries_of, menu_entries, missing_requirements, restart_with
 from tests.support import wait_for
 
 DEBIAN = """\
