@@ -7,7 +7,7 @@ from dbdyno.filesystems import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.model.design import BOOTED, BOOTED_KERNELS, IMAGE
 from dbdyno.model.disks import DATA_DISK
 from dbdyno.mysql.server_url import EXAMPLE, is_url, server_url
-from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIVE, PROVISIONED, not_served
+from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIVE, PROVISIONED
 from dbdyno.study.drives import A_VOLUME_THERE_IS, HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
@@ -594,10 +594,8 @@ def _server(spec: TrialSpec) -> Iterator[Mistake]:
     if spec.server.whole_server_may_change:
         text = "is for an external server; dbdyno's own is thrown away. Leave it out"
         yield Mistake(("server", "whole_server_may_change"), text)
-    known = (DISTRIBUTION, *PROVISIONED, NO_SERVER)
-    if name in NOT_SERVED:
-        yield Mistake(("stack", "server"), f"is {not_served(name)}")
-    elif name not in known and not name.startswith("/") and not OF_ARCHIVE.fullmatch(name):
+    known = (DISTRIBUTION, *PROVISIONED, *NOT_SERVED, NO_SERVER)
+    if name not in known and not name.startswith("/") and not OF_ARCHIVE.fullmatch(name):
         text = f"is {shown(name)}; known are {', '.join(known)} and the absolute path of an unpacked MariaDB or MySQL"
         yield Mistake(("stack", "server"), text + did_you_mean(name, known))
 

@@ -19,7 +19,7 @@ HERE = 'can\'t be set with device = "here", a directory of the host as it is'
 STACK = fields(StackSection)
 ONE_THAT_DOES = ", or simulate one that does (stack.kernel)"
 SERVERS = "mariadb, mariadb-10.5, mariadb-10.11, mariadb-11.4, mariadb-11.8, mysql-5.5, mysql-5.6, mysql-5.7, "
-SERVERS += "mysql-8.0, mysql-9, none"
+SERVERS += "mysql-8.0, mysql-9, mariadb-10.6, mysql-8.4, percona-8.0, percona-8.4, none"
 SERVERS += " and the absolute path of an unpacked MariaDB or MySQL"
 
 # What is changed in the study; the messages, each after the study's path.
@@ -215,16 +215,6 @@ MISTAKES = {
         [
             f':8: stack.server: is "mysq-9"; known are {SERVERS}. Did you mean "mysql-9"?',
             f':8: stack.server: is "mariadb-12"; known are {SERVERS}. Did you mean "mariadb"?',
-        ],
-    ),
-    "a server that no registry has": (
-        [('scheduler = "mq-deadline"', 'server = "mysql-8.4"')],
-        [
-            (
-                ":8: stack.server: is mysql-8.4: no package registry that dbdyno asks has a build; give the vendor's "
-                "archive, dbdyno servers add URL|FILE --sha256 HEX, and name it by its whole version, as in "
-                'server = "mysql-8.4.21"'
-            ),
         ],
     ),
     "no filesystem": (
