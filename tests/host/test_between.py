@@ -67,8 +67,8 @@ def kernel(state, monkeypatch):
         yield fetch_kernel(KERNEL, state, monkeypatch)
 
 
-def observe_in_guest(kernel, folder, cases, kills):
-    """What ``tests.layers_guest`` saw in a machine with four empty disks."""
+def observe_in_guest(kernel, folder, module, *words):
+    """What a module of the tests saw in a machine with four empty disks."""
     disks = []
     for number in range(DISKS):
         file = folder / f"disk{number}.img"
@@ -84,7 +84,7 @@ def observe_in_guest(kernel, folder, cases, kills):
         "DM_DISABLE_UDEV": "1",
     }
     given = [f"{name}={value}" for name, value in environment.items()]
-    command = ["env", "-i", *given, sys.executable, "-S", "-m", "tests.layers_guest", str(kills), "/".join(cases)]
+    command = ["env", "-i", *given, sys.executable, "-S", "-m", module, *words]
     machine = Machine(kernel, 1024**3, shlex.join(command), disks=disks)
     with closing(Journal("layers in a guest")) as journal, booted(machine, journal, accelerator(kernel)) as guest:
         kind = "saw"
@@ -95,7 +95,7 @@ def observe_in_guest(kernel, folder, cases, kills):
 
 @pytest.mark.drawn(0)  # a boot, and each layer under an emulated CPU, takes minutes: with DBDYNO_TEST_LONG alone
 def test_each_layer_is_read_back_holds_its_data_and_leaves_nothing_however_it_ends(kernel, tmp_path):
-    seen = observe_in_guest(kernel, tmp_path, list(CASES), KILLS)
+    seen = observe_in_guest(kernel, tmp_path, "tests.layers_guest", str(KILLS), "/".join(CASES))
     assert "error" not in seen, seen["error"]
     for case, outcome in seen["cases"].items():
         assert outcome.get("same") is True, f"{case}: {outcome}"
@@ -124,6 +124,30 @@ def test_each_layer_is_read_back_holds_its_data_and_leaves_nothing_however_it_en
     assert any(kill["there"] for kill in seen["kills"]), "no kill came while anything was raised"
     for kill in seen["kills"]:
         assert kill["left"] == [], kill
+
+
+@pytest.mark.drawn(0)  # as above
+def test_a_logical_volume_that_is_there_is_a_disk_if_it_is_empty_and_shares_nothing(kernel, tmp_path):
+    seen = observe_in_guest(kernel, tmp_path, "tests.volume_guest")
+    assert "error" not in seen, seen["error"]
+    for name in ("linear", "striped"):
+        outcome = seen[name]
+        assert outcome["serial"].startswith("LVM-")
+        assert outcome["model"] == f"LVM vg0-{name}"
+        assert outcome["why"][0] == "it is empty (all of it was read)"
+        assert [why.partition(",")[0] for why in outcome["why"][1:]] == ["it holds what a trial left"] * 3
+        assert outcome["observed"]["queue"]["read_ahead_kb"] == "64"
+        assert outcome["observed"]["device"]["serial"] == outcome["serial"]
+        assert outcome["killed"], "there was nothing to put back"
+        assert outcome["queue_is_back"]
+    said = seen["refusals"]
+    assert "/dev/mapper/vg0-held holds data: a ext4 signature" in said["held"]
+    assert "is in use: /dev/dm-" in said["mounted"]
+    assert f"not 'LVM-{'a' * 64}' as the study says; it is not touched" in said["another"]
+    assert "is held by dm-" in said["disk"]
+    for name in ("thin", "copied", "copy"):
+        assert "is a logical volume that stands on others" in said[name], name
+    assert "is suspended; resume it: dmsetup resume vg0-striped" in said["suspended"]
 
 
 @pytest.mark.drawn(0)  # as above

@@ -42,8 +42,9 @@ MISTAKES = {
         [
             (
                 ':6: stack.device: is "lvm:/dev/vg0/lv0"; no kind of stack is called "lvm": real, file, emulated, '
-                "memory, here. A volume of this host is never erased; mount a filesystem of it and give a folder "
-                'there, device = "file:/srv/bench", or have dbdyno make a volume of emulated disks: volume = "linear"'
+                "memory, here. A linear or striped volume of LVM is a real disk, which is erased if it is empty: name "
+                "it by /dev/disk/by-id/dm-uuid-LVM-...; of any other volume or array mount a filesystem and give a "
+                'folder there: device = "file:/srv/bench"'
             )
         ],
     ),
