@@ -18,7 +18,7 @@ from pathlib import Path
 from benches.figures import at_most, write
 from dbdyno.stack.layers.host_settings import SETTINGS, current, why_not
 from tests.kills import UNDONE, announced, kill_after, restore
-from tests.support import dbdyno, start_dbdyno, what_is_left
+from tests.support import dbdyno, start_dbdyno, wait_for, what_is_left
 
 STUDY = """\
 version = 1
@@ -70,6 +70,10 @@ IN_GUEST = {
     "encryption": 'encryption = "luks"',
     "volume": 'volume = "thin"',
 }
+
+
+# Shares of the kills: at any moment of a run, the others once it has changed something; and of runs that prepare data.
+ANY_MOMENT, FRESH = 1 / 4, 1 / 4
 
 
 def taken(settings):
@@ -142,6 +146,38 @@ def look(state):
     }
 
 
+def look_alone(state):
+    """The same while no other dbdyno of this host has changed a setting."""
+
+    def is_claimed():
+        return any((refusal := why_not(name)) and "dbdyno" in refusal.why for name in SETTINGS)
+
+    def seen():
+        host = None if is_claimed() else look(state)
+        return None if is_claimed() else host
+
+    return wait_for(seen, every=0.1)
+
+
+def moment(process, state, spans, rng):
+    """Wait for a moment of a run: any, or one after it has announced a change; returns whether it still runs."""
+    if rng.random() < ANY_MOMENT:
+        return kill_after(process, rng.uniform(0.3, 1.1 * sum(spans)))
+    wait_for(lambda: process.poll() is not None or announced(state), every=0.01)
+    return kill_after(process, rng.uniform(0, 1.1 * spans[1]))
+
+
+def whole_run(path, into, state):
+    """Run a study to its end; returns the seconds until it announced a change, and those from then on."""
+    began = time.monotonic()
+    process = start_dbdyno("run", path, "--into", into, state=state)
+    wait_for(lambda: process.poll() is not None or announced(state), every=0.01)
+    announced_at = time.monotonic()
+    output = process.communicate(timeout=1800)[0]
+    assert process.returncode == 0, output
+    return announced_at - began, time.monotonic() - announced_at
+
+
 def kills_of(name, count, rng, folder):
     """Return what came of so many kills of runs with a setting; why there are none where this host can't have it."""
     state, path = folder / "state", folder / "study.toml"
@@ -154,28 +190,26 @@ def kills_of(name, count, rng, folder):
     planned = dbdyno("plan", path, state=state)
     if planned.returncode:
         return {"setting": name, "kills": 0, "lacking": (planned.stdout + planned.stderr).strip().splitlines()[-2:]}
-    began = time.monotonic()
-    whole = dbdyno("run", path, "--into", folder / "whole", state=state, timeout=1800)
-    seconds = time.monotonic() - began
-    assert whole.returncode == 0, whole.stdout + whole.stderr
-    before, different, counts, kinds = look(state), [], Counter(), Counter()
+    whole_run(path, folder / "first", state)
+    spans = whole_run(path, folder / "second", state)  # with prepared data
+    before, different, counts, kinds = look_alone(state), [], Counter(), Counter()
     for number in range(20 * count):
         if counts["kills"] == count:
             break
-        fresh = ["--fresh-images"] if rng.random() < 1 / 4 else []
+        fresh = ["--fresh-images"] if rng.random() < FRESH else []
         process = start_dbdyno("run", path, "--into", folder / f"run{number}", *fresh, state=state)
-        at_seconds = rng.uniform(0.3, 1.1 * seconds)
-        was_killed = kill_after(process, at_seconds)
+        was_killed = moment(process, state, spans, rng)
         counts["kills"] += was_killed
         counts["ended before" if not process.returncode else "failed before"] += not was_killed
         changes = announced(state)
-        counts["changed"] += was_killed and bool(changes)
+        counts["kills of a changed host"] += was_killed and bool(changes)
         counts["kills of restore"] += restore(state, rng)
         kinds.update(change["kind"] for change in changes)
         undone = [change for change in changes if not UNDONE[change["kind"]](change)]
-        if undone or (after := look(state)) != before:
-            different.append({"at_seconds": at_seconds, "not_undone": undone, "before": before, "after": after})
-    return {"setting": name, "seconds_of_a_run": seconds, **counts, "changes": kinds, "different": different}
+        after = look_alone(state)
+        if undone or after != before:
+            different.append({"not_undone": undone, "before": before, "after": after})
+    return {"setting": name, "seconds_of_a_run": spans, **counts, "changes": kinds, "different": different}
 
 
 def main():

@@ -60,7 +60,9 @@ interference = "note"
 @pytest.fixture
 def kernel(state, monkeypatch):
     """The kernel, in the state folder of the test."""
-    lacking = [name for name in ("mdadm", "cryptsetup", "dmsetup", "lvcreate", "fio") if tool_path(name) is None]
+    lacking = [
+        name for name in ("mdadm", "cryptsetup", "dmsetup", "lvcreate", "make-bcache", "fio") if tool_path(name) is None
+    ]
     if not qemu().ok or lacking:
         pytest.skip(f"not installed: {', '.join(lacking)}" if lacking else qemu().said)
     with kept_kernels():
@@ -121,6 +123,13 @@ def test_each_layer_is_read_back_holds_its_data_and_leaves_nothing_however_it_en
         "writethrough", "smq",
     )  # fmt: skip
     assert seen["cases"]["dm-cache"]["figures"]["cache"]["waiting_share"] == 0, "what is written is on both"
+    assert observed["bcache"]["cache"] == {
+        "kind": "bcache", "state": "clean", "cache_mode": "writeback", "sequential_cutoff_bytes": 0,
+        "bucket_bytes": 128 * 1024, "congested_read_threshold_us": 2000, "congested_write_threshold_us": 20_000,
+    }  # fmt: skip
+    assert 0 < seen["cases"]["bcache"]["figures"]["cache"]["waiting_share"] < 1
+    assert observed["bcache over raid1"]["cache"]["cache_mode"] == "writethrough"
+    assert seen["cases"]["bcache over raid1"]["figures"]["cache"]["waiting_share"] == 0
     assert any(kill["there"] for kill in seen["kills"]), "no kill came while anything was raised"
     for kill in seen["kills"]:
         assert kill["left"] == [], kill

@@ -552,8 +552,8 @@ def _array(spec: TrialSpec) -> Iterator[Mistake]:
             yield Mistake(("array", name), f'{text} = "rebuilding"')
 
 
-_OF_CACHE = {"high_watermark": "writecache", "low_watermark": "writecache", "max_age": "writecache",
-             "cache_mode": "dm-cache"}  # fmt: skip
+_OF_CACHE = {"high_watermark": ("writecache",), "low_watermark": ("writecache",), "max_age": ("writecache",),
+             "cache_mode": ("dm-cache", "bcache"), "sequential_cutoff": ("bcache",)}  # fmt: skip
 
 
 def _cache(spec: TrialSpec) -> Iterator[Mistake]:
@@ -571,9 +571,9 @@ def _cache(spec: TrialSpec) -> Iterator[Mistake]:
         if disk == CACHE_DISK:
             yield Mistake(field, f"is {shown(disk)}, the disk that stack.cache takes; give one of another name")
     for name in sorted(section.model_fields_set):
-        if _OF_CACHE[name] != kind:
-            text = f"is of {_OF_CACHE[name]}; {kind} has none. Leave it out, or give both in a level of [levels]"
-            yield Mistake(("cache", name), text)
+        if kind not in _OF_CACHE[name]:
+            text = f"is of {' and '.join(_OF_CACHE[name])}; {kind} has none. Leave it out, or give both in a level of "
+            yield Mistake(("cache", name), f"{text}[levels]")
     if section.low_watermark > section.high_watermark:
         text = f"is {section.low_watermark}, above cache.high_watermark ({section.high_watermark}); give less"
         yield Mistake(("cache", "low_watermark"), text)
