@@ -20,7 +20,7 @@ from tests.support import dbdyno, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(3000)]
 
-KERNEL, DISKS, DISK_BYTES, KILLS = "debian-6.12", 4, 128 * 1024**2, 26
+KERNEL, DISKS, DISK_BYTES, KILLS = "debian-6.12", 4, 128 * 1024**2, 2 * len(CASES)
 SILENCE_SECONDS = 600.0
 
 STUDY = """\
@@ -184,6 +184,7 @@ def test_a_study_of_layers_runs_and_keeps_no_key(state, kernel, tmp_path):
         ('encryption = "luks"', "dm-crypt"),
         ('volume = "thin"', "dm-mod"),
         ('cache = "writecache"\n[stack.disks.cache]\ndevice = "nvme"\nsize = "64MiB"', "dm-writecache"),
+        ('cache = "bcache"\n[stack.disks.cache]\ndevice = "nvme"\nsize = "64MiB"', "bcache"),
     ],
 )
 def test_a_host_without_the_module_says_so_in_one_sentence_with_the_remedy(state, tmp_path, field, module):
