@@ -37,6 +37,7 @@ BENCH_SIMULATE := --json target/bench-simulate.json
 
 # Flags of the benchmark of power cuts: --all, --cuts=N, --only=FILESYSTEM, --seeds=N, --again=N, --strict, --into=NEW, --json=FILE.
 BENCH_CRASH := --json target/bench-crash.json
+BENCH_KILLS := --json target/bench-kills.json
 
 # Flags of the statistics' benchmark: --replicates=N, --only=GROUPS, --seed=N, --strict, --json=FILE.
 BENCH_HONESTY := --json target/bench-honesty.json
@@ -49,7 +50,7 @@ BENCH_HOSTS := --json target/bench-hosts.json
 BENCH_CLIENTS := --json target/bench-clients.json
 BENCH_SWEEP_HOSTS := --json target/bench-sweep-hosts.json
 
-.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 atlas bench bench-atlas bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
+.PHONY: demo test test-fast test-rust test-all check check-python check-rust check-stub build clean release results site test-aarch64 atlas bench bench-atlas bench-awake bench-overhead bench-probes bench-trace bench-load bench-ledger bench-disk bench-models bench-speed bench-simulate bench-crash bench-kills bench-honesty bench-clients bench-history bench-hosts bench-report docs fuzz field-reports lock picture wheel help
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -191,6 +192,9 @@ bench-report: .make/dev ## what the HTML page of a million samples costs, beside
 
 bench-crash: .make/dev ## how many power cuts an hour are examined, false losses, the same state again; half an hour
 	$(SUDO) $(PY) -m benches.crash $(BENCH_CRASH)
+
+bench-kills: .make/dev ## 50 kills of runs with each setting: whether the host is as before; hours
+	$(SUDO) $(PY) -m benches.kills $(BENCH_KILLS)
 
 bench-honesty: .make/dev ## how often verdicts are wrong, beside the rules of others; some minutes
 	mkdir -p target

@@ -65,6 +65,11 @@ CASES = {
             "cache": {"high_watermark": 60, "low_watermark": 20, "max_age": 60_000},
         },
     ),
+    "bcache": (1, {"stack": {"cache": "bcache", "disks": FAST}, "cache": {"sequential_cutoff": "0B"}}),
+    "bcache over raid1": (
+        2,
+        {"stack": {"array": "raid1", "cache": "bcache", "disks": FAST}, "cache": {"cache_mode": "writethrough"}},
+    ),
     "dm-cache": (1, {"stack": {"cache": "dm-cache", "disks": FAST}, "cache": {"cache_mode": "writethrough"}}),
     "all": (
         3,
@@ -127,7 +132,8 @@ def left():
     arrays = [path.parent.name for path in Path("/sys/block").glob("md*/md") if list(path.glob("dev-*"))]
     mappings = [path.read_text().strip() for path in Path("/sys/block").glob("dm-*/dm/name")]
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if "/scratch/" in line]
-    return arrays + mappings + mounts + [str(log.path) for log in leftovers()]
+    caches = [str(path) for path in Path("/sys/block").glob("*/bcache")]
+    return arrays + mappings + caches + mounts + [str(log.path) for log in leftovers()]
 
 
 def clear(count):

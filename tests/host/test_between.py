@@ -20,7 +20,7 @@ from tests.support import dbdyno, what_is_left
 
 pytestmark = [pytest.mark.host, pytest.mark.long, pytest.mark.timeout(3000)]
 
-KERNEL, DISKS, DISK_BYTES, KILLS = "debian-6.12", 4, 128 * 1024**2, 26
+KERNEL, DISKS, DISK_BYTES, KILLS = "debian-6.12", 4, 128 * 1024**2, 2 * len(CASES)
 SILENCE_SECONDS = 600.0
 
 STUDY = """\
@@ -60,15 +60,17 @@ interference = "note"
 @pytest.fixture
 def kernel(state, monkeypatch):
     """The kernel, in the state folder of the test."""
-    lacking = [name for name in ("mdadm", "cryptsetup", "dmsetup", "lvcreate", "fio") if tool_path(name) is None]
+    lacking = [
+        name for name in ("mdadm", "cryptsetup", "dmsetup", "lvcreate", "make-bcache", "fio") if tool_path(name) is None
+    ]
     if not qemu().ok or lacking:
         pytest.skip(f"not installed: {', '.join(lacking)}" if lacking else qemu().said)
     with kept_kernels():
         yield fetch_kernel(KERNEL, state, monkeypatch)
 
 
-def observe_in_guest(kernel, folder, cases, kills):
-    """What ``tests.layers_guest`` saw in a machine with four empty disks."""
+def observe_in_guest(kernel, folder, module, *words):
+    """What a module of the tests saw in a machine with four empty disks."""
     disks = []
     for number in range(DISKS):
         file = folder / f"disk{number}.img"
@@ -84,7 +86,7 @@ def observe_in_guest(kernel, folder, cases, kills):
         "DM_DISABLE_UDEV": "1",
     }
     given = [f"{name}={value}" for name, value in environment.items()]
-    command = ["env", "-i", *given, sys.executable, "-S", "-m", "tests.layers_guest", str(kills), "/".join(cases)]
+    command = ["env", "-i", *given, sys.executable, "-S", "-m", module, *words]
     machine = Machine(kernel, 1024**3, shlex.join(command), disks=disks)
     with closing(Journal("layers in a guest")) as journal, booted(machine, journal, accelerator(kernel)) as guest:
         kind = "saw"
@@ -95,7 +97,7 @@ def observe_in_guest(kernel, folder, cases, kills):
 
 @pytest.mark.drawn(0)  # a boot, and each layer under an emulated CPU, takes minutes: with DBDYNO_TEST_LONG alone
 def test_each_layer_is_read_back_holds_its_data_and_leaves_nothing_however_it_ends(kernel, tmp_path):
-    seen = observe_in_guest(kernel, tmp_path, list(CASES), KILLS)
+    seen = observe_in_guest(kernel, tmp_path, "tests.layers_guest", str(KILLS), "/".join(CASES))
     assert "error" not in seen, seen["error"]
     for case, outcome in seen["cases"].items():
         assert outcome.get("same") is True, f"{case}: {outcome}"
@@ -121,9 +123,40 @@ def test_each_layer_is_read_back_holds_its_data_and_leaves_nothing_however_it_en
         "writethrough", "smq",
     )  # fmt: skip
     assert seen["cases"]["dm-cache"]["figures"]["cache"]["waiting_share"] == 0, "what is written is on both"
+    assert observed["bcache"]["cache"] == {
+        "kind": "bcache", "state": "clean", "cache_mode": "writeback", "sequential_cutoff_bytes": 0,
+        "bucket_bytes": 128 * 1024, "congested_read_threshold_us": 2000, "congested_write_threshold_us": 20_000,
+    }  # fmt: skip
+    assert 0 < seen["cases"]["bcache"]["figures"]["cache"]["waiting_share"] < 1
+    assert observed["bcache over raid1"]["cache"]["cache_mode"] == "writethrough"
+    assert seen["cases"]["bcache over raid1"]["figures"]["cache"]["waiting_share"] == 0
     assert any(kill["there"] for kill in seen["kills"]), "no kill came while anything was raised"
     for kill in seen["kills"]:
         assert kill["left"] == [], kill
+
+
+@pytest.mark.drawn(0)  # as above
+def test_a_logical_volume_that_is_there_is_a_disk_if_it_is_empty_and_shares_nothing(kernel, tmp_path):
+    seen = observe_in_guest(kernel, tmp_path, "tests.volume_guest")
+    assert "error" not in seen, seen["error"]
+    for name in ("linear", "striped"):
+        outcome = seen[name]
+        assert outcome["serial"].startswith("LVM-")
+        assert outcome["model"] == f"LVM vg0-{name}"
+        assert outcome["why"][0] == "it is empty (all of it was read)"
+        assert [why.partition(",")[0] for why in outcome["why"][1:]] == ["it holds what a trial left"] * 3
+        assert outcome["observed"]["queue"]["read_ahead_kb"] == "64"
+        assert outcome["observed"]["device"]["serial"] == outcome["serial"]
+        assert outcome["killed"], "there was nothing to put back"
+        assert outcome["queue_is_back"]
+    said = seen["refusals"]
+    assert "/dev/mapper/vg0-held holds data: a ext4 signature" in said["held"]
+    assert "is in use: /dev/dm-" in said["mounted"]
+    assert f"not 'LVM-{'a' * 64}' as the study says; it is not touched" in said["another"]
+    assert "is held by dm-" in said["disk"]
+    for name in ("thin", "copied", "copy"):
+        assert "is a logical volume that stands on others" in said[name], name
+    assert "is suspended; resume it: dmsetup resume vg0-striped" in said["suspended"]
 
 
 @pytest.mark.drawn(0)  # as above
@@ -151,6 +184,7 @@ def test_a_study_of_layers_runs_and_keeps_no_key(state, kernel, tmp_path):
         ('encryption = "luks"', "dm-crypt"),
         ('volume = "thin"', "dm-mod"),
         ('cache = "writecache"\n[stack.disks.cache]\ndevice = "nvme"\nsize = "64MiB"', "dm-writecache"),
+        ('cache = "bcache"\n[stack.disks.cache]\ndevice = "nvme"\nsize = "64MiB"', "bcache"),
     ],
 )
 def test_a_host_without_the_module_says_so_in_one_sentence_with_the_remedy(state, tmp_path, field, module):

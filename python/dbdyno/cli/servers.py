@@ -53,7 +53,8 @@ def servers(context: typer.Context, json_: bool = JSON) -> None:
     for server in server_rows:
         if server["problem"] and server["source"]:
             print(f"{server['name']}: {server['problem']}")
-    print(not_served(*(server["name"] for server in server_rows if not server["source"])))
+    if missing := [server["name"] for server in server_rows if not server["source"]]:
+        print(not_served(*missing))
 
 
 @app.command("add")

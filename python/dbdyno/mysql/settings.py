@@ -326,15 +326,16 @@ PROVISIONED = ("mariadb-10.5", "mariadb-10.11", "mariadb-11.4", "mariadb-11.8", 
                "mysql-8.0", "mysql-9")  # fmt: skip
 # Of a vendor's archive, by its whole version: "mariadb-10.6.21".
 OF_ARCHIVE = re.compile(r"(mariadb|mysql|percona)-[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}")
-NOT_SERVED = ("mariadb-10.6", "mysql-8.4", "percona-8.0", "percona-8.4")  # no registry that dbdyno asks has builds
+# Series of which no registry that dbdyno asks has builds: of each the newest that was added from an archive.
+NOT_SERVED = ("mariadb-10.6", "mysql-8.4", "percona-8.0", "percona-8.4")
 
 
 def not_served(*names: str) -> str:
     """What to do about servers that people ask for and no registry has."""
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
     return (
-        f"{listed}: no package registry that dbdyno asks has a build; give the vendor's archive, dbdyno servers add "
-        f'URL|FILE --sha256 HEX, and name it by its whole version, as in server = "{names[-1]}.21"'
+        f"{listed}: no package registry that dbdyno asks has a build; give the vendor's archive: dbdyno servers add "
+        "URL|FILE --sha256 HEX"
     )
 
 

@@ -19,12 +19,16 @@ class Between(ABC):
     """One such layer: whether a treatment has it, what it needs, and the layer itself."""
 
     FIELD: ClassVar[str]  # of [stack], which says whether there is one
-    PROGRAMS: ClassVar[Mapping[str, str]]  # that make it, and the package of each
+    PROGRAMS: ClassVar[Mapping[str, str]]  # that make it, of whichever kind, and the package of each
     TOUCHES: ClassVar[str]  # what raising it changes on the host, for ``plan``
 
     def is_wanted(self, spec: TrialSpec) -> bool:
         """Whether a treatment has it."""
         return str(getattr(spec.stack, self.FIELD)) != NONE
+
+    def programs(self, spec: TrialSpec) -> Mapping[str, str]:
+        """The programs that make what a treatment has, and the package of each."""
+        return self.PROGRAMS
 
     @abstractmethod
     def modules(self, spec: TrialSpec) -> list[str]:
@@ -46,7 +50,7 @@ class Between(ABC):
         for name in self.modules(spec):
             if not has_module(modules, name) and not (not kernel and is_loaded(name)):
                 yield _lacking_module(self.FIELD, name, kernel)
-        for program, package in self.PROGRAMS.items():
+        for program, package in self.programs(spec).items():
             found = tool_path(program)
             detail, remedy = found or "is not installed", "" if found else f"apt-get install {package}"
             yield Capability(program, ok=bool(found), detail=detail, remedy=remedy, field=("stack", self.FIELD))

@@ -6,6 +6,7 @@ import hashlib
 import json
 import mmap
 import os
+import re
 import stat
 import struct
 import threading
@@ -533,6 +534,7 @@ def _c_library() -> ctypes.CDLL:
 
 
 SERIAL_CHARS_MIN = 4  # a shorter one could be part of any name
+_VOLUME_UUID = re.compile(r"LVM-[0-9A-Za-z]{64}")  # of a volume to be used; parts of volumes have a suffix
 
 
 @dataclass(frozen=True)
@@ -560,12 +562,33 @@ def identify(device: Path) -> Identity:
     sysfs = CLASS / sysfs_name(path)
     if (sysfs / "partition").exists():
         raise HostError(f"{device} is a partition; name a whole disk, or its queue could not be set")
-    serial = next((text for place in _serials(sysfs, path) if (text := text_of(place, ""))), "")
+    volume = _volume_uuid(device, sysfs)
+    serial = volume or next((text for place in _serials(sysfs, path) if (text := text_of(place, ""))), "")
     wwn = text_of(sysfs / "device/wwid", "").removeprefix("naa.").removeprefix("eui.")
     if not serial:
         raise HostError(no_serial_text(device, sysfs))
     size_bytes = int(text_of(sysfs / "size", "") or 0) * SECTOR_BYTES
-    return Identity(path, text_of(sysfs / "device/model", ""), serial, wwn, size_bytes, text_of(sysfs / "diskseq", ""))
+    model = f"LVM {text_of(sysfs / 'dm/name', '')}" if volume else text_of(sysfs / "device/model", "")
+    return Identity(path, model, serial, wwn, size_bytes, text_of(sysfs / "diskseq", ""))
+
+
+def _volume_uuid(device: Path, sysfs: Path) -> str:
+    """What identifies a logical volume: the UUID of its group, and its own; empty of anything else.
+
+    Raises ``HostError`` of a volume on other volumes: a pool that it shares may run full, and a snapshot of it copies
+    what is overwritten. What is read of one that is suspended doesn't come.
+    """
+    uuid = text_of(sysfs / "dm/uuid", "")
+    if not _VOLUME_UUID.fullmatch(uuid):
+        return ""
+    if any(text_of(below / "dm/uuid", "").startswith("LVM-") for below in (sysfs / "slaves").glob("*")):
+        raise HostError(
+            f"{device} is a logical volume that stands on others, as a thin one or one with a snapshot does; only a "
+            "linear or striped one, whose storage is its own, may be erased; it is not touched"
+        )
+    if text_of(sysfs / "dm/suspended", "") == "1":
+        raise HostError(f"{device} is suspended; resume it: dmsetup resume {text_of(sysfs / 'dm/name')}")
+    return uuid
 
 
 def no_serial_text(device: Path, sysfs: Path) -> str:

@@ -21,6 +21,7 @@ PACKAGES = {
     "fusermount3": "fuse3",
     "modprobe": "kmod",
     "mdadm": "mdadm",
+    "make-bcache": "bcache-tools",
     "cryptsetup": "cryptsetup-bin",
     "dmsetup": "dmsetup",
     **dict.fromkeys(("vgcreate", "vgs", "vgrename", "vgchange", "lvcreate", "lvs"), "lvm2"),

@@ -9,10 +9,11 @@ HERE = "here"
 MEMORY = "memory"  # no device at all: a tmpfs
 OF_HOST = "the disk of each host"  # no study says so: [hosts.disk] names a real disk for each
 NOT_GIVEN = ""  # no study says so: what an external server stands on is its own
-# What can be done with a logical volume, which shows no serial.
+# What can be done with a volume or an array of the host's.
 A_VOLUME_THERE_IS = (
-    "A volume of this host is never erased; mount a filesystem of it and give a folder there, "
-    'device = "file:/srv/bench", or have dbdyno make a volume of emulated disks: volume = "linear"'
+    "A linear or striped volume of LVM is a real disk, which is erased if it is empty: name it by "
+    "/dev/disk/by-id/dm-uuid-LVM-...; of any other volume or array mount a filesystem and give a folder there: "
+    'device = "file:/srv/bench"'
 )
 
 # A drive file where it is not the whole name: its numbers follow, or it is a member of an array.

@@ -38,7 +38,7 @@ _CALLED = {
     "drive": "device", "elevator": "scheduler", "fs": "filesystem", "ram": "memory", "repetitions": "blocks",
     "repeat": "blocks", "runs": "blocks", "control": "baseline", "type": "kind", "name": "title",
     "raid": "array", "raid_level": "array", "md": "array", "luks": "encryption", "dm_crypt": "encryption",
-    "lvm": "volume", "dm_cache": "cache", "dm_writecache": "cache", "writecache": "cache",
+    "lvm": "volume", "dm_cache": "cache", "dm_writecache": "cache", "writecache": "cache", "bcache": "cache",
     "sector_size": "sector", "chunk_size": "chunk",
     "thp": "transparent_hugepage", "transparent_hugepages": "transparent_hugepage",
     "transparent_huge_pages": "transparent_hugepage", "hugepages": "nr_hugepages", "huge_pages": "nr_hugepages",

@@ -127,7 +127,7 @@ BETWEEN = ("array", "cache", "encryption", "volume")
 # Levels of md and kinds of logical volumes -> how many devices they need at least.
 ARRAYS = {"raid0": 2, "raid1": 2, "raid5": 3, "raid6": 4, "raid10": 2, "linear": 2}
 VOLUMES = {"linear": 1, "striped": 2, "thin": 1}
-CACHES = ("writecache", "dm-cache")
+CACHES = ("writecache", "dm-cache", "bcache")
 CACHE_DISK = "cache"  # of [stack.disks], the disk that a cache takes
 # nr_requests of a blk-mq kernel: BLKDEV_MIN_RQ .. 16 x 128 (block/blk-mq.c); without a scheduler the hardware's depth.
 NR_REQUESTS_MIN, NR_REQUESTS_MAX, NR_REQUESTS_NONE_MAX = 4, 2048, 128
@@ -291,7 +291,7 @@ class StackSection(Section):
     array: Literal[("none", *ARRAYS)] = "none"  # type: ignore[valid-type]
     """What [md](layers.md#array) makes of the `devices`, with `[array]`."""
     cache: Literal[("none", *CACHES)] = "none"  # type: ignore[valid-type]
-    """The [cache](layers.md#cache) that device mapper makes of the fast disk `[stack.disks.cache]`, with `[cache]`."""
+    """The [cache](layers.md#cache) that is made of the fast disk `[stack.disks.cache]`, with `[cache]`."""
     encryption: Literal["none", "luks"] = "none"
     """Whether [dm-crypt](layers.md#encryption) encrypts, as `[encryption]` says."""
     volume: Literal[("none", *VOLUMES)] = "none"  # type: ignore[valid-type]
@@ -425,7 +425,7 @@ class ArraySection(Section):
 
 
 class CacheSection(Section):
-    """``[cache]``: how ``[stack] cache`` works, in the words of the kernel (device mapper's writecache and cache)."""
+    """``[cache]``: how ``[stack] cache`` works, in the kernel's words."""
 
     high_watermark: Annotated[StrictInt, Field(ge=1, le=100)] = 50
     """Percent of a `writecache` at which the kernel begins to write back."""
@@ -434,7 +434,9 @@ class CacheSection(Section):
     max_age: Annotated[StrictInt, Field(ge=1, le=86_400_000)] | None = None
     """Milliseconds after which a `writecache` writes back what waits."""
     cache_mode: Literal["writeback", "writethrough"] = "writeback"
-    """When a write to a `dm-cache` is done: once it is on the cache's disk, or once it is on both."""
+    """When a write to a `dm-cache` or `bcache` is done: once it is on the cache's disk, or once it is on both."""
+    sequential_cutoff: Annotated[Size, Field(ge=0)] | None = None
+    """From so many bytes in a row on `bcache` leaves a read or write to the disk behind it; `"0B"`: never."""
 
 
 class EncryptionSection(Section):

@@ -7,7 +7,7 @@ from dbdyno.filesystems import BY_FUSE, IN_MEMORY, KINDS
 from dbdyno.model.design import BOOTED, BOOTED_KERNELS, IMAGE
 from dbdyno.model.disks import DATA_DISK
 from dbdyno.mysql.server_url import EXAMPLE, is_url, server_url
-from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIVE, PROVISIONED, not_served
+from dbdyno.mysql.settings import DISTRIBUTION, NO_SERVER, NOT_SERVED, OF_ARCHIVE, PROVISIONED
 from dbdyno.study.drives import A_VOLUME_THERE_IS, HERE, MEMORY, NOT_GIVEN, device_place, is_emulated, is_real
 from dbdyno.study.fio_rules import job_mistakes
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
@@ -552,8 +552,8 @@ def _array(spec: TrialSpec) -> Iterator[Mistake]:
             yield Mistake(("array", name), f'{text} = "rebuilding"')
 
 
-_OF_CACHE = {"high_watermark": "writecache", "low_watermark": "writecache", "max_age": "writecache",
-             "cache_mode": "dm-cache"}  # fmt: skip
+_OF_CACHE = {"high_watermark": ("writecache",), "low_watermark": ("writecache",), "max_age": ("writecache",),
+             "cache_mode": ("dm-cache", "bcache"), "sequential_cutoff": ("bcache",)}  # fmt: skip
 
 
 def _cache(spec: TrialSpec) -> Iterator[Mistake]:
@@ -571,9 +571,9 @@ def _cache(spec: TrialSpec) -> Iterator[Mistake]:
         if disk == CACHE_DISK:
             yield Mistake(field, f"is {shown(disk)}, the disk that stack.cache takes; give one of another name")
     for name in sorted(section.model_fields_set):
-        if _OF_CACHE[name] != kind:
-            text = f"is of {_OF_CACHE[name]}; {kind} has none. Leave it out, or give both in a level of [levels]"
-            yield Mistake(("cache", name), text)
+        if kind not in _OF_CACHE[name]:
+            text = f"is of {' and '.join(_OF_CACHE[name])}; {kind} has none. Leave it out, or give both in a level of "
+            yield Mistake(("cache", name), f"{text}[levels]")
     if section.low_watermark > section.high_watermark:
         text = f"is {section.low_watermark}, above cache.high_watermark ({section.high_watermark}); give less"
         yield Mistake(("cache", "low_watermark"), text)
@@ -594,10 +594,8 @@ def _server(spec: TrialSpec) -> Iterator[Mistake]:
     if spec.server.whole_server_may_change:
         text = "is for an external server; dbdyno's own is thrown away. Leave it out"
         yield Mistake(("server", "whole_server_may_change"), text)
-    known = (DISTRIBUTION, *PROVISIONED, NO_SERVER)
-    if name in NOT_SERVED:
-        yield Mistake(("stack", "server"), f"is {not_served(name)}")
-    elif name not in known and not name.startswith("/") and not OF_ARCHIVE.fullmatch(name):
+    known = (DISTRIBUTION, *PROVISIONED, *NOT_SERVED, NO_SERVER)
+    if name not in known and not name.startswith("/") and not OF_ARCHIVE.fullmatch(name):
         text = f"is {shown(name)}; known are {', '.join(known)} and the absolute path of an unpacked MariaDB or MySQL"
         yield Mistake(("stack", "server"), text + did_you_mean(name, known))
 

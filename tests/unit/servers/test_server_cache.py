@@ -13,8 +13,8 @@ import pytest
 from dbdyno.errors import HostError, UserError
 from dbdyno.mysql.settings import DISTRIBUTION, NOT_SERVED, PROVISIONED
 from dbdyno.servers.sources import cache, source
-from dbdyno.servers.sources.cache import PRODUCTS, Product, known_servers
-from dbdyno.servers.sources.installation import ENGINES, find_server
+from dbdyno.servers.sources.cache import PRODUCTS, Product, known_servers, tree_of
+from dbdyno.servers.sources.installation import ENGINES, NoServerError, find_server
 from dbdyno.servers.sources.maven import Maven
 from dbdyno.servers.sources.npm import Npm
 from dbdyno.servers.sources.source import check_sum, run_client
@@ -273,14 +273,29 @@ def test_what_a_build_needs_of_the_host_is_said_before_anything_is_downloaded(pr
 
 def test_what_no_registry_has_is_said_in_a_sentence(product):
     product()
-    with pytest.raises(
-        UserError, match=r'mysql-8\.4: no package registry .* servers add URL\|FILE .* as in server = "mysql-8\.4\.21"'
-    ):
+    with pytest.raises(UserError, match=r"mysql-8\.4: no package registry .* servers add URL\|FILE --sha256 HEX$"):
         cache.product_named("mysql-8.4")
     listed = {one["name"]: one for one in known_servers()}
     assert set(NOT_SERVED) <= set(listed)
     assert not listed["percona-8.0"]["available"]
     assert "servers add URL|FILE" in listed["percona-8.0"]["problem"]
+
+
+def test_a_series_is_the_newest_release_that_was_added(product):
+    product()
+    with pytest.raises(NoServerError, match=r"percona-8\.4 is not on this host; get it: dbdyno servers add URL\|FILE"):
+        find_server("percona-8.4")
+    for release in ("8.4.9", "8.4.21", "8.4.3"):
+        daemon = tree_of(f"percona-{release}") / "bin/mysqld"
+        daemon.parent.mkdir(parents=True)
+        daemon.write_text(DAEMON.format(release))
+        daemon.chmod(0o755)
+        record = {"version": release, "source": "file", "coordinates": "/a.tar.gz", "engines": [], "bytes": 0}
+        (tree_of(f"percona-{release}") / "server.json").write_text(json.dumps(record))
+    assert find_server("percona-8.4").version == "8.4.21"
+    listed = {one["name"] for one in known_servers()}
+    assert {"percona-8.4.3", "percona-8.0"} <= listed
+    assert "percona-8.4" not in listed, "of it there is a release"
 
 
 def test_checksums(tmp_path):

@@ -80,4 +80,4 @@ def test_of_a_volume_of_the_device_mapper_it_is_said_what_can_be_done(tmp_path):
     (tmp_path / "dm").mkdir()
     said = no_serial_text(volume, tmp_path)
     assert said.startswith("/dev/vg0/lv0 shows no serial, so it can't be distinguished")
-    assert 'give a folder there, device = "file:/srv/bench", or have dbdyno make a volume' in said
+    assert 'mount a filesystem and give a folder there: device = "file:/srv/bench"' in said

@@ -298,6 +298,7 @@ def test_every_undo_can_be_written_down_and_read_back():
     made += [UNDOS["SetGlobal"](*server, "long_query_time", 2.5), UNDOS["DropExternalTables"](*server, "token")]
     made += [UNDOS["RemoveDiskFile"]("/srv/dbdyno-00ff.img")]
     made += [UNDOS["DropAccount"](*server, "dbdyno_1", "::1")]
+    made += [UNDOS["StopBcache"](["/dev/loop3", "/dev/loop4"])]
     made += [UNDOS["StopArray"](["/dev/loop3", "/dev/loop4"]), UNDOS["RemoveMappings"]("dbdyno-0f-")]
     for undo in made:
         journal.announce(undo)

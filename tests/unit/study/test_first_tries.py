@@ -79,6 +79,20 @@ def test_logs_go_to_a_disk_of_their_own_as_it_is_said(tmp_path):
     load_study(study(tmp_path, ("[workload]", f"{place}[workload]")))
 
 
+def test_a_logical_volume_is_named_as_a_disk_by_its_link(tmp_path):
+    said = refusal(study(tmp_path, ('"ssd-sata"', '"lvm:/dev/vg0/lv0"'), ('size = "4GiB"\n', "")))
+    link = re.search(r"name it by (/dev/disk/by-id/dm-uuid-LVM-)\.\.\.", said)[1]
+    loaded = load_study(study(tmp_path, ('"ssd-sata"', f'"{link}{"a" * 64}"'), ('size = "4GiB"\n', "")))
+    ((_, spec),) = loaded.combinations()
+    assert spec.stack.kind == "real"
+
+
+@pytest.mark.parametrize("series", ["percona-8.4", "percona-8.0", "mysql-8.4", "mariadb-10.6"])
+def test_a_series_without_a_build_in_any_registry_is_a_server(tmp_path, series):
+    loaded = load_study(study(tmp_path, ('"mariadb"', f'["mariadb", "{series}"]')))
+    assert loaded.factors[0].levels == ("mariadb", series)
+
+
 @pytest.mark.parametrize("array", ["raid5(hdd-15k, 4)", "raid6(hdd-15k, 6, 256KiB)", "raid5(ssd-sata, 3)"])
 def test_arrays_with_parity_are_drives(tmp_path, array):
     loaded = load_study(study(tmp_path, ('"ssd-sata"', f'["raid10(hdd-15k, 4)", "{array}"]')))

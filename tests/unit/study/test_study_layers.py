@@ -10,6 +10,7 @@ from dbdyno.stack.kinds.catalogue import KINDS
 from dbdyno.stack.kinds.kind import Raising
 from dbdyno.stack.kinds.own import between_of, block_layers
 from dbdyno.stack.layers.array import rebuilt_share
+from dbdyno.stack.layers.bcache import bucket_bytes, bytes_of
 from dbdyno.stack.layers.cache import cache_figures, metadata_sectors, observed_cache
 from dbdyno.stack.layers.encryption import observed_table
 from dbdyno.stack.layers.volume import observed_tables
@@ -121,7 +122,11 @@ REFUSED = {
         [CACHE, ("[design]", "[crash]\n[design]")],
         'stack.cache: is "writecache"; a power cut is of one plain disk',
     ),
-    "another cache": ([stack('cache = "bcache"')], 'stack.cache: is "bcache"; allowed are none, writecache, dm-cache'),
+    "another cache": ([stack('cache = "lvmcache"')], 'stack.cache: is "lvmcache"; allowed are none, writecache, dm-c'),
+    "what only another cache bypasses": (
+        [CACHE, section('[cache]\nsequential_cutoff = "0B"')],
+        "cache.sequential_cutoff: is of bcache; writecache has none. Leave it out, or give both in a level of",
+    ),
     "another word": ([stack('array = "raid4"')], 'stack.array: is "raid4"; allowed are none, raid0, raid1, raid5'),
     "what others call it": ([stack('raid = "raid5"')], 'stack.raid: is unknown here.*Did you mean "array"?'),
 }
@@ -188,7 +193,7 @@ def test_a_cache_has_the_disk_of_its_name_and_its_settings_are_not_in_the_data(l
         assert block_layers(fast, raising(install=True), fresh=True) == []
         assert KINDS["emulated"].image_place(spec) == "ext4 on luks on writecache"
     assert keys[0] == keys[1]
-    assert "mapped: a cache of device mapper" in "\n".join(KINDS["emulated"].touches([spec], {}))
+    assert "made: a cache before the disk of each trial" in "\n".join(KINDS["emulated"].touches([spec], {}))
 
 
 def raising(*, install):
@@ -257,3 +262,12 @@ def test_what_the_kernel_says_of_a_mapping_is_read():
     assert observed_tables(tables, "dbdyno_1") == {
         "kind": "striped", "segments": 1, "size_bytes": 109051904, "stripes": 4, "stripe_bytes": 65536,
     }  # fmt: skip
+
+
+def test_sizes_of_bcache():
+    assert [bytes_of(text) for text in ("0", "0.0k", "64.0k", "4.0M", "1.5G")] == [0, 0, 65536, 4 << 20, 3 << 29]
+    with pytest.raises(TrialError, match="expected a size of bcache's, it is 'unknown'"):
+        bytes_of("unknown")
+    assert bucket_bytes(8 << 30) == 512 * 1024
+    assert bucket_bytes(64 << 20) == 64 * 1024
+    assert (100 << 20) // bucket_bytes(100 << 20) >= 1024, "the kernel wants more than 512"

@@ -19,7 +19,7 @@ HERE = 'can\'t be set with device = "here", a directory of the host as it is'
 STACK = fields(StackSection)
 ONE_THAT_DOES = ", or simulate one that does (stack.kernel)"
 SERVERS = "mariadb, mariadb-10.5, mariadb-10.11, mariadb-11.4, mariadb-11.8, mysql-5.5, mysql-5.6, mysql-5.7, "
-SERVERS += "mysql-8.0, mysql-9, none"
+SERVERS += "mysql-8.0, mysql-9, mariadb-10.6, mysql-8.4, percona-8.0, percona-8.4, none"
 SERVERS += " and the absolute path of an unpacked MariaDB or MySQL"
 
 # What is changed in the study; the messages, each after the study's path.
@@ -42,8 +42,9 @@ MISTAKES = {
         [
             (
                 ':6: stack.device: is "lvm:/dev/vg0/lv0"; no kind of stack is called "lvm": real, file, emulated, '
-                "memory, here. A volume of this host is never erased; mount a filesystem of it and give a folder "
-                'there, device = "file:/srv/bench", or have dbdyno make a volume of emulated disks: volume = "linear"'
+                "memory, here. A linear or striped volume of LVM is a real disk, which is erased if it is empty: name "
+                "it by /dev/disk/by-id/dm-uuid-LVM-...; of any other volume or array mount a filesystem and give a "
+                'folder there: device = "file:/srv/bench"'
             )
         ],
     ),
@@ -215,16 +216,6 @@ MISTAKES = {
         [
             f':8: stack.server: is "mysq-9"; known are {SERVERS}. Did you mean "mysql-9"?',
             f':8: stack.server: is "mariadb-12"; known are {SERVERS}. Did you mean "mariadb"?',
-        ],
-    ),
-    "a server that no registry has": (
-        [('scheduler = "mq-deadline"', 'server = "mysql-8.4"')],
-        [
-            (
-                ":8: stack.server: is mysql-8.4: no package registry that dbdyno asks has a build; give the vendor's "
-                "archive, dbdyno servers add URL|FILE --sha256 HEX, and name it by its whole version, as in "
-                'server = "mysql-8.4.21"'
-            ),
         ],
     ),
     "no filesystem": (

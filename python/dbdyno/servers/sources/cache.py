@@ -390,8 +390,9 @@ _CLIENTS = {"Debian": ("apt-get", "apt"), "npm": ("npm", "npm"), "Maven": ("mvn"
 def known_servers() -> list[dict[str, Any]]:
     """The distribution's server, the catalogue, then those that no registry has; asks no registry."""
     provisioned = (_product_facts(product) for product in PRODUCTS.values())
-    added = map(_archive_facts, archives())
-    return [_distribution(), *provisioned, *added, *(_not_served(name) for name in NOT_SERVED)]
+    added = archives()
+    missing = [series for series in NOT_SERVED if not any(name.startswith(f"{series}.") for name in added)]
+    return [_distribution(), *provisioned, *map(_archive_facts, added), *map(_not_served, missing)]
 
 
 def _archive_facts(name: str) -> dict[str, Any]:

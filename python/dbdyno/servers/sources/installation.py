@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dbdyno.errors import UserError
-from dbdyno.mysql.settings import OF_ARCHIVE
+from dbdyno.mysql.settings import NOT_SERVED, OF_ARCHIVE
 from dbdyno.servers.user import answer
 from dbdyno.study.mistakes import did_you_mean
 from dbdyno.system.state import state_folder
@@ -132,11 +132,20 @@ def find_server(name: str) -> Installation:
     if name == "mariadb":
         remedy = "install it without starting a service: apt-get install mariadb-server-core"
         return find_in_tree(name, Path("/usr"), remedy)
-    tree = state_folder() / "servers" / name
+    servers = state_folder() / "servers"
+    tree = _newest_of_series(servers, name) if name in NOT_SERVED else servers / name
     if "/" in name or not (tree / "server.json").is_file():
-        what = "URL|FILE --sha256 HEX, with the vendor's archive" if OF_ARCHIVE.fullmatch(name) else name
+        from_archive = name in NOT_SERVED or OF_ARCHIVE.fullmatch(name)
+        what = "URL|FILE --sha256 HEX, with the vendor's archive" if from_archive else name
         raise NoServerError(f"{name} is not on this host", f"get it: dbdyno servers add {what}")
     return find_in_tree(name, tree)
+
+
+def _newest_of_series(servers: Path, series: str) -> Path:
+    """Where the newest release of ``percona-8.4`` lies that was added; a folder that is not there if none was."""
+    added = (record.parent for record in servers.glob(f"{series}.*/server.json"))
+    releases = (tree for tree in added if OF_ARCHIVE.fullmatch(tree.name))
+    return max(releases, key=lambda tree: int(tree.name.rpartition(".")[2]), default=servers / series)
 
 
 @cache

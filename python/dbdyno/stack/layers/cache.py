@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from dbdyno.errors import TrialError
 from dbdyno.stack.between import Between, load_module
 from dbdyno.stack.layer import Layer, StackContext
+from dbdyno.stack.layers import bcache
 from dbdyno.stack.tools import run_tool
 from dbdyno.stack.undo.actions import RemoveMappings
 from dbdyno.stack.undo_log import Journal
@@ -210,19 +211,26 @@ def cache_figures(before: str, after: str) -> CacheFigures:
     return figures
 
 
-class _DmCache(Between):
+class _AnyCache(Between):
     FIELD: ClassVar[str] = "cache"
-    PROGRAMS: ClassVar[dict[str, str]] = {"dmsetup": "dmsetup"}
-    TOUCHES: ClassVar[str] = "mapped: a cache of device mapper before the disk of each trial; removed afterwards"
+    PROGRAMS: ClassVar[dict[str, str]] = {"dmsetup": "dmsetup", "make-bcache": "bcache-tools"}
+    TOUCHES: ClassVar[str] = "made: a cache before the disk of each trial; removed afterwards"
+
+    def programs(self, spec: TrialSpec) -> dict[str, str]:
+        name = "make-bcache" if spec.stack.cache == bcache.MODULE else "dmsetup"
+        return {name: self.PROGRAMS[name]}
 
     def modules(self, spec: TrialSpec) -> list[str]:
-        return list(MODULES[spec.stack.cache])
+        return [bcache.MODULE] if spec.stack.cache == bcache.MODULE else list(MODULES[spec.stack.cache])
 
     def on_disk(self, spec: TrialSpec) -> list[object]:
         return [spec.stack.cache]  # as its sectors decide how a filesystem is made
 
     def layer(self, spec: TrialSpec, *, fresh: bool, key: bytes) -> Layer:
-        return Cache(spec.stack.cache, spec.cache, fresh, f"dbdyno-{new_token()}")
+        title = f"dbdyno-{new_token()}"
+        if spec.stack.cache == bcache.MODULE:
+            return bcache.Bcache(spec.cache, fresh, title)
+        return Cache(spec.stack.cache, spec.cache, fresh, title)
 
 
-BETWEEN = _DmCache()
+BETWEEN = _AnyCache()

@@ -323,8 +323,8 @@ class StopArray(Undo):
         return bool(arrays)
 
 
-# What makes arrays and mappings, and what such a tool is before it is itself.
-_TOOLS = {"setpriv", "mdadm", "cryptsetup", "dmsetup", "vgcreate", "vgrename", "vgchange", "lvcreate"}
+# What makes arrays, caches and mappings, and what such a tool is before it is itself.
+_TOOLS = {"setpriv", "mdadm", "make-bcache", "cryptsetup", "dmsetup", "vgcreate", "vgrename", "vgchange", "lvcreate"}
 
 
 def _await_tools(words: set[str]) -> None:
@@ -362,6 +362,34 @@ def arrays_over(devices: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
+class StopBcache(Undo):
+    """Stop bcache on devices of ours: what it makes of a disk, then the set of the cache's disk."""
+
+    WHAT = "stop bcache on {self.devices}"
+
+    devices: Sequence[str]  # their paths: of the disk behind the cache, and of the cache's own
+    boot: str = field(default_factory=boot_id)
+
+    def apply(self) -> bool:
+        """Stop each that is registered; what waited to be written back is given up with the cache."""
+        if self.boot != boot_id():
+            return False
+        _await_tools(set(self.devices))
+        folders = [Path("/sys/block") / Path(device).name / "bcache" for device in self.devices]
+        registered = [folder for folder in folders if folder.is_dir()]
+        for folder in registered:
+            deadline = time.monotonic() + LET_GO_SECONDS
+            while folder.is_dir():
+                for stop in (folder / "stop", folder / "set/stop"):
+                    with contextlib.suppress(OSError):  # a disk has the one, a cache the other
+                        stop.write_text("1", encoding="ascii")
+                if time.monotonic() > deadline:
+                    raise HostError(f"{folder.parent.name}: bcache does not let go of it; then: dbdyno restore")
+                time.sleep(0.05)
+        return bool(registered)
+
+
+@dataclass(frozen=True)
 class RemoveMappings(Undo):
     """Remove the mappings of device mapper whose names begin as only dbdyno's do."""
 
@@ -396,7 +424,7 @@ class RemoveMappings(Undo):
 
 _KINDS: tuple[type[Undo], ...] = (
     EndProcesses, SetInstantMode, Unmount, DetachLoops, RemoveTree, RemoveDiskFile, RemoveCgroup,
-    RemoveTraceInstance, RestoreSysfs, StopArray, RemoveMappings, WipeOurs, MarkHalfMade, SetGlobal,
+    RemoveTraceInstance, RestoreSysfs, StopArray, StopBcache, RemoveMappings, WipeOurs, MarkHalfMade, SetGlobal,
     DropExternalTables, DropAccount,
 )  # fmt: skip
 UNDOS = {kind.__name__: kind for kind in _KINDS}  # by the names that undo logs have
