@@ -64,11 +64,11 @@ FIELD_REPORTS :=
 field-reports: build ## run the five field reports, all or what is left of them; a night at most
 	@$(SUDO) $(PY) -m scripts.field_reports $(FIELD_REPORTS)
 
-# Arguments of the first atlas: --into DIR, --runs DIR, --field-reports, --no-quick.
+# Arguments of the first atlas: --into DIR, --runs DIR, --no-quick; --measure runs field reports and crash studies first.
 ATLAS :=
 
 atlas: build ## the first atlas: simulated studies, sweeps of all drives, this disk, and the run folders in runs/; minutes
-	@$(PY) -m scripts.atlas $(ATLAS)
+	@$(if $(findstring --measure,$(ATLAS)),$(SUDO)) $(PY) -m scripts.atlas $(ATLAS)
 
 build: .make/built ## everything installed and built
 

@@ -14,7 +14,7 @@ from dbdyno.run.guest_side import open_port
 from dbdyno.stack.between import load_module
 from dbdyno.stack.emptiness import identify
 from dbdyno.stack.erase import Erasing, check_erasable
-from dbdyno.stack.guest.channel import Channel
+from dbdyno.stack.guest.channel import GuestChannel
 from dbdyno.stack.layer import raised
 from dbdyno.stack.layers.filesystem import Filesystem
 from dbdyno.stack.layers.queue import Queue
@@ -157,7 +157,7 @@ def refusals():
 
 def main():
     """Try the volumes, and send all that was seen."""
-    channel, seen = Channel(open_port()), {}
+    channel, seen = GuestChannel(open_port()), {}
     try:
         make_volumes()
         channel.send("saw", "volumes")

@@ -1,8 +1,9 @@
 """``python -m scripts.atlas``: make the first atlas, or make it anew.
 
-The repository keeps studies and no run folders. So the studies whose stacks are simulated are run, drives and kernels
-are swept, this disk is looked at, and the run folders in ``runs/`` are taken as they are; with ``--field-reports`` the
-field reports are run before, which takes a night. What is finished is not made again. Ends with 1 if any failed.
+The studies whose stacks are simulated are run, drives are swept, and this disk is looked at; the run folders in
+``runs/`` and the run of this version that the repository keeps are taken as they are. Field reports (kernels and
+versions are among them) and crash studies need a host: ``--measure`` runs them, which takes a night, and without it the
+atlas names those that it lacks. What is finished is not made again. Ends with 1 if any failed.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from dbdyno import __version__
 from dbdyno._native import device_models
 from dbdyno.share.atlas import build
 from dbdyno.store.run_folder import is_begun, read_run
@@ -29,41 +31,77 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="of simulated studies; all if none is given")
     parser.add_argument("--into", type=Path, default=ROOT / "runs/atlas", help="where its results and the site go")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="whose run folders it shows as well")
-    parser.add_argument("--field-reports", action="store_true", help="run the field reports first; a night")
+    parser.add_argument("--measure", action="store_true", help="run field reports and crash studies too; a night, root")
     parser.add_argument("--no-quick", action="store_true", help="leave out the look at this disk, 40 seconds")
     asked = parser.parse_args()
     results = asked.into / "results"
     results.mkdir(parents=True, exist_ok=True)
-    failed = []
-    if asked.field_reports and subprocess.run([sys.executable, "-m", "scripts.field_reports"], check=False).returncode:
-        failed.append("the field reports")
-    failed += [*_run_simulated(results, asked.names), *_sweep(results)]
+    failed = [*_run_simulated(results, asked.names), *_sweep(results)]
+    if asked.measure:
+        failed += _measure(results, asked.runs)
     if not asked.no_quick:
         look = ["quick", str(results), "--html", str(results / "quick.html"), "--json"]
         failed += _make(results / "quick.json", look)
-    built = build([results, *_run_folders(asked.runs, asked.into)], asked.into / "site")
+    runs = [*_run_folders(asked.runs, asked.into), *filter(is_begun, [ROOT / "tests/kept" / __version__])]
+    lacking = _lacking([*results.iterdir(), *runs])
+    built = build([results, *runs], asked.into / "site", lacking=lacking)
     for path, why in built.left_out.items():
         print(f"left out: {path}: {why}", file=sys.stderr)
     print(f"atlas of {len(built.entries)} results: {asked.into / 'site' / 'index.html'}")
+    if lacking:
+        print(f"it lacks {len(lacking)} studies that need a host; ATLAS=--measure runs them")
     if failed:
         print(f"could not be made: {', '.join(failed)}; see above", file=sys.stderr)
     return 1 if failed else 0
 
 
 def _run_simulated(results: Path, names: list[str]) -> list[str]:
-    """Run the studies whose stacks are all simulated, or go on with them; return the names of those that failed."""
+    """Run the studies whose stacks are all simulated; return the names of those that failed."""
     studies = {study.stem: study for study in sorted(ROOT.glob("studies/*/*.toml")) if _is_simulated(study)}
-    failed = sorted(set(names) - set(studies))
-    for name in failed:
+    unknown = sorted(set(names) - set(studies))
+    for name in unknown:
         print(f"no simulated study is called {name}; there are {', '.join(studies)}", file=sys.stderr)
-    for study in (study for name, study in studies.items() if name in (names or studies)):
+    return unknown + _run([study for name, study in studies.items() if name in (names or studies)], results)
+
+
+def _run(studies: list[Path], results: Path) -> list[str]:
+    """Run studies, or go on with those that were begun; return the names of those that failed."""
+    failed = []
+    for study in studies:
         into = results / study.stem
-        if is_begun(into) and read_run(into).ended == "done":
+        if _is_done(into):
             continue
         print(f"== {study.relative_to(ROOT)}", flush=True)
         if _dbdyno(["run", str(study), "--into", str(into), "--wait", *(["--resume"] if is_begun(into) else [])]):
             failed.append(study.stem)
     return failed
+
+
+def _is_done(run: Path) -> bool:
+    return is_begun(run) and read_run(run).ended == "done"
+
+
+def _field_reports() -> list[Path]:
+    """Return the field reports that a host must measure."""
+    return [study for study in sorted(ROOT.glob("studies/field-reports/*.toml")) if not _is_simulated(study)]
+
+
+def _crash_studies() -> list[Path]:
+    return [study for study in sorted(ROOT.glob("studies/examples/*.toml")) if load_study(study).crash is not None]
+
+
+def _measure(results: Path, runs: Path) -> list[str]:
+    """Run the field reports and the crash studies on this host; return the names of those that failed."""
+    names = [study.stem for study in _field_reports()]
+    command = [sys.executable, "-m", "scripts.field_reports", *names, "--into", str(runs / "field-reports")]
+    failed = ["field reports"] if subprocess.run(command, check=False).returncode else []
+    return failed + _run(_crash_studies(), results)
+
+
+def _lacking(results: list[Path]) -> list[str]:
+    """Return the titles of the studies of which none of these results is a finished run."""
+    done = {path.name for path in results if path.is_dir() and _is_done(path)}
+    return [load_study(study).about.title for study in [*_field_reports(), *_crash_studies()] if study.stem not in done]
 
 
 def _is_simulated(study: Path) -> bool:

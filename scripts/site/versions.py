@@ -2,6 +2,7 @@
 
 The selector is Zensical's, which reads ``versions.json`` in the format of mike: a list of ``version``, ``title`` and
 ``aliases``, the newest first. A browser reads no JSON beside a page that it opened as a file: there it stays hidden.
+It leads to the same page of another version if that version's ``sitemap.xml`` lists it, else to its first page.
 """
 
 import html
@@ -9,12 +10,20 @@ import json
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 from scripts.site.build import SiteError
 
 LATEST = "latest"
 VERSIONS = "versions.json"
+SITEMAP = "sitemap.xml"
+# A sitemap must name a host, and where the site will be published isn't known. The selector replaces it by its own.
+ANY_HOST = "http://localhost/"
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*")
+SITEMAP_HEAD = (
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">',
+)
 REDIRECT = """\
 <!DOCTYPE html>
 <html lang="en">
@@ -41,6 +50,7 @@ def add_version(built: Path, version: str, site: Path) -> Path:
         raise SiteError(f"{site / version} is there; a published version is not replaced: set the next version first")
     site.mkdir(parents=True, exist_ok=True)
     shutil.copytree(built, site / version)
+    (site / version / SITEMAP).write_text(_sitemap(site / version), encoding="utf-8")
     versions = sorted(
         (path.name for path in site.iterdir() if _NUMBERED.fullmatch(path.name)), key=_order, reverse=True
     )
@@ -52,6 +62,13 @@ def add_version(built: Path, version: str, site: Path) -> Path:
 
 def _order(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
+
+
+def _sitemap(version: Path) -> str:
+    """Return the list of a version's pages, and of its root: the selector takes the other addresses from there."""
+    pages = sorted(page.relative_to(version).as_posix() for page in version.rglob("*.html"))
+    entries = [f"<url><loc>{ANY_HOST}{html.escape(quote(page))}</loc></url>" for page in ["", *pages]]
+    return "\n".join([*SITEMAP_HEAD, *entries, "</urlset>", ""])
 
 
 def _redirect_latest(site: Path, newest: str) -> None:

@@ -1,5 +1,6 @@
 """``make atlas``: a simulated study, sweeps of every drive and the run folders that are there become a site."""
 
+import html
 import os
 import shutil
 import subprocess
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import dbdyno
 from dbdyno._native import device_models
+from dbdyno.study.load import load_study
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(580)]
 
@@ -26,12 +29,17 @@ def test_the_first_atlas_is_made_and_nothing_is_made_twice(state, tmp_path):
     asked = ("simulated", "--no-quick", "--into", tmp_path / "runs/atlas", "--runs", tmp_path / "runs")
     done = atlas(*asked, state=state)
     assert done.returncode == 0, done.stderr
-    assert "atlas of 5 results" in done.stdout
+    assert "atlas of 6 results" in done.stdout
     site = tmp_path / "runs/atlas/site"
-    names = ["clients", "durable-writes", "random-reads", "random-writes", "simulated"]
+    names = [dbdyno.__version__, "clients", "durable-writes", "random-reads", "random-writes", "simulated"]
     assert sorted(page.stem for page in (site / "runs").iterdir()) == names
     index = (site / "index.html").read_text(encoding="utf-8")
     assert [model["name"] for model in device_models() if f'value="{model["name"]}"' not in index] == ["ideal"]
+    lacking = index.partition("Not measured yet")[2]
+    measured = ["field-reports/kernels", "field-reports/server-versions-mysql", "examples/safe-commits"]
+    simulated = ["field-reports/queue-depth-2009"]
+    titles = {name: html.escape(load_study(ROOT / f"studies/{name}.toml").about.title) for name in measured + simulated}
+    assert [name for name, title in titles.items() if f"<li>{title}</li>" in lacking] == measured
     again = atlas(*asked, state=state)
     assert again.returncode == 0, again.stderr
     assert "==" not in again.stdout

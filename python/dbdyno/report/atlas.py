@@ -300,8 +300,8 @@ def _interval(figure: AtlasFigure) -> str:
 # The gallery: a card for each result, found by what it stands on.
 
 
-def gallery(entries: Sequence[AtlasEntry]) -> str:
-    """Return the page that leads to all others."""
+def gallery(entries: Sequence[AtlasEntry], lacking: Sequence[str] = ()) -> str:
+    """Return the page that leads to all others, and names the studies that were not measured yet."""
     facets = {
         name: sorted({value for entry in entries for value in entry.facet(name)} - {NONE}, key=str.lower)
         for name in FACETS
@@ -315,6 +315,7 @@ def gallery(entries: Sequence[AtlasEntry]) -> str:
         names={FACETS[name]: name for name in FACETS},
         ways=ways if len(ways) > 1 else [],
         counted=count(len(entries), "result"),
+        lacking=lacking,
         query=QUERY,
     )
 

@@ -211,10 +211,13 @@ def build(
     paths: Sequence[Path],
     into: Path,
     *,
+    lacking: Sequence[str] = (),
     processes: int | None = None,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Built:
     """Write the site of these results into a new folder, or over the site that is there.
+
+    It names the studies that it is ``lacking``: those that belong to it and were not measured yet.
 
     Raises:
         UserError: There is nothing to show, or the folder holds something else.
@@ -234,7 +237,7 @@ def build(
         entries, left_out = _draw_all(dict(zip(names, results, strict=True)), into, processes, progress)
         if not entries:
             raise UserError("; ".join(left_out.values()))
-        written = {*_write_common(entries, into)}
+        written = {*_write_common(entries, lacking, into)}
         written |= {f"runs/{entry.name}.html" for entry in entries} | {f"cards/{entry.name}.svg" for entry in entries}
         for file in sorted((before | set(planned)) - written):
             (into / file).unlink(missing_ok=True)
@@ -279,10 +282,10 @@ def _draw_all(
     return [entries[name] for name in results if name in entries], left_out
 
 
-def _write_common(entries: Sequence[AtlasEntry], into: Path) -> Iterator[str]:
+def _write_common(entries: Sequence[AtlasEntry], lacking: Sequence[str], into: Path) -> Iterator[str]:
     """Write what is of all results together, and yield the name of each file."""
     texts = {
-        "index.html": gallery(entries),
+        "index.html": gallery(entries, lacking),
         "compare.html": html.render(side_by_side(entries), home="index.html"),
         "README.md": README.format(results=count(len(entries), "result"), query=QUERY),
     }

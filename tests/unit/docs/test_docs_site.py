@@ -186,14 +186,16 @@ LISTED = "[...document.querySelectorAll('.md-version__link')].map(one => one.tex
 
 
 @browser
-def test_the_selector_lists_the_versions_and_leads_from_one_to_the_other(versions):
-    place = "tutorials/ssd-or-hdd.html#beware"
+@pytest.mark.parametrize(
+    ("place", "same"), [("tutorials/ssd-or-hdd.html#beware", True), ("index.html", True), ("quick.html", False)]
+)
+def test_the_selector_lists_the_versions_and_leads_to_the_same_page_of_another_that_has_it(versions, place, same):
     with served(versions) as address, opened_at(f"{address}/latest/{place}", leads_to=f"/0.10.0/{place}") as tab:
         tab.wait(f"{LISTED}.length === 2")
         assert tab.value(LISTED) == ["0.10.0", "0.9.0"]
         assert tab.value("document.querySelector('.md-version__current').textContent.trim()") == "0.10.0"
         tab.value("document.querySelectorAll('.md-version__link')[1].click()")
-        tab.wait_for_address("/0.9.0/")
+        tab.wait_for_address(f"/0.9.0/{place if same else ''}")
         tab.wait("document.querySelector('.md-version__current')?.textContent.trim() === '0.9.0'")
         assert [one for one in tab.fetched() if not one.startswith((address, "data:", "blob:"))] == []
 
