@@ -28,13 +28,13 @@
 
 mod cloud;
 mod contract;
-mod dirty;
 mod drive;
 mod hdd;
 mod ideal;
 mod info;
 mod raid;
 mod ssd;
+mod write_cache;
 
 pub use self::drive::{catalogue, drive, model, model_of_text, model_with};
 pub use contract::{Command, Completion, DeviceModel, FastCache, Kind, WriteCache};

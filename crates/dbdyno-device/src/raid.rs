@@ -24,8 +24,8 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use crate::contract::{Agenda, Command, Completion, DeviceModel, FastCache, Kind, WriteCache, earlier};
-use crate::dirty::{DirtyExtents, Extent};
 use crate::info::{above_zero, fields, within};
+use crate::write_cache::{DirtyExtents, Extent};
 
 use self::members::{Layout, Members};
 use self::parity::{Parity, Rows, Step};

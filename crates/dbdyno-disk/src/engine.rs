@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, ContentError, Ticket};
 use crate::faults::{FaultDecision, Faults};
-use crate::margin::{Idle, LEAST_NS, Margin};
 use crate::path::{Path, SoftInterrupts};
 use crate::pending::{Answer, Due, InFlight, Pending, Request};
 use crate::process::{Granted, monotonic_ns};
 use crate::starts::Following;
 use crate::stats::{Answered, Stats, Timing};
 use crate::trace::{Record, Trace};
+use crate::wake_margin::{Idle, LEAST_NS, Margin};
 
 /// A drive without requests goes on by itself (it empties its cache, say). It is brought up to date this often,
 /// or the first request after a long pause would have to wait for all of that to be simulated.

@@ -22,7 +22,6 @@ mod engine;
 mod error;
 mod faults;
 mod fit;
-mod margin;
 mod measure;
 mod path;
 mod pending;
@@ -33,6 +32,7 @@ mod stats;
 mod steer;
 mod trace;
 mod virtual_drive;
+mod wake_margin;
 
 fn main() -> ExitCode {
     match run() {

@@ -69,7 +69,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), DiskError> {
         Ok::<_, DiskError>((session, completions))
     })?;
     wait_for_signals(signals, events.clone())?;
-    spawn("idle", margin::watch(&engine.idle))?;
+    spawn("idle", wake_margin::watch(&engine.idle))?;
     spawn("listener", {
         let engine = Arc::clone(&engine);
         move || control::serve(&listener, &engine, &events)

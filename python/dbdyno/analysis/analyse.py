@@ -15,6 +15,7 @@ from dbdyno.analysis.cost import Cost, cost
 from dbdyno.analysis.curves import Curves, curves
 from dbdyno.analysis.explanation import BlockLayer, Seen, Why, block_layer, explain
 from dbdyno.analysis.factors import Factorial, factorial
+from dbdyno.analysis.fail_if import Thresholds, thresholds
 from dbdyno.analysis.fleet import FleetFindings, fleet_findings
 from dbdyno.analysis.noise_floor import NoiseFloor, noise_floor
 from dbdyno.analysis.over_time import LoadSeries, TreatmentStability, drift_of, settling
@@ -30,7 +31,6 @@ from dbdyno.analysis.steadiness import Steadiness, steadiness
 from dbdyno.analysis.stopping import Allowance, Looked, looked
 from dbdyno.analysis.suite import SuiteFindings, suite_findings
 from dbdyno.analysis.summary import TreatmentSummary, summarise
-from dbdyno.analysis.thresholds import Thresholds, thresholds
 from dbdyno.analysis.verdict.evidence import Rule
 from dbdyno.analysis.verdict.figures import HostSpeed, MetricFigures
 from dbdyno.analysis.verdict.finding import Finding, judge

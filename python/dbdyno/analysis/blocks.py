@@ -7,7 +7,7 @@ from typing import Any, Literal
 from dbdyno.errors import UserError
 from dbdyno.model.metrics import value_of
 from dbdyno.store.records import Run, Trial
-from dbdyno.store.replay import Attempt, Place, attempts_that_count
+from dbdyno.store.void_blocks import Attempt, Place, attempts_that_count
 
 
 @dataclass(frozen=True)

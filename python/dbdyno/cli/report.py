@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dbdyno.analysis.analyse import Analysis
-    from dbdyno.analysis.thresholds import Thresholds
+    from dbdyno.analysis.fail_if import Thresholds
     from dbdyno.report.document import Document
     from dbdyno.store.records import Run
 

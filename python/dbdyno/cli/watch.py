@@ -103,8 +103,8 @@ def follow(run: Path, seconds: float, *, json_: bool) -> None:
     from dataclasses import asdict
 
     from dbdyno.store.events import EVENTS, read_events
-    from dbdyno.store.replay import History
     from dbdyno.store.run_folder import LOCK, read_header
+    from dbdyno.store.void_blocks import History
     from dbdyno.system.locks import is_flocked
 
     labels, history, written, size_bytes = read_header(run).design.labels, History(), 0, -1

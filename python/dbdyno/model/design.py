@@ -34,7 +34,6 @@ def level_label(factor: str, level: str) -> str:
     return level if level[:1].isalpha() and level not in {"true", "false"} else f"{factor} {level}"
 
 
-DEFAULT_MARGIN = 0.03  # 3 %: the smallest difference that matters, unless the study says another
 ALPHA = 0.05  # error allowed to each family of comparisons
 HOSTS_MIN = 3  # of which anything is said of hosts like these
 HOSTS_OF_LEVEL_MIN = 4  # of what is fixed to hosts: 3 against 3 can't reach p = .05 by rank sum

@@ -5,10 +5,9 @@ from pathlib import Path
 
 from dbdyno.errors import UserError
 from dbdyno.model.design import Design, Until
+from dbdyno.study.defaults import DEFAULT_MAX_BLOCKS
 from dbdyno.study.schema import MAX_BLOCKS
 from dbdyno.study.study import Study
-
-DEFAULT_MAX_BLOCKS = 40
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.thresholds import Condition
+from dbdyno.analysis.fail_if import Condition
 from dbdyno.analysis.verdict.finding import Finding
 from dbdyno.errors import UserError
 from dbdyno.model.design import Treatment

@@ -29,9 +29,9 @@ from dbdyno.store.block_trace import KEPT, KEPT_BYTES_MAX
 from dbdyno.store.events import Dropped, Ended, Event, Failed, Note, Planned, Resumed, Started
 from dbdyno.store.header import Header
 from dbdyno.store.records import Run, Trial
-from dbdyno.store.replay import ATTEMPTS, PATIENCE, History, attempts_that_count
 from dbdyno.store.run_folder import RunFolder, read_header, read_run
 from dbdyno.store.trials import lost_trials
+from dbdyno.store.void_blocks import ATTEMPTS, PATIENCE, History, attempts_that_count
 from dbdyno.study.units import format_seconds
 from dbdyno.system.files import GO_ON, first_full, is_full, why_not_written
 from dbdyno.system.interrupt import Interrupted, interruptible, shielded

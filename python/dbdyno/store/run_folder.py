@@ -22,9 +22,9 @@ from dbdyno.store.header import RUN, Header, header_in
 from dbdyno.store.others import Budget
 from dbdyno.store.parts import damaged, read_part, see_that_it_is_as_written, sums_of, why_wrong, write_synced
 from dbdyno.store.records import FailedTrial, Run, Trial
-from dbdyno.store.replay import History
 from dbdyno.store.series import write_series
 from dbdyno.store.trials import TRIAL, FileAllowance, read_trial, trial_file
+from dbdyno.store.void_blocks import History
 from dbdyno.system.files import is_full, open_regular, others_write, trusted_users, why_not_written
 
 if TYPE_CHECKING:

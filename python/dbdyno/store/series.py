@@ -27,7 +27,7 @@ from dbdyno.store.latencies import BUCKETS_MAX, LATENCIES, LATENCY, Latencies, l
 from dbdyno.store.latencies import COLUMNS as LATENCY_COLUMNS
 from dbdyno.store.others import BYTES_OF_A_VALUE, Budget
 from dbdyno.store.parts import MIB, damaged, read_part, see_that_it_is_as_written, unread, write_synced
-from dbdyno.store.replay import History
+from dbdyno.store.void_blocks import History
 from dbdyno.system.child import bounded
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from dbdyno.store.parts import (
     unread,
 )
 from dbdyno.store.records import Trial
-from dbdyno.store.replay import History
 from dbdyno.store.series import read_files
+from dbdyno.store.void_blocks import History
 
 TRIAL = "trial.json"
 TRIALS_VALUES_MAX = 2 * 10**6  # of all trials of a run: those of five thousand

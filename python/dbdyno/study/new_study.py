@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from dbdyno.errors import UserError
-from dbdyno.model.design import DEFAULT_MARGIN
 from dbdyno.model.wording import listed
 from dbdyno.mysql.option_file import Options
 from dbdyno.mysql.server_url import is_url
 from dbdyno.mysql.settings import DISTRIBUTION
+from dbdyno.study.defaults import DEFAULT_MARGIN
 from dbdyno.study.document import Setting, WorkloadSection
 from dbdyno.study.drives import device_kind, is_emulated
 from dbdyno.study.levels import NAME_CHARACTERS_MAX, SETTINGS

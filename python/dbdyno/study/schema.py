@@ -13,7 +13,6 @@ from dbdyno.model.design import (
     BLOCKS_MAX,
     BOOTED,
     BUSES,
-    DEFAULT_MARGIN,
     IMAGE,
     MIN_BLOCKS,
     Interference,
@@ -27,6 +26,7 @@ from dbdyno.mysql.server_url import is_url, server_url
 from dbdyno.mysql.settings import DISTRIBUTION, GALERA_OPTIONS, INNODB, NO_SERVER
 from dbdyno.store.reported import Direction
 from dbdyno.study.beside import Beside, BesideSection, running
+from dbdyno.study.defaults import DEFAULT_MARGIN
 from dbdyno.study.document import HostName, Identifier, Line, Section, Setting, WorkloadSection, matching
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind, is_real
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown

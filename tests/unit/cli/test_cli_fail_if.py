@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dbdyno.analysis.thresholds import Thresholds, thresholds
+from dbdyno.analysis.fail_if import Thresholds, thresholds
 from dbdyno.model.design import FailIf
 from dbdyno.model.word import CONDITION_HOLDS, NOT_JUDGED
 from dbdyno.store.run_folder import read_run

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use super::geometry::{Geometry, SectorPosition, fraction};
 use super::seek::Seek;
 use super::spec::HddSpec;
-use crate::dirty::Window;
+use crate::write_cache::Window;
 
 /// More than rounding makes of times.
 pub(super) const SLACK_NS: f64 = 1.0;

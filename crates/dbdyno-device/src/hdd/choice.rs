@@ -15,7 +15,7 @@ use super::read_cache::{Ahead, Lookup, Run};
 use super::spec::ms;
 use super::{Choice, Hdd, Passage, Plan, Standing, Waiting, Way, Work};
 use crate::contract::{Command, Kind, earlier};
-use crate::dirty::Extent;
+use crate::write_cache::Extent;
 
 impl Waiting {
     fn range(&self) -> (u64, u64) {

@@ -22,7 +22,7 @@ use self::geometry::{Geometry, SectorPosition};
 use self::read_cache::{Ahead, Lookup, ReadCache};
 use self::spec::{Overheads, ms};
 use crate::contract::{Agenda, Command, Completion, DeviceModel, Kind, WriteCache, earlier};
-use crate::dirty::{DirtyExtents, Extent};
+use crate::write_cache::{DirtyExtents, Extent};
 
 mod arm;
 mod choice;

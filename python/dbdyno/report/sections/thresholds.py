@@ -3,7 +3,7 @@
 from typing import Any
 
 from dbdyno.analysis.analyse import Analysis
-from dbdyno.analysis.thresholds import Thresholds, conditions_of
+from dbdyno.analysis.fail_if import Thresholds, conditions_of
 from dbdyno.model.design import FailIf
 from dbdyno.model.wording import count
 from dbdyno.report.document import Paragraph, Section

@@ -49,9 +49,9 @@ from dbdyno.store import run_folder
 from dbdyno.store.block_trace import KEPT_BYTES_MAX
 from dbdyno.store.events import Ended, Joined, Note
 from dbdyno.store.parts import write_synced
-from dbdyno.store.replay import ATTEMPTS
 from dbdyno.store.run_folder import RunFolder
 from dbdyno.store.trials import lost_trials
+from dbdyno.store.void_blocks import ATTEMPTS
 from dbdyno.study.schema import TrialSpec
 from dbdyno.study.units import format_bytes, format_roughly
 from dbdyno.system.files import GO_ON, why_not_written

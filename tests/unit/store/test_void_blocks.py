@@ -6,7 +6,7 @@ import pytest
 
 from dbdyno.model.design import Factor, Treatment
 from dbdyno.store.events import Dropped, Ended, Failed, Finished, Joined, Lost, Note, Planned, Resumed, Started
-from dbdyno.store.replay import History, attempts_that_count
+from dbdyno.store.void_blocks import History, attempts_that_count
 from tests.unit.store.conftest import DESIGN
 
 LIVE = frozenset({"t1", "t2"})
