@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from dbdyno.model.metrics import METRICS
 from dbdyno.model.quantity import duration_seconds, fraction, size_bytes
 from dbdyno.study import document, schema, workloads
-from dbdyno.study.document import Section
+from dbdyno.study.document import FileSection
 from dbdyno.study.units import format_bytes, warm_up
 
 
@@ -39,14 +39,14 @@ CHECKED: dict[Callable[..., Any], str] = {
 BOUNDS = ("ge", "gt", "le", "lt")
 
 
-def own_fields(model: type[Section]) -> dict[str, FieldInfo]:
+def own_fields(model: type[FileSection]) -> dict[str, FieldInfo]:
     """The fields that this class says itself, not those it has from another."""
     names = [name for name in inspect.get_annotations(model) if name in model.model_fields]
     return {name: model.model_fields[name] for name in names}
 
 
 @functools.cache
-def docstrings(model: type[Section]) -> Mapping[str, str]:
+def docstrings(model: type[FileSection]) -> Mapping[str, str]:
     """Field -> the docstring that stands below it in its class, on one line."""
     found = {}
     lines = [
@@ -62,7 +62,7 @@ def docstrings(model: type[Section]) -> Mapping[str, str]:
     return found
 
 
-def item(model: type[Section], name: str, field: FieldInfo) -> str:
+def item(model: type[FileSection], name: str, field: FieldInfo) -> str:
     """A field in a list. Raises ``KeyError`` for a field without a docstring."""
     if name not in docstrings(model):
         raise KeyError(f"{model.__module__}.{model.__name__}.{name} has no docstring below it")
@@ -144,18 +144,18 @@ def _choice(values: tuple[Any, ...]) -> str:
 
 
 def _container(base: object) -> str:
-    if inspect.isclass(base) and issubclass(base, Section):
+    if inspect.isclass(base) and issubclass(base, FileSection):
         return "section"
     if get_origin(base) is dict:
         inner = get_args(base)[1]
-        if inspect.isclass(inner) and issubclass(inner, Section):
+        if inspect.isclass(inner) and issubclass(inner, FileSection):
             return "a section each"
         return "section of `name = number`" if _unwrapped(get_args(base)[1])[0] is int else "section of `name = value`"
     if get_origin(base) is list:
         items = get_args(base)[0]
         if get_origin(items) is Literal:
             return f"list of {_choice(get_args(items))}"
-        return "list of tables" if inspect.isclass(items) and issubclass(items, Section) else "list of names"
+        return "list of tables" if inspect.isclass(items) and issubclass(items, FileSection) else "list of names"
     raise TypeError(f"no words for the type {base!r}; give it some in {__file__}")
 
 
@@ -185,7 +185,7 @@ def default_words(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
-    if value is None or value in ("", {}, []) or isinstance(value, Section):
+    if value is None or value in ("", {}, []) or isinstance(value, FileSection):
         return "-"
     if warm_up in _notes(field)[2] and isinstance(value, float):
         return f'`"{UNITS[duration_seconds][1](value).replace(" ", "")}"`'

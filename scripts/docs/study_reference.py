@@ -11,7 +11,7 @@ from dbdyno.filesystems import ANY_MOUNT, Kind
 from dbdyno.filesystems import KINDS as FILESYSTEMS
 from dbdyno.model.metrics import METRICS
 from dbdyno.study.beside import AlterBeside, BesideSection, DumpBeside, MariabackupBeside
-from dbdyno.study.document import Section, WorkloadSection
+from dbdyno.study.document import FileSection, WorkloadSection
 from dbdyno.study.levels import LevelsSection
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
@@ -49,7 +49,7 @@ from dbdyno.study.workloads import KINDS
 from scripts.docs.fields import filled, item, own_fields
 
 # Sections in the order of the page; ``[workload]`` has a chapter of its own.
-SECTIONS: dict[str, type[Section]] = {
+SECTIONS: dict[str, type[FileSection]] = {
     "study": StudySection,
     "suite": SuiteSection,
     "stack": StackSection,
@@ -130,13 +130,13 @@ def kinds_fields(kind: str) -> str:
     return "\n".join([_bound(KINDS[kind]), *(item(KINDS[kind], name, field) for name, field in own.items())])
 
 
-def heading(name: str, model: type[Section]) -> str:
+def heading(name: str, model: type[FileSection]) -> str:
     """The first line of a section's docstring, as Markdown, with its name before it."""
     first = (inspect.getdoc(model) or "").split("\n", 1)[0].split(";")[0].replace("``", "`").rstrip(".")
     return first if first.startswith("`[") else f"`[[{name}]]`: {first[0].lower()}{first[1:]}"
 
 
-def _fields(model: type[Section]) -> str:
+def _fields(model: type[FileSection]) -> str:
     """The fields in a list, without a kind of one value, which the heading has."""
     own = {name: field for name, field in own_fields(model).items() if not _of_one_value(field.annotation)}
     return "\n".join(item(model, name, field) for name, field in own.items())

@@ -13,7 +13,7 @@ from dbdyno.run.execute import open_run
 from dbdyno.run.fleet.asking import as_needs, refusals
 from dbdyno.run.fleet.coordinate import identity_of, run_on_hosts
 from dbdyno.run.fleet.member import take_part
-from dbdyno.run.fleet.message import Facts
+from dbdyno.run.fleet.message import MemberFacts
 from dbdyno.run.fleet.part import HostAccess
 from dbdyno.run.fleet.request import make_requests
 from dbdyno.store.documents import value_of
@@ -79,7 +79,7 @@ class Disks:
         made, said = make_requests(plan, "asked", erase, fresh_images=False), []
         for name in HOSTS:
             take_part(made("facts", name), said.append)
-        return {name: value_of(Facts, one["facts"]) for name, one in zip(HOSTS, said, strict=True)}
+        return {name: value_of(MemberFacts, one["facts"]) for name, one in zip(HOSTS, said, strict=True)}
 
     def sums(self):
         return [subprocess.check_output(["sha256sum", disk]) for disk in self.disks.values()]

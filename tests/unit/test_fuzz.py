@@ -13,7 +13,7 @@ import pytest
 from dbdyno._native import device_models, read_parquet, trace_contents
 from dbdyno.crash.trial_cuts import ABOUT, read_kept
 from dbdyno.errors import DbdynoError, HostError, UserError
-from dbdyno.hosts.contract import Ended, Output
+from dbdyno.hosts.contract import Output, ProgramEnd
 from dbdyno.hosts.frames import (
     BODY_BYTES_MAX,
     OBJECT_BYTES_MAX,
@@ -168,7 +168,7 @@ class Said:
         assert silent_seconds
         for at in range(0, len(self.content), 97):
             yield Output(self.content[at : at + 97], to_error=at % 5 == 4)
-        yield Ended(1)
+        yield ProgramEnd(1)
 
 
 def messages_of_member(content, _):

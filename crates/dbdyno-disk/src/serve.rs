@@ -24,9 +24,9 @@ use crate::content::Content;
 use crate::control::{self, Asker, Event};
 use crate::engine::{Drive, Engine};
 use crate::error::DiskError;
-use crate::margin;
 use crate::pending::Answer;
 use crate::process::{Granted, StopSignals, prepare, with_realtime_priority};
+use crate::wake_margin;
 
 /// How a disk ended.
 struct End {

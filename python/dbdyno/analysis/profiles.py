@@ -9,13 +9,13 @@ from dbdyno.store.profiles import BETWEEN, Profile
 
 
 @dataclass
-class Frame:
+class StackFrame:
     """A function in its place below its callers, with all that it calls: time in both profiles."""
 
     name: str
     level: float = 0.0
     baseline: float = 0.0
-    callees: "dict[str, Frame]" = field(default_factory=dict)
+    callees: "dict[str, StackFrame]" = field(default_factory=dict)
 
     @property
     def difference(self) -> float:
@@ -42,7 +42,7 @@ class ProfilesCompared:
     """The profiles of a comparison. Times are microseconds a query, or shares in percent of unknown queries."""
 
     comparison: Comparison
-    root: Frame
+    root: StackFrame
     functions: list[FunctionTime]  # those whose own time differs most first
     per_query: bool
     samples: tuple[int, int]  # of the level, of the baseline
@@ -59,7 +59,7 @@ def compared_profiles(design: Design, profiles: Mapping[str, Profile]) -> list[P
 
 def _compared(pair: Comparison, level: Profile, baseline: Profile) -> ProfilesCompared:
     per_query = bool(level.queries and baseline.queries)
-    root = Frame("all")
+    root = StackFrame("all")
     own: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for side, profile in enumerate((level, baseline)):
         each = profile.us_per_sample if per_query else 100 / (profile.samples or 1)
@@ -67,7 +67,7 @@ def _compared(pair: Comparison, level: Profile, baseline: Profile) -> ProfilesCo
             names, frame, time = stack.split(BETWEEN), root, count * each
             _add(root, side, time)
             for name in names:
-                frame = frame.callees.setdefault(name, Frame(name))
+                frame = frame.callees.setdefault(name, StackFrame(name))
                 _add(frame, side, time)
             own[names[-1]][side] += time
     functions = [FunctionTime(name, *times) for name, times in own.items()]
@@ -75,7 +75,7 @@ def _compared(pair: Comparison, level: Profile, baseline: Profile) -> ProfilesCo
     return ProfilesCompared(pair, root, functions, per_query, (level.samples, baseline.samples))
 
 
-def _add(frame: Frame, side: int, time: float) -> None:
+def _add(frame: StackFrame, side: int, time: float) -> None:
     if side:
         frame.baseline += time
     else:

@@ -11,7 +11,7 @@ from dbdyno.cli.output import JSON, hanging, print_json, table
 from dbdyno.errors import HostError
 
 if TYPE_CHECKING:
-    from dbdyno.hosts.bring_up import Status
+    from dbdyno.hosts.bring_up import HostStatus
 
 
 app = typer.Typer(help="Many hosts, by ssh: up, status, down.", rich_markup_mode=None)
@@ -78,14 +78,14 @@ _HEAD = ("host", "roles", "dbdyno", "clock", "within", "round trip", "cores", "m
 _STEADY = {"tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"}  # read without a system call
 
 
-def as_values(status: "Status") -> dict[str, Any]:
+def as_values(status: "HostStatus") -> dict[str, Any]:
     """A host for a script: nanoseconds, bytes, and what is unknown as null."""
     values = {**asdict(status), "ready": status.ready}
     values["facts"] = {name: None if value == "unknown" else value for name, value in status.facts.items()}
     return values
 
 
-def as_text(statuses: "list[Status]", problem: str) -> str:
+def as_text(statuses: "list[HostStatus]", problem: str) -> str:
     """All hosts, a line for each, and below what is wrong or to be known of one."""
     from dbdyno.study.units import format_bytes
 
@@ -109,7 +109,7 @@ def as_text(statuses: "list[Status]", problem: str) -> str:
     return "\n".join([*lines, problem] if problem else lines)
 
 
-def _remarks(status: "Status") -> list[str]:
+def _remarks(status: "HostStatus") -> list[str]:
     """What else is to be known of a host."""
     if status.problem:
         return [status.problem]

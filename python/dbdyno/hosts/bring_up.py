@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 from dbdyno.errors import HostError
 from dbdyno.hosts.bundle import bundle, our_digest
-from dbdyno.hosts.cluster import Cluster, read_cluster
+from dbdyno.hosts.cluster import HostGroup, read_cluster
 from dbdyno.hosts.connections import reach
 from dbdyno.hosts.contract import NotInstalledError, all_of, on_each
 from dbdyno.hosts.frames import Facts, PutBack, for_people
-from dbdyno.hosts.inventory import HostSection, Inventory
+from dbdyno.hosts.inventory import Inventory, InventoryHost
 from dbdyno.hosts.reboot import restore_kernel
 from dbdyno.hosts.ssh import offsets
 from dbdyno.system.clock import Offset
@@ -34,7 +34,7 @@ class Brought:
 
 def bring_up(inventory: Inventory, say: Say) -> list[Brought]:
     """Put this very dbdyno on each host that lacks it. Raises ``UserError``, ``HostError`` with all that can't."""
-    with Cluster(inventory.cluster.name).alone():
+    with HostGroup(inventory.cluster.name).alone():
         before = read_cluster(inventory.cluster.name)
         before.keep(before.sections(inventory))
         say("packing the installed dbdyno into wheels")
@@ -75,7 +75,7 @@ def bring_down(inventory: Inventory, say: Say) -> list[Restored]:
 
     Hosts that can't be reached are named, and stay known to this machine until they were.
     """
-    with Cluster(inventory.cluster.name).alone():
+    with HostGroup(inventory.cluster.name).alone():
         cluster = read_cluster(inventory.cluster.name)
         hosts = cluster.sections(inventory)
         ended = _put_back(inventory, hosts, {"do": "stop"})
@@ -94,7 +94,7 @@ def restore_hosts(inventory: Inventory) -> list[Restored]:
     return _put_back(inventory, hosts, {"do": "restore"})
 
 
-def _put_back(inventory: Inventory, hosts: Mapping[str, HostSection], question: Mapping[str, str]) -> list[Restored]:
+def _put_back(inventory: Inventory, hosts: Mapping[str, InventoryHost], question: Mapping[str, str]) -> list[Restored]:
     """Have hosts put themselves back, with their own kernels; to stop them, only if no study goes on there."""
 
     def put_back(name: str) -> Restored:
@@ -135,7 +135,7 @@ def refuse_unrestored(hosts: Collection[Restored]) -> None:
 
 
 @dataclass(frozen=True)
-class Status:
+class HostStatus:
     """One host."""
 
     name: str
@@ -152,23 +152,23 @@ class Status:
         return self.reachable and self.same is True and not self.problem
 
 
-def host_status(inventory: Inventory) -> tuple[list[Status], str]:
+def host_status(inventory: Inventory) -> tuple[list[HostStatus], str]:
     """Each host of the file, and what is wrong with all of them, or nothing. Raises ``UserError``."""
     ours = our_digest()
 
-    def status(name: str) -> Status:
+    def status(name: str) -> HostStatus:
         host = inventory.hosts[name]
         with reach(inventory, name, host, None) as channel:
             facts = channel.ask({"do": "facts"}, Facts)
             clocks = offsets(channel)
-        return Status(name, tuple(host.roles), True, "", facts.digest == ours, clocks, asdict(facts))  # noqa: FBT003  (by order)
+        return HostStatus(name, tuple(host.roles), True, "", facts.digest == ours, clocks, asdict(facts))  # noqa: FBT003  (by order)
 
     statuses = []
     for name, answer in on_each(inventory.hosts, status).items():
-        if isinstance(answer, Status):
+        if isinstance(answer, HostStatus):
             statuses.append(answer)
         else:
             reached = type(answer) is not HostError  # a host without dbdyno was reached, too
-            statuses.append(Status(name, tuple(inventory.hosts[name].roles), reached, str(answer)))
+            statuses.append(HostStatus(name, tuple(inventory.hosts[name].roles), reached, str(answer)))
     is_up = read_cluster(inventory.cluster.name).is_up
     return statuses, "" if is_up else "the hosts are not up; run dbdyno hosts up"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.errors import HostError
-from dbdyno.hosts.inventory import HostSection, Inventory
+from dbdyno.hosts.inventory import Inventory, InventoryHost
 from dbdyno.store.documents import json_object
 from dbdyno.store.parts import write_synced
 from dbdyno.system.files import read_regular
@@ -18,11 +18,11 @@ _RECORD_MAX_BYTES = 1024**2
 
 
 @dataclass(frozen=True)
-class Cluster:
+class HostGroup:
     """The hosts of one name that were brought up and not brought down; ``is_up`` where a record of them is there."""
 
     name: str
-    hosts: Mapping[str, HostSection] = field(default_factory=dict)
+    hosts: Mapping[str, InventoryHost] = field(default_factory=dict)
     is_up: bool = False
 
     @property
@@ -30,11 +30,11 @@ class Cluster:
         """The folder of what this machine knows of them."""
         return cluster_folder(self.name)
 
-    def sections(self, inventory: Inventory) -> dict[str, HostSection]:
+    def sections(self, inventory: Inventory) -> dict[str, InventoryHost]:
         """The hosts of a file, and those that were brought up before and are not in it any more."""
         return {**self.hosts, **inventory.hosts}
 
-    def keep(self, hosts: Mapping[str, HostSection]) -> None:
+    def keep(self, hosts: Mapping[str, InventoryHost]) -> None:
         """Have these on disk, before anything is done to them. Raises ``HostError``."""
         path = self.folder / "cluster.json"
         record = {"name": self.name, "hosts": {name: host.model_dump() for name, host in hosts.items()}}
@@ -53,14 +53,16 @@ class Cluster:
         return alone_with(self.folder / "lock", f"bringing the hosts of {self.name} up or down")
 
 
-def read_cluster(name: str) -> Cluster:
+def read_cluster(name: str) -> HostGroup:
     """The hosts of this name that were brought up. Raises ``HostError`` where their file is damaged."""
     path = cluster_folder(name) / "cluster.json"
     try:
         hosts = dict(json_object(read_regular(path, _RECORD_MAX_BYTES))["hosts"])
-        return Cluster(name, {host: HostSection.model_validate(fields) for host, fields in hosts.items()}, is_up=True)
+        return HostGroup(
+            name, {host: InventoryHost.model_validate(fields) for host, fields in hosts.items()}, is_up=True
+        )
     except FileNotFoundError:
-        return Cluster(name)
+        return HostGroup(name)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise HostError(f"{path} can't be read: {error}; remove it, then run dbdyno hosts up again") from None
 

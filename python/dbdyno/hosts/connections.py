@@ -22,7 +22,7 @@ from dbdyno.hosts import installer
 from dbdyno.hosts.bundle import Bundle, our_digest
 from dbdyno.hosts.contract import GuardedWork, NotInstalledError, all_of, is_anything_measured, on_each
 from dbdyno.hosts.frames import Facts, Guarding, Installed, Lacking, PutBack, for_people
-from dbdyno.hosts.inventory import HostSection, Inventory
+from dbdyno.hosts.inventory import Inventory, InventoryHost
 from dbdyno.hosts.ssh import ANSWER_SECONDS, Answer, Channel, EndedError, login_command, offsets, ssh_command
 from dbdyno.system.clock import Offset
 
@@ -37,7 +37,7 @@ _INSTALL_SECONDS = 600.0
 _BOOT = "import sys; exec(sys.stdin.buffer.read(int(sys.argv[1])))"
 
 
-def reach(inventory: Inventory, name: str, host: HostSection, wheels: Bundle | None) -> Channel:
+def reach(inventory: Inventory, name: str, host: InventoryHost, wheels: Bundle | None) -> Channel:
     """The agent of a host, after these packages were put there; without any, as it is there.
 
     Raises ``HostError``, or ``NotInstalledError``.
@@ -59,7 +59,7 @@ def reach(inventory: Inventory, name: str, host: HostSection, wheels: Bundle | N
         raise
 
 
-def _install(channel: Channel, label: str, host: HostSection, wheels: Bundle | None) -> None:
+def _install(channel: Channel, label: str, host: InventoryHost, wheels: Bundle | None) -> None:
     """Have the packages taken in, and the agent begun."""
     question = {
         "name": label,
@@ -91,7 +91,7 @@ class ReadyHost:
     machine: str  # see ``facts``
 
 
-def reach_ready(inventory: Inventory, name: str, host: HostSection) -> ReadyHost:
+def reach_ready(inventory: Inventory, name: str, host: InventoryHost) -> ReadyHost:
     """The agent of a host. Raises ``HostError``, also where the dbdyno there is not this one."""
     channel = reach(inventory, name, host, None)
     try:

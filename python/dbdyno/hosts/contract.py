@@ -134,7 +134,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProgramEnd:
     """How a program ended: its exit code, or the number of the signal that ended it, below 0."""
 
     code: int
@@ -212,7 +212,7 @@ class Hosts(ABC):
         marked = {**(environment or {}), **work.environment}
         return self._name_of(host, self._call(host, "start", list(argv), stdin, marked, work.folder))
 
-    def stream(self, host: str, process: str, *, silent_seconds: float = inf) -> Iterator[Output | Ended]:
+    def stream(self, host: str, process: str, *, silent_seconds: float = inf) -> Iterator[Output | ProgramEnd]:
         """What a program writes, from its beginning and as it comes; last how it ended.
 
         The host is asked once for each piece of news, however long that takes: before a measured window, and answered
@@ -228,7 +228,7 @@ class Hosts(ABC):
                 raise LieError(f"{host}: it has sent nothing for {silent_seconds:.0f} s")
             yield from news
             heard_at = monotonic() if news else heard_at
-        yield Ended(code)
+        yield ProgramEnd(code)
 
     def signal(self, host: str, process: str, number: int) -> bool:
         """Send a signal to a program and what it has started; whether it was still there."""
@@ -376,7 +376,7 @@ class Lines:
         """
         rest, rest_bytes = list[bytes](), 0  # the beginning of a line, as it came
         for output in self.hosts.stream(self.host, self.process, silent_seconds=self.silent_seconds):
-            if isinstance(output, Ended):
+            if isinstance(output, ProgramEnd):
                 self.code = output.code
                 return
             self._bytes += len(output.content)

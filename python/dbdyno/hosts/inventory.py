@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, Field, PlainSerializer, StrictStr, ValidationError
 
 from dbdyno.errors import UserError
-from dbdyno.study.document import HostName, Section, matching, read_document
+from dbdyno.study.document import FileSection, HostName, matching, read_document
 from dbdyno.study.mistakes import Mistake, did_you_mean, explain, line_of, mistakes_of, shown
 from dbdyno.study.units import Duration
 from dbdyno.system.files import why_open_to_others
@@ -44,7 +44,7 @@ Boot = Annotated[
 FilePath = Annotated[StrictStr, matching(r"[^\x00-\x1f]{1,200}", "must be the path of a file")]
 
 
-class ClusterSection(Section):
+class InventoryCluster(FileSection):
     """``[cluster]``: what all hosts have in common."""
 
     name: HostName = "lab"
@@ -55,7 +55,7 @@ class ClusterSection(Section):
     """A configuration of ssh in the place of yours; a path from the folder of the file."""
 
 
-class HostSection(Section):
+class InventoryHost(FileSection):
     """``[host.NAME]``: one host."""
 
     ssh: Target
@@ -81,14 +81,14 @@ class Inventory:
     """The hosts of a file, in its order."""
 
     path: Path
-    cluster: ClusterSection
-    hosts: dict[str, HostSection]
+    cluster: InventoryCluster
+    hosts: dict[str, InventoryHost]
 
     def label(self, host: str) -> str:
         """What stands for a host of this very cluster: it may be in two."""
         return f"{self.cluster.name}.{host}"  # neither has a dot
 
-    def boot_program(self, host: HostSection) -> Path | None:
+    def boot_program(self, host: InventoryHost) -> Path | None:
         """The program here that restarts a host; none where it is the host itself that does."""
         return self.path.resolve().parent / host.boot if "/" in host.boot else None
 
@@ -113,7 +113,7 @@ def read_inventory(path: Path) -> Inventory:
     for name in raw.keys() - set(SECTIONS):
         text = f"is unknown here; known are {', '.join(SECTIONS)}{did_you_mean(name, SECTIONS)}"
         mistakes.append(Mistake((name,), text))
-    cluster = _read(ClusterSection, raw.get("cluster", {}), ("cluster",), mistakes)
+    cluster = _read(InventoryCluster, raw.get("cluster", {}), ("cluster",), mistakes)
     hosts = _hosts(raw.get("host", {}), mistakes)
     mistakes += _no_config(path, cluster.ssh_config) if cluster and cluster.ssh_config else []
     mistakes += _no_boot_programs(Inventory(path, cluster, hosts)) if cluster else []
@@ -155,7 +155,7 @@ def _read(model: type[Model], table: object, where: tuple[str, ...], mistakes: l
         return None
 
 
-def _hosts(table: Any, mistakes: list[Mistake]) -> dict[str, HostSection]:  # noqa: ANN401  (what TOML has there)
+def _hosts(table: Any, mistakes: list[Mistake]) -> dict[str, InventoryHost]:  # noqa: ANN401  (what TOML has there)
     if not isinstance(table, dict) or not table:
         mistakes.append(
             Mistake(("host",), 'names no host; give each a section of its own, such as [host.db1] ssh = "db1"')
@@ -167,7 +167,7 @@ def _hosts(table: Any, mistakes: list[Mistake]) -> dict[str, HostSection]:  # no
     for name, fields in table.items():
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,39}", name):
             mistakes.append(Mistake(("host", name), "must have at most 40 letters, digits and hyphens"))
-        section = _read(HostSection, fields, ("host", name), mistakes)
+        section = _read(InventoryHost, fields, ("host", name), mistakes)
         if section is not None:
             hosts[name] = section
             mistakes += _broken(name, section)
@@ -175,7 +175,7 @@ def _hosts(table: Any, mistakes: list[Mistake]) -> dict[str, HostSection]:  # no
     return hosts
 
 
-def _broken(name: str, host: HostSection) -> list[Mistake]:
+def _broken(name: str, host: InventoryHost) -> list[Mistake]:
     """What a host's fields can't be together."""
     twice = len(set(host.roles)) < len(host.roles)
     return [Mistake(("host", name, "roles"), "names a role twice")] if twice else []
@@ -196,7 +196,7 @@ def _no_boot_programs(inventory: Inventory) -> Iterator[Mistake]:
             yield Mistake(("host", name, "boot"), f"is {shown(host.boot)}; {why}")
 
 
-def _twice(hosts: dict[str, HostSection]) -> list[Mistake]:
+def _twice(hosts: dict[str, InventoryHost]) -> list[Mistake]:
     """Hosts that are one and the same."""
     mistakes = []
     for field in ("ssh", "address"):

@@ -12,7 +12,7 @@ from dbdyno.errors import UserError
 from dbdyno.hosts.connect import Connected, SshHosts
 from dbdyno.hosts.connections import Connections
 from dbdyno.hosts.frames import Cores
-from dbdyno.hosts.inventory import ClusterSection, Inventory
+from dbdyno.hosts.inventory import Inventory, InventoryCluster
 from dbdyno.hosts.ssh import Channel
 from dbdyno.servers.user import unprivileged
 from dbdyno.system.files import TEXT_LIMIT_BYTES, read_regular
@@ -43,7 +43,9 @@ def connected_to_dask(address: str, environment: Mapping[str, str] = os.environ)
         channel.begin_frames().ask({"do": "join", "address": address, "tls": tls}, Cores, _JOIN_SECONDS)
         connections = Connections({NAME: channel})
         stack.callback(connections.close)
-        yield Connected(SshHosts(connections, [NAME], {}), Inventory(Path(address), ClusterSection(), {}), connections)
+        yield Connected(
+            SshHosts(connections, [NAME], {}), Inventory(Path(address), InventoryCluster(), {}), connections
+        )
 
 
 def _checked(address: str, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:

@@ -20,7 +20,7 @@ from dbdyno.hosts.cluster import cluster_folder
 from dbdyno.hosts.connections import Connections
 from dbdyno.hosts.contract import NotInstalledError
 from dbdyno.hosts.frames import KERNEL, Bootable, Nothing, Running
-from dbdyno.hosts.inventory import HostSection, Inventory
+from dbdyno.hosts.inventory import Inventory, InventoryHost
 from dbdyno.hosts.look import this_machine
 from dbdyno.hosts.ssh import Channel
 from dbdyno.model.printable import short
@@ -60,7 +60,7 @@ def _path(inventory: Inventory, name: str) -> Path:
     return cluster_folder(inventory.cluster.name) / "booted" / f"{name}.json"
 
 
-def own_kernel(inventory: Inventory, name: str, host: HostSection) -> OwnKernel | None:
+def own_kernel(inventory: Inventory, name: str, host: InventoryHost) -> OwnKernel | None:
     """The record of a host; none where it has its own kernel. Raises ``HostError`` where it can't be used."""
     path = _path(inventory, name)
     try:
@@ -78,7 +78,7 @@ def own_kernel(inventory: Inventory, name: str, host: HostSection) -> OwnKernel 
         raise HostError(f"{why}; restart that host with its own kernel by hand, then remove the file") from None
 
 
-def record_own_kernel(inventory: Inventory, name: str, host: HostSection, kernel: str, boot: str = "") -> None:
+def record_own_kernel(inventory: Inventory, name: str, host: InventoryHost, kernel: str, boot: str = "") -> None:
     """Have it on disk that this process is to return a host to a kernel. Raises ``HostError``."""
     owner, path = ProcessIdentity.of(os.getpid()), _path(inventory, name)
     assert owner is not None  # noqa: S101  (this process runs)
@@ -102,7 +102,7 @@ def _forget_own_kernel(inventory: Inventory, name: str) -> None:
 # One restart.
 
 
-def restart_host(inventory: Inventory, name: str, host: HostSection, kernel: str, connect: Connect) -> None:
+def restart_host(inventory: Inventory, name: str, host: InventoryHost, kernel: str, connect: Connect) -> None:
     """Restart a host with a kernel, unless it runs; when this returns the host is back and has said so itself.
 
     The host's own kernel is on record. Raises ``HostError`` where it is not back in its time, or has another kernel.
@@ -165,7 +165,7 @@ def _await_kernel(name: str, kernel: str, before: Running | None, connect: Conne
     raise HostError(f"{name}: is not back with kernel {kernel} after {format_roughly(seconds)}: {why}")
 
 
-def _call(program: Path, name: str, host: HostSection, kernel: str) -> None:
+def _call(program: Path, name: str, host: InventoryHost, kernel: str) -> None:
     """Have a program here restart a host. Raises ``HostError`` where it fails.
 
     It goes on if dbdyno is killed: a host in the middle of a restart is of no use to anyone. Its errors go to a file,
@@ -206,7 +206,7 @@ def hosts_not_returned(inventory: Inventory, names: Collection[str]) -> Iterator
             yield f"{name}: a study that was killed has left it with another kernel; {how}"
 
 
-def restore_kernel(inventory: Inventory, name: str, host: HostSection, connect: Connect) -> tuple[str, str]:
+def restore_kernel(inventory: Inventory, name: str, host: InventoryHost, connect: Connect) -> tuple[str, str]:
     """Return a host of a killed study to its own kernel; what was done, or why it was left alone.
 
     Raises ``HostError``.

@@ -62,7 +62,7 @@ def _texts() -> Iterator[str]:
     from dbdyno.store import events, records
     from dbdyno.store.header import Header
     from dbdyno.study import beside, levels, schema, suite, workloads
-    from dbdyno.study.document import Section
+    from dbdyno.study.document import FileSection
 
     own = (Path(__file__).parent / "words.txt").read_text(encoding="utf-8")
     yield from (line for line in own.splitlines() if not line.startswith("#"))
@@ -73,9 +73,9 @@ def _texts() -> Iterator[str]:
         for scheduler, tunables in kernel["schedulers"].items():
             yield from (scheduler, *tunables)
     for module in (schema, workloads, beside, levels, suite):
-        yield from (name for name, table in vars(module).items() if isclass(table) and issubclass(table, Section))
+        yield from (name for name, table in vars(module).items() if isclass(table) and issubclass(table, FileSection))
         for table in vars(module).values():
-            if isclass(table) and issubclass(table, Section):
+            if isclass(table) and issubclass(table, FileSection):
                 for name, about in table.model_fields.items():
                     yield from (name, about.alias or "", *_choices(about.annotation))
     for kind in [

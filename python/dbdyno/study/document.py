@@ -81,7 +81,7 @@ def _collections(value: object, where: tuple[str, ...]) -> "list[tuple[tuple[str
 Setting = StrictBool | StrictInt | StrictFloat | StrictStr
 
 
-class Section(BaseModel):
+class FileSection(BaseModel):
     """A section of the study file: unknown keys are errors, values are not bent into other types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, defer_build=True)
@@ -118,7 +118,7 @@ Count = Annotated[StrictInt, Field(ge=1)]
 Some = Annotated[StrictInt, Field(ge=0, le=100_000)]
 
 
-class WorkloadSection(Section):
+class WorkloadSection(FileSection):
     """What every kind has."""
 
     AMOUNT: ClassVar[str] = ""  # the field that bounds a run by an amount, if there is one

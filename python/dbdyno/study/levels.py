@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from dbdyno.model.wording import listed
-from dbdyno.study.document import Section, WorkloadSection, matching
+from dbdyno.study.document import FileSection, WorkloadSection, matching
 from dbdyno.study.mistakes import FIELDS_OF, Mistake, did_you_mean, shown
 from dbdyno.study.rules import TUNABLES
 from dbdyno.study.schema import (
@@ -51,7 +51,7 @@ def _no_field(name: str) -> str:
     return name
 
 
-class LevelsSection(Section):
+class LevelsSection(FileSection):
     """``[levels]``: levels of several fields each, which together are one factor; ``[levels.NAME]`` is one of them."""
 
     factor: Annotated[

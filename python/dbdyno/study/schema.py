@@ -27,7 +27,7 @@ from dbdyno.mysql.settings import DISTRIBUTION, GALERA_OPTIONS, INNODB, NO_SERVE
 from dbdyno.store.reported import Direction
 from dbdyno.study.beside import Beside, BesideSection, running
 from dbdyno.study.defaults import DEFAULT_MARGIN
-from dbdyno.study.document import HostName, Identifier, Line, Section, Setting, WorkloadSection, matching
+from dbdyno.study.document import FileSection, HostName, Identifier, Line, Setting, WorkloadSection, matching
 from dbdyno.study.drives import HERE, MEMORY, NOT_GIVEN, device_kind, is_real
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.units import Duration, Fraction, Size, cpu_numbers
@@ -52,7 +52,7 @@ def _some(values: list[Word]) -> list[Word]:
     return values
 
 
-class CrashSection(Section):
+class CrashSection(FileSection):
     """``[crash]``: what is cut, and how often; with it, treatments are judged by what they lose.
 
     No field of it can be a factor.
@@ -206,7 +206,7 @@ NumaPolicy = Annotated[
 Login = Annotated[str, matching(r"[A-Za-z_][\w.\-]*", 'is no name of a user, such as "root"')]
 
 
-class StudySection(Section):
+class StudySection(FileSection):
     """``[study]``: what is asked."""
 
     title: Line = ""
@@ -225,7 +225,7 @@ DiskName = Annotated[
 ]
 
 
-class NamedDiskSection(Section):
+class NamedDiskSection(FileSection):
     """``[stack.disks.NAME]``: a disk beside that of the data, for what ``[server.place]`` puts there, or for a cache.
 
     Each field can be a factor. A treatment that puts nothing there does without it.
@@ -247,7 +247,7 @@ class NamedDiskSection(Section):
     """As `[filesystem] mount`."""
 
 
-class StackSection(Section):
+class StackSection(FileSection):
     """``[stack]``: what the queries stand on."""
 
     device: Line = NOT_GIVEN
@@ -361,7 +361,7 @@ class StackSection(Section):
         return MEMORY if self.filesystem == IN_MEMORY and kind not in {HERE, NOT_GIVEN} else kind
 
 
-class QueueSection(Section):
+class QueueSection(FileSection):
     """``[queue]``: the kernel's block queue; ``[queue.iosched]`` is the chosen scheduler's own part of it.
 
     Names are those of /sys/block/DISK/queue (Documentation/ABI/stable/sysfs-block).
@@ -405,7 +405,7 @@ class QueueSection(Section):
     """Tunables of the `scheduler`, which must be given."""
 
 
-class ArraySection(Section):
+class ArraySection(FileSection):
     """``[array]``: what ``[stack] array`` is made with, in the words of mdadm and of /sys/block/MD/md (md(4))."""
 
     chunk: Annotated[Size, Field(ge=4096, le=64 * 1024**2), AfterValidator(_power_of_two)] | None = None
@@ -424,7 +424,7 @@ class ArraySection(Section):
     """Pages of each disk that `raid5` and `raid6` keep in memory."""
 
 
-class CacheSection(Section):
+class CacheSection(FileSection):
     """``[cache]``: how ``[stack] cache`` works, in the kernel's words."""
 
     high_watermark: Annotated[StrictInt, Field(ge=1, le=100)] = 50
@@ -439,7 +439,7 @@ class CacheSection(Section):
     """From so many bytes in a row on `bcache` leaves a read or write to the disk behind it; `"0B"`: never."""
 
 
-class EncryptionSection(Section):
+class EncryptionSection(FileSection):
     """``[encryption]``: how ``[stack] encryption`` encrypts, in the words of cryptsetup."""
 
     cipher: Annotated[
@@ -454,7 +454,7 @@ class EncryptionSection(Section):
     """Whether threads of the kernel encrypt, or the process that submits a request."""
 
 
-class VolumeSection(Section):
+class VolumeSection(FileSection):
     """``[volume]``: how ``[stack] volume`` is made, in the words of lvcreate."""
 
     stripe: Annotated[Size, Field(ge=4096, le=4 * 1024**2), AfterValidator(_power_of_two)] = 64 * 1024
@@ -463,7 +463,7 @@ class VolumeSection(Section):
     """Bytes that `thin` takes from its pool at a first write, a power of two."""
 
 
-class FilesystemSection(Section):
+class FilesystemSection(FileSection):
     """``[filesystem]``: how it is made and mounted, in the words of mkfs and mount."""
 
     mkfs: Options = ""
@@ -472,7 +472,7 @@ class FilesystemSection(Section):
     """Mount options: `"noatime,nobarrier"`; `"defaults"` is a level without any. Read back."""
 
 
-class PlaceSection(Section):
+class PlaceSection(FileSection):
     """``[server.place]``: on which disk of ``[stack.disks]`` what of the server lies.
 
     Each field can be a factor; `"data"`, which is meant where none is given, is beside the data. The server's variables
@@ -505,7 +505,7 @@ def _replica_mode(value: object) -> object:
     return value
 
 
-class ReplicaSection(Section):
+class ReplicaSection(FileSection):
     """``[server.replica]``: a second server beside the measured one, which follows its binary log.
 
     Each field can be a factor; `["none", "async", "semisync"]` asks what a replica costs. The measured server must
@@ -544,7 +544,7 @@ def _disk_list(text: str) -> str:
     return ",".join(names)
 
 
-class ClusterSection(Section):
+class ClusterSection(FileSection):
     """``[server.cluster]``: a cluster whose first node is the measured server, which alone has the load.
 
     Each field can be a factor; `["none", "galera"]` asks what a cluster costs.
@@ -589,7 +589,7 @@ class ClusterSection(Section):
         return {name: value for name, value in given.items() if value is not None}
 
 
-class ServerSection(Section):
+class ServerSection(FileSection):
     """``[server]``: how it is run; ``[server.settings]`` takes any variable of it."""
 
     option_file: Line | None = None
@@ -616,7 +616,7 @@ class ServerSection(Section):
     """A cluster whose first node it is."""
 
 
-class HostSection(Section):
+class HostSection(FileSection):
     """``[host]``: the machine itself, while a trial runs.
 
     Settings of its kernel have the kernel's names; each is set before the stack is raised, read back, and put back
@@ -667,14 +667,14 @@ class HostSection(Section):
         return values
 
 
-class ProbesSection(Section):
+class ProbesSection(FileSection):
     """``[probes]``: what is watched beside the usual."""
 
     trace: StrictBool = False
     """Whether the kernel's [block trace](probes.md#block_trace) is read."""
 
 
-class DesignSection(Section):
+class DesignSection(FileSection):
     """``[design]``: how the question is put to the host."""
 
     baseline: dict[str, Setting] = Field(default_factory=dict)
@@ -722,7 +722,7 @@ class DesignSection(Section):
     """Decides the order of trials, literals and a drive's chances; drawn if not given."""
 
 
-class FailIfSection(Section):
+class FailIfSection(FileSection):
     """``[fail_if]``: what makes `run` and `report` end with exit code 3."""
 
     slower: Annotated[Fraction, Field(gt=0, lt=1)] | None = None
@@ -737,7 +737,7 @@ class FailIfSection(Section):
     """What can't be judged: exit code 4 (`fail`), or 0."""
 
 
-class BootSection(Section):
+class BootSection(FileSection):
     """``[hosts.boot]``: the kernel that a host under test is started anew with; see [hosts.md](hosts.md#kernels)."""
 
     kernel: Annotated[
@@ -747,13 +747,13 @@ class BootSection(Section):
     """Versions as `uname -r` says them, installed on each host."""
 
 
-class OfHostsSection(Section):
+class OfHostsSection(FileSection):
     """What of ``[hosts]`` a treatment has."""
 
     boot: BootSection | None = None
 
 
-class TrialSpec(Section):
+class TrialSpec(FileSection):
     """One treatment, whole: every field has one value."""
 
     stack: StackSection
@@ -881,7 +881,7 @@ def _disk(device: str) -> str:
     return device
 
 
-class DiskSection(Section):
+class DiskSection(FileSection):
     """``[hosts.disk.NAME]``: the real disk of one host under test, all of which is erased."""
 
     device: Annotated[Line, AfterValidator(_disk)]
@@ -890,7 +890,7 @@ class DiskSection(Section):
     """As `[stack] serial`, on that host."""
 
 
-class FleetSection(Section):
+class FleetSection(FileSection):
     """``[hosts]``: the hosts that the study is run on, each with whole blocks of its own; see [hosts.md](hosts.md)."""
 
     under_test: Annotated[list[HostName], Field(min_length=1, max_length=HOSTS_MAX)]
@@ -951,7 +951,7 @@ Count = Annotated[StrictInt, Field(ge=1, le=10_000)]
 Replicas = Annotated[StrictInt, Field(ge=0, le=100)]
 
 
-class DeviceCostSection(Section):
+class DeviceCostSection(FileSection):
     """``[cost."NAME"]``: one device, by the name that the study has for it. Figures are those of one drive."""
 
     source: Line
@@ -976,7 +976,7 @@ class DeviceCostSection(Section):
     """The power of an idle drive; as at work if not given."""
 
 
-class CostSection(Section):
+class CostSection(FileSection):
     """``[cost]``: what is the same for all devices."""
 
     currency: Line
@@ -1009,7 +1009,7 @@ class StudyCost:
 Figure = Annotated[StrictInt | StrictFloat, Field(gt=0)]
 
 
-class RowSection(Section):
+class RowSection(FileSection):
     """One figure: of which treatment, what its author called it, and its value."""
 
     levels: dict[str, Setting]
@@ -1024,7 +1024,7 @@ class RowSection(Section):
     """The largest of the author's repetitions."""
 
 
-class ClaimSection(Section):
+class ClaimSection(FileSection):
     """A sentence of the author's; with ``treatment`` and ``baseline`` it is held against what is measured."""
 
     text: Line
@@ -1041,7 +1041,7 @@ class ClaimSection(Section):
     """The same, at most."""
 
 
-class ReportedSection(Section):
+class ReportedSection(FileSection):
     """A published table and what its author concluded."""
 
     source: Line

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dbdyno.study.document import Line, Section
+from dbdyno.study.document import FileSection, Line
 from dbdyno.study.levels import LEVELS, NamedLevel
 from dbdyno.study.mistakes import Mistake, did_you_mean, shown
 from dbdyno.study.schema import FACTOR_SECTIONS, DesignSection, TrialSpec
@@ -34,7 +34,7 @@ _ONE_VALUE = {"clients_from"}  # lists that are no factors
 _VARIED = {section.partition(".")[0] for section in FACTOR_SECTIONS}  # sections whose lists are factors
 
 
-class SuiteSection(Section):
+class SuiteSection(FileSection):
     """``[suite]``: many loads over the same treatments; see [suites.md](suites.md)."""
 
     loads: Line

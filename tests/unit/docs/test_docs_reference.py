@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dbdyno.study.document import Section
+from dbdyno.study.document import FileSection
 from dbdyno.study.load import TOP_LEVEL
 from dbdyno.study.schema import MAX_BLOCKS, DesignSection, QueueSection, StackSection
 from dbdyno.study.workloads import KINDS
@@ -63,7 +63,7 @@ def test_types_limits_and_defaults_are_those_of_the_schema(model, name, words, d
     assert (type_words(field), default_words(field)) == (words, default)
 
 
-class Bare(Section):
+class Bare(FileSection):
     field: int = 1
 
 

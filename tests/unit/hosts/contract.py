@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from dbdyno.errors import HostError, UserError
-from dbdyno.hosts.contract import Ended, NotQuietError, Output, quiet
+from dbdyno.hosts.contract import NotQuietError, Output, ProgramEnd, quiet
 from dbdyno.stack.undo_log import ProcessIdentity
 from tests.support import wait_for
 
@@ -20,7 +20,7 @@ def output(hosts, host, process):
     """What a program wrote to each stream, and its end."""
     *said, ended = hosts.stream(host, process)
     assert all(isinstance(one, Output) for one in said)
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, ProgramEnd)
     texts = [b"".join(one.content for one in said if one.to_error is error) for error in (False, True)]
     return (*texts, ended.code)
 
@@ -116,7 +116,7 @@ def runs_programs(hosts, first, second, folder):
     stream = hosts.stream(second, sleeping)
     assert next(stream).content == b"up\n"
     assert hosts.signal(second, sleeping, signal.SIGTERM)
-    assert list(stream) == [Ended(-signal.SIGTERM)]
+    assert list(stream) == [ProgramEnd(-signal.SIGTERM)]
     assert not hosts.signal(second, sleeping, signal.SIGTERM)
     started = int((folder / "pid").read_text())
     wait_for(lambda: ProcessIdentity.of(started) is None)  # what it had started has ended, too
@@ -136,7 +136,7 @@ def waits_through_a_window(hosts, host):
         assert (waiting.is_alive(), found) == (True, [])
     assert hosts.signal(host, process, signal.SIGTERM)
     waiting.join(10)
-    assert found == [Ended(-signal.SIGTERM)]
+    assert found == [ProgramEnd(-signal.SIGTERM)]
 
 
 def says_what_is_wrong(hosts, host, folder):

@@ -10,7 +10,7 @@ import pytest
 
 from dbdyno.errors import HostError
 from dbdyno.hosts import contract, host_side
-from dbdyno.hosts.contract import Ended, LieError, Lines
+from dbdyno.hosts.contract import LieError, Lines, ProgramEnd
 from dbdyno.hosts.host_side import FolderSide, why_not_copied
 from tests.local_hosts import LocalHosts
 from tests.support import wait_for
@@ -214,7 +214,7 @@ def test_a_program_s_output_is_bounded_where_nobody_reads_it(hosts, monkeypatch)
     assert os.fstat(program.files[0]).st_blocks * 512 <= 1024**2
     *said, ended = hosts.stream("b", process)
     assert sum(len(one.content) for one in said if not one.to_error) == 1024**2
-    assert (b"".join(one.content for one in said if one.to_error)[-2:], ended) == (b"1\n", Ended(0))
+    assert (b"".join(one.content for one in said if one.to_error)[-2:], ended) == (b"1\n", ProgramEnd(0))
 
 
 def test_programs_that_have_ended_hold_no_files(hosts):
@@ -224,6 +224,6 @@ def test_programs_that_have_ended_hold_no_files(hosts):
         program = hosts._sides["b"]._programs[process]
         wait_for(lambda: program.process.poll() is not None)  # noqa: B023  (called here)
     last = hosts.start("b", ["echo", "it"])
-    assert list(hosts.stream("b", last))[-1] == Ended(0)
-    assert list(hosts.stream("b", last)) == [Ended(0)]
+    assert list(hosts.stream("b", last))[-1] == ProgramEnd(0)
+    assert list(hosts.stream("b", last)) == [ProgramEnd(0)]
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2

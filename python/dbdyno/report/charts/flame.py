@@ -5,7 +5,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from dbdyno.analysis.profiles import Frame, ProfilesCompared
+from dbdyno.analysis.profiles import ProfilesCompared, StackFrame
 from dbdyno.model.printable import one_line
 from dbdyno.model.word import Word
 from dbdyno.model.wording import number
@@ -34,7 +34,7 @@ def _draw(compared: ProfilesCompared, labels: tuple[str, str], window: Width) ->
     width = PAGE_WIDTH if window == "wide" else NARROW_WIDTH
     whole = max(compared.root.level, compared.root.baseline) or 1.0
     marks, top = list[Markup](), 0.0
-    sides: tuple[Callable[[Frame], float], ...] = (lambda frame: frame.level, lambda frame: frame.baseline)
+    sides: tuple[Callable[[StackFrame], float], ...] = (lambda frame: frame.level, lambda frame: frame.baseline)
     for label, time in zip(labels, sides, strict=True):
         scale = width / whole
         depth = _depth(compared.root, time, scale)
@@ -47,7 +47,7 @@ def _draw(compared: ProfilesCompared, labels: tuple[str, str], window: Width) ->
     return drawing(width, top, "functions of the server by time, of both treatments", marks)
 
 
-def _depth(frame: Frame, time: Callable[[Frame], float], scale: float, depth: int = 0) -> int:
+def _depth(frame: StackFrame, time: Callable[[StackFrame], float], scale: float, depth: int = 0) -> int:
     """Return how many rows a frame and what it calls take."""
     if time(frame) * scale < WIDTH_MIN or depth >= DEPTH_MAX:
         return 0
@@ -56,8 +56,8 @@ def _depth(frame: Frame, time: Callable[[Frame], float], scale: float, depth: in
 
 def _boxes(
     compared: ProfilesCompared,
-    frame: Frame,
-    time: Callable[[Frame], float],
+    frame: StackFrame,
+    time: Callable[[StackFrame], float],
     place: tuple[float, float, float],
     depth: int,
 ) -> Iterator[Markup]:
@@ -79,7 +79,7 @@ def _boxes(
         left += time(callee) * scale
 
 
-def _look(compared: ProfilesCompared, frame: Frame) -> dict[str, str]:
+def _look(compared: ProfilesCompared, frame: StackFrame) -> dict[str, str]:
     whole = max(compared.root.level, compared.root.baseline) or 1.0
     share = min(1.0, abs(frame.difference) / whole / DEEPEST)
     if share < PALEST:

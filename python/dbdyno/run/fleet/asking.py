@@ -20,11 +20,11 @@ from dbdyno.run.fleet.message import (
     LINE_BYTES_MAX,
     OF_FACTS,
     Beats,
-    Facts,
     FactsAnswer,
     Failed,
     Gone,
     Kinds,
+    MemberFacts,
     Message,
     parse,
 )
@@ -34,7 +34,7 @@ from dbdyno.study.mistakes import did_you_mean
 from dbdyno.study.units import format_bytes
 
 MEMBER = ("python", "-m", "dbdyno.run.fleet.member")
-Answers = Mapping[str, Facts]
+Answers = Mapping[str, MemberFacts]
 T = TypeVar("T")
 _AT_ONCE = 16  # hosts that are asked at once
 ANSWER_SECONDS = 120.0  # for what a host is
@@ -84,7 +84,7 @@ def messages(  # noqa: PLR0913  (whose, which, and how long)
     yield Gone(lines.why_ended())
 
 
-def ask_facts(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> Facts:
+def ask_facts(hosts: Hosts, request: Request, argv: Sequence[str], environment: Mapping[str, str]) -> MemberFacts:
     """What a host is. Raises ``HostError``."""
     host = request.host
     process = hosts.start(host, argv, stdin=request.to_json(), environment=environment)
@@ -132,7 +132,7 @@ def ask_all(
     requests: Iterable[Request],
     argv: Sequence[str] = MEMBER,
     environment_of: Callable[[str], Mapping[str, str]] = lambda _: {},
-) -> dict[str, Facts | DbdynoError]:
+) -> dict[str, MemberFacts | DbdynoError]:
     """What each is, all being asked at once, or why it doesn't say so."""
     return _at_once(ask_facts, hosts, requests, argv, environment_of)
 
@@ -164,7 +164,10 @@ def _at_once(
 
 
 def refusals(
-    plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str], not_bootable: Sequence[str] = ()
+    plan: Plan,
+    answers: Mapping[str, "MemberFacts | DbdynoError"],
+    erase: frozenset[str],
+    not_bootable: Sequence[str] = (),
 ) -> list[str]:
     """What stands in the way, with the host that it is on; nothing where all can run the study."""
     reasons = [str(answer) for answer in answers.values() if isinstance(answer, DbdynoError)]
@@ -191,7 +194,10 @@ def _differences(plan: Plan, answers: Answers) -> Iterator[str]:
 
 
 def decide_plan(
-    plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str], not_bootable: Sequence[str] = ()
+    plan: Plan,
+    answers: Mapping[str, "MemberFacts | DbdynoError"],
+    erase: frozenset[str],
+    not_bootable: Sequence[str] = (),
 ) -> tuple[Plan, Answers]:
     """The plan with each ``host.awake = "auto"`` as it is on all hosts, and what they answered.
 
@@ -211,7 +217,10 @@ def decide_plan(
 
 
 def as_needs(
-    plan: Plan, answers: Mapping[str, "Facts | DbdynoError"], erase: frozenset[str], not_bootable: Sequence[str] = ()
+    plan: Plan,
+    answers: Mapping[str, "MemberFacts | DbdynoError"],
+    erase: frozenset[str],
+    not_bootable: Sequence[str] = (),
 ) -> list[Capability]:
     """The same for a plan that is only looked at: what is wrong, or else what each host is."""
     if wrong := refusals(plan, answers, erase, not_bootable):
@@ -224,7 +233,7 @@ def as_needs(
     ]
 
 
-def _about(answer: Facts) -> str:
+def _about(answer: MemberFacts) -> str:
     host, free = answer.host, format_bytes(answer.free_bytes)
     erased = [f"ERASED: {device} ({proof})" for device, proof in answer.erases.items()]
     return "; ".join([f"{count(host['cores'], 'core')}, kernel {answer.versions['kernel']}, {free} free", *erased])

@@ -291,7 +291,7 @@ class NeedsKernel(Message):
 
 
 @dataclass(frozen=True)
-class Facts:
+class MemberFacts:
     """What a host is before it is touched: what it lacks; if nothing, what there is to know."""
 
     lacking: list[str]
@@ -315,7 +315,7 @@ class FactsAnswer(Message):
     """The answer to what a host is."""
 
     shown = frozenset({"facts"})
-    facts: Facts
+    facts: MemberFacts
 
 
 @dataclass(frozen=True)
