@@ -210,6 +210,7 @@ def kills_of(name, count, rng, folder):
         after = look_alone(state)
         if undone or after != before:
             different.append({"not_undone": undone, "before": before, "after": after})
+            print(different[-1], file=sys.stderr, flush=True)  # at once, as a bench of hours may be ended
     return {"setting": name, "seconds_of_a_run": spans, **counts, "changes": kinds, "different": different}
 
 
